@@ -23,6 +23,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from _drawn_programs import ComponentList, DrawnKinds, draw_programs
+
 from p4perf.errors import P4PerfError
 from p4perf.evaluation.prediction.learning import (
     MeasuredProgram,
@@ -36,7 +38,6 @@ from p4perf.experiment.learning import learn_from_runs, measure_fixtures
 from p4perf.models.program.costs import CostModel
 from p4perf.models.program.costs_storage import cost_model_json, read_cost_model
 from p4perf.models.program.interactions import CACHED, Form
-from p4perf.programs.workload import ComponentList, DrawnKinds, draw_programs
 from p4perf.specs import load_experiment
 from p4perf.specs.experiment import spec_yaml
 

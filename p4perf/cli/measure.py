@@ -59,9 +59,10 @@ def _text(path: Path, what: str) -> str:
 
 def given_frame(frame: str) -> bytes:
     """The frame of ``--frame``: hexadecimal digits, or the first one of a capture."""
-    from p4perf.targets.dpdk_swx_program import frame_from_hex, frame_from_pcap
+    from p4perf.formats.pcap import read_capture
+    from p4perf.targets.dpdk_swx_program import frame_from_hex
 
-    return frame_from_pcap(Path(frame)) if Path(frame).suffix == ".pcap" else frame_from_hex(frame)
+    return read_capture(Path(frame)).frames[0] if Path(frame).suffix == ".pcap" else frame_from_hex(frame)
 
 
 def _frame(frame: str | None) -> bytes:

@@ -60,18 +60,16 @@ def shell_command(words: Sequence[str], places: Mapping[str, str]) -> str:
     """
     if not places:
         return " ".join(map(shell, words))
-    pattern = re.compile("|".join(rf"\{{({re.escape(name)})\}}" for name in places))
-    return " ".join(_with_variables(word, pattern, places) for word in words)
+    pattern = re.compile(rf"\{{({'|'.join(map(re.escape, places))})\}}")
+    return " ".join(_with_variables(pattern.split(word), places) for word in words)
 
 
-def _with_variables(word: str, pattern: re.Pattern[str], places: Mapping[str, str]) -> str:
-    pieces, at = [], 0
-    for match in pattern.finditer(word):
-        pieces.append(word[at : match.start()])
-        pieces.append(f'"${{{identifier(places[match[0][1:-1]])}}}"')
-        at = match.end()
-    pieces.append(word[at:])
-    text = "".join(piece if n % 2 else (shell(piece) if piece else "") for n, piece in enumerate(pieces))
+def _with_variables(pieces: Sequence[str], places: Mapping[str, str]) -> str:
+    """A word of pieces of text and, at odd places, names of variables."""
+    variables = [f'"${{{identifier(places[piece])}}}"' if n % 2 else "" for n, piece in enumerate(pieces)]
+    text = "".join(
+        variable or (shell(piece) if piece else "") for variable, piece in zip(variables, pieces, strict=True)
+    )
     return text or "''"
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, NoReturn, cast
+from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from functools import cache
+from types import NoneType
+from typing import Any, Literal, NoReturn, TypeVar, cast, get_args, get_origin, get_type_hints
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +18,8 @@ from p4perf.models.fitting import Fitting, PiecewiseFitting
 from p4perf.models.templates import FloatArray, Template, find_template
 
 Scale = Literal["linear", "log"]
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -69,6 +73,10 @@ class Uncertainty:
     high: tuple[float, ...]
     resamples: int
     seed: int
+
+    def __post_init__(self) -> None:
+        if not len(self.x) == len(self.low) == len(self.high):
+            raise UsageError("x must be as long as low and high")
 
 
 @dataclass(frozen=True)
@@ -141,50 +149,64 @@ class Reader:
     def child(self, key: str) -> Reader:
         return Reader(self.raw(key), self.file, f"{self.path}{key}.")
 
-    def items(self, key: str) -> Sequence[object]:
-        value = self.raw(key)
-        if not isinstance(value, list):
-            self.fail(key, "must be a list")
-        return cast("list[object]", value)
-
     def children(self, key: str) -> list[Reader]:
-        return [Reader(item, self.file, f"{self.path}{key}[{i}].") for i, item in enumerate(self.items(key))]
+        items = self.value(key, self.raw(key), list)
+        return [Reader(item, self.file, f"{self.path}{key}[{i}].") for i, item in enumerate(items)]
 
     def string(self, key: str) -> str:
-        value = self.raw(key)
-        if not isinstance(value, str):
-            self.fail(key, f"must be text, not {value!r}")
-        return value
-
-    def to_number(self, key: str, value: object) -> float:
-        """A finite number."""
-        if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= sys.float_info.max:
-            self.fail(key, f"must be a finite number, not {value!r}")
-        return float(value)
+        return cast("str", self.value(key, self.raw(key), str))
 
     def number(self, key: str) -> float:
-        return self.to_number(key, self.raw(key))
-
-    def to_integer(self, key: str, value: object) -> int:
-        if isinstance(value, bool) or not isinstance(value, int):
-            self.fail(key, f"must be a whole number, not {value!r}")
-        return value
+        return cast("float", self.value(key, self.raw(key), float))
 
     def integer(self, key: str) -> int:
-        return self.to_integer(key, self.raw(key))
+        return cast("int", self.value(key, self.raw(key), int))
 
-    def numbers(self, key: str) -> tuple[float, ...]:
-        return tuple(self.to_number(f"{key}[{i}]", v) for i, v in enumerate(self.items(key)))
+    def value(self, key: str, value: object, hint: Any) -> Any:
+        """A value of the type that an annotation says, below a key."""
+        parts = get_args(hint)
+        if NoneType in parts:
+            return None if value is None else self.value(key, value, parts[0])
+        if get_origin(hint) is Literal:
+            if value not in parts:
+                self.fail(key, f"must be {' or '.join(parts)}, not {value!r}")
+            return value
+        if hint is list or get_origin(hint) is tuple:
+            if not isinstance(value, list):
+                self.fail(key, "must be a list")
+            return tuple(self.value(f"{key}[{i}]", item, parts[0]) for i, item in enumerate(value)) if parts else value
+        if is_dataclass(hint):
+            return Reader(value, self.file, f"{self.path}{key}.").read(cast("type", hint))
+        if hint is str:
+            if not isinstance(value, str):
+                self.fail(key, f"must be text, not {value!r}")
+            return value
+        noun, kinds = ("whole", int) if hint is int else ("finite", int | float)
+        if isinstance(value, bool) or not isinstance(value, kinds) or not abs(value) <= sys.float_info.max:
+            self.fail(key, f"must be a {noun} number, not {value!r}")
+        return hint(value)
 
-    def integers(self, key: str) -> tuple[int, ...]:
-        return tuple(self.to_integer(f"{key}[{i}]", v) for i, v in enumerate(self.items(key)))
+    def read(self, kind: type[T], *optional: str, **given: object) -> T:
+        """A dataclass whose fields have the names of the keys.
+
+        Args:
+            optional: keys that may be absent.
+            given: fields that are not read.
+        """
+        names = [each.name for each in fields(cast("Any", kind)) if each.name not in given]
+        present = [name for name in names if name in self.data or name not in optional]
+        hints = _hints(cast("Any", kind))
+        try:
+            return kind(**given, **{name: self.value(name, self.raw(name), hints[name]) for name in present})
+        except UsageError as error:
+            raise DataError(
+                error.message, location=Location(self.file), key=self.path.rstrip(".") or None, hint=error.hint
+            ) from error
 
 
-def read_quantity(reader: Reader) -> Quantity:
-    scale = reader.string("scale")
-    if scale not in ("linear", "log"):
-        reader.fail("scale", f"must be linear or log, not {scale!r}")
-    return Quantity(reader.string("name"), reader.string("unit"), cast("Scale", scale))
+@cache
+def _hints(kind: Any) -> dict[str, Any]:
+    return get_type_hints(kind)
 
 
 def _segment(reader: Reader, templates: Sequence[Template] | None) -> Fitting:
@@ -197,49 +219,8 @@ def _segment(reader: Reader, templates: Sequence[Template] | None) -> Fitting:
     unknown = set(values.data) - set(template.parameter_names)
     if unknown:
         reader.fail(f"parameters.{min(unknown)}", f"is no parameter of {name}")
-    return Fitting(
-        template=template,
-        parameters=tuple(values.number(p) for p in template.parameter_names),
-        start=reader.number("start"),
-        end=reader.number("end"),
-        error=reader.number("error"),
-        points=reader.integer("points"),
-        origin=reader.number("origin"),
-        rank=reader.number("rank") if "rank" in reader.data else template.rank,
-    )
-
-
-def read_fitting(reader: Reader, templates: Sequence[Template] | None) -> PiecewiseFitting:
-    """The curve that :func:`fitting_record` wrote."""
-    segments = tuple(_segment(segment, templates) for segment in reader.children("segments"))
-    return PiecewiseFitting(segments, reader.integers("breakpoints"), reader.number("error"), reader.number("rank"))
-
-
-def _interval(reader: Reader) -> ConfidenceInterval:
-    return ConfidenceInterval(reader.number("low"), reader.number("high"))
-
-
-def read_uncertainty(reader: Reader) -> Uncertainty:
-    parameters = []
-    for i, row in enumerate(reader.items("parameters")):
-        if not isinstance(row, list):
-            reader.fail(f"parameters[{i}]", "must be a list")
-        items = cast("list[object]", row)
-        path = f"{reader.path}parameters[{i}]"
-        parameters.append(tuple(_interval(Reader(v, reader.file, f"{path}[{k}].")) for k, v in enumerate(items)))
-    x, low, high = (reader.numbers(key) for key in ("x", "low", "high"))
-    if not len(x) == len(low) == len(high):
-        reader.fail("x", "must be as long as low and high")
-    return Uncertainty(
-        level=reader.number("level"),
-        parameters=tuple(parameters),
-        breakpoints=tuple(_interval(item) for item in reader.children("breakpoints")),
-        x=x,
-        low=low,
-        high=high,
-        resamples=reader.integer("resamples"),
-        seed=reader.integer("seed"),
-    )
+    parameters = tuple(values.number(p) for p in template.parameter_names)
+    return reader.read(Fitting, "rank", template=template, parameters=parameters)
 
 
 SCHEMA = "p4perf/component-model"
@@ -373,15 +354,17 @@ class ComponentModel:
         if version != SCHEMA_VERSION:
             hint = "upgrade p4perf to read newer models"
             root.fail("schema_version", f"must be {SCHEMA_VERSION}, not {version!r}", hint)
+        fitting = root.child("fitting")
+        segments = tuple(_segment(segment, templates) for segment in fitting.children("segments"))
         try:
             return cls(
                 name=root.string("name"),
                 target=root.string("target"),
-                x=read_quantity(root.child("x")),
-                y=read_quantity(root.child("y")),
-                fitting=read_fitting(root.child("fitting"), templates),
+                x=root.child("x").read(Quantity),
+                y=root.child("y").read(Quantity),
+                fitting=fitting.read(PiecewiseFitting, segments=segments),
                 error=root.string("error_metric"),
-                uncertainty=None if root.raw("uncertainty") is None else read_uncertainty(root.child("uncertainty")),
+                uncertainty=root.value("uncertainty", root.raw("uncertainty"), Uncertainty | None),
                 provenance=root.child("provenance").data,
             )
         except UsageError as exc:

@@ -9,12 +9,13 @@ raises ``ValueError`` or ``ArithmeticError``.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from itertools import pairwise
 from typing import Literal, get_args
 
 from p4perf.errors import UsageError
 from p4perf.models.component import ComponentModel
-from p4perf.models.notation import Latex, code_notation, latex_name, number
+from p4perf.models.notation import Language, Latex, code_notation, latex_name, number
 
 ExportLanguage = Literal["python", "c", "latex"]
 
@@ -35,6 +36,12 @@ static double {name}(double x)
 {unused}{branches}    return {last};
 }}
 """
+_CODE: Mapping[Language, tuple[str, str, str]] = {
+    "python": (_PYTHON, "    if x < {}:\n        return {}\n", "    # "),
+    "c": (_C, "    if (x < {})\n        return {};\n", "// "),
+}
+"""Of each language a function, a branch of it, and what comments begin with."""
+
 _LATEX = """\
 {comments}
 {y} = {body}
@@ -67,7 +74,7 @@ def export_model(model: ComponentModel, language: ExportLanguage, *, digits: int
         raise UsageError(f"models cannot be exported to {language!r}", hint="known: python, c, latex")
     if language == "latex":
         return _latex(model, digits)
-    return _python(model) if language == "python" else _c(model)
+    return _code(model, language)
 
 
 def function_name(model: ComponentModel) -> str:
@@ -96,26 +103,15 @@ def _printable(text: str) -> str:
     return "".join(c if c.isprintable() else " " for c in text)
 
 
-def _python(model: ComponentModel) -> str:
-    notation = code_notation("python")
+def _code(model: ComponentModel, language: Language) -> str:
+    template, branch, lead = _CODE[language]
+    notation = code_notation(language)
     *others, last = (segment.formula(notation) for segment in model.fitting.segments)
     breakpoints = map(notation.number, model.fitting.breakpoint_x)
-    branches = (f"    if x < {s}:\n        return {body}\n" for s, body in zip(breakpoints, others, strict=True))
-    comments = _comments(model, "    # ")
-    return _PYTHON.format(name=function_name(model), comments=comments, branches="".join(branches), last=last)
-
-
-def _c(model: ComponentModel) -> str:
-    notation = code_notation("c")
-    *others, last = (segment.formula(notation) for segment in model.fitting.segments)
-    breakpoints = map(notation.number, model.fitting.breakpoint_x)
-    branches = "".join(
-        f"    if (x < {s})\n        return {body};\n" for s, body in zip(breakpoints, others, strict=True)
-    )
+    branches = "".join(branch.format(at, body) for at, body in zip(breakpoints, others, strict=True))
     unused = "" if re.search(r"\bx\b", branches + last) else "    (void)x;\n"
-    return _C.format(
-        name=function_name(model), comments=_comments(model, "// "), branches=branches, last=last, unused=unused
-    )
+    comments = _comments(model, lead)
+    return template.format(name=function_name(model), comments=comments, branches=branches, last=last, unused=unused)
 
 
 def _latex(model: ComponentModel, digits: int) -> str:

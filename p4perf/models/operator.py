@@ -6,7 +6,7 @@ The power law is Eq. 4 of Ren et al. 2025, ``C(s) = a s^k``, written with the co
 
 The line ``C(s) = c0 + c1 s`` is there because a power law has no fixed cost. An operator that works through the packet
 at a constant pace, but whose first bytes an out-of-order core hides behind the work of the baseline, has ``c0 < 0``:
-its exponent between two sizes, :meth:`AffineLaw.local_exponent`, is above 1 for small packets and falls to 1.
+the exponent of a power law at that size, ``c1 s / (c0 + c1 s)``, is above 1 for small packets and falls to 1.
 """
 
 from __future__ import annotations
@@ -72,12 +72,6 @@ class AffineLaw:
         sizes = np.asarray(size_bytes, dtype=np.float64)
         return np.asarray(self.fixed_cycles + self.cycles_per_byte * sizes, dtype=np.float64)
 
-    def local_exponent(self, size_bytes: float) -> float:
-        """The exponent that a power law would have at that size, ``c1 s / (c0 + c1 s)``; NaN where the cost is zero."""
-        growing = self.cycles_per_byte * size_bytes
-        whole = self.fixed_cycles + growing
-        return growing / whole if whole else float("nan")
-
     def text(self) -> str:
         sign = "-" if self.cycles_per_byte < 0 else "+"
         return f"{number(self.fixed_cycles)} {sign} {number(abs(self.cycles_per_byte))} s"
@@ -114,6 +108,3 @@ class OperatorModel:
             why = "too few sizes" if self.below_cycles is None else f"it costs less than {self.below_cycles:.3g} cycles"
             raise NoVerdictError(f"{self.operator} on {self.platform} has no model: {why}")
         return law.evaluate(size_bytes)
-
-    def extrapolates(self, size_bytes: float) -> bool:
-        return not self.sizes_bytes[0] <= size_bytes <= self.sizes_bytes[1]

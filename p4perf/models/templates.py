@@ -48,7 +48,7 @@ import numpy.typing as npt
 from typing_extensions import override
 
 from p4perf.errors import UsageError
-from p4perf.models.notation import Language, Latex, Notation, PlainText, code_notation, latex_name
+from p4perf.models.notation import Notation, PlainText
 from p4perf.models.notation import number as number
 from p4perf.plugins import load_plugin, plugin_names
 
@@ -345,26 +345,6 @@ class Template(ABC):
     ) -> str:
         """The function with its numbers, such as ``y = 95.2 + 12.1 ln x``."""
         return f"{y} = {self.formula(parameters, origin, PlainText(x, digits))}"
-
-    def latex(
-        self, parameters: Sequence[float], origin: float = 0.0, *, x: str = "x", y: str = "y", digits: int = 4
-    ) -> str:
-        r"""The function in LaTeX, such as ``y = 95.2 + 12.1\,\ln x``, without dollars; needs amsmath."""
-        return f"{latex_name(y)} = {self.formula(parameters, origin, Latex(latex_name(x), digits))}"
-
-    def expression(
-        self, parameters: Sequence[float], origin: float = 0.0, language: Language = "python", x: str = "x"
-    ) -> str:
-        """The right-hand side as code in full precision, such as ``95.2 + 12.1 * math.log(x)``.
-
-        Args:
-            language: ``python`` (needs ``import math``) or ``c`` (needs ``math.h``).
-            x: an identifier: the variable.
-
-        Raises:
-            UsageError: a parameter is not finite, the language is unknown, or the template has no expression in it.
-        """
-        return self.formula(parameters, origin, code_notation(language, x))
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,14 @@ COMPARE: Mapping[ir.Comparator, Callable[[int, int], bool]] = {
     ">=": operator.ge,
 }
 
+OPERATE: Mapping[ir.BinaryOperator, Callable[[int, int], int]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "&": operator.and_,
+    "|": operator.or_,
+    "^": operator.xor,
+}
+
 MIRRORED: Mapping[ir.Comparator, ir.Comparator] = {"==": "==", "!=": "!=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
 """The comparison that says the same with its sides exchanged."""
 

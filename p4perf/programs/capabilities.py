@@ -11,16 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, get_args
 
 from p4perf.errors import CapabilityError
-from p4perf.programs import ir
-from p4perf.programs.analysis import (
-    condition_operands,
-    control_nodes,
-    destination,
-    nesting_depth,
-    operands,
-    statements,
-    subexpressions,
-)
+from p4perf.programs import analysis, ir
 
 if TYPE_CHECKING:
     from p4perf.programs.component import TrafficPlan
@@ -191,14 +182,14 @@ _OF_STATEMENT: Mapping[type, Construct] = {
 def constructs(program: ir.Program) -> tuple[Construct, ...]:
     """The constructs that a program uses, in the order of :data:`CONSTRUCTS`."""
     used: set[str] = set()
-    nodes = list(control_nodes(program.control))
+    nodes = list(analysis.control_nodes(program.control))
     applied = [node.table for node in nodes if isinstance(node, ir.ApplyTable)]
     used |= {key.match_kind for name in applied for key in program.table(name).keys}
     if len(set(applied)) < len(applied):
         used.add("repeated table")
     if any(isinstance(node, ir.If) for node in nodes):
         used.add("conditional")
-    for statement in statements(program):
+    for statement in analysis.statements(program):
         if isinstance(statement, ir.Hash):
             used.add(f"hash {statement.algorithm}")
         elif type(statement) in _OF_STATEMENT:
@@ -216,56 +207,57 @@ def quantities(program: ir.Program, packets: ir.PacketSpec | None = None) -> dic
     """How much of everything a program has; quantities that it has nothing of are left out."""
     found: dict[Quantity, int] = {}
 
-    def most(quantity: Quantity, amounts: Iterator[int]) -> None:
-        value = max(amounts, default=0)
-        if value:
+    def most(quantity: Quantity, *amounts: int) -> None:
+        if value := max(amounts, default=0):
             found[quantity] = value
 
-    body = list(statements(program))
+    body = list(analysis.statements(program))
     if packets is not None:
         found["frame bytes"] = packets.frame_size_bytes
-        most("varying fields", iter((len(packets.varying),)))
-    most("headers", iter((len(program.headers),)))
-    most("header bytes", (h.size_bytes for h in program.headers))
-    most("bytes of all headers", iter((sum(h.size_bytes for h in program.headers),)))
+        most("varying fields", len(packets.varying))
+    most("headers", len(program.headers))
+    most("header bytes", *(h.size_bytes for h in program.headers))
+    most("bytes of all headers", sum(h.size_bytes for h in program.headers))
     added = {s.header for s in body if isinstance(s, ir.AddHeader)}
-    most("bytes of added headers", iter((sum(program.header(name).size_bytes for name in added),)))
-    most("metadata bytes", iter((sum((f.width_bits + 7) // 8 for f in program.metadata),)))
-    most("field bits", (f.width_bits for h in program.headers for f in h.fields))
-    most("computed field bits", _computed_bits(program))
-    most("parser states", iter((len(program.parser),)))
-    most("select cases", (len(state.cases) for state in program.parser))
-    most("tables", iter((len(program.tables),)))
+    most("bytes of added headers", sum(program.header(name).size_bytes for name in added))
+    most("metadata bytes", sum((f.width_bits + 7) // 8 for f in program.metadata))
+    most("field bits", *(f.width_bits for h in program.headers for f in h.fields))
+    most("computed field bits", *_computed_bits(program))
+    most("parser states", len(program.parser))
+    most("select cases", *(len(state.cases) for state in program.parser))
+    most("tables", len(program.tables))
     for kind in ("exact", "lpm", "ternary"):
         of_kind = [t for t in program.tables if program.match_kind(t) == kind]
-        most(f"{kind} entries", (t.entries.count for t in of_kind))  # type: ignore[arg-type]
-        most(f"{kind} key bits", (program.key_bits(t) for t in of_kind))  # type: ignore[arg-type]
-    most("keys of a table", (len(t.keys) for t in program.tables))
-    most("action data bytes", ((a.data_bits + 7) // 8 for a in program.actions))
-    most("statements of an action", (len(a.body) for a in program.actions))
-    most("nested conditionals", iter((nesting_depth(program.control),)))
-    most("hashed bytes", (sum(program.width_bits(f) for f in s.fields) // 8 for s in body if isinstance(s, ir.Hash)))
-    most("checksummed bytes", (program.header(c.header).size_bytes for c in (*program.verified, *program.updated)))
-    most("register bits", (r.width_bits for r in program.registers))
-    most("passes", _passes(program))
-    most("copies", (len(s.ports) for s in body if isinstance(s, ir.Multicast)))
+        most(f"{kind} entries", *(t.entries.count for t in of_kind))  # type: ignore[arg-type]
+        most(f"{kind} key bits", *(program.key_bits(t) for t in of_kind))  # type: ignore[arg-type]
+    most("keys of a table", *(len(t.keys) for t in program.tables))
+    most("action data bytes", *((a.data_bits + 7) // 8 for a in program.actions))
+    most("statements of an action", *(len(a.body) for a in program.actions))
+    most("nested conditionals", analysis.nesting_depth(program.control))
+    most("hashed bytes", *(sum(program.width_bits(f) for f in s.fields) // 8 for s in body if isinstance(s, ir.Hash)))
+    most("checksummed bytes", *(program.header(c.header).size_bytes for c in (*program.verified, *program.updated)))
+    most("register bits", *(r.width_bits for r in program.registers))
+    most("passes", *_passes(program))
+    most("copies", *(len(s.ports) for s in body if isinstance(s, ir.Multicast)))
     return found
 
 
 def _passes(program: ir.Program) -> Iterator[int]:
-    for node in control_nodes(program.control):
-        if isinstance(node, ir.If) and ir.PassNumber() in condition_operands(node.condition):
-            yield from (e.value for e in condition_operands(node.condition) if isinstance(e, ir.Const))
+    for node in analysis.control_nodes(program.control):
+        if isinstance(node, ir.If) and ir.PassNumber() in analysis.condition_operands(node.condition):
+            yield from (e.value for e in analysis.condition_operands(node.condition) if isinstance(e, ir.Const))
 
 
 def _computed_bits(program: ir.Program) -> Iterator[int]:
     """Widths of the fields that take part in arithmetic or comparisons; plain copies and constants do not count."""
-    for statement in statements(program):
-        inside = [e for whole in operands(statement) for e in subexpressions(whole)]
+    for statement in analysis.statements(program):
+        inside = [e for whole in analysis.operands(statement) for e in analysis.subexpressions(whole)]
         if any(isinstance(e, ir.BinaryOp) for e in inside):
             yield from (program.width_bits(e) for e in inside if isinstance(e, ir.FieldRef))
-            if (ref := destination(statement)) is not None:
+            if (ref := analysis.destination(statement)) is not None:
                 yield program.width_bits(ref)
-    for node in control_nodes(program.control):
+    for node in analysis.control_nodes(program.control):
         if isinstance(node, ir.If):
-            yield from (program.width_bits(e) for e in condition_operands(node.condition) if isinstance(e, ir.FieldRef))
+            yield from (
+                program.width_bits(e) for e in analysis.condition_operands(node.condition) if isinstance(e, ir.FieldRef)
+            )

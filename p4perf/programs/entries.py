@@ -34,22 +34,6 @@ _DIGIT_BITS = 4
 _HEX = np.frombuffer(b"0123456789abcdef", dtype=np.uint8)
 
 
-@dataclass(frozen=True, slots=True)
-class EntryBlock:
-    """Consecutive entries: ``keys`` and ``parameters`` hold one array a key and a parameter, in declared order.
-
-    Of numbers with more than 64 bit the lowest 64 are there.
-    """
-
-    first: int
-    keys: tuple[Words, ...]
-    parameters: tuple[Words, ...]
-
-    @property
-    def count(self) -> int:
-        return len(self.keys[0])
-
-
 def check_entries(program: Program, table: Table) -> None:
     """Refuse a table with duplicate entries.
 
@@ -88,20 +72,6 @@ def key_masks(program: Program, table: Table) -> tuple[KeyMask, ...]:
     return tuple(
         KeyMask(width, min(max(table.entries.free_bits - low, 0), width)) for width, low in _edges(program, table)
     )
-
-
-def entry_blocks(program: Program, table: Table, *, block_entries: int = BLOCK_ENTRIES) -> Iterator[EntryBlock]:
-    """All entries of a table, in ascending order, in blocks of at most ``block_entries``."""
-    check_entries(program, table)
-    edges, free = _edges(program, table), table.entries.free_bits
-    parameters = program.action(table.entries.action).parameters
-    for first in range(0, table.entries.count, block_entries):
-        index = np.arange(first, min(first + block_entries, table.entries.count), dtype=np.uint64)
-        yield EntryBlock(
-            first,
-            tuple(_bits(index, low - free, width) for width, low in edges),
-            tuple(_parameter(index, table.entries.port, j, p.width_bits) for j, p in enumerate(parameters)),
-        )
 
 
 def _edges(program: Program, table: Table) -> list[tuple[int, int]]:

@@ -18,7 +18,8 @@ _CRC32_C = 0x82F63B78
 """Castagnoli's polynomial, lowest bit first."""
 
 
-def _table(polynomial: int) -> tuple[int, ...]:
+def crc_table(polynomial: int) -> tuple[int, ...]:
+    """What the eight bits of each byte do to a CRC, whose polynomial has its lowest bit first."""
     table = []
     for byte in range(256):
         value = byte
@@ -28,8 +29,8 @@ def _table(polynomial: int) -> tuple[int, ...]:
     return tuple(table)
 
 
-_TABLE_16 = _table(_CRC16_ARC)
-_TABLE_32_C = _table(_CRC32_C)
+_TABLE_16 = crc_table(_CRC16_ARC)
+_TABLE_32_C = crc_table(_CRC32_C)
 
 
 def crc16(data: bytes) -> int:

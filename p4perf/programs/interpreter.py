@@ -6,21 +6,29 @@ is not valid, which P4 leaves undefined, read as zero here. Whether a random num
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from p4perf.programs import ir
+from p4perf.programs.analysis import COMPARE, OPERATE
 from p4perf.programs.hashes import STANDARD_HASHES, HashFunctions, internet_checksum
 from p4perf.programs.operators import OPERATORS
 
 
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A packet that left: its port, its bytes, and a mask with zeros where bits are random (None: none are)."""
+
+    port: int
+    data: bytes
+    known: bytes | None = None
+
+
 @dataclass(slots=True)
 class PacketState:
-    """One packet in one pass.
+    """One packet in one pass, and what it caused in all passes so far.
 
     Args:
-        program: the program.
         frame: its bytes when the pass began.
         pass_number: from 0.
     """
@@ -28,6 +36,9 @@ class PacketState:
     program: ir.Program
     frame: bytes
     pass_number: int
+    sent: list[Sent]
+    hits: list[str]
+    misses: list[str]
     fields: dict[ir.FieldRef, int] = field(default_factory=dict)
     random: set[ir.FieldRef] = field(default_factory=set)
     valid: set[str] = field(default_factory=set)
@@ -71,7 +82,7 @@ class PacketState:
         if isinstance(expression, ir.BinaryOp):
             left, left_random = self.evaluate(expression.left, arguments)
             right, right_random = self.evaluate(expression.right, arguments)
-            return _OPERATORS[expression.operator](left, right), left_random or right_random
+            return OPERATE[expression.operator](left, right), left_random or right_random
         if isinstance(expression, ir.ParameterRef):
             return arguments[expression.name], False
         return self.pass_number, False
@@ -118,29 +129,11 @@ class PacketState:
         return out + payload, known + b"\xff" * len(payload) if has_random else None
 
 
-_OPERATORS: dict[str, Callable[[int, int], int]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "&": operator.and_,
-    "|": operator.or_,
-    "^": operator.xor,
-}
-
-
 Watch = Callable[[ir.ParserState | ir.ControlNode | ir.Statement, str | bool | None], None]
 """Observer of the path of a packet, see :class:`Interpreter`."""
 
 MAX_PASSES = 256
 """A packet that goes through the program more often than this is taken for one that never leaves it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Sent:
-    """A packet that left: its port, its bytes, and a mask with zeros where bits are random (None: none are)."""
-
-    port: int
-    data: bytes
-    known: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,15 +160,6 @@ class Outcome:
     def data(self) -> bytes:
         """The bytes that were sent, empty if the packet was dropped."""
         return self.sent[0].data if self.sent else b""
-
-
-@dataclass(slots=True)
-class _Journey:
-    """Everything that one packet causes in all of its passes."""
-
-    sent: list[Sent] = field(default_factory=list)
-    hits: list[str] = field(default_factory=list)
-    misses: list[str] = field(default_factory=list)
 
 
 def entry_parameters(table: ir.Table, action: ir.Action, index: int) -> dict[str, int]:
@@ -222,34 +206,33 @@ class Interpreter:
             RecursionError: the program sends it round more than :data:`MAX_PASSES` times.
             ValueError: a decision depends on a random number.
         """
-        journey = _Journey()
+        sent: list[Sent] = []
+        hits: list[str] = []
+        misses: list[str] = []
         for number in range(MAX_PASSES):
-            packet = PacketState(
-                self._program, frame, number, {ir.FieldRef(ir.METADATA, f.name): 0 for f in self._program.metadata}
-            )
+            packet = PacketState(self._program, frame, number, sent, hits, misses)
             if not self._parse(packet) or not all(packet.verified(c) for c in self._program.verified):
                 break
-            self._control(self._program.control, packet, journey)
+            self._control(self._program.control, packet)
             for checksum in self._program.updated:
                 if checksum.header in packet.valid:
                     packet.fields[ir.FieldRef(checksum.header, checksum.field)] = packet.checksum(checksum)
             if packet.again is None or packet.dropped:
-                self._send(packet, journey)
+                self._send(packet)
                 break
             if isinstance(packet.again, ir.Recirculate):
                 frame = packet.deparse()[0]
         else:
             raise RecursionError(f"a packet went through {self._program.name} more than {MAX_PASSES} times")
-        sent = sorted(journey.sent, key=lambda s: s.port)
-        return Outcome(tuple(sent), tuple(journey.hits), tuple(journey.misses))
+        return Outcome(tuple(sorted(sent, key=lambda s: s.port)), tuple(hits), tuple(misses))
 
-    def _send(self, packet: PacketState, journey: _Journey) -> None:
+    def _send(self, packet: PacketState) -> None:
         if packet.dropped:
             return
         ports = packet.ports or (() if packet.egress is None else (packet.egress,))
         if ports:
             data, known = packet.deparse()
-            journey.sent += [Sent(port, data, known) for port in ports]
+            packet.sent += [Sent(port, data, known) for port in ports]
 
     def _parse(self, packet: PacketState) -> bool:
         name = "start"
@@ -265,17 +248,17 @@ class Interpreter:
             self._watch(parser_state, name)
         return True
 
-    def _control(self, nodes: tuple[ir.ControlNode, ...], packet: PacketState, journey: _Journey) -> None:
+    def _control(self, nodes: tuple[ir.ControlNode, ...], packet: PacketState) -> None:
         for node in nodes:
             if isinstance(node, ir.ApplyTable):
-                self._apply(self._program.table(node.table), packet, journey)
+                self._apply(self._program.table(node.table), packet)
             elif isinstance(node, ir.If):
                 holds = self._holds(node.condition, packet)
                 self._watch(node, holds)
-                self._control(node.then if holds else node.otherwise, packet, journey)
+                self._control(node.then if holds else node.otherwise, packet)
             else:
                 self._watch(node, None)
-                self._call(self._program.action(node.action), {}, packet, journey)
+                self._call(self._program.action(node.action), {}, packet)
 
     def _holds(self, condition: ir.Condition, packet: PacketState) -> bool:
         if not isinstance(condition, ir.Compare):
@@ -284,9 +267,9 @@ class Interpreter:
         right, right_random = packet.evaluate(condition.right, {})
         if left_random or right_random:
             raise ValueError(f"{self._program.name} decides by a random number")
-        return _COMPARATORS[condition.comparator](left, right)
+        return COMPARE[condition.comparator](left, right)
 
-    def _apply(self, table: ir.Table, packet: PacketState, journey: _Journey) -> None:
+    def _apply(self, table: ir.Table, packet: PacketState) -> None:
         key = 0
         for part in table.keys:
             if part.field in packet.random:
@@ -295,20 +278,18 @@ class Interpreter:
         index = key >> table.entries.free_bits
         self._watch(ir.ApplyTable(table.name), index < table.entries.count)
         if index < table.entries.count:
-            journey.hits.append(table.name)
+            packet.hits.append(table.name)
             action = self._program.action(table.entries.action)
-            self._call(action, entry_parameters(table, action, index), packet, journey)
+            self._call(action, entry_parameters(table, action, index), packet)
         else:
-            journey.misses.append(table.name)
-            self._call(self._program.action(table.default_action), {}, packet, journey)
+            packet.misses.append(table.name)
+            self._call(self._program.action(table.default_action), {}, packet)
 
-    def _call(self, action: ir.Action, arguments: Mapping[str, int], packet: PacketState, journey: _Journey) -> None:
+    def _call(self, action: ir.Action, arguments: Mapping[str, int], packet: PacketState) -> None:
         for statement in action.body:
-            self._execute(statement, arguments, packet, journey)
+            self._execute(statement, arguments, packet)
 
-    def _execute(
-        self, statement: ir.Statement, arguments: Mapping[str, int], packet: PacketState, journey: _Journey
-    ) -> None:
+    def _execute(self, statement: ir.Statement, arguments: Mapping[str, int], packet: PacketState) -> None:
         self._watch(statement, None)
         match statement:
             case ir.Assign(ref, expression):
@@ -336,7 +317,7 @@ class Interpreter:
             case ir.Recirculate() | ir.Resubmit():
                 packet.again = packet.again if isinstance(packet.again, ir.Resubmit) else statement
             case ir.Clone(port):
-                journey.sent.append(Sent(port, packet.frame))
+                packet.sent.append(Sent(port, packet.frame))
             case ir.Multicast(ports):
                 packet.ports = ports
             case ir.RunOperator():
@@ -376,13 +357,3 @@ class Interpreter:
             if random:
                 raise ValueError(f"{self._program.name} keeps a random number in {register.name}")
             cells[at] = value & ((1 << register.width_bits) - 1)
-
-
-_COMPARATORS: dict[str, Callable[[int, int], bool]] = {
-    "==": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    ">": operator.gt,
-    "<=": operator.le,
-    ">=": operator.ge,
-}

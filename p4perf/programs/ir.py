@@ -1,7 +1,5 @@
 """The target-independent description of a data-plane program, and of the packets that exercise it.
 
-Their meaning is in the docstring of :mod:`p4perf.programs.ir`.
-
 A :class:`Program` is what every renderer (P4, C on DPDK) reads and what the reference interpreter executes. Its meaning
 is fixed here, so that all of them agree:
 
@@ -35,7 +33,7 @@ Widths are in bits, sizes in bytes. Bytes on the wire are big-endian (network or
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from p4perf.programs.virtual_io import VirtualIo
 
@@ -499,6 +497,9 @@ class ParserState:
     default: str = ACCEPT
 
 
+N = TypeVar("N", Field, Header, Action, Table, ParserState, Counter, Meter, Register)
+
+
 @dataclass(frozen=True, slots=True)
 class Program:
     """A whole data-plane program. See the module docstring for its exact meaning."""
@@ -521,26 +522,23 @@ class Program:
     _found: dict[str, dict[str, Any]] = field(default_factory=dict, init=False, repr=False, compare=False)
     """What was looked up by name before; programs may have thousands of tables."""
 
-    def _named(self, group: str, name: str) -> Any:
-        if group not in self._found:
-            self._found[group] = {item.name: item for item in reversed(getattr(self, group))}
-        return self._found[group][name]
+    def _named(self, kind: str, group: tuple[N, ...], name: str) -> N:
+        if kind not in self._found:
+            self._found[kind] = {item.name: item for item in reversed(group)}
+        found: N = self._found[kind][name]
+        return found
 
     def header(self, name: str) -> Header:
-        found: Header = self._named("headers", name)
-        return found
+        return self._named("headers", self.headers, name)
 
     def action(self, name: str) -> Action:
-        found: Action = self._named("actions", name)
-        return found
+        return self._named("actions", self.actions, name)
 
     def table(self, name: str) -> Table:
-        found: Table = self._named("tables", name)
-        return found
+        return self._named("tables", self.tables, name)
 
     def state(self, name: str) -> ParserState:
-        found: ParserState = self._named("parser", name)
-        return found
+        return self._named("parser", self.parser, name)
 
     @property
     def states(self) -> tuple[str, ...]:
@@ -548,21 +546,17 @@ class Program:
         return (*(c.name for c in self.counters), *(r.name for r in self.registers))
 
     def counter(self, name: str) -> Counter:
-        found: Counter = self._named("counters", name)
-        return found
+        return self._named("counters", self.counters, name)
 
     def meter(self, name: str) -> Meter:
-        found: Meter = self._named("meters", name)
-        return found
+        return self._named("meters", self.meters, name)
 
     def register(self, name: str) -> Register:
-        found: Register = self._named("registers", name)
-        return found
+        return self._named("registers", self.registers, name)
 
     def width_bits(self, ref: FieldRef) -> int:
         if ref.header == METADATA:
-            found: Field = self._named("metadata", ref.field)
-            return found.width_bits
+            return self._named("metadata", self.metadata, ref.field).width_bits
         return self.header(ref.header).field(ref.field).width_bits
 
     def match_kind(self, table: Table) -> MatchKind:

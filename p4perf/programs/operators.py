@@ -97,31 +97,23 @@ def _printed(prefix: str) -> Callable[[bytes, Operator], int]:
     return lambda packet, _: len(prefix + LINE % len(packet))
 
 
+def _of_bytes(function: Callable[[bytes], int]) -> Callable[[bytes, Operator], int]:
+    return lambda packet, _: function(packet)
+
+
+def _chain(packet: bytes, operator: Operator) -> int:
+    return len(packet) * pow(MULTIPLIER, operator.multiplications, 1 << 64) & WORD
+
+
 _ALL = (
+    OperatorKind("rte_hash_crc", "CRC-32C over all bytes (rte_hash_crc)", "compute", _of_bytes(crc32c_raw), True),
     OperatorKind(
-        "rte_hash_crc",
-        "CRC-32C over all bytes (rte_hash_crc)",
-        "compute",
-        lambda packet, _: crc32c_raw(packet),
-        all_bytes=True,
+        "rte_net_crc", "CRC-32 of Ethernet over all bytes (rte_net_crc_calc)", "compute", _of_bytes(crc32), True
     ),
     OperatorKind(
-        "rte_net_crc",
-        "CRC-32 of Ethernet over all bytes (rte_net_crc_calc)",
-        "compute",
-        lambda packet, _: crc32(packet),
-        all_bytes=True,
+        "checksum", "internet checksum over all bytes (rte_raw_cksum)", "compute", _of_bytes(internet_checksum), True
     ),
-    OperatorKind(
-        "checksum",
-        "internet checksum over all bytes (rte_raw_cksum)",
-        "compute",
-        lambda packet, _: internet_checksum(packet),
-        all_bytes=True,
-    ),
-    OperatorKind(
-        "jhash", "Jenkins hash over all bytes (rte_jhash)", "compute", lambda packet, _: jhash(packet), all_bytes=True
-    ),
+    OperatorKind("jhash", "Jenkins hash over all bytes (rte_jhash)", "compute", _of_bytes(jhash), True),
     OperatorKind("hash_lookup", "lookup of the flow in a hash table (rte_hash_lookup_data)", "memory", _lookup),
     OperatorKind(
         "hash_insert",
@@ -133,11 +125,9 @@ _ALL = (
         "htons",
         "one 16-bit number from host to network order",
         "conversion",
-        lambda packet, _: int.from_bytes(packet[12:14], "big"),
+        lambda p, _: int.from_bytes(p[12:14], "big"),
     ),
-    OperatorKind(
-        "htons_words", "every 16-bit word from host to network order, one by one", "conversion", _words, all_bytes=True
-    ),
+    OperatorKind("htons_words", "every 16-bit word from host to network order, one by one", "conversion", _words, True),
     OperatorKind(
         "printf_file", "a line to a file, with one system call (fprintf, line buffered)", "output", _printed("")
     ),
@@ -146,14 +136,9 @@ _ALL = (
     ),
     OperatorKind("rte_log", "a message of the log, to /dev/null (rte_log)", "output", _printed(LOG_PREFIX)),
     OperatorKind("rte_log_suppressed", "a message below the level of the log (rte_log)", "output", lambda packet, _: 0),
+    OperatorKind("memcpy", "copy of all bytes", "memory", lambda packet, _: int.from_bytes(packet[-8:], "big"), True),
     OperatorKind(
-        "memcpy", "copy of all bytes", "memory", lambda packet, _: int.from_bytes(packet[-8:], "big"), all_bytes=True
-    ),
-    OperatorKind(
-        "multiply_chain",
-        "multiplications of which each needs the result of the one before",
-        "reference",
-        lambda packet, operator: len(packet) * pow(MULTIPLIER, operator.multiplications, 1 << 64) & WORD,
+        "multiply_chain", "multiplications of which each needs the result of the one before", "reference", _chain
     ),
 )
 

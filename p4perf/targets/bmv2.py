@@ -18,10 +18,9 @@ from typing_extensions import override
 
 from p4perf.errors import CapabilityError, MeasurementError
 from p4perf.generators.base import GeneratedFile
-from p4perf.generators.p4.flow import possibly_absent
 from p4perf.generators.p4.v1model import CAPABILITIES as V1MODEL
 from p4perf.generators.p4.v1model import MAX_RANDOM_BITS, RuntimeV1Model
-from p4perf.generators.p4.writer import p4_name
+from p4perf.generators.p4.writer import p4_name, possibly_absent
 from p4perf.programs import ir
 from p4perf.programs.analysis import statements, used_actions
 from p4perf.programs.capabilities import Capabilities, Limit

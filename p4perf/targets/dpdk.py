@@ -9,36 +9,18 @@ from typing import ClassVar
 from typing_extensions import override
 
 from p4perf.generators.c.dpdk import MAX_FRAME_BYTES, MAX_VARYING
+from p4perf.programs import analysis
 from p4perf.programs.capabilities import Limit, Quantity
 from p4perf.programs.component import TrafficPlan
 from p4perf.programs.ir import Program, Workload
-from p4perf.targets import counters
+from p4perf.targets import counters, process, windows
 from p4perf.targets.base import BuildPlan, Job, JobResult, MetricValue, NodeFacts, PointPlan, TrialOptions, TrialRecord
 from p4perf.targets.builds import COMPILE_TIME_FILE, PORTABLE, calibration_job
 from p4perf.targets.link import LinkPlan, check_link, link_files, load_arguments
-from p4perf.targets.process import (
-    COMPILER,
-    HUGEPAGES,
-    REALTIME,
-    HarnessTarget,
-    Need,
-    has,
-    hugepages_hold,
-    most_entries,
-    recorded,
-    warmup_packets,
-    window_arguments,
-)
+from p4perf.targets.oracle import source_arguments
+from p4perf.targets.process import HarnessTarget
 from p4perf.targets.roles import Calibrates, Connects, Simulates, SizesMemory
-from p4perf.targets.windows import (
-    COST_METRICS,
-    WindowStatistics,
-    core_frequency,
-    cost_metrics,
-    counter_metrics,
-    detectable_difference,
-    packet_rate,
-)
+from p4perf.targets.windows import WindowStatistics
 
 HARNESS_VERSION = 2
 
@@ -53,8 +35,8 @@ PATIENCE = 0.1
 POOL_BYTES = 32 << 20
 """Packet pool and the EAL's own structures, generously."""
 
-PKG_CONFIG = Need(has("pkg_config_version"), "no pkg-config on the PATH", "install pkg-config")
-DPDK = Need(
+PKG_CONFIG = process.Need(process.has("pkg_config_version"), "no pkg-config on the PATH", "install pkg-config")
+DPDK = process.Need(
     lambda facts: bool(facts.text("dpdk_version") or not facts.text("pkg_config_version")),
     "pkg-config does not find libdpdk",
     "install the package libdpdk-dev",
@@ -66,9 +48,15 @@ class DpdkTarget(HarnessTarget, Calibrates, SizesMemory):
 
     harness_version = HARNESS_VERSION
     layout: ClassVar[str] = "DPDK 22.11"
-    needs: ClassVar[tuple[Need, ...]] = (COMPILER, PKG_CONFIG, DPDK, REALTIME, HUGEPAGES)
+    needs: ClassVar[tuple[process.Need, ...]] = (
+        process.COMPILER,
+        PKG_CONFIG,
+        DPDK,
+        process.REALTIME,
+        process.HUGEPAGES,
+    )
     metrics: ClassVar[tuple[str, ...]] = (
-        *COST_METRICS,
+        *windows.COST_METRICS,
         "cost_tsc_cycles_per_packet",
         "cost_resolution_cycles_per_packet",
         "packet_rate",
@@ -81,9 +69,16 @@ class DpdkTarget(HarnessTarget, Calibrates, SizesMemory):
         "load_time",
     )
 
-    @abstractmethod
+    def restored(self, program: Program) -> bool:
+        """Whether the source has to write all headers anew before it uses a packet again."""
+        return analysis.needs_restore(program)
+
+    def traffic_arguments(self, workload: Workload, traffic: TrafficPlan) -> list[str]:
+        return source_arguments(workload, traffic, self.name, restored=self.restored(workload.program))
+
     def point_arguments(self, plan: PointPlan) -> list[str]:
         """Arguments of the harness for the packets and tables of a point."""
+        return self.traffic_arguments(plan.workload, plan.traffic)
 
     @abstractmethod
     def job_files(self, workload: Workload) -> dict[str, bytes]:
@@ -94,7 +89,7 @@ class DpdkTarget(HarnessTarget, Calibrates, SizesMemory):
         """Time limit for filling the tables, in seconds: several times what an idle machine takes."""
 
     def warmup_packets(self, program: Program) -> int:
-        return warmup_packets(most_entries(program))
+        return process.warmup_packets(process.most_entries(program))
 
     @override
     def setup_s(self, program: Program) -> float:
@@ -113,16 +108,18 @@ class DpdkTarget(HarnessTarget, Calibrates, SizesMemory):
     def values(self, record: TrialRecord, *statistics: WindowStatistics) -> Sequence[MetricValue]:
         program, baseline = statistics
         return (
-            *cost_metrics(program, baseline),
+            *windows.cost_metrics(program, baseline),
             MetricValue("cost_tsc_cycles_per_packet", program.tsc_cycles - baseline.tsc_cycles, "TSC cycles/packet"),
-            MetricValue("cost_resolution_cycles_per_packet", detectable_difference(program, baseline), "cycles/packet"),
-            packet_rate("packet_rate", record, program),
-            packet_rate("baseline_packet_rate", record, baseline),
-            core_frequency(record, program),
+            MetricValue(
+                "cost_resolution_cycles_per_packet", windows.detectable_difference(program, baseline), "cycles/packet"
+            ),
+            windows.packet_rate("packet_rate", record, program),
+            windows.packet_rate("baseline_packet_rate", record, baseline),
+            windows.core_frequency(record, program),
             MetricValue("tsc_frequency", float(record["tsc_hz"]) / 1e9, "GHz"),
-            *recorded(record, "memory_bytes", "code_bytes", "compile_time"),
+            *process.recorded(record, "memory_bytes", "code_bytes", "compile_time"),
             MetricValue("load_time", float(record["setup_ms"]), "ms"),
-            *counter_metrics(program),
+            *windows.counter_metrics(program),
         )
 
     @override
@@ -131,7 +128,7 @@ class DpdkTarget(HarnessTarget, Calibrates, SizesMemory):
 
     @override
     def use_hugepages(self, memory_bytes: int, facts: NodeFacts) -> bool:
-        return hugepages_hold(memory_bytes * 5 // 4 + (66 << 20), facts)
+        return process.hugepages_hold(memory_bytes * 5 // 4 + (66 << 20), facts)
 
 
 class LinkedDpdkTarget(DpdkTarget, Connects, Simulates):
@@ -160,7 +157,9 @@ class LinkedDpdkTarget(DpdkTarget, Connects, Simulates):
         command = ["{build}/" + self.name, *eal, *self.point_arguments(plan), "--seed", str(options.seed)]
         build = self.build_for(plan.workload, plan.traffic, facts, PORTABLE)
         seconds = self.population_s(program)
-        return counters.simulation_jobs(command, build, facts, entries=most_entries(program), population_s=seconds)
+        return counters.simulation_jobs(
+            command, build, facts, entries=process.most_entries(program), population_s=seconds
+        )
 
     @override
     def simulated(self, results: Sequence[JobResult]) -> tuple[MetricValue, ...]:
@@ -177,4 +176,4 @@ def eal_arguments(memory_bytes: int, facts: NodeFacts, *, hugepages: bool, furth
 def trial_arguments(options: TrialOptions, warmup: int) -> list[str]:
     """Arguments of the harness for one trial with that many packets before the first window."""
     arguments = ["--compile-time", "{build}/" + COMPILE_TIME_FILE, "--seed", str(options.seed)]
-    return arguments + window_arguments(options, "--warmup-packets", str(warmup))
+    return arguments + process.window_arguments(options, "--warmup-packets", str(warmup))

@@ -15,15 +15,14 @@ from typing_extensions import override
 
 from p4perf.errors import CapabilityError
 from p4perf.generators.c.dpdk import MAX_FRAME_BYTES, VARIANTS, DpdkC, capabilities, operators, table_kind
-from p4perf.generators.c.dpdk_layout import layout
-from p4perf.programs.analysis import needs_restore
+from p4perf.generators.c.dpdk_text import layout
 from p4perf.programs.capabilities import Capabilities
 from p4perf.programs.component import TrafficPlan
 from p4perf.programs.ir import Program, Table, Workload
 from p4perf.targets.base import BuildPlan, NodeFacts, PointPlan
 from p4perf.targets.builds import NATIVE, dpdk_c_plan
 from p4perf.targets.dpdk import HARNESS_VERSION, POOL_BYTES, LinkedDpdkTarget
-from p4perf.targets.oracle import PACKETS, source_arguments, verification_file
+from p4perf.targets.oracle import PACKETS, verification_file
 
 TBL24_BYTES = 4 << 24
 """First stage of rte_lpm, rte_lpm6, rte_fib and rte_fib6: four bytes for every value of 24 bits."""
@@ -139,7 +138,7 @@ class DpdkCTarget(LinkedDpdkTarget):
     def build(self, workload: Workload, traffic: TrafficPlan, facts: NodeFacts) -> tuple[BuildPlan, Sequence[Any]]:
         build = self.build_for(workload, traffic, facts, NATIVE)
         entries = _entries(workload.program)
-        return build, (build.key, _traffic_arguments(workload, traffic), HARNESS_VERSION, entries)
+        return build, (build.key, self.traffic_arguments(workload, traffic), HARNESS_VERSION, entries)
 
     @override
     def build_for(self, workload: Workload, traffic: TrafficPlan, facts: NodeFacts, march: str) -> BuildPlan:
@@ -147,9 +146,13 @@ class DpdkCTarget(LinkedDpdkTarget):
         return dpdk_c_plan(sources, facts, march)
 
     @override
+    def restored(self, program: Program) -> bool:
+        return super().restored(program) or layout(program).deparses
+
+    @override
     def point_arguments(self, plan: PointPlan) -> list[str]:
         entries = [word for text in _entries(plan.workload.program) for word in ("--entries", text)]
-        return _traffic_arguments(plan.workload, plan.traffic) + entries
+        return super().point_arguments(plan) + entries
 
     @override
     def job_files(self, workload: Workload) -> dict[str, bytes]:
@@ -189,8 +192,3 @@ def _entries(program: Program) -> list[str]:
     """Numbers of entries, table by table: ``1000``, or ``1000*3`` for three tables of that size."""
     runs = ((count, len(list(same))) for count, same in groupby(t.entries.count for t in program.tables))
     return [f"{count}*{times}" if times > 1 else str(count) for count, times in runs]
-
-
-def _traffic_arguments(workload: Workload, traffic: TrafficPlan) -> list[str]:
-    restored = needs_restore(workload.program) or layout(workload.program).deparses
-    return source_arguments(workload, traffic, "dpdk-c", restored=restored)

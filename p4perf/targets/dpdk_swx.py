@@ -21,11 +21,11 @@ from p4perf.generators.p4.writer import p4_name
 from p4perf.generators.rendering import render
 from p4perf.generators.swx.spec import CAPABILITIES, Pipeline
 from p4perf.programs import ir
-from p4perf.programs.analysis import needs_restore
 from p4perf.programs.capabilities import Capabilities, Limit, both
 from p4perf.programs.component import TrafficPlan
 from p4perf.programs.hashes import crc32c_raw, internet_checksum
 from p4perf.programs.packets import FCS_BYTES
+from p4perf.targets import builds
 from p4perf.targets.base import (
     BuildPlan,
     JobResult,
@@ -36,17 +36,8 @@ from p4perf.targets.base import (
     TrialRecord,
     TrialSummary,
 )
-from p4perf.targets.builds import (
-    COMPILE_TIME_FILE,
-    HARNESS_HEADERS,
-    NATIVE,
-    context_of,
-    harness_plan,
-    harness_text,
-    shell,
-)
 from p4perf.targets.dpdk import HARNESS_LIMITS, HARNESS_VERSION, POOL_BYTES, DpdkTarget, LinkedDpdkTarget
-from p4perf.targets.oracle import Hashes, source_arguments, verification_file
+from p4perf.targets.oracle import Hashes, verification_file
 from p4perf.targets.process import entries_arguments
 from p4perf.version import __version__
 
@@ -99,7 +90,7 @@ _LIBRARY = (
 "$1/{TRANSLATOR}" "$2.spec" "$2.c"
 "$cc" $flags -fno-strict-aliasing -w -fpic -shared -o "$2.so" "$2.c"
 end=$(date +%s%N)
-echo $((end - begin)) >{COMPILE_TIME_FILE}"""
+echo $((end - begin)) >{builds.COMPILE_TIME_FILE}"""
 )
 """The time of the compiler is that of both steps: from the specification to C, from C to a library.
 
@@ -115,14 +106,14 @@ def config_text(pipelines: Sequence[Mapping[str, object]]) -> str:
 
 
 def build_plan(
-    specifications: Mapping[str, str], config: str, facts: NodeFacts, *, interpreted: bool, march: str = NATIVE
+    specifications: Mapping[str, str], config: str, facts: NodeFacts, *, interpreted: bool, march: str = builds.NATIVE
 ) -> BuildPlan:
     """The build for the CPU of the node, or another. What is interpreted does not depend on the specifications.
 
     The harness, the translator and the compiled baseline are built once for all programs. P4 (PNA) in the place of the
     specifications, ``program.p4`` and ``baseline.p4``, is compiled by p4c-dpdk first.
     """
-    context = context_of(facts)
+    context = builds.context_of(facts)
     suffix = "p4" if "program.p4" in specifications else "spec"
     compiler: tuple[str, ...] = ()
     if suffix == "p4":
@@ -130,18 +121,20 @@ def build_plan(
         compiler = (_P4C,)
 
     def command(script: str, *arguments: str) -> tuple[str, ...]:
-        return shell(script.replace(f"-march={NATIVE}", f"-march={march}"), *arguments)
+        return builds.shell(script.replace(f"-march={builds.NATIVE}", f"-march={march}"), *arguments)
 
-    own = harness_text((*HARNESS_HEADERS, *COMMON_FILES, *(INTERPRETER_FILES if interpreted else CODEGEN_FILES)))
+    own = builds.harness_text(
+        (*builds.HARNESS_HEADERS, *COMMON_FILES, *(INTERPRETER_FILES if interpreted else CODEGEN_FILES))
+    )
     compiled = [name for name in own if name.endswith(".c")]
     swx = BuildPlan(own, (command(_OBJECTS, "swx.o", *compiled),), "swx.o", context)
-    parts = {"harness": harness_plan(facts, march), "swx": swx}
-    sources = {**harness_text((*HARNESS_HEADERS, "swx.h")), "config.c": config}
+    parts = {"harness": builds.harness_plan(facts, march), "swx": swx}
+    sources = {**builds.harness_text((*builds.HARNESS_HEADERS, "swx.h")), "config.c": config}
     link = command(_LINK, PRODUCT, "{harness}/harness.o", "{swx}/swx.o")
     if interpreted:
-        return BuildPlan(sources, (shell(f"echo 0 >{COMPILE_TIME_FILE}"), link), PRODUCT, context, parts)
+        return BuildPlan(sources, (builds.shell(f"echo 0 >{builds.COMPILE_TIME_FILE}"), link), PRODUCT, context, parts)
     translator = BuildPlan(
-        harness_text((*TRANSLATOR_SOURCES, "swx_code.h")), ((*command(_TRANSLATE), "sh"),), TRANSLATOR, context
+        builds.harness_text((*TRANSLATOR_SOURCES, "swx_code.h")), ((*command(_TRANSLATE), "sh"),), TRANSLATOR, context
     )
     library = "\n".join((*compiler, _LIBRARY))
     baseline = BuildPlan(
@@ -153,7 +146,7 @@ def build_plan(
     )
     parts |= {"translator": translator, "baseline": baseline}
     sources[f"program.{suffix}"] = specifications[f"program.{suffix}"]
-    beside = shell('test -e baseline.so || cp "$1/baseline.so" .', "{baseline}")
+    beside = builds.shell('test -e baseline.so || cp "$1/baseline.so" .', "{baseline}")
     return BuildPlan(sources, (command(library, "{translator}", "program"), beside, link), PRODUCT, context, parts)
 
 
@@ -204,9 +197,9 @@ class DpdkSwxTarget(LinkedDpdkTarget):
 
     @override
     def build(self, workload: ir.Workload, traffic: TrafficPlan, facts: NodeFacts) -> tuple[BuildPlan, Sequence[Any]]:
-        specifications, build = self._texts_and_build(workload, traffic, facts, NATIVE)
+        specifications, build = self._texts_and_build(workload, traffic, facts, builds.NATIVE)
         entries = [t.entries.count for t in workload.program.tables]
-        return build, (build.key, specifications, _traffic_arguments(workload, traffic), entries, HARNESS_VERSION)
+        return build, (build.key, specifications, self.traffic_arguments(workload, traffic), entries, HARNESS_VERSION)
 
     @override
     def build_for(self, workload: ir.Workload, traffic: TrafficPlan, facts: NodeFacts, march: str) -> BuildPlan:
@@ -226,7 +219,7 @@ class DpdkSwxTarget(LinkedDpdkTarget):
 
     @override
     def point_arguments(self, plan: PointPlan) -> list[str]:
-        return _traffic_arguments(plan.workload, plan.traffic) + entries_arguments(plan.workload.program)
+        return super().point_arguments(plan) + entries_arguments(plan.workload.program)
 
     @override
     def job_files(self, workload: ir.Workload) -> dict[str, bytes]:
@@ -279,10 +272,6 @@ def _specifications(pipelines: Sequence[Pipeline]) -> dict[str, str]:
     compiled of it serves tables of all sizes.
     """
     return {f"{p.role}.spec": p.specification(table_size=1) for p in pipelines}
-
-
-def _traffic_arguments(workload: ir.Workload, traffic: TrafficPlan) -> list[str]:
-    return source_arguments(workload, traffic, "dpdk-swx", restored=needs_restore(workload.program))
 
 
 def program_bytes(program: ir.Program) -> int:

@@ -7,8 +7,8 @@ wrote, or an example of DPDK. Entries come from a text in the format of DPDK's o
     table ipv4_host
     match 0xc0a80001 action send port 0x1
 
-or by a rule from :func:`entries_by_rule`. There is one frame, :func:`frame_from_hex` or :func:`frame_from_pcap`, of
-which one field may change from packet to packet. :func:`trial_of_specification` makes the job of a trial; ``parse`` and
+There is one frame, of which one field may change from packet to packet. :func:`trial_of_specification` makes the job of
+a trial; ``parse`` and
 ``summarise`` of :class:`~p4perf.targets.dpdk_swx.DpdkSwxTarget` read its result. The baseline is that of all
 experiments: a pipeline that parses Ethernet and sends by port 1.
 
@@ -21,15 +21,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from p4perf.errors import UsageError
-from p4perf.formats.pcap import read_capture
 from p4perf.formats.swx_spec import Specification, read_specification, words_of
 from p4perf.generators.c.dpdk import MAX_FRAME_BYTES
 from p4perf.generators.swx.spec import Pipeline
-from p4perf.programs.ir import entry_data_word
 from p4perf.programs.packets import FCS_BYTES
 from p4perf.programs.workload import build_workload
 from p4perf.targets.base import BuildPlan, Job, NodeFacts, TrialOptions, point_key
@@ -143,32 +140,6 @@ def trial_of_specification(plan: SpecificationPlan, options: TrialOptions, facts
     return Job(tuple(argv), timeout_s, plan.build, dict(plan.files))
 
 
-def entries_by_rule(text: str, table: str, action: str, count: int, *, port: int = 1) -> str:
-    """Entries of a table of a specification, by the rule of :class:`~p4perf.programs.ir.EntrySet`.
-
-    Entry ``i`` matches ``i`` in all match fields together, the first one most significant; the first argument of the
-    action is the port, the others are numbers that follow from ``i``.
-    """
-    specification = read_specification(text, _FILE)
-    if table not in specification.tables or action not in specification.actions:
-        raise UsageError(f"the specification has no table {table} or no action {action}")
-    key = specification.tables[table].inner("key")
-    if key is None or not key.lines:
-        raise UsageError(f"table {table} has no key")
-    widths = [specification.bits(line.word(0), line) for line in key.lines]
-    data = specification.structs.get(specification.arguments(action), ())
-    lines = [f"table {table}"]
-    for i in range(count):
-        shift, matched = sum(widths), []
-        for width in widths:
-            shift -= width
-            matched.append(f"0x{i >> shift & ((1 << width) - 1):x}")
-        words = (port if j == 0 else entry_data_word(i, j) for j in range(len(data)))
-        given = [f"{name} 0x{w & ((1 << bits) - 1):x}" for (name, bits), w in zip(data, words, strict=True)]
-        lines.append(" ".join(["match", *matched, "action", action, *given]))
-    return "\n".join(lines) + "\n"
-
-
 def frame_from_hex(text: str) -> bytes:
     """A frame from hexadecimal digits; blanks and colons between them do not count.
 
@@ -179,15 +150,6 @@ def frame_from_hex(text: str) -> bytes:
         return bytes.fromhex(re.sub(r"[\s:]", "", text))
     except ValueError as error:
         raise UsageError("the frame is not made of pairs of hexadecimal digits") from error
-
-
-def frame_from_pcap(path: Path) -> bytes:
-    """The first frame of a capture in the classic format of libpcap.
-
-    Raises:
-        DataError: the file cannot be read, is no such capture, or holds no whole frame.
-    """
-    return read_capture(path).frames[0]
 
 
 def _table_bytes(specification: Specification) -> int:

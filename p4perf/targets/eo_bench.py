@@ -101,6 +101,22 @@ def hash_case(
     )
 
 
+def prefix_case(table: str, key_bits: int, free_bits: int, memory_bytes: int) -> Case:
+    """A lookup in a longest prefix match table (rte_lpm, rte_lpm6)."""
+    return Case(
+        table,
+        "lpm_lookup",
+        vary_bytes=(key_bits - free_bits) // 8,
+        keys=MANY_ENTRIES,
+        table=table,
+        key_bits=key_bits,
+        free_bits=free_bits,
+        entries=MANY_ENTRIES,
+        data_bytes=64,
+        memory_bytes=memory_bytes,
+    )
+
+
 def array_case(name: str, cells: int) -> Case:
     """Four accesses to cells of 8 bytes of an array, in different places."""
     keys = min(cells, 1 << 30)
@@ -155,45 +171,14 @@ def cases(caches: Mapping[str, int], memory_bytes: int) -> tuple[Case, ...]:
             Case(f"{name}_{size}", name, size=size, frame_bytes=max(FRAME_BYTES, HEADER_BYTES + size + 2))
             for size in CURVE_BYTES
         ]
+    for bits, table in ((32, "list32"), (128, "list")):
+        found += [
+            Case(f"list_{bits}_{n}", "list_lookup", vary_bytes=bits // 8, keys=n, table=table, key_bits=bits, entries=n)
+            for n in LIST_ENTRIES
+        ]
     found += [
-        Case(
-            f"list_{bits}_{n}",
-            "list_lookup",
-            vary_bytes=bits // 8,
-            keys=n,
-            table=f"list{bits if bits == 32 else ''}",
-            key_bits=bits,
-            entries=n,
-            per=1,
-        )
-        for bits in (32, 128)
-        for n in LIST_ENTRIES
-    ]
-    found += [
-        Case(
-            "lpm",
-            "lpm_lookup",
-            vary_bytes=3,
-            keys=100,
-            table="lpm",
-            key_bits=32,
-            free_bits=8,
-            entries=100,
-            data_bytes=64,
-            memory_bytes=80 << 20,
-        ),
-        Case(
-            "lpm6",
-            "lpm_lookup",
-            vary_bytes=8,
-            keys=100,
-            table="lpm6",
-            key_bits=128,
-            free_bits=64,
-            entries=100,
-            data_bytes=64,
-            memory_bytes=160 << 20,
-        ),
+        prefix_case("lpm", 32, 8, memory_bytes=80 << 20),
+        prefix_case("lpm6", 128, 64, memory_bytes=160 << 20),
         hash_case("hash_1", 1),
         hash_case("hash", MANY_ENTRIES),
         hash_case("hash_key_8", MANY_ENTRIES, key_bytes=8),

@@ -22,33 +22,15 @@ from p4perf.generators.p4.t4p4s import CAPABILITIES as DIALECT
 from p4perf.generators.p4.t4p4s import MAX_ENTRIES, T4P4S
 from p4perf.generators.rendering import render
 from p4perf.programs import ir
-from p4perf.programs.analysis import needs_restore
 from p4perf.programs.capabilities import Capabilities
 from p4perf.programs.component import TrafficPlan
+from p4perf.targets import builds
+from p4perf.targets import t4p4s_service as service
 from p4perf.targets.base import BuildPlan, JobResult, NodeFacts, PointPlan, Problem, TrialRecord
-from p4perf.targets.builds import (
-    COMPILE_TIME_FILE,
-    HARNESS_HEADERS,
-    NATIVE,
-    context_of,
-    harness_plan,
-    harness_text,
-    shell,
-)
 from p4perf.targets.dpdk import HARNESS_LIMITS, HARNESS_VERSION, POOL_BYTES, DpdkTarget
 from p4perf.targets.dpdk_c import TBL24_BYTES, key_slot_bytes
-from p4perf.targets.oracle import source_arguments, verification_file
-from p4perf.targets.t4p4s_service import (
-    ADDED_FILE,
-    BUILT,
-    CONTEXT,
-    OPTIONS,
-    PROGRAMS,
-    ServedT4P4S,
-    checkout_of,
-    compiler_of,
-    script,
-)
+from p4perf.targets.oracle import verification_file
+from p4perf.targets.t4p4s_service import ServedT4P4S
 from p4perf.version import __version__
 
 PRODUCT = "t4p4s"
@@ -104,45 +86,45 @@ def build_plan(programs: Mapping[str, str], facts: NodeFacts) -> BuildPlan:
 def measured_plan(libraries: Mapping[str, BuildPlan], facts: NodeFacts) -> BuildPlan:
     """The harness with the libraries of ``program`` and ``baseline``, whoever makes them."""
     parts = {**libraries, "executable": _executable_plan(facts)}
-    files = ["{executable}/" + PRODUCT, "{program}/" + COMPILE_TIME_FILE]
+    files = ["{executable}/" + PRODUCT, "{program}/" + builds.COMPILE_TIME_FILE]
     files += [f"{{{role}}}/{role}.so" for role in libraries]
-    return BuildPlan({}, (shell(_TOGETHER, *files),), PRODUCT, context_of(facts), parts)
+    return BuildPlan({}, (builds.shell(_TOGETHER, *files),), PRODUCT, builds.context_of(facts), parts)
 
 
 def _executable_plan(facts: NodeFacts) -> BuildPlan:
     """What loads the libraries: the same for all programs."""
-    sources = harness_text((*HARNESS_HEADERS, INTERFACE, "library.c"))
-    link = shell(_LINK, NATIVE, PRODUCT, "library.c", "{harness}/harness.o")
-    return BuildPlan(sources, (link,), PRODUCT, context_of(facts), {"harness": harness_plan(facts)})
+    sources = builds.harness_text((*builds.HARNESS_HEADERS, INTERFACE, "library.c"))
+    link = builds.shell(_LINK, builds.NATIVE, PRODUCT, "library.c", "{harness}/harness.o")
+    return BuildPlan(sources, (link,), PRODUCT, builds.context_of(facts), {"harness": builds.harness_plan(facts)})
 
 
 def library_plan(role: str, text: str, facts: NodeFacts) -> BuildPlan:
     """The library of one program, and in the file :data:`COMPILE_TIME_FILE` how long ``t4p4s.sh`` took for it."""
     added = render("t4p4s/ports.cfg.j2", version=__version__, variant=VARIANT, ports=PORTS)
-    compiler = render("t4p4s/cc.sh.j2", programs=PROGRAMS, compiler_file="cc.path")
+    compiler = render("t4p4s/cc.sh.j2", programs=service.PROGRAMS, compiler_file="cc.path")
     library = render(
         "t4p4s/library.sh.j2",
-        built=BUILT,
+        built=service.BUILT,
         compiler_file="cc.path",
         failures=FAILURES,
         omissions="|".join(OMISSIONS),
-        time_file=COMPILE_TIME_FILE,
+        time_file=builds.COMPILE_TIME_FILE,
     )
     files = {
         f"{role}.p4": text,
-        "p4perf.cfg": render("t4p4s/examples.cfg.j2", version=__version__, programs=PROGRAMS),
-        ADDED_FILE: added,
+        "p4perf.cfg": render("t4p4s/examples.cfg.j2", version=__version__, programs=service.PROGRAMS),
+        service.ADDED_FILE: added,
         "cc.sh": compiler,
         "library.sh": library,
-        **{name: script(name) for name in ("isolate.sh", "environment.sh", "compile.sh")},
-        **harness_text((INTERFACE, PORTS)),
+        **{name: service.script(name) for name in ("isolate.sh", "environment.sh", "compile.sh")},
+        **builds.harness_text((INTERFACE, PORTS)),
     }
     checkout, p4c = facts.text("tool_t4p4s", "."), facts.text("tool_p4c", ".")
-    options = (*OPTIONS, f"variant={VARIANT}")
+    options = (*service.OPTIONS, f"variant={VARIANT}")
     make = ("sh", "library.sh", role, p4c, facts.text("t4p4s_python", "python3"), *options)
     # t4p4s.sh has fixed names below /tmp. Its own file is what there is one of; the lock is not handed on to it.
     locked = ("flock", "-o", f"{checkout}/t4p4s.sh", *make)
-    context = context_of(facts, *CONTEXT) | context_of(facts)
+    context = builds.context_of(facts, *service.CONTEXT) | builds.context_of(facts)
     return BuildPlan(files, (("sh", "isolate.sh", checkout), locked), f"{role}.so", context, timeout_s=BUILD_TIMEOUT_S)
 
 
@@ -205,7 +187,7 @@ class T4P4STarget(ServedT4P4S, DpdkTarget):
         if self.is_served(facts):
             return self.served_problems(facts)
         found = list(super().problems(facts))
-        for look, variable in ((checkout_of, "T4P4S"), (compiler_of, "P4C")):
+        for look, variable in ((service.checkout_of, "T4P4S"), (service.compiler_of, "P4C")):
             try:
                 look(facts)
             except CapabilityError as error:
@@ -223,12 +205,12 @@ class T4P4STarget(ServedT4P4S, DpdkTarget):
 
     @override
     def memory_bytes(self, workload: ir.Workload) -> int:
-        return POOL_BYTES + program_bytes(workload.program)
+        return POOL_BYTES + sum(self.memory(workload.program).values())
 
     @override
     def build(self, workload: ir.Workload, traffic: TrafficPlan, facts: NodeFacts) -> tuple[BuildPlan, Sequence[Any]]:
         build = build_plan({f.path.removesuffix(".p4"): f.text() for f in T4P4S().generate(workload, traffic)}, facts)
-        return build, (build.key, _traffic_arguments(workload, traffic), HARNESS_VERSION)
+        return build, (build.key, self.traffic_arguments(workload, traffic), HARNESS_VERSION)
 
     @override
     def population_s(self, program: ir.Program) -> float:
@@ -236,17 +218,13 @@ class T4P4STarget(ServedT4P4S, DpdkTarget):
         return 4 * INSERTION_S * sum(t.entries.count for t in program.tables)
 
     @override
-    def point_arguments(self, plan: PointPlan) -> list[str]:
-        return _traffic_arguments(plan.workload, plan.traffic)
-
-    @override
     def job_files(self, workload: ir.Workload) -> dict[str, bytes]:
         # What fields of absent headers hold is up to the compiler of P4.
         return {"verify.bin": verification_file(workload, foreign_packets=False, counted=False)}
 
     @override
-    def memory(self, program: ir.Program) -> Mapping[str, float]:
-        return item_bytes(program)
+    def memory(self, program: ir.Program) -> Mapping[str, int]:
+        return {t.name: REPLICAS * table_bytes(program, t) for t in program.tables}
 
     @override
     def parse(self, result: JobResult) -> TrialRecord:
@@ -260,21 +238,8 @@ class T4P4STarget(ServedT4P4S, DpdkTarget):
         return record
 
 
-def _traffic_arguments(workload: ir.Workload, traffic: TrafficPlan) -> list[str]:
-    return source_arguments(workload, traffic, "t4p4s", restored=needs_restore(workload.program))
-
-
-def program_bytes(program: ir.Program) -> int:
-    """Memory of all tables in bytes, from the layouts of DPDK 22.11 and what t4p4s asks of them."""
-    return sum(item_bytes(program).values())
-
-
-def item_bytes(program: ir.Program) -> dict[str, int]:
-    """Memory of both replicas of each table in bytes, by its name."""
-    return {t.name: REPLICAS * table_bytes(program, t) for t in program.tables}
-
-
 def table_bytes(program: ir.Program, table: ir.Table) -> int:
+    """Memory of one replica of a table in bytes, from the layouts of DPDK 22.11 and what t4p4s asks of them."""
     bits, count = program.key_bits(table), max(table.entries.count, 1)
     entry = 64 * (1 + -(-(4 + program.action(table.entries.action).data_bits // 8) // 64))
     content = 8 * count + count * entry + 128

@@ -33,6 +33,7 @@ from p4perf.programs.components.baseline import ETHERNET_VALUES
 from p4perf.programs.ir import Workload
 from p4perf.programs.virtual_io import VirtualIo
 from p4perf.results.facts import cpu_list
+from p4perf.targets import process
 from p4perf.targets.base import (
     BuildPlan,
     Job,
@@ -45,20 +46,8 @@ from p4perf.targets.base import (
     TrialRecord,
 )
 from p4perf.targets.builds import NATIVE, PORTABLE, calibration_job, context_of, harness_text, shell
-from p4perf.targets.counters import simulated_counts, simulation_record
-from p4perf.targets.counters import simulation_jobs as cachegrind_jobs
-from p4perf.targets.process import (
-    COMPILER,
-    HUGEPAGE_BYTES,
-    HUGEPAGES,
-    MEMORY_SHARE,
-    REALTIME,
-    HarnessTarget,
-    Need,
-    hugepages_hold,
-    recorded,
-    window_arguments,
-)
+from p4perf.targets.counters import simulated_counts, simulation_jobs, simulation_record
+from p4perf.targets.process import HarnessTarget
 from p4perf.targets.roles import Calibrates, Simulates
 from p4perf.targets.windows import WindowStatistics, packet_rate
 
@@ -109,46 +98,6 @@ SIMULATED_PACKETS = 1 << 15
 """The first of two numbers for cachegrind, unless there are more buffers; the second one is twice that."""
 
 _TRACE_TIMEOUT_S = 120.0
-
-
-def simulation_jobs(
-    workload: Workload, command: Sequence[str], facts: NodeFacts, wanted: Sequence[str] | None = None
-) -> tuple[Job, ...]:
-    """Two jobs that trace lines, which take no time, then those of cachegrind, if they are wanted and the node has it.
-
-    Args:
-        command: the harness with its cores.
-        wanted: metrics; None: all.
-    """
-    trace = build_plan(workload, facts, trace=True)
-    traced = (Job((*command, "--packets", str(n)), _TRACE_TIMEOUT_S, trace) for n in TRACED_PACKETS)
-    if wanted is not None and not set(wanted) & set(MISSES):
-        return tuple(traced)
-    portable = build_plan(workload, facts, march=PORTABLE)
-    first = max(SIMULATED_PACKETS, queues_of(workload).buffers)
-    return (
-        *traced,
-        *cachegrind_jobs((*command, "--processes"), portable, facts, packets=(first, 2 * first), levels=("L2",)),
-    )
-
-
-def simulated_values(results: Sequence[JobResult]) -> tuple[MetricValue, ...]:
-    """Counts per packet from the results of :func:`simulation_jobs`, in their order."""
-    if not results:
-        return ()
-    low, high = map(_record, results[:2])
-    packets = high["packets"] - low["packets"]
-    values = [
-        MetricValue(f"simulated_{side}_line_requests", (_requests(high, side) - _requests(low, side)) / packets, UNIT)
-        for side in SIDES
-    ]
-    for side in SIDES if len(results) > 2 else ():
-        (first, few), (second, many) = (simulated_counts(_of_process(result, side)) for result in results[2:4])
-        # Addresses differ between processes, so that a count near zero may come out a little below it.
-        counts = {name: max(many[name] - few[name], 0) / (second - first) for name in many}
-        misses = {"l1": counts["i1"] + counts["d1"], "l2": counts["ll"]}
-        values += [MetricValue(f"simulated_{side}_{level}_misses", misses[level], "misses/packet") for level in LEVELS]
-    return tuple(values)
 
 
 def _requests(record: Mapping[str, int], side: str) -> int:
@@ -207,20 +156,20 @@ class VioTarget(HarnessTarget, Calibrates, Simulates):
     simulates = METRICS
     capabilities: ClassVar[Capabilities] = _CAPABILITIES
     harness_version = HARNESS_VERSION
-    needs: ClassVar[tuple[Need, ...]] = (
-        COMPILER,
-        Need(
+    needs: ClassVar[tuple[process.Need, ...]] = (
+        process.COMPILER,
+        process.Need(
             lambda facts: not facts.text("cpus_allowed") or two_cores(facts) is not None,
             "host and network function need a CPU each, and this process may use one",
             "allow it two CPUs (taskset), on a machine that has them",
         ),
-        Need(
+        process.Need(
             lambda facts: facts.text("shared_memory") != "no",
             "no memory that two processes can share: neither memfd_create nor a writable /dev/shm",
             "use a kernel with tmpfs, or mount one at /dev/shm",
         ),
-        REALTIME,
-        HUGEPAGES,
+        process.REALTIME,
+        process.HUGEPAGES,
     )
 
     @override
@@ -251,7 +200,7 @@ class VioTarget(HarnessTarget, Calibrates, Simulates):
 
     @override
     def check_memory(self, workload: Workload, memory_bytes: int, available_bytes: int) -> None:
-        if memory_bytes > MEMORY_SHARE * available_bytes:
+        if memory_bytes > process.MEMORY_SHARE * available_bytes:
             queues = queues_of(workload)
             raise CapabilityError(
                 f"three pools of {queues.buffers:,} buffers of {queues.stride_bytes:,} B take "
@@ -269,7 +218,7 @@ class VioTarget(HarnessTarget, Calibrates, Simulates):
     def trial(self, plan: PointPlan, options: TrialOptions, facts: NodeFacts) -> Job:
         argv = ["{build}/" + PRODUCT, *core_arguments(facts), "--seed", str(options.seed)]
         pages = ("--hugepages",) if options.hugepages else ()
-        argv += window_arguments(options, *pages, window=("--window-packets", WINDOW_PACKETS))
+        argv += process.window_arguments(options, *pages, window=("--window-packets", WINDOW_PACKETS))
         return Job(tuple(argv), 60 + 4e-3 * options.timeout_ms, plan.build)
 
     @override
@@ -279,18 +228,44 @@ class VioTarget(HarnessTarget, Calibrates, Simulates):
             MetricValue("cycles_per_packet", queues.core_cycles, "cycles/packet"),
             MetricValue("tsc_cycles_per_packet", queues.tsc_cycles, "TSC cycles/packet"),
             packet_rate("packet_rate", record, queues),
-            *recorded(record, "memory_bytes"),
+            *process.recorded(record, "memory_bytes"),
             *_counter_metrics(record["windows"]),
         )
 
     @override
     def simulation(self, plan: PointPlan, options: TrialOptions, facts: NodeFacts) -> tuple[Job, ...]:
+        """Two jobs that trace lines, which take no time, then those of cachegrind, if wanted and the node has it."""
         command = ["{build}/" + PRODUCT, *core_arguments(facts)]
-        return simulation_jobs(plan.workload, command, facts, options.simulated)
+        trace = build_plan(plan.workload, facts, trace=True)
+        traced = tuple(Job((*command, "--packets", str(n)), _TRACE_TIMEOUT_S, trace) for n in TRACED_PACKETS)
+        if options.simulated is not None and not set(options.simulated) & set(MISSES):
+            return traced
+        portable = build_plan(plan.workload, facts, march=PORTABLE)
+        first = max(SIMULATED_PACKETS, queues_of(plan.workload).buffers)
+        packets = (first, 2 * first)
+        return traced + simulation_jobs([*command, "--processes"], portable, facts, packets=packets, levels=("L2",))
 
     @override
     def simulated(self, results: Sequence[JobResult]) -> tuple[MetricValue, ...]:
-        return simulated_values(results)
+        if not results:
+            return ()
+        low, high = map(_record, results[:2])
+        packets = high["packets"] - low["packets"]
+        values = [
+            MetricValue(
+                f"simulated_{side}_line_requests", (_requests(high, side) - _requests(low, side)) / packets, UNIT
+            )
+            for side in SIDES
+        ]
+        for side in SIDES if len(results) > 2 else ():
+            (first, few), (second, many) = (simulated_counts(_of_process(result, side)) for result in results[2:4])
+            # Addresses differ between processes, so that a count near zero may come out a little below it.
+            counts = {name: max(many[name] - few[name], 0) / (second - first) for name in many}
+            misses = {"l1": counts["i1"] + counts["d1"], "l2": counts["ll"]}
+            values += [
+                MetricValue(f"simulated_{side}_{level}_misses", misses[level], "misses/packet") for level in LEVELS
+            ]
+        return tuple(values)
 
     @override
     def calibration(self) -> Job:
@@ -298,7 +273,7 @@ class VioTarget(HarnessTarget, Calibrates, Simulates):
 
     @override
     def use_hugepages(self, memory_bytes: int, facts: NodeFacts) -> bool:
-        return hugepages_hold(memory_bytes + 4 * HUGEPAGE_BYTES, facts)
+        return process.hugepages_hold(memory_bytes + 4 * process.HUGEPAGE_BYTES, facts)
 
 
 def two_cores(facts: NodeFacts) -> tuple[int, int] | None:

@@ -19,22 +19,12 @@ from p4perf.programs.capabilities import Capabilities
 from p4perf.programs.component import TrafficPlan
 from p4perf.programs.ir import Program, Table, Workload
 from p4perf.programs.packets import frame
+from p4perf.targets import process
 from p4perf.targets.base import BuildPlan, Job, MetricValue, NodeFacts, PointPlan, TrialOptions, TrialRecord
 from p4perf.targets.builds import GENERATOR, context_of, generator_plan, harness_text, shell
 from p4perf.targets.link import PAGE_MTU, LinkPlan, check_frame_size, check_link, link_files, load_arguments
 from p4perf.targets.oracle import source_arguments, traffic_arguments, verification_file
-from p4perf.targets.process import (
-    COMPILER,
-    REALTIME,
-    HarnessTarget,
-    Need,
-    entries_arguments,
-    has,
-    most_entries,
-    recorded,
-    warmup_packets,
-    window_arguments,
-)
+from p4perf.targets.process import HarnessTarget
 from p4perf.targets.roles import Connects, SizesMemory
 from p4perf.targets.windows import COST_METRICS, WindowStatistics, core_frequency, cost_metrics, packet_rate
 
@@ -102,26 +92,26 @@ class XdpTarget(HarnessTarget, Connects, SizesMemory):
     capabilities: ClassVar[Capabilities] = XDP_CAPABILITIES
     links: ClassVar[tuple[str, ...]] = ("af-packet",)
     harness_version = HARNESS_VERSION
-    needs: ClassVar[tuple[Need, ...]] = (
-        COMPILER,
-        Need(has("clang_version"), "no clang on the PATH", "install clang"),
-        Need(has("libbpf_version"), "no libbpf with headers", "install libbpf-dev"),
-        Need(
+    needs: ClassVar[tuple[process.Need, ...]] = (
+        process.COMPILER,
+        process.Need(process.has("clang_version"), "no clang on the PATH", "install clang"),
+        process.Need(process.has("libbpf_version"), "no libbpf with headers", "install libbpf-dev"),
+        process.Need(
             lambda facts: _kernel(facts.text("kernel")) >= MIN_KERNEL,
             "kernel {kernel} is too old",
             "use Linux 5.19 or newer (bpf_loop)",
         ),
-        Need(
+        process.Need(
             lambda facts: facts.text("bpf_jit") != "0",
             "the JIT compiler of eBPF is off",
             "sysctl net.core.bpf_jit_enable=1",
         ),
-        Need(
+        process.Need(
             lambda facts: facts.text("bpf_allowed") == "yes",
             "no right to load eBPF programs",
             "run as root or grant CAP_BPF and CAP_NET_ADMIN",
         ),
-        REALTIME,
+        process.REALTIME,
     )
     no_load = "xdp runs the program on a packet in memory as fast as it goes: it has no offered load"
     memory_noun = "maps"
@@ -143,9 +133,11 @@ class XdpTarget(HarnessTarget, Connects, SizesMemory):
 
     @override
     def trial(self, plan: PointPlan, options: TrialOptions, facts: NodeFacts) -> Job:
-        entries = most_entries(plan.workload.program)
+        entries = process.most_entries(plan.workload.program)
         argv = [*_point_arguments(plan), "--seed", str(options.seed)]
-        argv += window_arguments(options, "--warmup-packets", str(warmup_packets(entries)), warmup=False)
+        argv += process.window_arguments(
+            options, "--warmup-packets", str(process.warmup_packets(entries)), warmup=False
+        )
         timeout_s = _start_s(plan) + 4e-3 * options.timeout_ms
         return Job(tuple(argv), timeout_s, plan.build, {"verify.bin": verification_file(plan.workload)})
 
@@ -174,7 +166,9 @@ class XdpTarget(HarnessTarget, Connects, SizesMemory):
             *cost_metrics(program, baseline),
             packet_rate("packet_rate", record, program),
             core_frequency(record, program),
-            *recorded(record, "memory_bytes", "program_instructions", "code_bytes", "compile_time", "load_time"),
+            *process.recorded(
+                record, "memory_bytes", "program_instructions", "code_bytes", "compile_time", "load_time"
+            ),
         )
 
     layout: ClassVar[str] = "maps of Linux"
@@ -201,7 +195,7 @@ def _start_s(plan: PointPlan) -> float:
 def _point_arguments(plan: PointPlan) -> list[str]:
     """The harness with the point: its program, packets and tables."""
     arguments = ["{build}/xdp", "--folder", "{build}", *_traffic_arguments(plan.workload, plan.traffic)]
-    return [*arguments, *entries_arguments(plan.workload.program), "--verify", "{folder}/verify.bin"]
+    return [*arguments, *process.entries_arguments(plan.workload.program), "--verify", "{folder}/verify.bin"]
 
 
 def _traffic_arguments(workload: Workload, traffic: TrafficPlan) -> list[str]:

@@ -17,9 +17,8 @@ import p4perf
 from p4perf.errors import CapabilityError, SpecError
 from p4perf.generators.base import GeneratedFile
 from p4perf.generators.p4.base import MAX_CONST_BYTES, MAX_CONST_ENTRIES
-from p4perf.generators.p4.flow import analyse
 from p4perf.generators.p4.v1model import RuntimeV1Model, V1Model
-from p4perf.generators.p4.writer import expression_text, p4_name, program_scope
+from p4perf.generators.p4.writer import analyse, expression_text, p4_name, program_scope
 from p4perf.programs import ir
 from p4perf.programs.component import TrafficPlan
 from p4perf.programs.interpreter import Interpreter

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from support.sampling import sampled
-from support.swx_programs import swx_workload
+from support.swx_programs import entries_by_rule, swx_workload
 
 from p4perf.errors import CapabilityError
 from p4perf.plugins import plugin_names
@@ -22,7 +22,6 @@ from p4perf.targets.base import TrialOptions
 from p4perf.targets.dpdk_swx import DpdkSwxTarget
 from p4perf.targets.dpdk_swx_program import (
     VaryingBytes,
-    entries_by_rule,
     plan_specification,
     trial_of_specification,
 )

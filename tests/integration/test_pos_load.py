@@ -11,7 +11,7 @@ from p4perf.experiment.record import open_target
 from p4perf.experiment.session import measure_run, new_run
 from p4perf.results import RunDirectory
 from p4perf.specs import load_experiment
-from p4perf.targets import nfp4000_service, t4p4s_service
+from p4perf.targets import nfp4000, t4p4s_service
 from p4perf.targets.t4p4s_service import ServedT4P4S
 from p4perf.testbeds.pos.testbed import PosTestbed
 
@@ -39,7 +39,7 @@ class Lab:
         monkeypatch.setattr(t4p4s_service, "SETTLE_S", 0.0)
         monkeypatch.setattr(t4p4s_service, "PERF_S", 0.1)
         monkeypatch.setattr(t4p4s_service, "MIN_LOSS_PPS", 100.0)
-        monkeypatch.setattr(nfp4000_service, "SETTLE_S", 0.0)
+        monkeypatch.setattr(nfp4000, "SETTLE_S", 0.0)
 
     def run(self, target, sets=(), **node):
         testbed = PosTestbed.at(str(self.pos.loaded_site(self.moongen, **node)))

@@ -23,6 +23,7 @@ from p4perf.models import (
     function_name,
     standard_templates,
 )
+from p4perf.models.notation import Latex, code_notation, latex_name
 
 TEMPLATES = standard_templates()
 PARAMETERS = (0.3, 0.7, 0.11, 0.013, 0.0017, 0.00019)
@@ -161,7 +162,7 @@ def test_whole_texts() -> None:
     ],
 )
 def test_latex_of_templates(name: str, parameters: tuple[float, ...], origin: float, latex: str) -> None:
-    assert find_template(name).latex(parameters, origin) == latex
+    assert "y = " + find_template(name).formula(parameters, origin, Latex()) == latex
 
 
 def test_every_template_has_a_latex_test() -> None:
@@ -173,7 +174,8 @@ def test_every_template_has_a_latex_test() -> None:
 @pytest.mark.parametrize("origin", [0.0, 2.5e8])
 def test_latex_can_be_drawn(template: BasisTemplate, origin: float) -> None:
     parameters = (-1.5e-9, *PARAMETERS[1:])[: len(template.parameter_names)]
-    MathTextParser("path").parse(f"${template.latex(parameters, origin, x='entries', y='cycles_per_packet')}$")
+    formula = template.formula(parameters, origin, Latex(latex_name("entries")))
+    MathTextParser("path").parse(f"${latex_name('cycles_per_packet')} = {formula}$")
 
 
 @MODELS
@@ -217,7 +219,7 @@ def test_what_cannot_be_exported() -> None:
     with pytest.raises(UsageError, match="cannot be written as code"):
         export_model(model(endless), "python")
     with pytest.raises(UsageError, match="cannot be written in 'fortran'"):
-        find_template("log").expression((1, 2), 0.0, "fortran")  # type: ignore[arg-type]
+        code_notation("fortran")  # type: ignore[arg-type]
 
 
 def test_exports_are_readable_files(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from p4perf.models import (
     Template,
     standard_templates,
 )
+from p4perf.models.notation import Latex, code_notation, latex_name
 
 MINE = FunctionTemplate(
     "mine", lambda x, a, b: a * x / (b + x), ("a", "b"), python="{a} / {b}", c="{a} / {b}", latex_form=r"\frac{a}{b}"
@@ -58,10 +59,10 @@ def test_slopes_of_many_functions_at_once(data: st.DataObject, template: BasisTe
 def test_formulas_can_always_be_written(data: st.DataObject, template: Template, origin: float) -> None:
     parameters = data.draw(st.lists(FINITE, min_size=(n := len(template.parameter_names)), max_size=n))
     assert template.text(parameters, origin).startswith("y = ")
-    latex = template.latex(parameters, origin, x="a_b")
+    latex = template.formula(parameters, origin, Latex(latex_name("a_b")))
     assert latex.count("{") == latex.count("}")
-    compile(template.expression(parameters, origin, "python"), "expression", "eval")
-    assert template.expression(parameters, origin, "c").count("math.") == 0
+    compile(template.formula(parameters, origin, code_notation("python")), "expression", "eval")
+    assert template.formula(parameters, origin, code_notation("c")).count("math.") == 0
 
 
 @given(st.data(), st.sampled_from(TEMPLATES))

@@ -8,6 +8,7 @@ import random
 from collections.abc import Iterator
 
 import pytest
+from support.pricing import met_on
 
 from p4perf.errors import UsageError
 from p4perf.models.program import Edge, Node, ProgramGraph, construct
@@ -17,7 +18,6 @@ from p4perf.models.program.paths import (
     assumed_nodes,
     constructs_on,
     met,
-    met_on,
     sorted_nodes,
     weigh,
 )

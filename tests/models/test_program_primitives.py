@@ -34,10 +34,14 @@ def costs() -> PrimitiveCosts:
         {
             p.key: p
             for p in (
-                Price("extract", 2.0, (Curve("bytes", "linear", (4.0, 64.0), (0.0, 6.0)),), (), bytes_, 0.5, 2.0, 9),
+                Price(
+                    "extract", 2.0, (Curve("bytes", "linear", (4.0, 64.0), (0.0, 6.0)),), (), bytes_, 0.5, 2.0, points=9
+                ),
                 Price("emit", 1.0, (), (), bytes_),
                 Price("set egress", 3.0),
-                Price("lookup exact", 30.0, (ENTRIES,), (KEY,), SIZES, 0.9, 1.2, 20, ("mat/exact-entries",)),
+                Price(
+                    "lookup exact", 30.0, (ENTRIES,), (KEY,), SIZES, 0.9, 1.2, points=20, sources=("mat/exact-entries",)
+                ),
                 Price("lookup exact miss", 25.0, (), (), (Domain("entries", (1000.0,)),)),
                 Price("lookup exact either", 20.0),
                 Price("lookup ternary", 40.0, (), (), SIZES),

@@ -2,13 +2,13 @@ from importlib.resources import files
 from itertools import pairwise
 
 import pytest
+from _drawn_programs import FRAME_BYTES, DrawnKinds, draw_programs
 
 from p4perf.errors import SpecError
 from p4perf.experiment.planning import point_workload
 from p4perf.plugins import plugin_names
 from p4perf.programs.interpreter import Interpreter
 from p4perf.programs.packets import frame
-from p4perf.programs.workload import FRAME_BYTES, DrawnKinds, draw_programs
 from p4perf.specs import load_experiment
 from p4perf.specs.loader import BASE, catalogue_names, list_catalogue, read_catalogue
 

@@ -9,7 +9,7 @@ from pathlib import Path
 PACKAGE = Path(__file__).parents[2] / "p4perf"
 
 REMAINING = """
-Agreement Axis Batch Cache Difference Grid Line Measured Node
+Axis Batch Cache Difference Grid Line Measured Node
 Outcome Paper Passed Price Problem Step Subject Trial UnknownDecisionError Value Verdict
 """
 """Names that still stand for two things; none is added."""

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from p4perf.models.estimate import Estimate, exactly
 from p4perf.models.program import Charge, CostBreakdown, Edge, Node, ProgramGraph, construct
+from p4perf.models.program.paths import constructs_on
 
 PRICES = {"extract": 2.0, "lookup": 50.0, "write": 3.0, "emit": 4.0, "condition": 1.0, "component": 100.0, "drop": 0.0}
 
@@ -63,3 +64,13 @@ def router(hit=0.8, frame_bytes=None):
         Node("deparser", "deparser", (construct("emit", "header ethernet", bytes=14),), ()),
     )
     return ProgramGraph("router", {n.name: n for n in nodes}, "start", "test", frame_bytes=frame_bytes)
+
+
+def met_on(graph, path):
+    """All constructs that a packet meets on one path, in order, once each."""
+    found = []
+    for step in path.steps:
+        node = graph.nodes[step.node]
+        edge = next((e for e in node.edges if e.label == step.label), None)
+        found += [(what, 1.0) for what in constructs_on(node, edge)]
+    return tuple(found)

@@ -141,7 +141,7 @@ def install(names: Iterable[str]) -> None:
     from support.load_session import FakeGenerator
 
     from p4perf.experiment import calibration
-    from p4perf.targets import nfp4000_service, t4p4s_service
+    from p4perf.targets import nfp4000, t4p4s_service
 
     for name in set(names) - {"-"}:
         _register("p4perf.targets", name, stand_in(plugins.load_plugin("p4perf.targets", name)))
@@ -153,7 +153,7 @@ def install(names: Iterable[str]) -> None:
         t4p4s_service.ServedT4P4S.sysfs = sysfs
         t4p4s_service.PERF_S = 0.1
     t4p4s_service.MIN_LOSS_PPS = 0.0
-    t4p4s_service.SETTLE_S = nfp4000_service.SETTLE_S = 0.0
+    t4p4s_service.SETTLE_S = nfp4000.SETTLE_S = 0.0
 
 
 def _case(runner: Any, case: Any, seed: int) -> tuple[float, float]:

@@ -5,6 +5,7 @@ from unittest.mock import patch
 
 from support import random_programs
 
+from p4perf.formats.swx_spec import read_specification
 from p4perf.programs import ir
 
 WHOLE_BYTES = (8, 8, 8, 16, 16, 16, 24, 32, 32, 32, 40, 48, 48, 64, 64, 72, 128)
@@ -41,3 +42,26 @@ def swx_workload(rng, number):
     updated = () if clones else workload.program.updated
     program = replace(workload.program, actions=actions, updated=updated)
     return replace(workload, program=program)
+
+
+def entries_by_rule(text: str, table: str, action: str, count: int, *, port: int = 1) -> str:
+    """Entries of a table of a specification, by the rule of :class:`~p4perf.programs.ir.EntrySet`.
+
+    Entry ``i`` matches ``i`` in all match fields together, the first one most significant; the first argument of the
+    action is the port, the others are numbers that follow from ``i``.
+    """
+    specification = read_specification(text, "program.spec")
+    key = specification.tables[table].inner("key")
+    assert key is not None
+    widths = [specification.bits(line.word(0), line) for line in key.lines]
+    data = specification.structs.get(specification.arguments(action), ())
+    lines = [f"table {table}"]
+    for i in range(count):
+        shift, matched = sum(widths), []
+        for width in widths:
+            shift -= width
+            matched.append(f"0x{i >> shift & ((1 << width) - 1):x}")
+        words = (port if j == 0 else ir.entry_data_word(i, j) for j in range(len(data)))
+        given = [f"{name} 0x{w & ((1 << bits) - 1):x}" for (name, bits), w in zip(data, words, strict=True)]
+        lines.append(" ".join(["match", *matched, "action", action, *given]))
+    return "\n".join(lines) + "\n"

@@ -4,9 +4,11 @@ import json
 
 import pytest
 from support.captures import capture
+from support.swx_programs import entries_by_rule
 
 from p4perf.errors import CapabilityError, DataError, SpecError, UsageError
 from p4perf.experiment import plan_sweep
+from p4perf.formats.pcap import read_capture
 from p4perf.programs.component import TrafficPlan
 from p4perf.programs.workload import build_workload
 from p4perf.specs import load_experiment
@@ -15,9 +17,7 @@ from p4perf.targets.base import JobResult, TrialOptions
 from p4perf.targets.dpdk_swx import HASHES, DpdkSwxTarget, program_bytes, swx_checksum, table_bytes
 from p4perf.targets.dpdk_swx_program import (
     VaryingBytes,
-    entries_by_rule,
     frame_from_hex,
-    frame_from_pcap,
     plan_specification,
     trial_of_specification,
 )
@@ -258,14 +258,6 @@ class TestSpecifications:
             plan_specification(COMPILED, OWN, frame, facts(), **arguments)
 
     @pytest.mark.parametrize(
-        ("table", "action", "what"),
-        [("no", "go", "no table no"), ("t", "no", "no action no"), ("free", "go", "no key")],
-    )
-    def test_rules_need_a_table_with_a_key(self, table, action, what):
-        with pytest.raises(UsageError, match=what):
-            entries_by_rule(OWN, table, action, 1)
-
-    @pytest.mark.parametrize(
         ("old", "new", "what"),
         [
             ("apply {", "action other args none {", "no block 'apply'"),
@@ -301,7 +293,7 @@ class TestFrames:
 
     @pytest.mark.parametrize("order", "<>")
     def test_the_first_frame_of_a_capture(self, tmp_path, order):
-        assert frame_from_pcap(capture(tmp_path / "one.pcap", [b"hello"], order=order)) == b"hello"
+        assert read_capture(capture(tmp_path / "one.pcap", [b"hello"], order=order)).frames[0] == b"hello"
 
     @pytest.mark.parametrize(
         ("data", "what"),
@@ -316,11 +308,11 @@ class TestFrames:
         path = tmp_path / "bad.pcap"
         path.write_bytes(data)
         with pytest.raises(DataError, match=what):
-            frame_from_pcap(path)
+            read_capture(path).frames[0]
 
     def test_no_capture(self, tmp_path):
         with pytest.raises(DataError, match="cannot be read"):
-            frame_from_pcap(tmp_path / "none.pcap")
+            read_capture(tmp_path / "none.pcap").frames[0]
 
 
 @pytest.mark.parametrize(("entries", "seen"), [(100, 39_104), (10_000, 2_733_120)])

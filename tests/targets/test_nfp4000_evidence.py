@@ -6,10 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from p4perf.targets import nfp4000_service as steps
+from p4perf.targets import nfp4000 as steps
 from p4perf.targets.base import JobResult
-from p4perf.targets.nfp4000 import Nfp4000Target
-from p4perf.targets.nfp4000_service import counters_of, firmware_of, interfaces_of, plain
+from p4perf.targets.nfp4000 import Nfp4000Target, counters_of, firmware_of, interfaces_of, plain
 
 TARGET = Nfp4000Target()
 BEFORE = "[{'id': 0, 'name': 'FAKE_IN', 'value': 10}, {'id': 1, 'name': 'FAKE_DROPS', 'value': 2}]"

@@ -13,7 +13,7 @@ from p4perf.programs.workload import build_workload
 from p4perf.specs import load_experiment
 from p4perf.specs.metrics import METRICS
 from p4perf.targets.base import JobResult, NodeFacts, TrialOptions
-from p4perf.targets.vio import VioTarget, share_a_core, simulated_values, two_cores
+from p4perf.targets.vio import VioTarget, share_a_core, two_cores
 
 TARGET = VioTarget()
 ALL_FACTORS = {
@@ -345,7 +345,7 @@ class TestSimulation:
     def test_lines_and_misses_by_side(self):
         trace = [JobResult(0, traced(n, n), "", 1.0) for n in (1000, 2000)]
         cachegrind = [simulated(n, 10 * n, n) for n in (1000, 2000)]
-        values = {m.metric: m.value for m in simulated_values([*trace, *cachegrind])}
+        values = {m.metric: m.value for m in VioTarget().simulated([*trace, *cachegrind])}
         assert values["simulated_host_line_requests"] == 3
         assert values["simulated_function_line_requests"] == 2
         assert values["simulated_host_l1_misses"] == 20, "instructions and data"
@@ -355,10 +355,10 @@ class TestSimulation:
     def test_without_valgrind_there_are_the_transfers(self):
         jobs = TARGET.simulation(plan(), TrialOptions(), node())
         assert len(jobs) == 2
-        values = simulated_values([JobResult(0, traced(n, n), "", 1.0) for n in (1000, 2000)])
+        values = VioTarget().simulated([JobResult(0, traced(n, n), "", 1.0) for n in (1000, 2000)])
         assert {m.metric for m in values} == {"simulated_host_line_requests", "simulated_function_line_requests"}
 
     @pytest.mark.parametrize("bad", [JobResult(1, "", "boom", 1.0), JobResult(0, '{"packets": 5}', "", 1.0)], ids=str)
     def test_a_run_that_failed(self, bad):
         with pytest.raises(MeasurementError, match="simulation"):
-            simulated_values([bad, bad])
+            VioTarget().simulated([bad, bad])

@@ -15,7 +15,7 @@ from p4perf.errors import BuildError, MeasurementError
 from p4perf.programs.component import TrafficPlan
 from p4perf.programs.ir import METADATA, ApplyTable, FieldRef
 from p4perf.programs.workload import build_workload
-from p4perf.targets import nfp4000, nfp4000_service
+from p4perf.targets import nfp4000
 from p4perf.targets.base import BuildPlan, NodeFacts
 from p4perf.targets.nfp4000 import Nfp4000Target
 from p4perf.testbeds.local import LocalTestbed
@@ -27,7 +27,7 @@ TARGET = Nfp4000Target()
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch):
-    monkeypatch.setattr(nfp4000_service, "SETTLE_S", 0.0)
+    monkeypatch.setattr(nfp4000, "SETTLE_S", 0.0)
 
 
 @pytest.fixture
@@ -182,8 +182,8 @@ def test_a_port_of_the_program_that_the_card_lacks(card, device):
 
 
 def test_a_runtime_that_is_silent(card, device, monkeypatch):
-    short = nfp4000_service.script_text().replace(b"ANSWER_S=30", b"ANSWER_S=1")
-    monkeypatch.setattr(nfp4000_service, "script_text", lambda: short)
+    short = nfp4000.script_text().replace(b"ANSWER_S=30", b"ANSWER_S=1")
+    monkeypatch.setattr(nfp4000, "script_text", lambda: short)
     card.behave(runtime="silent")
     failure = failing(device())
     assert "the runtime does not answer" in failure.message
@@ -193,7 +193,7 @@ def test_a_runtime_that_is_silent(card, device, monkeypatch):
 def test_firmware_of_another_kind_and_how_it_is_unloaded(card, device, monkeypatch, tmp_path):
     log = tmp_path / "rte.log"
     log.write_text("old\n" * 20 + "Incompatible firmware detected, use 'nfp-nffw unload -n 0 ' to unload firmware\n")
-    monkeypatch.setattr(nfp4000_service, "LOG", str(log))
+    monkeypatch.setattr(nfp4000, "LOG", str(log))
     card.behave(runtime="incompatible")
     failure = failing(device())
     assert "holds a firmware that the runtime does not know" in failure.message
@@ -286,8 +286,8 @@ def test_interfaces_in_netdev_mode(tmp_path, card):
     ethtool.parent.mkdir()
     ethtool.write_text('#!/bin/sh\nprintf "NIC statistics:\\n     rx_drop_events: 5\\n     %s: 1\\n" "$2"\n')
     ethtool.chmod(0o755)
-    script = tmp_path / nfp4000_service.SCRIPT
-    script.write_bytes(nfp4000_service.script_text())
+    script = tmp_path / nfp4000.SCRIPT
+    script.write_bytes(nfp4000.script_text())
     words = ["left=0000:03:00.0", "right=0000:04:00.0"]
     done = subprocess.run(
         ["sh", str(script), "interfaces", str(tmp_path / "sys"), *words],

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from p4perf.errors import DataError, Location, UsageError
 from p4perf.evaluation.load.queue_sources import Law, number_in, read_rows
 from p4perf.models.queue import Bernoulli, Lattice, ModeratedQueue, Poisson, PollQueue, QueueResult
-from p4perf.models.queue.check import Agreement, second_method
+from p4perf.models.queue.moderated import SecondMethod, second_method
 from p4perf.models.queue.simulation import Estimated, Simulated, simulate
 from p4perf.results import Run
 from p4perf.results.files import read_text
@@ -103,7 +103,7 @@ class OperatingPoint:
     moderation_us: float | None
     result: QueueResult | None
     simulated: Simulated | None = None
-    agreement: Agreement | None = None
+    agreement: SecondMethod | None = None
 
     @property
     def rate_mpps(self) -> float:

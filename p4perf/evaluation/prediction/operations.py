@@ -17,7 +17,7 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from p4perf.errors import CapabilityError
-from p4perf.generators.c.dpdk_layout import layout
+from p4perf.generators.c.dpdk_text import layout
 from p4perf.models.eo import Call, NetworkFunction, make_call, registered_operations
 from p4perf.programs import ir
 from p4perf.programs.analysis import needs_restore, operands

@@ -23,11 +23,11 @@ from typing_extensions import override
 
 from p4perf.errors import CapabilityError
 from p4perf.generators.base import GeneratedFile, Generator
-from p4perf.generators.c.dpdk_layout import DpdkLayout, first_table, layout, program_actions
-from p4perf.generators.c.dpdk_text import WORD_BITS, FieldWriter, StatementWriter, c_type, is_aligned, mask, number
+from p4perf.generators.c import dpdk_text
+from p4perf.generators.c.dpdk_text import WORD_BITS, DpdkLayout, FieldWriter, StatementWriter
 from p4perf.generators.rendering import render
 from p4perf.programs import ir
-from p4perf.programs.analysis import condition_operands, control_nodes, statements
+from p4perf.programs.analysis import condition_operands, control_nodes, statements, used_actions
 from p4perf.programs.capabilities import Capabilities, Limit
 from p4perf.programs.component import TrafficPlan
 from p4perf.programs.interpreter import MAX_PASSES
@@ -267,22 +267,22 @@ class _View:
 
     def by_words(self, checksum: ir.HeaderChecksum) -> bool:
         """Whether a checksum is one of the words that are summed up."""
-        return is_aligned(self.program.header(checksum.header), checksum.field)
+        return dpdk_text.is_aligned(self.program.header(checksum.header), checksum.field)
 
 
 def render_program(program: ir.Program, role: str, variants: Collection[str] = ()) -> str:
     """One program as a C file that defines ``struct program program_<role>``."""
     check(program, variants)
-    plan, body = layout(program), list(statements(program))
+    plan, body = dpdk_text.layout(program), list(statements(program))
     groups = tuple(dict.fromkeys(s.ports for s in body if isinstance(s, ir.Multicast) and s.ports))
     writer = StatementWriter(program, plan, groups)
     tables = tuple(table_text(writer.fields, t, n, variants) for n, t in enumerate(program.tables))
-    first = first_table(program)
+    first = dpdk_text.first_table(program)
     view = _View(
         program=program,
         plan=plan,
         writer=writer,
-        actions=program_actions(program),
+        actions=tuple(program.action(name) for name in used_actions(program)),
         tables=tables,
         groups=groups,
         batched=next((t for t in tables if t.name == first and t.kind == "acl"), None),
@@ -304,7 +304,7 @@ def render_program(program: ir.Program, role: str, variants: Collection[str] = (
         operator_header=any(isinstance(s, ir.RunOperator | ir.Fence) for s in body),
         random=any(isinstance(s, ir.Random) for s in body),
         metered=any(isinstance(s, ir.MeterPacket) for s in body),
-        c_type=c_type,
-        mask=mask,
-        number=number,
+        c_type=dpdk_text.c_type,
+        mask=dpdk_text.mask,
+        number=dpdk_text.number,
     )

@@ -14,15 +14,7 @@ from typing_extensions import override
 
 from p4perf.errors import CapabilityError
 from p4perf.generators.base import GeneratedFile, Generator
-from p4perf.generators.c.xdp_layout import (
-    data_bytes,
-    data_parts,
-    free_key_bits,
-    header_layout,
-    key_bytes,
-    key_parts,
-    number_bytes,
-)
+from p4perf.generators.c import xdp_layout
 from p4perf.generators.c.xdp_text import WORD_BITS, XdpWriter, hashed_bytes, mask, number, store_sub
 from p4perf.generators.rendering import render
 from p4perf.programs import ir
@@ -30,6 +22,7 @@ from p4perf.programs.analysis import changes_layout, control_nodes, needs_restor
 from p4perf.programs.capabilities import Capabilities, Limit, constructs
 from p4perf.programs.component import TrafficPlan
 from p4perf.programs.entries import check_entries
+from p4perf.programs.hashes import crc_table
 from p4perf.programs.packets import FCS_BYTES, field_offset_bits, frame, headers_size_bytes
 from p4perf.version import __version__
 
@@ -122,7 +115,7 @@ class Xdp(Generator):
 
 
 def _render(template: str, program: ir.Program, stream: _Stream) -> str:
-    layout = header_layout(program)
+    layout = xdp_layout.header_layout(program)
     writer = XdpWriter(program, layout)
     applied = {node.table for node in control_nodes(program.control) if isinstance(node, ir.ApplyTable)}
     tables = [table for table in program.tables if table.name in applied]
@@ -133,7 +126,9 @@ def _render(template: str, program: ir.Program, stream: _Stream) -> str:
             raise CapabilityError(f"xdp keeps metadata in registers of {WORD_BITS} bit; {field.name} is wider")
     present = {*layout.offsets, *layout.in_place}
     crc_tables = _crc_tables(program)
-    longest = max((n for table in tables if (n := key_bytes(program, table)) > MAX_STACK_KEY_BYTES), default=0)
+    longest = max(
+        (n for table in tables if (n := xdp_layout.key_bytes(program, table)) > MAX_STACK_KEY_BYTES), default=0
+    )
     _check_sums(program, len(tables), (layout.scratch_bytes, longest, crc_tables))
     return render(
         template,
@@ -159,12 +154,12 @@ def _render(template: str, program: ir.Program, stream: _Stream) -> str:
         checksum_lines=writer.checksum,
         checksum_load=writer.checksum_load,
         checksum_store=writer.checksum_store,
-        key_parts=key_parts,
-        key_bytes=key_bytes,
-        free_key_bits=free_key_bits,
-        data_parts=data_parts,
-        data_bytes=data_bytes,
-        number_bytes=number_bytes,
+        key_parts=xdp_layout.key_parts,
+        key_bytes=xdp_layout.key_bytes,
+        free_key_bits=xdp_layout.free_key_bits,
+        data_parts=xdp_layout.data_parts,
+        data_bytes=xdp_layout.data_bytes,
+        number_bytes=xdp_layout.number_bytes,
         number=number,
         mask=mask,
     )
@@ -217,20 +212,10 @@ _REFLECTED = {"crc16": 0xA001, "crc32": 0xEDB88320}
 """Polynomials of CRC-16/ARC and CRC-32/ISO-HDLC, lowest bit first."""
 
 
-def _crc_tables(program: ir.Program) -> dict[str, list[int]]:
-    """The table of each CRC that the program calculates: what the eight bits of a byte do to it."""
+def _crc_tables(program: ir.Program) -> dict[str, tuple[int, ...]]:
+    """The table of each CRC that the program calculates."""
     wanted = {s.algorithm for s in statements(program) if isinstance(s, ir.Hash)}
-    tables: dict[str, list[int]] = {}
-    for name, polynomial in _REFLECTED.items():
-        if name in wanted:
-            tables[name] = [_shifted(byte, polynomial) for byte in range(256)]
-    return tables
-
-
-def _shifted(value: int, polynomial: int) -> int:
-    for _ in range(8):
-        value = value >> 1 ^ (polynomial if value & 1 else 0)
-    return value
+    return {name: crc_table(polynomial) for name, polynomial in _REFLECTED.items() if name in wanted}
 
 
 def _stream(program: ir.Program, packets: ir.PacketSpec) -> _Stream:

@@ -6,21 +6,19 @@ import re
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, ClassVar
 
 from typing_extensions import override
 
 from p4perf.errors import CapabilityError
 from p4perf.generators.base import GeneratedFile, Generator
-from p4perf.generators.p4.flow import FlowFacts, analyse, possibly_absent
-from p4perf.generators.p4.writer import Writer, check_names, free_name, p4_name
+from p4perf.generators.p4.writer import FlowFacts, Writer, analyse, check_names, free_name, p4_name, possibly_absent
 from p4perf.generators.rendering import identifier, render
 from p4perf.programs import ir
 from p4perf.programs.analysis import operands, statements, subexpressions
 from p4perf.programs.capabilities import Capabilities, constructs
 from p4perf.programs.component import TrafficPlan
-from p4perf.programs.entries import check_entries, entry_rows
+from p4perf.programs.entries import check_entries, key_masks
 from p4perf.version import __version__
 
 MAX_WIDTH_BITS = 2048
@@ -266,16 +264,12 @@ def _absence(program: ir.Program) -> Iterator[str]:
         yield f"P4 leaves undefined what fields of {names} read as in packets without it; a Program says zero"
 
 
-RowText = Callable[[Sequence[str], Sequence[str]], str]
-
-
-def lazy_rows(program: ir.Program, tables: Sequence[ir.Table], row: Callable[[ir.Table], RowText]) -> Pieces:
-    return Pieces(partial(_rows, program, tuple(tables), row))
-
-
-def _rows(program: ir.Program, tables: tuple[ir.Table, ...], row: Callable[[ir.Table], RowText]) -> Iterator[str]:
-    for table in tables:
-        yield from entry_rows(program, table, row(table))
+def key_texts(
+    program: ir.Program, table: ir.Table, digits: Sequence[str], forms: Mapping[ir.MatchKind, str]
+) -> list[str]:
+    """The keys of a row of entries, in the form of their kind of match: ``0x{}/{prefix}``, ``0x{}&&&{mask:#x}``."""
+    keys = zip(table.keys, digits, key_masks(program, table), strict=True)
+    return [forms[key.match_kind].format(d, prefix=m.prefix_bits, mask=m.mask) for key, d, m in keys]
 
 
 def unshared(program: ir.Program) -> ir.Program:

@@ -43,15 +43,16 @@ p4c-dpdk and DPDK compile some programs to something else than they say, or refu
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 from typing_extensions import override
 
 from p4perf.errors import CapabilityError
 from p4perf.generators.base import GeneratedFile
-from p4perf.generators.p4.base import P4Generator, RowText, assigned_wide, lazy_rows, unshared
-from p4perf.generators.p4.flow import FlowFacts
+from p4perf.generators.p4.base import P4Generator, Pieces, assigned_wide, unshared
 from p4perf.generators.p4.writer import (
+    FlowFacts,
     NameScope,
     Typed,
     Writer,
@@ -65,7 +66,7 @@ from p4perf.generators.rendering import render
 from p4perf.programs import ir
 from p4perf.programs.analysis import condition_operands, control_nodes, destination, expressions, statements
 from p4perf.programs.capabilities import Capabilities, Construct, Limit, Quantity
-from p4perf.programs.entries import key_masks
+from p4perf.programs.entries import entry_rows, key_masks
 
 PORT_BITS = 32
 MAX_PORT = (1 << 16) - 1
@@ -221,7 +222,11 @@ class DpdkGenerator(P4Generator):
     @override
     def companions(self, stem: str, program: ir.Program, writer: Writer) -> tuple[GeneratedFile, ...]:
         return tuple(
-            GeneratedFile(_entry_file(stem, t), lazy_rows(program, [t], lambda t: _row(program, t)), t.entries.count)
+            GeneratedFile(
+                _entry_file(stem, t),
+                Pieces(partial(entry_rows, program, t, partial(_row, program, t))),
+                t.entries.count,
+            )
             for t in program.tables
             if t.entries.count
         )
@@ -273,22 +278,17 @@ def _entry_file(stem: str, table: ir.Table) -> str:
     return f"{prefix}entries-{table.name}.txt"
 
 
-def _row(program: ir.Program, table: ir.Table) -> RowText:
-    """What makes a line of an entry file; numbers of more than 64 bit have all of their digits."""
-    masks = key_masks(program, table)
+def _row(program: ir.Program, table: ir.Table, keys: Sequence[str], parameters: Sequence[str]) -> str:
+    """A line of an entry file; numbers of more than 64 bit have all of their digits."""
+    texts = []
+    for key, digits, known in zip(table.keys, keys, key_masks(program, table), strict=True):
+        length = known.width_bits // 4 if known.width_bits > WIDEST_BITS else 0
+        value = f"0x{digits.rjust(length, '0')}"
+        mask = f"0x{known.mask:0{length}x}"
+        texts.append(value if key.match_kind == "exact" else f"{value}/{mask}")
     names = [p4_name(p.name) for p in program.action(table.entries.action).parameters]
-
-    def row(keys: Sequence[str], parameters: Sequence[str]) -> str:
-        texts = []
-        for key, digits, known in zip(table.keys, keys, masks, strict=True):
-            length = known.width_bits // 4 if known.width_bits > WIDEST_BITS else 0
-            value = f"0x{digits.rjust(length, '0')}"
-            mask = f"0x{known.mask:0{length}x}"
-            texts.append(value if key.match_kind == "exact" else f"{value}/{mask}")
-        arguments = list(zip(names, parameters, strict=True))
-        return render("p4/dpdk_row.j2", keys=texts, action=p4_name(table.entries.action), parameters=arguments)
-
-    return row
+    arguments = list(zip(names, parameters, strict=True))
+    return render("p4/dpdk_row.j2", keys=texts, action=p4_name(table.entries.action), parameters=arguments)
 
 
 def _used_fields(program: ir.Program) -> set[ir.FieldRef]:

@@ -28,7 +28,7 @@ from typing_extensions import override
 
 from p4perf.errors import CapabilityError
 from p4perf.generators.base import GeneratedFile
-from p4perf.generators.p4.base import Pieces, RowText
+from p4perf.generators.p4.base import Pieces, key_texts
 from p4perf.generators.p4.v1model import NfpWriter, V1Model, V1Writer, nfp_ports
 from p4perf.generators.p4.writer import Writer, p4_name
 from p4perf.generators.rendering import render
@@ -145,7 +145,7 @@ def _config(program: ir.Program) -> Iterator[str]:
         names = {"control": CONTROL, "table": p4_name(table.name), "action": p4_name(table.default_action)}
         yield ("," if position else "") + render("p4/nfp_table.j2", **names)
         first = True
-        for piece in entry_rows(program, table, _rule(program, table), numbered=True):
+        for piece in entry_rows(program, table, partial(_rule, program, table), numbered=True):
             yield piece.removeprefix(",") if first else piece
             first = False
         yield "\n]}"
@@ -159,23 +159,25 @@ def _key_name(key: ir.Key) -> str:
     return f"{p4_name(key.field.header)}.{field}"
 
 
-def _rule(program: ir.Program, table: ir.Table) -> RowText:
-    """What makes a rule of a table: its name has the number of the entry."""
-    masks = key_masks(program, table)
+_FORMS: Mapping[ir.MatchKind, str] = {"exact": "0x{}", "lpm": "0x{}/{prefix}", "ternary": "0x{}"}
+
+
+def _rule(program: ir.Program, table: ir.Table, keys: Sequence[str], data: Sequence[str]) -> str:
+    """A rule of a table: its name has the number of the entry."""
     hit = program.action(table.entries.action)
-    parameters = [p4_name(p.name) for p in hit.parameters]
-    port = bool(nfp_ports(hit))
-    priority = TERNARY_PRIORITY if program.match_kind(table) == "ternary" else None
-
-    def row(keys: Sequence[str], data: Sequence[str]) -> str:
-        matches = []
-        for key, digits, known in zip(table.keys, keys[1:], masks, strict=True):
-            tail = f"/{known.prefix_bits}" if key.match_kind == "lpm" else ""
-            mask = f"{known.mask:#x}" if key.match_kind == "ternary" else None
-            matches.append((_key_name(key), f"0x{digits}{tail}", mask))
-        values = [f"p{word}" if n == 0 and port else f"0x{word}" for n, word in enumerate(data)]
-        arguments = list(zip(parameters, values, strict=True))
-        names = {"control": CONTROL, "action": p4_name(table.entries.action)}
-        return render("p4/nfp_row.j2", number=keys[0], matches=matches, arguments=arguments, priority=priority, **names)
-
-    return row
+    matches = [
+        (_key_name(key), text, f"{known.mask:#x}" if key.match_kind == "ternary" else None)
+        for key, text, known in zip(
+            table.keys, key_texts(program, table, keys[1:], _FORMS), key_masks(program, table), strict=True
+        )
+    ]
+    values = [f"p{word}" if n == 0 and nfp_ports(hit) else f"0x{word}" for n, word in enumerate(data)]
+    return render(
+        "p4/nfp_row.j2",
+        number=keys[0],
+        matches=matches,
+        arguments=list(zip([p4_name(p.name) for p in hit.parameters], values, strict=True)),
+        priority=TERNARY_PRIORITY if program.match_kind(table) == "ternary" else None,
+        control=CONTROL,
+        action=p4_name(hit.name),
+    )

@@ -29,17 +29,9 @@ from typing import ClassVar
 from typing_extensions import override
 
 from p4perf.errors import CapabilityError
-from p4perf.generators.p4.flow import FlowFacts
 from p4perf.generators.p4.v1model import T4P4SWriter, V1Model, V1Writer
-from p4perf.programs import ir
-from p4perf.programs.analysis import (
-    condition_operands,
-    control_nodes,
-    destination,
-    operands,
-    statements,
-    subexpressions,
-)
+from p4perf.generators.p4.writer import FlowFacts
+from p4perf.programs import analysis, ir
 from p4perf.programs.capabilities import Capabilities, Limit
 
 MAX_ENTRIES = 1024
@@ -125,14 +117,14 @@ class T4P4S(V1Model):
     @override
     def check(self, program: ir.Program, flow: FlowFacts) -> None:
         super().check(program, flow)
-        for statement in statements(program):
+        for statement in analysis.statements(program):
             self._check_sums(program, statement)
             if isinstance(statement, ir.Random) and program.width_bits(statement.destination) not in RANDOM_BITS:
                 raise CapabilityError(
                     "t4p4s draws random numbers of 8 and 16 bit: rand() has 31 bit, and all of 32 bit divide by zero "
                     "(dpdkx_v1model_random.c)"
                 )
-        for node in control_nodes(program.control):
+        for node in analysis.control_nodes(program.control):
             if isinstance(node, ir.If):
                 self._check_comparison(program, node)
         for table in program.tables:
@@ -144,7 +136,7 @@ class T4P4S(V1Model):
                 )
 
     def _check_sums(self, program: ir.Program, statement: ir.Statement) -> None:
-        ref = destination(statement)
+        ref = analysis.destination(statement)
         if ref is None or program.width_bits(ref) in SUM_BITS:
             return
         for e in _parts(statement):
@@ -158,14 +150,14 @@ class T4P4S(V1Model):
         condition = node.condition
         if not isinstance(condition, ir.Compare) or condition.comparator in ("==", "!="):
             return
-        widths = [program.width_bits(e) for e in condition_operands(condition) if isinstance(e, ir.FieldRef)]
+        widths = [program.width_bits(e) for e in analysis.condition_operands(condition) if isinstance(e, ir.FieldRef)]
         if max(widths, default=0) > COMPARED_BITS:
             raise CapabilityError(f"t4p4s compares addresses instead of fields of more than {COMPARED_BITS} bit")
 
 
 def _parts(statement: ir.Statement) -> Iterator[object]:
-    for whole in operands(statement):
-        yield from subexpressions(whole)
+    for whole in analysis.operands(statement):
+        yield from analysis.subexpressions(whole)
 
 
 def _prefix_groups(program: ir.Program, table: ir.Table) -> int:

@@ -28,9 +28,9 @@ from typing_extensions import override
 
 from p4perf.errors import CapabilityError
 from p4perf.generators.base import GeneratedFile
-from p4perf.generators.p4.base import MAX_CONST_BYTES, MAX_CONST_ENTRIES, P4Generator, Pieces, RowText
-from p4perf.generators.p4.flow import FlowFacts
+from p4perf.generators.p4.base import MAX_CONST_BYTES, MAX_CONST_ENTRIES, P4Generator, Pieces, key_texts
 from p4perf.generators.p4.writer import (
+    FlowFacts,
     NameScope,
     Typed,
     Writer,
@@ -44,7 +44,7 @@ from p4perf.generators.rendering import render
 from p4perf.programs import ir
 from p4perf.programs.analysis import reorders, statements
 from p4perf.programs.capabilities import Capabilities
-from p4perf.programs.entries import entry_rows, key_masks
+from p4perf.programs.entries import entry_rows
 
 HASH_BITS = {"crc16": 16, "crc32": 32, "checksum16": 16}
 """Width of what the hash algorithms give."""
@@ -374,7 +374,9 @@ class V1Model(P4Generator):
         return {
             "entry_file": commands,
             "const_entries": {
-                t.name: self.const_entries(program, t) for t in program.tables if self.is_const(program, t)
+                t.name: entry_rows(program, t, partial(_const_row, program, t))
+                for t in program.tables
+                if self.is_const(program, t)
             },
             "sizes": self.sizes(program),
             "passes": writer.passes,
@@ -396,9 +398,6 @@ class V1Model(P4Generator):
     def sizes(self, program: ir.Program) -> dict[str, int]:
         """Sizes of the tables that get their entries at run time."""
         return {t.name: max(1, t.entries.count) for t in program.tables if not self.is_const(program, t)}
-
-    def const_entries(self, program: ir.Program, table: ir.Table) -> Iterator[str]:
-        return entry_rows(program, table, partial(_const_row, program, table))
 
     def needs_commands(self, program: ir.Program, writer: V1Writer) -> bool:
         return bool(writer.groups or writer.sessions or self._added(program))
@@ -430,29 +429,25 @@ class RuntimeV1Model(V1Model):
 def _commands(program: ir.Program, writer: V1Writer, added: Sequence[ir.Table]) -> Iterator[str]:
     yield render("p4/commands.j2", groups=writer.groups, sessions=writer.sessions)
     for table in added:
-        yield from entry_rows(program, table, command_row(program, table))
+        yield from entry_rows(program, table, partial(_command_row, program, table))
+
+
+_CONST: Mapping[ir.MatchKind, str] = {"exact": "0x{}", "lpm": "0x{} &&& {mask:#x}", "ternary": "0x{} &&& {mask:#x}"}
+_COMMAND: Mapping[ir.MatchKind, str] = {"exact": "0x{}", "lpm": "0x{}/{prefix}", "ternary": "0x{}&&&{mask:#x}"}
 
 
 def _const_row(program: ir.Program, table: ir.Table, keys: Sequence[str], parameters: Sequence[str]) -> str:
-    texts = []
-    for key, digits, known in zip(table.keys, keys, key_masks(program, table), strict=True):
-        texts.append(f"0x{digits}" if key.match_kind == "exact" else f"0x{digits} &&& {known.mask:#x}")
+    texts = key_texts(program, table, keys, _CONST)
     return render("p4/entry_row.j2", action=p4_name(table.entries.action), keys=texts, parameters=parameters)
 
 
-def command_row(program: ir.Program, table: ir.Table) -> RowText:
-    """What makes the command that adds an entry: lpm keys have a prefix length, ternary ones a mask and a priority."""
-    masks = key_masks(program, table)
-    name, action = p4_name(table.name), p4_name(table.entries.action)
-    priority = program.match_kind(table) == "ternary"
-
-    def row(keys: Sequence[str], parameters: Sequence[str]) -> str:
-        texts = []
-        for key, digits, known in zip(table.keys, keys, masks, strict=True):
-            tail = {"exact": "", "lpm": f"/{known.prefix_bits}", "ternary": f"&&&{known.mask:#x}"}[key.match_kind]
-            texts.append(f"0x{digits}{tail}")
-        return render(
-            "p4/command_row.j2", table=name, action=action, keys=texts, parameters=parameters, priority=priority
-        )
-
-    return row
+def _command_row(program: ir.Program, table: ir.Table, keys: Sequence[str], parameters: Sequence[str]) -> str:
+    """The command that adds an entry; ternary tables want a priority."""
+    return render(
+        "p4/command_row.j2",
+        table=p4_name(table.name),
+        action=p4_name(table.entries.action),
+        keys=key_texts(program, table, keys, _COMMAND),
+        parameters=parameters,
+        priority=program.match_kind(table) == "ternary",
+    )

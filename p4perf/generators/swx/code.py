@@ -107,14 +107,10 @@ class ExpressionWriter:
             if place.alone and not place.word:
                 return place.operand
         at = self.temporary()
-        self._evaluate(e, at)
+        self.evaluate(e, at)
         return at
 
-    def copy(self, ref: ir.FieldRef, target: str) -> None:
-        """Let an operand of SWX have the value of a field."""
-        self._evaluate(ref, target)
-
-    def _evaluate(self, e: ir.Expression, target: str) -> None:
+    def evaluate(self, e: ir.Expression, target: str) -> None:
         """Let a target have the value of an expression, in as many bits as it has."""
         if isinstance(e, ir.BinaryOp):
             self._operation(e, target)
@@ -143,10 +139,10 @@ class ExpressionWriter:
             left, right = right, left
         if isinstance(right, ir.BinaryOp) or self._is(right, target):
             saved = self.temporary()
-            self._evaluate(right, saved)
+            self.evaluate(right, saved)
         else:
             saved = self.operand(right)
-        self._evaluate(left, target)
+        self.evaluate(left, target)
         self._code.op(_OPERATIONS[e.operator], target, saved)
 
     def _is(self, e: ir.Expression, target: str) -> bool:
@@ -175,7 +171,7 @@ class ExpressionWriter:
             if isinstance(value, ir.Const):
                 self._code.op("mov", place.operand, number(value.value, place.bits))
                 return
-            self._evaluate(value, place.operand)
+            self.evaluate(value, place.operand)
             if not self._fits(value, place.bits):
                 self._cut(place)
             return
@@ -189,7 +185,7 @@ class ExpressionWriter:
                 self._code.op("or", place.operand, number(constant << place.shift))
             return
         at = self.temporary()
-        self._evaluate(value, at)
+        self.evaluate(value, at)
         if not self._fits(value, place.bits):
             self._code.op("and", at, number(ones))
         if place.shift:
@@ -270,12 +266,13 @@ class Statements(ExpressionWriter):
         return ref.header
 
     def _statement(self, statement: ir.Statement) -> None:
+        model, code = self._model, self._code
         self._temporaries = 0
         match statement:
             case ir.Assign(ref, value):
                 self.assign(ref, value)
             case ir.SetEgress(port):
-                self._evaluate(port, self._model.layout.port_out)
+                self.evaluate(port, self._model.layout.port_out)
             case ir.AddHeader():
                 self._add_header(statement)
             case ir.RemoveHeader(name):
@@ -291,13 +288,6 @@ class Statements(ExpressionWriter):
                 self._write_register(statement)
             case ir.MeterPacket(ref, meter, index):
                 self._meter(ref, meter, index)
-            case _:
-                self._path(statement)
-
-    def _path(self, statement: ir.Statement) -> None:
-        """Statements that decide where the packet goes."""
-        model, code = self._model, self._code
-        match statement:
             case ir.Drop() if self._action in model.findings.flagged_drops:
                 code.op("mov", model.flag("swx_dropped"), "0x1")
             case ir.Drop():
@@ -325,7 +315,7 @@ class Statements(ExpressionWriter):
             # Values of the header's own fields are those before.
             if any(isinstance(e, ir.FieldRef) and e.header == header.name for e in subexpressions(value)):
                 at = self.temporary()
-                self._evaluate(value, at)
+                self.evaluate(value, at)
                 given[name] = model.as_field(at)
         self._code.op("validate", f"h.{header.name}")
         done: set[str] = set()
@@ -367,7 +357,7 @@ class Statements(ExpressionWriter):
             source = self.operand(value)
         else:
             source = self.temporary()
-            self._evaluate(value, source)
+            self.evaluate(value, source)
             self._code.op("and", source, number((1 << register.width_bits) - 1))
         self._code.op("regwr", register.name, index, source)
 

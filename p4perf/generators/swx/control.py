@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from p4perf.errors import CapabilityError
 from p4perf.generators.swx.code import Assembler, Statements, number
-from p4perf.generators.swx.flow import parser_order
-from p4perf.generators.swx.layout import Model
+from p4perf.generators.swx.layout import Model, parser_order
 from p4perf.programs import ir
 from p4perf.programs.analysis import COMPARE, MIRRORED
 from p4perf.programs.dataflow import successors
@@ -140,7 +139,7 @@ class Control:
         table = self._model.program.table(node.table)
         _, copies = self._model.match_fields(table)
         for operand, ref in copies:
-            Statements(self._model, self._code, "").copy(ref, operand)
+            Statements(self._model, self._code, "").evaluate(ref, operand)
         self._code.op("table", table.name)
 
     def _if(self, node: ir.If) -> None:

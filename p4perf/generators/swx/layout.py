@@ -3,24 +3,115 @@
 A field of SWX is a whole number of bytes. Header fields that are not share one, a *container*, with their neighbours;
 metadata fields are rounded up, with zeros on top. SWX computes with up to 64 bit: it can copy and match a longer field,
 but not write constants or arguments to it. Where a program needs that, its long fields are split into words of 64 bit.
+
+A header that was not extracted points to wherever it was last, metadata keeps what the packet before left, and ``drop``
+ends a packet at once. :func:`examine` finds out where instructions are needed that make of that what a
+:class:`~p4perf.programs.ir.Program` means, so that no others are written.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from p4perf.errors import CapabilityError
-from p4perf.generators.swx.flow import Findings, examine, recirculates_by_flag, uses
-from p4perf.programs import ir
-from p4perf.programs.analysis import (
-    changes_layout,
-    destination,
-    statements,
-    used_actions,
-    written_fields,
-)
-from p4perf.programs.dataflow import PORT
+from p4perf.programs import analysis, ir
+from p4perf.programs.dataflow import PORT, PathState, follow
+
+
+@dataclass(slots=True)
+class Findings:
+    """What the instructions have to take care of."""
+
+    unset: set[ir.FieldRef] = field(default_factory=set)
+    """Metadata that may be read before it was written; ``PORT`` if no egress port may have been set."""
+    maybe_invalid: set[str] = field(default_factory=set)
+    """Headers that may be read or written while they are not valid."""
+    unsafe_reads: set[ir.FieldRef] = field(default_factory=set)
+    """Fields that may be read while their header is not valid."""
+    unsafe_writes: set[tuple[str, ir.FieldRef]] = field(default_factory=set)
+    """Actions and fields that they may write while the header is not valid."""
+    read_again: set[ir.FieldRef] = field(default_factory=set)
+    """Fields that may be read after they were written, all while their header is not valid."""
+    flagged_drops: set[str] = field(default_factory=set)
+    """Actions that drop a packet after which something is still to be seen, so that they may not end it."""
+    edges: dict[tuple[str, str], PathState] = field(default_factory=dict)
+    """What is known when the parser goes from a state to another one."""
+
+
+def parser_order(program: ir.Program) -> list[ir.ParserState]:
+    """The states that can be reached, each after all those that lead to it."""
+    order: list[str] = []
+    done: set[str] = set()
+
+    def visit(name: str, path: tuple[str, ...]) -> None:
+        if name in path:
+            raise CapabilityError(f"dpdk-swx has no loops of parser states, and {name} is in one")
+        if name == ir.ACCEPT or name in done:
+            return
+        state = program.state(name)
+        # The last successor is visited first, so that a state stands right before its default or only case.
+        for successor in (*reversed([c.next_state for c in state.cases]), state.default):
+            visit(successor, (*path, name))
+        done.add(name)
+        order.append(name)
+
+    visit("start", ())
+    return [program.state(name) for name in reversed(order)]
+
+
+_SHOWS = (ir.CountPacket, ir.WriteRegister, ir.Clone, ir.ApplyTable)
+"""What can be noticed although the packet is dropped; tables count their hits."""
+
+
+def _flagged_drops(program: ir.Program) -> set[str]:
+    """Actions with a drop after which something can still be noticed, wherever they are run."""
+    if uses(program, ir.Clone):
+        return {a.name for a in program.actions if any(isinstance(s, ir.Drop) for s in a.body)}
+    return {name for step in follow(program).steps if isinstance(step.what, _SHOWS) for name in step.state.droppers}
+
+
+def examine(program: ir.Program) -> Findings:
+    """What the instructions of a program have to take care of."""
+    flagged = _flagged_drops(program)
+    found = follow(program, drop_ends=lambda action: action not in flagged)
+    findings = Findings(flagged_drops=flagged, edges=found.edges)
+    for state in parser_order(program):
+        if (selected := found.selects.get(state.name)) is None:
+            continue
+        if selected.field.header == ir.METADATA:
+            findings.unset.add(selected.field)
+        elif selected.field.header not in selected.state.valid:
+            raise CapabilityError(
+                f"parser state {state.name} selects on {selected.field.header}.{selected.field.field}, "
+                "which may not be there"
+            )
+    for read in found.reads:
+        if read.field.header == ir.METADATA:
+            if read.field not in read.state.assigned:
+                findings.unset.add(read.field)
+        elif read.field.header not in read.state.valid:
+            findings.maybe_invalid.add(read.field.header)
+            findings.unsafe_reads.add(read.field)
+            if read.field in read.state.lost_writes:
+                findings.read_again.add(read.field)
+    for write in found.writes:
+        if write.field.header not in (ir.METADATA, *write.state.valid):
+            findings.maybe_invalid.add(write.field.header)
+            findings.unsafe_writes.add((write.action or "", write.field))
+    if found.end is not None and PORT not in found.end.assigned:
+        findings.unset.add(PORT)
+    return findings
+
+
+def uses(program: ir.Program, kind: type) -> bool:
+    return any(isinstance(s, kind) for s in analysis.statements(program))
+
+
+def recirculates_by_flag(program: ir.Program) -> bool:
+    """Whether recirculation has to wait for the end: SWX would take the next packet for one that comes back."""
+    return uses(program, ir.Recirculate) and uses(program, ir.Drop)
+
 
 WORD_BITS = 64
 
@@ -78,9 +169,11 @@ def splits_long_fields(program: ir.Program) -> bool:
 
     if any(f.width_bits > WORD_BITS for f in program.metadata):
         return True
-    if any(p.width_bits > WORD_BITS for name in used_actions(program) for p in program.action(name).parameters):
+    if any(
+        p.width_bits > WORD_BITS for name in analysis.used_actions(program) for p in program.action(name).parameters
+    ):
         return True
-    for statement in statements(program):
+    for statement in analysis.statements(program):
         if isinstance(statement, ir.AddHeader):
             if any(f.width_bits > WORD_BITS for f in program.header(statement.header).fields):
                 return True
@@ -92,7 +185,7 @@ def splits_long_fields(program: ir.Program) -> bool:
         elif isinstance(statement, ir.Hash):
             if any(is_long(f) for f in (statement.destination, *statement.fields)):
                 return True
-        elif (ref := destination(statement)) is not None and is_long(ref):
+        elif (ref := analysis.destination(statement)) is not None and is_long(ref):
             return True
     checked: tuple[ir.HeaderChecksum, ...] = (*program.verified, *program.updated)
     return any(f.width_bits > WORD_BITS for c in checked for f in program.header(c.header).fields)
@@ -173,7 +266,7 @@ class PipelineLayout:
         self.metadata = StructLayout("m")
         self.scratch = StructLayout(f"h.{SCRATCH}")
         # What a hash is written to comes first: 22.11 cuts the offset of that operand to 8 bit, in bits, not bytes.
-        hashed = {s.destination for s in statements(program) if isinstance(s, ir.Hash)}
+        hashed = {s.destination for s in analysis.statements(program) if isinstance(s, ir.Hash)}
         self.port_in = self.metadata.append("swx_port_in", 32)
         self.port_out = self.metadata.append("swx_port_out", 32)
         self.hash_result = self.metadata.append("swx_hash", 32) if hashed else ""
@@ -244,7 +337,9 @@ class Model:
     """
 
     def __init__(self, program: ir.Program, packet_bytes: int) -> None:
-        changed = changes_layout(program) or any(ref.header != ir.METADATA for ref in written_fields(program))
+        changed = analysis.changes_layout(program) or any(
+            ref.header != ir.METADATA for ref in analysis.written_fields(program)
+        )
         if changed and uses(program, ir.Clone):
             raise CapabilityError(
                 "dpdk-swx clones a packet as it is sent, and this program changes packets: its clones would show that "
@@ -255,9 +350,9 @@ class Model:
         self.findings: Findings = examine(program)
         self.layout = PipelineLayout(program, self.findings.unsafe_reads)
         self.recirculates_by_flag = recirculates_by_flag(program)
-        self.clones = tuple(sorted({s.port for s in statements(program) if isinstance(s, ir.Clone)}))
+        self.clones = tuple(sorted({s.port for s in analysis.statements(program) if isinstance(s, ir.Clone)}))
         self.groups = list(
-            dict.fromkeys(s.ports for s in statements(program) if isinstance(s, ir.Multicast) and s.ports)
+            dict.fromkeys(s.ports for s in analysis.statements(program) if isinstance(s, ir.Multicast) and s.ports)
         )
         self.mirrors = sorted({*self.clones, *(port for group in self.groups for port in group)})
         self.n_ports = _highest_port(program) + 2

@@ -1,4 +1,4 @@
-"""From a sequence of operations and a machine to a cost breakdown, and from it to rates."""
+"""From a sequence of operations and a machine to a cost breakdown, to rates, and to the machines that can run it."""
 
 from __future__ import annotations
 
@@ -99,11 +99,12 @@ def make_breakdown(
     rules = {call.operation.name: hardware.rule(call.operation) for _, call, _ in met}
     if remote and all(rule.remote_cycles is None for rule in rules.values()):
         raise UsageError(f"hardware {hardware.name} says nothing of packets in the cache of another socket")
-    mapper = _Mapper(hardware, Fraction(str(remote)))
-    sizes = [mapper.table_bytes(call, rules[call.operation.name], values) for _, call, values in met]
+    share = Fraction(str(remote))
+    costs = [_CallCost(hardware, share, owner, call, rules[call.operation.name], values) for owner, call, values in met]
+    sizes = [cost.table_bytes() for cost in costs]
     tables: dict[tuple[str, str] | int, Fraction] = {}
-    for number, ((owner, call, _), size) in enumerate(zip(met, sizes, strict=True)):
-        key = (owner, call.table) if call.table else number
+    for number, (cost, size) in enumerate(zip(costs, sizes, strict=True)):
+        key = (cost.owner, cost.call.table) if cost.call.table else number
         tables[key] = max(tables.get(key, Fraction(0)), size)
     total = sum(tables.values(), Fraction(0))
     if total > hardware.memory.size_bytes:
@@ -112,10 +113,7 @@ def make_breakdown(
             f"but the memory of {hardware.name} has {_size(hardware.memory.size_bytes)}"
         )
     shares = _shares(hardware, total, Fraction(others_bytes))
-    lines = [
-        mapper.line(owner, call, rules[call.operation.name], values, size, shares)
-        for (owner, call, values), size in zip(met, sizes, strict=True)
-    ]
+    lines = [cost.line(size, shares) for cost, size in zip(costs, sizes, strict=True)]
     return OperationBreakdown(tuple(lines), float(total), {level: float(share) for level, share in shares.items()})
 
 
@@ -158,82 +156,77 @@ def _shares(hardware: Hardware, total: Fraction, others: Fraction) -> dict[str, 
 
 
 @dataclass(frozen=True, slots=True)
-class _Mapper:
-    """Evaluates rules on one machine."""
+class _CallCost:
+    """Evaluates the rule of one operation on one machine."""
 
     hardware: Hardware
     remote: Fraction
+    owner: str
+    call: Call
+    rule: CostRule
+    values: Mapping[str, Fraction]
 
-    def table_bytes(self, call: Call, rule: CostRule, values: Mapping[str, Fraction]) -> Fraction:
-        if rule.table_bytes is None:
+    def table_bytes(self) -> Fraction:
+        if self.rule.table_bytes is None:
             return Fraction(0)
-        size = self._value(call, rule.table_bytes, values, "value")
+        size = self._value(self.rule.table_bytes)
         if size > self.hardware.memory.size_bytes:
             raise UsageError(
-                f"{call}: the table takes {_size(size)}, but the memory of {self.hardware.name} has "
+                f"{self.call}: the table takes {_size(size)}, but the memory of {self.hardware.name} has "
                 f"{_size(self.hardware.memory.size_bytes)}",
                 hint="use fewer or smaller entries, or another machine",
             )
         return size
 
-    def line(
-        self,
-        owner: str,
-        call: Call,
-        rule: CostRule,
-        values: Mapping[str, Fraction],
-        size: Fraction,
-        shares: Mapping[str, Fraction],
-    ) -> BreakdownLine:
-        cycles, low, high = (float(call.times * self._cycles(call, rule, values, shares, side)) for side in _SIDES)
+    def line(self, size: Fraction, shares: Mapping[str, Fraction]) -> BreakdownLine:
+        call = self.call
+        cycles, low, high = (float(call.times * self._cycles(shares, side)) for side in _SIDES)
         if cycles < 0:
             raise UsageError(
                 f"hardware {self.hardware.name}: the rule of {call.operation.name} gives {cycles:g} cycles for {call}",
                 hint="no operation costs less than nothing; max(0, ...) cuts a formula off",
             )
-        where = shares if rule.table_bytes is not None else {DRAM: Fraction(1)}
-        count = call.times * self._accesses(call, rule, values)
+        where = shares if self.rule.table_bytes is not None else {DRAM: Fraction(1)}
+        count = call.times * self._accesses()
         accesses = {level: float(count * share) for level, share in where.items() if count}
-        return BreakdownLine(owner, call, float(call.times), cycles, low, high, accesses, float(size))
+        return BreakdownLine(self.owner, call, float(call.times), cycles, low, high, accesses, float(size))
 
-    def _cycles(
-        self, call: Call, rule: CostRule, values: Mapping[str, Fraction], shares: Mapping[str, Fraction], side: Side
-    ) -> Fraction:
-        cached = rule.cycles_cached is not None and DRAM not in shares
-        formula = rule.cycles_cached if cached and rule.cycles_cached is not None else rule.cycles
-        cycles = self._value(call, formula, values, side)
+    def _cycles(self, shares: Mapping[str, Fraction], side: Side) -> Fraction:
+        rule = self.rule
+        cached = None if DRAM in shares else rule.cycles_cached
+        cycles = self._value(rule.cycles if cached is None else cached, side)
         if rule.stalls:
-            count = self._accesses(call, rule, values)
+            count = self._accesses()
             for level, share in shares.items():
                 if level in rule.stalls:
-                    cycles += count * share * self._value(call, rule.stalls[level], values, side)
-        if self.remote and rule.remote_cycles is not None:
-            away = self._value(call, rule.remote_cycles, values, side)
-            cycles = (1 - self.remote) * cycles + self.remote * away
-        return cycles
+                    cycles += count * share * self._value(rule.stalls[level], side)
+        return self._mixed(cycles, rule.remote_cycles, side)
 
-    def _accesses(self, call: Call, rule: CostRule, values: Mapping[str, Fraction]) -> Fraction:
-        count = self._value(call, rule.accesses, values, "value") if rule.accesses is not None else Fraction(0)
-        if self.remote and rule.remote_accesses is not None:
-            away = self._value(call, rule.remote_accesses, values, "value")
-            count = (1 - self.remote) * count + self.remote * away
-        return count
+    def _accesses(self) -> Fraction:
+        count = self._value(self.rule.accesses) if self.rule.accesses is not None else Fraction(0)
+        return self._mixed(count, self.rule.remote_accesses)
 
-    def _value(self, call: Call, formula: Expression, values: Mapping[str, Fraction], side: Side) -> Fraction:
+    def _mixed(self, near: Fraction, away: Expression | None, side: Side = "value") -> Fraction:
+        """The mean over packets in the cache of this socket and of another one."""
+        if not self.remote or away is None:
+            return near
+        return (1 - self.remote) * near + self.remote * self._value(away, side)
+
+    def _value(self, formula: Expression, side: Side = "value") -> Fraction:
+        operation = self.call.operation.name
         try:
-            return formula.value({**self.hardware.names(side), **values})
+            return formula.value({**self.hardware.names(side), **self.values})
         except UsageError as error:
             name = error.key
             if name is None:
                 raise
             if name in LEVELS:
                 raise UsageError(
-                    f"hardware {self.hardware.name} gives no latency of {name}, which {call.operation.name} needs "
-                    f"({formula})",
+                    f"hardware {self.hardware.name} gives no latency of {name}, which {operation} needs ({formula})",
                     hint=f"add latency_cycles to {'memory' if name == DRAM else name} of its description",
                 ) from error
             raise UsageError(
-                f"hardware {self.hardware.name}, rule of {call.operation.name}: {name} in {formula} is neither a "
+                f"hardware {self.hardware.name}, rule of {operation}: {name} in {formula} is neither a "
                 "constant nor a parameter"
             ) from error
 
@@ -343,3 +336,114 @@ def estimate(
         limits["link"] = hardware.links.ports * hardware.links.rate_bps / (8 * wire) / 1e6
     names = tuple(f.name for f in functions)
     return RateEstimate(names, hardware, size, wire, cores, remote, breakdown, per_core, limits)
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """A function, or several in a row, and the load that it has to take.
+
+    Attributes:
+        frame_bytes: frame size with the FCS; None: that of the first function.
+        remote: share of packets that come into the cache of another socket.
+    """
+
+    name: str
+    functions: tuple[NetworkFunction, ...]
+    load_mpps: float
+    frame_bytes: int | None = None
+    remote: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """A machine that could run them, and how many of its cores are free for that."""
+
+    name: str
+    hardware: Hardware
+    cores: int
+
+
+@dataclass(frozen=True, slots=True)
+class CoreNeed:
+    """What one demand takes of a host: cores, and the estimate for one core."""
+
+    demand: Demand
+    cores: float
+    estimate: RateEstimate
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether a host can run all demands at once.
+
+    Attributes:
+        use: share of each resource that they take: ``cpu``, ``memory`` (accesses a second), ``link``, ``capacity``
+            (bytes of tables). Above 1 it is not possible.
+    """
+
+    host: Host
+    possible: bool
+    bound: str
+    use: dict[str, float]
+    needs: tuple[CoreNeed, ...]
+    reason: str = ""
+
+
+def place(hosts: Sequence[Host], demands: Sequence[Demand], *, share_cores: bool = False) -> tuple[Verdict, ...]:
+    """A verdict for each host, in order.
+
+    Args:
+        demands: all of them run on the host at the same time.
+        share_cores: a core may run several demands; otherwise each gets whole cores of its own.
+
+    Raises:
+        UsageError: no hosts or demands, or a load that is none.
+    """
+    if not hosts or not demands:
+        raise UsageError("placing takes at least one host and one function")
+    for demand in demands:
+        if not demand.load_mpps > 0 or math.isinf(demand.load_mpps):
+            raise UsageError(f"{demand.name}: a load of {demand.load_mpps:g} Mpps is none", hint="give a positive rate")
+    return tuple(_judge(host, demands, share_cores) for host in hosts)
+
+
+def _judge(host: Host, demands: Sequence[Demand], share_cores: bool) -> Verdict:
+    try:
+        alone = [_estimate(host, demand, 0.0) for demand in demands]
+        bytes_ = [e.breakdown.table_bytes for e in alone]
+        needs = []
+        for demand, own in zip(demands, bytes_, strict=True):
+            found = _estimate(host, demand, sum(bytes_) - own)
+            cores = demand.load_mpps / found.mpps_per_core
+            needs.append(CoreNeed(demand, cores if share_cores else math.ceil(cores - 1e-9), found))
+    except UsageError as error:
+        return Verdict(host, False, "capacity" if "memory of" in error.message else "unknown", {}, (), error.message)
+    use = _use(host, needs, sum(bytes_))
+    bound = max(use, key=lambda resource: use[resource])
+    possible = use[bound] <= 1 + 1e-9
+    reason = "" if possible else f"{bound} is taken {100 * use[bound]:.0f} %"
+    return Verdict(host, possible, bound, use, tuple(needs), reason)
+
+
+def _estimate(host: Host, demand: Demand, others_bytes: float) -> RateEstimate:
+    return estimate(
+        demand.functions,
+        host.hardware,
+        frame_bytes=demand.frame_bytes,
+        remote=demand.remote,
+        others_bytes=others_bytes,
+    )
+
+
+def _use(host: Host, needs: Sequence[CoreNeed], table_bytes: float) -> dict[str, float]:
+    hardware = host.hardware
+    use = {"cpu": sum(need.cores for need in needs) / host.cores}
+    accesses = sum(need.demand.load_mpps * 1e6 * need.estimate.breakdown.dram_accesses for need in needs)
+    if accesses:
+        sockets = math.ceil(host.cores / hardware.cores)
+        use["memory"] = accesses / accesses_per_s(hardware.memory, host.cores, sockets)
+    if hardware.links is not None:
+        bits = sum(need.demand.load_mpps * 1e6 * 8 * need.estimate.wire_bytes for need in needs)
+        use["link"] = bits / (hardware.links.ports * hardware.links.rate_bps)
+    use["capacity"] = table_bytes / hardware.memory.size_bytes
+    return use

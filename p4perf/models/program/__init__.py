@@ -6,7 +6,6 @@ from p4perf.models.program.costs import Pricing as Pricing
 from p4perf.models.program.graph import KINDS as KINDS
 from p4perf.models.program.graph import Construct as Construct
 from p4perf.models.program.graph import Edge as Edge
-from p4perf.models.program.graph import Kind as Kind
 from p4perf.models.program.graph import Node as Node
 from p4perf.models.program.graph import NodeKind as NodeKind
 from p4perf.models.program.graph import ProgramGraph as ProgramGraph

@@ -259,10 +259,9 @@ class CostModel:
         lookups = sum(use.times for use in tables)
         lookup_cycles = sum(c.cycles.value for c, use in zip(charges, uses, strict=True) if use is not None)
         others = sum(c.cycles.value for c in charges) - lookup_cycles
+        apart = Composition(self.baseline, lookup_cycles, others, tables=lookups, pooled=self._pooled(met), parts=parts)
         if self.cache is None or not tables:
-            return Composition(
-                self.baseline, lookup_cycles, others, tables=lookups, pooled=self._pooled(met), parts=parts
-            )
+            return apart
         places = _places(met, uses)
         once = _once(places, uses)
         rises = dict(zip(once, growth(tuple(once.values()), self.cache.size_bytes), strict=True))
@@ -288,19 +287,14 @@ class CostModel:
             misses, shared_misses = misses + use.times * own, shared_misses + use.times * beside
             missing += charge.cycles.value * own
             shared_missing += (charge.cycles.value + more) * beside
-        return Composition(
-            baseline=self.baseline,
-            tables_alone=lookup_cycles,
-            others=others,
+        return replace(
+            apart,
             shared=shared,
-            tables=lookups,
             near_misses=missed_lookups(tuple(once.values()), self.cache.near_bytes),
             misses=misses,
             shared_misses=shared_misses,
             missing=missing,
             shared_missing=shared_missing,
-            pooled=self._pooled(met),
-            parts=parts,
         )
 
     def _pooled(self, met: Sequence[tuple[Construct, float]]) -> float:

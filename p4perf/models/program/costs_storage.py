@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -12,7 +11,7 @@ from p4perf.models.component import Reader
 from p4perf.models.program.costs import Cache, Calibration, CheckedProgram, CostModel
 from p4perf.models.program.curves import ComponentCosts, CostPoint
 from p4perf.models.program.graph import Size
-from p4perf.models.program.interactions import COEFFICIENTS, FORMS, LAYOUTS, Form, FormName, Layout
+from p4perf.models.program.interactions import COEFFICIENTS, Form, FormName
 
 SCHEMA = "p4perf/cost-model"
 SCHEMA_VERSION = 1
@@ -97,7 +96,7 @@ def read_cost_model(text: str, *, file: str = "<cost model>") -> CostModel:
         target=root.string("target"),
         baseline=_positive(baseline, "cycles"),
         baseline_error=baseline.number("error"),
-        baseline_code_bytes=_optional(baseline, "code_bytes"),
+        baseline_code_bytes=baseline.number("code_bytes") if "code_bytes" in baseline.data else None,
         components={each.name: each for each in components},
         form=_form(root.child("composition")),
         cache=None if root.raw("cache") is None else _cache(root.child("cache")),
@@ -108,10 +107,6 @@ def read_cost_model(text: str, *, file: str = "<cost model>") -> CostModel:
         provenance=root.child("provenance").data,
         primitives=None if root.raw("primitives") is None else root.child("primitives").data,
     )
-
-
-def _optional(reader: Reader, key: str) -> float | None:
-    return reader.number(key) if key in reader.data else None
 
 
 def _positive(reader: Reader, key: str) -> float:
@@ -134,12 +129,7 @@ def _parameters(reader: Reader) -> dict[str, Size]:
 
 def _component(reader: Reader) -> ComponentCosts:
     points = tuple(
-        CostPoint(
-            _parameters(point.child("parameters")),
-            point.number("cycles"),
-            point.number("error"),
-            *(_optional(point, name) for name in _SIZES),
-        )
+        point.read(CostPoint, *_SIZES, parameters=_parameters(point.child("parameters")))
         for point in reader.children("points")
     )
     if not points:
@@ -151,37 +141,24 @@ def _component(reader: Reader) -> ComponentCosts:
 
 
 def _form(reader: Reader) -> Form:
-    name = reader.string("form")
-    known: Mapping[str, FormName] = {form: form for form in FORMS}
-    if name not in known:
-        reader.fail("form", f"must be one of {', '.join(FORMS)}, not {name!r}")
-    coefficients, spacings, excess = (reader.numbers(key) for key in ("coefficients", "spacings", "excess"))
-    if len(coefficients) not in (0, COEFFICIENTS):
-        reader.fail("coefficients", f"must be {COEFFICIENTS} numbers or none, not {len(coefficients)}")
-    if len(spacings) != len(excess):
+    form = reader.read(Form, name=reader.value("form", reader.raw("form"), FormName))
+    if len(form.coefficients) not in (0, COEFFICIENTS):
+        reader.fail("coefficients", f"must be {COEFFICIENTS} numbers or none, not {len(form.coefficients)}")
+    if len(form.spacings) != len(form.excess):
         reader.fail("excess", "must be as long as spacings")
-    return Form(known[name], coefficients, spacings, excess, _positive(reader, "density"))
+    _positive(reader, "density")
+    return form
 
 
 def _cache(reader: Reader) -> Cache:
-    known: Mapping[str, Layout] = {layout: layout for layout in LAYOUTS}
-    layout = reader.string("layout") if "layout" in reader.data else LAYOUTS[0]
-    if layout not in known:
-        reader.fail("layout", f"must be one of {', '.join(LAYOUTS)}, not {layout!r}")
-    size, inside, beyond, near = (_positive(reader, key) for key in ("size_bytes", "inside", "beyond", "near_bytes"))
-    return Cache(size, inside, beyond, near, known[layout])
+    for key in ("size_bytes", "inside", "beyond", "near_bytes"):
+        _positive(reader, key)
+    return reader.read(Cache, "layout")
 
 
 def _calibration(reader: Reader) -> Calibration:
-    return Calibration(
-        programs=reader.integer("programs"),
-        components=reader.integer("components"),
-        tables=reader.number("tables"),
-        misses=reader.number("misses"),
-        cycles=_positive(reader, "cycles"),
-        cached=reader.number("cached"),
-        beyond=reader.number("beyond"),
-    )
+    _positive(reader, "cycles")
+    return reader.read(Calibration)
 
 
 def _checked(reader: Reader) -> CheckedProgram:

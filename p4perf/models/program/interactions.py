@@ -228,7 +228,6 @@ LINE_BYTES = 64
 Layout = Literal["rte_hash", "bpf_map"]
 """How tables lie in memory: those of DPDK (rte_hash, rte_lpm), or the kernel's maps (hashtab.c, lpm_trie.c)."""
 
-LAYOUTS: tuple[Layout, ...] = get_args(Layout)
 _BUCKET_ENTRIES = 6.4
 """Entries of a bucket of one line: eight places, filled to four fifths (rte_hash_crc tables of 1.25 slots an entry)."""
 

@@ -166,13 +166,23 @@ def weigh(graph: ProgramGraph, given: Mapping[str, Mapping[str, float]]) -> Prog
         if unknown:
             raise UsageError(f"{name} has no edge {', '.join(sorted(unknown))}")
         node = replace(node, edges=tuple(replace(e, probability=labels.get(e.label)) for e in node.edges))
-        nodes[name] = replace(node, constructs=_with_hit(node, None))
+        nodes[name] = replace(node, constructs=constructs_on(node, None))
     return replace(graph, nodes=nodes)
 
 
 def constructs_on(node: Node, edge: Edge | None) -> tuple[Construct, ...]:
     """What a packet meets at a node that it leaves by an edge: where that says so, lookups hit or miss for certain."""
-    return _with_hit(node, edge)
+    labels = [e.label for e in node.edges]
+    if not any(c.kind == "lookup" for c in node.constructs) or not {"hit", "miss"} & set(labels):
+        return node.constructs
+    if edge is not None:
+        hit = float(edge.label == "hit")
+    else:
+        hit = sum(share for label, share in zip(labels, shares(node), strict=True) if label == "hit")
+    return tuple(
+        replace(c, sizes=tuple((n, hit if n == "hit" else v) for n, v in c.sizes)) if c.kind == "lookup" else c
+        for c in node.constructs
+    )
 
 
 def met(graph: ProgramGraph) -> tuple[tuple[Construct, float], ...]:
@@ -183,17 +193,7 @@ def met(graph: ProgramGraph) -> tuple[tuple[Construct, float], ...]:
     """
     nodes = sorted_nodes(graph)
     visits = _visits(graph, nodes, {node.name: _outs(node, lambda _node, _edge: 0.0) for node in nodes})
-    return tuple((what, visits[node.name]) for node in nodes for what in _with_hit(node, None))
-
-
-def met_on(graph: ProgramGraph, path: ProgramPath) -> tuple[tuple[Construct, float], ...]:
-    """All constructs that a packet meets on one path, in order, once each."""
-    found: list[tuple[Construct, float]] = []
-    for step in path.steps:
-        node = _node(graph, step.node, "a step")
-        edge = next((e for e in node.edges if e.label == step.label), None)
-        found += [(what, 1.0) for what in _with_hit(node, edge)]
-    return tuple(found)
+    return tuple((what, visits[node.name]) for node in nodes for what in constructs_on(node, None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,20 +218,6 @@ def _node(graph: ProgramGraph, name: str, what: str) -> Node:
 
 def _not_there(graph: ProgramGraph, name: str, what: str) -> str:
     return f"{what} of {graph.name} names {name!r}, which is not there"
-
-
-def _with_hit(node: Node, edge: Edge | None) -> tuple[Construct, ...]:
-    labels = [e.label for e in node.edges]
-    if not any(c.kind == "lookup" for c in node.constructs) or not {"hit", "miss"} & set(labels):
-        return node.constructs
-    if edge is not None:
-        hit = float(edge.label == "hit")
-    else:
-        hit = sum(share for label, share in zip(labels, shares(node), strict=True) if label == "hit")
-    return tuple(
-        replace(c, sizes=tuple((n, hit if n == "hit" else v) for n, v in c.sizes)) if c.kind == "lookup" else c
-        for c in node.constructs
-    )
 
 
 def _outs(node: Node, cost: Cost) -> tuple[_Out, ...]:

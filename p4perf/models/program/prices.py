@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, cast
 
 from p4perf.errors import UsageError
 from p4perf.models.component import Reader, Scale
@@ -136,6 +135,10 @@ class Domain:
     size: str
     measured: tuple[float, ...]
 
+    def __post_init__(self) -> None:
+        if not self.measured or list(self.measured) != sorted(set(self.measured)):
+            raise UsageError(f"the measured values of {self.size} must be sizes that ascend, one at least")
+
     @property
     def low(self) -> float:
         return self.measured[0]
@@ -163,12 +166,12 @@ class Price:
         domains: where it was measured, of every size.
         low: lower end of the interval as a share of the price, at most 1.
         high: upper end, at least 1.
+        spread: cycles by which both ends are further away: what points are off for each of their constructs.
         points: measured points that it rests on.
         sources: names of their experiments, the one that says most first.
         limit: None, or where the points do not tell this construct from others: cycles that it costs at most.
         many: number in a row that costs no more than one by one; None if any number does.
         more: cycles that each further one costs in addition.
-        spread: cycles by which both ends are further away: what points are off for each of their constructs.
     """
 
     key: str
@@ -178,12 +181,12 @@ class Price:
     domains: tuple[Domain, ...] = ()
     low: float = 1.0
     high: float = 1.0
+    spread: float = 0.0
     points: int = 0
     sources: tuple[str, ...] = ()
     limit: float | None = None
     many: float | None = None
     more: float = 0.0
-    spread: float = 0.0
 
     def at(self, sizes: Mapping[str, float]) -> float:
         """Cycles of one construct of these sizes."""
@@ -198,53 +201,15 @@ class Price:
     def was_measured(self, sizes: Mapping[str, float]) -> bool:
         return all(sizes[d.size] in d.measured for d in self.domains)
 
-    def record(self) -> dict[str, Any]:
-        return {
-            "key": self.key,
-            "constant": self.constant,
-            "curves": [_curve_record(c) for c in self.curves],
-            "factors": [_curve_record(c) for c in self.factors],
-            "domains": [{"size": d.size, "measured": list(d.measured)} for d in self.domains],
-            "low": self.low,
-            "high": self.high,
-            "spread": self.spread,
-            "points": self.points,
-            "sources": list(self.sources),
-            "limit": self.limit,
-            "many": self.many,
-            "more": self.more,
-        }
-
-
-def _curve_record(curve: Curve) -> dict[str, Any]:
-    return {"size": curve.size, "scale": curve.scale, "knots": list(curve.knots), "values": list(curve.values)}
-
 
 def read_price(reader: Reader) -> Price:
-    """The price that :meth:`Price.record` wrote."""
-    limit, many = (None if reader.raw(k) is None else reader.number(k) for k in ("limit", "many"))
-    low, high = reader.number("low"), reader.number("high")
-    if not 0 <= low <= 1 <= high:
-        reader.fail("low", f"low and high must hold 1 between them, not {low:g} and {high:g}")
-    numbers = {name: reader.number(name) for name in ("constant", "spread", "more")}
-    for name, value in numbers.items():
-        if value < 0:
+    """The price of an object with a key for each of its fields."""
+    found = reader.read(Price)
+    if not 0 <= found.low <= 1 <= found.high:
+        reader.fail("low", f"low and high must hold 1 between them, not {found.low:g} and {found.high:g}")
+    for name in ("constant", "spread", "more"):
+        if (value := getattr(found, name)) < 0:
             reader.fail(name, f"must not be negative: {value:g}")
-    found = Price(
-        key=reader.string("key"),
-        constant=numbers["constant"],
-        curves=tuple(_read_curve(c) for c in reader.children("curves")),
-        factors=tuple(_read_curve(c) for c in reader.children("factors")),
-        domains=tuple(_read_domain(d) for d in reader.children("domains")),
-        low=low,
-        high=high,
-        spread=numbers["spread"],
-        points=reader.integer("points"),
-        sources=read_names(reader, "sources"),
-        limit=limit,
-        many=many,
-        more=numbers["more"],
-    )
     known = set(_sizes_of(found.key))
     used = {c.size for c in (*found.curves, *found.factors)} | {d.size for d in found.domains}
     if strange := sorted(used - known):
@@ -255,31 +220,6 @@ def read_price(reader: Reader) -> Price:
 def _sizes_of(key: str) -> tuple[str, ...]:
     kinds = [kind for kind in KINDS if key == kind or key.startswith(f"{kind} ")]
     return KINDS[max(kinds, key=len)] if kinds else ()
-
-
-def _read_curve(reader: Reader) -> Curve:
-    scale = reader.string("scale")
-    if scale not in ("linear", "log"):
-        reader.fail("scale", f"must be linear or log, not {scale!r}")
-    try:
-        return Curve(reader.string("size"), cast("Scale", scale), reader.numbers("knots"), reader.numbers("values"))
-    except UsageError as error:
-        reader.fail("knots", error.message)
-
-
-def _read_domain(reader: Reader) -> Domain:
-    measured = reader.numbers("measured")
-    if not measured or list(measured) != sorted(set(measured)):
-        reader.fail("measured", "must be sizes that ascend, one at least")
-    return Domain(reader.string("size"), measured)
-
-
-def read_names(reader: Reader, key: str) -> tuple[str, ...]:
-    items = reader.items(key)
-    for n, item in enumerate(items):
-        if not isinstance(item, str):
-            reader.fail(f"{key}[{n}]", f"must be text, not {item!r}")
-    return tuple(cast("list[str]", items))
 
 
 WORD_BITS = 64
@@ -418,6 +358,10 @@ SIMPLE_OPERATORS = ("+", "-", "&", "|", "^", "~", "<<", ">>", "==", "!=", "<", "
 
 def stand_in(what: Construct, prices: Mapping[str, Price]) -> Quote:
     """A bound for a construct of a kind that was not measured; nothing where there is no sensible one."""
+    if what.kind in _ALIKE:
+        key, why = _ALIKE[what.kind]
+        like = construct("condition", bits=1) if what.kind == "jump" else what
+        return _at_most(like, [key], prices, why)
     rule = _STAND_INS.get(what.kind)
     return UNKNOWN if rule is None else rule(what, prices)
 
@@ -464,29 +408,6 @@ def _written(what: Construct, prices: Mapping[str, Price]) -> Quote:
     return _at_most(what, ["write header"], prices, "at most what writing a header field costs")
 
 
-def _dropped(what: Construct, prices: Mapping[str, Price]) -> Quote:
-    """A packet is marked as dropped by writing one field, as its port is; it may save what sending costs."""
-    return _at_most(what, ["set egress"], prices, "at most what setting the port costs")
-
-
-def _verified(what: Construct, prices: Mapping[str, Price]) -> Quote:
-    """Verifying a checksum is the sum of an update and a comparison instead of a write."""
-    other = "checksum update" if what.kind == "checksum verify" else "checksum verify"
-    return _at_most(what, [other], prices, f"taken from {other}")
-
-
-def _read(what: Construct, prices: Mapping[str, Price]) -> Quote:
-    """Reading and writing a cell touch the same memory."""
-    other = "register write" if what.kind == "register read" else "register read"
-    return _at_most(what, [other], prices, f"taken from {other}")
-
-
-def _jumped(what: Construct, prices: Mapping[str, Price]) -> Quote:
-    """A jump costs at most what a comparison and a jump do."""
-    like = construct("condition", bits=1)
-    return _at_most(like, ["condition"], prices, "at most what a condition costs")
-
-
 def _overlapped(what: Construct, prices: Mapping[str, Price]) -> Quote:
     """A wait for an earlier write costs at most what writing a header field does, where that has such waits in it.
 
@@ -503,11 +424,18 @@ _STAND_INS: Mapping[Kind, Callable[[Construct, Mapping[str, Price]], Quote]] = {
     "lookup": _table,
     "compute": _operator,
     "write": _written,
-    "drop": _dropped,
-    "jump": _jumped,
     "overlap": _overlapped,
-    "checksum verify": _verified,
-    "checksum update": _verified,
-    "register read": _read,
-    "register write": _read,
 }
+
+_ALIKE: Mapping[Kind, tuple[str, str]] = {
+    # A packet is marked as dropped by writing one field, as its port is; it may save what sending costs.
+    "drop": ("set egress", "at most what setting the port costs"),
+    "jump": ("condition", "at most what a condition costs"),
+    # Verifying is the sum of an update and a comparison instead of a write.
+    "checksum verify": ("checksum update", "taken from checksum update"),
+    "checksum update": ("checksum verify", "taken from checksum verify"),
+    # Both touch the same memory.
+    "register read": ("register write", "taken from register write"),
+    "register write": ("register read", "taken from register read"),
+}
+"""The price that bounds another kind, and the remark."""

@@ -7,36 +7,20 @@ known here: lookups in tables that are larger than the caches cost more in long 
 
 from __future__ import annotations
 
+import json
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from p4perf.errors import UsageError
 from p4perf.models.component import Reader
 from p4perf.models.estimate import Estimate
+from p4perf.models.program import prices as pricing
 from p4perf.models.program.costs import NOTHING, Basis, Charge, CostBreakdown
 from p4perf.models.program.graph import Construct, construct
-from p4perf.models.program.prices import (
-    HIT,
-    LAYOUT,
-    MISPREDICTION,
-    UNKNOWN,
-    Price,
-    Quote,
-    changes_layout,
-    guess_key,
-    miss_key,
-    numeric_sizes,
-    price_key,
-    quoted,
-    read_names,
-    read_price,
-    stand_in,
-    surplus,
-    weaker,
-)
+from p4perf.models.program.prices import Price, Quote
 
 VERSION = 1
 LEVEL = 0.9
@@ -102,14 +86,14 @@ class PrimitiveCosts:
 
     def charge(self, what: Construct, times: float = 1.0) -> Charge:
         """The price of one construct alone, met so often; ``low`` and ``high`` hold 90 % of what was measured."""
-        return self._charge(what, times, surplus([(what, times)], self._many)[0])
+        return self._charge(what, times, pricing.surplus([(what, times)], self._many)[0])
 
     def _charge(self, what: Construct, times: float, beyond: float) -> Charge:
         """The price, with what those cost in addition that are too many in a row."""
-        quote = self._lookup(what) if what.kind == "lookup" else self._quote(price_key(what), what)
+        quote = self._lookup(what) if what.kind == "lookup" else self._quote(pricing.price_key(what), what)
         more, low, high = 0.0, times * quote.cycles.low, times * quote.cycles.high
         if beyond:
-            price = self.prices[price_key(what)]
+            price = self.prices[pricing.price_key(what)]
             more = beyond * price.more
             low, high = low + more * price.low, high + more * price.high
         source = ", ".join(quote.sources[:2])
@@ -147,7 +131,7 @@ class PrimitiveCosts:
         """The prices of constructs that a packet meets one after another, nothing taken off."""
         known: dict[tuple[object, ...], Charge] = {}  # programs have the same constructs again and again
         found = []
-        for (what, times), beyond in zip(met, surplus(met, self._many), strict=True):
+        for (what, times), beyond in zip(met, pricing.surplus(met, self._many), strict=True):
             key = (what.kind, what.sizes, times, beyond)
             if key not in known:
                 known[key] = self._charge(what, times, beyond)
@@ -156,11 +140,11 @@ class PrimitiveCosts:
 
     def mispredicted(self, share: float) -> Charge | None:
         """What branches cost that are predicted wrong, that share of a packet on average; None if it is not known."""
-        return self._extra(MISPREDICTION, share)
+        return self._extra(pricing.MISPREDICTION, share)
 
     def changed_layout(self, met: Sequence[tuple[Construct, float]]) -> Charge | None:
         """What it costs once that these constructs change the headers of a packet; None if it is not known."""
-        return self._extra(LAYOUT, changes_layout(met))
+        return self._extra(pricing.LAYOUT, pricing.changes_layout(met))
 
     def _extra(self, key: str, share: float) -> Charge | None:
         price = self.prices.get(key)
@@ -184,7 +168,7 @@ class PrimitiveCosts:
         below: dict[str, float] = defaultdict(float)
         above: dict[str, float] = defaultdict(float)
         for charge in charges:
-            key = price_key(charge.what) if charge.basis != "unknown" else ""
+            key = pricing.price_key(charge.what) if charge.basis != "unknown" else ""
             below[key] += charge.cycles.value - charge.cycles.low
             above[key] += charge.cycles.high - charge.cycles.value
         breakdown = CostBreakdown(self.baseline, charges, 0.0, 0.0, 0.0, LEVEL, warnings=_warnings(charges))
@@ -195,30 +179,30 @@ class PrimitiveCosts:
 
     def _quote(self, key: str, what: Construct) -> Quote:
         price = self.prices.get(key)
-        return stand_in(what, self.prices) if price is None else quoted(price, what, self.prices)
+        return pricing.stand_in(what, self.prices) if price is None else pricing.quoted(price, what, self.prices)
 
     def _lookup(self, what: Construct) -> Quote:
         """Hits and misses in their shares, and what it costs that a processor takes one for the other."""
-        share = what.number(HIT)
-        found = self._quote(price_key(what), what)
+        share = what.number(pricing.HIT)
+        found = self._quote(pricing.price_key(what), what)
         if found.basis == "unknown":
-            return UNKNOWN
+            return pricing.UNKNOWN
         if self._waits(what, found.cycles.value):
             found = found.noted(found.basis, f"{WAITS}: its price depends on what stands beside it")
         if share >= 1:
             return found
         missed = self._missed(what, found)
-        wrong = self._extra(guess_key(what), min(share, 1 - share)) or self.mispredicted(min(share, 1 - share))
+        wrong = self._extra(pricing.guess_key(what), min(share, 1 - share)) or self.mispredicted(min(share, 1 - share))
         mixed = found.cycles * share + missed.cycles * (1 - share) + (NOTHING if wrong is None else wrong.cycles)
         sources = tuple(dict.fromkeys((*found.sources[:1], *missed.sources)))
         joined = replace(found, cycles=mixed, sources=sources)
-        return joined.noted(weaker(found.basis, missed.basis), missed.remark)
+        return joined.noted(pricing.weaker(found.basis, missed.basis), missed.remark)
 
     def _waits(self, what: Construct, cycles: float) -> bool:
-        price = self.prices.get(price_key(what))
+        price = self.prices.get(pricing.price_key(what))
         if price is None or what.size("match_kind") == "ternary":
             return False
-        sizes = numeric_sizes(what)
+        sizes = pricing.numeric_sizes(what)
         cached = sizes | {"entries": min(CACHED_ENTRIES, sizes["entries"])}
         return cycles > LARGE * price.at(cached)
 
@@ -228,8 +212,8 @@ class PrimitiveCosts:
         It reads no action data and runs no action with any, so it costs at most as much as one that finds an entry;
         but a search of a list, as of ternary tables, continues to the end: at most twice as much.
         """
-        price = self.prices.get(miss_key(what))
-        known = found if price is None else quoted(price, what, self.prices)
+        price = self.prices.get(pricing.miss_key(what))
+        known = found if price is None else pricing.quoted(price, what, self.prices)
         if price is not None and known.basis != "extrapolated":
             return known
         times = 2.0 if what.size("match_kind") == "ternary" else 1.0
@@ -239,36 +223,34 @@ class PrimitiveCosts:
 
     def record(self) -> dict[str, Any]:
         """The prices as JSON values; :meth:`from_record` reads exactly the same back."""
-        return {
+        record = {
             "version": VERSION,
             "target": self.target,
             "baseline": self.baseline,
-            "prices": [price.record() for price in self.prices.values()],
-            "agreement": [{name: getattr(a, name) for name in Agreement.__dataclass_fields__} for a in self.agreement],
-            "remarks": list(self.remarks),
+            "prices": [asdict(price) for price in self.prices.values()],
+            "agreement": [asdict(each) for each in self.agreement],
+            "remarks": self.remarks,
         }
+        found: dict[str, Any] = json.loads(json.dumps(record))  # lists in the place of tuples
+        return found
 
     @classmethod
-    def from_record(cls, record: object, *, file: str = "<model>", path: str = "primitives.") -> PrimitiveCosts:
+    def from_record(cls, record: object, *, file: str = "<model>") -> PrimitiveCosts:
         """Read prices.
-
-        Args:
-            path: dotted key in front of those of the record, for messages.
 
         Raises:
             DataError: the record is damaged, or of another version; names the file and the key.
         """
-        root = Reader(record, file, path)
+        root = Reader(record, file, "primitives.")
         if (version := root.raw("version")) != VERSION:
             root.fail("version", f"must be {VERSION}, not {version!r}", "upgrade p4perf to read newer models")
         prices: dict[str, Price] = {}
         for reader in root.children("prices"):
-            price = read_price(reader)
+            price = pricing.read_price(reader)
             if price.key in prices:
                 reader.fail("key", f"there are two prices of {price.key}")
             prices[price.key] = price
-        agreement = tuple(_read_agreement(a) for a in root.children("agreement"))
-        return cls(root.string("target"), root.number("baseline"), prices, agreement, read_names(root, "remarks"))
+        return root.read(cls, prices=prices)
 
 
 def _warnings(charges: Sequence[Charge]) -> tuple[str, ...]:
@@ -279,11 +261,6 @@ def _warnings(charges: Sequence[Charge]) -> tuple[str, ...]:
     if nameless := sorted({charge.what.kind for charge in charges if charge.basis == "unknown"}):
         found.append(f"there is no price of {', '.join(nameless)}: the sum is too low")
     return tuple(found)
-
-
-def _read_agreement(reader: Reader) -> Agreement:
-    numbers = {n: reader.number(n) for n in ("median", "p90", "bias", "increment_median")}
-    return Agreement(reader.string("experiment"), reader.integer("points"), **numbers)
 
 
 def beyond_forwarding(met: Sequence[tuple[Construct, float]]) -> list[tuple[Construct, float]]:

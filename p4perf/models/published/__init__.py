@@ -23,7 +23,6 @@ A segment whose number of samples is not printed has 0 points. Nothing is read o
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.resources import files
 
@@ -109,9 +108,8 @@ def find_published(component: str, subject: str, metric: str | None = None) -> C
     if of_component:
         known = ", ".join(m.y.name for m in of_component)
         raise UsageError(f"{subject} has no {metric} of {component}", hint=f"published: {known}")
-    raise UsageError(
-        _why_none(component, subject), hint=f"published of {subject}: {', '.join(_distinct(m.name for m in mine))}"
-    )
+    known = ", ".join(dict.fromkeys(m.name for m in mine))
+    raise UsageError(_why_none(component, subject), hint=f"published of {subject}: {known}")
 
 
 def _why_none(component: str, subject: str) -> str:
@@ -121,7 +119,3 @@ def _why_none(component: str, subject: str) -> str:
             if (paper.key, missing.component, missing.target) == (key, component, target):
                 return f"{subject} has no curve of {component}: {missing.reason}"
     return f"{subject} has no curve of {component}"
-
-
-def _distinct(names: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(names))

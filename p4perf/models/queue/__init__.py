@@ -16,6 +16,4 @@ from p4perf.models.queue.moderated import ModeratedQueue as ModeratedQueue
 from p4perf.models.queue.poll import Bernoulli as Bernoulli
 from p4perf.models.queue.poll import Poisson as Poisson
 from p4perf.models.queue.poll import PollQueue as PollQueue
-from p4perf.models.queue.results import QUANTILES as QUANTILES
 from p4perf.models.queue.results import QueueResult as QueueResult
-from p4perf.models.queue.results import objective_us as objective_us

@@ -45,21 +45,6 @@ class Path:
     residual: float
 
 
-@dataclass(frozen=True, eq=False)
-class _Near:
-    """Batches of which packets may be refused.
-
-    Args:
-        low: smallest work in front of the first packet.
-        accepted: row i: P(work in front of packet i + 1 = low + k), below L.
-        refused: row i: P(that work is L + k, and packet i + 1 refused).
-    """
-
-    low: int
-    accepted: FloatArray
-    refused: FloatArray
-
-
 def follow(work: FloatArray, kernel: Kernel, batches: Batches) -> Path:
     """Follow a batch.
 
@@ -73,7 +58,7 @@ def follow(work: FloatArray, kernel: Kernel, batches: Batches) -> Path:
     front = np.convolve(work[low : int(kept[-1]) + 1], kernel.overhead.probabilities)
     low += kernel.overhead.first
     count = batches.sizes.size
-    split = min(max(kernel.limit - kernel.rooms + 1 - low, 0), front.size)
+    split = min(max(kernel.limit - kernel.batch.rooms + 1 - low, 0), front.size)
     far, rest = front[:split], front[split:]
     if rest.size and split and not rest.any():
         rest = rest[:0]
@@ -81,24 +66,24 @@ def follow(work: FloatArray, kernel: Kernel, batches: Batches) -> Path:
     # Time that packets wait for the interrupt and for those before them, where nothing is refused.
     waiting = np.zeros(1)
     if kernel.ample:
-        most = batches.waiting.shape[1] + kernel.rooms + kernel.service.size
-        waiting = mixture(batches.waiting, kernel.service, most)
+        most = batches.waiting.shape[1] + kernel.batch.rooms + kernel.batch.service.size
+        waiting = mixture(batches.waiting, kernel.batch.service, most)
     refused = np.zeros((count, 1))
     if rest.size:
         room = max(kernel.limit - low - split, 0)
         start = np.pad(rest[:room], (0, max(room - rest.size, 0)))
-        accepted, refused = admit(start, rest[room:], kernel.service, count)
-        _follow_near(_Near(low + split, accepted, refused), waiting, kernel, batches, delays, works)
+        accepted, refused = admit(start, rest[room:], kernel.batch.service, count)
+        _follow_near(low + split, accepted, refused, waiting, kernel, batches, delays, works)
     if far.size:
         delays.add(low, convolve(far, waiting))
-        works.add(low + kernel.first_change - kernel.interval, convolve(far, kernel.free))
+        works.add(low + kernel.first_change - kernel.batch.interval, convolve(far, kernel.free))
     if delays.empty or not delays.total()[1].any():
         raise UsageError("every packet is refused: an interrupt alone takes as long as the buffer allows")
     idle, residual = _next(work, works)
     lost = refused.sum(axis=1)
     weights = np.cumsum((batches.sizes / np.arange(1, count + 1))[::-1])[::-1]
     shortest, before = delays.total()
-    delay = convolve(before, kernel.service)
+    delay = convolve(before, kernel.batch.service)
     return Path(
         delay=Lattice(delay / delay.sum(), shortest),
         refused=float(batches.reached @ lost),
@@ -130,34 +115,39 @@ class _Sum:
         return first, out
 
 
-def _follow_near(near: _Near, waiting: FloatArray, kernel: Kernel, batches: Batches, delays: _Sum, works: _Sum) -> None:
+def _follow_near(
+    low: int, accepted: FloatArray, refused: FloatArray, waiting: FloatArray, kernel: Kernel, batches: Batches,
+    delays: _Sum, works: _Sum,
+) -> None:  # fmt: skip
     """Sums over the packets of batches near the limit, without their own service, and over those that are refused.
+
+    Row i of what is accepted is P(work in front of packet i + 1 = low + k), of what is refused P(that work is L + k).
 
     Work only grows in a batch, so that what ends below the limit never met it. Sums of which that can be said are those
     of batches far from it; all others are taken packet by packet, of the highest work only.
     """
     interval, limit = batches.first_interval, kernel.limit
     width = batches.size_interval.shape[1]
-    room = near.accepted.shape[1]
+    room = accepted.shape[1]
     if room:
-        start = near.accepted[0]
-        longest, tail = batches.waiting.shape[1] - 1, width - 1 + kernel.service.size - 1
+        start = accepted[0]
+        longest, tail = batches.waiting.shape[1] - 1, width - 1 + kernel.batch.service.size - 1
         if kernel.ample:
             # Waiting time and work together are less than the limit.
-            delays.add(near.low, convolve(start, waiting)[:room])
+            delays.add(low, convolve(start, waiting)[:room])
             # What is left when the next batch comes is so little that the work was less than the limit, whatever S is.
-            works.add(near.low + kernel.first_change - interval, convolve(start, kernel.free)[:room])
+            works.add(low + kernel.first_change - interval, convolve(start, kernel.free)[:room])
         else:
             longest = tail = room
-        top = near.accepted[:, max(room - longest, 0) :]
+        top = accepted[:, max(room - longest, 0) :]
         skip = top.shape[1] if kernel.ample else 0
         delays.add(limit - top.shape[1] + skip, _summed(top, batches.waiting)[skip:])
-        top = near.accepted[:, max(room - tail, 0) :]
+        top = accepted[:, max(room - tail, 0) :]
         skip = top.shape[1] if kernel.ample else 0
-        later = convolve(_summed(top, batches.size_interval[:, ::-1]), kernel.service)
+        later = convolve(_summed(top, batches.size_interval[:, ::-1]), kernel.batch.service)
         works.add(limit - top.shape[1] - (width - 1) - interval + skip, later[skip:])
     # Work stays as it is where the last packet was refused.
-    stays = near.refused.T @ batches.size_interval
+    stays = refused.T @ batches.size_interval
     for k in np.flatnonzero(stays.any(axis=1)):
         works.add(limit - interval + int(k) - width + 1, stays[k, ::-1])
 

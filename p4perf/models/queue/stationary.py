@@ -194,10 +194,10 @@ def _window(kernel: Kernel, theta: float, highest: int) -> tuple[int, int]:
         return 0, highest
     # A batch of which something is refused leaves at least L - S: work falls below that only by free changes.
     edge = max(
-        kernel.limit - kernel.overhead.last - kernel.rooms + min(kernel.unlimited()[1], 0),
-        kernel.limit - kernel.interval,
+        kernel.limit - kernel.overhead.last - kernel.batch.rooms + min(kernel.unlimited()[1], 0),
+        kernel.limit - kernel.batch.interval,
     )
-    edge -= kernel.closed.size
+    edge -= kernel.batch.closed.size
     return (0 if not length < edge else max(0, math.floor(edge - length))), highest
 
 
@@ -208,7 +208,7 @@ def _solve(kernel: Kernel, change: FloatArray, first: int, low: int, high: int) 
     bands, up, down = _bands(kernel, change, first, low, high)
     keep = None if _irreducible(change, first) else _reached(bands, up, down, n, start=0 if low == 0 else n - 1)
     mean = float(change @ np.arange(first, first + change.size))
-    pin = 0 if mean < 0 else min(max(kernel.limit - kernel.interval - low, 0), n - 1)
+    pin = 0 if mean < 0 else min(max(kernel.limit - kernel.batch.interval - low, 0), n - 1)
     if keep is not None:
         pin = int(np.flatnonzero(keep)[0 if mean < 0 else -1])
     for _ in range(4):
@@ -234,7 +234,7 @@ def _bands(kernel: Kernel, change: FloatArray, first: int, low: int, high: int) 
             "the queue is too large for this lattice", hint="take a coarser lattice, or a shorter moderation interval"
         )
     bands = np.zeros((n, down + up + 1))
-    limited = max(min(kernel.limit - kernel.overhead.last - kernel.rooms + 1, high + 1), low)
+    limited = max(min(kernel.limit - kernel.overhead.last - kernel.batch.rooms + 1, high + 1), low)
     begin, end = max(first, -down), min(last, up)
     if end >= begin:
         bands[: limited - low, down + begin : down + end + 1] = -change[begin - first : end - first + 1]

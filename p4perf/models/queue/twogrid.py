@@ -79,7 +79,7 @@ def chain_of(kernel: Kernel, low: int, high: int, theta: float) -> Chain:
     """The chain of the states low .. high."""
     change, first = kernel.unlimited()
     over = kernel.overhead
-    plain = min(max(kernel.limit - over.last - kernel.rooms + 1 - low, 0), high - low + 1)
+    plain = min(max(kernel.limit - over.last - kernel.batch.rooms + 1 - low, 0), high - low + 1)
     near = kernel.batch.changes(max(kernel.limit - over.first - low - plain, 0) if plain <= high - low else 0, theta)
     return Chain(
         kernel, low, high, theta, change * np.exp(theta * (first + np.arange(change.size))), first, plain,
@@ -194,7 +194,7 @@ class _Step:
             weights = np.ascontiguousarray(front[::-1])
             moved = chain.near.sums(self._rooms, weights, self._cells, self._shifts, shape)[0]
             kernel = chain.kernel
-            self._add(out, moved, self._lowest + kernel.first_change - kernel.interval, fold=chain.low == 0)
+            self._add(out, moved, self._lowest + kernel.first_change - kernel.batch.interval, fold=chain.low == 0)
         return out
 
     def _add(self, out: FloatArray, moved: FloatArray, first: int, *, fold: bool) -> None:
@@ -220,7 +220,9 @@ class _Coarse:
         self._states = np.arange(self._n)
         # The equation that is left out is one of likely states: these are where all others lead.
         likely = (
-            0 if chain.theta > 0 else min(max(chain.kernel.limit - chain.kernel.interval - chain.low, 0), self._n - 1)
+            0
+            if chain.theta > 0
+            else min(max(chain.kernel.limit - chain.kernel.batch.interval - chain.low, 0), self._n - 1)
         )
         self._pin = int(np.searchsorted(self._bounds, likely, side="right")) - 1
         storage, up, down = _cell_bands(chain, self._bounds, self._widths)
@@ -261,7 +263,7 @@ def _cells(chain: Chain, width: int) -> IntArray:
     end = np.zeros(1, dtype=np.int64)
     if chain.plain < n:
         kernel = chain.kernel
-        sharp = min(kernel.service.size + kernel.closed.size - 1, _EDGE)
+        sharp = min(kernel.batch.service.size + kernel.batch.closed.size - 1, _EDGE)
         end = np.cumsum([0, *([1] * sharp), *graded])
     begin, end = begin[begin < n // 3], end[end < n // 3]
     # The last one before the upper boundary takes what is left.
@@ -293,47 +295,33 @@ def _cell_bands(chain: Chain, bounds: IntArray, widths: IntArray) -> tuple[Float
     at = cells[:plain]
     if after < until and (widths[after - down - 1 : until + up + 1] == widths[after]).all():
         at = np.concatenate([cells[: after + 1], cells[until:plain]])
-    _fill(chain, bounds, _Rows(far, kind[at], starts[at] + chain.first), at, (down, up), storage)
+    _fill(chain, bounds, far, kind[at], starts[at] + chain.first, at, (down, up), storage)
     if at.size < plain:
         within[after + 1 : until] = within[after]
     if plain < starts.size:
         near, first = _near_rows(chain, bounds, widths, plain)
         at = cells[plain:]
-        _fill(chain, bounds, _Rows(near, at - plain, starts[plain:] + first), at, (down, up), storage)
+        _fill(chain, bounds, near, at - plain, starts[plain:] + first, at, (down, up), storage)
     within[:, down] += 1.0
     return storage, up, down
 
 
-@dataclass(frozen=True, eq=False)
-class _Rows:
-    """Where cells lead to.
-
-    Args:
-        rows: distributions of states.
-        which: the row of each cell.
-        first: the state of its first element.
-    """
-
-    rows: FloatArray
-    which: IntArray
-    first: IntArray
-
-
 def _fill(
-    chain: Chain, bounds: IntArray, rows: _Rows, cells: IntArray, widths: tuple[int, int], storage: FloatArray
-) -> None:
-    """The bands of some cells; rows become sums."""
+    chain: Chain, bounds: IntArray, rows: FloatArray, which: IntArray, first: IntArray, cells: IntArray,
+    widths: tuple[int, int], storage: FloatArray,
+) -> None:  # fmt: skip
+    """The bands of some cells, which lead to states by the rows ``which`` from ``first`` on; rows become sums."""
     down, up = widths
     # What leads to an empty system or below, which is the first cell.
-    some = np.flatnonzero((cells <= down) & (rows.first <= 0)) if chain.low == 0 else cells[:0]
+    some = np.flatnonzero((cells <= down) & (first <= 0)) if chain.low == 0 else cells[:0]
     lost = np.zeros(some.size)
     if some.size:
-        kinds, kind = np.unique(rows.which[some], return_inverse=True)
-        first, weights = rows.first[some], np.exp(-chain.theta * np.arange(rows.rows.shape[1]))
-        below = np.cumsum(rows.rows[kinds] * weights, axis=1)
-        lost = below[kind, np.minimum(-first, weights.size - 1)] * np.exp(-chain.theta * first)
-    np.cumsum(rows.rows, axis=1, out=rows.rows)
-    bands(rows.rows, rows.which, rows.first, cells, bounds, down, down + up + 1, storage)
+        kinds, kind = np.unique(which[some], return_inverse=True)
+        at, weights = first[some], np.exp(-chain.theta * np.arange(rows.shape[1]))
+        below = np.cumsum(rows[kinds] * weights, axis=1)
+        lost = below[kind, np.minimum(-at, weights.size - 1)] * np.exp(-chain.theta * at)
+    np.cumsum(rows, axis=1, out=rows)
+    bands(rows, which, first, cells, bounds, down, down + up + 1, storage)
     storage[cells[some], up + down - cells[some]] = -lost
 
 
@@ -345,9 +333,9 @@ def _extent(chain: Chain) -> tuple[int, int]:
     if chain.plain < chain.states:
         kernel = chain.kernel
         refused = np.cumsum(chain.near.refused)
-        first = kernel.first_change - kernel.interval + kernel.overhead.first
+        first = kernel.first_change - kernel.batch.interval + kernel.overhead.first
         lowest = min(lowest, first + int(np.searchsorted(refused, _COARSE * refused[-1])))
-        highest = max(highest, kernel.overhead.last - kernel.interval)
+        highest = max(highest, kernel.overhead.last - kernel.batch.interval)
     return lowest, highest
 
 
@@ -361,4 +349,4 @@ def _near_rows(chain: Chain, bounds: IntArray, widths: IntArray, plain: int) -> 
     shape = (widths.size - plain, chain.near.length + int(widths[plain:].max()))
     weights = float(chain.overhead.sum()) / widths[cell]
     rows = chain.near.sums(rooms, weights, cell - plain, state - bounds[cell], shape)
-    return rows, kernel.first_change + over - kernel.interval
+    return rows, kernel.first_change + over - kernel.batch.interval

@@ -254,38 +254,20 @@ class Kernel:
     ample: bool
 
     @property
-    def closed(self) -> FloatArray:
-        return self.batch.closed
-
-    @property
-    def service(self) -> FloatArray:
-        return self.batch.service
-
-    @property
-    def interval(self) -> int:
-        """Smallest time until the next batch [steps]."""
-        return self.batch.interval
-
-    @property
-    def rooms(self) -> int:
-        """With so much room or more, no packet of a batch is ever refused."""
-        return self.batch.rooms
-
-    @property
     def first_change(self) -> int:
         """The change z of element 0."""
-        return 1 - self.closed.size
+        return 1 - self.batch.closed.size
 
     @property
     def admitted(self) -> int:
         """Largest unfinished work at a batch that packets and one interrupt can make."""
-        most = self.limit - 1 + max(self.service.size - 1, self.overhead.last)
-        return max(most - self.interval, 0)
+        most = self.limit - 1 + max(self.batch.service.size - 1, self.overhead.last)
+        return max(most - self.batch.interval, 0)
 
     def refused(self) -> tuple[FloatArray, int]:
         """Change of the unfinished work where all packets are refused: o - S; and the change of the first one."""
-        change = convolve(self.closed, self.overhead.probabilities)
-        return change, self.first_change + self.overhead.first - self.interval
+        change = convolve(self.batch.closed, self.overhead.probabilities)
+        return change, self.first_change + self.overhead.first - self.batch.interval
 
     @cached_property
     def _unlimited(self) -> FloatArray:
@@ -296,7 +278,7 @@ class Kernel:
 
         Changes that are only possible at a boundary are among them, with probability zero.
         """
-        return self._unlimited, self.first_change + self.overhead.first - self.interval
+        return self._unlimited, self.first_change + self.overhead.first - self.batch.interval
 
     def rows(self, first: int, last: int) -> FloatArray:
         """Transitions from the states first .. last; column k is the change ``unlimited()[1] + k``."""
@@ -306,7 +288,7 @@ class Kernel:
         if self.ample:
             changes = self.batch.changes(depth)
         else:
-            changes = Changes(self.closed, self.batch.all_changes.steps[: max(depth, 0)])
+            changes = Changes(self.batch.closed, self.batch.all_changes.steps[: max(depth, 0)])
         states = np.arange(last, first - 1, -1)
         rooms = np.maximum(self.limit - over.first - extra[None, :] - states[:, None], 0)
         cells = np.broadcast_to((states - first)[:, None], rooms.shape)

@@ -1,5 +1,6 @@
 import pandas as pd
 import pytest
+from _drawn_programs import FRAME_BYTES, draw_programs
 
 from p4perf.errors import DataError, UsageError
 from p4perf.evaluation.prediction.learning import (
@@ -10,7 +11,7 @@ from p4perf.evaluation.prediction.learning import (
     prediction_errors,
     relative_error,
 )
-from p4perf.programs.workload import FRAME_BYTES, build_workload, draw_programs
+from p4perf.programs.workload import build_workload
 from p4perf.specs import load_experiment
 
 CACHES = {"L1": 48 << 10, "L2": 2 << 20}

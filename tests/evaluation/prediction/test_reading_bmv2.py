@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 from support.bmv2_json import chain_of_tables
+from support.pricing import met_on
 
 from p4perf.errors import DataError
 from p4perf.evaluation.prediction.reading import ReadOptions, read_program
 from p4perf.models.program import ProgramGraph
-from p4perf.models.program.paths import ProgramPath, analyse, met_on, sorted_nodes
+from p4perf.models.program.paths import ProgramPath, analyse, sorted_nodes
 from p4perf.programs.reading.bmv2 import read_bmv2
 from p4perf.programs.reading.flow import MAX_NODES, base_name, resolve
 from p4perf.programs.reading.tree import Tree

@@ -7,13 +7,14 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from support.pricing import met_on
 
 from p4perf.errors import BuildError, DataError, ExitCode, TargetUnavailableError, UsageError
 from p4perf.evaluation.prediction.reading import ReadOptions, read_program
 from p4perf.evaluation.prediction.reading.own import read_own
 from p4perf.generators.p4.v1model import V1Model
 from p4perf.models.program import ProgramGraph
-from p4perf.models.program.paths import analyse, met_on
+from p4perf.models.program.paths import analyse
 from p4perf.programs.component import TrafficPlan
 from p4perf.programs.interpreter import Interpreter
 from p4perf.programs.packets import frame

@@ -6,13 +6,14 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from support.pricing import met_on
 
 from p4perf.errors import DataError
 from p4perf.evaluation.prediction.reading import ReadOptions, read_program
 from p4perf.evaluation.prediction.reading.swx import read_swx
 from p4perf.generators.swx.spec import Pipeline
 from p4perf.models.program import ProgramGraph
-from p4perf.models.program.paths import analyse, met_on, sorted_nodes
+from p4perf.models.program.paths import analyse, sorted_nodes
 from p4perf.programs.reading.flow import resolve
 from p4perf.programs.workload import build_workload
 

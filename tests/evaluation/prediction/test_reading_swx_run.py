@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from support.captures import capture, ethernet, ipv4, udp
+from support.swx_programs import entries_by_rule
 
 from p4perf.errors import DataError
 from p4perf.evaluation.prediction.learning.swx_constructs import swx_path
@@ -23,7 +24,6 @@ from p4perf.programs.interpreter import Interpreter
 from p4perf.programs.packets import frame
 from p4perf.programs.reading.flow import Flow
 from p4perf.programs.workload import build_workload
-from p4perf.targets.dpdk_swx_program import entries_by_rule
 
 ROUTER = """
 struct ethernet_t {

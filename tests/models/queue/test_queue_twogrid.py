@@ -5,9 +5,9 @@ import pytest
 from queue_cases import ARRIVALS, emp, moderated
 
 from p4perf.models.queue import Lattice, ModeratedQueue, _sums, convolve, distributions, stationary, twogrid
-from p4perf.models.queue.check import second_method
 from p4perf.models.queue.direct import Changes, admit, bands, cross, mixture, powers_direct, smear
 from p4perf.models.queue.distributions import powers
+from p4perf.models.queue.moderated import second_method
 from p4perf.models.queue.path import follow
 from p4perf.models.queue.work import batch_kernel, collect
 
