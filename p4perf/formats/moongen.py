@@ -42,8 +42,6 @@ class DeviceCounter:
     """What one counter of one device counted.
 
     Args:
-        device: its name, such as ``Device: id=0``.
-        direction: ``RX`` or ``TX``.
         rate_mpps: mean packet rate without the first second [Mpps]; None if there are too few rows for one.
         packets: packets in total; None if that is not told.
         finished: whether the counter was finished, and not killed.
@@ -188,9 +186,7 @@ def read_output(stdout: str, files: Mapping[str, str], status: int) -> ScriptOut
     """Read what a run of ``max-load.lua`` or ``latency.lua`` printed and wrote.
 
     Args:
-        stdout: what MoonGen printed, colours and all.
         files: the texts of its files that are there, by name: ``*-tx.csv``, ``*-rx.csv``, ``histogram.csv``.
-        status: exit code, for messages only.
 
     Raises:
         MeasurementError: a task failed, a link is down, the script did not come to its end, or a file is missing,

@@ -112,11 +112,7 @@ class Specification:
         return sum(bits for _, bits in self.structs[self.headers[name]])
 
     def bits(self, operand: str, line: Line, arguments: str = "") -> int:
-        """Width of an operand: a field, a header, or a constant.
-
-        Args:
-            arguments: structure of the data of the action in which it stands.
-        """
+        """Width of an operand: a field, a header, or a constant; ``arguments``: structure of the data of its action."""
         if number(operand) is not None:
             return IMMEDIATE_BITS
         parts = operand.split(".")

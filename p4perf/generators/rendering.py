@@ -52,12 +52,7 @@ def shell(word: str) -> str:
 
 
 def shell_command(words: Sequence[str], places: Mapping[str, str]) -> str:
-    """Words of a command for a POSIX shell, every one quoted.
-
-    Args:
-        words: the command.
-        places: what ``{name}`` in a word stands for, by name: the shell variable that holds it.
-    """
+    """Words of a command for a POSIX shell, every one quoted; ``{name}`` stands for a variable of ``places``."""
     if not places:
         return " ".join(map(shell, words))
     pattern = re.compile(rf"\{{({'|'.join(map(re.escape, places))})\}}")
@@ -104,8 +99,7 @@ class _Environment(ImmutableSandboxedEnvironment):
 def environment(folder: Path | None = None) -> ImmutableSandboxedEnvironment:
     """The environment: strict, sandboxed, without autoescape (the output is code, not HTML).
 
-    Args:
-        folder: templates of a plug-in, which are looked up before those of p4perf.
+    Templates in the folder of a plug-in are looked up before those of p4perf.
     """
     own = PackageLoader("p4perf.generators", "templates")
     env = _Environment(

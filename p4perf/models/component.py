@@ -58,11 +58,8 @@ class Uncertainty:
     Args:
         level: coverage that the intervals aim at, such as 0.95.
         parameters: per segment, per parameter.
-        breakpoints: per breakpoint, from the last sample that may belong to the left segment to the first of the right
-        one.
-        x: abscissae of the band.
-        low: lower end of the band of the curve, like x.
-        high: upper end of the band.
+        breakpoints: from the last sample that may belong to the left segment to the first of the right one.
+        x: abscissae of the band of the curve, whose ends are ``low`` and ``high``.
     """
 
     level: float
@@ -84,8 +81,7 @@ class CurveEstimate:
     """Values of a model at some abscissae; arrays of one shape.
 
     Args:
-        low: lower end of the band, NaN if the model has none.
-        high: upper end of the band, NaN if the model has none.
+        low: lower end of the band; both ends are NaN if the model has none.
         extrapolated: true where x lies outside of the domain that was measured.
     """
 
@@ -339,7 +335,6 @@ class ComponentModel:
         """Read a model.
 
         Args:
-            file: name for messages.
             templates: known function templates; by default every registered set and the standard one.
 
         Raises:

@@ -32,12 +32,7 @@ Better = Literal["power", "affine", "undecided"]
 
 @dataclass(frozen=True)
 class PowerLaw:
-    """``C(s) = C(64) (s / 64)^k`` (Ren et al. 2025, Eq. 4).
-
-    Args:
-        base_cycles: C(64), cycles for a packet of 64 bytes.
-        exponent: k, without a unit.
-    """
+    """``C(s) = C(64) (s / 64)^k`` in cycles per packet (Ren et al. 2025, Eq. 4); ``k`` is the exponent."""
 
     base_cycles: float
     exponent: float
@@ -58,12 +53,7 @@ class PowerLaw:
 
 @dataclass(frozen=True)
 class AffineLaw:
-    """``C(s) = c0 + c1 s``.
-
-    Args:
-        fixed_cycles: c0, cycles for every packet; negative where the baseline hides some of the work.
-        cycles_per_byte: c1.
-    """
+    """``C(s) = c0 + c1 s``; ``c0`` (fixed) is negative where the baseline hides some of the work."""
 
     fixed_cycles: float
     cycles_per_byte: float
@@ -83,9 +73,7 @@ class OperatorModel:
 
     Args:
         sizes_bytes: smallest and largest size that the laws were fitted to.
-        power: the power law; None where nothing was fitted.
         affine: the line; None where nothing was fitted, or only a power law is known.
-        better: which of both is nearer to the medians.
         below_cycles: the resolution, if the operator costs less than that at every size; then there are no laws.
     """
 

@@ -349,11 +349,7 @@ class Template(ABC):
 
 @dataclass(frozen=True)
 class BasisTemplate(Template):
-    """A weighted sum of columns, or its reciprocal.
-
-    Args:
-        inverse: whether the value is the reciprocal of the sum.
-    """
+    """A weighted sum of columns, or (``inverse``) its reciprocal."""
 
     name: str
     family: str

@@ -61,7 +61,6 @@ class ProgramBuilder:
         Args:
             values: the values its fields carry in the packets (others are zero).
             select: a field *of the header before* that announces this one; without it the transition is unconditional.
-            select_value: the value of that field.
 
         Raises:
             CapabilityError: the parser has forked, so that no header follows all of its branches.

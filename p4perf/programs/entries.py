@@ -92,7 +92,6 @@ def entry_rows(
     Args:
         row: renders one row; it is called once, and its digits are replaced for every entry. Zeros that stand at the
             end of a key in every entry, because its lowest bits are free, are there already.
-        block_entries: entries in one piece.
         numbered: whether the row also gets the number of the entry, as a first key.
 
     Raises:

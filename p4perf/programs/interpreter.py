@@ -147,11 +147,7 @@ class Outcome:
 
     @property
     def port(self) -> int | None:
-        """The port of a packet of which one copy was sent, None if it was dropped.
-
-        Raises:
-            ValueError: several copies were sent.
-        """
+        """The port of a packet of which one copy was sent, None if it was dropped."""
         if len(self.sent) > 1:
             raise ValueError("the packet left by several ports")
         return self.sent[0].port if self.sent else None
@@ -172,7 +168,6 @@ class Interpreter:
     """Runs packets through one program, whose counters and registers live as long as this object.
 
     Args:
-        program: the program.
         hashes: what the hash algorithms calculate; by default what v1model says.
         watch: called with every parser state, node of the control flow and statement that a packet meets, and with
             what came of it: the name of the next state, whether a table was hit or a condition held, else None.
@@ -192,11 +187,7 @@ class Interpreter:
         return bool(self._state)
 
     def state(self, name: str) -> Mapping[int, int]:
-        """The cells of a counter or register that are not zero.
-
-        Raises:
-            KeyError: the program has no counter or register of that name.
-        """
+        """The cells of a counter or register that are not zero."""
         return {index: value for index, value in self._state[name].items() if value}
 
     def run(self, frame: bytes) -> Outcome:

@@ -141,11 +141,7 @@ def trial_of_specification(plan: SpecificationPlan, options: TrialOptions, facts
 
 
 def frame_from_hex(text: str) -> bytes:
-    """A frame from hexadecimal digits; blanks and colons between them do not count.
-
-    Raises:
-        UsageError: these are no hexadecimal digits.
-    """
+    """A frame from hexadecimal digits; blanks and colons between them do not count."""
     try:
         return bytes.fromhex(re.sub(r"[\s:]", "", text))
     except ValueError as error:

@@ -40,11 +40,7 @@ class LinkPlan:
 
 
 def check_stamp_room(workload: Workload, link: LinkPlan) -> None:
-    """Make sure that headers and stamp do not overlap in any frame.
-
-    Raises:
-        CapabilityError: the smallest frame is too small.
-    """
+    """Refuse frames in which headers and stamp overlap."""
     if link.capture is not None:
         return  # what headers its frames have is not known
     smallest = min(link.sizes_bytes, default=workload.packets.frame_size_bytes)
@@ -60,11 +56,7 @@ def check_stamp_room(workload: Workload, link: LinkPlan) -> None:
 
 
 def interleaved(mix: tuple[tuple[int, int], ...]) -> tuple[int, ...]:
-    """Frame sizes in an order in which each is as evenly spread as its weight allows.
-
-    Returns:
-        As many sizes as the weights have in sum.
-    """
+    """Frame sizes, as many as the weights have in sum, each as evenly spread as its weight allows."""
     total = sum(weight for _, weight in mix)
     due = [0] * len(mix)
     order = []

@@ -120,9 +120,7 @@ def card_of(facts: NodeFacts) -> Card:
 def firmware_plan(source: str, card: Card, variants: Collection[str], facts: NodeFacts) -> BuildPlan:
     """The build of a program in P4.
 
-    Args:
-        source: the program. What stands before its first line of code is left out, so that equal programs are built
-            once, whatever they are called.
+    What stands before its first line of code is left out: equal programs are built once, whatever they are called.
     """
     tool = facts.text("tool_nfp4build", "nfp4build")
     command = shell(_BUILD, tool, *_flags(card, variants, tool))

@@ -70,11 +70,7 @@ def queues_of(workload: Workload) -> VirtualIo:
 
 
 def build_plan(workload: Workload, facts: NodeFacts, *, march: str = NATIVE, trace: bool = False) -> BuildPlan:
-    """The build of one set of sizes.
-
-    Args:
-        trace: with a directory of cache lines instead of speed.
-    """
+    """The build of one set of sizes; ``trace``: with a directory of cache lines instead of speed."""
     queues = queues_of(workload)
     context = context_of(facts, "cc_version", "cpu_model", "cpu_id", "machine")
     harness = BuildPlan(harness_text(HARNESS_FILES), (shell(_HARNESS, march),), "harness.o", context)

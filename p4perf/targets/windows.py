@@ -122,11 +122,7 @@ def gate_ratio_of(record: Mapping[str, Any]) -> float | None:
 
 
 def window_statistics(record: Mapping[str, Any], gate_ratio: float | None = None) -> dict[str, WindowStatistics]:
-    """Statistics by program name.
-
-    Args:
-        gate_ratio: ratio of an undisturbed core; the lower of it and the record's own one is used.
-    """
+    """Statistics by program name, by the lower of the gate ratio and the record's own one."""
     try:
         names = list(record["programs"])
         known_keys = (*_ARRAYS, *(_PEER if _PEER[0] in record["windows"] else ()))
@@ -234,11 +230,9 @@ def core_frequency(record: Mapping[str, Any], statistics: WindowStatistics) -> M
 def trial_summary(
     statistics: Sequence[WindowStatistics], values: Iterable[MetricValue], environment: Collection[str]
 ) -> TrialSummary:
-    """Metrics, acceptance and flags of a trial.
+    """Metrics, acceptance and flags of a trial of some programs, the one under test first.
 
-    Args:
-        statistics: of all programs, the one under test first.
-        values: the metrics; without counted windows of every program none is given.
+    Without counted windows of every program there are no metrics.
     """
     failures = {flag for each in statistics for flag in each.failures()}
     flags = tuple(sorted(failures.union(environment)))

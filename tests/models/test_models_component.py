@@ -147,10 +147,10 @@ def _set(data: Any, path: str, value: object) -> None:
         ("fitting/segments/0/template", "cubic", r"fitting.segments\[0\].template: there is no function template"),
         ("fitting/segments/1/points", 2.5, r"fitting.segments\[1\].points: must be a whole number"),
         ("fitting/breakpoints/0", True, r"fitting.breakpoints\[0\]: must be a whole number"),
-        ("fitting/breakpoints/0", 7, "m.json: the segments of a piecewise fitting"),
+        ("fitting/breakpoints/0", 7, "m.json: fitting: the segments of a piecewise fitting"),
         ("uncertainty/parameters/0", 3, r"uncertainty.parameters\[0\]: must be a list"),
         ("uncertainty/parameters/0/1", ..., "m.json: the intervals of a model must match its parameters"),
-        ("uncertainty/low", [], "uncertainty.x: must be as long"),
+        ("uncertainty/low", [], "uncertainty: x must be as long"),
         ("provenance", [], "m.json: provenance: must be an object"),
     ],
 )

@@ -225,7 +225,7 @@ def damaged(record: dict, path: str, value: object) -> dict:
         ("prices/0/constant", None, r"primitives.prices\[0\].constant"),
         ("prices/0/spread", -1.0, r"primitives.prices\[0\].spread"),
         ("prices/0/low", 1.5, r"primitives.prices\[0\].low"),
-        ("prices/0/curves/0/knots", [4, 4], r"primitives.prices\[0\].curves\[0\].knots"),
+        ("prices/0/curves/0/knots", [4, 4], r"primitives.prices\[0\].curves\[0\]: the knots of a curve"),
         ("prices/0/curves/0/scale", "cubic", "scale"),
         ("prices/0/curves/0/size", "colour", r"prices\[0\].key"),
         ("prices/0/domains/0/measured", [], "measured"),

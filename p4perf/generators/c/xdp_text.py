@@ -104,11 +104,7 @@ def _words(runs: list[BitRun]) -> Iterator[tuple[str, int]]:
 
 
 def hash_lines(algorithm: str, runs: list[BitRun], *, loops: bool) -> Iterator[str]:
-    """Lines that leave the hash of runs of bits in ``hash``.
-
-    Args:
-        loops: whether many words of one header are folded in a loop.
-    """
+    """Lines that leave the hash of runs of bits in ``hash``; ``loops``: many words of a header in a loop."""
     if algorithm == CHECKSUM:
         yield from sum_lines(runs, loops=loops)
         return

@@ -244,11 +244,7 @@ def condition_text(scope: NameScope, condition: ir.Condition) -> str | bool:
 
 
 def index_text(scope: NameScope, index: ir.Expression, size: int, *, masked: bool = True) -> str:
-    """An index of an array as ``bit<32>``, modulo its size, which is a power of two.
-
-    Args:
-        masked: whether the text has to take the modulus, because the target does not.
-    """
+    """An index of an array as ``bit<32>``, modulo its size, a power of two; masked unless the target does it."""
     if isinstance(index, ir.Const):
         return constant_text(index.value % size, 32)
     text = expression_text(scope, index, 32)

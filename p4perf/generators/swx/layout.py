@@ -254,11 +254,7 @@ def header_layout(header: ir.Header, *, split: bool) -> StructLayout:
 
 
 class PipelineLayout:
-    """All structures of a program.
-
-    Args:
-        zeroed: fields that have to be zero where their header is not valid.
-    """
+    """All structures of a program; ``zeroed`` fields have to be zero where their header is not valid."""
 
     def __init__(self, program: ir.Program, zeroed: Iterable[ir.FieldRef]) -> None:
         self.split = splits_long_fields(program) or any(program.width_bits(ref) > WORD_BITS for ref in zeroed)
@@ -330,11 +326,7 @@ MAX_PORT_BITS = 8
 
 
 class Model:
-    """One program as SWX sees it.
-
-    Args:
-        packet_bytes: size of its packets, which meters get.
-    """
+    """One program as SWX sees it; meters get the size of its packets."""
 
     def __init__(self, program: ir.Program, packet_bytes: int) -> None:
         changed = analysis.changes_layout(program) or any(

@@ -96,11 +96,7 @@ class _Struct:
 
 
 class Pipeline:
-    """One program as a pipeline of SWX.
-
-    Args:
-        packet_bytes: size of its packets in memory, which meters get.
-    """
+    """One program as a pipeline of SWX; meters get the size of its packets in memory."""
 
     def __init__(self, program: Program, role: str, packet_bytes: int) -> None:
         self.program = program
@@ -127,11 +123,7 @@ class Pipeline:
         return self._model.mirrors
 
     def specification(self, *, table_size: int | None = None) -> str:
-        """The whole text.
-
-        Args:
-            table_size: size of every table; by default as many as it has entries.
-        """
+        """The whole text; the size of a table is by default the number of its entries."""
         headers = [{"name": h.name, "struct": f"{h.name}_t"} for h in self.program.headers]
         if self._model.layout.scratch.fields:
             headers.append({"name": SCRATCH, "struct": f"{SCRATCH}_t"})

@@ -71,7 +71,6 @@ class Memory:
         latency: cycles of a load that misses all caches, None: not known.
         data_rate_mts: million transfers a second on a channel.
         cas_cycles: CAS latency, in cycles of the memory clock (half the data rate).
-        channels: of one socket.
         bus_bytes: bytes of one transfer.
         access_bytes: bytes that one access moves.
         outstanding: accesses that one core has in flight at once.

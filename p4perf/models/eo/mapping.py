@@ -86,7 +86,6 @@ def make_breakdown(
     """Map functions that a packet goes through one after another on one core.
 
     Args:
-        frame_bytes: frame size with the FCS, in bytes.
         remote: share of packets that come into the cache of another socket.
         others_bytes: tables of other functions in the caches that cores share, in bytes.
         keep_io: each function receives and sends; otherwise only the first receives and only the last sends.
@@ -255,7 +254,6 @@ class RateEstimate:
     """What a machine does with a function.
 
     Attributes:
-        functions: their names, in the order in which packets meet them.
         frame_bytes: frame size with the FCS.
         wire_bytes: the same with preamble and gap: what :attr:`gbps` counts.
         mpps_per_core: million packets a second of one core, if nothing but cycles counted.
@@ -299,8 +297,7 @@ def estimate(
 ) -> RateEstimate:
     """Estimate functions that packets go through one after another, every core all of them.
 
-    Args:
-        frame_bytes: frame size with the FCS, in bytes; by default that of the first function.
+    The frame size, with FCS, is by default that of the first function.
 
     Raises:
         UsageError: no function, a frame size that Ethernet has not, more cores than there are, a remote share outside
@@ -390,10 +387,9 @@ class Verdict:
 
 
 def place(hosts: Sequence[Host], demands: Sequence[Demand], *, share_cores: bool = False) -> tuple[Verdict, ...]:
-    """A verdict for each host, in order.
+    """A verdict for each host, in order, if all demands run on it at the same time.
 
     Args:
-        demands: all of them run on the host at the same time.
         share_cores: a core may run several demands; otherwise each gets whole cores of its own.
 
     Raises:

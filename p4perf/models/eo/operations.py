@@ -93,7 +93,6 @@ class Operation:
     """An elementary operation.
 
     Attributes:
-        name: as in the notation, such as ``ht_lookup`` or ``I/O_mem``.
         parameters: in order; those with a default may be left out at the end.
         rule: its cost on hardware without a rule of its own; None if that is an error.
     """
@@ -273,10 +272,7 @@ def make_call(
 
 
 def parse_call(text: str, operations: Mapping[str, Operation] | None = None) -> Call:
-    """Read one operation: ``ht_lookup(1, 12, 2M, 0)``.
-
-    Args:
-        operations: those that there are; by default all registered ones.
+    """Read one operation, by default of all registered ones: ``ht_lookup(1, 12, 2M, 0)``.
 
     Raises:
         UsageError: it has not the form of an operation, there is none of that name, or its arguments are wrong.
@@ -327,8 +323,6 @@ class NetworkFunction:
     """A network function: a sequence of elementary operations, the same on every machine.
 
     Attributes:
-        name: such as ``switch/basic``.
-        calls: what most packets go through, in order.
         frame_bytes: frame size that is meant if none is given, in bytes with the FCS.
     """
 

@@ -45,7 +45,6 @@ class ProgramPath:
 
     Args:
         log_probability: natural logarithm of its probability; ``-inf`` if it cannot happen.
-        cost: the sum over its nodes.
     """
 
     steps: tuple[Step, ...]
@@ -186,11 +185,7 @@ def constructs_on(node: Node, edge: Edge | None) -> tuple[Construct, ...]:
 
 
 def met(graph: ProgramGraph) -> tuple[tuple[Construct, float], ...]:
-    """All constructs that packets may meet and how often on average, each before those that come after it.
-
-    Raises:
-        UsageError: as :func:`analyse`.
-    """
+    """All constructs that packets may meet and how often on average, each before those that come after it."""
     nodes = sorted_nodes(graph)
     visits = _visits(graph, nodes, {node.name: _outs(node, lambda _node, _edge: 0.0) for node in nodes})
     return tuple((what, visits[node.name]) for node in nodes for what in constructs_on(node, None))

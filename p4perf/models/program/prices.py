@@ -47,10 +47,6 @@ def surplus(met: Sequence[tuple[Construct, float]], many: Mapping[str, float]) -
     """For each construct that a packet meets: how many of its times exceed the limit of its price in a row.
 
     Constructs stand in a row until the packet comes to a table: what follows on a lookup waits for it anyway.
-
-    Args:
-        met: constructs in order, and how often.
-        many: by the names of prices; of others nothing is too many.
     """
     found, counts = [], dict.fromkeys(many, 0.0)
     for what, times in met:
@@ -231,14 +227,7 @@ _ORDER: tuple[Basis, ...] = ("measured", "interpolated", "extrapolated", "bounde
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """What one construct costs, met once.
-
-    Args:
-        cycles: the price with its interval.
-        basis: how it is known.
-        sources: experiments that it comes from.
-        remark: for people.
-    """
+    """What one construct costs, met once."""
 
     cycles: Estimate
     basis: Basis

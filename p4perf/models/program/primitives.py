@@ -266,12 +266,7 @@ def _warnings(charges: Sequence[Charge]) -> tuple[str, ...]:
 def beyond_forwarding(met: Sequence[tuple[Construct, float]]) -> list[tuple[Construct, float]]:
     """What a packet meets beyond a program that only forwards: without its first Ethernet header and its port.
 
-    Args:
-        met: constructs in order, and how often each is met.
-
-    Returns:
-        The same constructs, with the first of each of :data:`FORWARDING` taken off how often they are met; of headers
-        whatever their size is.
+    One of each of :data:`FORWARDING` is taken off how often a construct is met, of headers whatever their size is.
     """
     paid = {what.kind: 1.0 for what in FORWARDING}
     left = []

@@ -48,7 +48,6 @@ class Paper:
     """A paper with models.
 
     Args:
-        key: short name, such as ``scholz2021``.
         unavailable: what it has no numbers of.
     """
 

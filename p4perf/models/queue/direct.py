@@ -22,17 +22,7 @@ SHORT = 64
 
 
 def powers_direct(base: FloatArray, count: int, length: int, negligible: float) -> FloatArray:
-    """Convolutions of an array with itself: row i is the sum of i times, from the constant 0 on.
-
-    Args:
-        base: P(T = k) for k = 0, 1, ...
-        count: rows at most.
-        length: elements that are kept.
-        negligible: the first row whose sum is less is left out, and all after it.
-
-    Returns:
-        Rows, (count or less, length).
-    """
+    """Convolutions of an array with itself, ``count`` rows at most, for :func:`~.distributions.powers`."""
     out = np.zeros((count, length))
     used = _sums.powers(np.ascontiguousarray(base[:length]), out, length, negligible)
     return out[:used]
@@ -75,7 +65,6 @@ def smear(rows: FloatArray, base: FloatArray, out: FloatArray) -> None:
 
     Args:
         rows: (rows, width).
-        base: the array.
         out: zeros, contiguous, which take the result; (rows, width + base.size - 1).
     """
     width = rows.shape[1]

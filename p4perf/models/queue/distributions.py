@@ -37,10 +37,6 @@ _FFT_TOLERANCE = 1e-13
 class Lattice:
     """The distribution of a time that is a whole number of steps, zero or more.
 
-    Args:
-        probabilities: probability of ``first``, ``first + 1``, ... steps.
-        first: smallest number of steps.
-
     Raises:
         UsageError: a probability is negative or not finite, the sum is not one, or a time is negative.
     """
@@ -98,11 +94,7 @@ class Lattice:
         return np.asarray(np.minimum(running / running[-1], 1.0))
 
     def quantile(self, share: float) -> int:
-        """The smallest number of steps that is not exceeded with that probability.
-
-        Raises:
-            UsageError: the share is not between 0 and 1.
-        """
+        """The smallest number of steps that is not exceeded with that probability."""
         if not 0 < share < 1:
             raise UsageError(f"a quantile is between 0 and 1, not {share:g}")
         return self.first + int(np.searchsorted(self.cumulative, share * (1 - 1e-13), side="left"))
@@ -230,11 +222,7 @@ def poisson_pmf(mean: float) -> Lattice:
 
 
 def geometric(mean: float) -> Lattice:
-    """Geometric on 1, 2, ..., CV = sqrt(1 - 1 / mean): "geo". It is the only one without memory on the lattice.
-
-    Raises:
-        UsageError: the mean is less than one step.
-    """
+    """Geometric on 1, 2, ..., CV = sqrt(1 - 1 / mean): "geo". It is the only one without memory on the lattice."""
     _check_mean(mean)
     if mean < 1:
         raise UsageError(f"a geometric time has a mean of 1 step at least, not {mean:g}", hint="take a finer lattice")
@@ -245,11 +233,7 @@ def geometric(mean: float) -> Lattice:
 
 
 def negative_binomial(mean: float) -> Lattice:
-    """Negative binomial on 0, 1, ... whose standard deviation is its mean: "nbin", p = 1/mean, r = mean/(mean - 1).
-
-    Raises:
-        UsageError: the mean is not more than one step.
-    """
+    """Negative binomial on 0, 1, ... whose standard deviation is its mean: "nbin", p = 1/mean, r = mean/(mean - 1)."""
     _check_mean(mean)
     if mean <= 1:
         raise UsageError(
@@ -273,11 +257,7 @@ def exponential(mean: float) -> Lattice:
 
 
 def gamma(mean: float, cv: float) -> Lattice:
-    """Gamma distribution with that mean and coefficient of variation, on the lattice with its mean preserved.
-
-    Raises:
-        UsageError: the coefficient of variation is negative.
-    """
+    """Gamma distribution with that mean and coefficient of variation, on the lattice with its mean preserved."""
     _check_mean(mean)
     if not 0 <= cv < math.inf:
         raise UsageError(f"a coefficient of variation is zero or more, not {cv:g}")
@@ -312,11 +292,7 @@ def discretise(excess: Callable[[FloatArray], FloatArray], end: float) -> Lattic
 
 
 def from_pmf(values: npt.ArrayLike, probabilities: npt.ArrayLike) -> Lattice:
-    """A distribution whose times are whole numbers of steps.
-
-    Args:
-        values: times [steps].
-        probabilities: theirs; they sum to one.
+    """A distribution whose times are whole numbers of steps; the probabilities sum to one.
 
     Raises:
         UsageError: a time is negative, not whole or there twice, or the probabilities are none.
@@ -341,7 +317,6 @@ def from_samples(values: npt.ArrayLike, weights: npt.ArrayLike | None = None) ->
     A time between two points of the lattice is shared between them so that the mean stays exact.
 
     Args:
-        values: times [steps], whole or not.
         weights: how often each was seen; once by default.
 
     Raises:

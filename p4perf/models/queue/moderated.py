@@ -32,7 +32,6 @@ class ModeratedQueue:
     """One operating point; all times in steps.
 
     Args:
-        arrival: interarrival time of packets.
         moderation: aggregation interval tau, a number of steps or a distribution.
         overhead: work o of an interrupt, which stands in front of its batch, also if all of it is refused.
         limit: L: a packet that finds work of L or more in front of it is refused; None: never.
@@ -170,11 +169,9 @@ GRID = 20
 
 @dataclass(frozen=True, eq=False)
 class Tuned:
-    """The best interval.
+    """The best interval [steps].
 
     Args:
-        moderation: the interval [steps].
-        objective_us: what was made smallest [us].
         tried: intervals [steps], their objective [us] and their loss, ascending; infinite where the load is too high.
     """
 
@@ -259,11 +256,7 @@ class SecondMethod:
 
 
 def second_method(queue: ModeratedQueue, seen: Lattice, *, tolerance: float = 1e-13) -> SecondMethod:
-    """Compare the work that batches find with that of the second method.
-
-    Args:
-        seen: what :meth:`ModeratedQueue.solve` found.
-        tolerance: residual at which the iteration ends.
+    """Compare the work that batches find, as :meth:`ModeratedQueue.solve` found it, with that of the second method.
 
     Raises:
         UsageError: the system has no limit.

@@ -46,13 +46,7 @@ class Path:
 
 
 def follow(work: FloatArray, kernel: Kernel, batches: Batches) -> Path:
-    """Follow a batch.
-
-    Args:
-        work: P(a batch finds the work k), k = 0, 1, ...
-        kernel: transitions far from the limit; service, overhead and limit.
-        batches: sizes, intervals and waiting times.
-    """
+    """Follow a batch that finds the work k with probability ``work[k]``."""
     kept = np.flatnonzero(work)
     low = int(kept[0])
     front = np.convolve(work[low : int(kept[-1]) + 1], kernel.overhead.probabilities)

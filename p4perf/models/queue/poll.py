@@ -43,14 +43,7 @@ _ZERO = Lattice(np.ones(1))
 
 @dataclass(frozen=True, slots=True)
 class Bernoulli:
-    """Arrivals without memory on the lattice: one in a step with probability 1 / mean (geometric interarrival times).
-
-    Args:
-        mean: mean interarrival time [steps], one at least.
-
-    Raises:
-        UsageError: the mean is below one.
-    """
+    """Arrivals without memory on the lattice: one in a step with probability 1 / mean (geometric times)."""
 
     mean: float
 
@@ -61,14 +54,7 @@ class Bernoulli:
 
 @dataclass(frozen=True, slots=True)
 class Poisson:
-    """A Poisson process: arrivals without memory in continuous time.
-
-    Args:
-        mean: mean interarrival time [steps].
-
-    Raises:
-        UsageError: the mean is not positive.
-    """
+    """A Poisson process: arrivals without memory in continuous time."""
 
     mean: float
 
@@ -86,7 +72,6 @@ class PollQueue:
 
     Args:
         arrival: interarrival time, or a process without memory.
-        service: work for one packet.
         batch_cost: work for one batch, c0.
         burst: most packets of a batch.
         empty_poll: time of a poll that finds nothing, one step at least.
@@ -237,11 +222,7 @@ _RESIDUAL = 1e-9
 
 
 def follow_memoryless(queue: PollQueue, arrival: Bernoulli | Poisson, work: FloatArray) -> Cycle:
-    """A stationary cycle.
-
-    Args:
-        work: row n is the distribution of T_n.
-    """
+    """A stationary cycle; row n of ``work`` is the distribution of T_n."""
     places, most = queue.ring, work.shape[0] - 1
     length = work.shape[1]
     mean = length / arrival.mean
@@ -416,12 +397,7 @@ class _Steps:
 
 
 def follow_renewal(queue: PollQueue, arrival: Lattice, work: FloatArray) -> Cycle:
-    """A stationary cycle.
-
-    Args:
-        arrival: interarrival time [steps].
-        work: row n is the distribution of T_n.
-    """
+    """A stationary cycle; row n of ``work`` is the distribution of T_n."""
     steps = _steps(queue, arrival, work)
     state = np.zeros((queue.ring + 1, steps.residuals))
     ahead = np.maximum(1.0 - np.cumsum(arrival.dense(steps.residuals)), 0.0)

@@ -62,11 +62,7 @@ class QueueResult:
         return self.delay.last * self.step_us
 
     def quantile_us(self, share: float) -> float:
-        """The smallest processing time that is not exceeded with that probability [us].
-
-        Raises:
-            UsageError: the share is not between 0 and 1.
-        """
+        """The smallest processing time that is not exceeded with that probability [us]."""
         return self.delay.quantile(share) * self.step_us
 
     def quantiles_us(self, shares: Sequence[float] = QUANTILES) -> dict[float, float]:
@@ -78,11 +74,7 @@ class QueueResult:
 
 
 def objective_us(result: QueueResult, what: str) -> float:
-    """The mean, or a percentile such as ``p99`` or ``p99.9``, of the processing time [us].
-
-    Raises:
-        UsageError: it is neither.
-    """
+    """The mean, or a percentile such as ``p99`` or ``p99.9``, of the processing time [us]."""
     if what == "mean":
         return result.mean_us
     try:

@@ -44,9 +44,7 @@ def stationary_by_iteration(
 
     Args:
         image: one step of the chain; keeps the sum.
-        start: a distribution.
         tolerance: the sum of absolute differences at which it ends.
-        most: steps at most.
 
     Returns:
         The distribution, its sum of absolute differences to its image, and the number of steps.

@@ -51,7 +51,6 @@ class Chain:
 
     Args:
         low: first state; an empty system if it is zero.
-        high: last state.
         theta: rate of the weights.
         change: exp(theta d) P(D = d) far from the limit.
         first: d of its first element.

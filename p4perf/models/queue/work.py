@@ -312,11 +312,7 @@ def _proper(rows: FloatArray) -> FloatArray:
 
 
 def batch_kernel(batches: Batches, service: Lattice, overhead: Lattice, limit: int) -> Kernel:
-    """The kernel of batches of packets.
-
-    Args:
-        limit: L; a packet is accepted if the work in front of it is less [steps].
-    """
+    """The kernel of batches of packets; one is accepted if the work in front of it is less than the limit [steps]."""
     b = service.dense(service.last + 1)
     later = np.cumsum(batches.size_interval[::-1], axis=0)[::-1]
     reverse = batches.size_interval[:, ::-1]
