@@ -32,17 +32,14 @@ def loop_values(text: str) -> dict[str, object]:
     """
     stripped = text.strip()
     if len(stripped) > _MAX_LOOP:
-        msg = "is too long for a loop file"
-        raise ValueError(msg)
+        raise ValueError("is too long for a loop file")
     try:
         # JSON's words are the only thing that Python does not read.
         value = ast.literal_eval(_WORDS.sub(lambda m: f'"{m[1]}"', stripped))
     except (ValueError, SyntaxError, RecursionError, MemoryError) as error:
-        msg = "is neither JSON nor a dictionary of Python"
-        raise ValueError(msg) from error
+        raise ValueError("is neither JSON nor a dictionary of Python") from error
     if not isinstance(value, dict) or not value or not all(isinstance(key, str) for key in value):
-        msg = "is not a mapping of loop variables"
-        raise ValueError(msg)
+        raise ValueError("is not a mapping of loop variables")
     return value
 
 
@@ -58,6 +55,5 @@ def printed(text: str) -> str:
     try:
         data = ast.literal_eval(stripped)
     except (ValueError, SyntaxError, RecursionError, MemoryError) as error:
-        msg = "is not bytes as Python prints them"
-        raise ValueError(msg) from error
+        raise ValueError("is not bytes as Python prints them") from error
     return data.decode(errors="replace") if isinstance(data, bytes) else text

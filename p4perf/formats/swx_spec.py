@@ -19,13 +19,13 @@ IMMEDIATE_BITS = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class SpecLine:
     """Words of a line, and the lines between the braces that it opens, if any. What is not there is a ``DataError``."""
 
     words: tuple[str, ...]
     number: int
     file: str
-    body: tuple[Line, ...] | None = None
+    body: tuple[SpecLine, ...] | None = None
 
     def error(self, message: str) -> DataError:
         return DataError(message, location=Location(self.file, self.number))
@@ -43,13 +43,13 @@ class Line:
         return found
 
     @property
-    def lines(self) -> tuple[Line, ...]:
+    def lines(self) -> tuple[SpecLine, ...]:
         """The lines between its braces."""
         if self.body is None:
             raise self.error(f"{' '.join(self.words)!r} has no braces")
         return self.body
 
-    def inner(self, keyword: str) -> Line | None:
+    def inner(self, keyword: str) -> SpecLine | None:
         """The first of these lines that begins with a keyword."""
         return next((line for line in self.lines if line.words and line.words[0] == keyword), None)
 
@@ -67,9 +67,9 @@ def words_of(line: str) -> tuple[str, ...]:
     return tuple(_COMMENT.sub(r"\1", line).split())
 
 
-def lines_of(text: str, file: str) -> tuple[Line, ...]:
+def lines_of(text: str, file: str) -> tuple[SpecLine, ...]:
     """All lines outside of braces, with those inside."""
-    stack: list[tuple[tuple[str, ...], int, list[Line]]] = [((), 0, [])]
+    stack: list[tuple[tuple[str, ...], int, list[SpecLine]]] = [((), 0, [])]
     count = 0
     for count, raw in enumerate(text.splitlines(), 1):
         words = words_of(raw)
@@ -81,9 +81,9 @@ def lines_of(text: str, file: str) -> tuple[Line, ...]:
             if len(stack) == 1:
                 raise DataError("closes a brace that is not open", location=Location(file, count))
             opened, begin, body = stack.pop()
-            stack[-1][2].append(Line(opened, begin, file, tuple(body)))
+            stack[-1][2].append(SpecLine(opened, begin, file, tuple(body)))
         else:
-            stack[-1][2].append(Line(words, count, file))
+            stack[-1][2].append(SpecLine(words, count, file))
     if len(stack) > 1:
         raise DataError(f"ends before the brace of line {stack[-1][1]} is closed", location=Location(file, count))
     return tuple(stack[0][2])
@@ -96,22 +96,22 @@ class Specification:
     structs: dict[str, tuple[tuple[str, int], ...]]
     headers: dict[str, str]
     metadata: str
-    actions: dict[str, Line]
-    tables: dict[str, Line]
-    selectors: dict[str, Line]
-    learners: dict[str, Line]
+    actions: dict[str, SpecLine]
+    tables: dict[str, SpecLine]
+    selectors: dict[str, SpecLine]
+    learners: dict[str, SpecLine]
     registers: dict[str, int]
     meters: dict[str, int]
-    apply: Line
+    apply: SpecLine
 
-    def header_bits(self, operand: str, line: Line) -> int:
+    def header_bits(self, operand: str, line: SpecLine) -> int:
         """Width of a header, ``h.NAME``."""
         name = operand.removeprefix("h.")
         if name not in self.headers:
             raise line.error(f"there is no header {operand!r}")
         return sum(bits for _, bits in self.structs[self.headers[name]])
 
-    def bits(self, operand: str, line: Line, arguments: str = "") -> int:
+    def bits(self, operand: str, line: SpecLine, arguments: str = "") -> int:
         """Width of an operand: a field, a header, or a constant; ``arguments``: structure of the data of its action."""
         if number(operand) is not None:
             return IMMEDIATE_BITS
@@ -125,7 +125,7 @@ class Specification:
                 return bits
         raise line.error(f"there is no field {operand!r}")
 
-    def span_bits(self, first: str, last: str, line: Line) -> int:
+    def span_bits(self, first: str, last: str, line: SpecLine) -> int:
         """Width of all fields of a structure from one to another one, as ``hash`` takes them."""
         fields = self._struct(first.split("."), line, "")
         names = [name for name, _ in fields]
@@ -142,7 +142,7 @@ class Specification:
         words = self.actions[action].words if action in self.actions else ()
         return words[words.index("instanceof") + 1] if "instanceof" in words[:-1] else ""
 
-    def _struct(self, parts: list[str], line: Line, arguments: str) -> tuple[tuple[str, int], ...]:
+    def _struct(self, parts: list[str], line: SpecLine, arguments: str) -> tuple[tuple[str, int], ...]:
         if parts[0] == "m" and len(parts) == 2:
             return self.structs.get(self.metadata, ())
         if parts[0] == "t" and len(parts) == 2:
@@ -158,7 +158,9 @@ def read_specification(text: str, file: str) -> Specification:
     Raises:
         DataError: the text is no specification, or an empty one.
     """
-    groups: dict[str, dict[str, Line]] = {k: {} for k in ("struct", "header", "action", "table", "selector", "learner")}
+    groups: dict[str, dict[str, SpecLine]] = {
+        k: {} for k in ("struct", "header", "action", "table", "selector", "learner")
+    }
     registers: dict[str, int] = {}
     meters: dict[str, int] = {}
     metadata, apply = "", None
@@ -201,7 +203,7 @@ def read_specification(text: str, file: str) -> Specification:
     )
 
 
-def _fields(struct: Line) -> Iterator[tuple[str, int]]:
+def _fields(struct: SpecLine) -> Iterator[tuple[str, int]]:
     for line in struct.lines:
         width = _FIELD.fullmatch(line.word(0))
         if width is None:

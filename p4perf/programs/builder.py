@@ -65,22 +65,16 @@ class ProgramBuilder:
         Raises:
             CapabilityError: the parser has forked, so that no header follows all of its branches.
         """
+        if self._states and select is not None and select_value is not None:
+            self.add_branches(select, [(select_value, header)], values, continued=True)
+            return
         self._refuse_fork()
-        state = "start" if not self._states else f"parse_{header.name}"
+        state = "start"
         if self._states:
-            before = self._states[-1]
-            if select is None or select_value is None:
-                self._states[-1] = replace(before, default=state)
-            else:
-                ref = ir.FieldRef(before.extracts[-1], select)
-                self._states[-1] = replace(
-                    before, select=ref, cases=(ir.SelectCase(select_value, state),), default=ir.ACCEPT
-                )
-                self._carry(select, select_value)
-        self._states.append(ir.ParserState(state, extracts=(header.name,)))
-        self._headers.insert(self._chain_end, header)
-        self._chain_end += 1
-        self._values.append(ir.HeaderValues(header.name, tuple(sorted((values or {}).items()))))
+            state = f"parse_{header.name}"
+            self._states[-1] = replace(self._states[-1], default=state)
+        self._append(state, header)
+        self._values.append(_values_of(header, values))
 
     def add_branches(
         self,
@@ -109,11 +103,14 @@ class ProgramBuilder:
         selected, carried = branches[-1 if continued else 0]
         self._carry(select, selected)
         for _, header in branches:
-            self._states.append(ir.ParserState(f"parse_{header.name}", extracts=(header.name,)))
-            self._headers.insert(self._chain_end, header)
-            self._chain_end += 1
-        self._values.append(ir.HeaderValues(carried.name, tuple(sorted((values or {}).items()))))
+            self._append(f"parse_{header.name}", header)
+        self._values.append(_values_of(carried, values))
         self._forked = not continued
+
+    def _append(self, state: str, header: ir.Header) -> None:
+        self._states.append(ir.ParserState(state, extracts=(header.name,)))
+        self._headers.insert(self._chain_end, header)
+        self._chain_end += 1
 
     def declare_header(self, header: ir.Header) -> None:
         """Add a header that no packet comes with: actions may add it; it is emitted after all that are parsed."""
@@ -217,3 +214,7 @@ class ProgramBuilder:
     def packets(self, frame_size_bytes: int) -> ir.PacketSpec:
         """Packets that carry every header of the chain."""
         return ir.PacketSpec(tuple(self._values), tuple(self._varying), frame_size_bytes, keeps_fcs=self._keeps_fcs)
+
+
+def _values_of(header: ir.Header, values: Mapping[str, int] | None) -> ir.HeaderValues:
+    return ir.HeaderValues(header.name, tuple(sorted((values or {}).items())))

@@ -78,11 +78,6 @@ _TOGETHER = """for file; do
 done"""
 
 
-def build_plan(programs: Mapping[str, str], facts: NodeFacts) -> BuildPlan:
-    """The harness and both libraries in one folder."""
-    return measured_plan({role: library_plan(role, text, facts) for role, text in programs.items()}, facts)
-
-
 def measured_plan(libraries: Mapping[str, BuildPlan], facts: NodeFacts) -> BuildPlan:
     """The harness with the libraries of ``program`` and ``baseline``, whoever makes them."""
     parts = {**libraries, "executable": _executable_plan(facts)}
@@ -209,7 +204,8 @@ class T4P4STarget(ServedT4P4S, DpdkTarget):
 
     @override
     def build(self, workload: ir.Workload, traffic: TrafficPlan, facts: NodeFacts) -> tuple[BuildPlan, Sequence[Any]]:
-        build = build_plan({f.path.removesuffix(".p4"): f.text() for f in T4P4S().generate(workload, traffic)}, facts)
+        programs = {f.path.removesuffix(".p4"): f.text() for f in T4P4S().generate(workload, traffic)}
+        build = measured_plan({role: library_plan(role, text, facts) for role, text in programs.items()}, facts)
         return build, (build.key, self.traffic_arguments(workload, traffic), HARNESS_VERSION)
 
     @override

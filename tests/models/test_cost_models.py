@@ -6,7 +6,7 @@ import pytest
 
 from p4perf.errors import DataError, UsageError
 from p4perf.models.estimate import exactly
-from p4perf.models.program.costs import Cache, Calibration, CheckedProgram, CostModel
+from p4perf.models.program.costs import Calibration, CheckedProgram, CostModel, TableCache
 from p4perf.models.program.costs_storage import cost_model_json, read_cost_model
 from p4perf.models.program.curves import ComponentCosts, CostPoint
 from p4perf.models.program.graph import construct
@@ -47,7 +47,7 @@ MODEL = CostModel(
     baseline=20.0,
     baseline_error=0.2,
     components={c.name: c for c in (TABLES, WRITES)},
-    cache=Cache(2.0 * (1 << 20), 1e4, 1e5, 48.0 * 1024),
+    cache=TableCache(2.0 * (1 << 20), 1e4, 1e5, 48.0 * 1024),
     frame_bytes=1024,
     machine={"cpu_model": "a"},
     provenance={"runs": ["x"], "n": 1.5},

@@ -11,12 +11,12 @@ from p4perf.models.eo import (
     CostRule,
     Demand,
     Hardware,
+    HardwareValue,
     Host,
     Links,
     Memory,
     Operation,
     Parameter,
-    Value,
     access_time_s,
     accesses_per_s,
     estimate,
@@ -45,7 +45,7 @@ def machine(**changes):
         "parse": rule("L1 * ceil(b / 8)"),
         "ht_lookup": rule("100", cycles_cached="80", accesses="ceil(HE / 64)", table_bytes="max * HE"),
     }
-    latency = Value(Fraction(5))
+    latency = HardwareValue(Fraction(5))
     caches = (Cache("L1", 32 * KIB, latency), Cache("L2", 256 * KIB, latency))
     memory = Memory(1 << 30, data_rate_mts=1333, cas_cycles=9, access_bytes=32)
     return replace(Hardware("simple", 1e9, caches, memory, rules, cores=4, exclusive=True), **changes)
@@ -224,7 +224,7 @@ def test_tables_of_others_take_shared_caches_only():
 
 
 def test_intervals_of_constants_are_intervals_of_estimates():
-    value = Value(Fraction(10), Fraction(8), Fraction(13))
+    value = HardwareValue(Fraction(10), Fraction(8), Fraction(13))
     hardware = machine(constants={"word": value}, rules={"parse": rule("2 * word")})
     breakdown = make_breakdown([function("parse(1)")], hardware, frame_bytes=64)
     assert (breakdown.cycles_low, breakdown.cycles, breakdown.cycles_high) == (16, 20, 26)

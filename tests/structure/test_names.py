@@ -9,8 +9,8 @@ from pathlib import Path
 PACKAGE = Path(__file__).parents[2] / "p4perf"
 
 REMAINING = """
-Axis Batch Cache Difference Grid Line Measured Node
-Outcome Paper Passed Price Problem Step Subject Trial UnknownDecisionError Value Verdict
+Difference Grid Measured Node
+Outcome Passed Problem Step Subject Trial UnknownDecisionError Verdict
 """
 """Names that still stand for two things; none is added."""
 

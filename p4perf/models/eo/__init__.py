@@ -10,10 +10,10 @@ from p4perf.models.eo.hardware import DRAM as DRAM
 from p4perf.models.eo.hardware import LEVELS as LEVELS
 from p4perf.models.eo.hardware import Cache as Cache
 from p4perf.models.eo.hardware import Hardware as Hardware
+from p4perf.models.eo.hardware import HardwareValue as HardwareValue
 from p4perf.models.eo.hardware import Links as Links
 from p4perf.models.eo.hardware import Memory as Memory
 from p4perf.models.eo.hardware import Profile as Profile
-from p4perf.models.eo.hardware import Value as Value
 from p4perf.models.eo.hardware import access_time_s as access_time_s
 from p4perf.models.eo.hardware import accesses_per_s as accesses_per_s
 from p4perf.models.eo.mapping import Demand as Demand

@@ -30,7 +30,7 @@ Side = Literal["value", "low", "high"]
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class HardwareValue:
     """A number with its interval (both ends None: none is known), unit and meaning."""
 
     value: Fraction
@@ -57,7 +57,7 @@ class Cache:
 
     level: str
     size_bytes: int
-    latency: Value | None = None
+    latency: HardwareValue | None = None
     holds_tables: bool = True
     shared: bool = False
 
@@ -78,7 +78,7 @@ class Memory:
     """
 
     size_bytes: int
-    latency: Value | None = None
+    latency: HardwareValue | None = None
     data_rate_mts: float | None = None
     cas_cycles: float | None = None
     channels: int = 1
@@ -102,8 +102,8 @@ class Profile:
 
     name: str
     title: str = ""
-    latencies: Mapping[str, Value] = field(default_factory=dict)
-    constants: Mapping[str, Value] = field(default_factory=dict)
+    latencies: Mapping[str, HardwareValue] = field(default_factory=dict)
+    constants: Mapping[str, HardwareValue] = field(default_factory=dict)
     rules: Mapping[str, CostRule] = field(default_factory=dict)
 
 
@@ -121,7 +121,7 @@ class Hardware:
     sockets: int = 1
     cores: int = 1
     links: Links | None = None
-    constants: Mapping[str, Value] = field(default_factory=dict)
+    constants: Mapping[str, HardwareValue] = field(default_factory=dict)
     fit: Fit = "whole"
     exclusive: bool = False
     profiles: tuple[Profile, ...] = ()

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol
 
 from p4perf.models.estimate import Estimate, exactly
-from p4perf.models.program.curves import ComponentCosts, Price
+from p4perf.models.program.curves import ComponentCosts, InterpolatedCost
 from p4perf.models.program.graph import Construct, Size
 from p4perf.models.program.interactions import CACHED, Composition, Form, Layout, TableUse, growth, missed_lookups
 
@@ -123,7 +123,7 @@ class PartPricing(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Cache:
+class TableCache:
     """The cache in which tables cost little, and what distinguishes a table in it from one beyond it.
 
     Args:
@@ -192,7 +192,7 @@ class CostModel:
     baseline_error: float
     components: Mapping[str, ComponentCosts]
     form: Form = field(default_factory=Form)
-    cache: Cache | None = None
+    cache: TableCache | None = None
     calibration: Calibration | None = None
     checked: tuple[CheckedProgram, ...] = ()
     frame_bytes: int = 0
@@ -411,7 +411,7 @@ def _resized(what: Construct, entries: float) -> Construct:
     return replace(what, sizes=tuple(sizes.items()))
 
 
-def _charge(what: Construct, times: float, price: Price, lookups: float, source: str) -> Charge:
+def _charge(what: Construct, times: float, price: InterpolatedCost, lookups: float, source: str) -> Charge:
     value, half = times * lookups * price.cycles, NORMAL_90 * times * lookups * price.error
     cycles = Estimate(value, value - half, value + half)
     if price.outside:

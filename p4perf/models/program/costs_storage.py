@@ -8,7 +8,7 @@ from typing import Any
 
 from p4perf.errors import UsageError
 from p4perf.models.component import Reader
-from p4perf.models.program.costs import Cache, Calibration, CheckedProgram, CostModel
+from p4perf.models.program.costs import Calibration, CheckedProgram, CostModel, TableCache
 from p4perf.models.program.curves import ComponentCosts, CostPoint
 from p4perf.models.program.graph import Size
 from p4perf.models.program.interactions import COEFFICIENTS, Form, FormName
@@ -150,10 +150,10 @@ def _form(reader: Reader) -> Form:
     return form
 
 
-def _cache(reader: Reader) -> Cache:
+def _cache(reader: Reader) -> TableCache:
     for key in ("size_bytes", "inside", "beyond", "near_bytes"):
         _positive(reader, key)
-    return reader.read(Cache, "layout")
+    return reader.read(TableCache, "layout")
 
 
 def _calibration(reader: Reader) -> Calibration:

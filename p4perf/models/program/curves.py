@@ -46,7 +46,7 @@ class CostPoint:
 
 
 @dataclass(frozen=True, slots=True)
-class Price:
+class InterpolatedCost:
     """A cost that was read off measured points.
 
     Args:
@@ -63,7 +63,7 @@ class Price:
 
 
 @dataclass(frozen=True)
-class Axis:
+class ParameterAxis:
     """Values of one parameter, ascending, what was measured there, and standard errors."""
 
     name: str
@@ -75,18 +75,20 @@ class Axis:
     def logarithmic(self) -> bool:
         return self.values[0] > 0 and self.values[-1] >= LOG_SPAN * self.values[0]
 
-    def read(self, value: float) -> Price:
+    def read(self, value: float) -> InterpolatedCost:
         """The cost at a value: between points on a line, above the last point on its line, below the first as there."""
         if value in self.values:
             at = self.values.index(value)
-            return Price(self.costs[at], self.errors[at])
+            return InterpolatedCost(self.costs[at], self.errors[at])
         if len(self.values) == 1:
-            return Price(
+            return InterpolatedCost(
                 self.costs[0], self.errors[0], False, (f"{self.name} was measured at {self.values[0]:g} only",)
             )
         first, last = self.values[0], self.values[-1]
         if value < first:
-            return Price(self.costs[0], self.errors[0], False, (f"{self.name} {value:g} is below {first:g}",))
+            return InterpolatedCost(
+                self.costs[0], self.errors[0], False, (f"{self.name} {value:g} is below {first:g}",)
+            )
         x = [self._x(v) for v in self.values]
         at = min(int(np.searchsorted(self.values, value)), len(x) - 1)
         share = (self._x(value) - x[at - 1]) / (x[at] - x[at - 1])
@@ -95,13 +97,13 @@ class Axis:
         between = self._bend(at)
         if value > last:
             # On the line of the last two points; it is unknown whether it continues.
-            return Price(
+            return InterpolatedCost(
                 cost,
                 spread + between + abs(cost - self.costs[-1]),
                 False,
                 (f"{self.name} {value:g} is above {last:g}",),
             )
-        return Price(cost, math.hypot(spread, 4 * share * (1 - share) * between), False)
+        return InterpolatedCost(cost, math.hypot(spread, 4 * share * (1 - share) * between), False)
 
     def _x(self, value: float) -> float:
         return math.log(value) if self.logarithmic else value
@@ -135,7 +137,7 @@ class ComponentCosts:
         default_factory=dict, init=False, compare=False, repr=False
     )
 
-    def price(self, parameters: Parameters) -> Price | None:
+    def price(self, parameters: Parameters) -> InterpolatedCost | None:
         """The cost at some parameters; None if it was not measured with such words (kinds of match, algorithms)."""
         whole = {**self.defaults, **parameters}
         words = _words(whole)
@@ -181,9 +183,9 @@ class _Family:
 
     def _beside(
         self, rows: Sequence[tuple[dict[str, float], CostPoint]], names: Sequence[str]
-    ) -> tuple[Together, dict[str, Axis]]:
+    ) -> tuple[Together, dict[str, ParameterAxis]]:
         """The axes of the other parameters as factors and as terms; the better of both."""
-        forms: list[tuple[float, Together, dict[str, Axis]]] = []
+        forms: list[tuple[float, Together, dict[str, ParameterAxis]]] = []
         relations: tuple[tuple[Together, Callable[[float, float], float], float], ...] = (
             ("sum", lambda cost, main: cost - main, 0.0),
             ("product", lambda cost, main: cost / main if main > 0 else 1.0, 1.0),
@@ -210,7 +212,7 @@ class _Family:
             forms.append((off, together, axes))
         return min(forms, key=lambda f: f[0])[1:]
 
-    def price(self, numbers: Mapping[str, float]) -> Price:
+    def price(self, numbers: Mapping[str, float]) -> InterpolatedCost:
         main = self._curve.read(numbers.get(self._main, 0.0))
         cycles, error, on_grid, outside = main.cycles, main.error, main.on_grid, list(main.outside)
         outside += [
@@ -228,10 +230,10 @@ class _Family:
             else:
                 error = math.hypot(error * other.cycles, cycles * other.error)
                 cycles *= other.cycles
-        return Price(max(cycles, 0.0), error, on_grid, tuple(outside))
+        return InterpolatedCost(max(cycles, 0.0), error, on_grid, tuple(outside))
 
 
-def _axis(name: str, triples: Sequence[tuple[float, float, float]]) -> Axis:
+def _axis(name: str, triples: Sequence[tuple[float, float, float]]) -> ParameterAxis:
     """An axis of points that may be there several times, in any order."""
     merged: dict[float, list[tuple[float, float]]] = {}
     for value, cost, error in triples:
@@ -239,7 +241,7 @@ def _axis(name: str, triples: Sequence[tuple[float, float, float]]) -> Axis:
     values = sorted(merged)
     costs = [float(np.mean([c for c, _ in merged[v]])) for v in values]
     errors = [float(np.mean([e for _, e in merged[v]])) for v in values]
-    return Axis(name, tuple(values), tuple(costs), tuple(errors))
+    return ParameterAxis(name, tuple(values), tuple(costs), tuple(errors))
 
 
 def _mode(values: Sequence[float]) -> float:

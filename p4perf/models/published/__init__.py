@@ -44,7 +44,7 @@ class Unavailable:
 
 
 @dataclass(frozen=True)
-class Paper:
+class PublishedPaper:
     """A paper with models.
 
     Args:
@@ -58,10 +58,10 @@ class Paper:
     unavailable: tuple[Unavailable, ...]
 
 
-def papers() -> tuple[Paper, ...]:
+def papers() -> tuple[PublishedPaper, ...]:
     known = json.loads((files(__name__) / PAPERS).read_text(encoding="utf-8"))
     return tuple(
-        Paper(key, p["title"], p["year"], p["doi"], tuple(Unavailable(**u) for u in p["unavailable"]))
+        PublishedPaper(key, p["title"], p["year"], p["doi"], tuple(Unavailable(**u) for u in p["unavailable"]))
         for key, p in sorted(known.items())
     )
 

@@ -154,7 +154,7 @@ _BLOCK = 64
 
 
 @dataclass(frozen=True, eq=False)
-class Batch:
+class BatchChanges:
     """What a batch does by how much room there is.
 
     Args:
@@ -248,7 +248,7 @@ class Kernel:
     """
 
     free: FloatArray
-    batch: Batch
+    batch: BatchChanges
     overhead: Lattice
     limit: int
     ample: bool
@@ -318,7 +318,7 @@ def batch_kernel(batches: Batches, service: Lattice, overhead: Lattice, limit: i
     reverse = batches.size_interval[:, ::-1]
     closed = np.ascontiguousarray(reverse.sum(axis=0))
     starts, ample = _starts(b, later.sum(axis=1), limit)
-    batch = Batch(closed / closed.sum(), starts, later, b, batches.first_interval)
+    batch = BatchChanges(closed / closed.sum(), starts, later, b, batches.first_interval)
     most = closed.size + starts.shape[1] + b.size
     free = convolve(mixture(reverse, b, most), b) if ample else batch.fullest()
     free = free[: max(int(np.flatnonzero(free >= NEGLIGIBLE)[-1]) + 1, closed.size)]

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from p4perf.errors import DataError, Location
-from p4perf.formats.swx_spec import Line
+from p4perf.formats.swx_spec import SpecLine
 from p4perf.models.program.graph import Construct, Edge, LoopError, Node, NodeKind, NowhereError, ProgramGraph, in_order
 
 MAX_NODES = 20_000
@@ -78,7 +78,7 @@ class Step:
     test: Fact | None = None
     inverted: bool = False
     present: tuple[tuple[Fact, Construct], ...] = ()
-    code: tuple[Line, ...] = ()
+    code: tuple[SpecLine, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -294,7 +294,7 @@ class Instruction:
     kind: NodeKind | None = None
     name: str = ""
     where: str = ""
-    code: tuple[Line, ...] = ()
+    code: tuple[SpecLine, ...] = ()
 
     @property
     def alone(self) -> bool:

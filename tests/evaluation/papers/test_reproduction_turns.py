@@ -22,7 +22,7 @@ from p4perf.evaluation.papers.shapes import MeasuredRun
 from p4perf.evaluation.papers.takeya2024 import checks as takeya2024
 from p4perf.evaluation.papers.takeya2024.cesim import CacheHierarchy
 from p4perf.evaluation.papers.takeya2024.eivu import Study
-from p4perf.models.eo import Value, mapping, parse_expression
+from p4perf.models.eo import HardwareValue, mapping, parse_expression
 from p4perf.results import RunDirectory
 
 
@@ -141,7 +141,7 @@ def _other_machine(**changes):
 def _slower_l2(name, profile=None):
     """The same with an L2 nearly as slow as its L3."""
     machine = load_hardware(name, profile)
-    slower = (replace(c, latency=Value(Fraction(30))) if c.level == "L2" else c for c in machine.caches)
+    slower = (replace(c, latency=HardwareValue(Fraction(30))) if c.level == "L2" else c for c in machine.caches)
     return replace(machine, caches=tuple(slower))
 
 

@@ -83,9 +83,9 @@ class ValueSpec(_Part):
             raise validation_error(f"the interval from {low:g} to {high:g} does not hold the value {self.value:g}")
         return self
 
-    def make(self) -> eo.Value:
+    def make(self) -> eo.HardwareValue:
         low, high = (None if v is None else _exact(v) for v in (self.low, self.high))
-        return eo.Value(_exact(self.value), low, high, self.unit, self.what)
+        return eo.HardwareValue(_exact(self.value), low, high, self.unit, self.what)
 
 
 def _short(value: object) -> object:
@@ -99,7 +99,7 @@ def _exact(value: float) -> Fraction:
     return Fraction(str(value))
 
 
-def _made(spec: ValueSpec | None) -> eo.Value | None:
+def _made(spec: ValueSpec | None) -> eo.HardwareValue | None:
     return None if spec is None else spec.make()
 
 
@@ -156,7 +156,7 @@ class ProfileSpec(_Part):
     operations: Rules = Field(default_factory=dict)
 
     def make(self, name: str) -> eo.Profile:
-        latencies: dict[str, eo.Value] = {level: value.make() for level, value in self.latencies.items()}
+        latencies: dict[str, eo.HardwareValue] = {level: value.make() for level, value in self.latencies.items()}
         constants = {constant: value.make() for constant, value in self.constants.items()}
         rules = {operation: rule.make() for operation, rule in self.operations.items()}
         return eo.Profile(name, self.title, latencies, constants, rules)

@@ -16,7 +16,7 @@ import numpy as np
 
 from p4perf.errors import DataError
 from p4perf.evaluation.prediction.learning.measured import MeasuredProgram, construct_of, relative_error
-from p4perf.models.program.costs import LEVEL, TABLE, Cache, Calibration, CheckedProgram, CostModel
+from p4perf.models.program.costs import LEVEL, TABLE, Calibration, CheckedProgram, CostModel, TableCache
 from p4perf.models.program.curves import ComponentCosts, CostPoint
 from p4perf.models.program.graph import Size
 from p4perf.models.program.interactions import (
@@ -154,14 +154,14 @@ def _defaults(name: str) -> dict[str, Size]:
 
 def _cache(
     components: Mapping[str, ComponentCosts], cache_bytes: Mapping[str, float] | None, layout: Layout
-) -> Cache | None:
+) -> TableCache | None:
     sizes = dict(cache_bytes or {})
     if "L1" not in sizes or "L2" not in sizes or TABLE not in components:
         return None
     far = float(sizes["L2"])
     many = 1e6
     entry_bytes = TableUse(many, layout=layout).size_bytes / many
-    cache = Cache(far, INSIDE * far / entry_bytes, BEYOND * far / entry_bytes, float(sizes["L1"]), layout)
+    cache = TableCache(far, INSIDE * far / entry_bytes, BEYOND * far / entry_bytes, float(sizes["L1"]), layout)
     span = components[TABLE].span("entries")
     return cache if span is not None and span[0] < cache.inside and span[1] > cache.inside else None
 

@@ -22,7 +22,7 @@ from p4perf.evaluation.prediction.reading.swx_instructions import (
     Waits,
     swaps,
 )
-from p4perf.formats.swx_spec import Line, Specification, read_specification
+from p4perf.formats.swx_spec import Specification, SpecLine, read_specification
 from p4perf.models.program.graph import Construct, Edge, construct
 from p4perf.programs.reading.flow import FULL, OTHERS, Assigned, Flow, Instruction, Step, steps_of
 
@@ -94,7 +94,7 @@ class _Reader:
     def _remark(self, text: str) -> None:
         self.remarks[text] = None
 
-    def _code(self, lines: Sequence[Line], own: Translator) -> list[Instruction]:
+    def _code(self, lines: Sequence[SpecLine], own: Translator) -> list[Instruction]:
         labels, plain = _labelled(lines)
         # Tables take two places: their own, and the one where packets meet again after their actions.
         at, count = {}, 0
@@ -130,7 +130,7 @@ class _Reader:
             found.append(replace(made, name=label) if label else made)
         return found
 
-    def _waiting(self, own: Translator, plain: list[Line], labels: dict[str, int]) -> list[tuple[Construct, ...]]:
+    def _waiting(self, own: Translator, plain: list[SpecLine], labels: dict[str, int]) -> list[tuple[Construct, ...]]:
         """What each instruction waits for before it does anything, interpreted and compiled."""
         found: list[tuple[Construct, ...]] = [()] * len(plain)
         for code in CODES:
@@ -162,7 +162,7 @@ class _Reader:
             found[name] = next((end for a in actions if (end := ends.get(a)) is not None), Pending())
         return found
 
-    def _table(self, line: Line) -> tuple[Instruction, Instruction]:
+    def _table(self, line: SpecLine) -> tuple[Instruction, Instruction]:
         """A table that is applied, and the place where packets go on after it."""
         name = line.word(1)
         self.sites[name] = self.sites.get(name, 0) + 1
@@ -205,12 +205,12 @@ class _Reader:
     def _add(self, step: Step) -> None:
         self.steps[step.name] = step
 
-    def _known_action(self, line: Line) -> str:
+    def _known_action(self, line: SpecLine) -> str:
         if line.word(0) not in self.spec.actions:
             raise line.error(f"there is no action {line.word(0)!r}")
         return line.word(0)
 
-    def _possible(self, table: Line, actions: list[str], default: str | None) -> list[str]:
+    def _possible(self, table: SpecLine, actions: list[str], default: str | None) -> list[str]:
         """Actions that entries may have: not those for the default only, nor a default that does nothing."""
         only = {line.word(0) for line in _block(table, "actions") if "@defaultonly" in line.words}
         idle = default is not None and all(i.words == ("return",) for i in self.spec.actions[default].lines)
@@ -226,7 +226,7 @@ class _Reader:
             self._add(step)
         return name
 
-    def _lookup(self, table: Line, name: str, actions: list[str], where: str) -> tuple[Construct, ...]:
+    def _lookup(self, table: SpecLine, name: str, actions: list[str], where: str) -> tuple[Construct, ...]:
         keys = _block(table, "key")
         if not keys:
             return ()
@@ -246,7 +246,7 @@ class _Reader:
         )
         return (what,)
 
-    def _selector(self, selector: Line, name: str, where: str) -> tuple[Construct, ...]:
+    def _selector(self, selector: SpecLine, name: str, where: str) -> tuple[Construct, ...]:
         fields = _block(selector, "selector")
         bits = sum(self.spec.bits(line.word(0), line) for line in fields)
         groups = selector.inner("n_groups_max")
@@ -267,14 +267,14 @@ def _with_waits(made: Instruction, waits: tuple[Construct, ...]) -> Instruction:
     return replace(made, constructs=(*waits, *made.constructs)) if waits else made
 
 
-def _instruction(line: Line) -> tuple[str, ...]:
+def _instruction(line: SpecLine) -> tuple[str, ...]:
     words = line.words
     return words[2:] if len(words) > 1 and words[1] == ":" else words
 
 
-def _labelled(lines: Sequence[Line]) -> tuple[dict[str, int], list[Line]]:
+def _labelled(lines: Sequence[SpecLine]) -> tuple[dict[str, int], list[SpecLine]]:
     labels: dict[str, int] = {}
-    plain: list[Line] = []
+    plain: list[SpecLine] = []
     for line in lines:
         words = line.words
         while len(words) > 1 and words[1] == ":":
@@ -287,7 +287,7 @@ def _labelled(lines: Sequence[Line]) -> tuple[dict[str, int], list[Line]]:
     return labels, plain
 
 
-def _block(line: Line, keyword: str) -> tuple[Line, ...]:
+def _block(line: SpecLine, keyword: str) -> tuple[SpecLine, ...]:
     inner = line.inner(keyword)
     return inner.lines if inner is not None else ()
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from p4perf.formats.swx_spec import Line, Specification, number
+from p4perf.formats.swx_spec import Specification, SpecLine, number
 from p4perf.models.program.graph import Construct, construct
 from p4perf.programs.reading.flow import Assigned, Effect, Fact, Instruction, Valid
 
@@ -51,11 +51,11 @@ class Translator:
     action: str = ""
     ports: frozenset[str] = frozenset()
 
-    def bits(self, operand: str, line: Line) -> int:
+    def bits(self, operand: str, line: SpecLine) -> int:
         """Width of an operand."""
         return self.spec.bits(operand, line, self.spec.arguments(self.action))
 
-    def plain(self, line: Line) -> Instruction:
+    def plain(self, line: SpecLine) -> Instruction:
         """An instruction that is neither a jump nor a table."""
         op = line.word(0)
         where = f"{self.where}, line {line.number}"
@@ -70,7 +70,7 @@ class Translator:
         met, effects = self._plain(op, line, where)
         return Instruction(tuple(met), tuple(effects), where=where)
 
-    def jump(self, line: Line, target: int | str, actions: Mapping[str, int]) -> Instruction:
+    def jump(self, line: SpecLine, target: int | str, actions: Mapping[str, int]) -> Instruction:
         """A jump."""
         op = line.word(0)
         where = f"{self.where}, line {line.number}"
@@ -100,7 +100,7 @@ class Translator:
             (what,), (), (("true", target),), "false", test=test, inverted=inverted, kind="condition", where=where
         )
 
-    def _plain(self, op: str, line: Line, where: str) -> tuple[list[Construct], list[Effect]]:
+    def _plain(self, op: str, line: SpecLine, where: str) -> tuple[list[Construct], list[Effect]]:
         if op in SILENT:
             return [], [Assigned(line.word(1), None)]
         if op in ("extract", "lookahead"):
@@ -129,7 +129,7 @@ class Translator:
             return [construct("hash", where, algorithm=algorithm, bytes=size)], [Assigned(line.word(2), None)]
         return self._stateful(op, line, where)
 
-    def _move(self, op: str, line: Line, where: str) -> tuple[list[Construct], list[Effect]]:
+    def _move(self, op: str, line: SpecLine, where: str) -> tuple[list[Construct], list[Effect]]:
         target = line.word(1)
         bits = self.bits(target, line)
         self.bits(line.word(2), line)
@@ -144,7 +144,7 @@ class Translator:
         to = "header" if target.startswith("h.") else "metadata"
         return [construct("write", where, bits=bits, to=to)], effects
 
-    def _stateful(self, op: str, line: Line, where: str) -> tuple[list[Construct], list[Effect]]:
+    def _stateful(self, op: str, line: SpecLine, where: str) -> tuple[list[Construct], list[Effect]]:
         spec = self.spec
         if op == "regrd":
             cells, bits = _array(spec.registers, line, 2), self.bits(line.word(1), line)
@@ -169,7 +169,7 @@ class Translator:
         return [construct("unknown", where, name=name)], []
 
 
-def _array(found: Mapping[str, int], line: Line, n: int) -> int:
+def _array(found: Mapping[str, int], line: SpecLine, n: int) -> int:
     if line.word(n) not in found:
         raise line.error(f"there is no array {line.word(n)!r}")
     return found[line.word(n)]
@@ -195,7 +195,7 @@ Span = tuple[str, int, int]
 """A structure, and the bytes of it from the first one up to the one behind the last."""
 
 
-def swaps(line: Line) -> int:
+def swaps(line: SpecLine) -> int:
     """Whether an instruction turns the bytes of a header field around to compute with it, and back: 1, or 0.
 
     What it stores waits so much longer for what it loads.
@@ -246,7 +246,7 @@ class Waits:
     """What is on its way when the instructions return, counted from there."""
     _offsets: dict[tuple[str, str], int] = field(default_factory=dict)
 
-    def of(self, lines: Sequence[Line], labels: dict[str, int]) -> list[int | None]:
+    def of(self, lines: Sequence[SpecLine], labels: dict[str, int]) -> list[int | None]:
         """Of each instruction that waits, how many have waited before it, up to :data:`MOST`; None of the others.
 
         Args:
@@ -270,7 +270,7 @@ class Waits:
                 now = None
         return found
 
-    def _step(self, n: int, line: Line, now: Pending) -> tuple[bool, Pending]:
+    def _step(self, n: int, line: SpecLine, now: Pending) -> tuple[bool, Pending]:
         waits, after = False, now
         for span in self._loads(line):
             store = self._blocking(span, now, n)
@@ -295,7 +295,7 @@ class Waits:
                 return None if begin <= first and last <= end else store
         return None
 
-    def _loads(self, line: Line) -> Iterator[Span]:
+    def _loads(self, line: SpecLine) -> Iterator[Span]:
         op, words = line.word(0), line.words
         if op in COMPARE:
             yield from self._fields(words[2:4], line)
@@ -313,7 +313,7 @@ class Waits:
         elif op == "table":
             yield from self._key(line)
 
-    def _stores(self, line: Line) -> Iterator[Span]:
+    def _stores(self, line: SpecLine) -> Iterator[Span]:
         op, words = line.word(0), line.words
         if op == "mov" or op in COMPUTE:
             target = self._widths(line)[0] if self.compiled else ACCESS_BYTES
@@ -327,7 +327,7 @@ class Waits:
         elif op in ("ckadd", "cksub"):
             yield from ((name, first, first + 2) for name, first, _ in self._fields(words[1:2], line))
 
-    def _widths(self, line: Line) -> tuple[int, int]:
+    def _widths(self, line: SpecLine) -> tuple[int, int]:
         """Bytes that compiled code stores (0: all eight without reading them first), and that it loads of the source.
 
         What gcc 12 makes of the macros with ``-O3``: it stores just the field where all that is stored is known to be
@@ -351,7 +351,7 @@ class Waits:
             return bits // 8, width // 8 if width in NARROW_BITS else ACCESS_BYTES
         return ACCESS_BYTES, short
 
-    def _fields(self, operands: Sequence[str], line: Line, width: int = ACCESS_BYTES) -> Iterator[Span]:
+    def _fields(self, operands: Sequence[str], line: SpecLine, width: int = ACCESS_BYTES) -> Iterator[Span]:
         """``width`` bytes from where each field begins; constants, action data and whole headers are left out."""
         for operand in operands:
             name, _, last = operand.rpartition(".")
@@ -373,7 +373,7 @@ class Waits:
         struct = self.spec.metadata if name == "m" else self.spec.headers.get(name.removeprefix("h."), "")
         return self.spec.structs.get(struct, ())
 
-    def _run(self, first: str, last: str, line: Line) -> Iterator[Span]:
+    def _run(self, first: str, last: str, line: SpecLine) -> Iterator[Span]:
         """Words from one field to another one."""
         name = first.rpartition(".")[0]
         begin = self._offset(name, first.rpartition(".")[2])
@@ -381,7 +381,7 @@ class Waits:
         for at in range(begin, max(end, begin + 1), ACCESS_BYTES):
             yield name, at, min(at + ACCESS_BYTES, end)
 
-    def _sum(self, target: str, source: str, line: Line) -> Iterator[Span]:
+    def _sum(self, target: str, source: str, line: SpecLine) -> Iterator[Span]:
         for name, first, _ in self._fields([target], line):
             yield name, first, first + 2
         if source.count(".") == 1 and source.startswith("h."):
@@ -390,7 +390,7 @@ class Waits:
         else:
             yield from self._fields([source], line)
 
-    def _key(self, line: Line) -> Iterator[Span]:
+    def _key(self, line: SpecLine) -> Iterator[Span]:
         """The key of a table: of an exact one, its words one after another; of others each field."""
         table = self.spec.tables.get(line.word(1)) or self.spec.learners.get(line.word(1))
         keys = table.inner("key") if table is not None else None

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 
 from p4perf.evaluation.prediction.reading.swx_entries import SwxEntries
 from p4perf.evaluation.prediction.reading.swx_instructions import COMPARE, JUMPS, SENT
-from p4perf.formats.swx_spec import Line, Specification, number
+from p4perf.formats.swx_spec import Specification, SpecLine, number
 from p4perf.programs.hashes import crc32c_raw
 from p4perf.programs.reading.flow import Flow, Step
 
@@ -55,7 +55,7 @@ class Values:
             return self.data.get(operand[2:])
         return self.fields.get(operand, 0)
 
-    def write(self, operand: str, value: int | None, line: Line) -> None:
+    def write(self, operand: str, value: int | None, line: SpecLine) -> None:
         """Write a field, cut to its width; a whole header field by field."""
         parts = operand.split(".")
         if parts[0] == "h" and len(parts) == 2:
@@ -107,14 +107,14 @@ class Values:
             found += value.to_bytes(-(-bits // 8), "little" if prefix == "m" else "big")
         return found
 
-    def _stored(self, operand: str, line: Line) -> int | None:
+    def _stored(self, operand: str, line: SpecLine) -> int | None:
         """A field as a number of the processor that is loaded from memory."""
         value = self.read(operand)
         if value is None or not operand.startswith("h."):
             return value
         return int.from_bytes(value.to_bytes(-(-self.spec.bits(operand, line) // 8), "big"), "little")
 
-    def checksum(self, target: str, source: str, line: Line, *, subtract: bool) -> None:
+    def checksum(self, target: str, source: str, line: SpecLine, *, subtract: bool) -> None:
         """Add something to an internet checksum, or take it away (RFC 1624)."""
         words: list[int | None]
         if source.startswith("h.") and source.count(".") == 1:
@@ -264,7 +264,7 @@ class SwxMachine:
             raise UnknownDecisionError(f"{line.word(2)} in line {line.number}")
         return found if (found := f"0x{value:x}") in labels else "default"
 
-    def _jumps(self, line: Line, values: Values) -> bool:
+    def _jumps(self, line: SpecLine, values: Values) -> bool:
         op = line.word(0)
         if op in ("jmpv", "jmpnv"):
             return (line.word(2).removeprefix("h.") in values.valid) == (op == "jmpv")
@@ -279,7 +279,7 @@ class SwxMachine:
 
     # Tables
 
-    def _table(self, step: Step, line: Line, values: Values) -> str:
+    def _table(self, step: Step, line: SpecLine, values: Values) -> str:
         name = line.word(1)
         if name in self.spec.selectors:
             member = self.spec.selectors[name].inner("member_id")
@@ -302,7 +302,7 @@ class SwxMachine:
             return labels[0]
         return "hit" if values.hit else "miss"
 
-    def _default(self, table: str, default: Line | None) -> tuple[str, Mapping[str, int | None]]:
+    def _default(self, table: str, default: SpecLine | None) -> tuple[str, Mapping[str, int | None]]:
         if table in self.entries.defaults:
             found = self.entries.defaults[table]
             return found.action, found.data
@@ -322,7 +322,7 @@ class SwxMachine:
 
     # Instructions
 
-    def _execute(self, line: Line, values: Values) -> None:
+    def _execute(self, line: SpecLine, values: Values) -> None:
         op = line.word(0)
         if op in _COMPUTE:
             left, right = values.read(line.word(1)), values.read(line.word(2))
@@ -359,7 +359,7 @@ class SwxMachine:
         elif op in ("movh", "rss", "entryid"):
             values.write(line.word(2 if op == "rss" else 1), None, line)
 
-    def _move(self, target: str, source: str, values: Values, line: Line) -> None:
+    def _move(self, target: str, source: str, values: Values, line: SpecLine) -> None:
         if target.startswith("h.") and target.count(".") == 1 and source.startswith("h.") and source.count(".") == 1:
             fields = zip(values.header(target[2:]), values.header(source[2:]), strict=False)
             for (to, _), (of, _) in fields:
@@ -367,7 +367,7 @@ class SwxMachine:
             return
         values.write(target, values.read(source), line)
 
-    def _register(self, op: str, line: Line, values: Values) -> None:
+    def _register(self, op: str, line: SpecLine, values: Values) -> None:
         array, index = (line.word(2), line.word(3)) if op == "regrd" else (line.word(1), line.word(2))
         at = values.read(index)
         size = self.spec.registers.get(array, 0)
