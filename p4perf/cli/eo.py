@@ -17,7 +17,7 @@ from p4perf.errors import ExitCode, UsageError
 from p4perf.records import Document, Interval, Record, Scalar, as_rows, doc, interval, spread
 
 if TYPE_CHECKING:
-    from p4perf.models.eo import Demand, Hardware, Host, NetworkFunction, Printed, RateEstimate, Verdict
+    from p4perf.models.eo import Demand, Hardware, Host, NetworkFunction, PlacementVerdict, Printed, RateEstimate
     from p4perf.specs import Experiment
 
 
@@ -390,6 +390,6 @@ def _host(text: str, profile: str | None) -> Host:
     return Host(text, machine, cores)
 
 
-def _verdict(verdict: Verdict) -> _PlaceRow:
+def _verdict(verdict: PlacementVerdict) -> _PlaceRow:
     needed = sum(need.cores for need in verdict.needs) if verdict.needs else None
     return _PlaceRow.read(verdict, cores_needed=needed)

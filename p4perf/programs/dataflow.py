@@ -82,7 +82,7 @@ class Access:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class DataflowStep:
     """A statement or a node of the control flow, what is known before, and the action that a statement stands in."""
 
     what: ir.Statement | ir.ControlNode
@@ -105,7 +105,7 @@ class Dataflow:
     reads: list[Access] = field(default_factory=list)
     """Fields that actions, conditions and keys read."""
     writes: list[Access] = field(default_factory=list)
-    steps: list[Step] = field(default_factory=list)
+    steps: list[DataflowStep] = field(default_factory=list)
 
 
 def successors(state: ir.ParserState) -> tuple[str, ...]:
@@ -163,7 +163,7 @@ class _Walk:
         for node in nodes:
             if known is None:
                 return None
-            self._found.steps.append(Step(node, known, None))
+            self._found.steps.append(DataflowStep(node, known, None))
             if isinstance(node, ir.CallAction):
                 known = self._action(self._program.action(node.action), known)
             elif isinstance(node, ir.ApplyTable):
@@ -189,7 +189,7 @@ class _Walk:
     def _action(self, action: ir.Action, known: PathState) -> PathState | None:
         clones = known.clones + any(isinstance(s, ir.Clone) for s in action.body)
         for statement in action.body:
-            self._found.steps.append(Step(statement, known, action.name))
+            self._found.steps.append(DataflowStep(statement, known, action.name))
             for expression in operands(statement):
                 self._read(expression, known, action.name)
             match statement:

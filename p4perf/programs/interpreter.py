@@ -137,7 +137,7 @@ MAX_PASSES = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class PacketOutcome:
     """What became of one packet: everything that was sent, by ascending port; nothing if it was dropped."""
 
     sent: tuple[Sent, ...]
@@ -190,7 +190,7 @@ class Interpreter:
         """The cells of a counter or register that are not zero."""
         return {index: value for index, value in self._state[name].items() if value}
 
-    def run(self, frame: bytes) -> Outcome:
+    def run(self, frame: bytes) -> PacketOutcome:
         """Process one frame (without FCS) and say what becomes of it.
 
         Raises:
@@ -215,7 +215,7 @@ class Interpreter:
                 frame = packet.deparse()[0]
         else:
             raise RecursionError(f"a packet went through {self._program.name} more than {MAX_PASSES} times")
-        return Outcome(tuple(sorted(sent, key=lambda s: s.port)), tuple(hits), tuple(misses))
+        return PacketOutcome(tuple(sorted(sent, key=lambda s: s.port)), tuple(hits), tuple(misses))
 
     def _send(self, packet: PacketState) -> None:
         if packet.dropped:

@@ -38,7 +38,7 @@ from p4perf.programs.ir import Program, Workload
 from p4perf.targets.base import BuildPlan, Job, JobResult, MetricValue, NodeFacts, PointPlan, Problem, point_key
 from p4perf.targets.builds import context_of, shell
 from p4perf.targets.roles import Serves
-from p4perf.targets.service import ServedProgram, Service, Step, step_failed
+from p4perf.targets.service import ServedProgram, Service, ServiceStep, step_failed
 
 FIRMWARE = "firmware.nffw"
 OUTPUT = "out"
@@ -403,12 +403,14 @@ class Nfp4000Target(Serves):
         loaded = carried | {RULES: "".join(rules[0].pieces).encode("ascii")} if rules else carried
         rule_words = (f"{{folder}}/{RULES}",) if rules else ()
 
-        def step(what: str, *words: str, limit_s: float = STEP_TIMEOUT_S, build: BuildPlan | None = None) -> Step:
+        def step(
+            what: str, *words: str, limit_s: float = STEP_TIMEOUT_S, build: BuildPlan | None = None
+        ) -> ServiceStep:
             files = loaded if what == LOADING else carried
-            return Step(what, Job(("sh", f"{{folder}}/{SCRIPT}", *words), limit_s, build, files))
+            return ServiceStep(what, Job(("sh", f"{{folder}}/{SCRIPT}", *words), limit_s, build, files))
 
-        def counters(what: str) -> Step:
-            return Step(what, Job((rtecli, "counters", "list-system"), STEP_TIMEOUT_S))
+        def counters(what: str) -> ServiceStep:
+            return ServiceStep(what, Job((rtecli, "counters", "list-system"), STEP_TIMEOUT_S))
 
         ports = [f"p{port}" for port in nfp.ports_of(chosen)]
         interfaces = _interfaces(facts)
@@ -424,7 +426,7 @@ class Nfp4000Target(Serves):
                 unload,
                 step(LOADING, "load", rtecli, "{build}", *rule_words, limit_s=limit_s, build=build),
                 *([step(PORTS, "ports", rtecli, *ports)] if ports else []),
-                Step(CLEARING, Job((rtecli, "counters", "clear-all-system"), STEP_TIMEOUT_S)),
+                ServiceStep(CLEARING, Job((rtecli, "counters", "clear-all-system"), STEP_TIMEOUT_S)),
             ),
             settle_s=SETTLE_S,
             before=(step(BUILT, "built", "{build}", build=build), *before),
@@ -433,7 +435,7 @@ class Nfp4000Target(Serves):
         )
 
     @override
-    def check_step(self, step: Step, result: JobResult) -> None:
+    def check_step(self, step: ServiceStep, result: JobResult) -> None:
         """By status and by ``error:`` on stderr."""
         complaint = re.search(r"^error:", result.stderr, re.MULTILINE)
         if not result.timed_out and result.returncode == 0 and complaint is None:

@@ -22,7 +22,7 @@ from functools import cache, lru_cache, partial
 from p4perf.errors import CapabilityError
 from p4perf.programs.component import TrafficPlan
 from p4perf.programs.hashes import STANDARD_HASHES
-from p4perf.programs.interpreter import Interpreter, Outcome
+from p4perf.programs.interpreter import Interpreter, PacketOutcome
 from p4perf.programs.ir import HashAlgorithm, Workload
 from p4perf.programs.packets import field_offset_bits, frame, headers_size_bytes
 
@@ -93,7 +93,7 @@ def verification_file(
     program = workload.program
     interpreter = Interpreter(program, dict(hashes))
     # Equal packets have equal outcomes unless something remembers, and many programs see few different packets.
-    run: Callable[[bytes], Outcome] = interpreter.run if interpreter.stateful else cache(interpreter.run)
+    run: Callable[[bytes], PacketOutcome] = interpreter.run if interpreter.stateful else cache(interpreter.run)
     hits = dict.fromkeys((t.name for t in program.tables), 0)
     shown, names = (hits, program.states) if counted else ({}, ())
     frames = drawn_packets(

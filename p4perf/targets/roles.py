@@ -24,7 +24,7 @@ from p4perf.targets.base import (
     TrialSummary,
 )
 from p4perf.targets.link import LinkPlan
-from p4perf.targets.service import ServedProgram, Service, Step, step_failed
+from p4perf.targets.service import ServedProgram, Service, ServiceStep, step_failed
 
 
 class Measures(Target):
@@ -141,7 +141,7 @@ class Serves(Target):
             CapabilityError: the node lacks ports or cores for it.
         """
 
-    def check_step(self, step: Step, result: JobResult) -> None:
+    def check_step(self, step: ServiceStep, result: JobResult) -> None:
         """Judge a step of :meth:`service`, whose exit code may say little.
 
         Raises:

@@ -13,7 +13,7 @@ ServedProgram = Literal["program", "baseline"]
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ServiceStep:
     """A command that runs to its end on the node of the device.
 
     ``what`` is what it does, in the words of a message: ``loading the firmware``.
@@ -41,19 +41,19 @@ class Service:
         release: commands at the end, run whatever happened.
     """
 
-    prepare: tuple[Step, ...] = ()
+    prepare: tuple[ServiceStep, ...] = ()
     main: Job | None = None
     ready: str = ""
     broken: str = ""
     ready_timeout_s: float = 60.0
     settle_s: float = 0.0
-    before: tuple[Step, ...] = ()
-    during: tuple[Step, ...] = ()
-    after: tuple[Step, ...] = ()
-    release: tuple[Step, ...] = ()
+    before: tuple[ServiceStep, ...] = ()
+    during: tuple[ServiceStep, ...] = ()
+    after: tuple[ServiceStep, ...] = ()
+    release: tuple[ServiceStep, ...] = ()
 
 
-def step_failed(step: Step, result: JobResult, why: str = "") -> MeasurementError:
+def step_failed(step: ServiceStep, result: JobResult, why: str = "") -> MeasurementError:
     """The failure of a step, with the last lines of its output."""
     printed = " / ".join((result.stderr.strip() or result.stdout.strip()).splitlines()[-3:])
     status = f"ended with status {result.returncode}"

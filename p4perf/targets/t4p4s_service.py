@@ -27,7 +27,7 @@ from p4perf.targets.builds import context_of
 from p4perf.targets.counters import CYCLES, LLC_MISSES, not_counted, perf_counts, perf_job
 from p4perf.targets.link import check_frame_size
 from p4perf.targets.roles import Serves
-from p4perf.targets.service import ServedProgram, Service, Step, step_failed
+from p4perf.targets.service import ServedProgram, Service, ServiceStep, step_failed
 from p4perf.version import __version__
 
 INTERFACES = ("ingress", "egress")
@@ -285,7 +285,7 @@ _OF_MESON = re.compile(r".*\bERROR: .*")
 _GENERAL = re.compile(r"^(?:Error: |.*Cannot parse option|.*Cannot not find).*", re.M)
 
 
-def check_compiled(step: Step, result: JobResult) -> None:
+def check_compiled(step: ServiceStep, result: JobResult) -> None:
     """Judge the phases p4 and c by exit code and output together.
 
     t4p4s compiles some constructs to nothing with a warning only, continues after meson failed, and may print an error
@@ -313,11 +313,11 @@ def check_compiled(step: Step, result: JobResult) -> None:
     raise _failed(step, f"{why} (status {result.returncode}): {general[0].strip() if general else _last_line(said)}")
 
 
-def _refused(step: Step, why: str) -> MeasurementError:
+def _refused(step: ServiceStep, why: str) -> MeasurementError:
     return MeasurementError(f"{step.what}: {why}", key="refused")
 
 
-def _failed(step: Step, why: str) -> MeasurementError:
+def _failed(step: ServiceStep, why: str) -> MeasurementError:
     return MeasurementError(f"{step.what}: {why}")
 
 
@@ -416,12 +416,12 @@ class ServedT4P4S(Serves):
         stop = Job(("sh", "{folder}/stop.sh", build.key), CHECK_S, None, {"stop.sh": script("stop.sh").encode()})
         here = ("{build}", program, p4c, *OPTIONS)
         main = Job(("sh", "{build}/run.sh", *here, *cores.options), DAY_S, build)
-        counting = (Step(COUNTING, perf_job(cores.cpus, PERF_S)),) if facts.text("tool_perf") else ()
+        counting = (ServiceStep(COUNTING, perf_job(cores.cpus, PERF_S)),) if facts.text("tool_perf") else ()
         return Service(
             prepare=(
-                Step(CHECKING, Job(look, CHECK_S, None, {"check.sh": script("check.sh").encode()})),
-                Step(STOPPING, stop),
-                Step(COMPILING, Job(("sh", "{build}/compile.sh", *here), COMPILE_S, build)),
+                ServiceStep(CHECKING, Job(look, CHECK_S, None, {"check.sh": script("check.sh").encode()})),
+                ServiceStep(STOPPING, stop),
+                ServiceStep(COMPILING, Job(("sh", "{build}/compile.sh", *here), COMPILE_S, build)),
             ),
             main=main,
             ready=READY,
@@ -429,11 +429,11 @@ class ServedT4P4S(Serves):
             ready_timeout_s=READY_S + plan.setup_s,
             settle_s=SETTLE_S,
             during=counting,
-            release=(Step(STOPPING, stop),),
+            release=(ServiceStep(STOPPING, stop),),
         )
 
     @override
-    def check_step(self, step: Step, result: JobResult) -> None:
+    def check_step(self, step: ServiceStep, result: JobResult) -> None:
         """By exit code and output.
 
         Raises:

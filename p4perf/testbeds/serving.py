@@ -16,7 +16,7 @@ from typing import Any, Self
 from p4perf.errors import MeasurementError, P4PerfError
 from p4perf.targets.base import Job, JobResult, NodeFacts, PointPlan, ending
 from p4perf.targets.roles import Serves
-from p4perf.targets.service import ServedProgram, Service, Step
+from p4perf.targets.service import ServedProgram, Service, ServiceStep
 from p4perf.testbeds.base import Conversation, Testbed
 
 ANSWER_S = 30.0
@@ -86,14 +86,14 @@ class ServedDevice:
     def during(self) -> Iterator[dict[str, JobResult]]:
         """Run the commands that go with a trial beside the body; their results are there behind it."""
         results: dict[str, JobResult] = {}
-        steps: Sequence[Step] = self._service.during
+        steps: Sequence[ServiceStep] = self._service.during
         with ThreadPoolExecutor(max_workers=max(1, len(steps))) as pool:
             begun = [(step.what, pool.submit(self._step, step)) for step in steps]
             yield results
             for what, future in begun:
                 results[what] = future.result()
 
-    def _step(self, step: Step) -> JobResult:
+    def _step(self, step: ServiceStep) -> JobResult:
         result = self._testbed.run(step.job, self._folder)
         self._target.check_step(step, result)
         return result

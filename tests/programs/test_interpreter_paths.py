@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from p4perf.programs import ir
-from p4perf.programs.interpreter import MAX_PASSES, Interpreter, Outcome
+from p4perf.programs.interpreter import MAX_PASSES, Interpreter, PacketOutcome
 
 H = ir.Header("h", (ir.Field("a", 8), ir.Field("b", 8)))
 OPTION = ir.Header("option", (ir.Field("x", 8),))
@@ -46,11 +46,11 @@ def program(*control: object, actions: dict[str, tuple[ir.Statement, ...]] | Non
     )
 
 
-def run(whole: ir.Program, data: str) -> Outcome:
+def run(whole: ir.Program, data: str) -> PacketOutcome:
     return Interpreter(whole).run(bytes.fromhex(data))
 
 
-def sent(outcome: Outcome) -> list[tuple[int, str]]:
+def sent(outcome: PacketOutcome) -> list[tuple[int, str]]:
     return [(s.port, s.data.hex()) for s in outcome.sent]
 
 

@@ -10,7 +10,7 @@ PACKAGE = Path(__file__).parents[2] / "p4perf"
 
 REMAINING = """
 Difference Grid Measured Node
-Outcome Passed Problem Step Subject Trial UnknownDecisionError Verdict
+Outcome Passed Problem Subject Trial UnknownDecisionError Verdict
 """
 """Names that still stand for two things; none is added."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from p4perf.programs.interpreter import Interpreter, Outcome
+from p4perf.programs.interpreter import Interpreter, PacketOutcome
 from p4perf.programs.ir import Program, Workload
 from p4perf.programs.packets import frame
 from p4perf.programs.workload import build_workload
@@ -24,12 +24,12 @@ def program_of(component: str, /, **parameters: Any) -> Program:
     return workload_of(component, **parameters).program
 
 
-def through(component: str, headers: bytes, /, **parameters: Any) -> Outcome:
+def through(component: str, headers: bytes, /, **parameters: Any) -> PacketOutcome:
     """What becomes of a packet with these bytes after Ethernet."""
     return Interpreter(program_of(component, **parameters)).run(ETHERNET + headers)
 
 
-def sent(outcome: Outcome) -> list[tuple[int, bytes]]:
+def sent(outcome: PacketOutcome) -> list[tuple[int, bytes]]:
     """Ports and the bytes after Ethernet, which has to be there unchanged."""
     assert all(s.data[:14] == ETHERNET for s in outcome.sent)
     return [(s.port, s.data[14:]) for s in outcome.sent]

@@ -14,7 +14,7 @@ from p4perf.targets import nfp4000 as steps
 from p4perf.targets.base import Job, JobResult, NodeFacts
 from p4perf.targets.nfp4000 import BUILD_TIMEOUT_S, MAX_ENTRIES, Nfp4000Target, card_of
 from p4perf.targets.roles import is_served, measuring
-from p4perf.targets.service import Step
+from p4perf.targets.service import ServiceStep
 
 TARGET = Nfp4000Target()
 
@@ -202,7 +202,7 @@ def test_interfaces_of_the_node_file_are_watched(facts):
 
 def judged(what, returncode=1, stderr="", **more):
     with pytest.raises(MeasurementError) as caught:
-        TARGET.check_step(Step(what, Job(("x",), 1.0)), JobResult(returncode, "", stderr, 3.0, **more))
+        TARGET.check_step(ServiceStep(what, Job(("x",), 1.0)), JobResult(returncode, "", stderr, 3.0, **more))
     return caught.value
 
 
@@ -254,4 +254,4 @@ def test_what_failures_mean(what, result, message, hint, key):
 
 
 def test_a_step_that_went_well():
-    TARGET.check_step(Step(steps.LOADING, Job(("x",), 1.0)), JobResult(0, "loaded", "warning: errors: 0", 1.0))
+    TARGET.check_step(ServiceStep(steps.LOADING, Job(("x",), 1.0)), JobResult(0, "loaded", "warning: errors: 0", 1.0))

@@ -15,7 +15,7 @@ from p4perf.programs.workload import build_workload
 from p4perf.targets.base import JobResult, NodeFacts
 from p4perf.targets.counters import EVENTS, Count, not_counted, perf_counts, perf_job
 from p4perf.targets.roles import Serves
-from p4perf.targets.service import Step
+from p4perf.targets.service import ServiceStep
 from p4perf.targets.t4p4s_service import (
     CHECKING,
     COMPILE_CODES,
@@ -488,7 +488,7 @@ def test_every_exit_code_means_something():
     ],
 )  # fmt: skip
 def test_outcomes_of_compiling(status, said, key, message):
-    step = Step(COMPILING, perf_job([1], 1.0))
+    step = ServiceStep(COMPILING, perf_job([1], 1.0))
     result = JobResult(status, said, "", 1.0)
     if key == "":
         return Device().check_step(step, result)
@@ -603,7 +603,7 @@ def test_evidence_becomes_metrics(node, monkeypatch, mode):
 
 
 def test_other_steps_are_judged_by_their_exit_code():
-    step = Step(STOPPING, perf_job([1], 1.0))
+    step = ServiceStep(STOPPING, perf_job([1], 1.0))
     Serves.check_step(Device(), step, JobResult(0, "", "", 0.1))
     with pytest.raises(MeasurementError, match="ended with status 2"):
         Device().check_step(step, JobResult(2, "", "", 0.1))

@@ -9,7 +9,7 @@ import pytest
 
 from p4perf.errors import TestbedError
 from p4perf.targets.base import BuildPlan, Job
-from p4perf.targets.service import Service, Step
+from p4perf.targets.service import Service, ServiceStep
 from p4perf.testbeds.batch import roles
 from p4perf.testbeds.batch.base import LoadJob, LoadPart
 from p4perf.testbeds.batch.folder import load_names, longest_trial_s, node_files, write_folder
@@ -29,7 +29,7 @@ def sh(script, *words, limit_s=5.0, **more):
 
 
 def step(what, script, *words, **more):
-    return Step(what, sh(script, *words, **more))
+    return ServiceStep(what, sh(script, *words, **more))
 
 
 DEVICE = Service(
@@ -42,7 +42,7 @@ DEVICE = Service(
     after=(step("counting after", "echo 3"),),
     release=(step("clearing up", "echo 4"),),
 )
-DEVICE = replace(DEVICE, prepare=(Step("looking", replace(DEVICE.prepare[0].job, files={"f": b"data"})),))
+DEVICE = replace(DEVICE, prepare=(ServiceStep("looking", replace(DEVICE.prepare[0].job, files={"f": b"data"})),))
 OFFER = Offer(sh("echo sent; echo 1,2 >a.csv; exit 3"), ("a.csv", "b.csv"))
 
 
@@ -116,7 +116,7 @@ def test_a_trial(nodes):
 
 def test_nothing_leaves_its_quotes(nodes):
     words = ("printf", "%s|", *HOSTILE)
-    service = Service(prepare=(Step("a\n; touch harm\\", Job(words, 5.0)),))
+    service = Service(prepare=(ServiceStep("a\n; touch harm\\", Job(words, 5.0)),))
     nodes.write(replace(job(service, offer=Offer(Job(words, 5.0))), about="$(touch harm)\ntouch harm"))
     nodes.run()
     results = nodes.outcome().results
@@ -153,7 +153,7 @@ def test_a_part_that_was_never_begun_is_not_released(nodes):
 
 def test_a_program_that_was_not_built(nodes):
     plan = BuildPlan({"a.sh": "x"}, (("false",),), "made")
-    nodes.write(job(replace(DEVICE, prepare=(Step("looking", sh("cat {build}/a", build=plan)),))))
+    nodes.write(job(replace(DEVICE, prepare=(ServiceStep("looking", sh("cat {build}/a", build=plan)),))))
     (nodes.folder / "dut" / "built" / f"{plan.key}.log").write_text("x.c: error: no\n")
     nodes.run()
     assert nodes.outcome().build_log == "x.c: error: no\n"

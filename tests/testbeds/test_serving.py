@@ -9,7 +9,7 @@ from support.sshd import alive, wait_until
 from p4perf.errors import MeasurementError, TestbedError
 from p4perf.targets.base import BuildPlan, Job, NodeFacts, PointPlan
 from p4perf.targets.roles import Serves
-from p4perf.targets.service import Service, Step
+from p4perf.targets.service import Service, ServiceStep
 from p4perf.testbeds.local import LocalTestbed
 from p4perf.testbeds.serving import ServedDevice
 from p4perf.testbeds.ssh.testbed import SshTestbed
@@ -34,7 +34,7 @@ Served.__abstractmethods__ = frozenset()  # what is not served is not asked
 
 
 def step(what, script, *words):
-    return Step(what, Job(("sh", "-c", script, "sh", *map(str, words)), 10.0))
+    return ServiceStep(what, Job(("sh", "-c", script, "sh", *map(str, words)), 10.0))
 
 
 def main(script, *words, ready="^up$", **more):
@@ -144,7 +144,7 @@ def test_a_step_that_fails_is_named(device, tmp_path):
 
 
 def test_a_command_that_there_is_not(device):
-    service = Service(prepare=(Step("loading", Job(("no-such-command",), 10.0)),))
+    service = Service(prepare=(ServiceStep("loading", Job(("no-such-command",), 10.0)),))
     with device(program=service) as served, pytest.raises(TestbedError, match="cannot start no-such-command"):
         served.switch("program")
 

@@ -370,7 +370,7 @@ class CoreNeed:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class PlacementVerdict:
     """Whether a host can run all demands at once.
 
     Attributes:
@@ -386,7 +386,9 @@ class Verdict:
     reason: str = ""
 
 
-def place(hosts: Sequence[Host], demands: Sequence[Demand], *, share_cores: bool = False) -> tuple[Verdict, ...]:
+def place(
+    hosts: Sequence[Host], demands: Sequence[Demand], *, share_cores: bool = False
+) -> tuple[PlacementVerdict, ...]:
     """A verdict for each host, in order, if all demands run on it at the same time.
 
     Args:
@@ -403,7 +405,7 @@ def place(hosts: Sequence[Host], demands: Sequence[Demand], *, share_cores: bool
     return tuple(_judge(host, demands, share_cores) for host in hosts)
 
 
-def _judge(host: Host, demands: Sequence[Demand], share_cores: bool) -> Verdict:
+def _judge(host: Host, demands: Sequence[Demand], share_cores: bool) -> PlacementVerdict:
     try:
         alone = [_estimate(host, demand, 0.0) for demand in demands]
         bytes_ = [e.breakdown.table_bytes for e in alone]
@@ -413,12 +415,14 @@ def _judge(host: Host, demands: Sequence[Demand], share_cores: bool) -> Verdict:
             cores = demand.load_mpps / found.mpps_per_core
             needs.append(CoreNeed(demand, cores if share_cores else math.ceil(cores - 1e-9), found))
     except UsageError as error:
-        return Verdict(host, False, "capacity" if "memory of" in error.message else "unknown", {}, (), error.message)
+        return PlacementVerdict(
+            host, False, "capacity" if "memory of" in error.message else "unknown", {}, (), error.message
+        )
     use = _use(host, needs, sum(bytes_))
     bound = max(use, key=lambda resource: use[resource])
     possible = use[bound] <= 1 + 1e-9
     reason = "" if possible else f"{bound} is taken {100 * use[bound]:.0f} %"
-    return Verdict(host, possible, bound, use, tuple(needs), reason)
+    return PlacementVerdict(host, possible, bound, use, tuple(needs), reason)
 
 
 def _estimate(host: Host, demand: Demand, others_bytes: float) -> RateEstimate:

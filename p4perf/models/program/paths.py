@@ -32,7 +32,7 @@ TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PathStep:
     """A node on a path, and the label of the edge by which it is left (empty at the end)."""
 
     node: str
@@ -47,7 +47,7 @@ class ProgramPath:
         log_probability: natural logarithm of its probability; ``-inf`` if it cannot happen.
     """
 
-    steps: tuple[Step, ...]
+    steps: tuple[PathStep, ...]
     log_probability: float
     cost: float
 
@@ -273,7 +273,7 @@ def _top_paths(
         while name:
             _, number, at = best[name][at]
             out = outs[name][number]
-            steps.append(Step(name, out.label))
+            steps.append(PathStep(name, out.label))
             log_probability, cost, name = log_probability + out.log_share, cost + out.cost, out.to
         found.append(ProgramPath(tuple(steps), log_probability, cost))
     return tuple(found)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from p4perf.generators.rendering import render
 from p4perf.targets.base import BuildPlan, Job
-from p4perf.targets.service import Service, Step
+from p4perf.targets.service import Service, ServiceStep
 from p4perf.testbeds.base import Role
 from p4perf.testbeds.batch.base import LoadJob, LoadPart
 from p4perf.testbeds.loadgen.base import Offer
@@ -36,7 +36,7 @@ ROLES: tuple[Role, ...] = ("dut", "loadgen")
 @dataclass(frozen=True, slots=True)
 class NamedStep:
     name: str
-    step: Step
+    step: ServiceStep
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ def named_parts(job: LoadJob) -> tuple[NamedPart, ...]:
     return tuple(parts)
 
 
-def _named(prefix: str, steps: Sequence[Step]) -> tuple[NamedStep, ...]:
+def _named(prefix: str, steps: Sequence[ServiceStep]) -> tuple[NamedStep, ...]:
     return tuple(NamedStep(f"{prefix}{number}", step) for number, step in enumerate(steps))
 
 

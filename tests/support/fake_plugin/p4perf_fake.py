@@ -13,7 +13,7 @@ from p4perf.errors import MeasurementError
 from p4perf.programs.capabilities import Capabilities, Limit
 from p4perf.targets.base import BuildPlan, Job, MetricValue, PointPlan, Problem, TrialSummary
 from p4perf.targets.roles import Measures, Serves
-from p4perf.targets.service import Service, Step
+from p4perf.targets.service import Service, ServiceStep
 
 
 class FakeTarget(Measures):
@@ -172,14 +172,14 @@ class ServedTarget(FakeTarget, Serves):
         words = ("sh", "-c", self.forwards, "sh", {"program": "500", "baseline": "800"}[program], capacity)
         look = Job(("cat", capacity), 10.0)
         return Service(
-            prepare=(Step("making room", Job(("rm", "-f", capacity), 10.0)),),
+            prepare=(ServiceStep("making room", Job(("rm", "-f", capacity), 10.0)),),
             main=Job(words, 10.0),
             ready="^now forwarding$",
             broken="^error:",
             ready_timeout_s=10.0,
-            before=(Step("counting before", look),),
-            after=(Step("counting after", look),),
-            release=(Step("clearing up", Job(("rm", capacity), 10.0)),),
+            before=(ServiceStep("counting before", look),),
+            after=(ServiceStep("counting after", look),),
+            release=(ServiceStep("clearing up", Job(("rm", capacity), 10.0)),),
         )
 
     def served_metrics(self, overload, facts):
