@@ -120,12 +120,12 @@ class Traced(Interpreter):
             self.holds(self.found.parsed, packet)
         return accepted
 
-    def _execute(self, statement, arguments, packet, journey):
+    def _execute(self, statement, arguments, packet):
         self.holds(self.before[statement], packet)
-        super()._execute(statement, arguments, packet, journey)
+        super()._execute(statement, arguments, packet)
 
-    def _control(self, nodes, packet, journey):
-        super()._control(nodes, packet, journey)
+    def _control(self, nodes, packet):
+        super()._control(nodes, packet)
         if nodes is self._program.control:
             self.holds(self.found.end, packet)
 
