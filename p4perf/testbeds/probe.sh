@@ -1,27 +1,45 @@
 # Facts of this machine, one "key=value" per line. Reads only; a fact that cannot be had is left out.
 say() { [ -n "$2" ] && printf '%s=%s\n' "$1" "$2"; }
-field() { sed -n "s/^$1[[:space:]]*: *//p" /proc/cpuinfo 2>/dev/null | head -n 1; }
-kib() { sed -n "s/^$1: *\([0-9]*\) kB/\1/p" /proc/meminfo 2>/dev/null; }
-first() { head -n 1 "$1" 2>/dev/null; }
+# Most facts are read by the shell itself: a process for each of them would take most of the time of a short run.
+first() { { IFS= read -r line <"$1"; } 2>/dev/null && printf '%s\n' "$line"; }
+# Files below /proc/sys end after the first read, and the shell reads byte by byte.
+setting() { head -n 1 "/proc/sys/$1" 2>/dev/null; }
 
 say machine "$(uname -m)"
 say kernel "$(uname -r)"
 say system "$(. /etc/os-release 2>/dev/null && printf '%s' "$PRETTY_NAME")"
-say cpu_model "$(field 'model name')"
-say cpu_id "$(field 'cpu family')-$(field 'model	')-$(field 'stepping')"
-say microcode "$(field 'microcode')"
-grep -q '^flags.* hypervisor' /proc/cpuinfo 2>/dev/null && say virtual_machine yes
+model_name='' family='' model='' stepping='' microcode='' virtual=''
+{
+	while IFS=: read -r key value; do
+		value=${value# }
+		case $key in
+		"model name"*) model_name=$value ;;
+		"cpu family"*) family=$value ;;
+		model*) model=$value ;;
+		stepping*) stepping=$value ;;
+		microcode*) microcode=$value ;;
+		flags*) case " $value " in *" hypervisor "*) virtual=yes ;; esac ;;
+		"") break ;;
+		esac
+	done </proc/cpuinfo
+} 2>/dev/null
+say cpu_model "$model_name"
+say cpu_id "$family-$model-$stepping"
+say microcode "$microcode"
+say virtual_machine "$virtual"
 say cpus "$(getconf _NPROCESSORS_ONLN)"
 allowed=$(sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/self/status)
 say cpus_allowed "$allowed"
 say measuring_cpu "${allowed##*[,-]}"
 say isolated_cpus "$(first /sys/devices/system/cpu/isolated)"
 # Interrupts, and how many of them the measuring CPU gets.
-listed() (
-	IFS=,
-	for range in $1; do [ "$2" -ge "${range%-*}" ] && [ "$2" -le "${range#*-}" ] && exit 0; done
-	exit 1
-)
+listed() {
+	cpu=$2 IFS=,
+	set -- $1
+	unset IFS
+	for range; do [ "$cpu" -ge "${range%-*}" ] && [ "$cpu" -le "${range#*-}" ] && return; done
+	return 1
+}
 irqs=0 irqs_there=0
 for irq in /proc/irq/[0-9]*; do
 	list=$(first "$irq/effective_affinity_list")
@@ -40,14 +58,17 @@ for index in /sys/devices/system/cpu/cpu0/cache/index*; do
 	esac
 	say "cache_l$(first "$index/level")_bytes" "$size"
 done
-total=$(kib MemTotal)
-available=$(kib MemAvailable)
-[ -n "$total" ] && say memory_total_bytes $((total * 1024))
-[ -n "$available" ] && say memory_available_bytes $((available * 1024))
-say hugepages_total "$(sed -n 's/^HugePages_Total: *//p' /proc/meminfo)"
-say hugepages_free "$(sed -n 's/^HugePages_Free: *//p' /proc/meminfo)"
-huge=$(kib Hugepagesize)
-[ -n "$huge" ] && say hugepage_bytes $((huge * 1024))
+{
+	while read -r key value unit; do
+		case $key in
+		MemTotal:) say memory_total_bytes $((value * 1024)) ;;
+		MemAvailable:) say memory_available_bytes $((value * 1024)) ;;
+		HugePages_Total:) say hugepages_total "$value" ;;
+		HugePages_Free:) say hugepages_free "$value" ;;
+		Hugepagesize:) say hugepage_bytes $((value * 1024)) ;;
+		esac
+	done </proc/meminfo
+} 2>/dev/null
 say transparent_hugepages "$(sed -n 's/.*\[\(.*\)\].*/\1/p' /sys/kernel/mm/transparent_hugepage/enabled 2>/dev/null)"
 say governor "$(first /sys/devices/system/cpu/cpu0/cpufreq/scaling_governor)"
 say cpu_lowest_khz "$(first /sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_min_freq)"
@@ -57,20 +78,21 @@ say smt "$(first /sys/devices/system/cpu/smt/control)"
 say thread_siblings "$(cat /sys/devices/system/cpu/cpu*/topology/thread_siblings_list 2>/dev/null | sort -u | tr '\n' ' ')"
 # Memory that two processes can share: that of memfd_create, which is there with tmpfs, or a tmpfs at /dev/shm.
 if grep -qw tmpfs /proc/filesystems 2>/dev/null || [ -w /dev/shm ]; then say shared_memory yes; else say shared_memory no; fi
-say autogroup "$(first /proc/sys/kernel/sched_autogroup_enabled)"
-say realtime_runtime_us "$(first /proc/sys/kernel/sched_rt_runtime_us)"
-say load_average "$(cut -d ' ' -f 1 /proc/loadavg)"
-set -- $(sed -n 's/^cpu  *//p' /proc/stat)
-say steal_ticks "$8"
-say total_ticks "$(($1 + $2 + $3 + $4 + $5 + $6 + $7 + $8))"
+say autogroup "$(setting kernel/sched_autogroup_enabled)"
+say realtime_runtime_us "$(setting kernel/sched_rt_runtime_us)"
+set -- $(first /proc/loadavg)
+say load_average "$1"
+set -- $(first /proc/stat)
+say steal_ticks "$9"
+say total_ticks "$(($2 + $3 + $4 + $5 + $6 + $7 + $8 + $9))"
 say user "$(id -u)"
 if command -v chrt >/dev/null 2>&1 && chrt -f 1 true 2>/dev/null; then say realtime yes; else say realtime no; fi
 compiler=$(command -v "${CC:-cc}") && say cc_version "$("$compiler" --version 2>/dev/null | head -n 1)"
 command -v pkg-config >/dev/null 2>&1 && say pkg_config_version "$(pkg-config --version)" &&
-	say dpdk_version "$(pkg-config --modversion libdpdk 2>/dev/null)"
+	dpdk=$(pkg-config --modversion libdpdk 2>/dev/null) && say dpdk_version "$dpdk"
 clang=$(command -v clang) && say clang_version "$("$clang" --version 2>/dev/null | head -n 1)"
 say libbpf_version "$(pkg-config --modversion libbpf 2>/dev/null)"
-say bpf_jit "$(first /proc/sys/net/core/bpf_jit_enable)"
+say bpf_jit "$(setting net/core/bpf_jit_enable)"
 # CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN, or CAP_SYS_ADMIN, which has them all.
 capabilities=$(sed -n 's/^CapEff:[[:space:]]*//p' /proc/self/status)
 if [ $((0x${capabilities:-0} >> 21 & 1)) = 1 ] || [ $((0x${capabilities:-0} >> 38 & 0x${capabilities:-0} >> 39 & 0x${capabilities:-0} >> 12 & 1)) = 1 ]; then
@@ -79,10 +101,10 @@ else
 	say bpf_allowed no
 fi
 case ${XDG_CACHE_HOME:-} in /*) cache=$XDG_CACHE_HOME ;; *) cache=$HOME/.cache ;; esac
-headers=$cache/p4perf/dpdk-$(pkg-config --modversion libdpdk 2>/dev/null)
+headers=$cache/p4perf/dpdk-$dpdk
 [ -s "$headers/rte_swx_pipeline_internal.h" ] && say dpdk_source_headers "$headers"
 for tool in p4test p4c-bm2-ss p4c-dpdk simple_switch simple_switch_CLI luajit valgrind perf clang bpftool MoonGen pos ip; do
-	command -v "$tool" >/dev/null 2>&1 && say "tool_$(printf '%s' "$tool" | tr 'A-Z-' 'a-z_')" "$(command -v "$tool")"
+	place=$(command -v "$tool") && say "tool_$(printf '%s' "$tool" | tr 'A-Z-' 'a-z_')" "$place"
 done
 # The Netronome SDK, on the PATH or where it installs itself, and the card.
 netronome() {
