@@ -29,12 +29,14 @@ GROUPS = {
 
 
 @cache
-def _found(group: str) -> dict[str, EntryPoint]:
-    return {point.name: point for point in entry_points(group=group)}
+def _found() -> dict[str, dict[str, EntryPoint]]:
+    """The entry points of all groups by name, read once: the metadata of every installed package is searched."""
+    points = entry_points()
+    return {group: {point.name: point for point in points.select(group=group)} for group in GROUPS}
 
 
 def plugin_names(group: str) -> list[str]:
-    return sorted(_found(group))
+    return sorted(_found()[group])
 
 
 def load_plugin(group: str, name: str) -> Any:
@@ -43,9 +45,9 @@ def load_plugin(group: str, name: str) -> Any:
     Raises:
         UsageError: nothing of that name is registered; the message names the nearest that is.
     """
-    found = _found(group)
+    found = _found()[group]
     if name not in found:
-        noun = GROUPS.get(group, group)
+        noun = GROUPS[group]
         near = difflib.get_close_matches(name, found, n=1)
         hint = f"did you mean {near[0]}?" if near else f"supported: {', '.join(sorted(found))}"
         raise UsageError(f"unknown {noun} {name!r}", hint=hint)

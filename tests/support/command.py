@@ -36,6 +36,7 @@ PRELOADED = [
     *("p4perf.evaluation.fitting.component", "p4perf.evaluation.plots", "p4perf.evaluation.load.queueing"),
     *("p4perf.evaluation.prediction.library", "p4perf.evaluation.prediction.programs"),
     *("p4perf.experiment.compare", "p4perf.experiment.conductor", "p4perf.experiment.evaluate"),
+    "support.preloaded",
 ]
 
 
