@@ -181,6 +181,10 @@ _OF_STATEMENT: Mapping[type, Construct] = {
 
 def constructs(program: ir.Program) -> tuple[Construct, ...]:
     """The constructs that a program uses, in the order of :data:`CONSTRUCTS`."""
+    return program.once("constructs", lambda: _constructs(program))
+
+
+def _constructs(program: ir.Program) -> tuple[Construct, ...]:
     used: set[str] = set()
     nodes = list(analysis.control_nodes(program.control))
     applied = [node.table for node in nodes if isinstance(node, ir.ApplyTable)]
@@ -205,6 +209,15 @@ def constructs(program: ir.Program) -> tuple[Construct, ...]:
 
 def quantities(program: ir.Program, packets: ir.PacketSpec | None = None) -> dict[Quantity, int]:
     """How much of everything a program has; quantities that it has nothing of are left out."""
+    of_packets: dict[Quantity, int] = {}
+    if packets is not None:
+        of_packets["frame bytes"] = packets.frame_size_bytes
+        if packets.varying:
+            of_packets["varying fields"] = len(packets.varying)
+    return of_packets | program.once("quantities", lambda: _quantities(program))
+
+
+def _quantities(program: ir.Program) -> dict[Quantity, int]:
     found: dict[Quantity, int] = {}
 
     def most(quantity: Quantity, *amounts: int) -> None:
@@ -212,9 +225,6 @@ def quantities(program: ir.Program, packets: ir.PacketSpec | None = None) -> dic
             found[quantity] = value
 
     body = list(analysis.statements(program))
-    if packets is not None:
-        found["frame bytes"] = packets.frame_size_bytes
-        most("varying fields", len(packets.varying))
     most("headers", len(program.headers))
     most("header bytes", *(h.size_bytes for h in program.headers))
     most("bytes of all headers", sum(h.size_bytes for h in program.headers))

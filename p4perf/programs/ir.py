@@ -32,10 +32,13 @@ Widths are in bits, sizes in bytes. Bytes on the wire are big-endian (network or
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
 from p4perf.programs.virtual_io import VirtualIo
+
+T = TypeVar("T")
 
 BinaryOperator = Literal["+", "-", "&", "|", "^"]
 
@@ -519,8 +522,15 @@ class Program:
     updated: tuple[HeaderChecksum, ...] = ()
     virtual_io: VirtualIo | None = None
     """Queues through which a host hands packets to this program; None: how packets come to it is left to the target."""
-    _found: dict[str, dict[str, Any]] = field(default_factory=dict, init=False, repr=False, compare=False)
-    """What was looked up by name before; programs may have thousands of tables."""
+    _found: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """What was computed before, such as tables by their names; programs may have thousands of them."""
+
+    def once(self, what: str, compute: Callable[[], T]) -> T:
+        """A property of this program, computed when it is first asked for; nobody may change it."""
+        if what not in self._found:
+            self._found[what] = compute()
+        found: T = self._found[what]
+        return found
 
     def _named(self, kind: str, group: tuple[N, ...], name: str) -> N:
         if kind not in self._found:

@@ -67,6 +67,7 @@ class TestArguments:
             chosen_experiments(names, every=every, only=only)
         assert message in caught.value.message
 
+    @pytest.mark.sampled(4)
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
@@ -187,6 +188,7 @@ class TestOutput:
         assert path.name.startswith("my-headers--")
         assert list(path.glob("runs/*/plots/*.svg")), "without a comparison, a run has plots of its own"
 
+    @pytest.mark.thorough
     def test_a_target_that_cannot_be_used(self, tmp_path):
         (source,) = specs(tmp_path, HEADERS)
         options = ["--set", "trials.repetitions=1", "-o", tmp_path / "runs", "-q"]
@@ -267,6 +269,7 @@ class TestInterruption:
         after = trials(path.parent)
         assert all(after[key][: len(entries)] == entries for key, entries in before.items())
 
+    @pytest.mark.thorough
     def test_an_interrupt_says_how_to_go_on(self, start):
         process, path = start(5)
         second = p4perf("resume", path)
@@ -314,6 +317,7 @@ class TestRefusedPoints:
 
 
 class TestCapabilities:
+    @pytest.mark.thorough
     def test_experiments_of_targets(self):
         found = json.loads(p4perf("list", "targets", "--components", "--format", "json").out)
         assert found["kind"] == "list.targets.components"

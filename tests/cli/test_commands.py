@@ -206,6 +206,7 @@ class TestRun:
         lines = [line for line in result.out.splitlines() if line.strip()]
         assert len(lines) == 9 + (2 if fmt == "table" else 1)
 
+    @pytest.mark.thorough
     def test_two_runs_in_the_same_second_are_two_directories(self, tmp_path):
         arguments = command("run", SPEC, "--points", 2, "--target", "fake", "-o", tmp_path, "-q")
         both = [subprocess.Popen(arguments, stdout=subprocess.DEVNULL, env=environment()) for _ in range(2)]
@@ -296,6 +297,7 @@ class TestInterruption:
         assert row["trials"] > 0
         assert data("show", run)["rows"], "what was finished is in the table"
 
+    @pytest.mark.thorough
     def test_what_was_interrupted_can_be_resumed(self, tmp_path):
         process = subprocess.Popen(
             command("run", SPEC, "--set", "trials.repetitions=10", "--points", 20, "--target", "fake", "-o", tmp_path),
@@ -320,6 +322,7 @@ class TestInterruption:
         assert second.err.count("error: ") == 1
         assert process.poll() is None, "the first goes on"
 
+    @pytest.mark.thorough
     def test_looking_while_it_is_measured(self, sweep):
         _, run = sweep
         assert data("status", run)["rows"][0]["complete"] is False

@@ -292,6 +292,7 @@ class TestWhatIsMissing:
 
 
 class TestStorage:
+    @pytest.mark.sampled(1)
     @pytest.mark.parametrize("free", sampled(["0", "64k", "160k"], "0", "160k"))
     def test_a_full_disk(self, tmp_path, free):
         """The sweep stops with one message; what was finished can be resumed once there is space again."""

@@ -49,6 +49,7 @@ LINES = "".join(
 FORMS = {"text": text(), "nested": json.dumps(NESTED), "numbered": json.dumps(NUMBERED), "lines": LINES}
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", ["data.txt", "data.csv"])
 def test_every_form(tmp_path, form, name):

@@ -220,6 +220,7 @@ class TestGoingOn:
         _, found, _ = printed(capsys, *of(data, "-o", output))
         assert (found["kept"], found["series"]) == (6, 8)
 
+    @pytest.mark.sampled(1)
     @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
     def test_after_an_end_with_violence(self, tmp_path, how, capsys):
         data = tmp_path / "data.csv"

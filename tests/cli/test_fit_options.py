@@ -137,6 +137,7 @@ def words(options):
     return [word for option in options for word in option.split()]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("options", TOGETHER, ids=" ".join)
 def test_of_a_csv_file(data, tmp_path, options):
     found, model = fitted(data, tmp_path / "out", *words(options))
@@ -144,6 +145,7 @@ def test_of_a_csv_file(data, tmp_path, options):
     assert (found["run"], found["name"], found["target"]) == (None, "data", "")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("options", TOGETHER, ids=" ".join)
 def test_of_a_run(run, options):
     found, model = fitted(run, None, *words(options))

@@ -42,6 +42,7 @@ def test_runs_that_are_there_are_read(session, tmp_path):
     assert read_cost_model((tmp_path / "again.json").read_text()).form.name == "sum"
 
 
+@pytest.mark.thorough
 def test_a_session_goes_on(session, tmp_path):
     folder, _ = session
     again = ("learn", "--target", "fake-adding", *FEW, "--runs", folder / "runs", "--resume", "-o", tmp_path / "m.json")

@@ -47,6 +47,7 @@ class TestNumbers:
         (row,) = [r for r in found["rows"] if (r["platform"], r["operator"]) == (platform, operator)]
         return row
 
+    @pytest.mark.thorough
     def test_rows_are_all_operators_of_all_platforms(self, found):
         assert [p["name"] for p in found["platforms"]] == ["Arm", "x86", CPU]
         assert [p["published"] for p in found["platforms"]] == [True, True, False]
@@ -112,6 +113,7 @@ class TestNumbers:
         ]
         assert (found["threshold"], found["ties"]) == ("lower median of all rows of x86 without printf", "low")
 
+    @pytest.mark.thorough
     def test_cycles_of_the_time_stamp_counter(self, run, tmp_path):
         core, tsc = (analysed(run, "--clock", clock, "-o", tmp_path / clock)[0]["rows"] for clock in ("core", "tsc"))
         assert tsc[3]["operator"] == "hash_lookup"
@@ -142,12 +144,14 @@ class TestRuns:
         assert f"note: crc on {CPU}: super-linear at small sizes only" in done.err
         assert "out-of-order execution hides the first ones" in done.err
 
+    @pytest.mark.thorough
     def test_several_runs_are_several_platforms(self, run, tmp_path):
         other = make_operator_run(tmp_path, CURVES, cpu="AMD EPYC 7763 64-Core Processor", seed=4)
         found, _ = analysed(run, other, "--threshold", "50", "-o", tmp_path / "out")
         assert [p["name"] for p in found["platforms"]] == [CPU, "AMD EPYC 7763"]
         assert len([s for s in found["shifts"] if s["changed"] is False]) == 6
 
+    @pytest.mark.thorough
     def test_runs_that_agree(self, run, tmp_path):
         again = make_operator_run(tmp_path, PAIRED, seed=7)
         found, _ = analysed(run, again, "--agree", "-o", tmp_path / "out")

@@ -114,6 +114,7 @@ def test_what_if_shows_both_and_the_difference(here):
     assert [line["node"] for line in difference["lines"]] == ["fib"]
 
 
+@pytest.mark.thorough
 def test_memory_stands_beside_the_breakdown(here):
     write_model(here / "models" / "dpdk.json", target="dpdk-c")
     arguments = ("fib.spec", "--target", "dpdk-c", "--probabilities", "uniform")

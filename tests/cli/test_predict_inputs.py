@@ -127,6 +127,7 @@ class TestP4:
         assert "p4c-bm2-ss is not installed" in err
         assert "router.p4" in err
 
+    @pytest.mark.thorough
     def test_what_the_compiler_makes_is_priced(self, here):
         env = {"PATH": f"{P4C}:/bin:/usr/bin", "RESULT": str(here / "router.json")}
         capture(here / "trace.pcap", FRAMES)

@@ -1,6 +1,7 @@
 """The page of components is what the code says of itself."""
 
 import typing
+from functools import cache
 
 import pytest
 from docs_pages import DOCS, tables
@@ -39,11 +40,15 @@ def row(name, parameter, field):
     return (f"`{name}`", f"`{parameter}`", unit, default, bounds(field), field.description)
 
 
-def experiments(name):
-    """Experiments of the catalogue that sweep the component, by their names; not those of programs of several."""
+@cache
+def components_by_experiment():
+    """The components of each experiment of the catalogue but those of programs of several."""
     names = [e.name for e in list_catalogue() if not e.name.startswith("composition/")]
-    used = {name: {n for n, _ in load_experiment(name).points[0].components} for name in names}
-    return ", ".join(f"`{e}`" for e in sorted(used) if name in used[e])
+    return {name: {n for n, _ in load_experiment(name).points[0].components} for name in sorted(names)}
+
+
+def experiments(name):
+    return ", ".join(f"`{e}`" for e, used in components_by_experiment().items() if name in used)
 
 
 def table(first, second):

@@ -45,6 +45,7 @@ def test_every_block_belongs_to_a_generator():
     assert {"v1model", "t4p4s", "nfp", "psa", "pna", "dpdk-c", "moongen"} <= TOLD.keys()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("generator", TOLD)
 def test_what_is_told_of_a_generated_program_works(generator, tmp_path):
     done = p4perf("generate", "baseline/l2fwd", "--points", 1, "-t", generator, "-o", tmp_path)

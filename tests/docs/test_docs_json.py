@@ -328,6 +328,7 @@ def test_the_record_of_a_failure(tmp_path):
         compare(section("raw.jsonl"), *map(json.loads, journal.read_text().splitlines()))
 
 
+@pytest.mark.thorough
 def test_files_of_a_campaign(tmp_path):
     found = printed("run", *SWEEP, *CAMPAIGN, "--budget", "10m", "-o", tmp_path, code=3)
     for name in ("campaign.json", "report.json"):

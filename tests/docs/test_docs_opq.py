@@ -27,6 +27,7 @@ def test_rules():
     assert {bare(row[0]) for row in table("rule").rows} == {rule.value for rule in Rule if rule is not Rule.NUMBER}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("row", table("options").rows, ids=lambda row: bare(row[0]))
 def test_what_each_rule_makes_of_the_table(row, tmp_path):
     options, thresholds, arm, x86, agrees = row

@@ -184,6 +184,7 @@ def soon(service, dies):
     return replace(service, main=main, ready_timeout_s=5.0, **changed)
 
 
+@pytest.mark.thorough
 def test_every_fault_is_named_and_costs_its_trial_only(lab, fakes, monkeypatch):
     """MoonGen fails and ends with 0, leaves an empty file, is killed with its script; a run is lost; a device dies."""
     device = fakes("fake-served")
@@ -229,6 +230,7 @@ def test_every_fault_is_named_and_costs_its_trial_only(lab, fakes, monkeypatch):
     assert lab.pos.freed
 
 
+@pytest.mark.thorough
 def test_a_batch_of_which_a_node_has_nothing(lab):
     lab.pos.configure(lost_runs=[0], sync_timeout_s=1.0)
     failed = lab.run("--set", "model=null")

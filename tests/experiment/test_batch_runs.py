@@ -75,6 +75,7 @@ class TestManual:
         again = p4perf("resume", run, "--format", "json")
         assert (again.code, journal(run)) == (0, journal(local))
 
+    @pytest.mark.thorough
     def test_results_may_come_in_parts(self, tmp_path):
         folder = tmp_path / "folder"
         p4perf("run", *FEW, "--testbed", f"manual:{folder}", "-o", tmp_path / "runs")
@@ -97,6 +98,7 @@ class TestManual:
         assert p4perf("resume", run).code == 0
         assert {len(trials) for trials in journal(run).values()} == {2}
 
+    @pytest.mark.thorough
     def test_another_round(self, tmp_path):
         """What was disturbed is measured again in the same folder, with new names, until attempts are exhausted."""
         folder = tmp_path / "folder"
@@ -115,6 +117,7 @@ class TestManual:
         assert last.code == 4, last.err
         assert [trial["attempt"] for trials in journal(run).values() for trial, _, _ in trials] == [0, 1]
 
+    @pytest.mark.sampled(1)
     @pytest.mark.parametrize(
         ("target", "message"),
         [
@@ -133,6 +136,7 @@ class TestManual:
         assert done.code in (3, 4), done.err
         assert message in done.err
 
+    @pytest.mark.thorough
     def test_a_machine_that_nobody_saw(self, tmp_path):
         """The run is of the machine that measured; results of yet another one are refused."""
         folder = tmp_path / "folder"
@@ -184,6 +188,7 @@ class TestManual:
         assert "has something else in it" in refused.err
         assert sorted(p.name for p in tmp_path.iterdir()) == ["mine.txt"]
 
+    @pytest.mark.thorough
     def test_by_hand_on_a_site_with_pos(self, tmp_path, pos):
         """The folder is an experiment of pos as well, whose result folder is brought back."""
         folder = tmp_path / "folder"
@@ -236,6 +241,7 @@ class TestPos:
         assert len(list(run.glob("batches/*"))) == 2
         assert len(pos.trees) == 2
 
+    @pytest.mark.thorough
     def test_a_batch_of_which_nothing_comes_back(self, pos, tmp_path):
         pos.configure(silent_runs=[0, 1, 2, 3])
         failed = p4perf("run", *FEW, "--testbed", f"pos:{pos.known_site()}", "-o", tmp_path)
@@ -264,6 +270,7 @@ class TestPos:
         assert len(pos.trees) == 1
         assert len(list(run.glob("batches/*"))) == 1
 
+    @pytest.mark.thorough
     def test_killed_before_it_measured(self, pos, tmp_path):
         hangs_once = f"test -e {tmp_path}/hung || {{ touch {tmp_path}/hung; sleep 600; }}"
         site = pos.site(node={"setup": [["sh", "-c", hangs_once]]}, facts="facts.txt")
@@ -281,6 +288,7 @@ class TestPos:
         assert pos.freed
         assert len(pos.trees) == 2
 
+    @pytest.mark.thorough
     def test_interrupted_and_resumed(self, pos, tmp_path):
         words = command("run", *FEW, "--testbed", f"pos:{pos.known_site()}", "-o", tmp_path / "runs")
         with subprocess.Popen(words, env=environment(P4PERF_FAKE_SLEEP_S="0.7"), stderr=subprocess.PIPE) as process:

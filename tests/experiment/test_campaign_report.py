@@ -187,6 +187,7 @@ def test_what_was_not_reached_is_there_too(reported, tmp_path, fakes):
     assert "2 were not reached" in " ".join(page.words)
 
 
+@pytest.mark.thorough
 def test_one_target_of_several_variables(tmp_path, fakes):
     """There is no single curve: costs are those of the first and the last point, without a slope."""
     text = """

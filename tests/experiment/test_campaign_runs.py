@@ -28,6 +28,7 @@ def points_of(campaign, cell):
     return [p["values"] for p in RunDirectory.open(campaign.path / cell.run).manifest()["points"]]
 
 
+@pytest.mark.thorough
 def test_every_experiment_on_every_target(tmp_path):
     targets = ["fake", "fake-small:careful", "fake-partly", "fake-noisy"]
     campaign = new_campaign(tmp_path, specs(tmp_path, TABLES, PREFIXES), targets, overrides=FEW)
@@ -91,6 +92,7 @@ def test_a_target_that_becomes_available_is_measured_by_a_resume(tmp_path, fakes
     assert len(listener.told) == 1
 
 
+@pytest.mark.thorough
 def test_a_target_that_has_gone_does_not_take_its_run_along(tmp_path, fakes, monkeypatch):
     campaign = new_campaign(tmp_path, specs(tmp_path, HEADERS), ["fake"], overrides=FEW)
     (cell,) = measure(campaign).values()
@@ -111,6 +113,7 @@ def test_a_complete_campaign_is_left_as_it_is(tmp_path):
     assert (campaign.content(), journals(campaign), listener.told) == (content, trials, [])
 
 
+@pytest.mark.thorough
 def test_an_interrupted_campaign_goes_on_and_all_targets_get_the_same_points(tmp_path, monkeypatch):
     sources = specs(tmp_path, TABLES, HEADERS)
     campaign = new_campaign(tmp_path, sources, ["fake", "fake-noisy"], budget_s=3600, overrides=FEW)
@@ -134,6 +137,7 @@ def test_an_interrupted_campaign_goes_on_and_all_targets_get_the_same_points(tmp
     assert len(list(campaign.runs.iterdir())) == 4
 
 
+@pytest.mark.thorough
 def test_an_interrupt_amid_a_run(tmp_path, monkeypatch):
     """The run is on record before its first trial."""
     campaign = new_campaign(tmp_path, specs(tmp_path, HEADERS), ["fake"], overrides=FEW)

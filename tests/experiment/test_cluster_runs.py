@@ -150,6 +150,7 @@ def test_the_same_run_as_without_a_cluster(cluster, pair, start, tmp_path):
     assert [attempt for _, attempt in order][: POINTS - 2] == [0] * (POINTS - 2)
 
 
+@pytest.mark.thorough
 def test_two_runs_at_once_take_turns(cluster, pair, start):
     def measure(folder):
         with crew_of(cluster, pair, 2) as crew:
@@ -202,6 +203,7 @@ def test_a_point_that_workers_die_of_is_given_up(fakes, tmp_path, monkeypatch):
     assert [e["failure"]["final"] for entries in journals(run).values() for e in entries] == [True] * 2
 
 
+@pytest.mark.thorough
 def test_the_points_of_a_worker_that_died_begin_anew_elsewhere(cluster, pair, start, monkeypatch):
     monkeypatch.setattr(conductors, "AWAY_S", 0.5)
     cluster.worker("lost-a")
@@ -219,6 +221,7 @@ def test_the_points_of_a_worker_that_died_begin_anew_elsewhere(cluster, pair, st
     assert set(kept[kept["point"].isin(left["point"])]["testbed"]) == {"lost-a"}
 
 
+@pytest.mark.thorough
 def test_all_workers_die_and_one_comes_back(cluster, start, monkeypatch):
     monkeypatch.setattr(connection, "ALONE_S", 1.0)
     victim = cluster.worker("back")
@@ -241,6 +244,7 @@ def test_all_workers_die_and_one_comes_back(cluster, start, monkeypatch):
     assert begun.items() <= records(run).items()
 
 
+@pytest.mark.thorough
 def test_a_run_that_was_begun_without_a_cluster(cluster, pair, start):
     run, stopped = start(open_testbed("local"), After(POINTS + 2, interrupt))
     assert isinstance(stopped, KeyboardInterrupt)
@@ -251,6 +255,7 @@ def test_a_run_that_was_begun_without_a_cluster(cluster, pair, start):
     assert {e.get("testbed") for entries in journals(run).values() for e in entries} == {None, "pair-a"}
 
 
+@pytest.mark.thorough
 def test_it_cannot_be_told_which_worker_is_this_machine(cluster, pair, start):
     run, _ = start(open_testbed("local"), After(2, interrupt))
     with crew_of(cluster, pair, 2) as crew:
@@ -260,6 +265,7 @@ def test_it_cannot_be_told_which_worker_is_this_machine(cluster, pair, start):
     assert list(table[~table["accepted"]]["testbed"]) == ["local"] * 2
 
 
+@pytest.mark.thorough
 def test_different_machines_are_refused(cluster, pair, fakes, tmp_path):
     compiler = tmp_path / "cc"
     compiler.write_text("#!/bin/sh\necho another compiler\n")
@@ -283,6 +289,7 @@ def test_different_machines_are_refused(cluster, pair, fakes, tmp_path):
         pass
 
 
+@pytest.mark.thorough
 def test_the_command(cluster, pair, tmp_path):
     with crew_of(cluster, pair, 2):
         pass
@@ -307,6 +314,7 @@ def test_the_command(cluster, pair, tmp_path):
     assert f"dask worker {cluster.address} --nthreads 1 --resources dut=1" in none.err
 
 
+@pytest.mark.thorough
 def test_workers_that_reach_their_device_by_ssh(cluster, fakes, node, tmp_path):
     for name in ("far", "again"):
         cluster.worker(f"{name}=ssh:{node.node_file()}")

@@ -54,6 +54,7 @@ def test_a_resume_tells_the_same(swept):
     assert (again.trials, again.failed) == (0, outcome.failed)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("entries", "kind", "said"),
     [("[500, 600]", MeasurementError, "packet 7 differs"), ("[5000, 6000]", BuildError, "undeclared")],

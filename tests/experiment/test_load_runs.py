@@ -315,6 +315,7 @@ def cli(folder, *options, text=TABLES, command="run", **env):
 
 
 class TestKilled:
+    @pytest.mark.sampled(1)
     @pytest.mark.parametrize("kill_at", [1, 3, 5])
     @pytest.mark.parametrize("text", [TABLES, LATENCY], ids=["tables", "loads"])
     def test_a_resumed_run_measures_only_what_is_missing(self, tmp_path, kill_at, text):
@@ -344,6 +345,7 @@ class TestKilled:
         assert offers[0] > 4
         assert offers[1:3] == [4, 4]
 
+    @pytest.mark.thorough
     def test_a_complete_run_has_nothing_to_resume(self, measured, log):
         run, _, _ = measured(TABLES)
         done = len(sessions(log))
@@ -380,6 +382,7 @@ class TestStrict:
         assert p4perf("fit", run).code == 0
         assert (run / "model.json").exists()
 
+    @pytest.mark.thorough
     def test_without_it_flags_are_only_told(self, tmp_path):
         text = TABLES + "model: {y: throughput_ndr}\n"
         result = cli(tmp_path, text=text, P4PERF_FAKE_LOAD=self.FLAGGED)

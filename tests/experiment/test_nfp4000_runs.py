@@ -16,6 +16,7 @@ SPEC = ["mat/exact-entries", "--points", 1, "--set", "entries=[10]", "--set", "t
 METRICS = ["--set", "metrics.collect=[packet_rate, compile_time]", "--set", "model.y=packet_rate"]
 
 
+@pytest.mark.thorough
 def test_a_run(new_node, tmp_path):
     card = FakeCard(tmp_path / "sdk")
     dut, sender = new_node("dut", f"SetEnv PATH={card.tools}:{os.environ['PATH']}"), new_node("sender")

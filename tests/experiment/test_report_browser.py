@@ -95,6 +95,7 @@ def test_hovering_shows_a_repetition_and_the_switch_changes_the_axis(page: Any, 
     assert page.evaluate(axis) == "linear"
 
 
+@pytest.mark.thorough
 def test_switches_take_residuals_away(page: Any, site: Path) -> None:
     page.goto(run_page(site))
     page.wait_for_selector(DRAWN)
@@ -103,12 +104,14 @@ def test_switches_take_residuals_away(page: Any, site: Path) -> None:
     assert not page.evaluate("'yaxis2' in document.querySelector('.plot').layout")
 
 
+@pytest.mark.thorough
 def test_the_comparison_has_every_target(page: Any, site: Path) -> None:
     page.goto(next(site.glob("experiments/*.html")).as_uri())
     page.wait_for_selector(DRAWN)
     assert {"dpdk-c", "xdp"} <= set(page.evaluate("document.querySelector('.plot').data.map((t) => t.name)"))
 
 
+@pytest.mark.thorough
 def test_a_prediction_shows_its_breakdown(page: Any, site: Path) -> None:
     page.goto(next(site.glob("predictions/*.html")).as_uri())
     page.wait_for_selector(DRAWN)
@@ -118,6 +121,7 @@ def test_a_prediction_shows_its_breakdown(page: Any, site: Path) -> None:
     assert "baseline" in shown
 
 
+@pytest.mark.thorough
 def test_labels_of_splits_leave_their_points_free(page: Any, site: Path) -> None:
     page.goto(run_page(site))
     page.wait_for_selector(DRAWN)
@@ -135,6 +139,7 @@ def test_labels_of_splits_leave_their_points_free(page: Any, site: Path) -> None
     assert all(4 < gap < 20 for gap in gaps), gaps
 
 
+@pytest.mark.thorough
 def test_dark_mode_and_print_have_figures_of_their_own(page: Any, site: Path) -> None:
     page.emulate_media(color_scheme="dark")
     page.goto(run_page(site))
@@ -151,6 +156,7 @@ def test_dark_mode_and_print_have_figures_of_their_own(page: Any, site: Path) ->
     assert page.pdf(format="A4")[:5] == b"%PDF-"
 
 
+@pytest.mark.thorough
 def test_pages_fit_a_telephone_and_the_first_tab_stop_skips_to_the_content(page: Any, site: Path) -> None:
     page.set_viewport_size({"width": 390, "height": 800})
     page.goto(run_page(site))

@@ -81,6 +81,7 @@ def test_one_run_for_all_claims_about_it(tmp_path, claims):
     assert f'href="runs/{run.name}"' in page
 
 
+@pytest.mark.thorough
 def test_finished_claims_are_not_checked_again(tmp_path, claims):
     reproduced(claims(), tmp_path)
     before = sorted((tmp_path / "out" / "runs").iterdir())
@@ -98,6 +99,7 @@ def test_finished_claims_are_not_checked_again(tmp_path, claims):
     assert said.count("measuring") == 1
 
 
+@pytest.mark.thorough
 def test_few_points(tmp_path, claims):
     answer, _ = reproduced((*claims(), "--quick"), tmp_path)
     assert [row["quick"] for row in answer["rows"]] == [True, True, False]
@@ -111,6 +113,7 @@ def test_few_points(tmp_path, claims):
     assert said.count("from before") == 3
 
 
+@pytest.mark.thorough
 def test_a_run_that_was_stopped_is_gone_on_with(tmp_path, claims):
     reproduced(claims(), tmp_path)
     (run,) = (tmp_path / "out" / "runs").iterdir()
@@ -127,6 +130,7 @@ def test_a_run_that_was_stopped_is_gone_on_with(tmp_path, claims):
     assert [path.name for path in (tmp_path / "out" / "runs").iterdir()] == [run.name]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("target", "code", "reason"),
     [

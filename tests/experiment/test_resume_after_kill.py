@@ -86,6 +86,7 @@ def test_a_sweep_survives_being_killed(tmp_path, most):
     assert not cycles.duplicated(["point", "attempt"]).any()
 
 
+@pytest.mark.thorough
 def test_a_complete_run_is_not_measured_again(tmp_path):
     done = p4perf("run", *SPEC, "--points", 5, "--target", "fake", "-o", tmp_path, "--quiet")
     assert done.code == 0, done.err
@@ -112,6 +113,7 @@ def test_the_order_of_points_is_random_and_the_same_for_the_same_seed(tmp_path):
     assert orders[0][:12] != sorted(orders[0][:12], key=lambda name: int(name.split("-")[1]))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("target", ["fake-noisy", "fake-dying", "fake-wrong", "fake-unbuildable"])
 def test_a_sweep_that_cannot_succeed_ends_with_one_message(tmp_path, target):
     result = p4perf("run", *SPEC, "--points", 3, "--target", target, "-o", tmp_path)

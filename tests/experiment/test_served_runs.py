@@ -79,6 +79,7 @@ def test_latency(nodes, tmp_path):
     assert "latency_floor_p50_at_50" not in found
 
 
+@pytest.mark.thorough
 def test_what_fails_names_the_node_and_goes_on(nodes, tmp_path):
     address = nodes(no_timestamps=True)
     sets = ["--set", "metrics.collect=[packet_rate, cycles_per_packet, latency]", "--set", "load.search=overload"]
@@ -90,6 +91,7 @@ def test_what_fails_names_the_node_and_goes_on(nodes, tmp_path):
     assert not nodes.capacity.exists(), "the device was released"
 
 
+@pytest.mark.thorough
 def test_the_sender_cannot_be_reached(nodes, tmp_path):
     address = nodes()
     nodes.sender.stop()

@@ -56,6 +56,7 @@ def test_no_secret_is_in_a_run(node, tmp_path):
             assert str(node.identity).encode() not in text, path
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("how", sampled(["node", "killed"], "killed"))
 def test_a_run_goes_on_after_a_loss(new_node, tmp_path, how):
     """The node is cut off, or p4perf is killed, in the middle of a sweep."""
@@ -97,6 +98,7 @@ def begun(runs):
     return any(len(path.read_bytes()) for path in runs.glob("[!.]*/points/*/raw.jsonl"))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("target", "code", "message"),
     [
@@ -139,6 +141,7 @@ def test_mistakes_on_the_command_line(node, tmp_path):
         assert (done.code, message in done.err) == (2, True), done.err
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
 def test_a_full_disk_ends_a_run_that_can_be_resumed(new_node, tmp_path):
     node = new_node()
@@ -161,6 +164,7 @@ def test_a_full_disk_ends_a_run_that_can_be_resumed(new_node, tmp_path):
         subprocess.run(["umount", "-l", str(node.work)], check=True)
 
 
+@pytest.mark.thorough
 def test_a_campaign(node, tmp_path):
     node.node_file(tmp_path / "nodes.yaml")
     words = ("mat/exact-entries", "--set", "entries=[10, 500, 2000]", "-t", "fake", "-t", "fake-small")

@@ -12,6 +12,7 @@ from p4perf.experiment.conductor import TimeLimit
 from p4perf.specs import load_experiment
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("soft", "hard", "trials"), [(1e6, 1e6, 9), (-1, 1e6, 3), (-1, -1, 0), (1e6, -1, 0)])
 def test_trials_of_a_run(tmp_path, fakes, soft, hard, trials):
     experiment = load_experiment(*specs(tmp_path, HEADERS))
@@ -29,6 +30,7 @@ def test_without_a_limit_everything_is_measured():
     assert not TimeLimit().over(1000)
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("fakes")
 def test_a_run_that_came_to_no_trial_stays_open(tmp_path, monkeypatch):
     campaign = new_campaign(tmp_path, specs(tmp_path, HEADERS), ["fake"], budget_s=3600)

@@ -231,6 +231,7 @@ def dpdk_flags():
     return done.stdout.split() if done.returncode == 0 else None
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.dpdk
 @pytest.mark.parametrize("variants", [(), tuple(VARIANTS)], ids=["default", "variants"])
 def test_a_compiler_finds_nothing_to_complain_about(tmp_path, variants):

@@ -194,6 +194,7 @@ def test_fields_that_the_scripts_cannot_write_are_refused() -> None:
 # Runs -----------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(2)
 @needs_luajit
 @pytest.mark.parametrize("component", COMPONENTS)
 def test_maximum_load_of_every_component(component: str, tmp_path: Path) -> None:
@@ -216,6 +217,7 @@ def test_maximum_load_of_every_component(component: str, tmp_path: Path) -> None
     assert int(rows[-1]["TotalPackets"]) == len(result.frames)
 
 
+@pytest.mark.sampled(3)
 @needs_luajit
 @pytest.mark.parametrize("pattern", ["cbr", "poisson"])
 @pytest.mark.parametrize("component", COMPONENTS)
@@ -280,6 +282,7 @@ def test_bursts_with_a_gap_and_a_spacing_of_their_own(tmp_path: Path) -> None:
     assert Counter(round(gap, -3) for gap in gaps)[10_000] == pytest.approx(0.75 * len(gaps), abs=2)
 
 
+@pytest.mark.thorough
 @needs_luajit
 def test_bursts_that_do_not_fit_into_the_load(tmp_path: Path) -> None:
     traffic = TrafficPlan(64, pattern="burst", burst_length=10, burst_spacing_ns=1_000_000)
@@ -294,6 +297,7 @@ def test_bursts_have_a_length(length: int) -> None:
         MoonGen().generate(table_workload(5), TrafficPlan(64, pattern="burst", burst_length=length))
 
 
+@pytest.mark.sampled(4)
 @needs_luajit
 @pytest.mark.parametrize("queues", [1, 3, 4])
 @pytest.mark.parametrize("entries", [1, 256, 300, 1001])
@@ -330,6 +334,7 @@ def test_single_traffic_sends_one_key(tmp_path: Path) -> None:
     assert set(drawn(result, workload)) == {0}
 
 
+@pytest.mark.sampled(2)
 @needs_luajit
 @pytest.mark.parametrize("exponent", [0.6, 1.0, 1.3])
 @pytest.mark.parametrize("entries", [10, 20000])
@@ -420,6 +425,7 @@ def test_without_probes_there_is_no_completion(tmp_path: Path) -> None:
         assert message in result.stdout
 
 
+@pytest.mark.sampled(4)
 @needs_luajit
 @pytest.mark.parametrize(
     ("script", "arguments", "message"),

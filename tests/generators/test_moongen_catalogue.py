@@ -229,6 +229,7 @@ def check_share(layout, traffic, indices):
         assert set(indices) == set(range(layout.entries))
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", sampled(EXPERIMENTS, *FIRST))
 def test_both_scripts_of_an_experiment(name, runs):
     points = taken(name)
@@ -297,6 +298,7 @@ RATES = [
 ]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("mpps", "queues", "mbit"), RATES)
 @pytest.mark.parametrize("stem", ["max-load", "latency"])
 def test_queues_share_a_rate_of_whole_mbits(stem, mpps, queues, mbit, tmp_path):

@@ -186,6 +186,7 @@ def test_plain_mode_and_small_pages_are_flagged(dpdk, cache, tmp_path):
     assert all("ungated" in text.split(",") for text in flags)
 
 
+@pytest.mark.thorough
 def test_a_sweep_survives_being_killed(dpdk, cache, tmp_path):
     """kill -9 of the whole process group, three times, then a resume: every point once, no attempt twice."""
     rng = random.Random(7)

@@ -243,6 +243,7 @@ def test_every_component_computes_what_the_interpreter_computes(tmp_path):
     assert wrong(catalogue(), tmp_path) == {}
 
 
+@pytest.mark.thorough
 def test_variants_compute_what_the_interpreter_computes(tmp_path):
     tables = {name: workload for name, workload in catalogue().items() if "lpm" in name or "ternary" in name}
     assert len(tables) >= 8
@@ -267,6 +268,7 @@ def test_the_whole_harness_agrees_too(verify):
     assert verify(special()) == PACKETS
 
 
+@pytest.mark.thorough
 def test_as_many_tables_as_the_harness_takes(trial, target):
     """Entries of 1024 tables on the command line."""
     workload = build_workload([(MAT, {"entries": 1, "tables": 1024, "action_data_bytes": 4})], frame_size_bytes=64)
@@ -287,6 +289,7 @@ def test_fields_vary_for_themselves(trial, target):
     assert 0.15 < record["sent"] / record["packets"] < 0.35, "a miss of either table drops the packet"
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("component", "parameters", "copies"),
     [

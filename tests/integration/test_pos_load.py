@@ -87,6 +87,7 @@ def test_t4p4s(lab, t4p4s):
     assert "P4_FWD: entering main loop" in next((tree / "cesis").glob("part0-main_run*.log")).read_text()
 
 
+@pytest.mark.thorough
 def test_t4p4s_that_does_not_come_up(lab, t4p4s):
     with pytest.raises(MeasurementError, match="no point could be measured on pos:cesis"):
         served_by_t4p4s(lab, t4p4s, "segfault", sets=("trials.max_attempts=1",))

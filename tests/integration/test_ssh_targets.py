@@ -25,6 +25,7 @@ def records(folder):
     return run, [json.loads(line) for text in texts for line in text.splitlines()]
 
 
+@pytest.mark.thorough
 def test_dpdk_c(node, tmp_path):
     spec = ("mat/exact-entries", "--set", "entries=[100, 1000]", "--set", "trials.repetitions=1")
     words = ("--target", "dpdk-c", "--testbed", f"ssh:{node.node_file()}", "-o", tmp_path / "runs", "--quiet")
@@ -39,6 +40,7 @@ def test_dpdk_c(node, tmp_path):
     assert list((node.work / "builds").glob("*/dpdk-c"))
 
 
+@pytest.mark.thorough
 def test_load_generator(node, tmp_path):
     if len(os.sched_getaffinity(0)) < 2:
         pytest.skip("generator and device need a CPU each")

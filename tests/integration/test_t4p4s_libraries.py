@@ -69,6 +69,7 @@ def trial(testbed, facts, tmp_path):
     return run
 
 
+@pytest.mark.thorough
 def test_a_library_is_measured_beside_its_baseline(trial):
     record = TARGET.parse(trial())
     assert record["verified_packets"] == PACKETS
@@ -80,6 +81,7 @@ def test_a_library_is_measured_beside_its_baseline(trial):
     assert abs(values["cost_cycles_per_packet"]) < 0.5 * values["cycles_per_packet"], "the same code twice"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("changes", "key", "message"),
     [

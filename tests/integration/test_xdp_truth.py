@@ -119,6 +119,7 @@ def test_no_component_is_left_out():
     assert set(PARAMETERS) == {name for name in plugin_names("p4perf.components") if name != "fake"}
 
 
+@pytest.mark.sampled(17)
 @pytest.mark.parametrize("which", [0, 1])
 @pytest.mark.parametrize("name", sorted(PARAMETERS))
 def test_every_component_agrees_with_the_oracle_or_is_refused(agrees, name, which):
@@ -169,6 +170,7 @@ def test_keys_that_are_too_long_for_the_stack(agrees, kind, key):
     agrees(build_workload([("match_action_table", {"match_kind": kind, **more})], frame_size_bytes=1518))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("lookups", sampled([600, 1024], 600))
 def test_more_lookups_than_one_function_holds(agrees, lookups):
     component = ("match_action_table", {"entries": 40, "applications": lookups, "hit_ratio": 0.6})
@@ -270,6 +272,7 @@ STATES = {
 }
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", sorted(BODIES))
 def test_statements(agrees, name):
     agrees(workload([ir.Action("act", body=BODIES[name])], key_count=20, **STATES))
@@ -318,12 +321,14 @@ def large(actions, **more):
     return replace(made, packets=replace(made.packets, frame_size_bytes=1400))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("algorithm", ["crc16", "crc32", "checksum16"])
 @pytest.mark.parametrize("name", sampled(sorted(LARGE), "a header and others around it", "two headers"))
 def test_large_hashes_of_headers_that_may_be_absent(agrees, name, algorithm):
     agrees(large([ir.Action("act", body=(ir.Hash(ref("a.y"), algorithm, LARGE[name]),))]))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("algorithm", ["crc16", "crc32", "checksum16"])
 @pytest.mark.parametrize(
     "last",
@@ -350,6 +355,7 @@ def condition(left, comparator, right):
     return ir.Compare(comparator, left, right)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("comparator", ["==", "!=", "<", ">", "<=", ">="])
 def test_conditions(agrees, comparator):
     marks = [ir.Action(f"mark{n}", body=(ir.Assign(ref("a.x"), ir.Const(n)),)) for n in range(4)]
@@ -404,6 +410,7 @@ KEYS = {
 }
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", sorted(KEYS))
 @pytest.mark.parametrize("count", sampled([1, 57], 57))
 def test_tables(agrees, name, count):

@@ -138,6 +138,7 @@ def test_fewer_accesses_move_the_tipping_point():
 # --- fit
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("variant", ["beta1", "parallelised"])
 @pytest.mark.parametrize(("alpha", "beta"), [(0.2, 12.0), (0.5, 64.0), (0.8, 200.0)])
 def test_a_fit_finds_what_made_the_data(variant, alpha, beta):

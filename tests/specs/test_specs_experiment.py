@@ -273,6 +273,7 @@ def assert_reloads(experiment, path: Path):
     assert again.resolved_yaml() == experiment.resolved_yaml()
 
 
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("name", [entry.name for entry in list_catalogue()])
 def test_resolved_specs_load_back(name, tmp_path):
     assert_reloads(load_experiment(name), tmp_path / "resolved.yaml")

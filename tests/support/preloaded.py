@@ -1,4 +1,4 @@
-"""Imported once by the process that is forked for every command: the command line is built here, not in each of them."""
+"""Imported once by the process that is forked for every command, so that the command line is built here only."""
 
 import typer.main
 

@@ -187,6 +187,7 @@ def build(node, facts):
 
 
 class TestBuild:
+    @pytest.mark.sampled(3)
     @pytest.mark.parametrize(
         ("fake", "what"),
         [

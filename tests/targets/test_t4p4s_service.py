@@ -144,6 +144,7 @@ def test_a_switch_comes_up_is_counted_and_goes_down(node):
     assert all(PORTS in log.read_text() for log in logs)
 
 
+@pytest.mark.thorough
 def test_the_same_on_a_node_that_is_reached_by_ssh(node, new_node):
     remote = new_node("dut", f"SetEnv PATH={os.environ['PATH']}")
     node.testbed = SshTestbed.at(str(remote.node_file()))
@@ -197,6 +198,7 @@ def test_an_equal_program_is_compiled_once(node):
         device.switch("baseline")
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("fake", "key", "message"),
     [

@@ -99,6 +99,7 @@ def test_latency_at_a_load(offer):
     assert account.flags == ("probes_lost",)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("spacing", [Spacing("poisson"), Spacing("burst", 8, None, 0.0), Spacing("burst", 4, 20000.0)])
 def test_patterns(offer, spacing):
     (account,) = offer(Load(200.0, 0.2, spacing))

@@ -63,6 +63,7 @@ def test_a_batch(pos, tmp_path, generation):
     ]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("how", [{"python_loops": True}, {"raw_output": True}])
 def test_old_ways_to_write_files(pos, tmp_path, how):
     pos.configure(**how)
@@ -80,6 +81,7 @@ def test_the_order_and_the_padding_of_runs_mean_nothing(pos, tmp_path):
     assert len(pos.trees) == 1, "a batch that has ended is read, not run again"
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("config", "step", "message"),
     [
@@ -120,6 +122,7 @@ def test_free_before(pos, tmp_path):
     assert pos.freed
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("setup", "error", "message"),
     [
@@ -135,6 +138,7 @@ def test_a_setup_that_fails(pos, tmp_path, setup, error, message):
     assert pos.freed
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("config", "why"),
     [
@@ -174,6 +178,7 @@ def test_results_that_are_gone(pos, tmp_path):
         batch.run()
 
 
+@pytest.mark.thorough
 def test_a_node_that_hangs(pos, tmp_path, monkeypatch):
     """The loop of a node that is dead never ends; the node is freed, and what it did is read."""
     monkeypatch.setattr("p4perf.testbeds.pos.testbed.STALL_S", -LONG_S + 3)
@@ -222,6 +227,7 @@ class TestFacts:
             PosTestbed.at(str(pos.site(facts="facts.txt"))).facts()
         assert pos.log == []
 
+    @pytest.mark.thorough
     def test_the_entry_in_the_calendar_is_kept(self, pos, tmp_path):
         pos.configure(calendar="one entry")
         batch = Batch(pos, tmp_path / "batch")

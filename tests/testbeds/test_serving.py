@@ -99,6 +99,7 @@ def test_another_program_is_another_process(device, tmp_path):
         served.check()
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("script", "more", "message"),
     [

@@ -82,6 +82,7 @@ def test_it_comes_up_is_watched_and_goes_down(card, device):
     assert {m.metric for m in TARGET.served_metrics(overload, {})} == set(TARGET.metrics)
 
 
+@pytest.mark.thorough
 def test_program_and_baseline_take_turns_and_are_built_once(card, device):
     with device() as served:
         for program in ("program", "baseline", "program"):
@@ -101,6 +102,7 @@ def test_design_and_firmware_are_kept_beside_each_other(card, device, testbed):
     assert int((folder / "compile_ms").read_text()) >= 0
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("kind", ["exact", "lpm", "ternary"])
 def test_rules_of_every_kind_are_taken(card, device, kind):
     with device(of_program(with_table(kind, 30, free_bits=0 if kind == "exact" else 8))) as served:
@@ -108,6 +110,7 @@ def test_rules_of_every_kind_are_taken(card, device, kind):
         assert card.state["rules"] == {"MainIngress::lookup": 30}
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("metadata", ["bare", "prefixed"])
 def test_keys_in_metadata_have_the_name_that_the_compiler_gave_them(card, device, metadata):
     card.behave(metadata=metadata)
@@ -134,6 +137,7 @@ def test_variants_reach_the_compiler(card, device):
     assert evidence["firmware"]["reduced_thread_usage"] is True
 
 
+@pytest.mark.thorough
 def test_output_of_an_older_rtecli(card, device):
     card.behave(print="python2")
     with device() as served:
@@ -153,6 +157,7 @@ def failing(served, kind=MeasurementError):
     return caught.value
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("how", "message", "key"),
     [
@@ -190,6 +195,7 @@ def test_a_runtime_that_is_silent(card, device, monkeypatch):
     assert "systemctl start nfp-sdk6-rte" in failure.hint
 
 
+@pytest.mark.thorough
 def test_firmware_of_another_kind_and_how_it_is_unloaded(card, device, monkeypatch, tmp_path):
     log = tmp_path / "rte.log"
     log.write_text("old\n" * 20 + "Incompatible firmware detected, use 'nfp-nffw unload -n 0 ' to unload firmware\n")
@@ -203,6 +209,7 @@ def test_firmware_of_another_kind_and_how_it_is_unloaded(card, device, monkeypat
         served.switch("program")
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("how", "message"),
     [
@@ -299,6 +306,7 @@ def test_interfaces_in_netdev_mode(tmp_path, card):
     assert done.stdout == "interface left enp3s0\nNIC statistics:\n     rx_drop_events: 5\n     enp3s0: 1\n"
 
 
+@pytest.mark.thorough
 def test_a_card_of_another_machine(card, device, node):
     bed = SshTestbed.at(str(node.node_file()))
     try:

@@ -240,6 +240,7 @@ class TestFiles:
             assert testbed.run(job, folder).stdout == "as it was\n"
         assert not (folder / "fetched").exists()
 
+    @pytest.mark.sampled(2)
     @pytest.mark.parametrize("name", ["../escape", "a/b", "", ".hidden", "a b", "a\n"])
     def test_names_that_are_no_names(self, node, opened, name, folder, tmp_path):
         plan = BuildPlan({name: "x"}, (("true",),), "made")
@@ -305,6 +306,7 @@ class TestLosses:
         assert list((node.work / "files").iterdir()) == []
         assert testbed.run(job, folder).stdout.strip() == str(8 << 20), "it connects again"
 
+    @pytest.mark.sampled(1)
     @pytest.mark.parametrize("end", ["node", "here"])
     def test_during_a_job(self, new_node, opened, folder, tmp_path, end):
         node = new_node()
@@ -367,6 +369,7 @@ class TestLosses:
             with pytest.raises(MeasurementError, match="did not answer within"):
                 conversation.answer(0.2)
 
+    @pytest.mark.sampled(1)
     @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
     def test_of_this_process(self, new_node, opened, tmp_path, number):
         node = new_node()

@@ -82,6 +82,7 @@ class TestBuilds:
         folder = testbed.build(shell("echo hello; echo there >&2; touch made"))
         assert (folder / "build.log").read_text() == "$ sh script.sh\nhello\nthere\n"
 
+    @pytest.mark.sampled(1)
     def test_concurrent_builds_of_a_plan_give_one_product(self, testbed):
         plan, found, errors = shell("sleep 0.2; echo concurrent > made"), [], []
 
@@ -151,6 +152,7 @@ class TestJobs:
         )
         assert result.stdout == "yes\n"
 
+    @pytest.mark.sampled(15)
     @pytest.mark.parametrize(
         "word",
         ["$(echo no)", "`echo no`", "a'b", 'a"b', "a\\b", "; echo no", "a\nb", " ", "", "-n", "*", "é", '{"a": 1}'],

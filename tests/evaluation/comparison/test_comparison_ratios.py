@@ -34,6 +34,7 @@ def test_a_known_ratio_is_recovered():
     assert found.mean.value == pytest.approx(math.exp(np.log(medians).mean()))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("starts", "points", "noise"), [(3, 1, 0.02), (3, 8, 0.02), (3, 8, 0.2), (5, 4, 0.02), (2, 5, 0.02)]
 )

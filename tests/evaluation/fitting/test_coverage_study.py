@@ -36,6 +36,7 @@ def study(benchmark):
     return benchmark("_coverage_study")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("repetitions", [2, 3, 5, 8, 21, 60])
 def test_factors_of_medians(repetitions: int) -> None:
     rng = np.random.default_rng(repetitions)

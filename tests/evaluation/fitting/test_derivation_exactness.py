@@ -78,6 +78,7 @@ def test_units_do_not_matter(series: SyntheticSeries, x_factor: float, y_factor:
     assert one.chosen == other.chosen
 
 
+@pytest.mark.thorough
 def test_coarse_to_fine_is_about_as_good_as_exact() -> None:
     for seed in (1, 2):
         series = piecewise_series(seed, 360, 4, noise=0.02)

@@ -21,6 +21,7 @@ TEMPLATES = standard_templates()
 TINY, HUGE = 1e-300, 1e300
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("robust", [False, True])
 @pytest.mark.parametrize("kappa", [1e-6, 0.005, 0.1])
 @pytest.mark.parametrize("name", METRICS)

@@ -28,6 +28,7 @@ def saturating(noise: float = 0.002) -> tuple[np.ndarray, np.ndarray]:
     return x, truth * (1 + noise * np.random.default_rng(0).standard_normal(40))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "options", [{}, {"profile": "scholz2021"}, {"error": "emd"}, {"error": "rmse", "min_points": 8}]
 )
@@ -42,6 +43,7 @@ def test_a_function_beside_templates_of_the_engine(options) -> None:
     )
 
 
+@pytest.mark.thorough
 def test_relative_distances_instead_of_squares() -> None:
     x, y = saturating()
     y[[4, 11]] *= 5
@@ -125,6 +127,7 @@ def test_functions_that_fail_are_reported(template, message: str) -> None:
         derive(x, y, FitOptions(max_segments=2, templates=(CONST, template)))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("x", [np.linspace(-1, 1, 60), np.linspace(7e5, 1.3e6, 60), np.linspace(1.0, 2e7, 60)])
 def test_a_higher_degree_is_the_least_squares_solution(x: np.ndarray) -> None:
     u = np.linspace(-1, 1, 60)

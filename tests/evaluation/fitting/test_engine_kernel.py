@@ -37,6 +37,7 @@ def runtime(name: str) -> str:
     return found.strip()
 
 
+@pytest.mark.thorough
 def test_sanitizers_find_nothing(tmp_path: Path) -> None:
     libraries = [runtime("libasan.so"), runtime("libubsan.so")]
     headers = sysconfig.get_paths()["include"]

@@ -101,6 +101,7 @@ def test_not_worse_than_plain_numpy(tried) -> None:
     assert {name: tally.share(name) for name in tally.ratios if tally.share(name) < SHARE} == {}
 
 
+@pytest.mark.thorough
 def test_not_worse_than_the_solver_of_the_published_code(tried) -> None:
     tally = Tally()
     for number, (x, y, found) in enumerate(samples(tried)):

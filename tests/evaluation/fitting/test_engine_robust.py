@@ -69,6 +69,7 @@ def test_parameters_stay_where_they_are() -> None:
     assert squares.parameters != pytest.approx((100, 3), rel=0.1)
 
 
+@pytest.mark.thorough
 def test_cases_with_outliers(fitcases) -> None:
     for name in fitcases.names("g_"):
         truth, x, y = fitcases.load(name)

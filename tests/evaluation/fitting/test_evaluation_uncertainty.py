@@ -21,6 +21,7 @@ def knee(seed: int, repetitions: int, n: int = 40) -> Samples:
     return Samples.from_arrays(x, truth * (1 + 0.01 * rng.standard_normal(len(x))))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("repetitions", "least"), [(9, 85), (1, 80)])
 def test_intervals_cover_the_truth(repetitions: int, least: int) -> None:
     inside = tried = 0

@@ -152,6 +152,7 @@ class TestProcesses:
         with pytest.raises(TestbedError, match="the processes that fit series die at once"):
             list(fit_many([line(k, DEADLY) for k in range(3)], TRAPPED, processes=2))
 
+    @pytest.mark.thorough
     def test_memory_is_bounded(self) -> None:
         taken, most = 0, 0
 

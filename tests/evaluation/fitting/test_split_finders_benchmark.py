@@ -90,6 +90,7 @@ def test_our_side_runs(benchmark, synthetic, capsys) -> None:
     assert [line.split("  ")[0] for line in lines if line] == ["group", "n60-k2", "n60-k2"]
 
 
+@pytest.mark.thorough
 def test_peers_that_cannot_be_installed_are_said(benchmark, monkeypatch, tmp_path) -> None:
     module = benchmark("_peers")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))

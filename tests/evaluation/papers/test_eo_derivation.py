@@ -108,6 +108,7 @@ def test_what_no_operation_describes_has_no_estimate(name):
         derive(workload, traffic, name=name)
 
 
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("name", [e.name for e in list_catalogue() if not e.name.startswith(tuple(WITHOUT))])
 def test_every_experiment_has_an_estimate(name):
     experiment = load_experiment(name, points=2)

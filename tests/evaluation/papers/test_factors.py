@@ -265,6 +265,7 @@ sweep: {multiplex: [few, wide]}
 """
 
 
+@pytest.mark.thorough
 def test_a_run_of_combined_variants_is_taken_apart(tmp_path):
     (tmp_path / "spec.yaml").write_text(SPEC)
     assert p4perf("run", "spec.yaml", "--target", "fake", "-o", "runs", "--quiet", cwd=tmp_path).code == 0

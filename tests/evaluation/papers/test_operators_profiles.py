@@ -80,6 +80,7 @@ class TestLaws:
 
 
 class TestIntervals:
+    @pytest.mark.sampled(1)
     @pytest.mark.parametrize("starts", [2, 3, 5])
     def test_intervals_of_exponents_and_base_costs_cover(self, starts):
         """At 95 % they shall hold the truth in about 95 % of 300 experiments: 91 % to 99 % is four standard errors."""

@@ -120,6 +120,7 @@ TURNED_BY_ARGUMENTS = (
 )
 
 
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize(("key", "arguments"), TURNED_BY_ARGUMENTS, ids=lambda value: str(value)[:60])
 def test_another_argument_turns_the_verdict(key, arguments):
     assert found(key).as_expected
@@ -195,6 +196,7 @@ TURNED_BY_CONSTANTS = (
 )
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     ("key", "module", "name", "value"), TURNED_BY_CONSTANTS, ids=[f"{row[0]}-{row[2]}" for row in TURNED_BY_CONSTANTS]
 )

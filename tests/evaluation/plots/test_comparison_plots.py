@@ -105,6 +105,7 @@ def nothing(label):
     return Subject(label, Samples((), (), "entries", "cycles_per_packet", "cycles/packet"))
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "subjects",
     [

@@ -249,6 +249,7 @@ def test_a_figure_for_every_number_of_segments(model: ComponentModel, derivation
     assert "baseline: 95" in said(figures[1])
 
 
+@pytest.mark.thorough
 def test_all_figures_are_the_same_bytes_again(
     model: ComponentModel, derivation: Derivation, samples: Samples, tmp_path: Path
 ) -> None:
@@ -268,6 +269,7 @@ def test_style_does_not_leak() -> None:
     assert dict(mpl.rcParams) == before
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("n", [1, 2, 7])
 @pytest.mark.parametrize("y", [0.0, 1.0, -5.0])
 @pytest.mark.parametrize("scale", ["linear", "log"])

@@ -140,6 +140,7 @@ def test_a_bar_below_the_resolution():
         contrast_figure(analyse([made_platform(made_costs("dear"))]))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("figure", [quadrant_figure, cost_figure, contrast_figure])
 def test_the_same_bytes_every_time(three, figure, tmp_path):
     for name in ("a.svg", "b.svg", "a.png"):

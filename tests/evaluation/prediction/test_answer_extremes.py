@@ -85,6 +85,7 @@ def models():
     return open_models(())
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
 def test_so_it_is_for_the_example_programs_and_the_models_that_ship(path, models):
     graph, rng = read_program(path), random.Random(path.stem)
