@@ -30,7 +30,7 @@ def pytest_configure() -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Of the cases of a test that is marked as sampled, all but the given number, spread evenly, are marked as thorough."""
+    """Of a test marked as sampled(n), all cases but n, spread evenly, are marked as thorough."""
     cases: dict[tuple[str, int], list[pytest.Item]] = {}
     for item in items:
         if mark := item.get_closest_marker("sampled"):

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from matplotlib.figure import Figure
+from support.documents import check_document
 
 import p4perf.cli as p4perf_cli
 
@@ -61,7 +62,7 @@ def command(*arguments: object) -> list[str]:
 
 
 def p4perf(*arguments: object, cwd: Path | None = None, timeout: float = 120, **env: str) -> Result:
-    """Run the command and wait for its end.
+    """Run the command and wait for its end; what it prints with ``--format json`` has to fit the schema.
 
     Raises:
         TimeoutError: it took too long, and was killed.
@@ -77,6 +78,8 @@ def p4perf(*arguments: object, cwd: Path | None = None, timeout: float = 120, **
             child.join()
             raise TimeoutError(f"p4perf {arguments} took more than {timeout} s: {files[1].read_text()}")
         out, err = (file.read_bytes().decode(errors="replace") if file.exists() else "" for file in files)
+        if out.startswith("{") and "json" in arguments:
+            check_document(out)
         return Result(child.exitcode, out, err)
 
 
