@@ -61,13 +61,15 @@ class Page(HTMLParser):
 def reported(tmp_path_factory):
     import sys
 
-    from support.command import FAKES
+    from matplotlib.figure import Figure
+    from support.command import FAKES, save_blank
 
     from p4perf import plugins
 
     folder = tmp_path_factory.mktemp("campaign")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "path", [str(FAKES), *sys.path])
+        patch.setattr(Figure, "savefig", save_blank)
         plugins._found.cache_clear()
         sources = [*specs(folder, TABLES, HEADERS, PREFIXES), "baseline/offered-load"]
         campaign = new_campaign(folder, sources, TARGETS, budget_s=600, overrides=[("trials.repetitions", "2")])

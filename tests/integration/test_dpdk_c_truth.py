@@ -239,8 +239,10 @@ def wrong(workloads, folder, variants=()):
     return {name: verdict for name, verdict in zip(workloads, verdicts, strict=True) if verdict}
 
 
-def test_every_component_computes_what_the_interpreter_computes(tmp_path):
-    assert wrong(catalogue(), tmp_path) == {}
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("third", range(3))
+def test_every_component_computes_what_the_interpreter_computes(tmp_path, third):
+    assert wrong(dict(list(catalogue().items())[third::3]), tmp_path) == {}
 
 
 @pytest.mark.thorough
@@ -256,9 +258,9 @@ def test_variants_compute_what_the_interpreter_computes(tmp_path):
 @settings(max_examples=1, derandomize=True, database=None, phases=[Phase.generate])
 @given(seed=st.integers(0, 2**32))
 def test_programs_drawn_at_random_compute_what_the_interpreter_computes(variants, seed):
-    """Eighteen programs in one build; a failure names the seed of the program."""
+    """Nine programs in one build; a failure names the seed of the program."""
     drawn = {}
-    for n in range(18):
+    for n in range(9):
         drawn[seed + n] = random_workload(random.Random(seed + n), ("copies", "again", "random")[n % 3])
     with TemporaryDirectory() as folder:
         assert wrong(drawn, Path(folder), variants) == {}

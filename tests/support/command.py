@@ -113,7 +113,7 @@ def _child(
         os.close(handle)
     sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w")  # noqa: SIM115
     sys.argv = ["p4perf", *arguments]
-    Figure.savefig = _save  # type: ignore[method-assign]
+    Figure.savefig = save_blank  # type: ignore[method-assign]
     if names := variables.get("P4PERF_TEST_STAND_INS"):
         from support import stand_ins
 
@@ -121,7 +121,7 @@ def _child(
     importlib.import_module(program).main()
 
 
-def _save(figure: Figure, buffer: Any, **options: Any) -> None:
+def save_blank(figure: Figure, buffer: Any, **options: Any) -> None:
     """Figures are blank, as drawing takes most of the time of a command; tests that look at them set the variable."""
     if os.environ.get("P4PERF_TEST_FIGURES"):
         DRAWN(figure, buffer, **options)
