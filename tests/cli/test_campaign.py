@@ -180,6 +180,7 @@ class TestOutput:
             assert done.err.count("error: ") == 1
             assert "campaign.json" in done.err
 
+    @pytest.mark.thorough
     def test_one_target_and_a_budget(self, tmp_path):
         (source,) = specs(tmp_path, HEADERS)
         done = p4perf("run", source, "-t", "fake", "--budget", "5m", "-o", tmp_path / "runs", "-q")

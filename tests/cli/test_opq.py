@@ -103,6 +103,7 @@ class TestNumbers:
                 assert Path(plot).stat().st_size > 5000
                 ET.parse(plot)  # noqa: S314 - our own file
 
+    @pytest.mark.thorough
     def test_rules(self, tmp_path):
         options = ("--threshold", "lower-median", "--median-of", "x86", "--median-without", "printf", "--ties", "low")
         found, _ = analysed("--with", "ren2025", *options, "-o", tmp_path / "out")

@@ -11,7 +11,6 @@ import warnings
 import pytest
 from docs_pages import DOCS
 from support.command import environment
-from support.sampling import sampled
 
 NOTEBOOKS = sorted((DOCS / "notebooks").glob("*.ipynb"))
 
@@ -60,7 +59,8 @@ def put_p4perf_on_the_path(folder):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("path", sampled(NOTEBOOKS, NOTEBOOKS[-1]), ids=lambda p: p.stem)
+@pytest.mark.thorough
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
 def test_a_notebook_runs(path, tmp_path):
     pytest.importorskip("ipykernel", reason="ipykernel is not installed")
     with warnings.catch_warnings():

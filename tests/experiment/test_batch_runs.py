@@ -230,6 +230,7 @@ class TestPos:
         for path in run.rglob("*"):
             assert not path.is_file() or b"s3cr3t" not in path.read_bytes(), path
 
+    @pytest.mark.thorough
     def test_lost_runs_are_measured_again(self, pos, tmp_path):
         pos.configure(lost_runs=[1], silent_runs=[2])
         done = p4perf("run", *FEW, "--testbed", f"pos:{pos.known_site()}", "-o", tmp_path)

@@ -78,6 +78,7 @@ def test_a_run_that_fails_stops_nothing(tmp_path):
     assert cells["my/headers", "fake"].good
 
 
+@pytest.mark.thorough
 def test_a_target_that_becomes_available_is_measured_by_a_resume(tmp_path, fakes, monkeypatch):
     campaign = new_campaign(tmp_path, specs(tmp_path, HEADERS), ["fake", "fake-absent"], overrides=FEW)
     before = measure(campaign)

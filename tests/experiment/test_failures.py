@@ -48,6 +48,7 @@ def test_what_the_compiler_said_is_beside_them(swept):
     assert not (run.path / "points" / plan.points[1].key / "build.log").exists()
 
 
+@pytest.mark.thorough
 def test_a_resume_tells_the_same(swept):
     run, _, outcome = swept
     _, again = resume_run(run.path)

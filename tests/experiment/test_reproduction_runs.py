@@ -179,6 +179,7 @@ def test_what_was_found_before_an_interruption_is_kept(tmp_path):
     assert known[1] is None
 
 
+@pytest.mark.thorough
 def test_other_folders_are_left_alone(tmp_path, claims):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "precious").write_text("mine")

@@ -98,6 +98,7 @@ def test_a_complete_run_is_not_measured_again(tmp_path):
     assert {p: p.read_bytes() for p in run.glob("points/*/raw.jsonl")} == before
 
 
+@pytest.mark.thorough
 def test_the_order_of_points_is_random_and_the_same_for_the_same_seed(tmp_path):
     orders = []
     for folder, seed in (("a", 1), ("b", 1), ("c", 2)):

@@ -326,6 +326,7 @@ def test_packets_without_windows(trial, target):
     assert record["windows"]["n"] == 0
 
 
+@pytest.mark.thorough
 def test_simulated_misses_of_a_table_beyond_a_cache(target, testbed, facts, tmp_path):
     if not facts.text("tool_valgrind"):
         pytest.skip("needs valgrind")

@@ -27,6 +27,7 @@ def test_pointer_chase(testbed, facts, tmp_path):
     assert large_many.cycles.value < large.cycles.value  # accesses in flight
 
 
+@pytest.mark.thorough
 @pytest.mark.dpdk
 def test_micro_benchmarks(testbed, facts, tmp_path):
     known = {case.name: case for case in cases(facts.cache_bytes, 1 << 30)}

@@ -109,6 +109,7 @@ def test_one_in_a_million(opened):
     assert account.duplicated == account.reordered == 0
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("link", "label"),
     [("ring", "dpdk-c"), ("ring", "dpdk-swx"), ("memif", "dpdk-swx:interpreter"), ("af-packet", "xdp")],
@@ -139,6 +140,7 @@ def test_packets_that_the_program_drops_are_not_lost(testbed, facts, tmp_path):
     assert account.lost == total(account, "link_full") + total(account, "device_tx_full")
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("pattern", ["cbr", "poisson", "burst"])
 def test_the_rate_is_the_one_that_was_asked_for(opened, pattern):
     with opened() as session:
@@ -228,6 +230,7 @@ def sweep(tmp_path):
     return sweep
 
 
+@pytest.mark.thorough
 def test_an_interrupt_leaves_a_run_that_can_be_resumed(sweep, tmp_path):
     needs("ring")
     process = sweep()
@@ -255,6 +258,7 @@ def test_an_interrupt_leaves_a_run_that_can_be_resumed(sweep, tmp_path):
             assert all(entry.histogram.samples > 0 for entry in read_hlog(log))
 
 
+@pytest.mark.thorough
 def test_a_device_that_always_dies_ends_the_run(sweep, tmp_path):
     needs("memif")
     process = sweep("--set", "load.link=memif", "--set", "entries=[10]")
@@ -283,6 +287,7 @@ def wait_for(condition, seconds=60):
     return found
 
 
+@pytest.mark.thorough
 def test_a_capture_is_replayed(sweep, tmp_path):
     needs("ring")
     head = bytes.fromhex("02000000000202000000000188b5")

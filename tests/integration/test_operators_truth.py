@@ -23,6 +23,7 @@ def workload(operator, size, baseline="l2fwd_result"):
     return build_workload([("operator", {"operator": operator})], frame_size_bytes=size, baseline=baseline)
 
 
+@pytest.mark.thorough
 def test_every_operator_computes_what_its_reference_does(tmp_path):
     """On packets of an odd and an even size, also such that are cut short, are foreign or have changed bytes."""
     names = [*OPERATORS, "checksum+rte_net_crc"]
@@ -99,6 +100,7 @@ def test_what_the_compiler_says_is_told_with_its_place(kind, tmp_path, testbed, 
         assert error.location.text == text.split("\n")[line - 1]
 
 
+@pytest.mark.thorough
 def test_an_operator_that_crashes_fails_its_points(tmp_path, cache):
     (tmp_path / "bad.c").write_text(
         "#include <stdint.h>\n"

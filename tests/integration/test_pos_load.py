@@ -71,6 +71,7 @@ def loads(run):
     return [entry["load"] for point in run.points() for entry in run.trials(point)]
 
 
+@pytest.mark.thorough
 def test_t4p4s(lab, t4p4s):
     run, outcome = served_by_t4p4s(lab, t4p4s)
     assert (outcome.failed, outcome.starved, outcome.complete) == ((), (), 1)

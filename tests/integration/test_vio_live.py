@@ -138,6 +138,7 @@ def test_hugepages_that_are_not_there_are_refused(testbed, facts, tmp_path):
     assert caught.value.key == "refused"
 
 
+@pytest.mark.thorough
 def test_lines_that_go_from_core_to_core(testbed, facts, tmp_path):
     """Counted by hand, for the base and without headers."""
     counted = {}

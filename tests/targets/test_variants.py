@@ -50,6 +50,7 @@ def test_a_target_that_there_is_not():
     assert caught.value.hint == "did you mean fake-small?"
 
 
+@pytest.mark.thorough
 def test_a_run_with_a_variant_can_be_resumed(tmp_path):
     options = ["--points", 2, "--target", "fake-small:bold", "--set", "entries=[1, 10]", "-q"]
     done = p4perf("run", "mat/exact-entries", *options, "-o", tmp_path)

@@ -128,6 +128,7 @@ def test_names_that_are_reserved_are_the_same_in_program_and_rules(card, device)
         assert card.state["rules"] == {"MainIngress::apply_": 3}
 
 
+@pytest.mark.thorough
 def test_variants_reach_the_compiler(card, device):
     with device(target=Nfp4000Target(["flowcache", "reduced-threads"])) as served:
         served.switch("program")

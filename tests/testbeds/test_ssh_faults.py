@@ -287,6 +287,7 @@ def kill_master(testbed):
 
 
 class TestLosses:
+    @pytest.mark.thorough
     def test_in_the_middle_of_a_copy(self, new_node, opened, folder, tmp_path):
         slow = tmp_path / "slow"
         slow.mkdir()

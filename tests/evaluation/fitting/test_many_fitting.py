@@ -245,7 +245,8 @@ class TestCluster:
     def test_a_local_cluster(self, here, workers) -> None:
         assert told(fit_many(SERIES, OPTIONS, scheduler=workers)) == here
 
-    @pytest.mark.parametrize(("series", "deadly"), [(3, {1}), pytest.param(12, {3, 7}, marks=pytest.mark.thorough)])
+    @pytest.mark.thorough
+    @pytest.mark.parametrize(("series", "deadly"), [(3, {1}), (12, {3, 7})])
     def test_only_what_kills_workers_is_given_up(self, workers, series, deadly) -> None:
         """Although the scheduler blames what it gave to the same workers, too, and results are lost with them."""
         given = [line(k, DEADLY if k in deadly else None) for k in range(series)]
@@ -255,6 +256,7 @@ class TestCluster:
             deadly, ExitCode.UNAVAILABLE
         )
 
+    @pytest.mark.thorough
     def test_no_workers_then_wrong_ones(self, scheduler, tmp_path, monkeypatch) -> None:
         monkeypatch.setattr(clusters, "ANSWER_S", 6.0)
         with pytest.raises(TestbedError, match=f"the Dask scheduler at {scheduler} has no workers") as caught:
@@ -285,6 +287,7 @@ class TestCluster:
         with pytest.raises(TestbedError, match=f"all workers of the Dask scheduler at {scheduler} have gone"):
             list(results)
 
+    @pytest.mark.thorough
     def test_what_waits_behind_the_deadly_one_is_not_given_up(self, scheduler, monkeypatch) -> None:
         monkeypatch.setattr(clusters, "ANSWER_S", 20.0)
         # Where the workers find this module, and what is tested.
