@@ -18,33 +18,21 @@ if TYPE_CHECKING:
     from p4perf.evaluation.comparison.curves import CurvePair
     from p4perf.evaluation.comparison.subjects import Correlation
     from p4perf.experiment.compare import ComparedExperiment, RunComparison
-    from p4perf.experiment.subjects import ComponentComparison, CurvesDocument, Subject
+    from p4perf.experiment.subjects import ComparedModel, ComponentComparison, CurvesDocument
 
 
-def compare_models(
-    component: str,
-    names: list[str],
-    *,
-    folder: Path,
-    reference: str | None,
-    metric: str | None,
-    at: list[float],
-    output: Path | None,
-    fmt: Format,
-) -> None:
+def compare_models(found: ComponentComparison, output: Path | None, fmt: Format) -> None:
     """Print the comparison, and write it as JSON if a folder is named."""
-    from p4perf.experiment.subjects import compare_component, curves_document
-    from p4perf.results.files import strict_json, write_text_atomically
+    from p4perf.experiment.subjects import curves_document
+    from p4perf.results.files import json_text, write_text_atomically
 
-    found = compare_component(component, names, folder=folder, reference=reference, metric=metric, at=at)
     document = curves_document(found)
     if fmt is Format.TABLE:
         _print_component(found, document)
     else:
         emit(fmt, document)
     if output is not None:
-        output.mkdir(parents=True, exist_ok=True)
-        write_text_atomically(output / "curves.json", strict_json(document.as_dict(), indent=2) + "\n")
+        write_text_atomically(output / "curves.json", json_text(document.as_dict()))
         say(f"written: {output / 'curves.json'}")
 
 
@@ -72,7 +60,7 @@ def _print_component(found: ComponentComparison, document: CurvesDocument) -> No
             say(f"{subject.label}: {remark}")
 
 
-def _part_rows(subject: Subject) -> list[dict[str, Any]]:
+def _part_rows(subject: ComparedModel) -> list[dict[str, Any]]:
     """The segments of a curve; of a published one also those whose parameters are not printed."""
     from p4perf.evaluation.fitting.error_metrics import error_text
 
@@ -160,10 +148,11 @@ def compare(
     from datetime import UTC, datetime
 
     if component is not None:
+        from p4perf.experiment.subjects import compare_component
+
         names = [str(run) for run in runs]
-        compare_models(
-            component, names, folder=folder, reference=reference, metric=metric, at=at or [], output=output, fmt=fmt
-        )
+        curves = compare_component(component, names, folder=folder, reference=reference, metric=metric, at=at or [])
+        compare_models(curves, output, fmt)
         return
     if at:
         raise UsageError("--at goes with --component")
@@ -285,23 +274,20 @@ def _crossings(pair: ComparedPair) -> str:
 
 
 def _rank_rows(found: RunComparison) -> list[dict[str, Any]]:
+    def text(found: Correlation | None) -> str:
+        return "" if found is None else f"{found.value.text()}, p = {found.p_value:.2g}"
+
     return [
         {
             "run": ranks.a,
             "other": ranks.b,
             "n": ranks.correlation.components,
-            "Spearman's rho": _correlation(ranks.correlation.spearman),
-            "Kendall's tau": _correlation(ranks.correlation.kendall),
+            "Spearman's rho": text(ranks.correlation.spearman),
+            "Kendall's tau": text(ranks.correlation.kendall),
             "verdict": ranks.correlation.verdict,
         }
         for ranks in found.ranks
     ]
-
-
-def _correlation(found: Correlation | None) -> str:
-    if found is None:
-        return ""
-    return f"{found.value.text()}, p = {found.p_value:.2g}"
 
 
 def _with_interval(value: float, low: float | None, high: float | None) -> str:

@@ -335,20 +335,14 @@ def export(
 ) -> None:
     """Write a model as a function in Python or C, or as a formula in LaTeX."""
     from p4perf.models.export import export_model
+    from p4perf.results import read_model
     from p4perf.results.files import write_text_atomically
 
-    text = export_model(load_model(model), language.value)
+    if not model.exists():
+        raise UsageError(f"there is no model or run directory {model}")
+    text = export_model(read_model(model), language.value)
     if output is None:
         typer.echo(text, nl=not text.endswith("\n"))
         return
     write_text_atomically(output, text if text.endswith("\n") else text + "\n")
     say(f"written: {output}")
-
-
-def load_model(path: Path) -> ComponentModel:
-    """The model of a file, or of a run directory."""
-    from p4perf.results import read_model
-
-    if not path.exists():
-        raise UsageError(f"there is no model or run directory {path}")
-    return read_model(path)

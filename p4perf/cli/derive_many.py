@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -122,7 +123,7 @@ def fit_many(
         raise UsageError("--processes is for this machine: leave it out with --scheduler")
     check_choice(x_scale, "--x-scale", ("linear", "log"))
     if scheduler is not None:
-        _be_quiet()
+        logging.disable(logging.CRITICAL)  # that of Dask: what matters is said by our own errors
         require_distributed()
     changes = given({
         "segments": segments, "max_segments": max_segments, "min_points": min_points, "profile": profile,
@@ -137,13 +138,6 @@ def fit_many(
         job = _Job(sources, options, lines)
         job.run(processes=processes, scheduler=scheduler)
         return job.conclude(fmt, one_file=len(data) == 1)
-
-
-def _be_quiet() -> None:
-    """Keep the log of Dask from the screen: what matters is said by our own errors."""
-    import logging
-
-    logging.disable(logging.CRITICAL)
 
 
 def _columns(by: Sequence[str]) -> tuple[str, ...]:
@@ -305,7 +299,11 @@ class _Job:
 
     def conclude(self, fmt: Format, *, one_file: bool) -> int:
         """Print rows, list failures; the exit code."""
-        rows = self._all_rows()
+        if self._lines is not None:
+            for index, series in self._series():
+                if self._there[index]:
+                    self._rows[index] = _row(series.labels, self._lines.read(series.labels), "")
+        rows = self._rows
         labels = tuple(dict.fromkeys(key for row in rows for key in row.values))
         document = ModelsDocument(
             labels=labels,
@@ -321,13 +319,6 @@ class _Job:
         if self._lines is not None:
             say(f"models: {self._where}")
         return self._judge()
-
-    def _all_rows(self) -> list[_ModelsRow]:
-        if self._lines is not None:
-            for index, series in self._series():
-                if self._there[index]:
-                    self._rows[index] = _row(series.labels, self._lines.read(series.labels), "")
-        return self._rows
 
     def _judge(self) -> int:
         from p4perf.evaluation.fitting.many import label_text

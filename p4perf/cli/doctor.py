@@ -105,7 +105,8 @@ def _usable(area: str, name: str, problems: Sequence[Problem], usable: str) -> C
 def _diagnose(place: Testbed) -> tuple[list[Check], list[str]]:
     from p4perf.experiment import open_target
     from p4perf.plugins import plugin_names
-    from p4perf.testbeds.health import environment_checks, setting_checks, tool_checks
+    from p4perf.specs import METRICS
+    from p4perf.testbeds.health import Check, environment_checks, setting_checks, tool_checks
 
     checks = _problems(place)
     try:
@@ -119,7 +120,8 @@ def _diagnose(place: Testbed) -> tuple[list[Check], list[str]]:
     usable = [target for target, check in zip(targets, judged, strict=True) if check.state == "ok"]
     metrics = {metric for target in usable for metric in target.metrics}
     generators, given = _load_checks(usable, facts)
-    checks += [*judged, *generators, *_metric_checks(metrics | given)]
+    named = [Check("metric", n, "ok" if n in metrics | given else "missing", METRICS[n].unit) for n in METRICS]
+    checks += [*judged, *generators, *named]
     checks += tool_checks(facts) + setting_checks(facts) + environment_checks(facts)
     if usable:
         checks += _noise(usable[0], place, facts)
@@ -140,13 +142,6 @@ def _load_checks(targets: list[Target], facts: NodeFacts) -> tuple[list[Check], 
         for name in plugin_names(group)
     ]
     return checks, set(LOAD_METRICS) if reached and any(check.state == "ok" for check in checks) else set()
-
-
-def _metric_checks(available: set[str]) -> list[Check]:
-    from p4perf.specs import METRICS
-    from p4perf.testbeds.health import Check
-
-    return [Check("metric", name, "ok" if name in available else "missing", METRICS[name].unit, "") for name in METRICS]
 
 
 def _noise(target: Target, place: Testbed, before: NodeFacts) -> list[Check]:

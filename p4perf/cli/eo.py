@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from p4perf.cli.app import app
-from p4perf.cli.options import PointsOption, SetOption, assignments, load
+from p4perf.cli.options import PointsOption, QuietOption, SetOption, assignments, load
 from p4perf.cli.output import Format, FormatOption, emit, print_table, say
 from p4perf.errors import ExitCode, UsageError
 from p4perf.records import Document, Interval, Record, Scalar, as_rows, doc, interval, spread
 
 if TYPE_CHECKING:
-    from p4perf.models.eo import Demand, Hardware, Host, NetworkFunction, PlacementVerdict, Printed, RateEstimate
+    from p4perf.models.eo import Demand, Hardware, Host, NetworkFunction, Printed, RateEstimate
     from p4perf.specs import Experiment
 
 
@@ -32,7 +31,7 @@ def calibrate(
     starts: Annotated[int, typer.Option("--starts", min=1, max=100, help="Accepted starts of each benchmark.")] = 3,
     plain: Annotated[bool, typer.Option("--plain", help="The core is isolated: no gate, no real-time bursts.")] = False,
     testbed: Annotated[str, typer.Option("--testbed", help="Where to measure: local, or ssh:FILE:NODE.")] = "local",
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")] = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Measure what every elementary operation costs here, one by one, and describe this machine for p4perf eo.
 
@@ -82,11 +81,6 @@ class _Numbers(Record):
     bound: str = doc("what binds: `cpu`, `memory` or `link`")
 
 
-class _SweptPoint(Record):
-    point: int = doc("number of the point, from 0")
-    values: dict[str, Scalar] = spread("variable", "value of a swept variable")
-
-
 class _Printed(Record):
     cycles: float | None = doc("core cycles", "cycles/packet")
     dram_accesses: float | None = doc("accesses to memory", "accesses/packet")
@@ -103,14 +97,7 @@ class _OperationLine(Record):
     table_bytes: float = doc("size of the table that it uses; 0 without one", "B")
 
 
-class EoDocument(Document):
-    """`p4perf eo FUNCTION...`, and of an experiment with one point.
-
-    See [elementary operations](eo.md).
-    """
-
-    KIND = "eo"
-
+class _Setting(Record):
     functions: tuple[str, ...] = doc("names, in the order in which packets meet them")
     hardware: str = doc("name of the machine", of="hardware.name")
     profile: str | None = doc("profile of its description; null if it has none")
@@ -118,19 +105,26 @@ class EoDocument(Document):
     wire_bytes: int = doc("the same with preamble and gap: what `gbps` counts", "B")
     cores: int = doc("cores that run the functions")
     remote: float = doc("packets in the cache of another socket", "ratio")
-    cycles: Interval = interval("core cycles", "cycles/packet")
-    dram_accesses: float = doc(
-        "accesses that miss all caches that may hold tables", "accesses/packet", of="breakdown.dram_accesses"
-    )
-    mpps_per_core: float = doc("rate of one core if nothing but cycles counted", "Mpps")
-    mpps: float = doc("rate of all cores, with what binds", "Mpps")
-    gbps: float = doc("the same on the wire", "Gbit/s")
-    bound: str = doc("what binds: `cpu`, `memory` or `link`")
+
+
+class EoDocument(Document, _Numbers, _Setting):
+    """`p4perf eo FUNCTION...`, and of an experiment with one point.
+
+    See [elementary operations](eo.md).
+    """
+
+    KIND = "eo"
+
     accesses: dict[str, Any] = doc("accesses by the level where they hit", "accesses/packet", of="breakdown.accesses")
     table_bytes: float = doc("tables together", "B", of="breakdown.table_bytes")
     limits: dict[str, Any] = doc("what each of them allows", "Mpps")
     printed: _Printed | None = doc("what a publication prints; null if there is none")
     breakdown: tuple[_OperationLine, ...] = doc("")
+
+
+class _SweptPoint(Record):
+    point: int = doc("number of the point, from 0")
+    values: dict[str, Scalar] = spread("variable", "value of a swept variable")
 
 
 class _EoSweepRow(_Numbers, _SweptPoint):
@@ -210,10 +204,12 @@ def eo(
     FUNCTION is a name (switch/basic), a file, or an experiment: then every point of its sweep is estimated.
     """
     from p4perf.evaluation.papers.baldi2018 import load_hardware
-    from p4perf.models.eo import estimate
+    from p4perf.models.eo import estimate, parse_expression
 
     machine = load_hardware(hardware, profile)
-    options: dict[str, Any] = {"cores": cores, "remote": remote, "keep_io": keep_io, "symbols": _symbols(symbols)}
+    given = assignments(symbols, "--symbol", "name=number", "for example --symbol ps=1000")
+    values = {name: parse_expression(value).value({}) for name, value in given.items()}
+    options: dict[str, Any] = {"cores": cores, "remote": remote, "keep_io": keep_io, "symbols": values}
     found = _functions(functions, bool(sets) or points is not None)
     if found is None:
         _sweep(load(functions[0], sets, points), machine, frame_size, options, fmt)
@@ -243,13 +239,6 @@ def _functions(names: Sequence[str], as_spec: bool) -> list[NetworkFunction] | N
     if as_spec:
         raise UsageError("--set and --points are for experiments", hint="--symbol changes a symbol of a function")
     return [load_function(name) for name in names]
-
-
-def _symbols(texts: list[str] | None) -> dict[str, Fraction]:
-    from p4perf.models.eo import parse_expression
-
-    given = assignments(texts, "--symbol", "name=number", "for example --symbol ps=1000")
-    return {name: parse_expression(value).value({}) for name, value in given.items()}
 
 
 def _sweep(
@@ -355,7 +344,12 @@ def place(
 
     wanted = [_demand(text, frame_size, remote) for text in demands]
     verdicts = judge([_host(text, profile) for text in host], wanted, share_cores=share_cores)
-    document = PlaceDocument(share_cores=share_cores, rows=tuple(_verdict(verdict) for verdict in verdicts))
+    document = PlaceDocument(
+        share_cores=share_cores,
+        rows=tuple(
+            _PlaceRow.read(v, cores_needed=sum(need.cores for need in v.needs) if v.needs else None) for v in verdicts
+        ),
+    )
     flat = [{k: v for k, v in row.items() if k != "needs"} for row in as_rows(document.rows)]
     emit(fmt, document, rows=flat)
     if fmt is Format.TABLE:
@@ -388,8 +382,3 @@ def _host(text: str, profile: str | None) -> Host:
     if not 1 <= cores <= machine.total_cores:
         raise UsageError(f"--host {text}: {machine.name} has {machine.total_cores} cores, not {cores}")
     return Host(text, machine, cores)
-
-
-def _verdict(verdict: PlacementVerdict) -> _PlaceRow:
-    needed = sum(need.cores for need in verdict.needs) if verdict.needs else None
-    return _PlaceRow.read(verdict, cores_needed=needed)

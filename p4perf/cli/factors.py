@@ -136,12 +136,14 @@ def factors(
 
 def _document(analysis: FactorAnalysis, titles: dict[str, str], plots: Sequence[Path]) -> FactorsDocument:
     cells = analysis.factorial
+    effects = () if analysis.pairs is None else analysis.pairs.effects
+    pairs = sorted((effect for effect in effects if len(effect.factors) == 2), key=lambda e: -e.strength)
     return FactorsDocument.read(
         analysis,
         cache=cells.cache or None,
         cells=len(cells.cells),
         all_cells=2 ** len(cells.factors),
-        interactions=_pairs(analysis),
+        interactions=[_Interaction(factors=e.factors, effect=Interval.read(e.ratio)) for e in pairs],
         ladder=_steps(analysis),
         full_gain=_gain(analysis.full),
         single_product=_gain(analysis.product),
@@ -169,12 +171,6 @@ def _rows(analysis: FactorAnalysis, titles: dict[str, str]) -> list[_FactorsRow]
 
 def _gain(gain: Estimate | None) -> Interval | None:
     return None if gain is None else Interval.read(gain)
-
-
-def _pairs(analysis: FactorAnalysis) -> list[_Interaction]:
-    effects = () if analysis.pairs is None else analysis.pairs.effects
-    pairs = sorted((effect for effect in effects if len(effect.factors) == 2), key=lambda e: -e.strength)
-    return [_Interaction(factors=e.factors, effect=Interval.read(e.ratio)) for e in pairs]
 
 
 def _steps(analysis: FactorAnalysis) -> list[_Ladder]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -13,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -54,7 +56,7 @@ class Written:
 
 
 @dataclass(slots=True)
-class Outcome:
+class Generated:
     """Everything that became of some points."""
 
     written: list[Written] = field(default_factory=list)
@@ -66,7 +68,7 @@ class Outcome:
     copies: dict[tuple[str, str], int] = field(default_factory=dict)
     """How many files hold each of these."""
 
-    def add(self, other: Outcome) -> None:
+    def add(self, other: Generated) -> None:
         self.written += other.written
         self.refused += other.refused
         self.left_out += other.left_out
@@ -92,7 +94,7 @@ class Generation:
         self._max_entries = max_entries
         self._standalone = standalone
         self._folders: set[Path] = set()
-        self.outcome = Outcome()
+        self.outcome = Generated()
 
     def run(self, experiment: Experiment, *, named: bool, skip_impossible: bool) -> None:
         """Write all points of an experiment.
@@ -154,56 +156,38 @@ class Generation:
             written = Written(*place, generator, folder / path)
             if path.endswith(".p4") and not isinstance(content, bytes):
                 content = "".join(content).encode()
-                self._remember(written, content)
+                key = (generator, hashlib.sha256(content).hexdigest())
+                self.outcome.texts.setdefault(key, written)
+                self.outcome.copies[key] = self.outcome.copies.get(key, 0) + 1
             self._store(written.path, content)
             self.outcome.written.append(written)
-
-    def _remember(self, written: Written, text: bytes) -> None:
-        key = (written.generator, hashlib.sha256(text).hexdigest())
-        self.outcome.texts.setdefault(key, written)
-        self.outcome.copies[key] = self.outcome.copies.get(key, 0) + 1
 
     def _store(self, path: Path, content: Iterable[str] | bytes) -> None:
         from p4perf.results.files import storing, write_atomically
 
+        pieces = (content,) if isinstance(content, bytes) else (piece.encode() for piece in content)
         if self._standalone:
-            write_atomically(path, _encoded(content))
+            write_atomically(path, pieces)
             return
         with storing(path):
             if path.parent not in self._folders:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 self._folders.add(path.parent)
             with path.open("wb") as file:
-                file.writelines(_encoded(content))
+                file.writelines(pieces)
 
 
-@dataclass(frozen=True, slots=True)
-class Order:
-    """One experiment of the catalogue that is to be written, by a process of its own."""
-
-    experiment: str
-    points: int | None
-    generators: tuple[str, ...]
-    output: Path
-    max_entries: int
-
-
-def carry_out(order: Order) -> Outcome:
-    """Write an experiment of the catalogue."""
+def carry_out(
+    experiment: str, points: int | None, generators: Sequence[str], output: Path, max_entries: int
+) -> Generated:
+    """Write an experiment of the catalogue, in a process of its own."""
     from p4perf.programs.component import component_parameters
     from p4perf.specs import load_experiment
 
-    generation = Generation(order.generators, order.output, order.max_entries, standalone=False)
-    experiment = load_experiment(order.experiment, points=order.points, parameters_of=component_parameters)
-    generation.run(experiment, named=True, skip_impossible=True)
+    generation = Generation(generators, output, max_entries, standalone=False)
+    loaded = load_experiment(experiment, points=points, parameters_of=component_parameters)
+    generation.run(loaded, named=True, skip_impossible=True)
     return generation.outcome
-
-
-def _encoded(content: Iterable[str] | bytes) -> Iterator[bytes]:
-    if isinstance(content, bytes):
-        yield content
-    else:
-        yield from (piece.encode() for piece in content)
 
 
 def _standalone(name: str, workload: Workload, traffic: TrafficPlan) -> Iterator[tuple[str, bytes]]:
@@ -214,10 +198,10 @@ def _standalone(name: str, workload: Workload, traffic: TrafficPlan) -> Iterator
     from p4perf.targets.roles import Measures
     from p4perf.targets.standalone import standalone_files
 
-    if name in plugin_names("p4perf.targets"):
-        target = open_target(name)
-        if not (target.standalone and isinstance(target, Measures)):
-            return
+    if name not in plugin_names("p4perf.targets"):
+        return
+    target = open_target(name)
+    if target.standalone and isinstance(target, Measures):
         yield from standalone_files(target, target.plan(workload, traffic, NodeFacts({}))).items()
 
 
@@ -231,7 +215,7 @@ MESSAGE_LINES = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class CompilerVerdict:
     """What one tool says of one program: ``ok``, ``refused``, ``crashed`` or ``timeout``, and its message."""
 
     written: Written
@@ -273,7 +257,7 @@ def find_tools(generators: Sequence[str]) -> Tools:
     return Tools(found, missing)
 
 
-def verify(outcome: Outcome, tools: Tools, finished: Callable[[float], None]) -> Iterator[Verdict]:
+def verify(outcome: Generated, tools: Tools, finished: Callable[[float], None]) -> Iterator[CompilerVerdict]:
     """Compile every distinct program with every tool that takes it, in the order in which they were written.
 
     ``finished`` gets the share that is done, from 0 to 1.
@@ -289,7 +273,7 @@ def verify(outcome: Outcome, tools: Tools, finished: Callable[[float], None]) ->
             yield verdict
 
 
-def _compile(written: Written, copies: int, command: tuple[str, ...]) -> Verdict:
+def _compile(written: Written, copies: int, command: tuple[str, ...]) -> CompilerVerdict:
     with tempfile.TemporaryDirectory(prefix="p4perf-") as folder:
         source = Path(folder) / written.path.name
         shutil.copyfile(written.path, source)
@@ -304,29 +288,23 @@ def _compile(written: Written, copies: int, command: tuple[str, ...]) -> Verdict
             text=True,
             errors="replace",
         )
-        _limit_memory(process.pid)
+        with contextlib.suppress(OSError, ValueError):  # it has ended already, or its limit is lower
+            resource.prlimit(process.pid, resource.RLIMIT_AS, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
         try:
             message, _ = process.communicate(timeout=TIMEOUT_S)
         except subprocess.TimeoutExpired:
             process.kill()
             process.communicate()
-            return Verdict(written, copies, command[0], "timeout", f"not done after {TIMEOUT_S} s")
+            return CompilerVerdict(written, copies, command[0], "timeout", f"not done after {TIMEOUT_S} s")
         except BaseException:
             process.kill()
             raise
     lines = [line for line in message.splitlines() if line.strip()][:MESSAGE_LINES]
     code = process.returncode
     verdict = "ok" if code == 0 else "refused" if code > 0 else "crashed"
-    return Verdict(
+    return CompilerVerdict(
         written, copies, command[0], verdict, "\n".join(lines) or (f"ended by signal {-code}" if code < 0 else "")
     )
-
-
-def _limit_memory(pid: int) -> None:
-    try:
-        resource.prlimit(pid, resource.RLIMIT_AS, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
-    except (OSError, ValueError):  # It has ended already, or its limit is lower.
-        return
 
 
 MAX_ENTRIES = 1_000_000
@@ -365,6 +343,7 @@ def generate(
     generator refuses is reported, and does not stop the others.
     """
     from p4perf.plugins import load_plugin, plugin_names
+    from p4perf.results.files import write_text_atomically
 
     if everything == (spec is not None):
         raise UsageError("generate takes an experiment or --all", hint="p4perf list shows the experiments")
@@ -382,9 +361,11 @@ def generate(
         generation.run(load(spec, sets, points), named=False, skip_impossible=False)
         outcome = generation.outcome
     if not outcome.written:
-        raise _nothing(outcome)
+        reasons = list(dict.fromkeys(r.reason for r in outcome.refused))
+        raise CapabilityError(reasons[0] if len(reasons) == 1 else f"nothing was generated: {'; '.join(reasons[:5])}")
     if everything:
-        _write_refused(output, outcome.refused)
+        text = json.dumps([asdict(r) for r in outcome.refused], indent=1) + "\n"
+        write_text_atomically(output / REFUSED_FILE, text)
     if tools is not None:
         _report_verdicts(fmt, outcome, tools)
     elif everything:
@@ -393,28 +374,15 @@ def generate(
         _report_files(fmt, outcome)
 
 
-def _all(names: Sequence[str], points: int | None, output: Path, max_entries: int) -> Outcome:
+def _all(names: Sequence[str], points: int | None, output: Path, max_entries: int) -> Generated:
     from p4perf.specs.loader import list_catalogue
 
-    orders = [Order(entry.name, points, tuple(names), output, max_entries) for entry in list_catalogue()]
-    whole = Outcome()
+    write = partial(carry_out, points=points, generators=names, output=output, max_entries=max_entries)
+    whole = Generated()
     with ProcessPoolExecutor(os.cpu_count()) as pool:
-        for outcome in pool.map(carry_out, orders):
+        for outcome in pool.map(write, [entry.name for entry in list_catalogue()]):
             whole.add(outcome)
     return whole
-
-
-def _nothing(outcome: Outcome) -> CapabilityError:
-    reasons = list(dict.fromkeys(r.reason for r in outcome.refused))
-    if len(reasons) == 1:
-        return CapabilityError(reasons[0])
-    return CapabilityError("nothing was generated: " + "; ".join(reasons[:5]))
-
-
-def _write_refused(output: Path, refused: Sequence[Refused]) -> None:
-    from p4perf.results.files import write_text_atomically
-
-    write_text_atomically(output / REFUSED_FILE, json.dumps([asdict(r) for r in refused], indent=1) + "\n")
 
 
 class _GenerateRow(Record):
@@ -440,7 +408,7 @@ class GenerateDocument(Document):
     rows: tuple[_GenerateRow, ...] = doc("", of="written")
 
 
-def _report_files(fmt: Format, outcome: Outcome) -> None:
+def _report_files(fmt: Format, outcome: Generated) -> None:
     emit(fmt, GenerateDocument.read(outcome))
     for (generator, reason), count in Counter((r.generator, r.reason) for r in outcome.refused).items():
         say(f"note: {generator} refuses {count} {'point' if count == 1 else 'points'}: {reason}")
@@ -468,7 +436,7 @@ class GenerateAllDocument(Document):
     rows: tuple[_GenerateAllRow, ...] = doc("")
 
 
-def _report_all(fmt: Format, outcome: Outcome, names: Sequence[str]) -> None:
+def _report_all(fmt: Format, outcome: Generated, names: Sequence[str]) -> None:
     rows = []
     for name in names:
         files = [w for w in outcome.written if w.generator == name]
@@ -481,7 +449,8 @@ def _report_all(fmt: Format, outcome: Outcome, names: Sequence[str]) -> None:
                 refused=len(refused),
                 files=len(files),
                 programs=sum(generator == name for generator, _ in outcome.texts) or None,
-                refused_most=_most(refused),
+                refused_most=", ".join(f"{e} {n}" for e, n in Counter(r.experiment for r in refused).most_common(3))
+                or None,
             )
         )
     impossible = sum(not r.generator for r in outcome.refused)
@@ -490,11 +459,6 @@ def _report_all(fmt: Format, outcome: Outcome, names: Sequence[str]) -> None:
         say(f"note: {REFUSED_FILE} lists the {len(outcome.refused)} refused points with their reasons")
     if outcome.left_out:
         say(f"note: {outcome.left_out} entry files left out (--max-entries)")
-
-
-def _most(refused: Sequence[Refused]) -> str | None:
-    counts = Counter(r.experiment for r in refused)
-    return ", ".join(f"{name} {n}" for name, n in counts.most_common(3)) or None
 
 
 class _Missing(Record):
@@ -523,7 +487,7 @@ class GenerateVerifyDocument(Document):
     rows: tuple[_GenerateVerifyRow, ...] = doc("")
 
 
-def _report_verdicts(fmt: Format, outcome: Outcome, tools: Tools) -> None:
+def _report_verdicts(fmt: Format, outcome: Generated, tools: Tools) -> None:
     from p4perf.cli.progress import Share
 
     for name, missing in tools.missing.items():

@@ -136,7 +136,7 @@ def import_(
 
     The folder of a run on testbed manual goes to that run.
     """
-    from p4perf.cli.measure import go_on
+    from p4perf.cli.measure import resume
     from p4perf.evaluation.imports import ImportOptions
     from p4perf.experiment.imports import ImportOrder, read_import, write_import
     from p4perf.testbeds.manual import batch_of, is_ours
@@ -159,7 +159,7 @@ def import_(
         others = (experiment, target, testbed, title, y, dry_run, x_scale != "linear", output != Path("runs"))
         if options != ImportOptions() or any(others):
             raise UsageError(f"{sources[0]} is of a run of p4perf, which knows what its results are", hint=_ALONE)
-        return go_on(batch_of(sources[0]).parent.parent, strict=False, quiet=False, fmt=fmt)
+        return resume(batch_of(sources[0]).parent.parent, fmt=fmt)
     order = ImportOrder(experiment or "", target or "", testbed or "", title or "", y or "", _scale(x_scale))
     found = read_import(sources, options, order, importer=kind)
     if dry_run:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import importlib
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -18,6 +18,9 @@ from p4perf.cli.output import Format, FormatOption, emit, say, say_origin
 from p4perf.errors import CapabilityError, UsageError
 from p4perf.records import Document, Record, Scalar, doc, json_schema, listing, spread
 from p4perf.results import Run, run_folders
+
+if TYPE_CHECKING:
+    from p4perf.models.component import ComponentModel
 
 
 class What(StrEnum):
@@ -230,16 +233,7 @@ def list_(
     if components or limits:
         emit(fmt, _capabilities(what, whole=components))
         return
-    special: dict[What, Callable[[], Document]] = {
-        What.EXPERIMENTS: _experiments,
-        What.METRICS: _metrics,
-        What.FUNCTIONS: _functions,
-        What.HARDWARE: _hardware,
-        What.OPERATIONS: _operations,
-        What.MODELS: _models,
-        What.RUNS: lambda: _runs(folder),
-    }
-    emit(fmt, special[what]() if what in special else _plugins(what))
+    emit(fmt, _runs(folder) if what is What.RUNS else _listed(what))
 
 
 def _capabilities(what: What, *, whole: bool) -> Document:
@@ -266,68 +260,60 @@ def _capabilities(what: What, *, whole: bool) -> Document:
     return (TargetComponentsDocument if what is What.TARGETS else GeneratorComponentsDocument)(rows=tuple(rows))
 
 
-def _experiments() -> Document:
-    from p4perf.specs import list_catalogue
+def _listed(what: What) -> Document:
+    """What there is of a kind; what only some kinds need is imported for them alone."""
+    kind = Document.KINDS[f"list.{what.value}"]
+    rows: Iterable[Record]
+    match what:
+        case What.EXPERIMENTS:
+            from p4perf.specs import list_catalogue
 
-    return ListExperimentsDocument(rows=tuple(_Experiment.read(e) for e in list_catalogue()))
+            rows = map(_Experiment.read, list_catalogue())
+        case What.METRICS:
+            from p4perf.specs import METRICS
 
+            rows = (_Metric.read(metric, name=name) for name, metric in METRICS.items())
+        case What.FUNCTIONS:
+            from p4perf.evaluation.papers.baldi2018 import function_names, load_function
 
-def _metrics() -> Document:
-    from p4perf.specs import METRICS
+            rows = (_Function.read(load_function(name)) for name in function_names())
+        case What.HARDWARE:
+            from p4perf.evaluation.papers.baldi2018 import hardware_names, load_hardware
 
-    return ListMetricsDocument(rows=tuple(_Metric.read(metric, name=name) for name, metric in METRICS.items()))
+            machines = map(load_hardware, hardware_names())
+            rows = (_Hardware.read(m, profiles=tuple(p.name for p in m.profiles)) for m in machines)
+        case What.OPERATIONS:
+            from p4perf.models.eo import registered_operations
 
+            rows = map(_Operation.read, registered_operations().values())
+        case What.MODELS:
+            from p4perf.models.published import published_models
 
-def _functions() -> Document:
-    from p4perf.evaluation.papers.baldi2018 import function_names, load_function
+            rows = map(_published, published_models())
+        case _:
+            from p4perf.plugins import load_plugin, plugin_names
 
-    return ListFunctionsDocument(rows=tuple(_Function.read(load_function(name)) for name in function_names()))
-
-
-def _hardware() -> Document:
-    from p4perf.evaluation.papers.baldi2018 import hardware_names, load_hardware
-
-    machines = [load_hardware(name) for name in hardware_names()]
-    rows = tuple(_Hardware.read(m, profiles=tuple(p.name for p in m.profiles)) for m in machines)
-    return ListHardwareDocument(rows=rows)
-
-
-def _operations() -> Document:
-    from p4perf.models.eo import registered_operations
-
-    return ListOperationsDocument(rows=tuple(_Operation.read(o) for o in registered_operations().values()))
-
-
-def _models() -> Document:
-    from p4perf.models.published import published_models, subject_of
-
-    rows = (
-        _PublishedModel.read(
-            m,
-            subject=subject_of(m),
-            first=m.domain[0],
-            last=m.domain[1],
-            derived=bool(m.provenance.get("derived")),
-        )
-        for m in published_models()
-    )
-    return ListModelsDocument(rows=tuple(rows))
+            group = f"p4perf.{what.value.replace('-', '_')}"
+            rows = (_plugin(what, name, load_plugin(group, name)) for name in plugin_names(group))
+    return kind.read(None, rows=tuple(rows))
 
 
-def _plugins(what: What) -> Document:
-    from p4perf.plugins import load_plugin, plugin_names
+def _published(model: ComponentModel) -> _PublishedModel:
+    from p4perf.models.published import subject_of
+
+    first, last = model.domain
+    derived = bool(model.provenance.get("derived"))
+    return _PublishedModel.read(model, subject=subject_of(model), first=first, last=last, derived=derived)
+
+
+def _plugin(what: What, name: str, plugin: Any) -> _Plugin:
     from p4perf.targets.roles import Connects
 
-    group = f"p4perf.{what.value.replace('-', '_')}"
-    found = {name: load_plugin(group, name) for name in plugin_names(group)}
     if what is What.TARGETS:
-        links = {name: p.links if issubclass(p, Connects) else () for name, p in found.items()}
-        return ListTargetsDocument(rows=tuple(_Target.read(p, name=n, links=links[n]) for n, p in found.items()))
+        return _Target.read(plugin, name=name, links=plugin.links if issubclass(plugin, Connects) else ())
     if what is What.COMPONENTS:
-        rows = (_Component.read(p, name=n, parameters=tuple(p.Parameters.model_fields)) for n, p in found.items())
-        return ListComponentsDocument(rows=tuple(rows))
-    document = Document.KINDS[f"list.{what.value}"]
-    return document.read(None, rows=tuple(_Plugin.read(p, name=name) for name, p in found.items()))
+        return _Component.read(plugin, name=name, parameters=tuple(plugin.Parameters.model_fields))
+    return _Plugin.read(plugin, name=name)
 
 
 def _runs(folder: Path) -> Document:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from p4perf.cli.app import app
-from p4perf.cli.measure import QuietOption
-from p4perf.cli.options import SetOption, overrides_of
+from p4perf.cli.options import QuietOption, SetOption, overrides_of
 from p4perf.cli.output import Format, FormatOption, emit, say
 from p4perf.errors import UsageError
 from p4perf.records import Document, Record, doc
@@ -110,10 +110,7 @@ def _measured(target: str, testbed: str, folder: Path, resume: bool, sets: list[
     from p4perf.cli.progress import SweepProgress
     from p4perf.experiment.learning import FIXTURES, measure_fixtures
 
-    def told(line: str) -> None:
-        if not quiet:
-            say(line)
-
+    told: Callable[[str], None] = (lambda line: None) if quiet else say
     found: list[Any] = []
     try:
         for name in FIXTURES:

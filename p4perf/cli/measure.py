@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,6 +15,7 @@ import typer
 from p4perf.cli.app import app
 from p4perf.cli.options import (
     PointsOption,
+    QuietOption,
     SchedulerOption,
     SetOption,
     WorkersOption,
@@ -21,22 +23,25 @@ from p4perf.cli.options import (
     crew_opener,
     load,
     opened_testbed,
+    overrides_of,
     resuming,
 )
 from p4perf.cli.output import Format, FormatOption, emit, say, say_environment
 from p4perf.errors import DataError, ExitCode, MeasurementError, NoVerdictError, SpecError, UsageError
 from p4perf.records import Document, Record, Scalar, doc, spread
 from p4perf.results import Run
+from p4perf.results.campaign import CampaignDirectory
 
 if TYPE_CHECKING:
     from p4perf.cli.progress import SweepProgress
-    from p4perf.experiment import Outcome
+    from p4perf.experiment import SweepOutcome
+    from p4perf.experiment.program import ProgramInput
     from p4perf.experiment.sizing import Cell
+    from p4perf.results import RunDirectory
+    from p4perf.specs import Experiment
+    from p4perf.targets.base import Target
     from p4perf.targets.dpdk_swx_program import VaryingBytes
     from p4perf.testbeds.base import Testbed
-
-
-DEFAULT_FRAME_BYTES = 60
 
 
 def varying_bytes(text: str) -> VaryingBytes:
@@ -49,27 +54,23 @@ def varying_bytes(text: str) -> VaryingBytes:
     return VaryingBytes(*(int(part) for part in parts))
 
 
+def given_frame(frame: str | None) -> bytes:
+    """The frame of ``--frame``: hexadecimal digits, the first one of a capture, or a broadcast without content."""
+    from p4perf.experiment.program import BROADCAST
+    from p4perf.formats.pcap import read_capture
+    from p4perf.targets.dpdk_swx_program import frame_from_hex
+
+    if frame is None:
+        return BROADCAST
+    return read_capture(Path(frame)).frames[0] if Path(frame).suffix == ".pcap" else frame_from_hex(frame)
+
+
 def _text(path: Path, what: str) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is no text"
         raise DataError(f"cannot read {what} {path}: {reason}") from error
-
-
-def given_frame(frame: str) -> bytes:
-    """The frame of ``--frame``: hexadecimal digits, or the first one of a capture."""
-    from p4perf.formats.pcap import read_capture
-    from p4perf.targets.dpdk_swx_program import frame_from_hex
-
-    return read_capture(Path(frame)).frames[0] if Path(frame).suffix == ".pcap" else frame_from_hex(frame)
-
-
-def _frame(frame: str | None) -> bytes:
-    """The frame: hexadecimal digits, the first one of a capture, or a broadcast without content."""
-    if frame is None:
-        return bytes.fromhex("ffffffffffff02000000000188b5").ljust(DEFAULT_FRAME_BYTES, b"\0")
-    return given_frame(frame)
 
 
 class _ProgramRow(Record):
@@ -91,22 +92,11 @@ class ProgramDocument(Document):
     rows: tuple[_ProgramRow, ...] = doc("")
 
 
-def run_program(
-    program: Path,
-    target: str,
-    testbed: str,
-    *,
-    entries: Path | None,
-    frame: str | None,
-    vary: str | None,
-    expect: Path | None,
-    repetitions: int,
-    output: Path,
-    quiet: bool,
-    fmt: Format,
-) -> int:
-    """Measure the specification of a pipeline and print its numbers; the exit code."""
-    from p4perf.experiment.program import ProgramInput, measure_program
+def program_input(
+    program: Path, entries: Path | None, frame: str | None, vary: str | None, expect: Path | None
+) -> ProgramInput:
+    """The specification of a pipeline, its entries and its packets, as the options name them."""
+    from p4perf.experiment.program import ProgramInput
 
     if program.suffix != ".spec":
         raise UsageError(
@@ -117,24 +107,29 @@ def run_program(
         expectation = expect.read_bytes() if expect is not None else None
     except OSError as error:
         raise DataError(f"cannot read {expect}: {error.strerror}") from error
-    given = ProgramInput(
+    return ProgramInput(
         program.stem,
         _text(program, "the specification"),
-        _frame(frame),
+        given_frame(frame),
         _text(entries, "the entries") if entries is not None else "",
         varying_bytes(vary) if vary is not None else None,
         expectation,
     )
-    result = measure_program(
-        given, target, testbed, output, repetitions=repetitions, told=lambda line: None if quiet else say(line)
-    )
-    if not quiet and expectation is None:
-        say("note: what the program computes was not checked (--expect names a file of packets and outcomes)")
-    document = ProgramDocument.read(result, run=result.folder)
-    emit(fmt, document, title=given.name)
-    if not quiet:
-        say(f"{result.accepted} of {result.tried} starts accepted; flags: {', '.join(result.flags) or 'none'}")
-        say(f"raw records: {result.folder}")
+
+
+def run_program(
+    given: ProgramInput, target: str, testbed: str, output: Path, repetitions: int, *, quiet: bool, fmt: Format
+) -> int:
+    """Measure the specification of a pipeline and print its numbers; the exit code."""
+    from p4perf.experiment.program import measure_program
+
+    told: Callable[[str], None] = (lambda line: None) if quiet else say
+    result = measure_program(given, target, testbed, output, repetitions=repetitions, told=told)
+    if given.expectation is None:
+        told("note: what the program computes was not checked (--expect names a file of packets and outcomes)")
+    emit(fmt, ProgramDocument.read(result, run=result.folder), title=given.name)
+    told(f"{result.accepted} of {result.tried} starts accepted; flags: {', '.join(result.flags) or 'none'}")
+    told(f"raw records: {result.folder}")
     return 0
 
 
@@ -202,28 +197,24 @@ def chosen_experiments(specs: Sequence[str], *, every: bool, only: Sequence[str]
     return [name for name in catalogue if not only or any(fnmatch.fnmatchcase(name, p) for p in only)]
 
 
-def campaign(
+def _new_campaign(
     experiments: Sequence[str],
     targets: Sequence[str],
     testbed: str,
-    cluster: tuple[str | None, str | None] = (None, None),
+    output: Path,
     *,
+    cluster: bool,
     budget: str | None,
     sets: list[str] | None,
     points: int | None,
-    output: Path,
-    quiet: bool,
-    fmt: Format,
-) -> int:
-    """Start a campaign and measure it, on a scheduler and workers of a cluster if they are named; the exit code."""
-    from p4perf.cli.options import load, overrides_of
+) -> CampaignDirectory:
+    """The folder of a campaign that nothing is measured of yet."""
     from p4perf.experiment import open_target, open_testbed
-    from p4perf.results.campaign import CampaignDirectory
     from p4perf.specs import list_catalogue
     from p4perf.testbeds.batch.base import BatchTestbed
 
     # The workers of a cluster open testbeds of their own.
-    place = open_testbed(testbed) if cluster[0] is None else None
+    place = None if cluster else open_testbed(testbed)
     if isinstance(place, BatchTestbed):
         raise UsageError(
             f"testbed {place.label} works in batches, and a campaign decides between trials",
@@ -246,18 +237,11 @@ def campaign(
         "points": points,
     }
     title = "catalogue" if len(names) > 1 else next(iter(names))
-    folder = CampaignDirectory.create(output, title, request, datetime.now().astimezone())
-    return _measure(folder, cluster, fmt, quiet=quiet)
+    return CampaignDirectory.create(output, title, request, datetime.now().astimezone())
 
 
-def resume_campaign(path: Path, cluster: tuple[str | None, str | None], fmt: Format, *, quiet: bool) -> int:
-    from p4perf.results.campaign import CampaignDirectory
-
-    return _measure(CampaignDirectory.open(path), cluster, fmt, quiet=quiet)
-
-
-def _measure(folder: Any, cluster: tuple[str | None, str | None], fmt: Format, *, quiet: bool) -> int:
-    from p4perf.cli.options import crew_opener, resuming
+def _measure(folder: CampaignDirectory, scheduler: str | None, workers: str | None, fmt: Format, *, quiet: bool) -> int:
+    """Measure what a campaign still needs and report on it; the exit code."""
     from p4perf.experiment.campaign import Campaign
     from p4perf.experiment.campaign_report import write_report
 
@@ -268,7 +252,7 @@ def _measure(folder: Any, cluster: tuple[str | None, str | None], fmt: Format, *
         number = len(content["experiments"])
         say(f"{number * len(targets)} runs: {number} experiments on {', '.join(targets)}, {limit}")
         say(f"campaign: {folder.path}")
-    with crew_opener(*cluster, quiet=quiet) as crew, resumable(folder.path, cluster[0]):
+    with crew_opener(scheduler, workers, quiet=quiet) as crew, resumable(folder.path, scheduler):
         cells = Campaign(folder, _Talk(quiet=quiet), crew).measure(
             lambda run: _conclude_cell(run, plots=len(targets) == 1)
         )
@@ -281,17 +265,15 @@ def _measure(folder: Any, cluster: tuple[str | None, str | None], fmt: Format, *
         for path in report.files:
             say(f"report: {path}")
     if not all(c.complete for c in cells):
-        say(f"not everything is measured; {resuming(folder.path, cluster[0])} continues it")
+        say(f"not everything is measured; {resuming(folder.path, scheduler)} continues it")
     return int(exit_code(cells))
 
 
 def show_campaign(path: Path, fmt: Format) -> None:
     from p4perf.experiment.campaign import all_cells
-    from p4perf.results.campaign import CampaignDirectory
 
     folder = CampaignDirectory.open(path)
-    cells = all_cells(folder)
-    emit(fmt, _campaign_document(folder.path, cells))
+    emit(fmt, _campaign_document(folder.path, all_cells(folder)))
 
 
 def _campaign_document(path: Path, cells: Sequence[Cell]) -> CampaignDocument:
@@ -338,8 +320,6 @@ class _Talk:
 
 
 DEFAULT_TARGET = "dpdk-c"
-
-QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")]
 
 StrictOption = Annotated[
     bool, typer.Option("--strict", help="Derive no model from trials that carry quality flags: exit code 4.")
@@ -415,48 +395,48 @@ def run(
     Several experiments or targets, --all or --budget make a campaign: a folder with a run for each experiment and
     target and one report over all of them.
     """
+    from p4perf.cli.progress import SweepProgress
+    from p4perf.experiment import measure_run, new_run, open_target
+
     check_cluster(scheduler, workers)
     if program is not None:
         if specs or every or budget or sets or points or dry_run or strict or len(target or ()) > 1:
             raise UsageError("--program measures one program on one target", hint="name no experiments beside it")
         if scheduler is not None:
             raise UsageError("--program measures one program in one place", hint="leave --scheduler out")
-        return run_program(
-            program,
-            (target or ["dpdk-swx"])[0],
-            testbed,
-            entries=entries,
-            frame=frame,
-            vary=vary,
-            expect=expect,
-            repetitions=repetitions,
-            output=output,
-            quiet=quiet,
-            fmt=fmt,
-        )
+        given = program_input(program, entries, frame, vary, expect)
+        return run_program(given, (target or ["dpdk-swx"])[0], testbed, output, repetitions, quiet=quiet, fmt=fmt)
     if entries or frame or vary or expect:
         raise UsageError("--entries, --frame, --vary and --expect are for --program")
     targets = list(dict.fromkeys(target or [DEFAULT_TARGET]))
     names = chosen_experiments(specs or [], every=every, only=only or [])
     if every or budget is not None or len(names) > 1 or len(targets) > 1:
-        if dry_run:
-            raise UsageError("--dry-run is for one experiment on one target", hint="leave it out, or name only one")
-        if strict:
-            raise UsageError("--strict is for one experiment on one target", hint="leave it out, or name only one")
-        return campaign(
+        if dry_run or strict:
+            option = "--dry-run" if dry_run else "--strict"
+            raise UsageError(f"{option} is for one experiment on one target", hint="leave it out, or name only one")
+        folder = _new_campaign(
             names,
             targets,
             testbed,
-            (scheduler, workers),
+            output,
+            cluster=scheduler is not None,
             budget=budget,
             sets=sets,
             points=points,
-            output=output,
-            quiet=quiet,
-            fmt=fmt,
         )
+        return _measure(folder, scheduler, workers, fmt, quiet=quiet)
     with opened_testbed(testbed, scheduler, workers, quiet=quiet) as place:
-        return _single(names[0], targets[0], place, scheduler, sets, points, dry_run, output, strict, quiet, fmt)
+        experiment, chosen = load(names[0], sets, points), open_target(targets[0])
+        if dry_run:
+            _show_plan(experiment, chosen, place, fmt)
+            return 0
+        directory, plan = new_run(experiment, chosen, place, output)
+        if not quiet:
+            _say_beginning(experiment, targets[0], place, directory, len(plan.points))
+        _say_refused(plan.refused)
+        with SweepProgress(quiet=quiet) as progress, resumable(directory.path, scheduler):
+            outcome = measure_run(experiment, plan.points, chosen, place, directory, progress)
+    return _conclude(Run(directory), outcome, fmt, strict=strict, quiet=quiet)
 
 
 class _Refused(Record):
@@ -481,44 +461,26 @@ class PlanDocument(Document):
     rows: tuple[_PlanRow, ...] = doc("", of="points")
 
 
-def _single(
-    spec: str,
-    target: str,
-    place: Testbed,
-    scheduler: str | None,
-    sets: list[str] | None,
-    points: int | None,
-    dry_run: bool,
-    output: Path,
-    strict: bool,
-    quiet: bool,
-    fmt: Format,
-) -> int:
-    from p4perf.cli.progress import SweepProgress
-    from p4perf.experiment import Crew, measure_run, new_run, open_target, plan_sweep, require_usable
+def _show_plan(experiment: Experiment, target: Target, place: Testbed, fmt: Format) -> None:
+    from p4perf.experiment import plan_sweep, require_usable
+
+    plan = plan_sweep(experiment, target, require_usable(target, place))
+    emit(fmt, PlanDocument.read(plan, trials=len(plan.points) * experiment.spec.trials.repetitions))
+    _say_refused(plan.refused)
+
+
+def _say_beginning(experiment: Experiment, target: str, place: Testbed, run: RunDirectory, points: int) -> None:
+    from p4perf.experiment import Crew
     from p4perf.testbeds.batch.base import BatchTestbed
 
-    experiment = load(spec, sets, points)
-    chosen = open_target(target)
-    if dry_run:
-        plan = plan_sweep(experiment, chosen, require_usable(chosen, place))
-        emit(fmt, PlanDocument.read(plan, trials=len(plan.points) * experiment.spec.trials.repetitions))
-        _say_refused(plan.refused)
-        return 0
-    directory, plan = new_run(experiment, chosen, place, output)
-    if not quiet:
-        advice = "" if isinstance(place, BatchTestbed) else " (p4perf doctor --fix reserves hugepages)"
-        pages = "" if directory.record().hugepages else f", 4 KiB pages{advice}"
-        say(f"{experiment.spec.name} on {target} ({place.label}): {len(plan.points)} points{pages}")
-        if isinstance(place, Crew):
-            say(f"devices: {', '.join(place.devices)}")
-        say(f"run directory: {directory.path}")
-        if any(name == "operator" for name, _ in experiment.spec.program.composed):
-            say_environment(directory.record())
-    _say_refused(plan.refused)
-    with SweepProgress(quiet=quiet) as progress, resumable(directory.path, scheduler):
-        outcome = measure_run(experiment, plan.points, chosen, place, directory, progress)
-    return _conclude(Run(directory), outcome, fmt, strict=strict, quiet=quiet)
+    advice = "" if isinstance(place, BatchTestbed) else " (p4perf doctor --fix reserves hugepages)"
+    pages = "" if run.record().hugepages else f", 4 KiB pages{advice}"
+    say(f"{experiment.spec.name} on {target} ({place.label}): {points} points{pages}")
+    if isinstance(place, Crew):
+        say(f"devices: {', '.join(place.devices)}")
+    say(f"run directory: {run.path}")
+    if any(name == "operator" for name, _ in experiment.spec.program.composed):
+        say_environment(run.record())
 
 
 def _say_refused(refused: Any) -> None:
@@ -536,26 +498,13 @@ def resume(
     fmt: FormatOption = Format.TABLE,
 ) -> int:
     """Continue a run or a campaign that was interrupted; what is finished is not measured again."""
-    return go_on(run, scheduler, workers, strict=strict, quiet=quiet, fmt=fmt)
-
-
-def go_on(
-    run: Path,
-    scheduler: str | None = None,
-    workers: str | None = None,
-    *,
-    strict: bool,
-    quiet: bool,
-    fmt: Format,
-) -> int:
     from p4perf.cli.progress import SweepProgress
     from p4perf.experiment import resume_run
-    from p4perf.results.campaign import CampaignDirectory
 
     if CampaignDirectory.is_one(run):
         if strict:
             raise UsageError("--strict is for runs, and this is a campaign")
-        return resume_campaign(run, (scheduler, workers), fmt, quiet=quiet)
+        return _measure(CampaignDirectory.open(run), scheduler, workers, fmt, quiet=quiet)
     with (
         crew_opener(scheduler, workers, quiet=quiet) as crew,
         SweepProgress(quiet=quiet) as progress,
@@ -565,21 +514,17 @@ def go_on(
     return _conclude(Run(directory), outcome, fmt, strict=strict, quiet=quiet)
 
 
-class resumable:  # noqa: N801 - reads as a word in a with statement
+@contextmanager
+def resumable(path: Path, scheduler: str | None = None) -> Iterator[None]:
     """On an interruption, say how to continue."""
-
-    def __init__(self, path: Path, scheduler: str | None = None) -> None:
-        self._command = resuming(path, scheduler)
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: Any, value: Any, tb: Any) -> None:
-        if kind is KeyboardInterrupt:
-            say(f"\nstopped; everything finished is on disk. Continue with: {self._command}")
+    try:
+        yield
+    except KeyboardInterrupt:
+        say(f"\nstopped; everything finished is on disk. Continue with: {resuming(path, scheduler)}")
+        raise
 
 
-def _conclude(run: Run, outcome: Outcome, fmt: Format, *, strict: bool, quiet: bool) -> int:
+def _conclude(run: Run, outcome: SweepOutcome, fmt: Format, *, strict: bool, quiet: bool) -> int:
     """Derive the model, print its table, say what happened. A run that waits for results has no model yet."""
     from p4perf.cli.derive import emit_model
     from p4perf.experiment.evaluate import evaluate_run

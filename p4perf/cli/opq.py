@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 import typer
 
 from p4perf.cli.app import app
-from p4perf.cli.measure import DEFAULT_TARGET, QuietOption, resumable
-from p4perf.cli.options import check_choice
+from p4perf.cli.measure import DEFAULT_TARGET, resumable
+from p4perf.cli.options import QuietOption, check_choice
 from p4perf.cli.output import Format, FormatOption, emit, print_table, say, say_environment
 from p4perf.errors import ExitCode, MeasurementError, UsageError
 from p4perf.records import Document, Record, doc
@@ -104,15 +104,13 @@ def emit_costs(measurements: Any, fmt: Format, *, run: str) -> None:
     from p4perf.evaluation.papers.ren2025.costs import operator_costs
 
     costs = operator_costs(measurements)
-    document = OperatorDocument(run=run, rows=tuple(_row(c) for c in costs))
+    unresolved = dict.fromkeys(("cost_cycles", "low", "high", "cost_tsc_cycles"))
+    rows = tuple(
+        _OperatorRow.read(c, below_resolution=not c.resolved, **({} if c.resolved else unresolved)) for c in costs
+    )
     table = [_text_row(c) for c in costs] if fmt is Format.TABLE else None
-    emit(fmt, document, rows=table, title="cost in core cycles for a packet, over the baseline")
-
-
-def _row(c: OperatorCost) -> _OperatorRow:
-    names = ("cost_cycles", "low", "high", "cost_tsc_cycles")
-    known = {name: getattr(c, name) if c.resolved else None for name in names}
-    return _OperatorRow.read(c, below_resolution=not c.resolved, **known)
+    title = "cost in core cycles for a packet, over the baseline"
+    emit(fmt, OperatorDocument(run=run, rows=rows), rows=table, title=title)
 
 
 def _text_row(c: OperatorCost) -> dict[str, Any]:

@@ -88,6 +88,7 @@ def given(options: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}
 
 
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")]
 SchedulerOption = Annotated[
     str | None,
     typer.Option(

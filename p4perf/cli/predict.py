@@ -374,12 +374,8 @@ def _packets(frame: str | None, vary: str | None, rules: Path | None) -> Packets
     from p4perf.experiment.prediction import Packets
     from p4perf.results.files import read_text
 
-    content = b"" if frame is None else given_frame(frame)
-    varying = None
-    if vary is not None:
-        given = varying_bytes(vary)
-        varying = (given.offset, given.length, given.keys)
-    return Packets(content, varying, read_text(rules) if rules is not None else "")
+    varying = varying_bytes(vary) if vary is not None else None
+    return Packets(given_frame(frame), varying, read_text(rules) if rules is not None else "")
 
 
 def _measured(

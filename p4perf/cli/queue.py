@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -19,7 +19,6 @@ from p4perf.records import Document, Record, doc
 if TYPE_CHECKING:
     from p4perf.evaluation.load.queue_sources import Law
     from p4perf.evaluation.load.queueing import Measured, OperatingPoint, System
-    from p4perf.models.queue.moderated import Tuned
 
 _RATE = re.compile(r"(.*?)\s*([kmg]?)pps", re.IGNORECASE)
 DEFAULT_MODERATION = "100us"
@@ -176,8 +175,8 @@ def queue(
     fmt: FormatOption = Format.TABLE,
 ) -> None:
     """Predict latency and loss at a load from what a packet costs."""
-    from p4perf.evaluation.load.queue_sources import service_law
-    from p4perf.evaluation.load.queueing import operating_points
+    from p4perf.evaluation.load.queue_sources import arrival_law, service_law
+    from p4perf.evaluation.load.queueing import operating_points, read_measured
     from p4perf.evaluation.papers.gebert2016.printed import printed_result
     from p4perf.models.queue import ModeratedQueue
 
@@ -186,10 +185,12 @@ def queue(
     system, moderations_us = _system(
         law, mode, moderation, (overhead, buffer, batch_cost, empty_poll), (ring, burst), lattice
     )
-    compared = _measured(measured)
+    compared = () if measured is None else read_measured(measured)
     rates = [_rate_pps(text) for text in rate or ()] or [m.rate_mpps * 1e6 for m in compared]
-    laws = _arrivals(arrivals or ["poisson"], rates)
-    _tell(law, system)
+    kinds = arrivals or ["poisson"]
+    laws = [arrival_law(kind, pps) for kind in kinds for pps in rates] or [arrival_law(kind, None) for kind in kinds]
+    origin = f" ({law.origin})" if law.origin else ""
+    say(f"service time {law.mean_us:.5g} us{origin}, lattice {system.step_us:g} us")
     if tune is not None:
         _tune(system, laws, moderations_us, tune, max_loss, fmt)
         return
@@ -197,9 +198,17 @@ def queue(
         say("note: gaps of a trace are taken as independent; --simulate N keeps their order")
     solve = ModeratedQueue.solve if profile is QueueProfile.EXACT else printed_result
     points = operating_points(system, laws, moderations_us, solve=solve, check=check, packets=simulate, seed=seed)
-    rows = [_row(point, compared) for point in points]
+    rows = [point.row() for point in points]
+    for row, point in zip(rows, points, strict=True):
+        for known in compared:
+            if abs(known.rate_mpps / point.rate_mpps - 1) < 1e-6:
+                row |= known.row()
     plots = _plots(output, points, compared)
-    emit(fmt, QueueDocument.read(system, profile=profile.value, plots=plots, rows=rows), title=_title(system))
+    title = f"poll mode, up to {system.burst} of {system.ring} packets"
+    if system.mode != "poll":
+        held = "" if system.buffer_us is None else f", buffer {system.buffer_us:g} us"
+        title = f"moderated interrupts{held}"
+    emit(fmt, QueueDocument.read(system, profile=profile.value, plots=plots, rows=rows), title=title)
     for plot in plots:
         say(f"plot: {plot}")
 
@@ -219,7 +228,11 @@ def _system(
     if mode is QueueMode.POLL and moderation:
         raise UsageError("--moderation is for moderated interrupts; a program that polls has none")
     overhead_us = parse_time_us(times[0], "--overhead")
-    buffer_us = _buffer_us(times[1], law)
+    buffer_us = None if times[1] == "none" else 0.0
+    if times[1].isdecimal():  # packets, with their mean service time
+        buffer_us = int(times[1]) * law.mean_us
+    elif buffer_us is not None:
+        buffer_us = parse_time_us(times[1], "--buffer")
     batch_cost_us = parse_time_us(times[2], "--batch-cost")
     if lattice is not None:
         step_us = parse_time_us(lattice, "--lattice")
@@ -236,17 +249,6 @@ def _system(
     return system, moderations_us
 
 
-def _buffer_us(text: str, law: Law) -> float | None:
-    """What the buffer holds, as work [us]; a number of packets counts with their mean service time."""
-    from p4perf.evaluation.load.queue_sources import parse_time_us
-
-    if text == "none":
-        return None
-    if text.isdecimal():
-        return int(text) * law.mean_us
-    return parse_time_us(text, "--buffer")
-
-
 def _rate_pps(text: str) -> float:
     """A rate; unlike elsewhere, ``mpps`` is understood as well: there are no millipackets."""
     match = _RATE.fullmatch(text.strip())
@@ -256,53 +258,14 @@ def _rate_pps(text: str) -> float:
     return quantity(text, "packet rate", "pps", "--rate")
 
 
-def _arrivals(kinds: Sequence[str], rates: Sequence[float]) -> list[Law]:
-    from p4perf.evaluation.load.queue_sources import arrival_law
-
-    wanted: Sequence[float | None] = rates or [None]
-    return [arrival_law(kind, rate) for kind in kinds for rate in wanted]
-
-
-def _measured(path: Path | None) -> tuple[Measured, ...]:
-    from p4perf.evaluation.load.queueing import read_measured
-
-    return () if path is None else read_measured(path)
-
-
-def _row(point: OperatingPoint, compared: Sequence[Measured]) -> dict[str, Any]:
-    row = point.row()
-    for measured in compared:
-        if abs(measured.rate_mpps / point.rate_mpps - 1) < 1e-6:
-            row |= measured.row()
-    return row
-
-
-def _tell(law: Law, system: System) -> None:
-    said = f"service time {law.mean_us:.5g} us"
-    if law.origin:
-        said += f" ({law.origin})"
-    say(f"{said}, lattice {system.step_us:g} us")
-
-
-def _title(system: System) -> str:
-    if system.mode == "poll":
-        return f"poll mode, up to {system.burst} of {system.ring} packets"
-    return "moderated interrupts" + ("" if system.buffer_us is None else f", buffer {system.buffer_us:g} us")
-
-
 def _plots(output: Path | None, points: Sequence[OperatingPoint], compared: Sequence[Measured]) -> list[Path]:
     if output is None:
         return []
+    from p4perf.evaluation.plots.outcome import save
     from p4perf.evaluation.plots.queue import queue_figures
-    from p4perf.evaluation.plots.style import save_figure
 
-    written = []
-    for name, figure in queue_figures(points, compared).items():
-        for suffix in ("svg", "png"):
-            path = output / f"queue-{name}.{suffix}"
-            save_figure(figure, path)
-            written.append(path)
-    return written
+    figures = queue_figures(points, compared).items()
+    return [path for name, figure in figures for path in save(figure, output.joinpath, f"queue-{name}")]
 
 
 def _tune(
@@ -313,25 +276,22 @@ def _tune(
     if system.mode == "poll":
         raise UsageError("--tune searches a moderation interval, which a program that polls has not")
     most_us = max(moderations_us)
-    rows, tuned = [], []
+    rows = []
     for law in laws:
         queue = system.moderated(law, most_us)
         found = tune(queue, objective, max_loss=max_loss, low=1, high=queue.tau.last)
-        rows.append(_tuned_row(law, system, found))
-        tuned.append(found)
+        rows.append(
+            _QueueTuneRow.read(
+                found.result,
+                arrivals=law.text or law.kind,
+                rate_mpps=1 / law.mean_us,
+                moderation_us=found.moderation * system.step_us,
+                objective_us=found.objective_us,
+                p99_us=found.result.quantile_us(0.99),
+                tried=len(found.tried),
+            )
+        )
     document = QueueTuneDocument(
         objective=objective, max_loss=max_loss, largest_us=most_us, lattice_us=system.step_us, rows=tuple(rows)
     )
     emit(fmt, document, title=f"moderation interval up to {most_us:g} us, smallest {objective}")
-
-
-def _tuned_row(law: Law, system: System, found: Tuned) -> _QueueTuneRow:
-    return _QueueTuneRow.read(
-        found.result,
-        arrivals=law.text or law.kind,
-        rate_mpps=1 / law.mean_us,
-        moderation_us=found.moderation * system.step_us,
-        objective_us=found.objective_us,
-        p99_us=found.result.quantile_us(0.99),
-        tried=len(found.tried),
-    )

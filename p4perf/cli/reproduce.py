@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from p4perf.cli.app import app
+from p4perf.cli.options import QuietOption
 from p4perf.cli.output import Format, FormatOption, emit, say
 from p4perf.errors import UsageError
 
 if TYPE_CHECKING:
     from p4perf.cli.progress import SweepProgress
     from p4perf.evaluation.papers import Claim, Finding, Kind
-    from p4perf.experiment.reproduction import ClaimRecord
 
 
 class Only(StrEnum):
@@ -24,6 +24,13 @@ class Only(StrEnum):
     ANALYTIC = "analytic"
     PUBLISHED = "published"
     MEASURED = "measured"
+
+
+_KINDS: dict[Only, Kind] = {
+    Only.ANALYTIC: "analytic",
+    Only.PUBLISHED: "published data",
+    Only.MEASURED: "re-measured by shape",
+}
 
 
 @app.command()
@@ -49,7 +56,7 @@ def reproduce(
         Path | None,
         typer.Option("--output", "-o", help="Folder of a new or an earlier reproduction; default: a new one."),
     ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")] = False,
+    quiet: QuietOption = False,
     fmt: FormatOption = Format.TABLE,
 ) -> int:
     """Compute or measure again what published papers claim, and tell what comes out.
@@ -67,7 +74,7 @@ def reproduce(
         reproduction_document,
     )
 
-    chosen = chosen_claims(claims or (), _kinds(only or ()))
+    chosen = chosen_claims(claims or (), tuple(_KINDS[each] for each in only or ()))
     if show:
         if quick or output is not None:
             raise UsageError("--list checks nothing", hint="leave --quick and --output out")
@@ -84,29 +91,20 @@ def reproduce(
     papers = list({paper.key: paper for paper, _ in chosen}.values())
     written = folder.report(findings, papers, code)
     document = reproduction_document(findings, code, output=folder.path, quick=quick)
-    emit(fmt, document, rows=[_short(row) for row in document.rows] if fmt is Format.TABLE else None)
+    table = [
+        {
+            "claim": f"{row.paper}:{row.claim}",
+            "the paper": row.paper_value,
+            "here": row.our_value,
+            "verdict": row.verdict if row.as_expected else f"{row.verdict} (not expected)",
+        }
+        for row in document.rows
+    ]
+    emit(fmt, document, rows=table if fmt is Format.TABLE else None)
     _conclude(findings)
     for path in written:
         say(f"written: {path}")
     return int(code)
-
-
-def _kinds(only: list[Only] | tuple[()]) -> tuple[Kind, ...]:
-    words: dict[Only, Kind] = {
-        Only.ANALYTIC: "analytic",
-        Only.PUBLISHED: "published data",
-        Only.MEASURED: "re-measured by shape",
-    }
-    return tuple(words[each] for each in only)
-
-
-def _short(row: ClaimRecord) -> dict[str, str]:
-    return {
-        "claim": f"{row.paper}:{row.claim}",
-        "the paper": row.paper_value,
-        "here": row.our_value,
-        "verdict": row.verdict if row.as_expected else f"{row.verdict} (not expected)",
-    }
 
 
 def _conclude(findings: tuple[Finding, ...]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
@@ -121,7 +121,10 @@ def cesim(
     fmt: FormatOption = Format.TABLE,
 ) -> None:
     """Throughput over the hit ratio of the L1 cache, and which hit ratio a throughput needs (CESim)."""
-    from p4perf.evaluation.papers.takeya2024.cesim import CacheHierarchy, CacheModel
+    import numpy as np
+
+    from p4perf.evaluation.fitting.datafiles import read_csv
+    from p4perf.evaluation.papers.takeya2024.cesim import CacheHierarchy, CacheModel, fit_cache_model
 
     hierarchy = CacheHierarchy(
         clock_ghz, l1_cycles, l2_cycles, l3_cycles, memory_cycles, memory_ns, l2_hit_ratio, l3_hit_ratio
@@ -129,16 +132,20 @@ def cesim(
     base = CacheModel(alpha, _mpps(best, "--best"), accesses, hierarchy, "parallelised", revision.value)
     names = [v.value for v in variant] if variant else ["simple", "beta1", "parallelised"]
     models = [base.with_variant(name) for name in names]  # type: ignore[arg-type]
-    fits = [_fitted(fit, x, y, model) for model in models] if fit is not None else []
-    if fits:
+    fits: list[CacheFit] = []
+    if fit is not None:
+        samples = read_csv(fit, x, y)
+        measured = np.repeat(samples.x, list(map(len, samples.values))), np.concatenate(samples.values)
+        fits = [fit_cache_model(*measured, model) for model in models]
         models = [found.model for found in fits]
     rates = [_mpps(text, "--inverse") for text in inverse or ()]
-    ratios = hit_ratio if hit_ratio or rates else DEFAULT_HIT_RATIOS
+    ratios = hit_ratio or (() if rates else DEFAULT_HIT_RATIOS)
+    numbers = asdict(base) | asdict(hierarchy)
     document = CesimDocument(
-        parameters=_parameters(base),
+        parameters={key: value for key, value in numbers.items() if key not in ("hierarchy", "variant", "revision")},
         tipping_points=tuple(_TippingPoint.read(model.tipping_point(), variant=model.variant) for model in models),
         fits=tuple(_Fit.read(found) for found in fits),
-        rows=tuple(row for model in models for row in _rows(model, ratios or (), rates)),
+        rows=tuple(row for model in models for row in _rows(model, ratios, rates)),
     )
     emit(fmt, document)
     if fmt is not Format.TABLE:
@@ -154,11 +161,9 @@ def cesim(
 
 def _mpps(text: str, option: str) -> float:
     """A rate in Mpps: a plain number is in Mpps; units in upper or lower case."""
-    match = _RATE.fullmatch(text)
+    number, prefix = match.groups() if (match := _RATE.fullmatch(text)) else (text, "m")
     try:
-        value = float(text if match is None else match[1]) * (
-            1.0 if match is None else {"": 1e-6, "k": 1e-3, "m": 1.0, "g": 1e3}[match[2].lower()]
-        )
+        value = float(number) * {"": 1e-6, "k": 1e-3, "m": 1.0, "g": 1e3}[prefix.lower()]
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
@@ -166,29 +171,13 @@ def _mpps(text: str, option: str) -> float:
     return value
 
 
-def _fitted(path: Path, x: str, y: str, model: CacheModel) -> CacheFit:
-    import numpy as np
-
-    from p4perf.evaluation.fitting.datafiles import read_csv
-    from p4perf.evaluation.papers.takeya2024.cesim import fit_cache_model
-
-    samples = read_csv(path, x, y)
-    repeated = [len(values) for values in samples.values]
-    return fit_cache_model(np.repeat(samples.x, repeated), np.concatenate(samples.values), model)
-
-
-def _rows(model: CacheModel, ratios: Any, rates: list[float]) -> Iterator[_CesimRow]:
+def _rows(model: CacheModel, ratios: Sequence[float], rates: Sequence[float]) -> Iterator[_CesimRow]:
     for ratio in ratios:
         mpps = float(model.throughput_mpps(ratio))
         yield _CesimRow.read(model, asked="throughput", hit_ratio=ratio, miss_ratio=1 - ratio, mpps=mpps)
     for rate in rates:
         miss = model.miss_ratio_for(rate)
         yield _CesimRow.read(model, asked="hit ratio", hit_ratio=1 - miss, miss_ratio=miss, mpps=rate)
-
-
-def _parameters(model: CacheModel) -> dict[str, Any]:
-    own = {key: value for key, value in asdict(model).items() if key not in ("hierarchy", "variant", "revision")}
-    return {**own, **asdict(model.hierarchy)}
 
 
 class _EivuItemsRow(Record):
@@ -276,7 +265,11 @@ def eivu(
     elif about is About.CELLS:
         _cells(data, fmt)
     else:
-        _claims(data, fmt)
+        from p4perf.evaluation.papers.takeya2024.eivu import read_study, study_findings
+
+        rows = tuple(_EivuClaimsRow.read(c) for c in study_findings(read_study(data)))
+        short = [{key: value for key, value in row.items() if key != "numbers"} for row in as_rows(rows)]
+        emit(fmt, EivuClaimsDocument(rows=rows), rows=short)
 
 
 def _items(numbers: list[str] | None, fmt: Format) -> None:
@@ -305,11 +298,3 @@ def _cells(folder: Path | None, fmt: Format) -> None:
             row |= {f"{server}_mpps": cell.median, f"{server}_l1_misses": cell.cache}
         rows.append(_EivuCellsRow.read(row))
     emit(fmt, EivuCellsDocument(rows=tuple(rows)))
-
-
-def _claims(folder: Path | None, fmt: Format) -> None:
-    from p4perf.evaluation.papers.takeya2024.eivu import read_study, study_findings
-
-    rows = tuple(_EivuClaimsRow.read(c) for c in study_findings(read_study(folder)))
-    short = [{key: value for key, value in row.items() if key != "numbers"} for row in as_rows(rows)]
-    emit(fmt, EivuClaimsDocument(rows=rows), rows=short)

@@ -11,9 +11,9 @@ from p4perf.experiment.planning import point_workload as point_workload
 from p4perf.experiment.planning import traffic_plan as traffic_plan
 from p4perf.experiment.record import open_target as open_target
 from p4perf.experiment.record import open_testbed as open_testbed
-from p4perf.experiment.recorder import Outcome as Outcome
 from p4perf.experiment.recorder import Progress as Progress
 from p4perf.experiment.recorder import Silent as Silent
+from p4perf.experiment.recorder import SweepOutcome as SweepOutcome
 from p4perf.experiment.session import measure_run as measure_run
 from p4perf.experiment.session import new_run as new_run
 from p4perf.experiment.session import require_usable as require_usable

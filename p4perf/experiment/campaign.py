@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Protocol
 
 from p4perf.errors import BuildError, MeasurementError, NoVerdictError, P4PerfError
@@ -19,7 +19,7 @@ from p4perf.experiment import sizing
 from p4perf.experiment.conductor import TimeLimit
 from p4perf.experiment.crew import Crew
 from p4perf.experiment.record import open_target, open_testbed
-from p4perf.experiment.recorder import Outcome, Progress
+from p4perf.experiment.recorder import Progress, SweepOutcome
 from p4perf.experiment.session import measure_run, new_run, require_usable, resume_run
 from p4perf.experiment.sizing import FAILED, MEASURED, OPEN, Cell, Device, Sized
 from p4perf.programs.component import component_parameters
@@ -53,14 +53,6 @@ class CampaignProgress(Protocol):
         """The listener of the next run."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
-    """An experiment of a campaign: its name, and the name or path from which it is loaded."""
-
-    name: str
-    source: str
-
-
 class Campaign:
     """Measures what a campaign folder asks for."""
 
@@ -70,8 +62,8 @@ class Campaign:
         self._folder = folder
         self._progress = progress
         content = folder.content()
-        pairs = zip(content["experiments"], content["sources"], strict=True)
-        self._entries = [_Entry(str(name), str(source)) for name, source in pairs]
+        names, sources = (map(str, content[key]) for key in ("experiments", "sources"))
+        self._sources = dict(zip(names, sources, strict=True))
         self._overrides = [(str(key), str(value)) for key, value in content["overrides"]]
         self._points: int | None = content["points"]
         self._crew = None if crew is None else crew(str(content["testbed"]))
@@ -92,7 +84,7 @@ class Campaign:
         with self._folder.lock():
             content = self._folder.content()
             self._cells = _recorded(self._folder)
-            waiting = [e for e in self._entries if any(self._waits(e, d) for d in self._devices)]
+            waiting = [e for e in self._sources if any(self._waits(e, d) for d in self._devices)]
             if waiting:
                 self._spent_s = float(content["spent_s"])
                 self._left_s = math.inf if content["left_s"] is None else float(content["left_s"])
@@ -105,7 +97,7 @@ class Campaign:
                     self._save()
             return all_cells(self._folder)
 
-    def _measure(self, waiting: Sequence[_Entry], conclude: Conclude) -> None:
+    def _measure(self, waiting: Sequence[str], conclude: Conclude) -> None:
         self._deadline_s = self._begun + self._left_s * (1 - RESERVE_SHARE)
         for device in self._devices:
             try:
@@ -114,23 +106,23 @@ class Campaign:
                 device.problem = f"{error.message} ({error.hint})" if error.hint else error.message
             else:
                 sizing.try_out(self._load(waiting[0], points=1), device, self._testbed)
-        weights = [math.sqrt(self._trials(entry)) for entry in waiting]
-        for number, entry in enumerate(waiting):
+        weights = [math.sqrt(self._trials(name)) for name in waiting]
+        for number, name in enumerate(waiting):
             share = weights[number] / sum(weights[number:])
             left_s = max(0.0, self._deadline_s - time.monotonic())
             soft_s = min(self._deadline_s, time.monotonic() + OVERTIME * share * left_s)
             # Whatever this one takes, those that come later get a part of their shares.
             kept_s = 0.0 if math.isinf(left_s) else (1 - share) * GUARANTEE * left_s
             limit = TimeLimit(soft_s, max(soft_s, self._deadline_s - kept_s))
-            self._experiment(entry, self._sized(entry, share * left_s), limit, conclude)
+            self._experiment(name, self._sized(name, share * left_s), limit, conclude)
 
-    def _experiment(self, entry: _Entry, sized: Sized, limit: TimeLimit, conclude: Conclude) -> None:
-        waiting = [d for d in self._devices if self._waits(entry, d)]
+    def _experiment(self, name: str, sized: Sized, limit: TimeLimit, conclude: Conclude) -> None:
+        waiting = [d for d in self._devices if self._waits(name, d)]
         plans = sized.plans
         costs_s = {d.label: d.pace.cost_s(plans[d.label], sized.repetitions) for d in waiting if d.label in plans}
         for device in waiting:
-            earlier = self._cells.get((entry.name, device.label))
-            cell = Cell(entry.name, device.label, OPEN, full_points=sized.full_points)
+            earlier = self._cells.get((name, device.label))
+            cell = Cell(name, device.label, OPEN, full_points=sized.full_points)
             cell = replace(cell, repetitions=sized.repetitions, full_repetitions=sized.full_repetitions)
             refusal = sized.refusals.get(device.label)
             now = time.monotonic()
@@ -147,7 +139,7 @@ class Campaign:
                 own = TimeLimit(now + part * (limit.soft_s - now), now + part * (limit.hard_s - now))
                 cell = self._run(cell, earlier, sized, device, own, conclude)
             self._record(cell)
-            number, total = len(self._cells), len(self._entries) * len(self._devices)
+            number, total = len(self._cells), len(self._sources) * len(self._devices)
             self._progress.cell(number, total, cell, sizing.summary(cell))
 
     def _run(
@@ -192,36 +184,35 @@ class Campaign:
         device.pace.learn(alone, builds, wall_s, load_s=plan.load_s, setup_s=rounds * plan.setup_s)
         return _measured(cell, outcome, wall_s, run) if run.state().trials else cell
 
-    def _waits(self, entry: _Entry, device: Device) -> bool:
-        cell = self._cells.get((entry.name, device.label))
+    def _waits(self, name: str, device: Device) -> bool:
+        cell = self._cells.get((name, device.label))
         return cell is None or not cell.complete
 
-    def _trials(self, entry: _Entry) -> int:
-        experiment = self._load(entry)
+    def _trials(self, name: str) -> int:
+        experiment = self._load(name)
         return len(experiment.points) * experiment.spec.trials.repetitions
 
-    def _sized(self, entry: _Entry, share_s: float) -> Sized:
+    def _sized(self, name: str, share_s: float) -> Sized:
         """The experiment for its share of the time, or as it was begun before: all targets get the same points."""
-        begun = next((c for c in self._cells.values() if c.experiment == entry.name and c.run), None)
-        waiting = [d for d in self._devices if self._waits(entry, d)]
+        begun = next((c for c in self._cells.values() if c.experiment == name and c.run), None)
+        waiting = [d for d in self._devices if self._waits(name, d)]
         if begun is None:
-            return sizing.fit_into(share_s, lambda points, repetitions: self._load(entry, points, repetitions), waiting)
-        whole = self._load(entry)
+            return sizing.fit_into(share_s, lambda points, repetitions: self._load(name, points, repetitions), waiting)
+        whole = self._load(name)
         experiment = replace(Run.open(self._folder.path / begun.run).experiment, source=whole.source)
         plans, refusals = sizing.plan_everywhere(experiment, waiting)
         return Sized(experiment, plans, refusals, len(whole.points), whole.spec.trials.repetitions)
 
-    def _load(self, entry: _Entry, points: int | None = None, repetitions: int | None = None) -> Experiment:
+    def _load(self, name: str, points: int | None = None, repetitions: int | None = None) -> Experiment:
         """The experiment, or a smaller one, which searches throughput with fewer trials of each load as well."""
         overrides = list(self._overrides)
         if repetitions is not None:
             overrides.append(("trials.repetitions", str(repetitions)))
-            if self._load(entry).spec.asks_load:
+            if self._load(name).spec.asks_load:
                 overrides.insert(0, ("load.trials_per_load", str(SHORT_SEARCH)))
-        limits = [n for n in (points, self._points) if n is not None]
-        return load_experiment(
-            entry.source, overrides=overrides, points=min(limits, default=None), parameters_of=component_parameters
-        )
+        most = min((n for n in (points, self._points) if n is not None), default=None)
+        source = self._sources[name]
+        return load_experiment(source, overrides=overrides, points=most, parameters_of=component_parameters)
 
     def _record(self, cell: Cell) -> None:
         self._cells[cell.experiment, cell.target] = cell
@@ -253,7 +244,7 @@ def _recorded(folder: CampaignDirectory) -> dict[tuple[str, str], Cell]:
     return {(c.experiment, c.target): c for c in cells}
 
 
-def _measured(cell: Cell, outcome: Outcome, wall_s: float, run: RunDirectory) -> Cell:
+def _measured(cell: Cell, outcome: SweepOutcome, wall_s: float, run: RunDirectory) -> Cell:
     state = run.state()
     # A reader of the report finds the run beside it, wherever the campaign was moved.
     failed = tuple(f"{label}: {reason}".replace(f"{run.path}/", "") for label, reason in outcome.failed)

@@ -35,11 +35,11 @@ COSMETIC = {"title", "description", "source", "extends", "spec_version"}
 """Keys of a spec that influence no measurement."""
 
 
-class Difference(Record):
-    """Something in which runs differ."""
+class KeyDifference(Record):
+    """Something in which runs or models differ."""
 
-    kind: str = doc("`spec` or `machine`")
-    key: str = doc("key of the spec, or fact of the machine")
+    kind: str = doc("`spec` or `machine`; of models `subject`")
+    key: str = doc("key of the spec, or fact of the machine or model")
     values: dict[str, str] = doc("its value, as text, by label; of a gate by `baseline` and `new`")
 
     def text(self) -> str:
@@ -81,7 +81,7 @@ def require_distinct(paths: Sequence[Path]) -> None:
         seen.add(path.resolve())
 
 
-def spec_differences(specs: Mapping[str, ExperimentSpec]) -> tuple[Difference, ...]:
+def spec_differences(specs: Mapping[str, ExperimentSpec]) -> tuple[KeyDifference, ...]:
     """Keys in which the specs of runs differ, cosmetic ones left out. What the spec of an import omits is unknown."""
     leaves = {label: _leaves(spec.model_dump(mode="json", exclude=COSMETIC)) for label, spec in specs.items()}
     keys = {key for known in leaves.values() for key in known}
@@ -92,14 +92,14 @@ def spec_differences(specs: Mapping[str, ExperimentSpec]) -> tuple[Difference, .
     return differences("spec", leaves)
 
 
-def differences(kind: str, leaves: Mapping[str, Mapping[str, str]]) -> tuple[Difference, ...]:
+def differences(kind: str, leaves: Mapping[str, Mapping[str, str]]) -> tuple[KeyDifference, ...]:
     """Keys whose values differ between the labels, or are absent for some."""
     keys = list(dict.fromkeys(key for values in leaves.values() for key in values))
     found = []
     for key in keys:
         values = {label: known.get(key, "absent") for label, known in leaves.items()}
         if len(set(values.values())) > 1:
-            found.append(Difference(kind=kind, key=key, values=values))
+            found.append(KeyDifference(kind=kind, key=key, values=values))
     return tuple(found)
 
 
@@ -136,7 +136,7 @@ class ComparedExperiment:
 
     comparison: ExperimentComparison
     runs: tuple[ComparedRun, ...]
-    differences: tuple[Difference, ...]
+    differences: tuple[KeyDifference, ...]
 
 
 @dataclass(frozen=True)

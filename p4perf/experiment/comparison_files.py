@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from p4perf.evaluation.comparison import ComparedPair, RankPair
-from p4perf.experiment.compare import ComparedExperiment, ComparedRun, Difference, RunComparison
+from p4perf.experiment.compare import ComparedExperiment, ComparedRun, KeyDifference, RunComparison
 from p4perf.experiment.outputs import write_outputs
 from p4perf.records import Document, Interval, Record, Scalar, as_rows, doc, interval
 from p4perf.results.files import csv_text, json_text
@@ -133,7 +133,7 @@ class _Experiment(Record):
     reference: str = doc("label of the run that the others are compared with", of="comparison.reference")
     shared_points: tuple[float, ...] = doc("x at which all runs have accepted starts", "of x", of="comparison.shared")
     runs: tuple[_Run, ...] = doc("")
-    differences: tuple[Difference, ...] = doc("")
+    differences: tuple[KeyDifference, ...] = doc("")
     pairs: tuple[_Pair, ...] = doc("")
 
 

@@ -13,15 +13,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from typing_extensions import override
 
-from p4perf.errors import BuildError
+from p4perf.errors import BuildError, ExitCode, MeasurementError
 from p4perf.experiment.bench import Bench, TrialDone, begin
 from p4perf.experiment.ledger import Ledger
 from p4perf.experiment.planning import PlannedPoint
 from p4perf.experiment.record import tag_of
-from p4perf.experiment.recorder import Outcome, Progress, Recorder, Silent
+from p4perf.experiment.recorder import Progress, Recorder, Silent, SweepOutcome, steal_share
 from p4perf.results import RunDirectory
 from p4perf.specs import Experiment
 from p4perf.targets.base import NodeFacts, Target
@@ -67,7 +68,7 @@ class SweepConductor(ABC):
         self._limit = limit or TimeLimit()
         self._trials, self._measured_s, self._built_s = 0, 0.0, 0.0
 
-    def measure(self) -> Outcome:
+    def measure(self) -> SweepOutcome:
         """Measure until every point is done; on any exception what was finished is on disk and in the table.
 
         Raises:
@@ -85,15 +86,41 @@ class SweepConductor(ABC):
                 self._end()
                 own = self._ledger.own or self._testbed.label
                 self._run.write_measurements(self._ledger.table(self._points, own))
-            return self._record.close(
-                self._testbed,
-                self._node_facts(),
-                trials=self._trials,
-                measured_s=self._measured_s,
-                built_s=self._built_s,
-                wall_s=time.monotonic() - self._began_s,
-                waiting=waiting,
-            )
+            return self._conclude(waiting)
+
+    def _conclude(self, waiting: str) -> SweepOutcome:
+        """Note the end of the session in the manifest; how the sweep stands."""
+        facts, wall_s = self._node_facts(), time.monotonic() - self._began_s
+        session = {
+            "ended": datetime.now(UTC).isoformat(timespec="seconds"),
+            "trials": self._trials,
+            "measured_s": round(self._measured_s, 3),
+            "built_s": round(self._built_s, 3),
+            "wall_s": round(wall_s, 3),
+            "steal_share": None if facts is None else steal_share(*facts),
+        }
+        self._run.note("sessions", session, gate_ratio=self._ledger.gate_ratio)
+        statuses = [(p, self._ledger.status(p.key)) for p in self._points]
+        failed = tuple((p.label, s.failure) for p, s in statuses if s.failure is not None)
+        starved = [p for p, s in statuses if s.failure is None and s.accepted == 0]
+        if failed and len(failed) == len(statuses):
+            first = statuses[0][0]
+            failure = next(entry["failure"] for entry, _ in self._ledger.trials(first.key) if "failure" in entry)
+            kind = BuildError if failure["exit_code"] == ExitCode.UNAVAILABLE else MeasurementError
+            where = f"no point could be measured on {self._testbed.label}; the first, {first.label}"
+            raise kind(f"{where}: {failure['message']}")
+        return SweepOutcome(
+            points=len(statuses),
+            complete=sum(s.accepted > 0 for _, s in statuses),
+            starved=tuple(p.label for p in starved),
+            failed=failed,
+            trials=self._trials,
+            measured_s=self._measured_s,
+            built_s=self._built_s,
+            wall_s=wall_s,
+            starved_flags=tuple(self._ledger.flags(p.key) for p in starved),
+            waiting=waiting,
+        )
 
     def _open_record(self) -> None:
         self._record = Recorder(self._experiment, self._points, self._target, self._run, self._progress)

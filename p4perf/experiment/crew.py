@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError, wait
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from operator import methodcaller
 from pathlib import Path
 from typing import Any
 
@@ -81,11 +82,6 @@ def prepare(
     return failures, None if calibration is None else run_job(testbed, calibration)
 
 
-def build(testbed: Testbed, plan: BuildPlan) -> Path:
-    """Build one program; the folder of its product, on the node."""
-    return testbed.build(plan)
-
-
 def run_job(testbed: Testbed, job: Job) -> JobResult:
     """Run a job in a folder of its own."""
     with tempfile.TemporaryDirectory(prefix="p4perf-") as folder:
@@ -134,19 +130,15 @@ def run_errand(request: bytes) -> bytes:
     try:
         if version != __version__:
             raise TestbedError(f"it has p4perf {__version__}, but {version} is used by the run")
-        answer = _read(packed)(_opened(address))
+        try:
+            errand: Errand = pickle.loads(packed)  # noqa: S301
+        except Exception as error:
+            what = f"it cannot read what it shall do: {type(error).__name__}: {error}"
+            raise TestbedError(what, hint="install the same plug-ins on all workers") from error
+        answer = errand(_opened(address))
     except P4PerfError as error:
         answer = error
     return pickle.dumps(answer)
-
-
-def _read(packed: bytes) -> Errand:
-    try:
-        errand: Errand = pickle.loads(packed)  # noqa: S301
-    except Exception as error:
-        what = f"it cannot read what it shall do: {type(error).__name__}: {error}"
-        raise TestbedError(what, hint="install the same plug-ins on all workers") from error
-    return errand
 
 
 def unpack(answer: bytes) -> Any:
@@ -407,7 +399,7 @@ class Crew(Testbed):
 
     @override
     def build(self, plan: BuildPlan) -> Path:
-        path: Path = self._ask(partial(build, plan=plan))
+        path: Path = self._ask(methodcaller("build", plan))
         return path
 
     @override

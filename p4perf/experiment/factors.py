@@ -67,8 +67,9 @@ def draw_factors(
     analysis: FactorAnalysis, path: Callable[[str], Path], *, title: str, machine: str = ""
 ) -> tuple[Path, ...]:
     """Write the figures: the ladder, and the metric over cache use where that is known."""
-    from p4perf.evaluation.plots import PlotInfo, save_figure
+    from p4perf.evaluation.plots import PlotInfo
     from p4perf.evaluation.plots.factors import cache_figure, ladder_figure
+    from p4perf.evaluation.plots.outcome import save
 
     note = f"R² {analysis.main.r_squared:.2f}" + (
         "" if analysis.pairs is None else f", with pairs {analysis.pairs.r_squared:.2f}"
@@ -77,14 +78,11 @@ def draw_factors(
     unit = f" [{metric.unit}]" if metric is not None else ""
     x_label = f"{analysis.factorial.cache.replace('_', ' ')}{unit}"
     info = PlotInfo(title=title, machine=machine, note=note, x_label=x_label)
-    drawn = []
+    drawn: list[Path] = []
     for name, draw in (("ladder", ladder_figure), ("cache", cache_figure)):
         try:
             figure = draw(analysis, info=info)
         except DataError:
             continue
-        for suffix in (".svg", ".png"):
-            file = path(f"factors_{analysis.factorial.metric}_{name}{suffix}")
-            save_figure(figure, file)
-            drawn.append(file)
+        drawn += save(figure, path, f"factors_{analysis.factorial.metric}_{name}")
     return tuple(drawn)

@@ -22,7 +22,7 @@ from p4perf.evaluation.comparison.ratios import measured_ratios
 from p4perf.evaluation.comparison.shifts import PointShifts, point_shifts, scattered
 from p4perf.evaluation.comparison.verdicts import Outcome
 from p4perf.evaluation.report import render_markdown
-from p4perf.experiment.compare import Difference, differences, spec_differences
+from p4perf.experiment.compare import KeyDifference, differences, spec_differences
 from p4perf.experiment.evaluate import BASELINE
 from p4perf.experiment.gate_sides import GateSide, Key, PointKey, Starts, read_sides, side_origin
 from p4perf.models.component import ComponentModel
@@ -60,7 +60,7 @@ class GatedComponent:
     relative: Estimate | None = None
     starts: int = 0
     baseline_starts: int = 0
-    differences: tuple[Difference, ...] = ()
+    differences: tuple[KeyDifference, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -202,12 +202,12 @@ def _prepared(
     return gated, component
 
 
-def _differences(old: GateSide, new: GateSide, warnings: list[str]) -> tuple[Difference, ...]:
+def _differences(old: GateSide, new: GateSide, warnings: list[str]) -> tuple[KeyDifference, ...]:
     """What differs between the specs and the machines of the first runs of both sides; warns of it."""
-    specs: tuple[Difference, ...] = ()
+    specs: tuple[KeyDifference, ...] = ()
     if old.runs and new.runs:
         specs = spec_differences({OLD: old.runs[0].spec, NEW: new.runs[0].spec})
-    machine: tuple[Difference, ...] = ()
+    machine: tuple[KeyDifference, ...] = ()
     facts = {OLD: old.machine(), NEW: new.machine()}
     if all(facts.values()):
         machine = differences("machine", facts)
@@ -342,7 +342,7 @@ class _GateRow(Record):
         "of the interleaved baseline program; null without it", "ratio", of="drift"
     )
     relative_ratio: Interval | None = interval("the ratio in units of that program", "ratio", of="relative")
-    differences: tuple[Difference, ...] = doc("")
+    differences: tuple[KeyDifference, ...] = doc("")
     reason: str = doc("one sentence, for people", of="verdict.reason")
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from p4perf.experiment.search import NDR, PDR, Goal, SearchLimits, SearchResult, Trial, open_search
+from p4perf.experiment.search import NDR, PDR, Goal, LoadTrial, SearchLimits, SearchResult, open_search
 from p4perf.formats.pcap import Capture
 from p4perf.programs.component import TrafficPlan
 from p4perf.specs import ExperimentSpec, Point
@@ -255,17 +255,17 @@ class LoadMeasurement:
         goals = tuple(Goal(n, loss, plan.exceed_ratio, plan.width, **durations) for n, loss in losses.items())
         return open_search(plan.search).find(self._trial, goals, limits)
 
-    def _trial(self, load_pps: float, duration_s: float) -> Trial:
+    def _trial(self, load_pps: float, duration_s: float) -> LoadTrial:
         begun = time.monotonic()
         account = self._offer(load_pps, duration_s)
         took_s = time.monotonic() - begun
         counted = account.counted
         if counted is not None and counted.share >= LEAST_COUNTED:
             lost = counted.lost + counted.planned - counted.sent
-            return Trial(load_pps, duration_s, counted.sent, lost, took_s, counted_s=counted.share * duration_s)
+            return LoadTrial(load_pps, duration_s, counted.sent, lost, took_s, counted_s=counted.share * duration_s)
         lost = account.lost + account.planned - account.sent
         valid = not set(account.flags) & set(BLAMELESS)
-        return Trial(load_pps, duration_s, account.sent, lost, took_s, valid=valid)
+        return LoadTrial(load_pps, duration_s, account.sent, lost, took_s, valid=valid)
 
     def _offered(self, fraction: float | None, rate_pps: float | None) -> dict[str, Any]:
         """One offered load: through the program, and through the link alone."""

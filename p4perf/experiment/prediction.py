@@ -12,12 +12,17 @@ from p4perf.errors import MeasurementError, UsageError
 from p4perf.evaluation.prediction.answer import Measured, PathName, Prediction
 from p4perf.evaluation.prediction.programs import Subject
 from p4perf.evaluation.prediction.record import Answers, predict_document
+from p4perf.experiment.evaluate import point_rows
 from p4perf.experiment.outputs import write_outputs
 from p4perf.experiment.planning import point_workload
+from p4perf.experiment.program import BROADCAST, ProgramInput, measure_program
 from p4perf.experiment.record import open_target, open_testbed
+from p4perf.experiment.session import measure_run, new_run
 from p4perf.models.estimate import Estimate
-from p4perf.results.files import json_text
+from p4perf.results import Run
+from p4perf.results.files import json_text, read_text
 from p4perf.results.folders import file_word
+from p4perf.targets.dpdk_swx_program import VaryingBytes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -44,34 +49,24 @@ def _figures(found: Answers, path: PathName, now: datetime) -> Iterator[tuple[st
     yield "rates", rate_figure(found.predictions[:MOST_FLAMES], info=info)
     names: set[str] = set()
     for each in found.predictions[:MOST_FLAMES]:
-        name = flame_name(each)
+        values = (f"{k}={v}" for k, v in each.values.items())
+        words = ("breakdown", each.graph.name, *values, *each.changes, each.model.target)
+        name = "--".join(map(file_word, words))[:150]
         while name in names:
             name += "-2"
         names.add(name)
         yield name, flame_figure(each, path, info=info)
 
 
-def flame_name(each: Prediction) -> str:
-    values = (f"{k}={v}" for k, v in each.values.items())
-    words = ("breakdown", each.graph.name, *values, *each.changes, each.model.target)
-    return "--".join(map(file_word, words))[:150]
-
-
 METRIC = "cycles_per_packet"
-DEFAULT_FRAME_BYTES = 60
 
 
 @dataclass(frozen=True)
 class Packets:
-    """Packets and tables with which a specification of SWX is measured.
+    """Packets (without FCS) and tables with which a specification of SWX is measured."""
 
-    Args:
-        frame: the packet without FCS; empty: a broadcast without content.
-        vary: ``OFFSET:LENGTH:KEYS`` as numbers, None if all packets are the same.
-    """
-
-    frame: bytes = b""
-    vary: tuple[int, int, int] | None = None
+    frame: bytes = BROADCAST
+    varying: VaryingBytes | None = None
     rules: str = ""
     repetitions: int = 3
 
@@ -132,10 +127,6 @@ def _points(
     told: Callable[[str], object],
 ) -> list[Measured]:
     """Measure the points of an experiment in one run; those without an accepted start are left out with a warning."""
-    from p4perf.experiment.evaluate import point_rows
-    from p4perf.experiment.session import measure_run, new_run
-    from p4perf.results import Run
-
     experiment = subjects[0][0].experiment
     assert experiment is not None  # noqa: S101 - only points come here
     target, place = open_target(label), open_testbed(testbed)
@@ -161,13 +152,7 @@ def _points(
 def _specification(
     path: Path, prediction: Prediction, testbed: str, parent: Path, packets: Packets, told: Callable[[str], object]
 ) -> Measured:
-    from p4perf.experiment.program import ProgramInput, measure_program
-    from p4perf.results.files import read_text
-    from p4perf.targets.dpdk_swx_program import VaryingBytes
-
-    frame = packets.frame or bytes.fromhex("ffffffffffff02000000000188b5").ljust(DEFAULT_FRAME_BYTES, b"\0")
-    varying = None if packets.vary is None else VaryingBytes(*packets.vary)
-    given = ProgramInput(path.stem, read_text(path), frame, packets.rules, varying)
+    given = ProgramInput(path.stem, read_text(path), packets.frame, packets.rules, packets.varying)
     target = prediction.model.target
     result = measure_program(given, target, testbed, parent, repetitions=packets.repetitions, told=told)
     row = next((r for r in result.rows if r["metric"] == METRIC), None)

@@ -26,6 +26,9 @@ from p4perf.targets.dpdk_swx_program import VaryingBytes, plan_specification, tr
 
 _SPECIFICATION = "program.spec"
 
+BROADCAST = bytes.fromhex("ffffffffffff02000000000188b5").ljust(60, b"\0")
+"""An Ethernet frame without content, and without FCS: what is sent where no frame is named."""
+
 ATTEMPTS = 5
 """Most starts for every one that is wanted."""
 

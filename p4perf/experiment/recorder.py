@@ -23,7 +23,6 @@ from p4perf.results import RunDirectory
 from p4perf.specs import Experiment
 from p4perf.targets.base import BuildPlan, Job, JobResult, NodeFacts, Target, TrialOptions
 from p4perf.targets.roles import calibration_of, measuring
-from p4perf.testbeds.base import Testbed
 
 WINDOW_US = 500
 BUILD_LOG = "build.log"
@@ -63,7 +62,7 @@ class Silent:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class SweepOutcome:
     """How a sweep ended. ``failed`` names points with the reason; ``starved`` those with too few accepted trials."""
 
     points: int
@@ -265,56 +264,6 @@ class Recorder:
         needed = {p.key: self.ledger.status(p.key).needed for p in points}
         seconds = sum(n * self._durations_s.get(key, typical) for key, n in needed.items())
         return sum(needed.values()), seconds / self.testbeds
-
-    def close(
-        self,
-        testbed: Testbed,
-        facts: tuple[NodeFacts, NodeFacts] | None,
-        *,
-        trials: int,
-        measured_s: float,
-        built_s: float,
-        wall_s: float,
-        waiting: str,
-    ) -> Outcome:
-        """Note the end of a session in the manifest; how the sweep stands.
-
-        Args:
-            facts: of the node, before and after; None if they are not known.
-
-        Raises:
-            P4PerfError: no point at all could be measured; the first reason.
-        """
-        statuses = [(p, self.ledger.status(p.key)) for p in self.points]
-        failed = tuple((p.label, s.failure) for p, s in statuses if s.failure is not None)
-        starved = [p for p, s in statuses if s.failure is None and s.accepted == 0]
-        session = {
-            "ended": datetime.now(UTC).isoformat(timespec="seconds"),
-            "trials": trials,
-            "measured_s": round(measured_s, 3),
-            "built_s": round(built_s, 3),
-            "wall_s": round(wall_s, 3),
-            "steal_share": None if facts is None else steal_share(*facts),
-        }
-        self.run.note("sessions", session, gate_ratio=self.ledger.gate_ratio)
-        if failed and len(failed) == len(statuses):
-            first = statuses[0][0]
-            failure = next(entry["failure"] for entry, _ in self.ledger.trials(first.key) if "failure" in entry)
-            kind = BuildError if failure["exit_code"] == ExitCode.UNAVAILABLE else MeasurementError
-            message = f"no point could be measured on {testbed.label}; the first, {first.label}: {failure['message']}"
-            raise kind(message)
-        return Outcome(
-            points=len(statuses),
-            complete=sum(s.accepted > 0 for _, s in statuses),
-            starved=tuple(p.label for p in starved),
-            failed=failed,
-            trials=trials,
-            measured_s=measured_s,
-            built_s=built_s,
-            wall_s=wall_s,
-            starved_flags=tuple(self.ledger.flags(p.key) for p in starved),
-            waiting=waiting,
-        )
 
 
 def steal_share(before: NodeFacts, after: NodeFacts) -> float | None:

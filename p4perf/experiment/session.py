@@ -16,7 +16,7 @@ from p4perf.experiment.conductor import Conductor, TimeLimit
 from p4perf.experiment.crew import Crew
 from p4perf.experiment.planning import PlannedPoint, SweepPlan, plan_sweep
 from p4perf.experiment.record import open_target, open_testbed, place_of, plan_record, refuse_fatal, same_machine
-from p4perf.experiment.recorder import Outcome, Progress
+from p4perf.experiment.recorder import Progress, SweepOutcome
 from p4perf.results import Run, RunDirectory
 from p4perf.specs import Experiment
 from p4perf.targets.base import NodeFacts, Target
@@ -97,7 +97,7 @@ def measure_run(
     progress: Progress | None = None,
     *,
     limit: TimeLimit | None = None,
-) -> Outcome:
+) -> SweepOutcome:
     """Measure the planned points of a run with the conductor that suits its testbed."""
     if isinstance(testbed, BatchTestbed):
         return BatchConductor(experiment, points, target, testbed, run, progress).measure()
@@ -111,7 +111,7 @@ def resume_run(
     *,
     limit: TimeLimit | None = None,
     crew: Callable[[str], Crew] | None = None,
-) -> tuple[RunDirectory, Outcome]:
+) -> tuple[RunDirectory, SweepOutcome]:
     """Continue a run where it stopped; a complete run is left as it is.
 
     Args:

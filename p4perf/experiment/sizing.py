@@ -16,7 +16,7 @@ from typing import Any
 
 from p4perf.errors import CapabilityError, DataError, Location, P4PerfError
 from p4perf.experiment.planning import SweepPlan, plan_sweep
-from p4perf.experiment.recorder import Outcome
+from p4perf.experiment.recorder import SweepOutcome
 from p4perf.specs import Experiment
 from p4perf.targets.base import NodeFacts, Target, TrialOptions
 from p4perf.targets.roles import measuring
@@ -137,7 +137,9 @@ class Pace:
     trial_s: float = 1.0
     rest_s: float = 1.0
 
-    def learn(self, outcome: Outcome, builds: int, wall_s: float, *, load_s: float = 0.0, setup_s: float = 0.0) -> None:
+    def learn(
+        self, outcome: SweepOutcome, builds: int, wall_s: float, *, load_s: float = 0, setup_s: float = 0
+    ) -> None:
         """Learn from a run that took ``wall_s`` with its model; the most recent run has half of the weight.
 
         Of runs with a load generator, which is expected to take ``load_s`` for a trial, nothing is learnt of trials.

@@ -9,7 +9,7 @@ from typing import Any
 
 from p4perf.errors import DataError, NoVerdictError, UsageError
 from p4perf.evaluation.comparison.curves import CurveComparison, CurveSubject, compare_curves
-from p4perf.experiment.compare import Difference, differences
+from p4perf.experiment.compare import KeyDifference, differences
 from p4perf.experiment.comparison_files import CrossingRecord
 from p4perf.models.component import ComponentModel
 from p4perf.models.published import SEPARATOR, find_published, is_published, papers, published_models, subject_of
@@ -20,7 +20,7 @@ UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True)
-class Subject:
+class ComparedModel:
     """A model with where it is from.
 
     Args:
@@ -42,8 +42,8 @@ class ComponentComparison:
     """Models of one component, what differs between them, and what to know before believing it."""
 
     curves: CurveComparison
-    subjects: tuple[Subject, ...]
-    differences: tuple[Difference, ...]
+    subjects: tuple[ComparedModel, ...]
+    differences: tuple[KeyDifference, ...]
     cautions: tuple[str, ...]
 
 
@@ -84,25 +84,25 @@ def compare_component(
     )
 
 
-def find_subject(component: str, name: str, *, folder: Path, metric: str | None = None) -> Subject:
+def find_subject(component: str, name: str, *, folder: Path, metric: str | None = None) -> ComparedModel:
     """The model that a user named; see :func:`compare_component`."""
     path = Path(name)
     if path.is_file():
         model = _of_component(read_model(path), component, name, metric)
         label = subject_of(model) if is_published(model) else model.target
-        return Subject(label, f"file {path}", model, _facts(model))
+        return ComparedModel(label, f"file {path}", model, _facts(model))
     if is_run(path):
         model = _of_component(Run.open(path).model, component, name, metric)
-        return Subject(model.target, f"run {path}", model, _facts(model))
+        return ComparedModel(model.target, f"run {path}", model, _facts(model))
     if SEPARATOR in name:
         model = find_published(component, name, metric)
         known = model.provenance
         title = next((p.title for p in papers() if p.key == known.get("paper")), str(known.get("paper")))
         places = [f"{what} {known[what]}" for what in ("section", "figure", "equation") if known.get(what) is not None]
-        return Subject(name, f"published: {', '.join((title, *places))}", model, _facts(model))
+        return ComparedModel(name, f"published: {', '.join((title, *places))}", model, _facts(model))
     run = _newest(component, name, folder)
     model = _of_component(run.model, component, str(run.path), metric)
-    return Subject(name, f"run {run.path}", model, _facts(model))
+    return ComparedModel(name, f"run {run.path}", model, _facts(model))
 
 
 def _of_component(model: ComponentModel, component: str, name: str, metric: str | None) -> ComponentModel:
@@ -139,11 +139,11 @@ def _newest(component: str, target: str, folder: Path) -> Run:
     raise NoVerdictError(f"{target} has no run of {component} that could be compared: {said}", hint=hint)
 
 
-def _labelled(subjects: Sequence[Subject], names: Sequence[str]) -> tuple[Subject, ...]:
+def _labelled(subjects: Sequence[ComparedModel], names: Sequence[str]) -> tuple[ComparedModel, ...]:
     """Labels that are unique: where they are not, what the user gave."""
     labels = [s.label for s in subjects]
     return tuple(
-        s if labels.count(s.label) == 1 else Subject(name, s.source, s.model, s.facts)
+        s if labels.count(s.label) == 1 else ComparedModel(name, s.source, s.model, s.facts)
         for s, name in zip(subjects, names, strict=True)
     )
 
@@ -167,7 +167,7 @@ def _mapping(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _cautions(subjects: Sequence[Subject]) -> tuple[str, ...]:
+def _cautions(subjects: Sequence[ComparedModel]) -> tuple[str, ...]:
     found = []
     processors = {s.facts["processor"] for s in subjects}
     if len(processors) > 1 and any("cycles" in s.model.y.unit for s in subjects):
@@ -194,12 +194,6 @@ class _Subject(Record):
     formulas: tuple[str, ...] = doc("one per segment", of="model.formulas()")
     published: bool = doc("whether it is from a paper")
     provenance: dict[str, Any] = doc("of a published model: machine, printed numbers, segments, remarks; else empty")
-
-
-class _Difference(Record):
-    kind: str = doc("`subject`")
-    key: str = doc("fact in which the subjects differ")
-    values: dict[str, Any] = doc("its value by subject")
 
 
 class _CurvePair(Record):
@@ -238,7 +232,7 @@ class CurvesDocument(Document):
     variable: str = doc("scaled variable", of="curves.x.name")
     reference: str = doc("subject that the others are compared with", of="curves.reference")
     subjects: tuple[_Subject, ...] = doc("")
-    differences: tuple[_Difference, ...] = doc("")
+    differences: tuple[KeyDifference, ...] = doc("")
     cautions: tuple[str, ...] = doc("what to know before believing it, for people")
     pairs: tuple[_CurvePair, ...] = doc("", of="curves.pairs")
     rows: tuple[_CurvesRow, ...] = doc("")

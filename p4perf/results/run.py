@@ -142,7 +142,7 @@ class Run:
         Raises:
             DataError: there is none, or it is damaged.
         """
-        return _model(self.directory.read_model(), self.directory.model_file)
+        return read_model_file(self.directory.model_file)
 
     @cached_property
     def flag_counts(self) -> dict[str, int]:
@@ -173,11 +173,10 @@ def read_model(path: Path) -> ComponentModel:
     stored = RunDirectory(path).model_file
     if path.is_dir() and (is_run(path) or not stored.is_file()):
         return Run.open(path).model
-    file = stored if path.is_dir() else path
-    return _model(read_text(file), file)
+    return read_model_file(stored if path.is_dir() else path)
 
 
-def _model(text: str, file: Path) -> ComponentModel:
+def read_model_file(file: Path) -> ComponentModel:
     from p4perf.models.component import ComponentModel  # here, so that what needs no model starts without numpy
 
-    return ComponentModel.from_json(text, file=str(file))
+    return ComponentModel.from_json(read_text(file), file=str(file))

@@ -290,9 +290,6 @@ class RunDirectory:
     def write_model(self, text: str) -> Path:
         return self.write_text(_MODEL, text)
 
-    def read_model(self) -> str:
-        return self.read_text(_MODEL)
-
     def plot_path(self, name: str) -> Path:
         """Where the plot file ``name`` belongs (say, ``cost.svg``); its folder is there."""
         path = self.locate(f"{_PLOTS}/{name}")

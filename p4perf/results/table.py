@@ -86,15 +86,7 @@ def unit_of(rows: pd.DataFrame) -> str:
     return units[0]
 
 
-def summarise(
-    measurements: pd.DataFrame,
-    metric: str,
-    by: Sequence[str],
-    *,
-    level: float = LEVEL,
-    resamples: int = RESAMPLES,
-    seed: int = SEED,
-) -> pd.DataFrame:
+def summarise(measurements: pd.DataFrame, metric: str, by: Sequence[str]) -> pd.DataFrame:
     """Median of the accepted rows of every point.
 
     Returns:
@@ -113,7 +105,7 @@ def summarise(
         flags = {flag.strip() for cell in cells for flag in cell.split(",") if flag.strip()}
         numbers = (float("nan"),) * 3
         if values.size:
-            numbers = median_interval(values, level=level, resamples=resamples, seed=seed)
+            numbers = median_interval(values)
         else:
             flags = flags | {NO_ACCEPTED}
         record = dict(zip(by, key, strict=True))
@@ -145,10 +137,9 @@ class Samples:
     def medians(self) -> FloatArray:
         return np.array([np.median(v) for v in self.values])
 
-    def intervals(self, *, level: float = LEVEL, resamples: int = RESAMPLES, seed: int = SEED) -> FloatArray:
+    def intervals(self, *, level: float = LEVEL) -> FloatArray:
         """Bootstrap intervals of the medians, shape (n, 2)."""
-        ends = [median_interval(v, level=level, resamples=resamples, seed=seed)[1:] for v in self.values]
-        return np.array(ends)
+        return np.array([median_interval(v, level=level)[1:] for v in self.values])
 
     @classmethod
     def from_arrays(

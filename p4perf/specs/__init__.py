@@ -23,7 +23,6 @@ from p4perf.specs.sections import RateLoad as RateLoad
 from p4perf.specs.sections import TrafficSpec as TrafficSpec
 from p4perf.specs.sections import VariantSpec as VariantSpec
 from p4perf.specs.source import Scalar as Scalar
-from p4perf.specs.units import format_quantity as format_quantity
 from p4perf.specs.units import parse_quantity as parse_quantity
 from p4perf.specs.variants import active_variants as active_variants
 from p4perf.specs.variants import describe_variants as describe_variants

@@ -21,7 +21,7 @@ from p4perf.specs.overlay import set_value
 from p4perf.specs.parameters import ParametersOf
 from p4perf.specs.points import Point, make_points
 from p4perf.specs.schema import ExperimentSpec
-from p4perf.specs.source import MAX_EXPONENT_INTEGER, Node, needs_quotes
+from p4perf.specs.source import MAX_EXPONENT_INTEGER, SourceNode, needs_quotes
 from p4perf.specs.sweep import thinned, variable_names
 
 COSMETIC = ("title", "description", "source", "extends")
@@ -41,7 +41,7 @@ class Experiment:
     spec_hash: str
     capture: Capture | None = None
     """The capture that is replayed, if one is."""
-    root: Node | None = field(default=None, repr=False, compare=False)
+    root: SourceNode | None = field(default=None, repr=False, compare=False)
     """The tree that the spec was made of, for places in errors."""
 
     def locate(self, key: str | None) -> Location | None:

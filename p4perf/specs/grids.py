@@ -1,20 +1,18 @@
 """The values of a swept variable: a list, or a rule for values (``log``, ``range``, ``linear``).
 
-A rule is never expanded to be counted: :class:`Grid` knows how many values there are and each of them by its index, so
+A rule is never expanded to be counted: :class:`ValueGrid` knows how many values there are and each by its index, so
 that a sweep of 10**12 points can be refused, or thinned to a few, at once.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from typing import Annotated, Any
 
 from pydantic import Discriminator, Field, Tag
-from typing_extensions import override
 
 from p4perf.errors import SpecError
 from p4perf.specs.messages import quoted
@@ -94,75 +92,37 @@ AssignedSpec = Annotated[
 """What a variant assigns to a variable: one value, or several."""
 
 
-class Grid(ABC):
-    """A finite sequence of values, known by rule; no ``Sequence``, since ``len()`` fails above 2**63."""
+@dataclass(frozen=True, slots=True)
+class ValueGrid:
+    """A finite sequence of values, known by rule; no ``Sequence``, since ``len()`` fails above 2**63.
 
-    __slots__ = ()
+    Args:
+        value: the value at an index from 0.
+    """
 
-    @property
-    @abstractmethod
-    def size(self) -> int:
-        """How many values there are."""
-
-    @abstractmethod
-    def value(self, index: int) -> Scalar:
-        """The value at an index from 0."""
+    size: int
+    value: Callable[[int], Scalar]
 
     def __iter__(self) -> Iterator[Scalar]:
-        return (self.value(index) for index in range(self.size))
+        return map(self.value, range(self.size))
 
 
-@dataclass(frozen=True, slots=True)
-class ListGrid(Grid):
-    """Values one by one."""
-
-    values: tuple[Scalar, ...]
-
-    @property
-    @override
-    def size(self) -> int:
-        return len(self.values)
-
-    @override
-    def value(self, index: int) -> Scalar:
-        return self.values[index]
-
-
-@dataclass(frozen=True, slots=True)
-class StepGrid(Grid):
-    """``start + index * step``; exact, and rounded to a float only at the end unless ``whole``."""
-
-    start: Fraction
-    step: Fraction
-    count: int
-    whole: bool
-
-    @property
-    @override
-    def size(self) -> int:
-        return self.count
-
-    @override
-    def value(self, index: int) -> Scalar:
-        exact = self.start + index * self.step
-        return int(exact) if self.whole else float(exact)
-
-
-def grid_of(values: Any, key: str) -> Grid:
+def grid_of(values: Any, key: str) -> ValueGrid:
     match values:
-        case LogValues():
-            return ListGrid(_log_values(values, key))
         case RangeValues():
             return _steps(*values.range, values.step, key)
         case LinearValues():
             return _steps(*values.linear, values.step, key)
+        case LogValues():
+            listed = _log_values(values, key)
         case list() | tuple():
-            return ListGrid(_listed(values, key))
+            listed = _listed(values, key)
         case _:
-            return ListGrid((values,))
+            listed = (values,)
+    return ValueGrid(len(listed), listed.__getitem__)
 
 
-def thin(grid: Grid, points: int) -> tuple[Scalar, ...]:
+def thin(grid: ValueGrid, points: int) -> tuple[Scalar, ...]:
     """At most ``points`` of the values, evenly chosen; the first and (from two points on) the last stay."""
     if grid.size <= points:
         return tuple(grid)
@@ -184,11 +144,13 @@ def _listed(values: Sequence[Scalar], key: str) -> tuple[Scalar, ...]:
     return tuple(values)
 
 
-def _steps(low: int | float, high: int | float, step: int | float, key: str) -> StepGrid:
+def _steps(low: int | float, high: int | float, step: int | float, key: str) -> ValueGrid:
+    """``low + index * step``; exact, and rounded to a float only at the end unless all three are whole."""
     _ordered(low, high, key)
     whole = all(isinstance(number, int) for number in (low, high, step))
     start, end, distance = (Fraction(Decimal(repr(number))) for number in (low, high, step))
-    return StepGrid(start, distance, int((end - start) // distance) + 1, whole)
+    number: type[int] | type[float] = int if whole else float
+    return ValueGrid(int((end - start) // distance) + 1, lambda index: number(start + index * distance))
 
 
 def _ordered(low: int | float, high: int | float, key: str) -> None:

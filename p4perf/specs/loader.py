@@ -11,7 +11,7 @@ from pathlib import Path
 from p4perf.errors import SpecError
 from p4perf.specs.messages import nearest, quoted
 from p4perf.specs.overlay import merge
-from p4perf.specs.source import MAX_BYTES, Node, parse_bytes, read_bytes
+from p4perf.specs.source import MAX_BYTES, SourceNode, parse_bytes, read_bytes
 
 BASE = "base/"
 """Specs under this name are there to be extended; they are no experiments."""
@@ -28,12 +28,13 @@ class CatalogueEntry:
 
 
 def list_catalogue() -> tuple[CatalogueEntry, ...]:
-    return tuple(
-        CatalogueEntry(name, title if isinstance(title, str) else "")
-        for name in catalogue_names()
-        if not name.startswith(BASE)
-        for title in [_title(read_catalogue(name))]
-    )
+    found = []
+    for name in catalogue_names():
+        if not name.startswith(BASE):
+            title = read_catalogue(name).at(("title",))
+            text = title.content if title is not None else None
+            found.append(CatalogueEntry(name, text if isinstance(text, str) else ""))
+    return tuple(found)
 
 
 def catalogue_names() -> tuple[str, ...]:
@@ -41,7 +42,7 @@ def catalogue_names() -> tuple[str, ...]:
     return tuple(sorted(name for name, _ in _walk(_root(), "")))
 
 
-def read_catalogue(name: str) -> Node:
+def read_catalogue(name: str) -> SourceNode:
     """The spec of that name as it is written, before what it extends is added."""
     for found, file in _walk(_root(), ""):
         if found == name:
@@ -67,35 +68,31 @@ def _walk(folder: Traversable, prefix: str) -> Iterator[tuple[str, Traversable]]
             yield prefix + item.name.removesuffix(_SUFFIX), item
 
 
-def _title(root: Node) -> object:
-    title = root.child("title")
-    return title.content if title is not None else None
-
-
 MAX_EXTENDS = 8
 """Most specs in a chain of ``extends``."""
 
 _SUFFIXES = (".yaml", ".yml")
 
 
-@dataclass(frozen=True, slots=True)
-class _Origin:
-    """Where a spec stands: a name of the catalogue, or a file."""
+_Origin = str | Path
+"""Where a spec stands: a name of the catalogue, or a file."""
 
-    name: str
-    path: Path | None = None
 
-    def read(self) -> Node:
-        if self.path is None:
-            return read_catalogue(self.name)
-        return _current(parse_bytes(read_bytes(self.path), str(self.path)))
+def _read(origin: _Origin) -> SourceNode:
+    if isinstance(origin, str):
+        return read_catalogue(origin)
+    return _current(parse_bytes(read_bytes(origin), str(origin)))
+
+
+def _identity(origin: _Origin) -> str:
+    return origin if isinstance(origin, str) else str(origin.resolve())
 
 
 _FORMER = {"parts": "segments", "max_parts": "max_segments"}
 """Keys of ``model`` as they were called before, and now."""
 
 
-def _current(root: Node) -> Node:
+def _current(root: SourceNode) -> SourceNode:
     """A spec with the former keys of its model renamed, as in the runs that were recorded with them."""
     model = root.child("model")
     if model is None or not isinstance(model.content, Mapping) or not _FORMER.keys() & model.content.keys():
@@ -105,12 +102,12 @@ def _current(root: Node) -> Node:
     return replace(root, content=content)
 
 
-def load_tree(source: str) -> Node:
+def load_tree(source: str) -> SourceNode:
     """The spec with all that it extends, before it is validated."""
     if source in catalogue_names():
         if source.startswith(BASE):
             raise SpecError(f"{source} is no experiment", hint=f"it is there for others: write extends: {source}")
-        return _load(_Origin(source), ())
+        return _load(source, ())
     path = Path(source)
     try:
         exists = bool(source) and path.exists()
@@ -118,42 +115,40 @@ def load_tree(source: str) -> Node:
         exists = False
     if not exists and not source.endswith(_SUFFIXES):
         raise unknown_name(source)
-    return _load(_Origin(str(path), path), ())
+    return _load(path, ())
 
 
-def _load(origin: _Origin, trail: tuple[str, ...]) -> Node:
-    root = origin.read()
+def _load(origin: _Origin, trail: tuple[str, ...]) -> SourceNode:
+    root = _read(origin)
     extends = root.child("extends")
     if extends is None or not isinstance(root.content, Mapping):
         return root
-    identity = origin.name if origin.path is None else str(origin.path.resolve())
-    trail = (*trail, identity)
+    trail = (*trail, _identity(origin))
     base = _base(origin, extends)
-    base_identity = base.name if base.path is None else str(base.path.resolve())
-    if base_identity in trail:
+    if _identity(base) in trail:
         raise SpecError("a spec cannot extend itself, not even by way of others", location=extends.place, key="extends")
     if len(trail) >= MAX_EXTENDS:
         raise SpecError(f"more than {MAX_EXTENDS} specs extend each other", location=extends.place, key="extends")
     own = {key: child for key, child in root.content.items() if key != "extends"}
-    return merge(_load(base, trail), Node(own, root.place, root.key_place))
+    return merge(_load(base, trail), SourceNode(own, root.place, root.key_place))
 
 
-def _base(origin: _Origin, extends: Node) -> _Origin:
+def _base(origin: _Origin, extends: SourceNode) -> _Origin:
     name = extends.content
     if not isinstance(name, str) or not name:
         raise SpecError(
             f"expected the name of a spec, got {quoted(extends.plain())}", location=extends.place, key="extends"
         )
     if name in catalogue_names():
-        return _Origin(name)
+        return name
     if not name.endswith(_SUFFIXES):
         hint = nearest(name, catalogue_names(), "the catalogue has")
         raise SpecError(
             f"there is no {quoted(name)} in the catalogue", location=extends.place, key="extends", hint=hint
         )
-    if origin.path is None:
+    if isinstance(origin, str):
         raise SpecError("a spec of the catalogue extends only others of it", location=extends.place, key="extends")
-    folder = origin.path.resolve().parent
+    folder = origin.resolve().parent
     try:
         path = (folder / name).resolve()
         inside = not Path(name).is_absolute() and path.is_relative_to(folder)
@@ -169,4 +164,4 @@ def _base(origin: _Origin, extends: Node) -> _Origin:
         )
     if not found:
         raise SpecError(f"there is no file {quoted(name)} beside this spec", location=extends.place, key="extends")
-    return _Origin(str(origin.path.parent / name), origin.path.parent / name)
+    return origin.parent / name

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from p4perf.errors import Location, SpecError
-from p4perf.specs.source import KeyPath, Node
+from p4perf.specs.source import KeyPath, SourceNode
 
 _CUSTOM = "p4perf"
 _MANY = 12
@@ -80,7 +80,7 @@ def validation_error(
     )
 
 
-def located(error: SpecError, root: Node) -> SpecError:
+def located(error: SpecError, root: SourceNode) -> SpecError:
     """Give an error that names a key the place of that key's value, if it has no place yet."""
     if error.location is None:
         path = [int(part) if part.isdigit() else part for part in (error.key or "").split(".")]
@@ -88,7 +88,7 @@ def located(error: SpecError, root: Node) -> SpecError:
     return error
 
 
-def explain(error: ValidationError, root: Node, prefix: KeyPath = ()) -> SpecError:
+def explain(error: ValidationError, root: SourceNode, prefix: KeyPath = ()) -> SpecError:
     """One error for all that pydantic found: the first in the file, and how many others there are.
 
     Args:
@@ -120,7 +120,7 @@ def _below(place: KeyPath, above: KeyPath) -> bool:
     return len(place) > len(above) and place[: len(above)] == above
 
 
-def _explain(details: ErrorDetails, root: Node, prefix: KeyPath) -> SpecError:
+def _explain(details: ErrorDetails, root: SourceNode, prefix: KeyPath) -> SpecError:
     context: dict[str, Any] = details.get("ctx", {})
     path: KeyPath = (*prefix, *(part for part in details["loc"] if not _is_tag(part)))
     on_key = bool(path) and path[-1] == "[key]"

@@ -7,19 +7,15 @@ from collections.abc import Mapping
 from p4perf.errors import Location, SpecError
 from p4perf.specs.messages import nearest
 from p4perf.specs.schema import ExperimentSpec, SweepSpec
-from p4perf.specs.source import KeyPath, Node, parse_text
+from p4perf.specs.source import KeyPath, SourceNode, parse_text
 
 
-def merge(base: Node, over: Node) -> Node:
+def merge(base: SourceNode, over: SourceNode, path: KeyPath = ()) -> SourceNode:
     """``over`` on top of ``base``.
 
     Mappings are merged key by key; everything else, lists too, is replaced. A key that is null in ``over`` removes the
     inherited one. A swept variable and the offered load are replaced whole, since their keys exclude each other.
     """
-    return _merge(base, over, ())
-
-
-def _merge(base: Node, over: Node, path: KeyPath) -> Node:
     whole = (len(path) == 2 and path[0] == "sweep") or path == ("traffic", "offered_load")
     if whole or not isinstance(base.content, Mapping) or not isinstance(over.content, Mapping):
         return over
@@ -30,11 +26,11 @@ def _merge(base: Node, over: Node, path: KeyPath) -> Node:
         elif child.content is None:
             del merged[key]
         else:
-            merged[key] = _merge(merged[key], child, (*path, key))
-    return Node(merged, over.place, over.key_place)
+            merged[key] = merge(merged[key], child, (*path, key))
+    return SourceNode(merged, over.place, over.key_place)
 
 
-def set_value(root: Node, key: str, text: str) -> Node:
+def set_value(root: SourceNode, key: str, text: str) -> SourceNode:
     """Apply one ``--set key=text``.
 
     Args:
@@ -63,17 +59,17 @@ def set_value(root: Node, key: str, text: str) -> Node:
         raise SpecError(f"unknown key {path[0]!r}", location=place, hint=hint)
     scalar = value.content is not None and not isinstance(value.content, Mapping | tuple)
     if scalar and len(path) == 2 and path[0] == "sweep" and path[1] not in SweepSpec.model_fields:
-        value = Node((value,), place, place)
+        value = SourceNode((value,), place, place)
     return set_at(root, path, value, place)
 
 
-def _combined(root: Node) -> tuple[str, ...]:
+def _combined(root: SourceNode) -> tuple[str, ...]:
     found = root.at(("sweep", "multiplex", "subsets_of")) or root.at(("sweep", "multiplex"))
     content = found.content if found is not None else None
     return tuple(str(name.content) for name in content) if isinstance(content, tuple) else ()
 
 
-def _fixed(root: Node, name: str, value: Node, place: Location) -> Node:
+def _fixed(root: SourceNode, name: str, value: SourceNode, place: Location) -> SourceNode:
     """The spec with a combined variant always there (1) or never (0)."""
     wanted = value.content
     if isinstance(wanted, bool) or not isinstance(wanted, int) or wanted not in (0, 1):
@@ -82,11 +78,11 @@ def _fixed(root: Node, name: str, value: Node, place: Location) -> Node:
         raise SpecError(f"{name} is a combined variant, which is 0 or 1", location=place, hint=hint)
     before = root.at(("sweep", "filter"))
     kept = before.content if before is not None and isinstance(before.content, tuple) else ()
-    condition = Node(f"${name} == {wanted}", place, place)
-    return set_at(root, ("sweep", "filter"), Node((*kept, condition), place, place), place)
+    condition = SourceNode(f"${name} == {wanted}", place, place)
+    return set_at(root, ("sweep", "filter"), SourceNode((*kept, condition), place, place), place)
 
 
-def set_at(node: Node, path: tuple[str, ...], value: Node, place: Location) -> Node:
+def set_at(node: SourceNode, path: tuple[str, ...], value: SourceNode, place: Location) -> SourceNode:
     """The tree with a value at a path; a value of null removes the key."""
     if not path:
         return value
@@ -96,11 +92,11 @@ def set_at(node: Node, path: tuple[str, ...], value: Node, place: Location) -> N
     if len(path) == 1 and value.content is None:
         content.pop(path[0], None)
     else:
-        content[path[0]] = set_at(content.get(path[0]) or Node({}, place, place), path[1:], value, place)
-    return Node(content, node.place, node.key_place)
+        content[path[0]] = set_at(content.get(path[0]) or SourceNode({}, place, place), path[1:], value, place)
+    return SourceNode(content, node.place, node.key_place)
 
 
-def bare_path(root: Node, name: str, place: Location) -> tuple[str, ...]:
+def bare_path(root: SourceNode, name: str, place: Location) -> tuple[str, ...]:
     """The path of a swept variable, of a parameter of the program or of a part of the spec, looked up in this order."""
     variables = _keys(root, "sweep") - {*SweepSpec.model_fields}
     if name in variables:
@@ -122,12 +118,12 @@ def bare_path(root: Node, name: str, place: Location) -> tuple[str, ...]:
     raise SpecError(f"unknown swept variable, parameter or section {name!r}", location=place, hint=nearest(name, known))
 
 
-def _keys(root: Node, *path: str) -> set[str]:
+def _keys(root: SourceNode, *path: str) -> set[str]:
     node = root.at(path)
     return set(node.content) if node is not None and isinstance(node.content, Mapping) else set()
 
 
-def _parameter_paths(root: Node) -> list[tuple[str, ...]]:
+def _parameter_paths(root: SourceNode) -> list[tuple[str, ...]]:
     found: list[tuple[str, ...]] = []
     for name in sorted(_keys(root, "program", "parameters")):
         inner = _keys(root, "program", "parameters", name)

@@ -10,7 +10,7 @@ from p4perf.errors import SpecError, UsageError
 from p4perf.specs.messages import describe, nearest, quoted
 from p4perf.specs.schema import IMPORTED
 from p4perf.specs.sections import ProgramSpec
-from p4perf.specs.source import KeyPath, Node, Scalar
+from p4perf.specs.source import KeyPath, Scalar, SourceNode
 from p4perf.specs.types import reference_name
 
 ParametersOf = Callable[[str], type[BaseModel]]
@@ -20,7 +20,7 @@ ParametersOf = Callable[[str], type[BaseModel]]
 class ParameterCheck:
     """Checks the components of a program: their names first, then their values at every point."""
 
-    def __init__(self, parameters_of: ParametersOf, program: ProgramSpec, root: Node) -> None:
+    def __init__(self, parameters_of: ParametersOf, program: ProgramSpec, root: SourceNode) -> None:
         self._root, self._composed = root, program.composed
         self._keys = program.parameter_keys()
         self._places = program.component_keys()

@@ -15,7 +15,7 @@ from p4perf.specs.parameters import ParameterCheck, ParametersOf
 from p4perf.specs.references import Condition, Scope, parse_condition
 from p4perf.specs.schema import VARIANT, DeviceSpec, ExperimentSpec, SweepSpec
 from p4perf.specs.sections import TrafficSpec
-from p4perf.specs.source import Node, Scalar
+from p4perf.specs.source import Scalar, SourceNode
 from p4perf.specs.sweep import expand, variable_names
 from p4perf.specs.types import reference_name
 from p4perf.specs.variants import VariantTable, active_variants
@@ -39,7 +39,7 @@ class Point:
     components: tuple[tuple[str, Mapping[str, Scalar]], ...]
 
 
-def make_points(spec: ExperimentSpec, root: Node, parameters_of: ParametersOf | None = None) -> tuple[Point, ...]:
+def make_points(spec: ExperimentSpec, root: SourceNode, parameters_of: ParametersOf | None = None) -> tuple[Point, ...]:
     """All points of a spec, in the order of its sweep.
 
     Args:
@@ -83,7 +83,7 @@ class _Form:
     """
 
     def __init__(
-        self, spec: ExperimentSpec, root: Node, parameters_of: ParametersOf | None, base: _Form | None = None
+        self, spec: ExperimentSpec, root: SourceNode, parameters_of: ParametersOf | None, base: _Form | None = None
     ) -> None:
         self.spec, self.root, self._base = spec, root, base
         variables = frozenset(variable_names(spec.sweep)) if base is None else base.scope.variables
@@ -138,12 +138,8 @@ class _Form:
             for place, (_, parameters) in enumerate(components):
                 self._check.values(place, parameters, values)
         frequency = scope.resolve(self.spec.device.cpu_frequency, {}, values, "device.cpu_frequency")
-        return Point(index, values, _frame_size_bytes(traffic), traffic, _frequency(frequency), components)
-
-
-def _frame_size_bytes(traffic: TrafficSpec) -> int:
-    """The size of the frames, of a mix that of the largest."""
-    return max(size for size, _ in traffic.mix) if traffic.mix else int(traffic.frame_size)
+        size = max(size for size, _ in traffic.mix) if traffic.mix else int(traffic.frame_size)
+        return Point(index, values, size, traffic, _frequency(frequency), components)
 
 
 def _frequency(value: object) -> float | None:
@@ -231,7 +227,7 @@ def _leaves(value: Any, key: str) -> Iterator[tuple[str, Any]]:
 class _Traffics:
     """The traffic of points; points that differ in nothing that traffic refers to share one."""
 
-    def __init__(self, spec: TrafficSpec, scope: Scope, root: Node) -> None:
+    def __init__(self, spec: TrafficSpec, scope: Scope, root: SourceNode) -> None:
         self._scope, self._root = scope, root
         self._content = spec.model_dump(exclude_none=True)
         leaves = list(_leaves(self._content, "traffic"))

@@ -2,15 +2,12 @@
 
 These pydantic models are the border: what they accept is what a spec may say, and the JSON Schema for editors is made
 from them. What goes across several parts (references, sizes) is checked when the experiment is put together.
-
-The JSON Schema of a spec file, for editors: made from the pydantic models.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from importlib.resources import files
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, ConfigDict, Field, GetJsonSchemaHandler, WithJsonSchema, field_validator
@@ -363,8 +360,3 @@ def json_schema() -> dict[str, Any]:
 def json_schema_text() -> str:
     """The schema as the text of the file that ships with p4perf."""
     return json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n"
-
-
-def shipped_schema_text() -> str:
-    """The text of the schema file that ships with p4perf; a test holds it equal to :func:`json_schema_text`."""
-    return files("p4perf.specs").joinpath("schemas", "experiment.json").read_text(encoding="utf-8")

@@ -128,10 +128,10 @@ KeyPath = tuple[str | int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class SourceNode:
     """A value of a spec and its place; ``key_place`` is the place of the key that it belongs to, if it has one."""
 
-    content: Mapping[str, Node] | tuple[Node, ...] | Scalar | None
+    content: Mapping[str, SourceNode] | tuple[SourceNode, ...] | Scalar | None
     place: Location
     key_place: Location | None = None
 
@@ -145,7 +145,7 @@ class Node:
             case _:
                 return self.content
 
-    def child(self, part: str | int) -> Node | None:
+    def child(self, part: str | int) -> SourceNode | None:
         """The value under a key or at an index; None if there is none."""
         if isinstance(self.content, Mapping) and isinstance(part, str):
             return self.content.get(part)
@@ -153,9 +153,9 @@ class Node:
             return self.content[part]
         return None
 
-    def at(self, path: Sequence[str | int]) -> Node | None:
+    def at(self, path: Sequence[str | int]) -> SourceNode | None:
         """The value at a path; None if there is none."""
-        node: Node | None = self
+        node: SourceNode | None = self
         for part in path:
             node = node.child(part) if node is not None else None
         return node
@@ -170,13 +170,13 @@ class Node:
             node = found
         return (node.key_place or node.place) if key else node.place
 
-    def moved(self, place: Location) -> Node:
+    def moved(self, place: Location) -> SourceNode:
         """The same value, all of it at one place (the command line, say)."""
         match self.content:
             case Mapping():
-                return Node({key: child.moved(place) for key, child in self.content.items()}, place, place)
+                return SourceNode({key: child.moved(place) for key, child in self.content.items()}, place, place)
             case tuple():
-                return Node(tuple(child.moved(place) for child in self.content), place, place)
+                return SourceNode(tuple(child.moved(place) for child in self.content), place, place)
             case _:
                 return replace(self, place=place, key_place=place)
 
@@ -198,7 +198,7 @@ def read_bytes(path: Path) -> bytes:
         raise SpecError(f"cannot read the spec: {reason}", location=Location(ascii(str(path))[1:-1])) from error
 
 
-def parse_bytes(data: bytes, file: str, *, truth_keys: bool = False) -> Node:
+def parse_bytes(data: bytes, file: str, *, truth_keys: bool = False) -> SourceNode:
     """Parse the bytes of a spec file, which are UTF-8; ``truth_keys`` as for :func:`parse_text`.
 
     Raises:
@@ -214,7 +214,7 @@ def parse_bytes(data: bytes, file: str, *, truth_keys: bool = False) -> Node:
     return parse_text(text, file, truth_keys=truth_keys)
 
 
-def parse_text(text: str, file: str, *, truth_keys: bool = False) -> Node:
+def parse_text(text: str, file: str, *, truth_keys: bool = False) -> SourceNode:
     """Parse one YAML document.
 
     Args:
@@ -243,7 +243,7 @@ def parse_text(text: str, file: str, *, truth_keys: bool = False) -> Node:
     except (yaml.YAMLError, ValueError, OverflowError) as error:
         raise SpecError("this is not YAML: it cannot be parsed", location=Location(file)) from error
     if root is None:
-        return Node(None, Location(file, 1, 1))
+        return SourceNode(None, Location(file, 1, 1))
     return reader.build(root)
 
 
@@ -266,7 +266,7 @@ class _Reader:
     def fail(self, message: str, mark: yaml.Mark | None, hint: str | None = None) -> SpecError:
         return SpecError(message, location=self.place(mark), hint=hint)
 
-    def build(self, node: yaml.Node, key_place: Location | None = None, depth: int = 0) -> Node:
+    def build(self, node: yaml.Node, key_place: Location | None = None, depth: int = 0) -> SourceNode:
         self.count += 1
         if self.count > MAX_NODES:
             raise self.fail(f"the spec has more than {MAX_NODES} values when its aliases are expanded", node.start_mark)
@@ -274,13 +274,13 @@ class _Reader:
             raise self.fail(f"the spec is nested more than {MAX_DEPTH} levels deep", node.start_mark)
         place = self.place(node.start_mark)
         if isinstance(node, yaml.MappingNode):
-            return Node(self.mapping(node, depth), place, key_place)
+            return SourceNode(self.mapping(node, depth), place, key_place)
         if isinstance(node, yaml.SequenceNode):
-            return Node(tuple(self.build(child, None, depth + 1) for child in node.value), place, key_place)
-        return Node(self.scalar(node) if isinstance(node, yaml.ScalarNode) else None, place, key_place)
+            return SourceNode(tuple(self.build(child, None, depth + 1) for child in node.value), place, key_place)
+        return SourceNode(self.scalar(node) if isinstance(node, yaml.ScalarNode) else None, place, key_place)
 
-    def mapping(self, node: yaml.MappingNode, depth: int) -> dict[str, Node]:
-        found: dict[str, Node] = {}
+    def mapping(self, node: yaml.MappingNode, depth: int) -> dict[str, SourceNode]:
+        found: dict[str, SourceNode] = {}
         for key_node, value_node in node.value:
             key = self.scalar(key_node) if isinstance(key_node, yaml.ScalarNode) else None
             if type(key) is int:

@@ -9,12 +9,12 @@ from pydantic import BaseModel, ValidationError
 
 from p4perf.errors import DataError, Location, SpecError
 from p4perf.specs.messages import explain
-from p4perf.specs.source import MAX_BYTES, Node, parse_bytes
+from p4perf.specs.source import MAX_BYTES, SourceNode, parse_bytes
 
 Model = TypeVar("Model", bound=BaseModel)
 
 
-def read_strictly(file: Path, model: type[Model], what: str) -> tuple[Model, Node]:
+def read_strictly(file: Path, model: type[Model], what: str) -> tuple[Model, SourceNode]:
     """The content of a file, and its tree with the places of all values.
 
     Args:
@@ -26,7 +26,7 @@ def read_strictly(file: Path, model: type[Model], what: str) -> tuple[Model, Nod
     return parse_strictly(_read(file, what), str(file), model)
 
 
-def parse_strictly(data: bytes, file: str, model: type[Model]) -> tuple[Model, Node]:
+def parse_strictly(data: bytes, file: str, model: type[Model]) -> tuple[Model, SourceNode]:
     """The same for the bytes of a file.
 
     Raises:

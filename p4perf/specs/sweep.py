@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from p4perf.errors import SpecError
-from p4perf.specs.grids import Grid, grid_of, thin
+from p4perf.specs.grids import ValueGrid, grid_of, thin
 from p4perf.specs.messages import nearest
 from p4perf.specs.references import Condition, Scope
 from p4perf.specs.schema import RESERVED, VARIANT, SweepSpec
@@ -29,7 +29,7 @@ Values = Mapping[str, Scalar]
 class SweepAxis:
     """Variables that advance together: one, or those of a zip group."""
 
-    grids: tuple[tuple[str, Grid], ...]
+    grids: tuple[tuple[str, ValueGrid], ...]
 
     @property
     def size(self) -> int:
@@ -106,11 +106,6 @@ def sweep_axes(sweep: SweepSpec) -> tuple[AnyAxis, ...]:
     return tuple(axes)
 
 
-def sweep_size(sweep: SweepSpec) -> int:
-    """How many points the sweep has before its filters; a sweep of nothing has one. Errors as :func:`sweep_axes`."""
-    return math.prod(axis.size for axis in sweep_axes(sweep))
-
-
 def expand(
     sweep: SweepSpec,
     scope: Scope,
@@ -179,7 +174,7 @@ def _product(axes: Sequence[AnyAxis]) -> Iterator[dict[str, Scalar]]:
         yield values
 
 
-def _check_group(group: tuple[str, ...], grids: Mapping[str, Grid], taken: Mapping[str, tuple[str, ...]]) -> None:
+def _check_group(group: tuple[str, ...], grids: Mapping[str, ValueGrid], taken: Mapping[str, tuple[str, ...]]) -> None:
     if len(group) < 2:
         raise SpecError("a group of zipped variables needs at least two", key="sweep.zip", hint="write zip: [a, b]")
     for name in group:

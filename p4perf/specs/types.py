@@ -234,9 +234,9 @@ ZipfExponent = Annotated[
 ]
 """Exponent of a Zipf distribution, or ``$name``."""
 
-Fraction = Annotated[
-    float, BeforeValidator(_fraction), WithJsonSchema({"type": "number", "exclusiveMinimum": 0, "maximum": 1})
-]
+_FRACTION_SCHEMA = {"type": "number", "exclusiveMinimum": 0, "maximum": 1}
+
+Fraction = Annotated[float, BeforeValidator(_fraction), WithJsonSchema(_FRACTION_SCHEMA)]
 """A fraction, more than 0 and at most 1."""
 
 
@@ -258,21 +258,13 @@ def _fractions(value: Any) -> Any:
     return tuple(checked)
 
 
+_ONE_FRACTION = {"anyOf": [_FRACTION_SCHEMA, _REFERENCE_SCHEMA]}
+
 Fractions = Annotated[
     tuple[float | str, ...],
     BeforeValidator(_fractions),
     WithJsonSchema(
-        {
-            "anyOf": [
-                {"type": "number", "exclusiveMinimum": 0, "maximum": 1},
-                _REFERENCE_SCHEMA,
-                {
-                    "type": "array",
-                    "minItems": 1,
-                    "items": {"anyOf": [{"type": "number", "exclusiveMinimum": 0, "maximum": 1}, _REFERENCE_SCHEMA]},
-                },
-            ]
-        }
+        {"anyOf": [_FRACTION_SCHEMA, _REFERENCE_SCHEMA, {"type": "array", "minItems": 1, "items": _ONE_FRACTION}]}
     ),
 ]
 """Fractions, more than 0 and at most 1: one, a list, or references."""

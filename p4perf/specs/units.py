@@ -92,14 +92,6 @@ def parse_quantity(text: str, dimension: Dimension, unit: str | None = None) -> 
     return value / UNITS[unit or BASE_UNITS[dimension]].factor
 
 
-def format_quantity(value: Fraction | float, unit: str) -> str:
-    """Write a quantity so that :func:`parse_quantity` reads the same value (floats to their shortest digits)."""
-    if unit not in UNITS:
-        raise ValueError(f"there is no unit {unit!r}")
-    exact = Fraction(value)
-    return f"{exact.numerator} {unit}" if exact.denominator == 1 else f"{float(value)!r} {unit}"
-
-
 _EXAMPLES: dict[Dimension, str] = {
     "data size": "64 B or 1 KiB",
     "data rate": "10 Gbit/s",

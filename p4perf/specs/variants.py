@@ -17,7 +17,7 @@ from p4perf.specs.messages import explain, nearest, quoted
 from p4perf.specs.overlay import bare_path, set_at
 from p4perf.specs.schema import VARIANT, DeviceSpec, ExperimentSpec
 from p4perf.specs.sections import CombinedSpec, ProgramSpec, TrafficSpec
-from p4perf.specs.source import KeyPath, Node, Scalar
+from p4perf.specs.source import KeyPath, Scalar, SourceNode
 
 MAX_INHERITS = 8
 """Most variants that inherit from each other in a chain."""
@@ -46,7 +46,7 @@ _Part = TypeVar("_Part", ProgramSpec, DeviceSpec, TrafficSpec)
 class Setting:
     """What a variant sets: the value, the variant, and its place in the spec."""
 
-    value: Node
+    value: SourceNode
     variant: str
     source: KeyPath
 
@@ -76,7 +76,7 @@ def describe_variants(spec: ExperimentSpec) -> list[str]:
 class VariantTable:
     """The variants of a spec, with all that they inherit."""
 
-    def __init__(self, spec: ExperimentSpec, root: Node) -> None:
+    def __init__(self, spec: ExperimentSpec, root: SourceNode) -> None:
         self._spec, self._root = spec, root
         self._settings: dict[str, Settings] = {}
         self._levels: dict[str, int] = {}
@@ -94,7 +94,7 @@ class VariantTable:
         """All that a variant sets, what it inherits included, by path in the spec."""
         return self._settings[name]
 
-    def applied(self, names: Sequence[str]) -> tuple[ExperimentSpec, Node]:
+    def applied(self, names: Sequence[str]) -> tuple[ExperimentSpec, SourceNode]:
         """The spec with a combination of variants, and its tree, in which settings keep their places."""
         root, spec = self._root, self._spec
         merged: dict[Path, Setting] = {}
@@ -114,7 +114,7 @@ class VariantTable:
             update["traffic"] = self._traffic(root)
         return spec.model_copy(update=update), root
 
-    def _traffic(self, root: Node) -> TrafficSpec:
+    def _traffic(self, root: SourceNode) -> TrafficSpec:
         base = self._spec.traffic
         traffic = self._valid(TrafficSpec, "traffic", root)
         if (traffic.offered_load == "max") != (base.offered_load == "max"):
@@ -127,7 +127,7 @@ class VariantTable:
         # What was found out of the capture stays known.
         return traffic.model_copy(update={"replay": base.replay})
 
-    def _valid(self, kind: type[_Part], part: str, root: Node) -> _Part:
+    def _valid(self, kind: type[_Part], part: str, root: SourceNode) -> _Part:
         found = root.child(part)
         try:
             return kind.model_validate(found.plain() if found is not None else {})
@@ -196,7 +196,7 @@ class VariantTable:
                 error.hint = f"write program.parameters.{key} for a parameter that the spec leaves at its default"
             raise
 
-    def _check_path(self, path: Path, value: Node, source: KeyPath) -> None:
+    def _check_path(self, path: Path, value: SourceNode, source: KeyPath) -> None:
         if path[0] == "sweep":
             raise self._error(
                 f"{path[-1]} is swept, so a variant cannot set it",
@@ -215,17 +215,19 @@ class VariantTable:
                 f"expected a mapping, got {quoted(value.plain())}", source, hint="set its keys one by one"
             )
 
-    def _error(self, message: str, path: KeyPath, *, root: Node | None = None, hint: str | None = None) -> SpecError:
+    def _error(
+        self, message: str, path: KeyPath, *, root: SourceNode | None = None, hint: str | None = None
+    ) -> SpecError:
         tree = root or self._root
         return SpecError(message, location=tree.locate(path), key=".".join(map(str, path)), hint=hint)
 
 
-def _leaves(path: Path, value: Node, source: KeyPath) -> Iterator[tuple[Path, Node, KeyPath]]:
+def _leaves(path: Path, value: SourceNode, source: KeyPath) -> Iterator[tuple[Path, SourceNode, KeyPath]]:
     """The single values below a path, with their paths in the spec and where they are written."""
     for whole in _WHOLE:
         if path[: len(whole)] == whole:
             for part in reversed(path[len(whole) :]):
-                value = Node({part: value}, value.place, value.key_place)
+                value = SourceNode({part: value}, value.place, value.key_place)
             yield whole, value, source
             return
     if isinstance(value.content, Mapping):
@@ -235,6 +237,6 @@ def _leaves(path: Path, value: Node, source: KeyPath) -> Iterator[tuple[Path, No
         yield path, value, source
 
 
-def _same(one: Node, other: Node) -> bool:
+def _same(one: SourceNode, other: SourceNode) -> bool:
     left, right = one.plain(), other.plain()
     return type(left) is type(right) and bool(left == right)

@@ -145,34 +145,16 @@ def noise_checks(calibrations: Sequence[Mapping[str, Any]], steal: float | None)
         drift = chain[90] / chain[10] - 1
         clock_ghz = float(c["tsc_hz"]) * 12 / chain[50] / 1e9
         cpu, longest_us = f"CPU {c['cpu']}", float(c["longest_sample_us"])
-        quiet, steady = undisturbed >= UNDISTURBED_WARNING, drift < CLOCK_WARNING
         clock = f"{clock_ghz:.2f} GHz, 10th to 90th percentile {100 * drift:.1f} % apart"
-        share = f"{100 * undisturbed:.0f} %"
+        share, quiet = f"{100 * undisturbed:.0f} %", undisturbed >= UNDISTURBED_WARNING
+        busy = "another thread uses this core: sweeps take longer"
+        moves = "the clock moves: compare core cycles, not TSC cycles"
         rows += [
-            _check(
-                f"{cpu}: share of undisturbed samples",
-                quiet,
-                share,
-                "another thread uses this core: sweeps take longer",
-                area="noise",
-            ),
-            _check(
-                f"{cpu}: core clock",
-                steady,
-                clock,
-                "the clock moves: compare core cycles, not TSC cycles",
-                area="noise",
-            ),
+            _check(f"{cpu}: share of undisturbed samples", quiet, share, busy, area="noise"),
+            _check(f"{cpu}: core clock", drift < CLOCK_WARNING, clock, moves, area="noise"),
             Check("noise", f"{cpu}: longest sample", "info", f"{longest_us:.0f} us"),
         ]
     if steal is not None:
-        rows.append(
-            _check(
-                "stolen CPU time",
-                steal < STEAL_WARNING,
-                f"{100 * steal:.1f} %",
-                "the hypervisor gives the CPUs to others",
-                area="noise",
-            )
-        )
+        taken = "the hypervisor gives the CPUs to others"
+        rows.append(_check("stolen CPU time", steal < STEAL_WARNING, f"{100 * steal:.1f} %", taken, area="noise"))
     return rows

@@ -16,7 +16,7 @@ from p4perf.testbeds.batch.base import AnyJob, AnyOutcome, BatchResults, BatchTe
 from p4perf.testbeds.batch.folder import text_files, write_folder
 from p4perf.testbeds.batch.outcomes import OUTCOME, STDERR, STDOUT, Missing, facts_text, probed_facts, read_outcome
 from p4perf.testbeds.local import LocalTestbed, facts_of, write_file
-from p4perf.testbeds.pos.experiment import Script, experiment_files, is_tree, node_facts, read_trials
+from p4perf.testbeds.pos.experiment import experiment_files, is_tree, node_facts, read_trials
 
 MARK = "p4perf.json"
 """File by which an experiment folder is known; it says which batch it belongs to."""
@@ -101,7 +101,7 @@ class ManualTestbed(BatchTestbed):
             "run.sh": ("run.sh.j2", {"title": title}),
             "README.md": ("manual-README.md.j2", {"title": title, "trials": len(jobs), "folder": str(self._folder)}),
         }
-        files = experiment_files(jobs, title, Script()) | text_files(texts)
+        files = experiment_files(jobs, title) | text_files(texts)
         write_folder(self._folder, files)
         write_file(self._folder / MARK, (json.dumps(mark, indent=2) + "\n").encode())
 

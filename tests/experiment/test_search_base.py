@@ -9,11 +9,11 @@ from p4perf.experiment.search import (
     Bounds,
     Flag,
     Goal,
+    LoadTrial,
     MLRSearch,
     Overload,
     Search,
     SearchLimits,
-    Trial,
     base,
     ndr_and_pdr,
     open_search,
@@ -23,15 +23,15 @@ NAN = float("nan")
 
 
 def test_packets_that_could_not_be_sent_are_lost():
-    trial = Trial(1e6, 0.1, sent=60_000, lost=50_000, duration_s=0.2)
+    trial = LoadTrial(1e6, 0.1, sent=60_000, lost=50_000, duration_s=0.2)
     assert (trial.intended, trial.received, trial.loss_ratio) == (100_000, 50_000, 0.5)
     assert trial.receive_rate_pps == pytest.approx(500_000)
 
 
 def test_a_generator_may_send_whole_bursts():
-    assert Trial(1e6, 0.1, sent=100_032, lost=0, duration_s=0.2).received == 100_032
-    assert Trial(1e6, 0.1, sent=99_968, lost=0, duration_s=0.2).loss_ratio == 0
-    assert Trial(1e3, 0.1, sent=96, lost=0, duration_s=0.2).loss_ratio == 0
+    assert LoadTrial(1e6, 0.1, sent=100_032, lost=0, duration_s=0.2).received == 100_032
+    assert LoadTrial(1e6, 0.1, sent=99_968, lost=0, duration_s=0.2).loss_ratio == 0
+    assert LoadTrial(1e3, 0.1, sent=96, lost=0, duration_s=0.2).loss_ratio == 0
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_a_generator_may_send_whole_bursts():
 )
 def test_numbers_that_are_none_of_a_trial(numbers):
     with pytest.raises(MeasurementError):
-        Trial(*numbers)
+        LoadTrial(*numbers)
 
 
 @pytest.mark.parametrize(

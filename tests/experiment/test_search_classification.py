@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from MLRsearch.target_stat import TargetStat
 
-from p4perf.experiment.search import Goal, Trial
+from p4perf.experiment.search import Goal, LoadTrial
 from p4perf.experiment.search.exploration import conditional_throughput, meets, relevant_bounds
 
 GOAL = Goal("ndr", exceed_ratio=0.5, final_trial_duration_s=1.0, duration_sum_s=4.0, initial_trial_duration_s=0.5)
 
 
 def trial(lost=0, duration_s=1.0, load=1000.0):
-    return Trial(load, duration_s, round(load * duration_s), lost, duration_s)
+    return LoadTrial(load, duration_s, round(load * duration_s), lost, duration_s)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import dataclasses
 import re
 from pathlib import Path
 
-from p4perf.experiment.search import Bisection, End, Flag, Goal, MLRSearch, Overload, Trial
+from p4perf.experiment.search import Bisection, End, Flag, Goal, LoadTrial, MLRSearch, Overload
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "searching.md").read_text()
 
@@ -16,7 +16,7 @@ def rows(head):
 
 
 def test_fields_of_trials():
-    assert [row[0] for row in rows("field of `Trial`")] == [f.name for f in dataclasses.fields(Trial)]
+    assert [row[0] for row in rows("field of `LoadTrial`")] == [f.name for f in dataclasses.fields(LoadTrial)]
 
 
 def test_fields_of_goals():

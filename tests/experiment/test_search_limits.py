@@ -9,10 +9,10 @@ from p4perf.experiment.search import (
     End,
     Flag,
     Goal,
+    LoadTrial,
     MLRSearch,
     Overload,
     SearchLimits,
-    Trial,
     ndr_and_pdr,
 )
 from p4perf.experiment.search.exploration import REPEATS
@@ -45,7 +45,7 @@ def test_a_device_that_loses_at_the_lowest_load(search):
 
 @every_search
 def test_a_device_that_returns_nothing(search):
-    result = search.find(lambda load, s: Trial(load, s, round(load * s), round(load * s), s), GOALS, LIMITS)
+    result = search.find(lambda load, s: LoadTrial(load, s, round(load * s), round(load * s), s), GOALS, LIMITS)
     assert {found.flags for found in result.bounds.values()} == {(Flag.BELOW_MINIMUM,)}
 
 
@@ -103,7 +103,7 @@ def test_disturbed_trials_are_measured_again(search):
 def test_a_disturbed_trial_without_loss_counts():
     def measure(load, duration):
         trial = SimulatedDevice(1e6)(load, duration)
-        return Trial(load, duration, trial.sent, trial.lost, duration, valid=trial.lost > 0)
+        return LoadTrial(load, duration, trial.sent, trial.lost, duration, valid=trial.lost > 0)
 
     result = Bisection().find(measure, GOALS, LIMITS)
     assert (result.discarded, result.bounds["ndr"].flags) == ((), ())
@@ -112,7 +112,7 @@ def test_a_disturbed_trial_without_loss_counts():
 def test_a_disturbed_trial_that_still_meets_the_goal_counts():
     def measure(load, duration):
         sent = round(load * duration)
-        return Trial(load, duration, sent, sent // 500, duration, valid=False)
+        return LoadTrial(load, duration, sent, sent // 500, duration, valid=False)
 
     result = MLRSearch().find(measure, GOALS[1:], LIMITS)
     assert (result.discarded, result.bounds["pdr"].flags) == ((), (Flag.AT_MAXIMUM,))
@@ -123,7 +123,7 @@ def test_disturbed_loss_that_changes_nothing_is_no_flaw():
 
     def measure(load, duration):
         trial = SimulatedDevice(1e6)(load, duration)
-        return Trial(load, duration, trial.sent, trial.lost, duration, valid=load < 4e6)
+        return LoadTrial(load, duration, trial.sent, trial.lost, duration, valid=load < 4e6)
 
     result = Bisection().find(measure, GOALS, LIMITS)
     assert {flag for found in result.bounds.values() for flag in found.flags} == set()
@@ -134,7 +134,7 @@ def test_disturbed_loss_that_changes_nothing_is_no_flaw():
 def test_a_device_that_is_disturbed_all_the_time(search):
     def measure(load, duration):
         sent = round(load * duration)
-        return Trial(load, duration, sent, sent // 10, duration, valid=False)
+        return LoadTrial(load, duration, sent, sent // 10, duration, valid=False)
 
     result = search.find(measure, GOALS, LIMITS)
     assert all(Flag.DISTURBED in found.flags for found in result.bounds.values())
@@ -145,7 +145,7 @@ def test_a_device_that_is_disturbed_all_the_time(search):
 def test_a_loss_at_all_loads_is_no_throughput(search):
     def measure(load, duration):  # loses one packet of each trial, and more beyond 10 Mpps
         sent = round(load * duration)
-        return Trial(load, duration, sent, max(1, sent - round(10e6 * duration)), duration)
+        return LoadTrial(load, duration, sent, max(1, sent - round(10e6 * duration)), duration)
 
     bounds = search.find(measure, GOALS, LIMITS).bounds
     assert bounds["ndr"].flags == (Flag.BELOW_MINIMUM, Flag.NDR_FAR_BELOW_PDR)

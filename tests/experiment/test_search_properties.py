@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.simulated_device import SimulatedDevice
 
-from p4perf.experiment.search import Bisection, End, Flag, MLRSearch, Overload, SearchLimits, Trial, ndr_and_pdr
+from p4perf.experiment.search import Bisection, End, Flag, LoadTrial, MLRSearch, Overload, SearchLimits, ndr_and_pdr
 
 every_search = pytest.mark.parametrize("search", [MLRSearch(), Bisection()], ids=lambda s: s.name)
 all_methods = pytest.mark.parametrize("search", [MLRSearch(), Bisection(), Overload()], ids=lambda s: s.name)
@@ -63,7 +63,7 @@ def test_a_device_without_any_order(search, seed, good, valid, goals, limits):
         def measure(load, duration):
             sent = max(1, round(load * duration))
             lost = 0 if random.random() < good else random.randint(0, sent)
-            return Trial(load, duration, sent, lost, duration, random.random() < valid)
+            return LoadTrial(load, duration, sent, lost, duration, random.random() < valid)
 
         return search.find(measure, goals, limits)
 

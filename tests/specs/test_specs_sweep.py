@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from p4perf.errors import SpecError
 from p4perf.specs.references import Scope, parse_condition
 from p4perf.specs.schema import SweepSpec
-from p4perf.specs.sweep import expand, sweep_size, thinned, variable_names
+from p4perf.specs.sweep import expand, sweep_axes, thinned, variable_names
 
 
 def points(data, *, limit=100_000, conditions=()):
@@ -20,7 +20,7 @@ def points(data, *, limit=100_000, conditions=()):
 
 def test_no_sweep_is_one_point():
     assert points({}) == ({},)
-    assert sweep_size(SweepSpec()) == 1
+    assert sweep_axes(SweepSpec()) == ()
 
 
 def test_the_product_with_the_last_variable_fastest():
@@ -149,7 +149,8 @@ def test_the_size_is_known_before_and_right_after(lengths, variants):
     data = {f"v{i}": {"range": [1, length]} for i, length in enumerate(lengths)}
     data["multiplex"] = {f"m{i}": {"k": {"range": [1, length]}} for i, length in enumerate(variants)}
     found = points(data)
-    assert len(found) == sweep_size(SweepSpec.model_validate(data)) == math.prod(lengths) * (sum(variants) or 1)
+    size = math.prod(axis.size for axis in sweep_axes(SweepSpec.model_validate(data)))
+    assert len(found) == size == math.prod(lengths) * (sum(variants) or 1)
     assert len({tuple(sorted(p.items())) for p in found}) == len(found)
 
 

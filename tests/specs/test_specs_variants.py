@@ -9,7 +9,7 @@ from support.command import p4perf
 from p4perf.errors import SpecError
 from p4perf.specs import active_variants, load_experiment
 from p4perf.specs.schema import SweepSpec
-from p4perf.specs.sweep import expand, sweep_size, thinned, variable_names
+from p4perf.specs.sweep import expand, sweep_axes, thinned, variable_names
 from p4perf.specs.variants import MAX_INHERITS
 
 BASE = """\
@@ -362,7 +362,7 @@ def test_the_number_of_subsets_is_known_before(length, data):
     from p4perf.specs.references import Scope
 
     points = expand(sweep, Scope(frozenset(names), ()))
-    assert len(points) == sweep_size(sweep) == sum(math.comb(length, size) for size in sizes)
+    assert len(points) == sweep_axes(sweep)[0].size == sum(math.comb(length, size) for size in sizes)
     assert len({tuple(p.items()) for p in points}) == len(points)
 
 

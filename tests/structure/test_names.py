@@ -9,8 +9,8 @@ from pathlib import Path
 PACKAGE = Path(__file__).parents[2] / "p4perf"
 
 REMAINING = """
-Difference Grid Measured Node
-Outcome Passed Problem Subject Trial UnknownDecisionError Verdict
+Measured Node
+Outcome Passed Problem Subject UnknownDecisionError Verdict
 """
 """Names that still stand for two things; none is added."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from random import Random
 
-from p4perf.experiment.search import Trial
+from p4perf.experiment.search import LoadTrial
 
 
 @dataclass
@@ -37,7 +37,7 @@ class SimulatedDevice:
     def __post_init__(self) -> None:
         self.random = Random(self.seed)
 
-    def __call__(self, load_pps: float, duration_s: float) -> Trial:
+    def __call__(self, load_pps: float, duration_s: float) -> LoadTrial:
         self.calls += 1
         intended = round(load_pps * duration_s)
         sent = int(min(intended, self.generator_pps * duration_s))
@@ -48,7 +48,7 @@ class SimulatedDevice:
         valid = self.random.random() >= self.disturbed
         if not valid and self.random.random() < 0.5:
             forwarded -= forwarded // 10
-        return Trial(load_pps, duration_s, sent, intended - forwarded, duration_s + self.overhead_s, valid)
+        return LoadTrial(load_pps, duration_s, sent, intended - forwarded, duration_s + self.overhead_s, valid)
 
     def hidden_pps(self, duration_s: float) -> float:
         """Load above the capacity at which trials of that duration lose nothing, rounding of packets included."""

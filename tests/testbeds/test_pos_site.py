@@ -6,8 +6,8 @@ import pytest
 import yaml
 
 from p4perf.errors import DataError, UsageError
-from p4perf.testbeds.pos.experiment import Script, experiment_files
-from p4perf.testbeds.pos.site import read_site
+from p4perf.testbeds.pos.experiment import experiment_files
+from p4perf.testbeds.pos.site import PosNode, PosNodeSpec, SiteFile, read_site
 from p4perf.testbeds.pos.testbed import PosTestbed
 
 WHOLE = """
@@ -114,8 +114,10 @@ def test_what_is_missing(tmp_path):
 class TestScripts:
     """Text that a user of pos reads and can run; everything in it is quoted."""
 
-    def files(self, title="mat/exact-entries on dpdk-c", **more):
-        return {name: data.decode() for name, data in experiment_files([], title, Script(**more)).items()}
+    def files(self, title="mat/exact-entries on dpdk-c", name=None, **more):
+        site, spec = SiteFile.model_construct(nodes={}), PosNodeSpec.model_construct(**more)
+        node = None if name is None else PosNode(name, spec, site, None)
+        return {name: data.decode() for name, data in experiment_files([], title, node).items()}
 
     def test_names_that_a_user_of_pos_knows(self):
         assert set(self.files()) >= {
@@ -124,7 +126,7 @@ class TestScripts:
         }
 
     def test_variables_are_set_before_the_reset(self):
-        script = re.sub("^#.*", "", self.files(node="cesis", image="x")["experiment.sh"], flags=re.MULTILINE)
+        script = re.sub("^#.*", "", self.files(name="cesis", image="x")["experiment.sh"], flags=re.MULTILINE)
         order = ["allocations allocate", "loop-variables.yml", "nodes image", "nodes reset", "nodes copy", "launch"]
         places = [script.index(f"{words}") for words in order]
         assert places == sorted(places)
@@ -133,7 +135,7 @@ class TestScripts:
     @pytest.mark.parametrize("evil", ["a'b", "$(touch harm)", "`touch harm`", 'a"b', "a\ntouch harm", "-x", "a; b"])
     def test_nothing_leaves_its_quotes(self, evil):
         """Whatever the site file let through would be one word still."""
-        files = self.files(title=evil, node=evil, image=evil, folder=evil, setup=[["echo", evil]], packages=[evil])
+        files = self.files(title=evil, name=evil, image=evil, folder=evil, setup=[["echo", evil]], packages=[evil])
         assert yaml.safe_load(files["global-variables.yml"]) == {"experiment": evil}
         assert yaml.safe_load(files["dut/variables.yml"]) == {"folder": evil}
         for name in ("experiment.sh", "dut/setup.sh"):

@@ -20,7 +20,7 @@ from p4perf.evaluation.papers.ren2025 import checks as ren2025
 from p4perf.evaluation.papers.scholz2021 import checks as scholz2021
 from p4perf.evaluation.papers.takeya2024 import checks as takeya2024
 from p4perf.specs.messages import nearest
-from p4perf.specs.source import Node
+from p4perf.specs.source import SourceNode
 from p4perf.specs.strictfile import parse_strictly, read_strictly
 
 SUFFIX = ".yaml"
@@ -78,7 +78,7 @@ def read_paper(path: Path) -> Paper:
     return _paper(*read_strictly(path, PaperFile, "file of claims"))
 
 
-def _paper(content: PaperFile, root: Node) -> Paper:
+def _paper(content: PaperFile, root: SourceNode) -> Paper:
     for index, claim in enumerate(content.claims):
         if claim.check is None:
             continue

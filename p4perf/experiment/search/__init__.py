@@ -2,7 +2,7 @@
 
 >>> def measure(load_pps, duration_s):  # a device that forwards 1 Mpps
 ...     sent = round(load_pps * duration_s)
-...     return Trial(load_pps, duration_s, sent, max(0, sent - round(1e6 * duration_s)), duration_s)
+...     return LoadTrial(load_pps, duration_s, sent, max(0, sent - round(1e6 * duration_s)), duration_s)
 >>> result = MLRSearch().find(measure, ndr_and_pdr(), SearchLimits(1e3, 14.88e6))
 >>> {name: f"{found.lower_pps:.0f} pps" for name, found in result.bounds.items()}
 {'ndr': '998616 pps', 'pdr': '1003633 pps'}
@@ -16,11 +16,11 @@ from p4perf.experiment.search.base import Bounds as Bounds
 from p4perf.experiment.search.base import End as End
 from p4perf.experiment.search.base import Flag as Flag
 from p4perf.experiment.search.base import Goal as Goal
+from p4perf.experiment.search.base import LoadTrial as LoadTrial
 from p4perf.experiment.search.base import Measure as Measure
 from p4perf.experiment.search.base import Search as Search
 from p4perf.experiment.search.base import SearchLimits as SearchLimits
 from p4perf.experiment.search.base import SearchResult as SearchResult
-from p4perf.experiment.search.base import Trial as Trial
 from p4perf.experiment.search.base import ndr_and_pdr as ndr_and_pdr
 from p4perf.experiment.search.base import open_search as open_search
 from p4perf.experiment.search.bisection import Bisection as Bisection

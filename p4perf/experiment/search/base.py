@@ -37,7 +37,7 @@ UNSENT_PACKETS, UNSENT_RATIO = 64, 0.001
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class LoadTrial:
     """Traffic of one load for some time, and what came back.
 
     Args:
@@ -104,7 +104,7 @@ class Trial:
         return self.intended_duration_s if self.counted_s is None else self.counted_s
 
 
-Measure = Callable[[float, float], Trial]
+Measure = Callable[[float, float], LoadTrial]
 """Carries out a trial of a load in packets per second for a duration in seconds, both of which the trial repeats."""
 
 
@@ -261,7 +261,7 @@ class SearchResult:
 
     method: str
     bounds: Mapping[str, Bounds]
-    trials: tuple[Trial, ...]
+    trials: tuple[LoadTrial, ...]
     discarded: tuple[int, ...]
     end: End
 

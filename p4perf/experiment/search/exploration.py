@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from p4perf.errors import MeasurementError, UsageError
-from p4perf.experiment.search.base import Bounds, End, Flag, Goal, Measure, SearchLimits, SearchResult, Trial
+from p4perf.experiment.search.base import Bounds, End, Flag, Goal, LoadTrial, Measure, SearchLimits, SearchResult
 
 
-def meets(trials: Sequence[Trial], goal: Goal) -> bool | None:
+def meets(trials: Sequence[LoadTrial], goal: Goal) -> bool | None:
     """Whether a load meets a goal; None while further trials can still decide it one way or the other.
 
     Trials shorter than those of the goal count only against the load, and only as far as they exceed the goal more
@@ -35,7 +35,7 @@ def meets(trials: Sequence[Trial], goal: Goal) -> bool | None:
     return True if sum_s - good_long_s <= allowed_s else None
 
 
-def relevant_bounds(loads: Mapping[float, Sequence[Trial]], goal: Goal) -> tuple[float | None, float | None]:
+def relevant_bounds(loads: Mapping[float, Sequence[LoadTrial]], goal: Goal) -> tuple[float | None, float | None]:
     """The lowest load that exceeds the goal, and the highest below it that meets the goal.
 
     What higher loads show is ignored, however good it is.
@@ -56,7 +56,7 @@ def relevant_bounds(loads: Mapping[float, Sequence[Trial]], goal: Goal) -> tuple
     return lower, None
 
 
-def conditional_throughput(load_pps: float, trials: Sequence[Trial], goal: Goal) -> float:
+def conditional_throughput(load_pps: float, trials: Sequence[LoadTrial], goal: Goal) -> float:
     """What comes back at a load, in packets per second, in the worst trial that the exceed ratio does not excuse.
 
     Args:
@@ -99,13 +99,13 @@ class Exploration:
         if not names or len(set(names)) < len(names):
             raise UsageError(f"a search needs goals with different names, not {', '.join(names) or 'none'}")
         self.goals, self.limits = tuple(goals), limits
-        self.trials: list[Trial] = []
+        self.trials: list[LoadTrial] = []
         self.discarded: list[int] = []
-        self.loads: dict[float, list[Trial]] = {}
+        self.loads: dict[float, list[LoadTrial]] = {}
         self._measure, self._spent_s = measure, 0.0
         self._harmless = min(goal.loss_ratio for goal in goals)
 
-    def trial(self, load_pps: float, duration_s: float) -> Trial:
+    def trial(self, load_pps: float, duration_s: float) -> LoadTrial:
         """One trial that counts; disturbed ones are repeated before.
 
         Raises:
@@ -119,7 +119,7 @@ class Exploration:
         self.loads.setdefault(load_pps, []).append(trial)
         return trial
 
-    def _carry_out(self, load_pps: float, duration_s: float) -> Trial:
+    def _carry_out(self, load_pps: float, duration_s: float) -> LoadTrial:
         if len(self.trials) >= self.limits.max_trials:
             raise LimitReachedError(End.MAX_TRIALS)
         if self._spent_s + duration_s > self.limits.max_duration_s:

@@ -42,7 +42,7 @@ def read_outcome(name: str, files: Mapping[str, Path]) -> JobOutcome:
     Raises:
         Missing: it did not end, or what it left is not whole.
     """
-    values = _values(part_bytes(files, OUTCOME))
+    values = facts_of(part_bytes(files, OUTCOME).decode("ascii", errors="replace")).values
     if values.get("trial") != name:
         raise Missing(f"its {OUTCOME} is not of it")
     started = values.get("started", "")
@@ -59,11 +59,6 @@ def read_outcome(name: str, files: Mapping[str, Path]) -> JobOutcome:
     code = exit_status(numbers["exit"])
     late = values.get("late") == "yes"
     return JobOutcome(JobResult(code, out, err, numbers["duration_ns"] / 1e9, late), started)
-
-
-def _values(data: bytes) -> dict[str, str]:
-    pairs = (line.partition("=") for line in data.decode("ascii", errors="replace").splitlines())
-    return {key: value for key, equals, value in pairs if equals}
 
 
 def _whole(files: Mapping[str, Path], part: str, values: Mapping[str, str]) -> str:

@@ -17,11 +17,8 @@ from p4perf.testbeds.base import Role
 from p4perf.testbeds.batch.base import AnyJob, AnyOutcome, LoadJob
 from p4perf.testbeds.batch.folder import DUT, LOADGEN, Files, below, node_files, text_files
 from p4perf.testbeds.batch.outcomes import MAX_BYTES, Missing, RoleRecord, facts_text, read_outcome, read_role, together
-from p4perf.testbeds.pos.site import PosNode
+from p4perf.testbeds.pos.site import PosNode, PosNodeSpec, SiteFile
 from p4perf.testbeds.processes import printable
-
-NODE_FOLDER = "/root/p4perf"
-"""Folder of a node for everything, where no site file says another one."""
 
 GLOBAL_VARIABLES = "global-variables.yml"
 LOOP_VARIABLES = "loop-variables.yml"
@@ -37,64 +34,33 @@ VARIABLES, SETUP, MEASUREMENT = "variables.yml", "setup.sh", "measurement.sh"
 """In the folder of a role: variables of its node, the script that prepares it, and that of every value of the loop."""
 
 
-@dataclass(frozen=True, slots=True)
-class Script:
-    """What ``experiment.sh`` and ``setup.sh`` are to do; an empty node or image is an argument of the script.
+def experiment_files(jobs: Sequence[AnyJob], title: str, node: PosNode | None = None) -> Files:
+    """The files of an experiment by path; errors as in :func:`~p4perf.testbeds.batch.folder.node_files`.
 
-    ``loadgen`` is the same for the node of the load generator, of which only what is said of the node counts.
+    Args:
+        node: that of a site file; without one, names and images of nodes are arguments of ``experiment.sh``.
     """
-
-    node: str = ""
-    image: str = ""
-    folder: str = NODE_FOLDER
-    boot_parameters: Sequence[str] = ()
-    packages: Sequence[str] = ()
-    setup: Sequence[Sequence[str]] = ()
-    cli: Sequence[str] = ("pos",)
-    duration_min: int | None = None
-    result_folder: str | None = None
-    free_before: bool = False
-    loadgen: Script | None = None
-
-    @classmethod
-    def of(cls, node: PosNode) -> Script:
-        spec, site = node.spec, node.site
-        return cls(
-            node.name,
-            spec.image,
-            spec.folder,
-            spec.boot_parameters,
-            spec.packages,
-            spec.setup,
-            site.cli,
-            site.duration_min,
-            site.result_folder,
-            site.free_before,
-            None if node.generator is None else cls.of(node.generator),
-        )
-
-
-def experiment_files(jobs: Sequence[AnyJob], title: str, script: Script) -> Files:
-    """The files of an experiment by path; errors as in :func:`~p4perf.testbeds.batch.folder.node_files`."""
-    nodes = {DUT: script}
+    site = SiteFile.model_construct(nodes={}) if node is None else node.site
+    nodes: dict[Role, PosNode | None] = {DUT: node}
     if any(isinstance(job, LoadJob) for job in jobs):
-        nodes[LOADGEN] = script.loadgen or Script()
+        nodes[LOADGEN] = None if node is None else node.generator
+    specs = {r: PosNodeSpec.model_construct(image="") if each is None else each.spec for r, each in nodes.items()}
     values: dict[str, Any] = {
         "title": title,
         "nodes": [
             {
                 "role": role,
-                "name": node.node,
-                "image": node.image,
-                "folder": node.folder,
-                "boot_parameters": list(node.boot_parameters),
+                "name": "" if each is None else each.name,
+                "image": specs[role].image,
+                "folder": specs[role].folder,
+                "boot_parameters": list(specs[role].boot_parameters),
             }
-            for role, node in nodes.items()
+            for role, each in nodes.items()
         ],
-        "cli": list(script.cli),
-        "duration_min": script.duration_min,
-        "result_folder": script.result_folder,
-        "free_before": script.free_before,
+        "cli": list(site.cli),
+        "duration_min": site.duration_min,
+        "result_folder": site.result_folder,
+        "free_before": site.free_before,
     }
     trials = {TRIAL: [job.name for job in jobs]} if jobs else {}
     texts: dict[str, tuple[str, Mapping[str, Any]]] = {
@@ -103,12 +69,12 @@ def experiment_files(jobs: Sequence[AnyJob], title: str, script: Script) -> File
         LOOP_VARIABLES: _variables(f"{len(jobs)} trials in random order", {}, trials),
     }
     found: Files = {}
-    for role, node in nodes.items():
+    for role, spec in specs.items():
         found |= below(role, node_files(jobs, role))
         if LOADGEN in nodes:
             found[f"{role}/{BARRIER}"] = (package_files("p4perf.testbeds.pos") / BARRIER).read_bytes()
-        setup = {"role": role, "packages": list(node.packages), "setup": [list(command) for command in node.setup]}
-        texts[f"{role}/{VARIABLES}"] = _variables(f"variables of {_ABOUT[role]}", {"folder": node.folder})
+        setup = {"role": role, "packages": list(spec.packages), "setup": [list(command) for command in spec.setup]}
+        texts[f"{role}/{VARIABLES}"] = _variables(f"variables of {_ABOUT[role]}", {"folder": spec.folder})
         texts[f"{role}/{SETUP}"] = ("setup.sh.j2", setup)
         texts[f"{role}/{MEASUREMENT}"] = ("measurement.sh.j2", {"role": role})
     if LOADGEN not in nodes:

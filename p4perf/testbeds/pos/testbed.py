@@ -124,7 +124,7 @@ class PosTestbed(BatchTestbed):
 
     @override
     def write_batch(self, jobs: Sequence[AnyJob], folder: Path, title: str) -> None:
-        files = experiment.experiment_files(jobs, title, experiment.Script.of(self._node))
+        files = experiment.experiment_files(jobs, title, self._node)
         loads = any(isinstance(job, LoadJob) for job in jobs)
         readme = {"title": title, "trials": len(jobs), "loads": loads}
         write_folder(folder, files | text_files({"README.md": ("pos-README.md.j2", readme)}))

@@ -14,7 +14,7 @@ from pydantic import Field, StrictInt, field_validator
 from pydantic_core import PydanticCustomError
 
 from p4perf.errors import DataError, TestbedError, UsageError
-from p4perf.specs.source import Node
+from p4perf.specs.source import SourceNode
 from p4perf.specs.strictfile import read_strictly
 from p4perf.specs.types import Strict
 from p4perf.testbeds.base import Role
@@ -103,7 +103,7 @@ def _sender(nodes: Mapping[str, NodeSpec], chosen: str, file: Path) -> str | Non
     return next(iter(others), None)
 
 
-def _found(file: Path, root: Node, name: str, key: str, written: str | None) -> str | None:
+def _found(file: Path, root: SourceNode, name: str, key: str, written: str | None) -> str | None:
     """The path of a key, from the folder of the file; it has to be there, or ssh would take another."""
     if written is None:
         return None

@@ -24,7 +24,7 @@ from p4perf.models.program.graph import Construct, Node, ProgramGraph
 from p4perf.models.program.paths import TOLERANCE, weigh
 from p4perf.programs.reading.flow import FULL, base_name
 from p4perf.programs.reading.tree import match_name, without_index
-from p4perf.specs.source import Node as Value
+from p4perf.specs.source import SourceNode as Value
 from p4perf.specs.source import parse_bytes, read_bytes
 
 SECTIONS = ("tables", "parser", "conditions")
