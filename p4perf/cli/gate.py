@@ -33,12 +33,13 @@ def gate(
     share = _share(margin)
 
     from p4perf.evaluation.comparison.gate import GateOptions
-    from p4perf.experiment.gate import append_summary, counts, gate_document, gate_runs, short_rows, write_junit
+    from p4perf.experiment.gate import append_summary, counts, gate_document, gate_runs, junit_xml, short_rows
+    from p4perf.results.files import write_atomically
 
     options = GateOptions(margin=share)
     found = gate_runs(baseline, runs, metric=metric, relative=relative, options=options)
     if junit is not None:
-        write_junit(found, junit)
+        write_atomically(junit, (junit_xml(found),))
     if summary is not None:
         append_summary(found, summary)
     for warning in found.warnings:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import os
-import resource
 import shutil
-import subprocess
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -213,6 +210,9 @@ MAX_MEMORY_BYTES = 4 << 30
 
 MESSAGE_LINES = 8
 
+_LIMITED = 'ulimit -v "$0" 2>/dev/null; exec "$@" 2>&1'
+"""A shell command that runs another one with that many KiB of memory."""
+
 
 @dataclass(frozen=True, slots=True)
 class CompilerVerdict:
@@ -274,37 +274,20 @@ def verify(outcome: Generated, tools: Tools, finished: Callable[[float], None]) 
 
 
 def _compile(written: Written, copies: int, command: tuple[str, ...]) -> CompilerVerdict:
+    from p4perf.testbeds.processes import run_command
+
     with tempfile.TemporaryDirectory(prefix="p4perf-") as folder:
         source = Path(folder) / written.path.name
         shutil.copyfile(written.path, source)
-        places = {"source": source.name, "output": source.stem}
-        words = [word.format(**places) for word in command]
-        process = subprocess.Popen(
-            words,
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-        )
-        with contextlib.suppress(OSError, ValueError):  # it has ended already, or its limit is lower
-            resource.prlimit(process.pid, resource.RLIMIT_AS, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
-        try:
-            message, _ = process.communicate(timeout=TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.communicate()
-            return CompilerVerdict(written, copies, command[0], "timeout", f"not done after {TIMEOUT_S} s")
-        except BaseException:
-            process.kill()
-            raise
-    lines = [line for line in message.splitlines() if line.strip()][:MESSAGE_LINES]
-    code = process.returncode
+        words = [word.format(source=source.name, output=source.stem) for word in command]
+        result = run_command(("sh", "-c", _LIMITED, str(MAX_MEMORY_BYTES >> 10), *words), TIMEOUT_S, Path(folder))
+    if result.timed_out:
+        return CompilerVerdict(written, copies, command[0], "timeout", f"not done after {TIMEOUT_S} s")
+    code = result.returncode
+    lines = [line for line in result.stdout.splitlines() if line.strip()][:MESSAGE_LINES]
+    message = "\n".join(lines) or (f"ended by signal {-code}" if code < 0 else "")
     verdict = "ok" if code == 0 else "refused" if code > 0 else "crashed"
-    return CompilerVerdict(
-        written, copies, command[0], verdict, "\n".join(lines) or (f"ended by signal {-code}" if code < 0 else "")
-    )
+    return CompilerVerdict(written, copies, command[0], verdict, message)
 
 
 MAX_ENTRIES = 1_000_000

@@ -27,10 +27,11 @@ from p4perf.cli.options import (
     resuming,
 )
 from p4perf.cli.output import Format, FormatOption, emit, say, say_environment
-from p4perf.errors import DataError, ExitCode, MeasurementError, NoVerdictError, SpecError, UsageError
+from p4perf.errors import ExitCode, MeasurementError, NoVerdictError, SpecError, UsageError
 from p4perf.records import Document, Record, Scalar, doc, spread
 from p4perf.results import Run
 from p4perf.results.campaign import CampaignDirectory
+from p4perf.results.files import read_bytes, read_text
 
 if TYPE_CHECKING:
     from p4perf.cli.progress import SweepProgress
@@ -65,14 +66,6 @@ def given_frame(frame: str | None) -> bytes:
     return read_capture(Path(frame)).frames[0] if Path(frame).suffix == ".pcap" else frame_from_hex(frame)
 
 
-def _text(path: Path, what: str) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is no text"
-        raise DataError(f"cannot read {what} {path}: {reason}") from error
-
-
 class _ProgramRow(Record):
     metric: str = doc("metric")
     median: float = doc("median of the accepted starts", "of the metric")
@@ -103,17 +96,13 @@ def program_input(
             f"{program} is no specification of an SWX pipeline",
             hint="--program takes a .spec; p4c-dpdk makes one of a P4 program",
         )
-    try:
-        expectation = expect.read_bytes() if expect is not None else None
-    except OSError as error:
-        raise DataError(f"cannot read {expect}: {error.strerror}") from error
     return ProgramInput(
         program.stem,
-        _text(program, "the specification"),
+        read_text(program),
         given_frame(frame),
-        _text(entries, "the entries") if entries is not None else "",
+        read_text(entries) if entries is not None else "",
         varying_bytes(vary) if vary is not None else None,
-        expectation,
+        read_bytes(expect) if expect is not None else None,
     )
 
 

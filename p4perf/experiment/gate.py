@@ -28,7 +28,7 @@ from p4perf.experiment.gate_sides import GateSide, Key, PointKey, Starts, read_s
 from p4perf.models.component import ComponentModel
 from p4perf.models.estimate import Estimate
 from p4perf.records import Document, Interval, Record, doc, interval
-from p4perf.results.files import storing, write_atomically
+from p4perf.results.files import storing
 from p4perf.results.table import Samples
 
 DRIFT = 0.5
@@ -447,11 +447,6 @@ def summary_markdown(found: GateResult) -> str:
         rows=short_rows(found),
         warnings=found.warnings,
     )
-
-
-def write_junit(found: GateResult, path: Path) -> None:
-    """Write the JUnit XML; a file that is there is replaced."""
-    write_atomically(path, (junit_xml(found),))
 
 
 def append_summary(found: GateResult, path: Path) -> None:

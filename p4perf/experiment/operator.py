@@ -12,6 +12,7 @@ from p4perf.errors import BuildError, DataError, Location, UsageError
 from p4perf.generators.c.dpdk import OWN_OPERATOR
 from p4perf.programs.components.operator import MAX_CODE_BYTES
 from p4perf.programs.operators import OPERATORS
+from p4perf.results.files import read_text
 from p4perf.specs import Experiment, load_experiment
 from p4perf.targets.base import BuildPlan
 from p4perf.testbeds.base import Testbed
@@ -31,17 +32,9 @@ _TWICE = re.compile(r"multiple definition of [`‘']?([A-Za-z_][A-Za-z0-9_]*)")
 def read_code(path: Path) -> str:
     """The text of a C file."""
     where = Location(str(path))
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise DataError(f"cannot read the operator: {error.strerror}", location=where) from error
-    if len(data) > MAX_CODE_BYTES:
+    text = read_text(path)
+    if len(text.encode()) > MAX_CODE_BYTES:
         raise DataError(f"is larger than {MAX_CODE_BYTES} B, the limit for an operator", location=where)
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise DataError("is not UTF-8 text", location=Location(str(path), line)) from error
     text = text.replace("\r\n", "\n")
     wrong = next((n for n, c in enumerate(text) if not (c.isprintable() or c in "\n\t\f\v")), None)
     if wrong is not None:

@@ -10,9 +10,10 @@ import math
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
 
 from p4perf.errors import CapabilityError, DataError, Location, P4PerfError
 from p4perf.experiment.planning import SweepPlan, plan_sweep
@@ -89,29 +90,16 @@ def accepted_share(cells: Sequence[Cell]) -> float:
     return sum(c.accepted for c in cells) / planned if planned else 0.0
 
 
-_TYPES: dict[str, type | tuple[type, ...]] = {
-    "str": str,
-    "int": int,
-    "float": (int, float),
-    "bool": bool,
-    "tuple[str, ...]": (list, tuple),
-}
-
-
 def cell_of(entry: object, file: Path) -> Cell:
     """A cell from ``campaign.json``."""
-    given = entry if isinstance(entry, dict) else {}
-    values: dict[str, Any] = {}
-    for each in fields(Cell):
-        if each.name not in given and each.default is not MISSING:
-            continue
-        value = given.get(each.name)
-        if not isinstance(value, _TYPES[str(each.type)]):
-            where = Location(str(file))
-            raise DataError("is missing or not what it should be", location=where, key=f"cells.{each.name}")
-        values[each.name] = tuple(str(text) for text in value) if isinstance(value, list | tuple) else value
-    return Cell(**values)
+    try:
+        return _CELL.validate_python(entry)
+    except ValidationError as error:
+        key = ".".join(map(str, ("cells", *error.errors()[0]["loc"])))
+        raise DataError("is missing or not what it should be", location=Location(str(file)), key=key) from error
 
+
+_CELL = TypeAdapter(Cell)
 
 MIN_POINTS = 4
 """Fewer values of a swept variable than this say little; repetitions are left out before that."""

@@ -14,7 +14,6 @@ Whatever kills the process, and whenever: a file is either the old one or the ne
 there exactly once.
 """
 
-from p4perf.results.facts import NodeFacts as NodeFacts
 from p4perf.results.manifest import SCHEMA_VERSION as SCHEMA_VERSION
 from p4perf.results.manifest import Manifest as Manifest
 from p4perf.results.manifest import RunIdentity as RunIdentity

@@ -10,7 +10,8 @@ from typing import Any, Self
 
 from typing_extensions import override
 
-from p4perf.errors import DataError, Location, StorageError, TestbedError, UsageError
+from p4perf.errors import DataError, Location, TestbedError, UsageError
+from p4perf.results.files import parse_object, read_text
 from p4perf.targets.base import NodeFacts, Problem
 from p4perf.testbeds.batch.base import AnyJob, AnyOutcome, BatchResults, BatchTestbed, Note
 from p4perf.testbeds.batch.folder import text_files, write_folder
@@ -148,12 +149,7 @@ def is_ours(folder: Path) -> bool:
 def batch_of(folder: Path) -> Path:
     """The batch that an experiment folder belongs to."""
     path = folder / MARK
-    try:
-        batch = json.loads(path.read_text(encoding="utf-8"))["batch"]
-    except OSError as error:
-        raise StorageError(f"cannot read {path}: {error.strerror}") from error
-    except (ValueError, KeyError, TypeError) as error:
-        raise DataError("is damaged", location=Location(str(path))) from error
+    batch = parse_object(read_text(path), path).get("batch")
     if not isinstance(batch, str) or not batch.startswith("/"):
         raise DataError("names no batch", location=Location(str(path)), key="batch")
     return Path(batch)

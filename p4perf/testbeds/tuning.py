@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from p4perf.errors import DataError, Location, StorageError, TestbedError
+from p4perf.results.files import json_text, write_text_atomically
 
 HUGEPAGES = Path("/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages")
 AUTOGROUP = Path("/proc/sys/kernel/sched_autogroup_enabled")
@@ -59,7 +60,11 @@ def apply(settings: Mapping[Path, str], record: Path) -> list[SettingChange]:
         return []
     noted = read_record(record)
     known = {c.path for c in noted}
-    _write_record(record, [*noted, *(c for c in changes if c.path not in known)])
+    kept = [asdict(change) for change in (*noted, *(c for c in changes if c.path not in known))]
+    try:
+        write_text_atomically(record, json_text({"changes": kept}))
+    except StorageError as error:
+        raise StorageError(error.message, hint="nothing was changed") from error
     for change in changes:
         _write_setting(Path(change.path), change.after)
     return changes
@@ -83,17 +88,6 @@ def read_record(record: Path) -> list[SettingChange]:
         return []
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise DataError("is not an undo record", location=Location(str(record))) from error
-
-
-def _write_record(record: Path, changes: list[SettingChange]) -> None:
-    data = {"changes": [asdict(change) for change in changes]}
-    temporary = record.with_suffix(".tmp")
-    try:
-        record.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_text(json.dumps(data, indent=2) + "\n", encoding="utf-8")
-        temporary.replace(record)
-    except OSError as error:
-        raise StorageError(f"cannot write {record}: {error.strerror}", hint="nothing was changed") from error
 
 
 def _write_setting(path: Path, value: str) -> None:

@@ -72,8 +72,8 @@ def spec(tmp_path: Path) -> Path:
         (["--target", "dpdk-swx:interpreter", "--vary", "1:2"], "OFFSET:LENGTH:KEYS"),
         (["--target", "dpdk-swx:interpreter", "--frame", "xyz"], "hexadecimal"),
         (["--target", "dpdk-swx:interpreter", "--frame", "nowhere.pcap"], "nowhere.pcap: cannot be read"),
-        (["--target", "dpdk-swx:interpreter", "--entries", "nowhere.txt"], "cannot read the entries"),
-        (["--target", "dpdk-swx:interpreter", "--expect", "nowhere.bin"], "cannot read"),
+        (["--target", "dpdk-swx:interpreter", "--entries", "nowhere.txt"], "nowhere.txt: cannot be read"),
+        (["--target", "dpdk-swx:interpreter", "--expect", "nowhere.bin"], "nowhere.bin: cannot be read"),
     ],
 )
 def test_what_does_not_go_with_a_program(spec: Path, tmp_path: Path, arguments: list[str], wanted: str) -> None:

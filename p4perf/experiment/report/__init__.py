@@ -2,5 +2,4 @@
 
 from p4perf.experiment.report.site import Site as Site
 from p4perf.experiment.report.site import write_site as write_site
-from p4perf.experiment.report.sources import Sources as Sources
 from p4perf.experiment.report.sources import find_sources as find_sources

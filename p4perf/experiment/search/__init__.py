@@ -8,7 +8,6 @@
 {'ndr': '998616 pps', 'pdr': '1003633 pps'}
 """
 
-from p4perf.experiment.search.base import GROUP as GROUP
 from p4perf.experiment.search.base import NDR as NDR
 from p4perf.experiment.search.base import PDR as PDR
 from p4perf.experiment.search.base import PDR_LOSS_RATIO as PDR_LOSS_RATIO
@@ -17,7 +16,6 @@ from p4perf.experiment.search.base import End as End
 from p4perf.experiment.search.base import Flag as Flag
 from p4perf.experiment.search.base import Goal as Goal
 from p4perf.experiment.search.base import LoadTrial as LoadTrial
-from p4perf.experiment.search.base import Measure as Measure
 from p4perf.experiment.search.base import Search as Search
 from p4perf.experiment.search.base import SearchLimits as SearchLimits
 from p4perf.experiment.search.base import SearchResult as SearchResult
