@@ -146,6 +146,7 @@ def emit_model(evaluation: Evaluation | None, fmt: Format, *, run: str | None) -
 def _say_rest(evaluation: Evaluation) -> None:
     from p4perf.evaluation.fitting.error_metrics import error_text
     from p4perf.evaluation.fitting.tables import candidate_rows
+    from p4perf.models.notation import number
 
     model = evaluation.model
     say(f"combined error: {error_text(model.error, model.fitting.error)}")
@@ -156,17 +157,12 @@ def _say_rest(evaluation: Evaluation) -> None:
         breakpoints = ", ".join(f"{x:g}" for x in row.breakpoint_x)
         at = f" at {breakpoints}" if breakpoints else ""
         noun = "segment" if row.segments == 1 else "segments"
-        say(f"  {row.segments} {noun}{mark}: {error_text(model.error, row.error)}, L1-BIC {_score(row.l1_bic)}{at}")
+        score = number(row.l1_bic) if row.l1_bic is not None and math.isfinite(row.l1_bic) else "not defined"
+        say(f"  {row.segments} {noun}{mark}: {error_text(model.error, row.error)}, L1-BIC {score}{at}")
     for explanation in evaluation.explanations:
         say(explanation.text(model.x.name))
     if evaluation.missing:
         say(f"warning: no accepted trial at {model.x.name} = {', '.join(f'{v:g}' for v in evaluation.missing)}")
-
-
-def _score(value: float | None) -> str:
-    from p4perf.models.notation import number
-
-    return number(value) if value is not None and math.isfinite(value) else "not defined"
 
 
 def _document(evaluation: Evaluation | None, run: str | None) -> ModelDocument:

@@ -160,7 +160,9 @@ def import_(
         if options != ImportOptions() or any(others):
             raise UsageError(f"{sources[0]} is of a run of p4perf, which knows what its results are", hint=_ALONE)
         return resume(batch_of(sources[0]).parent.parent, fmt=fmt)
-    order = ImportOrder(experiment or "", target or "", testbed or "", title or "", y or "", _scale(x_scale))
+    check_choice(x_scale, "--x-scale", ("linear", "log"))
+    scale: Literal["linear", "log"] = "log" if x_scale == "log" else "linear"
+    order = ImportOrder(experiment or "", target or "", testbed or "", title or "", y or "", scale)
     found = read_import(sources, options, order, importer=kind)
     if dry_run:
         _emit(fmt, ImportPlanDocument, found, _value_rows(found), run=None)
@@ -201,11 +203,6 @@ def _units(texts: Sequence[str] | None) -> dict[str, str]:
         name, equals, unit = text.partition("=")
         found[name.strip() if equals else ""] = (unit if equals else text).strip()
     return found
-
-
-def _scale(text: str) -> Literal["linear", "log"]:
-    check_choice(text, "--x-scale", ("linear", "log"))
-    return "log" if text == "log" else "linear"
 
 
 def _emit(fmt: Format, kind: type[Document], found: FoundResults, rows: Sequence[Record], *, run: str | None) -> None:

@@ -126,7 +126,7 @@ def crew_opener(scheduler: str | None, workers: str | None, *, quiet: bool) -> I
         def open_once(address: str) -> Crew:
             # What the client of Dask says of lost connections, p4perf says, too.
             logging.getLogger("distributed").setLevel(logging.CRITICAL)
-            crew = open_crew(scheduler, address, workers, (lambda text: None) if quiet else _note)
+            crew = open_crew(scheduler, address, workers, lambda text: None if quiet else say(f"note: {text}"))
             stack.callback(crew.close)
             return crew
 
@@ -140,10 +140,6 @@ def opened_testbed(address: str, scheduler: str | None, workers: str | None, *, 
 
     with crew_opener(scheduler, workers, quiet=quiet) as opener:
         yield open_testbed(address) if opener is None else opener(address)
-
-
-def _note(text: str) -> None:
-    say(f"note: {text}")
 
 
 def resuming(path: object, scheduler: str | None) -> str:

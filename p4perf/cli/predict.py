@@ -48,13 +48,10 @@ def print_answers(found: Answers, path: PathName, *, quiet: bool) -> None:
         say(f"refused: {refusal.program}{f' at {at}' if at else ''} on {refusal.target}: {refusal.reason}")
     for measured in found.measured:
         say(_verdict(measured))
-    for text in dict.fromkeys(_warning(each, text, found) for each in found.changed for text in each.warnings):
-        say(text)
-
-
-def _warning(each: Prediction, text: str, found: Answers) -> str:
-    several = len({p.model.name for p in found.predictions}) > 1
-    return f"warning: {each.model.name}: {text}" if several else f"warning: {text}"
+    several = len({each.model.name for each in found.predictions}) > 1
+    warned = [(f"{each.model.name}: " if several else "", text) for each in found.changed for text in each.warnings]
+    for whose, text in dict.fromkeys(warned):
+        say(f"warning: {whose}{text}")
 
 
 def _answer_row(each: Prediction, *, changed: bool) -> dict[str, Any]:
@@ -100,14 +97,19 @@ def _print_one(each: Prediction, path: PathName, *, several: bool) -> None:
     for extreme in PATHS[1:]:
         taken = _shortened(steps(each.path(extreme)))
         say(f"{extreme} path, {interval(each.cycles(extreme))} cycles: {taken}")
-    if each.analysis.paths > 1:
+    if (paths := each.analysis.paths) > 1:
         likely = each.path("expected")
-        count = _count(each.analysis.paths)
+        count = str(paths) if paths < 1_000_000 else f"{float(paths):.2g}"
         say(f"{count} paths; the most probable ({likely.probability:.3g}): {_shortened(steps(likely))}")
     rows = rate_rows(each.sizes, each.conditions.line_rate_bps)
     print_table(rows, title=f"{name}: rate over frame size, {_cores(each.conditions.cores)}")
     say(_line_text(each))
-    _say_latency(each)
+    if (latency := each.latency) is not None:
+        quantiles = ", ".join(f"{name.removesuffix('_us')} {interval(band)}" for name, band in latency.quantiles_us)
+        say(
+            f"at {latency.rate_mpps:.4g} Mpps (load {interval(latency.load)}), Poisson arrivals, polled: "
+            f"{quantiles} us; loss {interval(latency.loss)}"
+        )
     itemised = each.breakdowns[path]
     nodes = [{k: v for k, v in row.items() if v is not None or k != "low"} for row in node_rows(itemised)]
     print_table(nodes[:MOST_LINES], title=f"{name}: cost breakdown of the {path} path [cycles/packet]")
@@ -130,10 +132,6 @@ def _name(each: Prediction) -> str:
     return f"{each.graph.name}{f' ({inside})' if inside else ''} on {each.model.name}"
 
 
-def _count(paths: int) -> str:
-    return str(paths) if paths < 1_000_000 else f"{float(paths):.2g}"
-
-
 def _shortened(steps: Sequence[str]) -> str:
     if len(steps) <= MOST_STEPS:
         return " -> ".join(steps)
@@ -149,17 +147,6 @@ def _line_text(each: Prediction) -> str:
         return f"no frame size of Ethernet fills {rate} with {_cores(each.conditions.cores)}"
     ends = " .. ".join("more than 1518" if end is None else str(end) for end in (high, low))
     return f"{rate} is full from frames of {value} B on ({ends}); Gbit/s count preamble and gap"
-
-
-def _say_latency(each: Prediction) -> None:
-    latency = each.latency
-    if latency is None:
-        return
-    quantiles = ", ".join(f"{name.removesuffix('_us')} {interval(band)}" for name, band in latency.quantiles_us)
-    say(
-        f"at {latency.rate_mpps:.4g} Mpps (load {interval(latency.load)}), Poisson arrivals, polled: "
-        f"{quantiles} us; loss {interval(latency.loss)}"
-    )
 
 
 def _print_difference(found: Difference) -> None:

@@ -113,10 +113,8 @@ def _files(folder: Path) -> dict[str, bytes]:
     return found
 
 
-@lru_cache(maxsize=1)
-def _opened(address: str) -> Testbed:
-    """The testbed of this worker, which may hold a connection."""
-    return open_testbed(address)
+_opened = lru_cache(maxsize=1)(open_testbed)
+"""The testbed of this worker, which may hold a connection."""
 
 
 def pack(testbed: str, errand: Errand) -> bytes:

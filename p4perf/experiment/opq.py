@@ -109,13 +109,6 @@ def _by_operator(rows: pd.DataFrame, more: Sequence[str]) -> Sequence[tuple[str,
     return [(label, ordered.loc[chosen]) for label, chosen in groups.items()]
 
 
-def _size(value: Any) -> int:
-    try:
-        return int(float(str(value)))
-    except (OverflowError, ValueError):
-        raise DataError(f"the {PACKET_SIZE} {value!r} is no number of bytes") from None
-
-
 def _costs(
     platform: str, label: str, rows: pd.DataFrame, resolutions: pd.DataFrame, more: Sequence[str], factor: float
 ) -> OperatorCosts:
@@ -131,7 +124,10 @@ def _costs(
         values = tuple(float(v) for v in group["value"])
         said = same.loc[same[PACKET_SIZE] == size, "value"]
         half_range = (max(values) - min(values)) / 2
-        sizes.append(_size(size))
+        try:
+            sizes.append(int(float(str(size))))
+        except (OverflowError, ValueError):
+            raise DataError(f"the {PACKET_SIZE} {size!r} is no number of bytes") from None
         cycles.append(values)
         least.append(max(half_range, float(said.median()) * factor if len(said) else 0.0))
     return OperatorCosts(label, platform, tuple(sizes), tuple(cycles), tuple(least))

@@ -122,7 +122,11 @@ def measure_program(
     ]
     columns = ["point", "attempt", "metric", "value", "unit", "accepted", "flags", "point_index"]
     table = pd.DataFrame(values, columns=columns)
-    rows = tuple(_row(table, metric) for metric in dict.fromkeys(table["metric"]))
+    kept = ("median", "low", "high", "unit", "n")
+    rows = []
+    for metric in dict.fromkeys(table["metric"]):
+        row = summarise(table, metric, ["point_index"]).iloc[0]
+        rows.append({"metric": metric, **{key: plain(row[key]) for key in kept}})
     manifest = {
         "program": given.name,
         "target": device.label,
@@ -134,7 +138,7 @@ def measure_program(
         "hugepages": hugepages,
         "frame": given.frame.hex(),
         "node": dict(facts.values),
-        "metrics": list(rows),
+        "metrics": rows,
     }
 
     def fill(folder: Path) -> None:
@@ -146,13 +150,4 @@ def measure_program(
     name = dated_name((f"program-{given.name}", device.label, place.label), datetime.now(UTC))
     folder = new_folder(parent / name, fill)
     flags = tuple(sorted({flag for s in summaries if s.accepted for flag in s.flags}))
-    return ProgramResult(rows, folder, sum(s.accepted for s in summaries), len(summaries), flags)
-
-
-def _row(table: pd.DataFrame, metric: str) -> dict[str, Any]:
-    summary = summarise(table, metric, ["point_index"]).to_dict("records")
-    if not summary:
-        raise DataError(f"no accepted start gives {metric}")
-    row = summary[0]
-    kept = ("median", "low", "high", "unit", "n")
-    return {"metric": metric, **{key: plain(row[key]) for key in kept}}
+    return ProgramResult(tuple(rows), folder, sum(s.accepted for s in summaries), len(summaries), flags)

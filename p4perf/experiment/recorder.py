@@ -236,8 +236,11 @@ class Recorder:
         self._finish_if_done(planned)
         if "failure" in entry:
             self._progress.note(f"{planned.label}: {entry['failure']['message']}")
-        remaining = [p for p in self.points if self.ledger.status(p.key).open]
-        self._progress.trial(planned.label, bool(summary and summary.accepted), *self._remaining(remaining))
+        statuses = {p.key: self.ledger.status(p.key) for p in self.points}
+        needed = {key: status.needed for key, status in statuses.items() if status.open}
+        typical = statistics.median(self._durations_s.values())
+        left_s = sum(n * self._durations_s.get(key, typical) for key, n in needed.items()) / self.testbeds
+        self._progress.trial(planned.label, bool(summary and summary.accepted), sum(needed.values()), left_s)
 
     def failure(self, planned: PlannedPoint, error: MeasurementError | BuildError) -> dict[str, Any]:
         """Why a trial failed, with the place of the generated files; the output of the tools is kept with them."""
@@ -257,13 +260,6 @@ class Recorder:
         if not status.open:
             outcome = {"accepted": status.accepted, "attempts": status.attempts, "failure": status.failure}
             self.run.finish_point(planned.key, outcome)
-
-    def _remaining(self, points: Sequence[PlannedPoint]) -> tuple[int, float]:
-        """Trials and seconds that are left, from what trials took so far."""
-        typical = statistics.median(self._durations_s.values())
-        needed = {p.key: self.ledger.status(p.key).needed for p in points}
-        seconds = sum(n * self._durations_s.get(key, typical) for key, n in needed.items())
-        return sum(needed.values()), seconds / self.testbeds
 
 
 def steal_share(before: NodeFacts, after: NodeFacts) -> float | None:

@@ -130,7 +130,7 @@ def _paths(root: Path, folder: Path) -> Iterator[str]:
         if entry.name.startswith(_TEMPORARY[0]) and entry.name.endswith(_TEMPORARY[1]):
             continue
         here = Location(str(path).encode(errors="replace").decode())
-        if not _is_text(entry.name):
+        if "\\" in entry.name or not entry.name.isprintable():  # what not every system can have in an archive
             raise DataError("has a name that is not text in UTF-8, or holds control characters", location=here)
         if entry.is_symlink():
             raise DataError("is a link: only files can be packed", location=here, hint="put a copy in its place")
@@ -140,11 +140,6 @@ def _paths(root: Path, folder: Path) -> Iterator[str]:
             yield relative
         else:
             raise DataError("is no file that can be packed", location=here)
-
-
-def _is_text(name: str) -> bool:
-    """Whether a name can stand in an archive on any system: no surrogates, no control characters, no backslash."""
-    return "\\" not in name and name.isprintable()
 
 
 def _entry(folder: Path, relative: str) -> FileEntry:

@@ -96,12 +96,12 @@ def explain(error: ValidationError, root: SourceNode, prefix: KeyPath = ()) -> S
         prefix: path of the part of the spec that was validated.
     """
     all_of_them = error.errors(include_url=False)
-    places = [details["loc"] for details in all_of_them]
+    above = {details["loc"][:length] for details in all_of_them for length in range(len(details["loc"]))}
     found = [
         _explain(details, root, prefix)
         for details in all_of_them
         # A list whose only value is wrong is not too short as well.
-        if details["type"] != "too_short" or not any(_below(place, details["loc"]) for place in places)
+        if details["type"] != "too_short" or details["loc"] not in above
     ]
     first = min(found, key=_order)
     if len(found) > 1:
@@ -114,10 +114,6 @@ def _order(error: SpecError) -> tuple[bool, int, int]:
     place = error.location
     line, column = (place.line, place.column) if place else (None, None)
     return ("is missing" in error.message, line or 0, column or 0)
-
-
-def _below(place: KeyPath, above: KeyPath) -> bool:
-    return len(place) > len(above) and place[: len(above)] == above
 
 
 def _explain(details: ErrorDetails, root: SourceNode, prefix: KeyPath) -> SpecError:

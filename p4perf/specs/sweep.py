@@ -125,9 +125,10 @@ def expand(
     axes = sweep_axes(sweep)
     size = math.prod(axis.size for axis in axes)
     if size > limit:
+        largest = max(axes, key=lambda axis: axis.size)
         raise SpecError(
             f"the sweep has {_thousands(size)} points, more than the limit of {_thousands(limit)}",
-            key=_key(max(axes, key=lambda axis: axis.size)),
+            key=f"sweep.{largest.grids[0][0]}" if isinstance(largest, SweepAxis) else "sweep.multiplex",
             hint="use fewer values or wider steps, or thin every list with --points N",
         )
     points = tuple(
@@ -160,10 +161,6 @@ def thinned(sweep: SweepSpec, points: int) -> SweepSpec:
     }
     multiplex = variants or sweep.multiplex
     return SweepSpec.model_validate({**changed, "zip": sweep.zip, "filter": sweep.filter, "multiplex": multiplex})
-
-
-def _key(axis: AnyAxis) -> str:
-    return f"sweep.{axis.grids[0][0]}" if isinstance(axis, SweepAxis) else "sweep.multiplex"
 
 
 def _product(axes: Sequence[AnyAxis]) -> Iterator[dict[str, Scalar]]:

@@ -15,7 +15,7 @@ from markupsafe import Markup
 
 from p4perf.errors import DataError, P4PerfError
 from p4perf.evaluation.fitting.error_metrics import error_text
-from p4perf.evaluation.fitting.working_set import explain
+from p4perf.evaluation.fitting.working_set import CacheMark, explain
 from p4perf.evaluation.plots.style import UNITS
 from p4perf.evaluation.report.assets import highlighted
 from p4perf.evaluation.report.figures import run_figure
@@ -219,11 +219,7 @@ def _numbers(run: Run) -> dict[str, Any]:
         "rejected": len(starts) - len(table[table["accepted"].astype(bool)].drop_duplicates(["point", "attempt"])),
         "points": tuple(points),
         "others": tuple(_others(table, metric, variables)),
-        "model": _model_values(model) if model else None,
-        "model_line": _model_line(model) if model else "",
-        "explanations": tuple(e.text(variable or "") for e in explain(model.fitting.breakpoint_x, marks))
-        if model and marks
-        else (),
+        **(_model_values(model, marks) if model else {}),
         "flags": run.flag_counts,
         "figure": run_figure(points, trials, model, marks, labels=labels, x_scale=scale),
         "ends": _ends(table, metric, variables),
@@ -292,30 +288,29 @@ def _model(run: Run, metric: str, variable: str | None) -> ComponentModel | None
     return model if (model.x.name, model.y.name) == (variable, metric) else None
 
 
-def _model_values(model: ComponentModel) -> dict[str, Any]:
-    known = model.uncertainty
+def _model_values(model: ComponentModel, marks: Sequence[CacheMark]) -> dict[str, Any]:
+    """What a page states of a model, by field."""
+    known, prefix = model.uncertainty, f"{model.y.name} = "
     intervals = known.parameters if known is not None else [()] * len(model.fitting.segments)
+    error = error_text(model.error, model.fitting.error)
+    segments = [
+        {
+            "start": segment.start,
+            "end": segment.end,
+            "formula": formula.removeprefix(prefix),
+            "error": error_text(model.error, segment.error),
+            "parameters": [
+                {"value": value, "low": interval and interval.low, "high": interval and interval.high}
+                for value, interval in zip_longest(segment.parameters, found)
+            ],
+        }
+        for segment, formula, found in zip(model.fitting.segments, model.formulas(), intervals, strict=True)
+    ]
     return {
-        "error": error_text(model.error, model.fitting.error),
-        "segments": [
-            {
-                "start": segment.start,
-                "end": segment.end,
-                "formula": formula.removeprefix(f"{model.y.name} = "),
-                "error": error_text(model.error, segment.error),
-                "parameters": [
-                    {"value": value, "low": interval and interval.low, "high": interval and interval.high}
-                    for value, interval in zip_longest(segment.parameters, found)
-                ],
-            }
-            for segment, formula, found in zip(model.fitting.segments, model.formulas(), intervals, strict=True)
-        ],
+        "model": {"error": error, "segments": segments},
+        "model_line": f"{' | '.join(f.removeprefix(prefix) for f in model.formulas(3))} ({error})",
+        "explanations": tuple(e.text(model.x.name) for e in explain(model.fitting.breakpoint_x, marks) if marks),
     }
-
-
-def _model_line(model: ComponentModel) -> str:
-    formulas = [f.removeprefix(f"{model.y.name} = ") for f in model.formulas(3)]
-    return f"{' | '.join(formulas)} ({error_text(model.error, model.fitting.error)})"
 
 
 def _facts(manifest: Manifest) -> tuple[tuple[str, str], ...]:

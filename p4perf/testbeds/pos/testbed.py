@@ -105,14 +105,11 @@ class PosTestbed(BatchTestbed):
         Those that the site file states are added.
         """
         if self._facts is None:
-            seen = self._known_facts() or self._asked_facts()
+            seen = self._asked_facts() if self._node.facts is None else probed_facts(self._node.facts)
             written = self._node.spec.as_facts()
             written |= {"load_generator": self.load_generator} if self.load_generator else {}
             self._facts = NodeFacts({**seen.values, **written})
         return self._facts
-
-    def _known_facts(self) -> NodeFacts | None:
-        return None if self._node.facts is None else probed_facts(self._node.facts)
 
     def _asked_facts(self) -> NodeFacts:
         with tempfile.TemporaryDirectory(prefix="p4perf-pos-") as temporary:
@@ -120,7 +117,10 @@ class PosTestbed(BatchTestbed):
             self.write_batch((), folder, "the facts of a node")
             with self._allocated(folder, _ignore) as allocation:
                 self._prepare(folder, allocation, _ignore)
-                return self._read_facts(allocation.results)
+                try:
+                    return probed_facts(allocation.results / self._node.name / FACTS)
+                except DataError as error:
+                    raise self._node.error("reading its facts", "the setup did not upload them", RESUME) from error
 
     @override
     def write_batch(self, jobs: Sequence[AnyJob], folder: Path, title: str) -> None:
@@ -251,12 +251,6 @@ class PosTestbed(BatchTestbed):
             raise StorageError(f"node {node.name}, {step}: {line}", hint="make room on the node")
         if status != FINISHED:
             raise node.error(step, f"its script ended as {status!r:.40}{f': {line}' if line else ''}", RESUME)
-
-    def _read_facts(self, results: Path) -> NodeFacts:
-        try:
-            return probed_facts(results / self._node.name / FACTS)
-        except DataError as error:
-            raise self._node.error("reading its facts", "the setup did not upload them", RESUME) from error
 
     def _await(self, commands: Sequence[str], folder: Path, results: Path, note: Note) -> None:
         """Wait for the end of the loops, as long as their runs come to an end."""
