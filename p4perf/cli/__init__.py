@@ -1,29 +1,11 @@
 """THE DOOR: the ``p4perf`` command. stdout is data, stderr is diagnostics."""
 
 from importlib import import_module
+from pkgutil import iter_modules
 
 from p4perf.cli.app import app as app
 from p4perf.cli.app import main as main
 
-for _module in [
-    "compare",
-    "derive",
-    "derive_many",
-    "doctor",
-    "eo",
-    "factors",
-    "gate",
-    "generate",
-    "import_",
-    "inspect",
-    "learn",
-    "measure",
-    "opq",
-    "pack",
-    "predict",
-    "queue",
-    "report",
-    "reproduce",
-    "vio",
-]:
-    import_module(f"{__name__}.{_module}")
+for _module in iter_modules(__path__):
+    if _module.name != "progress":  # no command, and slow to load
+        import_module(f"{__name__}.{_module.name}")

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from p4perf.cli.app import app
-from p4perf.cli.output import Format, FormatOption, emit, print_table, say
+from p4perf.cli.output import Format, FormatOption, emit, print_table, say, with_interval
 from p4perf.errors import UsageError
 from p4perf.records import Interval
 
@@ -103,11 +102,8 @@ def _sentence(pair: CurvePair) -> str:
 
 
 def _cell(found: Interval | None, extrapolated: bool) -> str:
-    if found is None or found.value is None or not math.isfinite(found.value):
-        return ""
-    low, high = (None if end is None or not math.isfinite(end) else end for end in (found.low, found.high))
-    band = "" if low is None or high is None else f" [{low:.4g}, {high:.4g}]"
-    return f"{found.value:.4g}{band}{' *' if extrapolated else ''}"
+    text = "" if found is None else with_interval(found.value, found.low, found.high)
+    return f"{text} *" if text and extrapolated else text
 
 
 @app.command()
@@ -210,7 +206,7 @@ def _point_rows(experiment: ComparedExperiment) -> list[dict[str, Any]]:
     comparison = experiment.comparison
     x_name = comparison.x.name
     cells = {
-        run.label: {float(p[x_name]): _with_interval(p["median"], p["low"], p["high"]) for p in run.points if p["n"]}
+        run.label: {float(p[x_name]): with_interval(p["median"], p["low"], p["high"]) for p in run.points if p["n"]}
         for run in experiment.runs
     }
     for pair in comparison.pairs:
@@ -288,8 +284,3 @@ def _rank_rows(found: RunComparison) -> list[dict[str, Any]]:
         }
         for ranks in found.ranks
     ]
-
-
-def _with_interval(value: float, low: float | None, high: float | None) -> str:
-    """Such as ``12.3 [12.1, 12.6]``."""
-    return f"{value:.4g}" if low is None or high is None else f"{value:.4g} [{low:.4g}, {high:.4g}]"

@@ -10,7 +10,7 @@ import typer
 
 from p4perf.cli.app import app
 from p4perf.cli.options import assignments
-from p4perf.cli.output import Format, FormatOption, emit, print_table, say, say_origin
+from p4perf.cli.output import Format, FormatOption, emit, print_table, say, say_origin, with_interval
 from p4perf.errors import UsageError
 from p4perf.records import Document, Interval, Record, doc, interval
 from p4perf.results import Run
@@ -190,7 +190,7 @@ def _short(row: dict[str, Any]) -> dict[str, Any]:
         if empty or key.endswith(("_low", "_high")):
             continue
         low, high = row.get(f"{key}_low"), row.get(f"{key}_high")
-        few[key] = value if low is None or high is None else f"{value:.4g} [{low:.4g}, {high:.4g}]"
+        few[key] = value if low is None or high is None else with_interval(value, low, high)
     return few
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 import sys
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
@@ -96,6 +97,14 @@ def _cell(value: Any) -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{k}={_cell(v)}" for k, v in value.items())
     return str(value)
+
+
+def with_interval(value: float | None, low: float | None, high: float | None) -> str:
+    """Such as ``12.3 [12.1, 12.6]``; the value alone if an end is unknown, and nothing without a value."""
+    known = [end for end in (value, low, high) if end is not None and math.isfinite(end)]
+    if value is None or not math.isfinite(value):
+        return ""
+    return f"{value:.4g} [{low:.4g}, {high:.4g}]" if len(known) == 3 else f"{value:.4g}"
 
 
 def say_origin(run: RunIdentity) -> None:

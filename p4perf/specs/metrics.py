@@ -6,10 +6,12 @@ group ``p4perf.metrics``; those of p4perf are one such set.
 
 from __future__ import annotations
 
+import csv
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
+from importlib.resources import files
 from types import MappingProxyType
 
 from typing_extensions import override
@@ -30,117 +32,17 @@ class Metric:
     derived_from: str | None = None
 
 
-_STANDARD = (
-    Metric(
-        "cycles_per_packet",
-        "cycles/packet",
-        "core clock cycles that the program takes for a packet, at whatever frequency the core runs",
-    ),
-    Metric(
-        "tsc_cycles_per_packet",
-        "TSC cycles/packet",
-        "cycles of the time stamp counter for a packet; the counter has a constant rate, so this is a time",
-    ),
-    Metric(
-        "baseline_cycles_per_packet",
-        "cycles/packet",
-        "core clock cycles per packet of the baseline, measured beside the program in the same process",
-    ),
-    Metric(
-        "cost_cycles_per_packet",
-        "cycles/packet",
-        "cycles per packet over the baseline measured beside it: what the component costs",
-        derived_from="cycles_per_packet",
-    ),
-    Metric(
-        "cost_tsc_cycles_per_packet",
-        "TSC cycles/packet",
-        "the same in cycles of the time stamp counter, which is a time",
-        derived_from="tsc_cycles_per_packet",
-    ),
-    Metric(
-        "cost_resolution_cycles_per_packet",
-        "cycles/packet",
-        "smallest cost that a trial distinguishes from zero (95 %), from the spread of windows of program and baseline",
-        derived_from="cycles_per_packet",
-    ),
-    Metric("packet_rate", "Mpps", "packets processed in a second, in millions, at the offered load"),
-    Metric("baseline_packet_rate", "Mpps", "packets that the baseline processes in a second, in millions"),
-    Metric("throughput_ndr", "Mpps", "highest offered load without loss (non-drop rate), found by search"),
-    Metric(
-        "throughput_pdr", "Mpps", "highest offered load with at most 0.5 % loss (partial drop rate), found by search"
-    ),
-    Metric("receive_rate", "Mpps", "packets that come back in a second when more are offered than the device takes"),
-    Metric("loss_ratio", "lost/sent", "lost packets over sent packets (RFC 2544) at the offered load"),
-    Metric("latency", "us", "time from sending to receiving a packet, as percentiles at the loads of latency_at"),
-    Metric("memory_bytes", "B", "memory that the tables of the program take"),
-    Metric("cache_misses", "misses/packet", "misses of the last-level cache for a packet"),
-    Metric("instructions", "instructions/packet", "instructions retired for a packet"),
-    Metric("host_l1_misses", "misses/packet", "misses of the L1 data cache by reads of the host (vio) for a packet"),
-    Metric(
-        "function_l1_misses",
-        "misses/packet",
-        "misses of the L1 data cache by reads of the network function (vio) for a packet",
-    ),
-    Metric(
-        "program_instructions",
-        "instructions",
-        "size of the program in instructions of its target: eBPF as the verifier left it, SWX as its optimiser did",
-    ),
-    Metric("core_frequency", "GHz", "frequency of the core during the measurement"),
-    Metric("tsc_frequency", "GHz", "rate of the time stamp counter"),
-    Metric("code_bytes", "B", "machine code of the program that packets run through, without the libraries it calls"),
-    Metric("compile_time", "ms", "time that the compiler took for the program when it was built"),
-    Metric("load_time", "ms", "time in which the tables of the program are created and filled"),
-    Metric(
-        "simulated_instructions",
-        "instructions/packet",
-        "instructions for a packet, counted by cachegrind in a simulation, packet source of the harness included",
-    ),
-    Metric(
-        "simulated_l1_misses",
-        "misses/packet",
-        "misses of the first-level caches (instructions and data) for a packet, simulated by cachegrind",
-    ),
-    Metric(
-        "simulated_l2_misses",
-        "misses/packet",
-        "misses of a last-level cache of the size of the second level for a packet, simulated by cachegrind",
-    ),
-    Metric(
-        "simulated_llc_misses",
-        "misses/packet",
-        "misses of a cache of the size of the last level for a packet, simulated by cachegrind",
-    ),
-    *(
-        Metric(
-            f"simulated_{side}_{level}_misses",
-            "misses/packet",
-            f"misses of the {level.upper()} cache by the {who} (vio) for a packet, simulated by cachegrind, which "
-            "knows no other core",
-        )
-        for level in ("l1", "l2")
-        for side, who in (("host", "host"), ("function", "network function"))
-    ),
-    *(
-        Metric(
-            f"simulated_{side}_line_requests",
-            "lines/packet",
-            f"cache lines that the core of the {who} (vio) asks for, for a packet, because the other core wrote them, "
-            "or has them when they are written; counted with caches without limits",
-        )
-        for side, who in (("host", "host"), ("function", "network function"))
-    ),
-)
-
-
+@cache
 def standard_metrics() -> tuple[Metric, ...]:
-    return _STANDARD
+    """Those of p4perf, from ``metrics.csv``."""
+    text = files("p4perf.specs").joinpath("metrics.csv").read_text(encoding="utf-8")
+    rows = csv.DictReader(text.splitlines())
+    return tuple(Metric(r["name"], r["unit"], r["description"], r["derived_from"] or None) for r in rows)
 
 
 @cache
 def _registered() -> Mapping[str, Metric]:
-    found = {metric.name: metric for metric in _STANDARD}
+    found = {metric.name: metric for metric in standard_metrics()}
     for source in plugin_names(GROUP):
         for metric in load_plugin(GROUP, source)():
             if found.setdefault(metric.name, metric) != metric:
