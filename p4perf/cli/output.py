@@ -36,7 +36,6 @@ def emit(fmt: Format, document: Document, *, title: str = "", rows: Sequence[Row
     """Print a document.
 
     Args:
-        fmt: JSON is the whole document; CSV and the table are its rows.
         rows: what CSV and table have instead of the rows of the document.
     """
     content = document.as_dict()

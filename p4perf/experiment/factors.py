@@ -33,7 +33,6 @@ def run_factorial(
     Args:
         metric: by default the modelled one, or the first that its spec asks for.
         factors: by default the variants whose subsets its spec sweeps.
-        where: values of other swept variables.
         cache: metric of cache use; by default the first of :data:`CACHE_METRICS` that was measured.
 
     Raises:

@@ -65,11 +65,7 @@ class GatedComponent:
 
 @dataclass(frozen=True)
 class GateResult:
-    """Everything that a gate says.
-
-    Args:
-        components: in the order of the new runs; those of a campaign that are missing come last.
-    """
+    """Everything that a gate says."""
 
     components: tuple[GatedComponent, ...]
     options: GateOptions
@@ -107,7 +103,6 @@ def gate_runs(
     """Judge new runs by a baseline.
 
     Args:
-        metric: what is compared; by default what each experiment models.
         relative: divide each start by the baseline program of the same start.
 
     Raises:

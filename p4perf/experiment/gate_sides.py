@@ -45,12 +45,7 @@ class Starts:
 
 @dataclass(frozen=True)
 class GateSide:
-    """A component as one side has it: all of its runs together.
-
-    Args:
-        runs: the runs; empty for a model.
-        reason: why there is nothing, if there is nothing.
-    """
+    """A component as one side has it: all of its runs together."""
 
     experiment: str
     target: str

@@ -84,9 +84,6 @@ def read_import(
 ) -> FoundResults:
     """Read results and put them together; nothing is written.
 
-    Args:
-        importer: name of the reader; None: told by content.
-
     Raises:
         DataError: something is damaged, contradicts itself, or there is nothing to import.
         UsageError: a name or an option does not suit the source.

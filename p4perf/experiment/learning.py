@@ -53,9 +53,6 @@ class RunRows:
 def learn_primitives(runs: Iterable[Run], target: str) -> PrimitiveCosts:
     """The prices of a target, from all of its runs; runs of other targets are passed over.
 
-    Args:
-        target: its name, with variants: ``dpdk-swx:interpreter``.
-
     Raises:
         NoVerdictError: no run of the target says anything of prices.
     """
@@ -216,9 +213,6 @@ def learn_from_runs(runs: Sequence[Run], *, form: FormName | None = None) -> Cos
 
 def with_primitives(model: CostModel, folder: Path) -> CostModel:
     """The model with prices of primitives, learnt from runs of the catalogue on the same target and machine.
-
-    Args:
-        folder: with run directories, or a campaign; runs of other targets are passed over.
 
     Raises:
         DataError: a run is damaged, or of another machine.

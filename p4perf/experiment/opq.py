@@ -36,7 +36,6 @@ def read_platforms(paths: Sequence[Path], *, clock: str = "core") -> tuple[Platf
     """Each run as a platform, named by its processor.
 
     Args:
-        paths: run directories that swept ``operator`` and ``packet_size``.
         clock: ``core`` for cycles of the core's clock, ``tsc`` for those of the time stamp counter.
 
     Raises:

@@ -220,7 +220,6 @@ def fit_into(share_s: float, load: Callable[[int | None, int | None], Experiment
     targets get the same points.
 
     Args:
-        share_s: the time for all targets together.
         load: the experiment with at most this number of values of each variable and of repetitions (None: all).
     """
     whole = load(None, None)

@@ -21,11 +21,7 @@ UNKNOWN = "unknown"
 
 @dataclass(frozen=True)
 class ComparedModel:
-    """A model with where it is from.
-
-    Args:
-        facts: of the machine and of what was held, as text.
-    """
+    """A model with where it is from; ``facts`` are of the machine and of what was held, as text."""
 
     label: str
     source: str
@@ -60,7 +56,6 @@ def compare_component(
 
     Args:
         names: two subjects at least: ``target@paper``, a model file, a run directory, or the name of a target.
-        metric: what is compared; by default what each model is about.
 
     Raises:
         UsageError: there are fewer than two subjects, one is given twice or is unknown, or they cannot be compared.

@@ -82,11 +82,7 @@ _TEMPORARY = (".p4perf-", ".tmp")
 
 @dataclass(frozen=True)
 class FileEntry:
-    """A file of a folder.
-
-    Args:
-        path: relative to the folder, in POSIX form, without ``..``.
-    """
+    """A file of a folder; ``path`` is relative to it, in POSIX form, without ``..``."""
 
     path: str
     size_bytes: int
@@ -256,11 +252,7 @@ def file_entity(entry: FileEntry) -> Entity:
 
 
 def licence_entity(graph: Graph, text: str | None) -> Entity | str:
-    """The licence of the results: a reference, or a sentence where there is nothing to refer to.
-
-    Args:
-        text: an SPDX identifier, an address or a sentence; None where there is no licence.
-    """
+    """The licence of the results: a reference, or a sentence where there is nothing to refer to."""
     if text is None:
         return NO_LICENCE
     wanted = text.strip()

@@ -94,11 +94,7 @@ AssignedSpec = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class ValueGrid:
-    """A finite sequence of values, known by rule; no ``Sequence``, since ``len()`` fails above 2**63.
-
-    Args:
-        value: the value at an index from 0.
-    """
+    """A finite sequence of values, known by rule; no ``Sequence``, since ``len()`` fails above 2**63."""
 
     size: int
     value: Callable[[int], Scalar]

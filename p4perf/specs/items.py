@@ -59,16 +59,10 @@ class Item:
     """One evaluation item.
 
     Args:
-        number: 001 to 141.
-        name: in a few words.
-        category: base, programmatic, configurational or combinational.
-        group: class and subclass.
         process: whose behaviour it changes: rx, nf, tx (several with commas) or all.
         parents: items that it inherits from.
         factors: the factors that it consists of; in brackets the factor that it is a part of.
-        change: value before and after.
         settings: parameters of component ``vio``, of the item without its parents.
-        not_run_because: why the benchmark cannot do it; empty if it can.
     """
 
     number: str
@@ -136,9 +130,6 @@ def items_spec(items: Iterable[Item] | None = None) -> dict[str, Any]:
 
     All items that run are variants, and so are the factors a to f, each of which inherits its items. The sweep has the
     items asked for one after another; ``sweep.multiplex: [a, b, c, d, e, f]`` would have all 64 combinations.
-
-    Args:
-        items: which are swept; by default all that run.
 
     Raises:
         UsageError: one of them does not run.

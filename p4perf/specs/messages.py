@@ -70,8 +70,6 @@ def validation_error(
     """An error for validators to raise; pydantic collects it and :func:`explain` gives it its place.
 
     Args:
-        message: what is wrong, in one sentence.
-        hint: what to do about it.
         path: where it is, below the value that the validator checks.
         key: blame the key, not its value.
     """
@@ -92,7 +90,6 @@ def explain(error: ValidationError, root: SourceNode, prefix: KeyPath = ()) -> S
     """One error for all that pydantic found: the first in the file, and how many others there are.
 
     Args:
-        root: the whole spec.
         prefix: path of the part of the spec that was validated.
     """
     all_of_them = error.errors(include_url=False)

@@ -34,7 +34,6 @@ def set_value(root: SourceNode, key: str, text: str) -> SourceNode:
     """Apply one ``--set key=text``.
 
     Args:
-        root: the spec.
         key: a dotted path (``trials.repetitions``), or the bare name of a swept variable, of a parameter of the program
             or of a part of the spec, looked up in this order. A swept variable set to one value is fixed to it, and so
             is a variant that is combined, to 0 or 1.

@@ -63,11 +63,6 @@ class ParameterCheck:
     def values(self, index: int, resolved: Mapping[str, Scalar], swept: Mapping[str, Scalar]) -> None:
         """Check the values of one component at a point.
 
-        Args:
-            index: of the component in the program.
-            resolved: its parameters, references replaced.
-            swept: values of the swept variables at the point.
-
         Raises:
             SpecError: a value that the component does not take; with the place of the parameter.
         """

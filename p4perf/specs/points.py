@@ -40,12 +40,7 @@ class Point:
 
 
 def make_points(spec: ExperimentSpec, root: SourceNode, parameters_of: ParametersOf | None = None) -> tuple[Point, ...]:
-    """All points of a spec, in the order of its sweep.
-
-    Args:
-        root: the tree that it was made of, for places in errors.
-        parameters_of: what each component takes; without it parameters are not checked.
-    """
+    """All points of a spec, in the order of its sweep."""
     table = VariantTable(spec, root)
     base = _Form(spec, root, parameters_of)
     conditions = tuple(parse_condition(text, f"sweep.filter.{i}") for i, text in enumerate(spec.sweep.filter))
@@ -78,7 +73,6 @@ class _Form:
     """What a combination of variants makes of a spec, and the points that are of it.
 
     Args:
-        parameters_of: what each component takes; without it parameters are not checked.
         base: the form without variants, to share what is the same.
     """
 

@@ -218,7 +218,6 @@ def parse_text(text: str, file: str, *, truth_keys: bool = False) -> SourceNode:
     """Parse one YAML document.
 
     Args:
-        file: name of the file, for places.
         truth_keys: whether ``true`` and ``false`` may be keys, which are these words then.
 
     Raises:

@@ -117,8 +117,6 @@ def expand(
     """All points: the values of the swept variables, the last variable changing fastest.
 
     Args:
-        scope: names that conditions may refer to.
-        conditions: what points have to meet to stay.
         limit: most points before filtering.
         scope_at: names that conditions may refer to at a point, where they differ from point to point.
     """

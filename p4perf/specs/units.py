@@ -67,8 +67,6 @@ def parse_quantity(text: str, dimension: Dimension, unit: str | None = None) -> 
     """Read a quantity.
 
     Args:
-        text: number and unit, such as ``"10 Gbit/s"``.
-        dimension: what the quantity has to be.
         unit: unit of the result; the base unit of the dimension if not given.
 
     Returns:

@@ -99,11 +99,7 @@ class Builder(ABC):
 def build_failure(
     said: str, where: str, *, log: str | None = None, late: bool = False, hint: str | None = None
 ) -> BuildError:
-    """The failure of a build, which begins with its first error.
-
-    Args:
-        log: all that they said; by default ``said``.
-    """
+    """The failure of a build, which begins with its first error."""
     lines = [line for line in said.splitlines() if line.strip()]
     first = next(
         (line for line in lines if "error" in line or "not found" in line), lines[0] if lines else "no message"

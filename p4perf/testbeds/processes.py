@@ -51,7 +51,6 @@ def diagnosis(
     Args:
         known: regular expressions of messages, each with what is wrong and the hint.
         otherwise: what is wrong if no message is known; the last line of ``stderr`` is added.
-        quote: whether the line of a known message is quoted.
     """
     lines = [printable(line.strip()) for line in stderr.splitlines() if line.strip()]
     for pattern, what, hint in known:

@@ -55,7 +55,6 @@ def write_site(
 
     Args:
         folder: where; a site of p4perf that is there is replaced.
-        title: heading of the site; by default what it holds.
         processes: how many read runs; by default as many as there are processors.
 
     Raises:

@@ -287,10 +287,6 @@ class Search(ABC):
 
         Whatever the device does, there is a result; what is wrong with it is in the flags of the bounds.
 
-        Args:
-            measure: carries out a trial. What it raises ends the search.
-            goals: one at least, with different names.
-
         Raises:
             UsageError: there is no goal, or two have the same name.
             MeasurementError: ``measure`` did not do what it was asked for.

@@ -13,11 +13,8 @@ from p4perf.experiment.search.base import Bounds, End, Flag, Goal, LoadTrial, Me
 def meets(trials: Sequence[LoadTrial], goal: Goal) -> bool | None:
     """Whether a load meets a goal; None while further trials can still decide it one way or the other.
 
-    Trials shorter than those of the goal count only against the load, and only as far as they exceed the goal more
-    often than the exceed ratio allows.
-
-    Args:
-        goal: what they are held against. Trials weigh by their intended duration.
+    Trials weigh by their intended duration. Those shorter than those of the goal count only against the load, and only
+    as far as they exceed the goal more often than the exceed ratio allows.
     """
     good_long_s = bad_long_s = good_short_s = bad_short_s = 0.0
     for trial in trials:
@@ -39,9 +36,6 @@ def relevant_bounds(loads: Mapping[float, Sequence[LoadTrial]], goal: Goal) -> t
     """The lowest load that exceeds the goal, and the highest below it that meets the goal.
 
     What higher loads show is ignored, however good it is.
-
-    Args:
-        loads: trials by load in packets per second.
 
     Returns:
         Lower and upper bound in packets per second; None where no load is one.

@@ -99,7 +99,6 @@ class BatchResults:
         facts: of the node, when the batch began there; None if it did not yet.
         facts_after: when it ended.
         waiting: what has to be done before there are further results; empty if there will be none.
-        place: where the results lie, for people.
     """
 
     outcomes: Mapping[str, AnyOutcome] = field(default_factory=dict)
@@ -139,7 +138,6 @@ class BatchTestbed(Testbed):
         """Write the experiment folder of a batch; nothing is run.
 
         Args:
-            jobs: in the order in which they are to be run.
             folder: an empty folder that the batch has for itself; not every testbed uses it.
 
         Raises:

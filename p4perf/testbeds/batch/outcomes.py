@@ -192,9 +192,6 @@ def _whole_file(files: Mapping[str, Path], name: str, size: str) -> str:
 def together(found: Mapping[str, RoleRecord | Missing]) -> LoadOutcome:
     """What became of a trial.
 
-    Args:
-        found: what each node wrote down, or why nothing is known, by the name of the node.
-
     Raises:
         Missing: one of the nodes has no result, or waited in vain for the other.
     """

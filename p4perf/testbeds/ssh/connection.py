@@ -131,7 +131,6 @@ class Connection:
     """A connection that is made when it is first used, and again after it was lost.
 
     Args:
-        beat_s: seconds between two signs of life.
         silence_s: seconds without one after which the node ends everything.
     """
 
