@@ -120,7 +120,7 @@ def compare(
         ),
     ] = None,
     at: Annotated[
-        list[float] | None, typer.Option("--at", help="With --component: an x at which to compare. May be repeated.")
+        list[float] | None, typer.Option("--at", help="With --component: an x at which to compare. Repeatable.")
     ] = None,
     folder: Annotated[
         Path, typer.Option("--in", help="With --component: folder of the runs, for subjects that are targets.")
@@ -129,9 +129,7 @@ def compare(
         str | None,
         typer.Option("--reference", help="What the others are compared with: a target or a run; default: the first."),
     ] = None,
-    metric: Annotated[
-        str | None, typer.Option("--metric", help="Metric to compare; default: the modelled one.")
-    ] = None,
+    metric: Annotated[str | None, typer.Option("--metric", help="Metric; default: the modelled one.")] = None,
     margin: Annotated[
         float, typer.Option("--margin", min=0.001, max=0.9, help="Smallest difference that matters; 0.05 is 5 %.")
     ] = 0.05,

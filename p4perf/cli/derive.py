@@ -225,15 +225,9 @@ def fit(
             "table of t4p4s, Eq. 5). With --cache, breakpoints are compared with it.",
         ),
     ] = None,
-    cache: Annotated[
-        list[str] | None, typer.Option("--cache", help="File: a cache, such as L2=256KiB. May be repeated.")
-    ] = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="File: folder for model.json and the plots.")
-    ] = None,
-    every_plot: Annotated[
-        bool, typer.Option("--every-plot", help="Draw a figure of its own for every number of segments.")
-    ] = False,
+    cache: Annotated[list[str] | None, typer.Option("--cache", help="File: a cache: L2=256KiB. Repeatable.")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="File: folder of model.json and plots.")] = None,
+    every_plot: Annotated[bool, typer.Option("--every-plot", help="Draw one figure per number of segments.")] = False,
     fmt: FormatOption = Format.TABLE,
 ) -> None:
     """Derive a piecewise model from a run, a CSV file, or a file of Extra-P."""

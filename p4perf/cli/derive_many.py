@@ -80,7 +80,7 @@ def fit_many(
     y: Annotated[str | None, typer.Option("--y", help="CSV: column of what it costs; else: only this metric.")] = None,
     by: Annotated[
         list[str] | None,
-        typer.Option("--by", help="CSV: columns that tell series apart, separated by commas. May be repeated."),
+        typer.Option("--by", help="CSV: columns that tell series apart, separated by commas. Repeatable."),
     ] = None,
     segments: SegmentsOption = None,
     max_segments: MaxSegmentsOption = None,

@@ -25,9 +25,7 @@ def calibrate(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="File for the description (YAML); without it the screen.")
     ] = None,
-    name: Annotated[
-        str | None, typer.Option("--name", help="Name of the machine; by default the model of its processor.")
-    ] = None,
+    name: Annotated[str | None, typer.Option("--name", help="Name of the machine; default: its processor.")] = None,
     starts: Annotated[int, typer.Option("--starts", min=1, max=100, help="Accepted starts of each benchmark.")] = 3,
     plain: Annotated[bool, typer.Option("--plain", help="The core is isolated: no gate, no real-time bursts.")] = False,
     testbed: Annotated[str, typer.Option("--testbed", help="Where to measure: local, or ssh:FILE:NODE.")] = "local",
@@ -58,9 +56,7 @@ def calibrate(
         say(f"{output} describes {found.name}: p4perf eo switch/basic --hardware {output}")
 
 
-ProfileOption = Annotated[
-    str | None, typer.Option("--profile", help="How the description is read; by default its first profile.")
-]
+ProfileOption = Annotated[str | None, typer.Option("--profile", help="Profile of the description; default: the first.")]
 FrameOption = Annotated[
     int | None,
     typer.Option("--frame-size", help="Frame size in bytes, with FCS; by default what the function says."),
@@ -148,9 +144,7 @@ class _Need(Record):
     mpps_per_core: float = doc("rate of one core", "Mpps", of="estimate.mpps_per_core")
     cores: float = doc("cores that it takes")
     cycles: float = doc("core cycles", "cycles/packet", of="estimate.breakdown.cycles")
-    dram_accesses: float = doc(
-        "accesses that miss all caches", "accesses/packet", of="estimate.breakdown.dram_accesses"
-    )
+    dram_accesses: float = doc("accesses missing all caches", "accesses/packet", of="estimate.breakdown.dram_accesses")
 
 
 class _PlaceRow(Record):
@@ -189,12 +183,8 @@ def eo(
     frame_size: FrameOption = None,
     cores: Annotated[int, typer.Option("--cores", help="Cores that run the functions.")] = 1,
     remote: RemoteOption = 0.0,
-    symbols: Annotated[
-        list[str] | None, typer.Option("--symbol", help="Value of a symbol: ps=1000. May be repeated.")
-    ] = None,
-    keep_io: Annotated[
-        bool, typer.Option("--keep-io", help="Several functions: each receives and sends on its own.")
-    ] = False,
+    symbols: Annotated[list[str] | None, typer.Option("--symbol", help="A symbol: ps=1000. Repeatable.")] = None,
+    keep_io: Annotated[bool, typer.Option("--keep-io", help="Several functions: each receives and sends.")] = False,
     sets: SetOption = None,
     points: PointsOption = None,
     fmt: FormatOption = Format.TABLE,
@@ -325,9 +315,7 @@ def place(
         list[str],
         typer.Argument(metavar="FUNCTION=LOAD...", help="Functions and loads: switch/basic=5Mpps; chains: a+b=2Mpps."),
     ],
-    host: Annotated[
-        list[str], typer.Option("--host", help="Hardware (name or file), and how many cores are free: NAME:4. Repeat.")
-    ],
+    host: Annotated[list[str], typer.Option("--host", help="Hardware (name or file) and free cores: NAME:4. Repeat.")],
     profile: ProfileOption = None,
     frame_size: FrameOption = None,
     remote: RemoteOption = 0.0,

@@ -89,18 +89,12 @@ def factors(
     ] = None,
     where: Annotated[
         list[str] | None,
-        typer.Option("--where", help="Value of another swept variable: frame=64. May be repeated."),
+        typer.Option("--where", help="Value of another swept variable: frame=64. Repeatable."),
     ] = None,
-    cache: Annotated[
-        str | None, typer.Option("--cache", help="Metric or column of cache use, such as misses per packet.")
-    ] = None,
-    lower: Annotated[
-        bool, typer.Option("--lower-is-better", help="File: less of the metric is better, as of cycles.")
-    ] = False,
+    cache: Annotated[str | None, typer.Option("--cache", help="Metric or column of cache use, such as misses.")] = None,
+    lower: Annotated[bool, typer.Option("--lower-is-better", help="File: less is better, as of cycles.")] = False,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the intervals.")] = 1,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Folder for the figures; default: that of the run.")
-    ] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Folder for figures; default: the run.")] = None,
     fmt: FormatOption = Format.TABLE,
 ) -> None:
     """Main effects, interactions, leave-one-out ratios and the best order of combined variants."""

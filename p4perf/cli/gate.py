@@ -16,12 +16,10 @@ from p4perf.errors import UsageError
 def gate(
     runs: Annotated[list[Path], typer.Argument(help="New run directories or campaigns.")],
     baseline: Annotated[
-        list[Path], typer.Option("--baseline", help="A run directory, a campaign or a model.json. May be repeated.")
+        list[Path], typer.Option("--baseline", help="A run directory, a campaign or a model.json. Repeatable.")
     ],
     margin: Annotated[str, typer.Option("--margin", help="Smallest change that matters, such as 5% or 0.05.")] = "5%",
-    metric: Annotated[
-        str | None, typer.Option("--metric", help="Metric to compare; default: the modelled one.")
-    ] = None,
+    metric: Annotated[str | None, typer.Option("--metric", help="Metric; default: the modelled one.")] = None,
     relative: Annotated[
         bool, typer.Option("--relative", help="Compare in units of the baseline program that each start measures, too.")
     ] = False,

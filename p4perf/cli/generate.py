@@ -298,9 +298,7 @@ REFUSED_FILE = "refused.json"
 
 @app.command()
 def generate(
-    spec: Annotated[
-        str | None, typer.Argument(help="Name of an experiment of the catalogue, or path of a spec file.")
-    ] = None,
+    spec: Annotated[str | None, typer.Argument(help="Experiment of the catalogue, or path of a spec file.")] = None,
     target: Annotated[
         list[str] | None,
         typer.Option("--target", "-t", help="Generator (p4perf list generators); repeatable. Default: all."),

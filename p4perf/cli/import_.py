@@ -90,33 +90,23 @@ def import_(
         list[str] | None,
         typer.Option("--metric", help="Import only this metric, or METRIC=NAME of the source. Repeatable."),
     ] = None,
-    unit: Annotated[
-        list[str] | None, typer.Option("--unit", help="CSV: unit of all metrics, or METRIC=UNIT. Repeatable.")
-    ] = None,
+    unit: Annotated[list[str] | None, typer.Option("--unit", help="CSV: UNIT, or METRIC=UNIT. Repeatable.")] = None,
     sets: Annotated[
         list[str] | None,
         typer.Option("--set", help="VARIABLE=VALUE that the source does not tell. Repeatable."),
     ] = None,
-    only: Annotated[
-        list[str] | None, typer.Option("--only", help="Leave out what has not this VARIABLE=VALUE. Repeatable.")
-    ] = None,
-    repetition: Annotated[
-        str | None, typer.Option("--repetition", help="Variable or column that numbers repetitions.")
-    ] = None,
+    only: Annotated[list[str] | None, typer.Option("--only", help="Import only VARIABLE=VALUE. Repeatable.")] = None,
+    repetition: Annotated[str | None, typer.Option("--repetition", help="Variable or column of repetitions.")] = None,
     pattern: Annotated[
         str | None,
         typer.Option("--name", help="What numbers in names of files or tests are: 'rx-{frame_size}-{repetition}.csv'."),
     ] = None,
-    value: Annotated[
-        str | None, typer.Option("--value", help="CSV with one value a line: column of the values.")
-    ] = None,
+    value: Annotated[str | None, typer.Option("--value", help="CSV with a value a line: column of the values.")] = None,
     metric_column: Annotated[
         str | None, typer.Option("--metric-column", help="CSV with one value a line: column of the metrics.")
     ] = None,
     unit_column: Annotated[str | None, typer.Option("--unit-column", help="CSV: column of the units.")] = None,
-    device: Annotated[
-        str | None, typer.Option("--device", help="MoonGen: which device counts, if there are several.")
-    ] = None,
+    device: Annotated[str | None, typer.Option("--device", help="MoonGen: which of several devices counts.")] = None,
     skip_damaged: Annotated[
         bool, typer.Option("--skip-damaged", help="Folders: leave damaged files out instead of stopping.")
     ] = False,

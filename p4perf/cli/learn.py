@@ -56,12 +56,8 @@ def learn(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="File for the cost model (JSON); without it the screen.")
     ] = None,
-    folder: Annotated[
-        Path, typer.Option("--runs", help="Folder that gets the run directories of the fixtures.")
-    ] = Path("runs"),
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Continue the newest runs of the fixtures in that folder.")
-    ] = False,
+    folder: Annotated[Path, typer.Option("--runs", help="Folder for the runs of the fixtures.")] = Path("runs"),
+    resume: Annotated[bool, typer.Option("--resume", help="Continue the newest runs in that folder.")] = False,
     catalogue: Annotated[
         Path | None,
         typer.Option("--catalogue", help="Folder with runs of the catalogue on that target: prices of primitives."),

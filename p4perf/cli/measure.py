@@ -310,9 +310,7 @@ class _Talk:
 
 DEFAULT_TARGET = "dpdk-c"
 
-StrictOption = Annotated[
-    bool, typer.Option("--strict", help="Derive no model from trials that carry quality flags: exit code 4.")
-]
+StrictOption = Annotated[bool, typer.Option("--strict", help="Derive no model from flagged trials: exit code 4.")]
 
 
 @app.command()
@@ -368,9 +366,7 @@ def run(
     expect: Annotated[
         Path | None, typer.Option("--expect", help="With --program: a file of packets and outcomes to check it with.")
     ] = None,
-    repetitions: Annotated[
-        int, typer.Option("--repetitions", min=1, max=1000, help="With --program: starts of the process.")
-    ] = 3,
+    repetitions: Annotated[int, typer.Option("--repetitions", min=1, max=1000, help="With --program: starts.")] = 3,
     sets: SetOption = None,
     points: PointsOption = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Plan and print the points, measure nothing.")] = False,

@@ -25,9 +25,7 @@ if TYPE_CHECKING:
 class _OperatorRow(Record):
     operator: str = doc("name of the operator")
     packet_size: int = doc("packet size", "B", of="packet_size_bytes")
-    cost_cycles: float | None = doc(
-        "median cost over the baseline; null if it is below the resolution", "cycles/packet"
-    )
+    cost_cycles: float | None = doc("median cost over the baseline; null if below the resolution", "cycles/packet")
     low: float | None = doc("lower end of its 95 % interval", "cycles/packet")
     high: float | None = doc("upper end", "cycles/packet")
     cost_tsc_cycles: float | None = doc("the same in cycles of the time stamp counter", "TSC cycles/packet")
@@ -134,7 +132,7 @@ def opq(
     ] = None,
     beside: Annotated[
         list[str] | None,
-        typer.Option("--with", help="Platforms beside them: ren2025, or a file of your own. May be repeated."),
+        typer.Option("--with", help="Platforms beside them: ren2025, or a file of your own. Repeatable."),
     ] = None,
     threshold: Annotated[
         str,
@@ -146,14 +144,14 @@ def opq(
     ties: Annotated[str, typer.Option("--ties", help="What a base cost at the threshold is: high or low.")] = "high",
     without: Annotated[
         list[str] | None,
-        typer.Option("--median-without", help="An operator that is no part of the median. May be repeated."),
+        typer.Option("--median-without", help="An operator that is no part of the median. Repeatable."),
     ] = None,
     of: Annotated[
         str | None, typer.Option("--median-of", help="Only the operators of this platform are part of the median.")
     ] = None,
     contrast: Annotated[
         list[str] | None,
-        typer.Option("--contrast", help="Two operators to set side by side: DEAR,CHEAP. May be repeated."),
+        typer.Option("--contrast", help="Two operators to set side by side: DEAR,CHEAP. Repeatable."),
     ] = None,
     clock: Annotated[str, typer.Option("--clock", help="Cycles of which clock: core or tsc.")] = "core",
     agree: Annotated[

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from p4perf.testbeds.base import Testbed
 
 
-SpecArgument = Annotated[str, typer.Argument(help="Name of an experiment of the catalogue, or path of a spec file.")]
+SpecArgument = Annotated[str, typer.Argument(help="Experiment of the catalogue, or path of a spec file.")]
 SetOption = Annotated[
     list[str] | None,
-    typer.Option("--set", help="Change the spec: entries=1000, trials.repetitions=5. May be repeated."),
+    typer.Option("--set", help="Change the spec: entries=1000, trials.repetitions=5. Repeatable."),
 ]
 PointsOption = Annotated[
     int | None,
@@ -147,23 +147,15 @@ def resuming(path: object, scheduler: str | None) -> str:
 
 
 SegmentsOption = Annotated[int | None, typer.Option("--segments", min=1, help="Fix the number of segments.")]
-MaxSegmentsOption = Annotated[
-    int | None, typer.Option("--max-segments", min=1, help="Largest number of segments; 5 for files.")
-]
+MaxSegmentsOption = Annotated[int | None, typer.Option("--max-segments", min=1, help="Most segments; 5 for files.")]
 MinPointsOption = Annotated[int | None, typer.Option("--min-points", min=1, help="Fewest points of a segment.")]
-ProfileOption = Annotated[
-    str | None, typer.Option("--profile", help="exact, or scholz2021: the rules of the paper to the letter.")
-]
+ProfileOption = Annotated[str | None, typer.Option("--profile", help="exact, or scholz2021: the rules of the paper.")]
 ErrorOption = Annotated[
     str | None, typer.Option("--error", help="Error metric: smape, smape_pooled, mape, rmse, emd, or a plug-in.")
 ]
-LossOption = Annotated[
-    str | None, typer.Option("--loss", help="squares, or l1: relative distances, which outliers hardly move.")
-]
+LossOption = Annotated[str | None, typer.Option("--loss", help="squares, or l1: relative, robust to outliers.")]
 SplitFinderOption = Annotated[
     str | None,
     typer.Option("--split-finder", help="dynamic, brute-force, second-derivative, savitzky-golay, or a plug-in."),
 ]
-LevelOption = Annotated[
-    float | None, typer.Option("--level", min=0.5, max=0.999, help="Coverage that intervals aim at.")
-]
+LevelOption = Annotated[float | None, typer.Option("--level", min=0.5, max=0.999, help="Coverage of intervals.")]

@@ -34,9 +34,7 @@ def pack(
     licence: Annotated[
         str | None, typer.Option("--licence", "--license", help="SPDX identifier or address, such as CC-BY-4.0.")
     ] = None,
-    author: Annotated[
-        list[str] | None, typer.Option("--author", help="'Jane Doe <ORCID>' or 'Jane Doe'. May be repeated.")
-    ] = None,
+    author: Annotated[list[str] | None, typer.Option("--author", help="'Jane Doe [<ORCID>]'. Repeatable.")] = None,
     title: Annotated[str | None, typer.Option("--title", help="Title; default: what was measured.")] = None,
     fmt: FormatOption = Format.TABLE,
 ) -> None:

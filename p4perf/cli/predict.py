@@ -213,10 +213,10 @@ def predict(
     ],
     models: Annotated[
         list[str] | None,
-        typer.Option("--model", "-m", help="Cost model: a file, or TARGET@MACHINE. May be repeated; default: all."),
+        typer.Option("--model", "-m", help="Cost model: a file, or TARGET@MACHINE. Repeatable; default: all."),
     ] = None,
     targets: Annotated[
-        list[str] | None, typer.Option("--target", "-t", help="Only models of this target. May be repeated.")
+        list[str] | None, typer.Option("--target", "-t", help="Only models of this target. Repeatable.")
     ] = None,
     frame_size: Annotated[
         int | None,
@@ -230,9 +230,7 @@ def predict(
     load: Annotated[
         float | None, typer.Option("--load", help="For latency and loss: share of the possible rate; default: 0.7.")
     ] = None,
-    rate: Annotated[
-        str | None, typer.Option("--rate", help="For latency and loss: packets that come, such as 1Mpps.")
-    ] = None,
+    rate: Annotated[str | None, typer.Option("--rate", help="For latency and loss: rate, such as 1Mpps.")] = None,
     probabilities: Annotated[
         str | None,
         typer.Option("--probabilities", help="YAML file of branch probabilities and traffic shares; or uniform."),
@@ -247,11 +245,9 @@ def predict(
         ),
     ] = None,
     defines: Annotated[
-        list[str] | None, typer.Option("--define", "-D", help="Of a .p4 file: NAME or NAME=VALUE. May be repeated.")
+        list[str] | None, typer.Option("--define", "-D", help="Of a .p4 file: NAME or NAME=VALUE. Repeatable.")
     ] = None,
-    entries: Annotated[
-        list[str] | None, typer.Option("--entries", help="Entries of a table: TABLE=N. May be repeated.")
-    ] = None,
+    entries: Annotated[list[str] | None, typer.Option("--entries", help="Entries: TABLE=N. Repeatable.")] = None,
     rules: Annotated[
         Path | None, typer.Option("--rules", help="What fills the tables: commands of bmv2, or entries of SWX.")
     ] = None,
@@ -263,15 +259,13 @@ def predict(
         ),
     ] = None,
     without: Annotated[
-        list[str] | None, typer.Option("--without", help="What if this table or step were not there. May be repeated.")
+        list[str] | None, typer.Option("--without", help="What if this table or step were not there. Repeatable.")
     ] = None,
     points: Annotated[
         int | None, typer.Option("--points", min=1, help="Of an experiment: at most N values of every swept variable.")
     ] = None,
     path: Annotated[PathChoice, typer.Option("--path", help="Whose cost breakdown is printed.")] = PathChoice.EXPECTED,
-    measure: Annotated[
-        bool, typer.Option("--measure", help="Measure it as well (experiments, .spec), and show both.")
-    ] = False,
+    measure: Annotated[bool, typer.Option("--measure", help="Measure it as well (experiments, .spec).")] = False,
     testbed: Annotated[str, typer.Option("--testbed", help="With --measure: where the target runs.")] = "local",
     frame: Annotated[
         str | None, typer.Option("--frame", help="With --measure of a .spec: the packet, hexadecimal or a .pcap.")

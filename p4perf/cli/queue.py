@@ -130,16 +130,14 @@ def queue(
         typer.Option(
             "--arrivals",
             help="poisson (a process), det, geometric, nbin, poisson-pmf, pcap:FILE, spec:SPEC, "
-            "a .csv. May be repeated; poisson by default.",
+            "a .csv. Repeatable; poisson by default.",
         ),
     ] = None,
-    rate: Annotated[
-        list[str] | None, typer.Option("--rate", help="Offered load, such as 0.5Mpps. May be repeated.")
-    ] = None,
+    rate: Annotated[list[str] | None, typer.Option("--rate", help="Offered load, such as 0.5Mpps. Repeatable.")] = None,
     mode: Annotated[QueueMode, typer.Option("--mode", help="moderated interrupts, or poll.")] = QueueMode.MODERATED,
     moderation: Annotated[
         list[str] | None,
-        typer.Option("--moderation", help="Moderation interval, such as 100us. May be repeated; 100us by default."),
+        typer.Option("--moderation", help="Moderation interval, such as 100us. Repeatable; 100us by default."),
     ] = None,
     overhead: Annotated[str, typer.Option("--overhead", help="Work of an interrupt.")] = "0us",
     buffer: Annotated[

@@ -40,9 +40,7 @@ def report(
             help="Runs, campaigns, comparisons, predictions, claims (folder or JSON file), or folders of these."
         ),
     ],
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="Folder of the site; a site that is there is replaced.")
-    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder of the site; a site there is replaced.")],
     title: Annotated[str | None, typer.Option("--title", help="Heading of the site; default: what it holds.")] = None,
     jobs: Annotated[
         int | None, typer.Option("--jobs", "-j", min=1, help="Processes that read runs; default: all processors.")

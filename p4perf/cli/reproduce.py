@@ -44,11 +44,9 @@ def reproduce(
             show_default=False,
         ),
     ] = None,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Measure few points, so that everything takes some minutes.")
-    ] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Measure few points, so that it takes some minutes.")] = False,
     only: Annotated[
-        list[Only] | None, typer.Option("--only", help="Only claims of this kind. May be repeated.", show_default=False)
+        list[Only] | None, typer.Option("--only", help="Only claims of this kind. Repeatable.", show_default=False)
     ] = None,
     show: Annotated[bool, typer.Option("--list", help="List the claims, check nothing.")] = False,
     testbed: Annotated[str, typer.Option("--testbed", help="Where experiments run, as in p4perf run.")] = "local",

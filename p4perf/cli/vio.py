@@ -88,16 +88,14 @@ class RevisionName(StrEnum):
 @app.command()
 def cesim(
     hit_ratio: Annotated[
-        list[float] | None, typer.Option("--hit-ratio", "-r", help="Hit ratio of L1, such as 0.999. May be repeated.")
+        list[float] | None, typer.Option("--hit-ratio", "-r", help="Hit ratio of L1, such as 0.999. Repeatable.")
     ] = None,
     inverse: Annotated[
         list[str] | None,
-        typer.Option(
-            "--inverse", help="Throughput of which the hit ratio is wanted, such as 100mpps. May be repeated."
-        ),
+        typer.Option("--inverse", help="Throughput of which the hit ratio is wanted, such as 100mpps. Repeatable."),
     ] = None,
     variant: Annotated[
-        list[VariantName] | None, typer.Option("--variant", help="Variant of the model; default: all. May be repeated.")
+        list[VariantName] | None, typer.Option("--variant", help="Variant of the model; default: all. Repeatable.")
     ] = None,
     revision: Annotated[
         RevisionName, typer.Option("--revision", help="fixed, or pre-fix for latencies weighted with hit ratios.")
@@ -243,7 +241,7 @@ class About(StrEnum):
 def eivu(
     about: Annotated[About, typer.Argument(help="What of the study.")] = About.ITEMS,
     item: Annotated[
-        list[str] | None, typer.Option("--item", help="Of items and spec: only these, such as 014. May be repeated.")
+        list[str] | None, typer.Option("--item", help="Of items and spec: only these, such as 014. Repeatable.")
     ] = None,
     data: Annotated[
         Path | None, typer.Option("--data", help="Of cells and claims: folder with an eivu_results.csv of your own.")

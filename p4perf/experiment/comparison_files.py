@@ -117,9 +117,7 @@ class _Pair(Record):
     ratio: Interval | None = interval("geometric mean over the points that count", "ratio", of="verdict.ratio")
     detectable: float | None = doc("smallest difference that could be found", "ratio", of="verdict.detectable")
     points: int = doc("points that count", of="verdict.points")
-    undefined_points: tuple[float, ...] = doc(
-        "shared points with a value of zero or less", "of x", of="measured.undefined"
-    )
+    undefined_points: tuple[float, ...] = doc("shared points without a positive value", "of x", of="measured.undefined")
     ratios: tuple[_Ratio, ...] = doc("", of="measured.points")
     model_ratios: tuple[_ModelRatio, ...] = doc("")
     crossings: tuple[CrossingRecord, ...] | None = doc("")

@@ -327,15 +327,11 @@ class _GateRow(Record):
     starts: int = doc("accepted starts of a point of the new runs, median")
     baseline_starts: int = doc("those of the baseline; 0 for a model")
     against: str = doc("`runs` or `model`")
-    local_first: str | None = doc(
-        "first point of a stretch that is shifted beyond the margin", of="verdict.local.first"
-    )
+    local_first: str | None = doc("first point of a stretch shifted beyond the margin", of="verdict.local.first")
     local_last: str | None = doc("its last point", of="verdict.local.last")
     local_points: int | None = doc("its number of points", of="verdict.local.points")
     local_ratio: Interval | None = interval("its ratio", "ratio", of="verdict.local.ratio")
-    baseline_program_ratio: Interval | None = interval(
-        "of the interleaved baseline program; null without it", "ratio", of="drift"
-    )
+    baseline_program_ratio: Interval | None = interval("of the interleaved baseline, or null", "ratio", of="drift")
     relative_ratio: Interval | None = interval("the ratio in units of that program", "ratio", of="relative")
     differences: tuple[KeyDifference, ...] = doc("")
     reason: str = doc("one sentence, for people", of="verdict.reason")

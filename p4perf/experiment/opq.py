@@ -182,9 +182,7 @@ class _OpqRow(Record):
         "whether 64 bytes were measured; else the base cost is that of the power law", of="profile.base_measured"
     )
     exponent: Interval | None = interval("k; null where nothing was fitted", of="profile.exponent")
-    interval_from: str = doc(
-        "`repetitions`, `residuals`, or empty without an interval of k", of="profile.interval_from"
-    )
+    interval_from: str = doc("`repetitions`, `residuals` or empty without an interval of k", of="profile.interval_from")
     r_squared: float | None = doc("of the power law, in logarithms; null without scatter", of="profile.r_squared")
     better: str = doc("`power`, `affine` or `undecided`; empty without a line")
     threshold_cycles: float | None = doc("what the base cost is compared with", "cycles")
@@ -209,9 +207,7 @@ class _Law(Record):
     platform: str = doc("name of the platform; `laws` has the order of `rows`", of="profile.platform")
     operator: str = doc("name of the operator", of="profile.operator")
     sizes: tuple[_Size, ...] = doc("", of="profile.sizes")
-    power_base_cycles: float | None = doc(
-        "C(64) of the power law in logarithms", "cycles", of="profile.power.base_cycles"
-    )
+    power_base_cycles: float | None = doc("C(64) of the power law in logs", "cycles", of="profile.power.base_cycles")
     power_exponent: float | None = doc("its k", of="profile.power.exponent")
     power_r_squared: float | None = doc("its R2, in logarithms", of="profile.r_squared")
     squares_base_cycles: float | None = doc(
@@ -221,9 +217,7 @@ class _Law(Record):
     squares_r_squared: float | None = doc("its R2, in cycles", of="profile.r_squared_squares")
     affine_fixed_cycles: float | None = doc("c0 of the line", "cycles", of="profile.affine.fixed_cycles")
     affine_cycles_per_byte: float | None = doc("c1 of the line", "cycles/B", of="profile.affine.cycles_per_byte")
-    power_error: float | None = doc(
-        "root mean square of the logarithm of cost over power law", "ratio", of="profile.error_power"
-    )
+    power_error: float | None = doc("RMS of the logarithm of cost over power law", "ratio", of="profile.error_power")
     affine_error: float | None = doc(
         "the same of the line; null if the line is not positive everywhere", "ratio", of="profile.error_affine"
     )
