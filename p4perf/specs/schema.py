@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, ConfigDict, Field, GetJsonSchemaHandler, WithJsonSchema, field_validator
+from pydantic import AfterValidator, ConfigDict, Field, GetJsonSchemaHandler, WithJsonSchema
 from pydantic import model_validator as checked
 from pydantic_core import CoreSchema
 
@@ -19,7 +19,7 @@ from p4perf.specs.grids import VariableSpec
 from p4perf.specs.messages import nearest, quoted, validation_error
 from p4perf.specs.metrics import LOAD_METRICS, METRICS, MODELLED_PATTERN, metric_named
 from p4perf.specs.sections import CombinedSpec, MultiplexSpec, ProgramSpec, TrafficSpec, VariantSpec
-from p4perf.specs.types import DurationMs, ExperimentName, FrequencyGhz, Strict, Whole, Word, check_word
+from p4perf.specs.types import DurationMs, ExperimentName, FrequencyGhz, Strict, Whole, Word, check_once, check_word
 
 IMPORTED = "imported"
 """The component of a run that was imported: what the program was is not known, and it cannot be generated."""
@@ -81,12 +81,8 @@ class MetricsSpec(Strict):
 
     @checked(mode="after")
     def _once(self) -> MetricsSpec:
-        names: list[str] = []
-        for part in ("collect", "optional"):
-            for index, name in enumerate(getattr(self, part)):
-                if name in names:
-                    raise validation_error(f"duplicate metric {name}", path=(part, index))
-                names.append(name)
+        parts = ("collect", "optional")
+        check_once((((part, n), name) for part in parts for n, name in enumerate(getattr(self, part))), "metric")
         return self
 
 
@@ -227,11 +223,33 @@ class LoadSpec(Strict):
         return self
 
 
+def _modelled(name: str) -> str:
+    if metric_named(name) is None:
+        raise validation_error(f"unknown metric {quoted(name)}", hint=nearest(name, METRICS))
+    return name
+
+
+def _registered(group: str) -> AfterValidator:
+    """Accept names of plug-ins of a group only."""
+
+    def check(name: str) -> str:
+        known = plugin_names(group)
+        if name not in known:
+            raise validation_error(f"unknown {GROUPS[group]} {quoted(name)}", hint=nearest(name, known))
+        return name
+
+    return AfterValidator(check)
+
+
+ModelledName = Annotated[str, AfterValidator(_modelled), _MetricSchema(modelled=True)]
+"""The name of a metric that can be modelled."""
+
+
 class ModelSpec(Strict):
     """The model that is fitted: ``y`` over ``x``, in segments."""
 
     x: Annotated[Word | None, Field(description="swept variable; the only one if not given")] = None
-    y: Annotated[str, _MetricSchema(modelled=True), Field(description="metric that is modelled")] = "cycles_per_packet"
+    y: Annotated[ModelledName, Field(description="metric that is modelled")] = "cycles_per_packet"
     x_scale: Annotated[Literal["linear", "log"], Field(description="axis on which the points are even")] = "linear"
     max_segments: Annotated[Whole, Field(ge=1, le=6, description="largest number of segments")] = 5
     segments: Annotated[
@@ -240,6 +258,7 @@ class ModelSpec(Strict):
     min_points: Annotated[Whole | None, Field(ge=1, description="fewest points of a segment")] = None
     error: Annotated[
         str,
+        _registered("p4perf.error_metrics"),
         WithJsonSchema({"type": "string"}),
         Field(description="error metric: smape, smape_pooled, mape, rmse, emd, or a plug-in"),
     ] = "smape"
@@ -248,7 +267,7 @@ class ModelSpec(Strict):
         Field(description="what parameters minimise; l1 (relative distances) is robust against outliers"),
     ] = "squares"
     split_finder: Annotated[
-        str | None,
+        Annotated[str, _registered("p4perf.split_finders")] | None,
         WithJsonSchema({"type": ["string", "null"]}),
         Field(description="dynamic, brute-force, second-derivative, savitzky-golay, or a plug-in"),
     ] = None
@@ -256,30 +275,6 @@ class ModelSpec(Strict):
         Literal["exact", "scholz2021"],
         Field(description="exact: the best fit; scholz2021: the rules of the paper to the letter"),
     ] = "exact"
-
-    @field_validator("y")
-    @classmethod
-    def _known_metric(cls, name: str) -> str:
-        if metric_named(name) is None:
-            raise validation_error(f"unknown metric {quoted(name)}", hint=nearest(name, METRICS))
-        return name
-
-    @field_validator("error")
-    @classmethod
-    def _known_error(cls, name: str) -> str:
-        return _registered("p4perf.error_metrics", name)
-
-    @field_validator("split_finder")
-    @classmethod
-    def _known_split_finder(cls, name: str | None) -> str | None:
-        return name if name is None else _registered("p4perf.split_finders", name)
-
-
-def _registered(group: str, name: str) -> str:
-    known = plugin_names(group)
-    if name not in known:
-        raise validation_error(f"unknown {GROUPS[group]} {quoted(name)}", hint=nearest(name, known))
-    return name
 
 
 class ExperimentSpec(Strict):

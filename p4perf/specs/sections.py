@@ -28,6 +28,7 @@ from p4perf.specs.types import (
     Whole,
     Word,
     ZipfExponent,
+    check_once,
     check_parameter,
     check_word,
 )
@@ -321,12 +322,8 @@ class CombinedSpec(Strict):
             raise validation_error(
                 "names no variant", hint="write [a, b], {subsets_of: [a, b], sizes: [0, 1]} or {each_of: [a]}"
             )
-        named: set[str] = set()
-        for part in ("subsets_of", "each_of"):
-            for index, name in enumerate(getattr(self, part)):
-                if name in named:
-                    raise validation_error(f"duplicate variant {name}", path=(part, index))
-                named.add(name)
+        parts = ("subsets_of", "each_of")
+        check_once((((part, n), name) for part in parts for n, name in enumerate(getattr(self, part))), "variant")
         most = len(self.subsets_of)
         for index, size in enumerate(self.sizes or ()):
             if size > most:
@@ -357,9 +354,7 @@ def _form(value: Any) -> str | None:
 
 
 def _once(names: tuple[str, ...]) -> tuple[str, ...]:
-    for index, name in enumerate(names):
-        if name in names[:index]:
-            raise validation_error(f"duplicate variant {name}", path=(index,))
+    check_once((((index,), name) for index, name in enumerate(names)), "variant")
     return names
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
@@ -109,6 +109,15 @@ def check_parameter(value: Any, path: Sequence[str | int]) -> None:
         raise validation_error(f"expected one value, got {quoted(value)}", path=path, hint=hint)
     if not _is_reference(value, path):
         _scalar(value, path)
+
+
+def check_once(names: Iterable[tuple[Sequence[str | int], str]], noun: str) -> None:
+    """Refuse a name that is there twice; each comes behind its path, as in ``validation_error``."""
+    seen: set[str] = set()
+    for path, name in names:
+        if name in seen:
+            raise validation_error(f"duplicate {noun} {name}", path=path)
+        seen.add(name)
 
 
 def _quantity(dimension: Dimension, unit: str, *, bare: str) -> Callable[[Any], Any]:

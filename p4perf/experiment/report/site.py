@@ -83,12 +83,10 @@ class _Maker:
         self._documents = documents(sources, self.notes)
         self._title = title or self._default_title()
         taken: set[str] = set()
-        self._run_hrefs = [_free(f"runs/{file_word(p.name)}", taken) for p in self._pages]
-        self._compared_hrefs = [_free(f"experiments/{file_word(c.experiment)}", taken) for c in self._compared]
-        self._document_hrefs = [_free(f"{d.folder}/{file_word(d.name)}", taken) for d in self._documents]
-        self._experiment_hrefs: dict[str, str] = {}
-        for each, href in zip(self._compared, self._compared_hrefs, strict=True):
-            self._experiment_hrefs.setdefault(each.experiment, href)
+        self._runs = [(_free(f"runs/{file_word(p.name)}", taken), p) for p in self._pages]
+        self._comparison_pages = [(_free(f"experiments/{file_word(c.experiment)}", taken), c) for c in self._compared]
+        self._document_pages = [(_free(f"{d.folder}/{file_word(d.name)}", taken), d) for d in self._documents]
+        self._experiment_hrefs = {each.experiment: href for href, each in reversed(self._comparison_pages)}
 
     def counts(self) -> dict[str, int]:
         return {
@@ -104,7 +102,7 @@ class _Maker:
         texts = {"index.html": self._render("index", "index", self._index())}
         if self._has_matrix():
             texts["matrix.html"] = self._render("matrix", "matrix.html", self._matrix())
-        for page, href in zip(self._pages, self._run_hrefs, strict=True):
+        for href, page in self._runs:
             context: dict[str, Any] = {
                 "run": page,
                 "comparison": self._experiment_hrefs.get(page.experiment, ""),
@@ -114,10 +112,8 @@ class _Maker:
             }
             texts[href] = self._render("run", href, context)
         by_name = {page.name: page for page in self._pages}
-        hrefs: dict[str, str] = {}
-        for page, href in zip(self._pages, self._run_hrefs, strict=True):
-            hrefs.setdefault(page.name, href)
-        for compared, href in zip(self._compared, self._compared_hrefs, strict=True):
+        hrefs = {page.name: href for href, page in reversed(self._runs)}
+        for href, compared in self._comparison_pages:
             context = comparison_context(compared, by_name, hrefs)
             found = context.pop("figure")
             context["data"] = script_json(found) if found else None
@@ -127,7 +123,7 @@ class _Maker:
             )
             context["switches"] = _switches(found, "Ratios")
             texts[href] = self._render("comparison", href, context)
-        for document, href in zip(self._documents, self._document_hrefs, strict=True):
+        for href, document in self._document_pages:
             texts[href] = self._render(document.template, href, {**document.context, "run_hrefs": hrefs})
         return {name: text.encode() for name, text in texts.items()} | {
             f"assets/{name}": data for name, data in assets().items()
@@ -172,7 +168,7 @@ class _Maker:
 
     def _index(self) -> dict[str, Any]:
         groups: dict[str, list[dict[str, Any]]] = {}
-        for page, href in zip(self._pages, self._run_hrefs, strict=True):
+        for href, page in self._runs:
             groups.setdefault(page.experiment, []).append({"href": href, "page": page})
         accepted, planned = sum(p.accepted for p in self._pages), sum(p.planned for p in self._pages)
         count = len(self._pages)
@@ -180,10 +176,7 @@ class _Maker:
         return {
             "lead": lead if self._pages else f"{len(self._documents)} documents.",
             "notes": self.notes,
-            "documents": [
-                {"href": href, "text": d.text, "what": d.what}
-                for d, href in zip(self._documents, self._document_hrefs, strict=True)
-            ],
+            "documents": [{"href": href, "text": d.text, "what": d.what} for href, d in self._document_pages],
             "experiments": [
                 {"name": name, "href": self._experiment_hrefs.get(name, ""), "runs": runs}
                 for name, runs in groups.items()
@@ -195,7 +188,7 @@ class _Maker:
         targets = sorted({p.target for p in self._pages} | {c.target for c in self._cells})
         runs: dict[tuple[str, str], list[dict[str, Any]]] = {}
         swept: dict[str, str] = {}
-        for page, href in zip(self._pages, self._run_hrefs, strict=True):
+        for href, page in self._runs:
             runs.setdefault((page.experiment, page.target), []).append({"href": href, "page": page})
             swept[page.experiment] = ", ".join(page.variables)
         why: dict[tuple[str, str], Cell] = {(c.experiment, c.target): c for c in self._cells}

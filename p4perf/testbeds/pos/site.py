@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field, StrictBool, StrictInt, field_validator
+from pydantic import AfterValidator, Field, StrictBool, StrictInt, field_validator
 from pydantic_core import PydanticCustomError
 
 from p4perf.errors import TestbedError, UsageError
@@ -25,6 +25,16 @@ RESULTS_ROOT = "/srv/testbed/results"
 _PLAIN = frozenset("\"'\\$`\0")
 """Characters that paths do not have here."""
 
+
+def _checked_path(path: str) -> str:
+    if not path.startswith("/") or not path.isprintable() or _PLAIN & set(path) or ".." in path.split("/"):
+        raise PydanticCustomError("p4perf_form", "expected an absolute path without quotes, backslashes and $")
+    if not path.strip("/"):
+        raise PydanticCustomError("p4perf_form", "expected a folder below /")
+    return path.rstrip("/")
+
+
+Folder = Annotated[str, AfterValidator(_checked_path)]
 Image = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_./-]{0,100}(@[A-Za-z0-9_.:+-]{1,60})?$")]
 BootParameter = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,80}(=[A-Za-z0-9_.,:/+-]{1,200})?$")]
 Package = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9+.-]{0,100}(=[A-Za-z0-9.+~:-]{1,100})?$")]
@@ -38,14 +48,9 @@ class PosNodeSpec(Equipment):
     roles: tuple[Role, ...] = Field(("dut",), min_length=1, description="What it is for.")
     image: Image = Field(description="Image that it boots, such as debian-bookworm or debian-bookworm@TIME.")
     boot_parameters: tuple[BootParameter, ...] = Field((), max_length=100, description="Parameters of its kernel.")
-    folder: str = Field("/root/p4perf", description="Folder of the node for sources, builds and trials.")
+    folder: Folder = Field("/root/p4perf", description="Folder of the node for sources, builds and trials.")
     packages: tuple[Package, ...] = Field((), max_length=100, description="Packages that apt-get installs there.")
     setup: tuple[Command, ...] = Field((), max_length=100, description="Commands that prepare it, as lists of words.")
-
-    @field_validator("folder")
-    @classmethod
-    def _absolute(cls, path: str) -> str:
-        return _checked_path(path)
 
 
 class SiteFile(Strict):
@@ -59,7 +64,7 @@ class SiteFile(Strict):
         pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,100}(/[A-Za-z0-9][A-Za-z0-9_.-]{0,100}){0,8}$",
         description="Folder of the user's results on pos.",
     )
-    results_root: str = Field(RESULTS_ROOT, description="Folder of this machine below which pos keeps results.")
+    results_root: Folder = Field(RESULTS_ROOT, description="Folder of this machine below which pos keeps results.")
     free_before: StrictBool = Field(False, description="Free the node before, keeping the calendar entry.")
     keep_calendar: StrictBool = Field(
         True, description="Freeing keeps the entry in the calendar: a run may allocate anew."
@@ -68,25 +73,12 @@ class SiteFile(Strict):
     setup_timeout_s: StrictInt = Field(3600, ge=1, le=604800, description="How long setting up and building may take.")
     facts: str | None = Field(None, description="File with the facts of the node; without it, it is allocated to ask.")
 
-    @field_validator("results_root")
-    @classmethod
-    def _absolute(cls, path: str) -> str:
-        return _checked_path(path)
-
     @field_validator("cli")
     @classmethod
     def _command(cls, words: tuple[str, ...]) -> tuple[str, ...]:
         if words[0].startswith("-") or not all(word.isprintable() for word in words):
             raise PydanticCustomError("p4perf_form", "expected a command as a list of words")
         return words
-
-
-def _checked_path(path: str) -> str:
-    if not path.startswith("/") or not path.isprintable() or _PLAIN & set(path) or ".." in path.split("/"):
-        raise PydanticCustomError("p4perf_form", "expected an absolute path without quotes, backslashes and $")
-    if not path.strip("/"):
-        raise PydanticCustomError("p4perf_form", "expected a folder below /")
-    return path.rstrip("/")
 
 
 @dataclass(frozen=True, slots=True)
