@@ -52,7 +52,7 @@ class _Experiment(Record):
     title: str = doc("one line")
 
 
-ListExperimentsDocument = listing("list.experiments", _Experiment, "`p4perf list experiments`.")
+listing("list.experiments", _Experiment, "`p4perf list experiments`.")
 
 
 class _Target(_Plugin):
@@ -61,7 +61,7 @@ class _Target(_Plugin):
     variants: tuple[str, ...] = doc("names of its variants")
 
 
-ListTargetsDocument = listing("list.targets", _Target, "`p4perf list targets`: names for `--target`.")
+listing("list.targets", _Target, "`p4perf list targets`: names for `--target`.")
 
 
 class _Coverage(Record):
@@ -71,18 +71,6 @@ class _Coverage(Record):
     )
 
 
-TargetComponentsDocument = listing(
-    "list.targets.components",
-    _Coverage,
-    "`p4perf list targets --components`: one row for each experiment of the catalogue.",
-)
-GeneratorComponentsDocument = listing(
-    "list.generators.components",
-    _Coverage,
-    "`p4perf list generators --components`: one row for each experiment of the catalogue.",
-)
-
-
 class _Limit(Record):
     of: str = doc("name of the target or generator")
     what: str = doc("the construct, or what is limited with its unit")
@@ -90,30 +78,24 @@ class _Limit(Record):
     source: str = doc("where the limit comes from, or why the construct is missing")
 
 
-TargetLimitsDocument = listing(
-    "list.targets.limits",
-    _Limit,
-    "`p4perf list targets --limits`: one row for each construct that is missing and for each limit.",
-)
-GeneratorLimitsDocument = listing(
-    "list.generators.limits",
-    _Limit,
-    "`p4perf list generators --limits`: one row for each construct that is missing and for each limit.",
-)
+for _what in (What.TARGETS, What.GENERATORS):
+    _command = f"`p4perf list {_what.value}"
+    _meaning = "one row for each experiment of the catalogue."
+    listing(f"list.{_what.value}.components", _Coverage, f"{_command} --components`: {_meaning}")
+    _meaning = "one row for each construct that is missing and for each limit."
+    listing(f"list.{_what.value}.limits", _Limit, f"{_command} --limits`: {_meaning}")
 
 
 class _Component(_Plugin):
     parameters: tuple[str, ...] = doc("names of its parameters")
 
 
-ListComponentsDocument = listing("list.components", _Component, "`p4perf list components`: names for specs.")
-ListTestbedsDocument = listing("list.testbeds", _Plugin, "`p4perf list testbeds`: names for `--testbed`.")
-ListGeneratorsDocument = listing("list.generators", _Plugin, "`p4perf list generators`: names for `generate --target`.")
-ListLoadGeneratorsDocument = listing(
-    "list.load-generators", _Plugin, "`p4perf list load-generators`: names for `load.generator`."
-)
-ListSearchesDocument = listing("list.searches", _Plugin, "`p4perf list searches`: names for `load.search`.")
-ListImportersDocument = listing("list.importers", _Plugin, "`p4perf list importers`: names for `import --from`.")
+listing("list.components", _Component, "`p4perf list components`: names for specs.")
+listing("list.testbeds", _Plugin, "`p4perf list testbeds`: names for `--testbed`.")
+listing("list.generators", _Plugin, "`p4perf list generators`: names for `generate --target`.")
+listing("list.load-generators", _Plugin, "`p4perf list load-generators`: names for `load.generator`.")
+listing("list.searches", _Plugin, "`p4perf list searches`: names for `load.search`.")
+listing("list.importers", _Plugin, "`p4perf list importers`: names for `import --from`.")
 
 
 class _Metric(Record):
@@ -122,7 +104,7 @@ class _Metric(Record):
     description: str = doc("what it is")
 
 
-ListMetricsDocument = listing("list.metrics", _Metric, "`p4perf list metrics`: names for specs.")
+listing("list.metrics", _Metric, "`p4perf list metrics`: names for specs.")
 
 
 class _Function(Record):
@@ -131,7 +113,7 @@ class _Function(Record):
     source: str = doc("where it is from")
 
 
-ListFunctionsDocument = listing("list.functions", _Function, "`p4perf list functions`: names for `eo` and `place`.")
+listing("list.functions", _Function, "`p4perf list functions`: names for `eo` and `place`.")
 
 
 class _Hardware(Record):
@@ -140,9 +122,7 @@ class _Hardware(Record):
     profiles: tuple[str, ...] = doc("names for `--profile`")
 
 
-ListHardwareDocument = listing(
-    "list.hardware", _Hardware, "`p4perf list hardware`: names for `--hardware` and `--host`."
-)
+listing("list.hardware", _Hardware, "`p4perf list hardware`: names for `--hardware` and `--host`.")
 
 
 class _Operation(Record):
@@ -151,7 +131,7 @@ class _Operation(Record):
     source: str = doc("where it is defined")
 
 
-ListOperationsDocument = listing("list.operations", _Operation, "`p4perf list operations`: elementary operations.")
+listing("list.operations", _Operation, "`p4perf list operations`: elementary operations.")
 
 
 class _PublishedModel(Record):
@@ -165,7 +145,7 @@ class _PublishedModel(Record):
     derived: bool = doc("whether the curve follows from printed numbers, but is not itself printed")
 
 
-ListModelsDocument = listing("list.models", _PublishedModel, "`p4perf list models`: published models.")
+listing("list.models", _PublishedModel, "`p4perf list models`: published models.")
 
 
 class _Run(Record):
@@ -181,7 +161,7 @@ class _Run(Record):
     imported: str | None = doc("importer of a run that was [imported](import.md); null if p4perf measured it")
 
 
-ListRunsDocument = listing("list.runs", _Run, "`p4perf list runs`: run directories.")
+listing("list.runs", _Run, "`p4perf list runs`: run directories.")
 StatusDocument = listing("status", _Run, "`p4perf status RUN`: one row.")
 
 
@@ -251,13 +231,12 @@ def _capabilities(what: What, *, whole: bool) -> Document:
         if hasattr(p, "capabilities")
     }
     if not whole:
-        document = TargetLimitsDocument if what is What.TARGETS else GeneratorLimitsDocument
-        return document(rows=tuple(_Limit.read(row) for row in limits(columns)))
+        return Document.KINDS[f"list.{what.value}.limits"].read(None, rows=limits(columns))
     rows = []
     for row in coverage([e.name for e in list_catalogue()], columns):
         cells = {name: str(cell) for name, cell in row.items() if name != "experiment"}
         rows.append(_Coverage(experiment=row["experiment"], columns=cells))
-    return (TargetComponentsDocument if what is What.TARGETS else GeneratorComponentsDocument)(rows=tuple(rows))
+    return Document.KINDS[f"list.{what.value}.components"].read(None, rows=rows)
 
 
 def _listed(what: What) -> Document:
@@ -325,7 +304,7 @@ def _runs(folder: Path) -> Document:
             rows.append(_run_row(Run.open(path)))
         except DataError as error:
             say(f"note: {error}")
-    return ListRunsDocument(rows=tuple(rows))
+    return Document.KINDS["list.runs"].read(None, rows=rows)
 
 
 def _run_row(run: Run) -> _Run:
