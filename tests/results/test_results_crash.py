@@ -305,7 +305,7 @@ def test_a_failing_fsync_is_reported_and_the_line_taken_back(
         with pytest.raises(StorageError, match=rf"cannot write .*manifest\.json: {words}"):
             run.update_manifest({"a": 1})
     assert run.trials("aa") == [trial(0)]
-    assert run.read_model() == "old"
+    assert run.read_text("model.json") == "old"
     assert run.manifest() == manifest
     run.append_trial("aa", trial(1))
     assert run.trials("aa") == [trial(0), trial(1)]

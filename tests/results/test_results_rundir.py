@@ -350,9 +350,9 @@ def test_missing_and_damaged_measurements_are_named(run: RunDirectory) -> None:
 
 def test_the_model_is_text(run: RunDirectory) -> None:
     with pytest.raises(DataError, match=r"model\.json: cannot be read: there is no such file"):
-        run.read_model()
+        run.read_text("model.json")
     assert run.write_model('{"parts": []}\n') == run.path / "model.json"
-    assert run.read_model() == '{"parts": []}\n'
+    assert run.read_text("model.json") == '{"parts": []}\n'
 
 
 def test_what_fills_a_run_is_there_when_it_appears(tmp_path: Path, make_run: Make) -> None:
