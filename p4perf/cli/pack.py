@@ -39,8 +39,8 @@ def pack(
     fmt: FormatOption = Format.TABLE,
 ) -> None:
     """Pack results into a zip that describes itself (RO-Crate), for an archive or for other people."""
+    from p4perf.results.crate import Author, CrateOptions
     from p4perf.results.crate import pack as write_archive
-    from p4perf.results.crate_graph import Author, CrateOptions
 
     archive = output if output is not None else Path(f"{folder.absolute().name}.zip")
     options = CrateOptions(

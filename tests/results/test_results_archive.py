@@ -12,8 +12,7 @@ from support.runs import make_run
 
 from p4perf.errors import DataError, StorageError, UsageError
 from p4perf.results import crate as module
-from p4perf.results.crate import pack
-from p4perf.results.crate_graph import CrateOptions
+from p4perf.results.crate import CrateOptions, pack
 
 SMALL = (("entries", "[1, 10, 100]"),)
 EPOCH = datetime(2030, 5, 6, 7, 8, 9, tzinfo=UTC)

@@ -10,8 +10,7 @@ import pytest
 from support.runs import NOW, make_run
 
 from p4perf.errors import DataError, UsageError
-from p4perf.results.crate import FACTS, crate_metadata
-from p4perf.results.crate_graph import NO_LICENCE, Author, CrateOptions, encoding_format
+from p4perf.results.crate import FACTS, NO_LICENCE, Author, CrateOptions, crate_metadata, encoding_format
 
 SMALL = (("entries", "[1, 10, 100]"),)
 JANE = Author("Jane Doe", "0000-0002-1825-0097")
