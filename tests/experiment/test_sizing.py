@@ -2,7 +2,7 @@
 
 import pytest
 
-from p4perf.experiment.recorder import Outcome
+from p4perf.experiment.recorder import SweepOutcome
 from p4perf.experiment.sizing import MIN_POINTS, Device, Pace, fit_into, try_out
 from p4perf.specs import load_experiment
 from p4perf.targets.base import NodeFacts
@@ -86,7 +86,7 @@ def test_a_defect_in_a_plan_takes_no_other_target_along(devices, monkeypatch):
 
 
 def outcome(trials, measured_s, built_s, wall_s):
-    return Outcome(4, 4, (), (), trials, measured_s, built_s, wall_s)
+    return SweepOutcome(4, 4, (), (), trials, measured_s, built_s, wall_s)
 
 
 def test_the_pace_is_learnt():
