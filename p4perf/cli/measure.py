@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -276,10 +276,8 @@ def _conclude_cell(run: Run, *, plots: bool) -> None:
     """The model of a run, and its plots unless the report compares it; a run that allows none keeps its numbers."""
     from p4perf.experiment.evaluate import evaluate_run
 
-    try:
+    with suppress(NoVerdictError, SpecError):
         evaluate_run(run, plots=plots)
-    except (NoVerdictError, SpecError):
-        return
 
 
 def exit_code(cells: Sequence[Cell]) -> ExitCode:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,7 +27,7 @@ from p4perf.models.program.interactions import FormName
 from p4perf.models.program.primitives import PrimitiveCosts
 from p4perf.programs.component import TrafficPlan, component_parameters
 from p4perf.programs.ir import Workload
-from p4perf.results import Run, run_folders
+from p4perf.results import Run, readable_runs, run_folders
 from p4perf.results.campaign import RUNS
 from p4perf.results.facts import differences
 from p4perf.specs import Experiment, load_experiment
@@ -166,12 +165,9 @@ def measure_fixtures(
 
 def _begun(parent: Path, experiment: Experiment, target: str, testbed: str) -> Path | None:
     """The newest run of an experiment in a folder, as it would be measured now; None if there is none."""
-    found: list[tuple[str, Path]] = []
-    for path in run_folders(parent):
-        with suppress(DataError):
-            known = Run.open(path).identity
-            if (known.spec_hash, known.target, known.testbed) == (experiment.spec_hash, target, testbed):
-                found.append((known.created, path))
+    wanted = (experiment.spec_hash, target, testbed)
+    known = ((run.identity, run.path) for run in readable_runs(parent))
+    found = [(i.created, path) for i, path in known if (i.spec_hash, i.target, i.testbed) == wanted]
     return max(found)[1] if found else None
 
 

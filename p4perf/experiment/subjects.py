@@ -14,7 +14,7 @@ from p4perf.experiment.comparison_files import CrossingRecord
 from p4perf.models.component import ComponentModel
 from p4perf.models.published import SEPARATOR, find_published, is_published, papers, published_models, subject_of
 from p4perf.records import Document, Interval, Record, doc, interval
-from p4perf.results import Run, is_run, read_model, run_folders
+from p4perf.results import Run, is_run, read_model, readable_runs
 
 UNKNOWN = "unknown"
 
@@ -111,26 +111,13 @@ def _of_component(model: ComponentModel, component: str, name: str, metric: str 
 
 def _newest(component: str, target: str, folder: Path) -> Run:
     """The newest run of the component on the target that has a model."""
-    found: list[tuple[str, Run]] = []
-    without = 0
-    for path in run_folders(folder):
-        try:
-            run = Run.open(path)
-            known = run.identity
-        except DataError:
-            continue
-        if (known.experiment, known.target) != (component, target):
-            continue
-        if run.has_model:
-            found.append((known.created, run))
-        else:
-            without += 1
-    if found:
-        return max(found, key=lambda pair: pair[0])[1]
+    runs = [r for r in readable_runs(folder) if (r.identity.experiment, r.identity.target) == (component, target)]
+    if found := [run for run in runs if run.has_model]:
+        return max(found, key=lambda run: run.identity.created)
     published = ", ".join(s for m in published_models() if m.name == component and (s := subject_of(m)))
     hint = f"p4perf run {component} --target {target} makes one"
     hint += f"; published of {component}: {published}" if published else ""
-    said = f"the {without} there have no model" if without else f"there is none in {folder}"
+    said = f"the {len(runs)} there have no model" if runs else f"there is none in {folder}"
     raise NoVerdictError(f"{target} has no run of {component} that could be compared: {said}", hint=hint)
 
 

@@ -21,5 +21,6 @@ from p4perf.results.manifest import RunState as RunState
 from p4perf.results.run import Run as Run
 from p4perf.results.run import is_run as is_run
 from p4perf.results.run import read_model as read_model
+from p4perf.results.run import readable_runs as readable_runs
 from p4perf.results.run import run_folders as run_folders
 from p4perf.results.rundir import RunDirectory as RunDirectory

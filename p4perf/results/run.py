@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from p4perf.errors import NoVerdictError, UsageError
+from p4perf.errors import DataError, NoVerdictError, UsageError
 from p4perf.results.facts import NodeFacts
 from p4perf.results.files import read_text
 from p4perf.results.manifest import Manifest, RunIdentity
@@ -162,6 +164,13 @@ def run_folders(folder: Path) -> list[Path]:
     if not folder.is_dir():
         return []
     return [path for path in sorted(folder.iterdir()) if not path.name.startswith(".") and is_run(path)]
+
+
+def readable_runs(folder: Path) -> Iterator[Run]:
+    """The runs in a folder, by name; damaged ones are left out."""
+    for path in run_folders(folder):
+        with suppress(DataError):
+            yield Run.open(path)
 
 
 def read_model(path: Path) -> ComponentModel:

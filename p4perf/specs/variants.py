@@ -90,10 +90,6 @@ class VariantTable:
                     hint = nearest(name, spec.variants, "variants")
                     raise self._error(f"there is no variant {name}", at, hint=hint)
 
-    def settings(self, name: str) -> Settings:
-        """All that a variant sets, what it inherits included, by path in the spec."""
-        return self._settings[name]
-
     def applied(self, names: Sequence[str]) -> tuple[ExperimentSpec, SourceNode]:
         """The spec with a combination of variants, and its tree, in which settings keep their places."""
         root, spec = self._root, self._spec

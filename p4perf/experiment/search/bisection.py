@@ -11,8 +11,8 @@ from typing import ClassVar, Literal
 from typing_extensions import override
 
 from p4perf.errors import UsageError
-from p4perf.experiment.search.base import Bounds, End, Flag, Goal, Measure, Search, SearchLimits, SearchResult
-from p4perf.experiment.search.exploration import Exploration, LimitReachedError, meets, relevant_bounds
+from p4perf.experiment.search.base import Bounds, Flag, Goal, Measure, Search, SearchLimits, SearchResult
+from p4perf.experiment.search.exploration import Exploration, meets, relevant_bounds
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,13 +101,12 @@ class Overload(Search):
         exploration = Exploration(measure, goals, limits)
         load, duration_s = limits.max_load_pps, max(goal.final_trial_duration_s for goal in goals)
         wanted = max(1, math.ceil(max(goal.duration_sum_s for goal in goals) / duration_s - _ROUNDING))
-        end = End.CONVERGED
-        try:
+
+        def explore() -> None:
             for _ in range(wanted):
                 exploration.trial(load, duration_s)
-        except LimitReachedError as stop:
-            end = stop.end
-        return exploration.result(self.name, [self._bounds(exploration, wanted)], end)
+
+        return exploration.conclude(self.name, explore, lambda: [self._bounds(exploration, wanted)])
 
     def _bounds(self, exploration: Exploration, wanted: int) -> Bounds:
         trials = exploration.loads.get(exploration.limits.max_load_pps, [])

@@ -128,17 +128,20 @@ class Exploration:
         self._spent_s += trial.duration_s
         return trial
 
-    def conclude(self, method: str, explore: Callable[[], None]) -> SearchResult:
-        """Explore until nothing is left to explore or a limit is reached, and say what was found."""
+    def conclude(
+        self, method: str, explore: Callable[[], None], bounds: Callable[[], Sequence[Bounds]] | None = None
+    ) -> SearchResult:
+        """Explore until nothing is left to explore or a limit is reached, and say what was found.
+
+        ``bounds`` follow from the trials; by default they are those of the goals.
+        """
         end = End.CONVERGED
         try:
             explore()
         except LimitReachedError as stop:
             end = stop.end
-        return self.result(method, judge_together([self.bounds(goal) for goal in self.goals], self.goals), end)
-
-    def result(self, method: str, bounds: Sequence[Bounds], end: End) -> SearchResult:
-        return SearchResult(method, {b.goal: b for b in bounds}, tuple(self.trials), tuple(self.discarded), end)
+        found = judge_together(list(map(self.bounds, self.goals)), self.goals) if bounds is None else bounds()
+        return SearchResult(method, {b.goal: b for b in found}, tuple(self.trials), tuple(self.discarded), end)
 
     def bounds(self, goal: Goal) -> Bounds:
         lower, upper = relevant_bounds(self.loads, goal)
