@@ -313,7 +313,6 @@ def predict(
 
 
 def _check_capability(subject: Subject, target: str) -> None:
-    """Refuse a point of an experiment that a target cannot do."""
     if subject.experiment is not None:
         from p4perf.experiment.prediction import check_capability
 

@@ -89,7 +89,6 @@ def asked_loads(plan: LoadPlan, offers: LoadOffers) -> tuple[Load, ...]:
 
 
 def _by_program(loads: Sequence[Load]) -> Iterator[tuple[ServedProgram, tuple[Load, ...]]]:
-    """Successive loads of the same program."""
     for program, some in groupby(loads, key=lambda load: load.device):
         assert program in ("program", "baseline")  # noqa: S101 - there are no others behind interfaces
         yield program, tuple(some)

@@ -152,7 +152,6 @@ def _comparison(folder: CampaignDirectory, cells: Sequence[Cell]) -> tuple[RunCo
 
 
 def _verdicts(comparison: RunComparison | None) -> dict[tuple[str, str], str]:
-    """Verdicts by experiment and target."""
     found: dict[tuple[str, str], str] = {}
     for experiment in comparison.experiments if comparison else ():
         numbers = experiment.comparison

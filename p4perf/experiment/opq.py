@@ -148,7 +148,6 @@ def write_opq(found: OpqAnalysis, folder: Path | None, now: datetime) -> tuple[P
 
 
 def _figures(found: OpqAnalysis, now: datetime) -> Iterator[tuple[str, Figure]]:
-    """Figures by file name."""
     from p4perf.evaluation.plots import PlotInfo
     from p4perf.evaluation.plots.operators import contrast_figure, cost_figure, quadrant_figure
 

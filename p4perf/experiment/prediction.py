@@ -102,7 +102,6 @@ def measure(
 
 
 def _refuse_unmeasurable(subject: Subject) -> None:
-    """Refuse what cannot be measured as it is predicted."""
     if subject.experiment is not None:
         if any(text.startswith("without ") for text in subject.changes):
             raise UsageError("--measure cannot leave a component out", hint="measure an experiment without it")

@@ -404,7 +404,6 @@ def _origin(manifest: Mapping[str, Any]) -> str:
 
 
 def _ended(manifest: Mapping[str, Any]) -> datetime | None:
-    """When the last session of a run ended."""
     sessions = manifest.get("sessions")
     ends = [s.get("ended") for s in sessions if isinstance(s, Mapping)] if isinstance(sessions, list) else []
     return max((time for end in ends if (time := _time(str(end))) is not None), default=None)

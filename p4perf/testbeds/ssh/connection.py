@@ -353,7 +353,6 @@ def _close(owner: int, stop: threading.Event, beats: threading.Thread, master: L
 
 
 def _remove_stale_sockets() -> None:
-    """Remove the sockets of processes that were killed."""
     for left in Path(tempfile.gettempdir()).glob("p4perf-ssh-*-*"):
         with contextlib.suppress(OSError, ValueError):
             if left.stat().st_uid == os.getuid() and not Path(f"/proc/{int(left.name.split('-')[2])}").exists():

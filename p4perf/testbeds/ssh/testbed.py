@@ -196,7 +196,6 @@ class SshTestbed(Testbed):
         return placed(job, places), there, files
 
     def _fetch(self, reply: Reply, there: Path, folder: Path) -> None:
-        """Bring the files that a job left."""
         left = [
             (words[1], int(words[0]))
             for words in reply.report.get("file", [])
