@@ -174,9 +174,7 @@ class PlaceDocument(Document):
 def eo(
     functions: Annotated[
         list[str],
-        typer.Argument(
-            metavar="FUNCTION...", help="Functions (name or file) that packets meet in a row, or one experiment."
-        ),
+        typer.Argument(metavar="FUNCTION...", help="Functions (name or file) in a row, or one experiment."),
     ],
     hardware: Annotated[str, typer.Option("--hardware", help="Name of the catalogue, or path of a description.")],
     profile: ProfileOption = None,

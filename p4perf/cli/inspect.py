@@ -66,9 +66,7 @@ listing("list.targets", _Target, "`p4perf list targets`: names for `--target`.")
 
 class _Coverage(Record):
     experiment: str = doc("name of the experiment")
-    columns: dict[str, str] = spread(
-        "target or generator", "`all N`, `M of N: reason` or `no: reason`, of its N points"
-    )
+    columns: dict[str, str] = spread("target or generator", "`all N`, `M of N: reason` or `no: reason`, of N points")
 
 
 class _Limit(Record):

@@ -64,9 +64,7 @@ def learn(
     ] = None,
     form: Annotated[
         str | None,
-        typer.Option(
-            "--form", help="What components cost beside one another: sum, scaled, spacing, 'spacing, scaled'."
-        ),
+        typer.Option("--form", help="Interaction of components: sum, scaled, spacing, 'spacing, scaled'."),
     ] = None,
     sets: SetOption = None,
     quiet: QuietOption = False,

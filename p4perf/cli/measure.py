@@ -332,9 +332,7 @@ def run(
     ] = None,
     testbed: Annotated[
         str,
-        typer.Option(
-            "--testbed", help="Where it runs (p4perf list testbeds): local, ssh:FILE, pos:FILE, manual:FOLDER."
-        ),
+        typer.Option("--testbed", help="Place (p4perf list testbeds): local, ssh:FILE, pos:FILE, manual:FOLDER."),
     ] = "local",
     scheduler: SchedulerOption = None,
     workers: WorkersOption = None,

@@ -91,9 +91,7 @@ def given(options: Mapping[str, Any]) -> dict[str, Any]:
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")]
 SchedulerOption = Annotated[
     str | None,
-    typer.Option(
-        "--scheduler", help="Measure on all workers of a Dask scheduler that have a device: tcp://10.0.0.1:8786."
-    ),
+    typer.Option("--scheduler", help="Measure on all workers with a device of a Dask scheduler: tcp://10.0.0.1:8786."),
 ]
 
 WorkersOption = Annotated[

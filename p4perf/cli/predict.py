@@ -240,9 +240,7 @@ def predict(
     ] = None,
     arch: Annotated[
         str | None,
-        typer.Option(
-            "--arch", help="Of a .p4 file: v1model (p4c-bm2-ss), psa or pna (p4c-dpdk); default: its include."
-        ),
+        typer.Option("--arch", help="Of a .p4: v1model (p4c-bm2-ss), psa or pna (p4c-dpdk); default: its include."),
     ] = None,
     defines: Annotated[
         list[str] | None, typer.Option("--define", "-D", help="Of a .p4 file: NAME or NAME=VALUE. Repeatable.")

@@ -37,7 +37,7 @@ def report(
     runs: Annotated[
         list[Path],
         typer.Argument(
-            help="Runs, campaigns, comparisons, predictions, claims (folder or JSON file), or folders of these."
+            help="Runs, campaigns, comparisons, predictions, claims (folders or JSON), or folders of these."
         ),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder of the site; a site there is replaced.")],

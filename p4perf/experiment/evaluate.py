@@ -82,7 +82,7 @@ def evaluate_run(
         drawn += load_figures(run, info)
     if spec.model.y != COST and COST in set(table["metric"]):
         cost = model_figure((other := derived(COST)).model, other.samples, marks=marks, info=info)
-        drawn += save(cost, lambda name: run.directory.plot_path(f"{COST}{name}"), "")
+        drawn += save(cost, run.directory.plot_path, COST)
     return Evaluation(found, explain(found.model.fitting.breakpoint_x, marks) if marks else (), drawn)
 
 

@@ -51,9 +51,9 @@ def load_figures(run: Run, info: PlotInfo) -> tuple[Path, ...]:
     with_latency = _by_load([s for s in seen if s.latency is not None])
     if with_latency:
         curves = _curves(with_latency)
-        drawn += save(load.latency_distribution_figure(curves, info=info), lambda n: place(f"latency{n}"), "")
+        drawn += save(load.latency_distribution_figure(curves, info=info), place, "latency")
         tail = load.latency_distribution_figure(curves, complementary=True, info=info)
-        drawn += save(tail, lambda n: place(f"latency-tail{n}"), "")
+        drawn += save(tail, place, "latency-tail")
     shares = {key: some for key, some in _by_load(seen).items() if key[1] is not None}
     loads = sorted({key[1] for key in shares if key[1] is not None})
     one_program = len({key[0] for key in shares}) == 1 or len(loads) == len(shares)
@@ -62,10 +62,10 @@ def load_figures(run: Run, info: PlotInfo) -> tuple[Path, ...]:
         if with_latency:
             lines = [_line(label, percentile, loads, at) for label, percentile in DRAWN.items()]
             figure = load.latency_over_load_figure(lines, unit=load_data.LoadUnit.SHARE, info=info)
-            drawn += save(figure, lambda n: place(f"latency-over-load{n}"), "")
-        drawn += save(_loss(loads, at, _bounds(table), info), lambda n: place(f"loss{n}"), "")
+            drawn += save(figure, place, "latency-over-load")
+        drawn += save(_loss(loads, at, _bounds(table), info), place, "loss")
     if curves_over_size := _throughputs(table):
-        drawn += save(load.throughput_figure(curves_over_size, info=info), lambda n: place(f"throughput{n}"), "")
+        drawn += save(load.throughput_figure(curves_over_size, info=info), place, "throughput")
     return drawn
 
 
