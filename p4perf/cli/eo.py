@@ -58,8 +58,7 @@ def calibrate(
 
 ProfileOption = Annotated[str | None, typer.Option("--profile", help="Profile of the description; default: the first.")]
 FrameOption = Annotated[
-    int | None,
-    typer.Option("--frame-size", help="Frame size in bytes, with FCS; by default what the function says."),
+    int | None, typer.Option("--frame-size", help="Frame size in bytes, with FCS; by default what the function says.")
 ]
 RemoteOption = Annotated[
     float, typer.Option("--remote", help="Share of packets that the NIC puts into the cache of another socket.")
@@ -173,8 +172,7 @@ class PlaceDocument(Document):
 @app.command()
 def eo(
     functions: Annotated[
-        list[str],
-        typer.Argument(metavar="FUNCTION...", help="Functions (name or file) in a row, or one experiment."),
+        list[str], typer.Argument(metavar="FUNCTION...", help="Functions (name or file) in a row, or one experiment.")
     ],
     hardware: Annotated[str, typer.Option("--hardware", help="Name of the catalogue, or path of a description.")],
     profile: ProfileOption = None,

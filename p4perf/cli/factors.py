@@ -88,8 +88,7 @@ def factors(
         typer.Option("--factors", help="Variables or columns that are 0 or 1: a,b,c; default: the combined variants."),
     ] = None,
     where: Annotated[
-        list[str] | None,
-        typer.Option("--where", help="Value of another swept variable: frame=64. Repeatable."),
+        list[str] | None, typer.Option("--where", help="Value of another swept variable: frame=64. Repeatable.")
     ] = None,
     cache: Annotated[str | None, typer.Option("--cache", help="Metric or column of cache use, such as misses.")] = None,
     lower: Annotated[bool, typer.Option("--lower-is-better", help="File: less is better, as of cycles.")] = False,

@@ -92,8 +92,7 @@ def import_(
     ] = None,
     unit: Annotated[list[str] | None, typer.Option("--unit", help="CSV: UNIT, or METRIC=UNIT. Repeatable.")] = None,
     sets: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="VARIABLE=VALUE that the source does not tell. Repeatable."),
+        list[str] | None, typer.Option("--set", help="VARIABLE=VALUE that the source does not tell. Repeatable.")
     ] = None,
     only: Annotated[list[str] | None, typer.Option("--only", help="Import only VARIABLE=VALUE. Repeatable.")] = None,
     repetition: Annotated[str | None, typer.Option("--repetition", help="Variable or column of repetitions.")] = None,

@@ -63,8 +63,7 @@ def learn(
         typer.Option("--catalogue", help="Folder with runs of the catalogue on that target: prices of primitives."),
     ] = None,
     form: Annotated[
-        str | None,
-        typer.Option("--form", help="Interaction of components: sum, scaled, spacing, 'spacing, scaled'."),
+        str | None, typer.Option("--form", help="Interaction of components: sum, scaled, spacing, 'spacing, scaled'.")
     ] = None,
     sets: SetOption = None,
     quiet: QuietOption = False,

@@ -331,8 +331,7 @@ def run(
         ),
     ] = None,
     testbed: Annotated[
-        str,
-        typer.Option("--testbed", help="Place (p4perf list testbeds): local, ssh:FILE, pos:FILE, manual:FOLDER."),
+        str, typer.Option("--testbed", help="Place (p4perf list testbeds): local, ssh:FILE, pos:FILE, manual:FOLDER.")
     ] = "local",
     scheduler: SchedulerOption = None,
     workers: WorkersOption = None,
@@ -352,12 +351,10 @@ def run(
         Path | None, typer.Option("--entries", help="With --program: entries of its tables, after lines 'table NAME'.")
     ] = None,
     frame: Annotated[
-        str | None,
-        typer.Option("--frame", help="With --program: the packet, as hexadecimal digits or a .pcap file."),
+        str | None, typer.Option("--frame", help="With --program: the packet, as hexadecimal digits or a .pcap file.")
     ] = None,
     vary: Annotated[
-        str | None,
-        typer.Option("--vary", help="With --program: OFFSET:LENGTH:KEYS, bytes that change."),
+        str | None, typer.Option("--vary", help="With --program: OFFSET:LENGTH:KEYS, bytes that change.")
     ] = None,
     expect: Annotated[
         Path | None, typer.Option("--expect", help="With --program: a file of packets and outcomes to check it with.")
@@ -396,14 +393,7 @@ def run(
             option = "--dry-run" if dry_run else "--strict"
             raise UsageError(f"{option} is for one experiment on one target", hint="leave it out, or name only one")
         folder = _new_campaign(
-            names,
-            targets,
-            testbed,
-            output,
-            cluster=scheduler is not None,
-            budget=budget,
-            sets=sets,
-            points=points,
+            names, targets, testbed, output, cluster=scheduler is not None, budget=budget, sets=sets, points=points
         )
         return _measure(folder, scheduler, workers, fmt, quiet=quiet)
     with opened_testbed(testbed, scheduler, workers, quiet=quiet) as place:

@@ -150,8 +150,7 @@ def opq(
         str | None, typer.Option("--median-of", help="Only the operators of this platform are part of the median.")
     ] = None,
     contrast: Annotated[
-        list[str] | None,
-        typer.Option("--contrast", help="Two operators to set side by side: DEAR,CHEAP. Repeatable."),
+        list[str] | None, typer.Option("--contrast", help="Two operators to set side by side: DEAR,CHEAP. Repeatable.")
     ] = None,
     clock: Annotated[str, typer.Option("--clock", help="Cycles of which clock: core or tsc.")] = "core",
     agree: Annotated[

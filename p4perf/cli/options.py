@@ -21,12 +21,10 @@ if TYPE_CHECKING:
 
 SpecArgument = Annotated[str, typer.Argument(help="Experiment of the catalogue, or path of a spec file.")]
 SetOption = Annotated[
-    list[str] | None,
-    typer.Option("--set", help="Change the spec: entries=1000, trials.repetitions=5. Repeatable."),
+    list[str] | None, typer.Option("--set", help="Change the spec: entries=1000, trials.repetitions=5. Repeatable.")
 ]
 PointsOption = Annotated[
-    int | None,
-    typer.Option("--points", min=1, help="Keep at most N values of every swept variable, evenly thinned."),
+    int | None, typer.Option("--points", min=1, help="Keep at most N values of every swept variable, evenly thinned.")
 ]
 
 
