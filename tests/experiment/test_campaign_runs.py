@@ -41,7 +41,7 @@ def test_every_experiment_on_every_target(tmp_path):
     assert (whole.repetitions, whole.full_repetitions, whole.full_points) == (2, 2, 6)
     assert whole.complete
     assert not whole.thinned
-    assert "fake" in RunDirectory.open(campaign.path / whole.run).read_model()
+    assert "fake" in RunDirectory.open(campaign.path / whole.run).read_text("model.json")
 
     small = cells["my/tables", "fake-small:careful"]
     assert (small.state, small.points, small.accepted, len(small.refused_points)) == ("measured", 3, 3, 3)

@@ -5,7 +5,6 @@ import os
 import shutil
 import zipfile
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 from support.runs import make_run
@@ -112,11 +111,14 @@ def test_the_zip_does_not_go_into_the_folder_or_over_something_else(run, tmp_pat
 
 
 def test_a_file_that_changes_meanwhile_stops_it(run, tmp_path, monkeypatch):
-    def other(path):
-        yield b"other" if Path(path).name == "spec.yaml" else Path(path).read_bytes()
+    describe = module.describe
+
+    def changing(folder, entries, options):
+        (folder / "spec.yaml").write_text("other")
+        return describe(folder, entries, options)
 
     (tmp_path / "a.zip").write_bytes(b"old")
-    monkeypatch.setattr(module, "pieces", other)
+    monkeypatch.setattr(module, "describe", changing)
     with pytest.raises(DataError, match="changed while it was packed"):
         pack(run, tmp_path / "a.zip")
     assert (tmp_path / "a.zip").read_bytes() == b"old"
