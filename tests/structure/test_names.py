@@ -10,7 +10,7 @@ PACKAGE = Path(__file__).parents[2] / "p4perf"
 
 REMAINING = """
 Measured Node
-Outcome Passed Problem Subject UnknownDecisionError
+Passed Problem Subject UnknownDecisionError
 """
 """Names that still stand for two things; none is added."""
 
