@@ -1,7 +1,7 @@
 """A whole model as a function in Python or C, or as a LaTeX formula.
 
 By Eq. 4 of Scholz et al. 2021, segment ``i`` holds from the breakpoint before it (included) to the breakpoint after it
-(excluded). Outside of the domain that was measured the first or the last segment goes on; a comment says what the
+(excluded). Outside of the domain that was measured the first or the last segment is extended; a comment says what the
 domain is. Where a formula is not defined, the C function returns what C's arithmetic gives, and the Python function
 raises ``ValueError`` or ``ArithmeticError``.
 """
@@ -91,7 +91,7 @@ def _comments(model: ComponentModel, lead: str) -> str:
     first, last = (number(end, 12) for end in model.domain)
     lines = (
         f"{model.y.label()} of {model.name or 'a component'}{f' on {model.target}' if model.target else ''}.",
-        f"x: {model.x.label()}, measured from {first} to {last}; outside of it the first or the last segment goes on.",
+        f"x: {model.x.label()}, measured from {first} to {last}; outside of it the first or the last segment is extended.",
     )
     imported = model.provenance.get("imported")
     more = (f"Its measurements are {imported}.",) if isinstance(imported, str) else ()

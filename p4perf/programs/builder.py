@@ -91,7 +91,7 @@ class ProgramBuilder:
         Args:
             branches: the values of that field and the headers, which all have to have the same size.
             values: the values that the fields of the carried header have in the packets (others are zero).
-            continued: the packets carry the header of the last branch, and the chain goes on after it; the other
+            continued: the packets carry the header of the last branch, and the chain continues after it; the other
                 branches end the parser. Without it the packets carry the header of the first branch, and nothing can
                 follow.
         """

@@ -226,7 +226,7 @@ class Multicast:
 class Operator:
     """A C function of the bytes of a packet, as :mod:`p4perf.programs.operators` has them.
 
-    ``code`` is the C text of an operator that is none of those: it defines ``operate``. ``flows`` is the number of keys
+    ``code`` is the C text of another operator: it defines ``operate``. ``flows`` is the number of keys
     of operators that look something up, ``multiplications`` the length of the chain.
     """
 
@@ -526,7 +526,7 @@ class Program:
     """What was computed before, such as tables by their names; programs may have thousands of them."""
 
     def once(self, what: str, compute: Callable[[], T]) -> T:
-        """A property of this program, computed when it is first asked for; nobody may change it."""
+        """A property of this program, computed at the first call; callers must not change it."""
         if what not in self._found:
             self._found[what] = compute()
         found: T = self._found[what]

@@ -128,7 +128,7 @@ command -v p4c-bm2-ss >/dev/null 2>&1 &&
 	say p4c_bm2_version "$(p4c-bm2-ss --version 2>&1 | sed -n 's/^Version //p' | head -n 1)"
 command -v simple_switch >/dev/null 2>&1 && say bmv2_version "$(simple_switch --version 2>/dev/null | head -n 1)"
 command -v unshare >/dev/null 2>&1 && unshare --net true 2>/dev/null && say namespaces yes
-# Checkouts of t4p4s and p4c: absolute paths in variables. What t4p4s.sh calls without looking whether it is there.
+# Checkouts of t4p4s and p4c: absolute paths in variables. Tools that t4p4s.sh calls without checking for them.
 commit() { git -c safe.directory='*' -C "$1" rev-parse HEAD 2>/dev/null; }
 case ${T4P4S:-} in
 /*)

@@ -74,7 +74,7 @@ release() { # as run, if its part was begun
 pause() {
 	[ -n "$failed$stopped" ] || sleep "$1"
 }
-heard() { # the next answer of serve.sh, in so many seconds
+heard() { # the next answer of serve.sh, within a number of seconds
 	answers=$((answers + 1)) left=$((10 * $1))
 	while [ "$(wc -l <"$out/$main.said")" -lt "$answers" ]; do
 		if [ "$left" -le 0 ] || ! kill -0 "$serving" 2>/dev/null; then

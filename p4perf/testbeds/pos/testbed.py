@@ -199,7 +199,7 @@ class PosTestbed(BatchTestbed):
             try:
                 self._cli.free(allocation)
             except P4PerfError as error:
-                note(f"{error.message}; look whether it is free: pos allocations list")
+                note(f"{error.message}; check that it is free: pos allocations list")
             _note_down(folder, "ended", "ended")
 
     def _nodes(self, folder: Path) -> dict[Role, PosNode]:

@@ -1,6 +1,6 @@
 # Runs a command in a session of its own until it ends, its time is over, or standard input ends.
 # Arguments: MODE FOLDER FILES LIMIT_S COMMAND... MODE is
-#   job   in a new FOLDER with copies of what is in FILES (if not empty); other files that are left there are told;
+#   job   in a new FOLDER with copies of what is in FILES (if not empty); other files that are left there are reported;
 #   talk  the same, but lines of the input go to the command, which gets GRACE_S to end when the input does;
 #   step  in a FOLDER that is there.
 # A limit of 0 is none.

@@ -157,7 +157,7 @@ int start_values(const struct growing *g, const struct template *t, struct start
 struct options {
 	enum metric metric;
 	double kappa, kappa_rel;
-	double kappa_points; /* kappa holds for segments of so many samples, and less for longer ones */
+	double kappa_points; /* kappa holds for segments of this number of samples, and less for longer ones */
 	double bulge;           /* largest excursion between samples, as a fraction of their range */
 	int samples_per_parameter; /* of templates that can bulge */
 	bool robust;
@@ -204,7 +204,7 @@ struct task {
 	double *origins;    /* ends x templates */
 };
 
-/* Carried out by so many threads; calls progress(context, share) now and then, which may return false to give up. */
+/* Uses this number of threads; calls progress(context, share) now and then, which may return false to give up. */
 enum outcome { DONE, GIVEN_UP, NO_THREADS };
 enum outcome carry_out(struct task *task, int threads, bool (*progress)(void *context, double share), void *context);
 

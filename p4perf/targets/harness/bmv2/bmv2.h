@@ -90,7 +90,7 @@ uint64_t switch_busy_ns(const struct switch_process *process);
 /* Fails, with an error of that kind, if it has died. */
 void switch_check(struct switch_process *process, const char *kind);
 
-/* Run a program; its output is in the file. Returns the pid; input and output are closed by nobody. */
+/* Run a program; its output is in the file. Returns the pid; the caller closes neither input nor output. */
 pid_t start_program(char *const *words, int input, int output);
 
 /* Set up the interfaces of the namespace: loopback, and one for every port by which copies leave. */

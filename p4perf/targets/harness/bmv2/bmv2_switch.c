@@ -73,7 +73,7 @@ scratch(const char *name)
 	return file;
 }
 
-/* Whether simple_switch was built with nanomsg, which binds an address in the file system unless it is told another. */
+/* Whether simple_switch was built with nanomsg, which binds an address in the file system by default. */
 static bool
 has_notifications(const struct options *options)
 {
@@ -282,7 +282,7 @@ switch_load(struct switch_process *process, const struct options *options, const
 		     WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status), line);
 	switch_check(process, "refused");
 	if (answered < n_tables)
-		fail("refused", "simple_switch_CLI says nothing of table %s", tables[answered].name);
+		fail("refused", "simple_switch_CLI does not report table %s", tables[answered].name);
 	process->load_ms = now_ms() - process->load_ms;
 	fclose(output);
 	fclose(input);

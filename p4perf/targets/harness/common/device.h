@@ -16,7 +16,7 @@ enum device_mode {
 	DEVICE_FAULTY,   /* the same, but loses, doubles and reorders some of them */
 };
 
-/* Every so many packets one is lost, doubled, or sent after the one behind it; 0: none. */
+/* Packets of which one is lost, doubled, or sent after the one behind it; 0: none. */
 struct faults {
 	uint64_t lose, duplicate, swap;
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a verification file, whose layout is told in verify.c, says of a packet that leaves. */
+/* What a verification file, whose layout is described in verify.c, says of a packet that leaves. */
 #ifndef P4PERF_EXPECTATION_H
 #define P4PERF_EXPECTATION_H
 

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 /*
- * Zipf law over ranks 1..keys, approximated by so many bins of equal probability, uniform inside a bin. The inverse of the
+ * Zipf law over ranks 1..keys, approximated by bins of equal probability, uniform inside a bin. The inverse of the
  * continuous distribution function of x^-s gives the bin edges.
  */
 static inline void

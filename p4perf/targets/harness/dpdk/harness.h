@@ -94,7 +94,7 @@ struct varying {
 struct traffic {
 	const uint8_t *frame;
 	uint16_t frame_length;
-	uint16_t restore; /* so many bytes from the start are written anew for every packet; 0: none */
+	uint16_t restore; /* bytes from the start that are written anew for every packet; 0: none */
 	unsigned int n_varying;
 	struct varying varying[MAX_VARYING];
 	double hit_ratio;

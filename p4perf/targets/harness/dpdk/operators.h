@@ -177,7 +177,7 @@ operator_multiply_chain(uint64_t value, const unsigned int count)
 
 /* --- flows */
 
-/* A flow is told by source address and EtherType, in 16 bytes; stored at once, since they are loaded at once. */
+/* A flow is identified by source address and EtherType, in 16 bytes; stored at once, since they are loaded at once. */
 typedef uint64_t operator_key __attribute__((vector_size(16)));
 
 OPERATOR operator_key
@@ -268,7 +268,7 @@ operator_hash_insert(const uint8_t *packet, uint32_t length)
 
 #define OPERATOR_LINE "packet of %4u bytes\n"
 
-/* A file that is written from its beginning again after so many lines, so that it does not fill the disk. */
+/* A file that is written from its beginning again after a number of lines, so that it does not fill the disk. */
 #define OPERATOR_FILE_LINES 65536
 
 /* Line buffered, as a terminal is: a system call for each line. */

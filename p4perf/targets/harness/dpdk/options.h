@@ -14,7 +14,7 @@ struct options {
 	unsigned int n_entries;
 	bool with_empty;
 	bool verify_only;
-	uint64_t packets;  /* run so many packets of the program and measure nothing; 0: measure */
+	uint64_t packets;  /* run this number of packets and measure nothing; 0: measure */
 	double compile_ms; /* what --compile-time says; negative: nothing */
 	uint8_t frame[FRAME_ROOM];
 	struct traffic traffic;

@@ -135,7 +135,7 @@ main_loop_post_single_tx(LCPARAMS)
 {
 }
 
-/* ... and nobody calls main(), which wants these. */
+/* ... and main(), which wants these, is never called. */
 
 bool
 core_is_working(LCPARAMS)

@@ -22,7 +22,7 @@
 #define QUIET_MS 5
 #define DRAIN_MS 500
 
-/* A segment ends when it has taken so many times its duration, whether all was sent or not. */
+/* A segment ends when it has taken this multiple of its duration, whether all was sent or not. */
 #define OVERTIME 1.5
 
 struct receiver {

@@ -354,7 +354,7 @@ start_thread(const struct arguments *a, int argc, char **eal)
 	device->ready = true;
 }
 
-/* Become another program, which is told where the memory is that device and generator share. */
+/* Become another program, which gets the place of the memory that device and generator share. */
 static __attribute__((noreturn)) void
 run_command(int argc, char **argv)
 {

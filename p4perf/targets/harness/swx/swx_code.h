@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The C that SWX generates of a specification, by public functions of librte_pipeline, and what it tells. */
+/* The C that SWX generates of a specification, by public functions of librte_pipeline, and what it reports. */
 #ifndef P4PERF_SWX_CODE_H
 #define P4PERF_SWX_CODE_H
 

@@ -27,7 +27,7 @@ void line_split(struct line *line, char *text);
 /* Whether a word is there and is that one. */
 bool line_is(const struct line *line, unsigned int token, const char *text);
 
-/* Give up unless the line has so many words, or unless a word is that one; form says how the line should look. */
+/* Give up unless the line has this number of words, or unless a word is that one; form shows the expected line. */
 void line_count(const struct line *line, unsigned int n, const char *form);
 void line_word(const struct line *line, unsigned int token, const char *expected, const char *form);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ports from memory to memory, and the three ways in which the harness uses a pipeline. */
+/* Ports from memory to memory, and the three modes in which the harness uses a pipeline. */
 #include <string.h>
 
 #include "load.h"
@@ -159,7 +159,7 @@ swx_mirroring(const struct swx_config *config)
 	};
 }
 
-/* Run the pipeline until so many packets are through. */
+/* Run the pipeline until a number of packets is through. */
 static void
 run_until(struct swx *swx, uint64_t done)
 {

@@ -49,7 +49,7 @@ enum command {
 	COMMAND_RUN,       /* forward packets until there is another command */
 	COMMAND_CONDITION, /* calibrate and report */
 	COMMAND_REALTIME,  /* real-time scheduling with that priority; 0: ordinary scheduling */
-	COMMAND_REST,      /* sleep for so many microseconds */
+	COMMAND_REST,      /* sleep for a number of microseconds */
 	COMMAND_STOP,
 };
 
@@ -85,7 +85,7 @@ struct turns {
 
 #define NO_TURNS ((struct turns){-1, -1, NULL, NULL})
 
-/* Let the other side run until it can do nothing more. False: there are no turns to take, or nobody is there. */
+/* Let the other side run until it can do nothing more. False: there are no turns to take, or no other side. */
 static inline bool
 turns_pass(const struct turns *turns)
 {
@@ -113,7 +113,7 @@ bool host_drain(struct host *host);
 uint64_t host_received(const struct host *host);
 
 /*
- * Send and receive so many packets, each with its number and filled to the end, and look at every byte of those that
+ * Send and receive packets, each with its number and filled to the end, and look at every byte of those that
  * come back. False: there is something wrong with them, and error says what.
  */
 bool host_check(struct host *host, uint64_t packets, char *error, size_t error_size);

@@ -33,7 +33,7 @@ struct options {
 	int host_cpu, function_cpu; /* -1: the last two that are allowed */
 	bool hugepages;
 	uint64_t seed;
-	uint64_t packets; /* send so many, taking turns, and measure nothing; 0: measure */
+	uint64_t packets; /* packets to send, taking turns, without measuring; 0: measure */
 	bool processes;   /* two processes take turns; else both sides are in this one */
 	struct measure_options measure;
 };
@@ -353,7 +353,7 @@ print_result(const struct options *o, const struct measurement *m, uint64_t veri
 	printf("}}\n");
 }
 
-/* Send so many packets, taking turns, for whoever counts them from outside. */
+/* Send a number of packets, taking turns, to be counted from outside. */
 static void
 simulate(struct host *host, struct control *control, const struct turns *turns, uint64_t packets, pid_t function)
 {

@@ -37,7 +37,7 @@ pool_put(struct pool *restrict pool, const uint32_t *restrict buffers, uint32_t 
 	pool->last = last;
 }
 
-/* Take n buffers: those of the cache first. There have to be so many: the sizes were checked. */
+/* Take n buffers: those of the cache first. There are enough: the sizes were checked. */
 inlined void
 pool_get(struct pool *restrict pool, uint32_t *restrict buffers, uint32_t n, uint32_t cached, int order)
 {

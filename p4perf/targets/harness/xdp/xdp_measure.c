@@ -46,7 +46,7 @@ stream_config(const struct options *options, struct p4perf_config *config)
 	}
 }
 
-/* Run a program so many times on one packet; the nanoseconds of one run as the kernel says, 0 if it was interrupted. */
+/* Run a program a number of times on one packet; nanoseconds of one run by the kernel, 0 if it was interrupted. */
 static uint32_t
 run(const struct loaded *program, const struct options *options, uint32_t repeat, uint32_t *verdict)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Functional check of an XDP program: packets with their expected outcomes, computed by the reference interpreter. The
- * layout of the file is told in verify.c.
+ * layout of the file is described in verify.c.
  */
 #include <errno.h>
 #include <stdio.h>

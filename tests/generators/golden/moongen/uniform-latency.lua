@@ -72,10 +72,10 @@ end
 
 -- Tasks: each runs on a core of its own, in a Lua state of its own --------------------------------------------------
 
--- What the links and the device still hold has come back after so many milliseconds without load.
+-- Milliseconds without load after which links and device hold no more frames.
 local DRAIN_MS = 100
 
--- Load begins so many milliseconds after its tasks, so that the counters are read before.
+-- Milliseconds from the start of the tasks to the load, so that the counters are read before.
 local START_MS = 500
 
 -- Time in front of each frame of bursts, in bytes that the link could send meanwhile. The rate limiter takes whole
@@ -92,7 +92,7 @@ local function newSpacing(length, within, between, idle)
 end
 
 -- Sends frames until the time is over, or for the seconds of a warm-up. A rate limiter, if there is one, sends in place
--- of the queue. With a number of frames in a burst it heeds the delays of the frames, of so many bytes a second, from
+-- of the queue. With a number of frames in a burst it heeds the delays of the frames, given in bytes a second, from
 -- the time on at which its last frame was due; the time at which the last one of this task is due is returned.
 function loadTask(queue, first, stride, warmup, rateLimiter, burst, within, between, due, bytesPerSecond)
   math.randomseed(first + 1 + (warmup > 0 and stride or 0))
@@ -181,7 +181,7 @@ local function openDevices(args, txQueues, rxQueues)
   return txDev, rxDev
 end
 
--- Limits the queues to so many million frames a second together. Rate limiters take whole Mbit/s, and none at all is no
+-- Limits the queues to a number of million frames a second together. Rate limiters take whole Mbit/s, and none at all is no
 -- limit, so the queues get rates of their own that add up. A link below 1 Gbit/s is one of a simulation, which takes
 -- a 10000th of it.
 local function limitRate(txDev, queues, mpps)
@@ -245,7 +245,7 @@ local function reportRates(args, probes)
     args.rate or "max", load or "nan", sent or "nan", received or "nan", verdict))
 end
 
--- The ring of MoonGen's rate control in software holds so many frames at the most.
+-- Frames that the ring of MoonGen's rate control in software holds at most.
 local LIMITER_FRAMES = 2048
 
 -- Both addresses of an Ethernet header.
