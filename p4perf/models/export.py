@@ -91,7 +91,7 @@ def _comments(model: ComponentModel, lead: str) -> str:
     first, last = (number(end, 12) for end in model.domain)
     lines = (
         f"{model.y.label()} of {model.name or 'a component'}{f' on {model.target}' if model.target else ''}.",
-        f"x: {model.x.label()}, measured from {first} to {last}; outside of it the first or the last segment is extended.",
+        f"x: {model.x.label()}, measured from {first} to {last}; beyond it the first or the last segment is extended.",
     )
     imported = model.provenance.get("imported")
     more = (f"Its measurements are {imported}.",) if isinstance(imported, str) else ()

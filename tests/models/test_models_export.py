@@ -99,7 +99,7 @@ import math
 
 def mat_exact_entries_cycles_per_packet(x: float) -> float:
     # cycles_per_packet [cycles] of mat/exact-entries on dpdk-c.
-    # x: entries, measured from 1 to 20000; outside of it the first or the last segment is extended.
+    # x: entries, measured from 1 to 20000; beyond it the first or the last segment is extended.
     if x < 90.0:
         return 0.3 + 0.7 * math.log(x)
     return 0.3 + 0.7 * math.exp(0.11 * (x - 100.0))
@@ -108,7 +108,7 @@ C = """\
 #include <math.h>
 
 // cycles_per_packet [cycles] of mat/exact-entries on dpdk-c.
-// x: entries, measured from 1 to 20000; outside of it the first or the last segment is extended.
+// x: entries, measured from 1 to 20000; beyond it the first or the last segment is extended.
 static double mat_exact_entries_cycles_per_packet(double x)
 {
     if (x < 90.0)
@@ -117,7 +117,7 @@ static double mat_exact_entries_cycles_per_packet(double x)
 }
 """
 LATEX = r"""% cycles_per_packet [cycles] of mat/exact-entries on dpdk-c.
-% x: entries, measured from 1 to 20000; outside of it the first or the last segment is extended.
+% x: entries, measured from 1 to 20000; beyond it the first or the last segment is extended.
 \text{cycles\_per\_packet} =
 \begin{cases}
 0.3 + 0.7\,\ln \text{entries} & \text{entries} < 90 \\
