@@ -192,8 +192,8 @@ def _standalone(name: str, workload: Workload, traffic: TrafficPlan) -> Iterator
     from p4perf.experiment import open_target
     from p4perf.plugins import plugin_names
     from p4perf.targets.base import NodeFacts
+    from p4perf.targets.process import standalone_files
     from p4perf.targets.roles import Measures
-    from p4perf.targets.standalone import standalone_files
 
     if name not in plugin_names("p4perf.targets"):
         return

@@ -12,7 +12,7 @@ from typing_extensions import override
 
 from p4perf.errors import UsageError
 from p4perf.models.notation import Notation
-from p4perf.models.templates import FloatArray, Template
+from p4perf.models.templates import FloatArray, Origin, Parameters, Template
 
 STEP = float(np.finfo(np.float64).eps) ** (1 / 3)
 """Step of the central differences, relative to x where |x| > 1: truncation and rounding weigh the same."""
@@ -84,9 +84,7 @@ class FunctionTemplate(Template):
         return values
 
     @override
-    def evaluate(
-        self, x: npt.ArrayLike, parameters: Sequence[float] | FloatArray, origin: FloatArray | float = 0.0
-    ) -> FloatArray:
+    def evaluate(self, x: npt.ArrayLike, parameters: Parameters, origin: Origin = 0.0) -> FloatArray:
         """Values of the function at ``x - origin``; see :meth:`Template.evaluate`.
 
         Raises:
@@ -104,9 +102,7 @@ class FunctionTemplate(Template):
             raise self._wrong(f"cannot be evaluated: {exc}", hint) from exc
 
     @override
-    def derivative(
-        self, x: npt.ArrayLike, parameters: Sequence[float] | FloatArray, origin: FloatArray | float = 0.0
-    ) -> FloatArray:
+    def derivative(self, x: npt.ArrayLike, parameters: Parameters, origin: Origin = 0.0) -> FloatArray:
         at = np.asarray(x, dtype=np.float64)
         step = STEP * np.maximum(np.abs(at), 1.0)
         left, right = at - step, at + step

@@ -42,6 +42,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import comb
 from types import MappingProxyType
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -53,6 +54,10 @@ from p4perf.models.notation import number as number
 from p4perf.plugins import load_plugin, plugin_names
 
 FloatArray = npt.NDArray[np.float64]
+Origin = FloatArray | float
+Parameters = Sequence[float] | FloatArray
+Moved = tuple[FloatArray, npt.NDArray[np.bool_]]
+"""Parameters about another origin, and where they may take the place of the old ones."""
 
 MAX_EXPONENT = 30.0
 """An exponential is rewritten about zero only if that changes its factor by less than exp(30)."""
@@ -74,16 +79,14 @@ class Basis(ABC):
         return None
 
     @abstractmethod
-    def columns(self, x: FloatArray, shape: FloatArray | float, origin: FloatArray | float) -> list[FloatArray]:
+    def columns(self, x: FloatArray, shape: Origin, origin: Origin) -> list[FloatArray]:
         """Values of every column at x."""
 
     @abstractmethod
-    def slopes(self, x: FloatArray, shape: FloatArray | float, origin: FloatArray | float) -> list[FloatArray]:
+    def slopes(self, x: FloatArray, shape: Origin, origin: Origin) -> list[FloatArray]:
         """Derivatives of every column with respect to x."""
 
-    def about_zero(
-        self, parameters: FloatArray, origin: FloatArray, first: FloatArray, last: FloatArray
-    ) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
+    def about_zero(self, parameters: FloatArray, origin: FloatArray, first: FloatArray, last: FloatArray) -> Moved:
         """The same functions written about origin zero, and where that is numerically harmless.
 
         Args:
@@ -115,7 +118,7 @@ class Polynomial(Basis):
         return tuple(f"c{k}" for k in range(self.degree + 1))
 
     @override
-    def columns(self, x: FloatArray, shape: FloatArray | float, origin: FloatArray | float) -> list[FloatArray]:
+    def columns(self, x: FloatArray, shape: Origin, origin: Origin) -> list[FloatArray]:
         u = x - origin
         powers = [np.ones_like(u)]
         for _ in range(self.degree):
@@ -123,7 +126,7 @@ class Polynomial(Basis):
         return powers
 
     @override
-    def slopes(self, x: FloatArray, shape: FloatArray | float, origin: FloatArray | float) -> list[FloatArray]:
+    def slopes(self, x: FloatArray, shape: Origin, origin: Origin) -> list[FloatArray]:
         powers = self.columns(x, shape, origin)
         return [np.zeros_like(powers[0]), *((k + 1) * power for k, power in enumerate(powers[:-1]))]
 
@@ -137,9 +140,7 @@ class Polynomial(Basis):
         return out
 
     @override
-    def about_zero(
-        self, parameters: FloatArray, origin: FloatArray, first: FloatArray, last: FloatArray
-    ) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
+    def about_zero(self, parameters: FloatArray, origin: FloatArray, first: FloatArray, last: FloatArray) -> Moved:
         moved = self.about(parameters, origin, 0.0)
         reach = np.maximum(np.abs(first), np.abs(last))
         terms = sum(np.abs(moved[..., k]) * reach**k for k in range(self.degree + 1))
@@ -158,18 +159,15 @@ class Polynomial(Basis):
 class Logarithm(Basis):
     """``a + b ln x`` for x > 0; the origin is always zero."""
 
-    @property
-    @override
-    def linear_names(self) -> tuple[str, ...]:
-        return ("a", "b")
+    linear_names: ClassVar[tuple[str, ...]] = ("a", "b")
 
     @override
-    def columns(self, x: FloatArray, shape: FloatArray | float, origin: FloatArray | float) -> list[FloatArray]:
+    def columns(self, x: FloatArray, shape: Origin, origin: Origin) -> list[FloatArray]:
         with np.errstate(divide="ignore", invalid="ignore"):
             return [np.ones_like(x), np.log(x)]
 
     @override
-    def slopes(self, x: FloatArray, shape: FloatArray | float, origin: FloatArray | float) -> list[FloatArray]:
+    def slopes(self, x: FloatArray, shape: Origin, origin: Origin) -> list[FloatArray]:
         return [np.zeros_like(x), 1.0 / np.where(x > 0, x, np.nan)]
 
     @override
@@ -181,23 +179,16 @@ class Logarithm(Basis):
 class ShiftedLogarithm(Basis):
     """``a + b ln(x - origin + s)``; the shift ``s`` is the shape."""
 
-    @property
-    @override
-    def linear_names(self) -> tuple[str, ...]:
-        return ("a", "b")
-
-    @property
-    @override
-    def shape_name(self) -> str:
-        return "s"
+    linear_names: ClassVar[tuple[str, ...]] = ("a", "b")
+    shape_name: ClassVar[str] = "s"
 
     @override
-    def columns(self, x: FloatArray, shape: FloatArray | float, origin: FloatArray | float) -> list[FloatArray]:
+    def columns(self, x: FloatArray, shape: Origin, origin: Origin) -> list[FloatArray]:
         with np.errstate(divide="ignore", invalid="ignore"):
             return [np.ones_like(x), np.log((x - origin) + shape)]
 
     @override
-    def slopes(self, x: FloatArray, shape: FloatArray | float, origin: FloatArray | float) -> list[FloatArray]:
+    def slopes(self, x: FloatArray, shape: Origin, origin: Origin) -> list[FloatArray]:
         distance = (x - origin) + shape
         return [np.zeros_like(x), 1.0 / np.where(distance > 0, distance, np.nan)]
 
@@ -208,9 +199,7 @@ class ShiftedLogarithm(Basis):
         return out
 
     @override
-    def about_zero(
-        self, parameters: FloatArray, origin: FloatArray, first: FloatArray, last: FloatArray
-    ) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
+    def about_zero(self, parameters: FloatArray, origin: FloatArray, first: FloatArray, last: FloatArray) -> Moved:
         near = np.maximum(np.abs(first), np.abs(origin)) <= 1e8 * np.abs(parameters[..., 2])
         return self.about(parameters, origin, 0.0), np.asarray(near)
 
@@ -223,23 +212,16 @@ class ShiftedLogarithm(Basis):
 class Exponential(Basis):
     """``c + a exp(k (x - origin))``; the rate ``k`` is the shape."""
 
-    @property
-    @override
-    def linear_names(self) -> tuple[str, ...]:
-        return ("c", "a")
-
-    @property
-    @override
-    def shape_name(self) -> str:
-        return "k"
+    linear_names: ClassVar[tuple[str, ...]] = ("c", "a")
+    shape_name: ClassVar[str] = "k"
 
     @override
-    def columns(self, x: FloatArray, shape: FloatArray | float, origin: FloatArray | float) -> list[FloatArray]:
+    def columns(self, x: FloatArray, shape: Origin, origin: Origin) -> list[FloatArray]:
         with np.errstate(over="ignore", under="ignore"):
             return [np.ones_like(x), np.exp(shape * (x - origin))]
 
     @override
-    def slopes(self, x: FloatArray, shape: FloatArray | float, origin: FloatArray | float) -> list[FloatArray]:
+    def slopes(self, x: FloatArray, shape: Origin, origin: Origin) -> list[FloatArray]:
         with np.errstate(over="ignore", under="ignore"):
             return [np.zeros_like(x), shape * np.exp(shape * (x - origin))]
 
@@ -251,9 +233,7 @@ class Exponential(Basis):
         return out
 
     @override
-    def about_zero(
-        self, parameters: FloatArray, origin: FloatArray, first: FloatArray, last: FloatArray
-    ) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
+    def about_zero(self, parameters: FloatArray, origin: FloatArray, first: FloatArray, last: FloatArray) -> Moved:
         small = np.abs(parameters[..., 2] * origin) < MAX_EXPONENT
         moved = self.about(parameters, np.where(small, origin, 0.0), 0.0)
         return moved, np.asarray(small)
@@ -267,23 +247,16 @@ class Exponential(Basis):
 class Power(Basis):
     """``a x^b`` for x > 0; the exponent ``b`` is the shape, and the origin is always zero."""
 
-    @property
-    @override
-    def linear_names(self) -> tuple[str, ...]:
-        return ("a",)
-
-    @property
-    @override
-    def shape_name(self) -> str:
-        return "b"
+    linear_names: ClassVar[tuple[str, ...]] = ("a",)
+    shape_name: ClassVar[str] = "b"
 
     @override
-    def columns(self, x: FloatArray, shape: FloatArray | float, origin: FloatArray | float) -> list[FloatArray]:
+    def columns(self, x: FloatArray, shape: Origin, origin: Origin) -> list[FloatArray]:
         with np.errstate(all="ignore"):
             return [np.power(x, shape)]
 
     @override
-    def slopes(self, x: FloatArray, shape: FloatArray | float, origin: FloatArray | float) -> list[FloatArray]:
+    def slopes(self, x: FloatArray, shape: Origin, origin: Origin) -> list[FloatArray]:
         with np.errstate(all="ignore"):
             return [shape * np.power(x, np.subtract(shape, 1.0))]
 
@@ -311,9 +284,7 @@ class Template(ABC):
     parameter_names: tuple[str, ...]
 
     @abstractmethod
-    def evaluate(
-        self, x: npt.ArrayLike, parameters: Sequence[float] | FloatArray, origin: FloatArray | float = 0.0
-    ) -> FloatArray:
+    def evaluate(self, x: npt.ArrayLike, parameters: Parameters, origin: Origin = 0.0) -> FloatArray:
         """Values of the function.
 
         Args:
@@ -327,9 +298,7 @@ class Template(ABC):
         """
 
     @abstractmethod
-    def derivative(
-        self, x: npt.ArrayLike, parameters: Sequence[float] | FloatArray, origin: FloatArray | float = 0.0
-    ) -> FloatArray:
+    def derivative(self, x: npt.ArrayLike, parameters: Parameters, origin: Origin = 0.0) -> FloatArray:
         """Slopes of the function, in units of y per unit of x; arguments and shape as for :meth:`evaluate`."""
 
     @abstractmethod
@@ -363,18 +332,14 @@ class BasisTemplate(Template):
         object.__setattr__(self, "parameter_names", self.basis.linear_names + ((shape,) if shape else ()))
 
     @override
-    def evaluate(
-        self, x: npt.ArrayLike, parameters: Sequence[float] | FloatArray, origin: FloatArray | float = 0.0
-    ) -> FloatArray:
+    def evaluate(self, x: npt.ArrayLike, parameters: Parameters, origin: Origin = 0.0) -> FloatArray:
         at, p, shape = self._arguments(x, parameters)
         with np.errstate(all="ignore"):
             total = self._weighted(self.basis.columns(at, shape, origin), p)
             return 1.0 / total if self.inverse else total
 
     @override
-    def derivative(
-        self, x: npt.ArrayLike, parameters: Sequence[float] | FloatArray, origin: FloatArray | float = 0.0
-    ) -> FloatArray:
+    def derivative(self, x: npt.ArrayLike, parameters: Parameters, origin: Origin = 0.0) -> FloatArray:
         at, p, shape = self._arguments(x, parameters)
         with np.errstate(all="ignore"):
             slope = self._weighted(self.basis.slopes(at, shape, origin), p)
@@ -388,9 +353,7 @@ class BasisTemplate(Template):
         body = self.basis.formula(parameters, origin, notation)
         return notation.reciprocal(body) if self.inverse else body
 
-    def _arguments(
-        self, x: npt.ArrayLike, parameters: Sequence[float] | FloatArray
-    ) -> tuple[FloatArray, FloatArray, FloatArray | float]:
+    def _arguments(self, x: npt.ArrayLike, parameters: Parameters) -> tuple[FloatArray, FloatArray, FloatArray | float]:
         at, p = np.asarray(x, dtype=np.float64), np.asarray(parameters, dtype=np.float64)
         return at, p, p[..., -1] if self.basis.shape_name else 0.0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from typing import Any, ClassVar
 from typing_extensions import override
 
 from p4perf.errors import CapabilityError, MeasurementError
+from p4perf.generators.rendering import render
 from p4perf.programs.component import TrafficPlan
 from p4perf.programs.ir import Program, Workload
 from p4perf.targets.base import (
@@ -230,3 +232,26 @@ def recorded(record: Mapping[str, Any], *metrics: str) -> tuple[MetricValue, ...
     """Metrics that stand in a record as they are."""
     rows = ((metric, *_RECORDED[metric]) for metric in metrics)
     return tuple(MetricValue(metric, float(record[key]), unit) for metric, key, unit in rows)
+
+
+def standalone_files(target: Measures, plan: PointPlan) -> Mapping[str, bytes]:
+    """A planned point as a folder: files by name; ``sh build.sh && sh run.sh`` prints what one trial measures."""
+    job = target.trial(plan, TrialOptions(), NodeFacts({}))
+    argv = [argument.replace("{build}", ".").replace("{folder}", ".") for argument in job.argv]
+    files, commands = _flat(plan.build)
+    scripts = {
+        "build.sh": render("sh/build.sh.j2", commands=[shlex.join(command) for command in commands]),
+        "run.sh": render("sh/run.sh.j2", command=shlex.join(argv), target=target.name),
+    }
+    return {**{name: text.encode() for name, text in (files | scripts).items()}, **job.files}
+
+
+def _flat(plan: BuildPlan) -> tuple[dict[str, str], list[tuple[str, ...]]]:
+    """Files and commands of a plan and all of its parts, for one folder."""
+    files: dict[str, str] = {}
+    commands: list[tuple[str, ...]] = []
+    for part in plan.parts.values():
+        part_files, part_commands = _flat(part)
+        files |= part_files
+        commands += part_commands
+    return files | dict(plan.files), [*commands, *plan.commands_with(dict.fromkeys(plan.parts, "."))]

@@ -50,18 +50,9 @@ from typing_extensions import override
 
 from p4perf.errors import CapabilityError
 from p4perf.generators.base import GeneratedFile
+from p4perf.generators.p4 import writer as p4
 from p4perf.generators.p4.base import P4Generator, Pieces, assigned_wide, unshared
-from p4perf.generators.p4.writer import (
-    FlowFacts,
-    NameScope,
-    Typed,
-    Writer,
-    alternatives,
-    constant_text,
-    expression_text,
-    p4_name,
-    port_parameters,
-)
+from p4perf.generators.p4.writer import FlowFacts, Writer
 from p4perf.generators.rendering import render
 from p4perf.programs import ir
 from p4perf.programs.analysis import condition_operands, control_nodes, destination, expressions, statements
@@ -124,12 +115,12 @@ class DpdkWriter(Writer):
     def instances(self) -> Iterator[str]:
         for counter in self.program.counters:
             kind = f"{self.prefix}_CounterType_t.PACKETS"
-            yield f"Counter<bit<64>, bit<32>>({counter.size}, {kind}) {p4_name(counter.name)};"
+            yield f"Counter<bit<64>, bit<32>>({counter.size}, {kind}) {p4.p4_name(counter.name)};"
         for meter in self.program.meters:
-            yield f"Meter<bit<32>>({meter.size}, {self.prefix}_MeterType_t.BYTES) {p4_name(meter.name)};"
+            yield f"Meter<bit<32>>({meter.size}, {self.prefix}_MeterType_t.BYTES) {p4.p4_name(meter.name)};"
         for register in self.program.registers:
             cell = f"bit<{register.width_bits}>"
-            yield f"Register<{cell}, bit<32>>({register.size}, 0) {p4_name(register.name)};"
+            yield f"Register<{cell}, bit<32>>({register.size}, 0) {p4.p4_name(register.name)};"
         if self.hashes:
             yield f"Hash<bit<32>>({self.prefix}_HashAlgorithm_t.CRC32) {self.hasher};"
         if self.program.verified or self.program.updated:
@@ -151,14 +142,14 @@ class DpdkWriter(Writer):
 
     @override
     def epilogue(self) -> Iterator[str]:
-        yield from alternatives([(f"{self.drop_flag} == 1", (self.drop_now,))] if self.drop_flag else [])
+        yield from p4.alternatives([(f"{self.drop_flag} == 1", (self.drop_now,))] if self.drop_flag else [])
 
     @override
     def drop(self) -> str:
         return f"{self.drop_flag} = 1;" if self.drop_flag else self.drop_now
 
     @override
-    def hash(self, statement: ir.Hash, position: int, action: ir.Action) -> Iterator[str]:
+    def hash(self, statement: ir.Hash) -> Iterator[str]:
         to = self.scope.fields[statement.destination]
         data = ", ".join(self.field(f) for f in statement.fields)
         cast = "" if to.width_bits == 32 else f"(bit<{to.width_bits}>)"
@@ -166,10 +157,10 @@ class DpdkWriter(Writer):
         yield f"{to.text} = {cast}meta.{self.digest};"
 
     @override
-    def meter(self, statement: ir.MeterPacket, scope: NameScope) -> Iterator[str]:
+    def meter(self, statement: ir.MeterPacket, scope: p4.NameScope) -> Iterator[str]:
         at = self.index(scope, statement.index, self.program.meter(statement.meter).size)
         to = self.scope.fields[statement.destination]
-        name = p4_name(statement.meter)
+        name = p4.p4_name(statement.meter)
         yield f"if ({self.meter_call(name, at)} == {self.prefix}_MeterColor_t.{self.other_colour}) {{"
         yield f"    {to.text} = {to.width_bits}w1;"
         yield "} else {"
@@ -181,14 +172,12 @@ class DpdkWriter(Writer):
         raise NotImplementedError
 
     @override
-    def read_register(
-        self, statement: ir.ReadRegister, position: int, action: ir.Action, scope: NameScope
-    ) -> Iterator[str]:
+    def read_register(self, statement: ir.ReadRegister, scope: p4.NameScope, variable: str) -> Iterator[str]:
         register = self.program.register(statement.register)
         to = self.scope.fields[statement.destination]
         cast = "" if to.width_bits == register.width_bits else f"(bit<{to.width_bits}>)"
         at = self.index(scope, statement.index, register.size)
-        yield f"{to.text} = {cast}{p4_name(register.name)}.read({at});"
+        yield f"{to.text} = {cast}{p4.p4_name(register.name)}.read({at});"
 
 
 class DpdkGenerator(P4Generator):
@@ -211,7 +200,7 @@ class DpdkGenerator(P4Generator):
         assert isinstance(writer, DpdkWriter)  # noqa: S101 - it made it
         return {
             "architecture": self.architecture,
-            "entry_files": [(p4_name(t.name), _entry_file(stem, t)) for t in program.tables if t.entries.count],
+            "entry_files": [(p4.p4_name(t.name), _entry_file(stem, t)) for t in program.tables if t.entries.count],
             "const_entries": {},
             "sizes": {t.name: max(1, t.entries.count) for t in program.tables},
             "drop_now": writer.drop(),
@@ -286,9 +275,9 @@ def _row(program: ir.Program, table: ir.Table, keys: Sequence[str], parameters: 
         value = f"0x{digits.rjust(length, '0')}"
         mask = f"0x{known.mask:0{length}x}"
         texts.append(value if key.match_kind == "exact" else f"{value}/{mask}")
-    names = [p4_name(p.name) for p in program.action(table.entries.action).parameters]
+    names = [p4.p4_name(p.name) for p in program.action(table.entries.action).parameters]
     arguments = list(zip(names, parameters, strict=True))
-    return render("p4/dpdk_row.j2", keys=texts, action=p4_name(table.entries.action), parameters=arguments)
+    return render("p4/dpdk_row.j2", keys=texts, action=p4.p4_name(table.entries.action), parameters=arguments)
 
 
 def _used_fields(program: ir.Program) -> set[ir.FieldRef]:
@@ -338,8 +327,8 @@ class PsaWriter(DpdkWriter):
         return f"{name}.dpdk_execute({index}, PSA_MeterColor_t.GREEN, (bit<32>)(PortIdUint_t)istd.ingress_port)"
 
     @override
-    def set_egress(self, port: ir.Expression, scope: NameScope) -> str:
-        text = expression_text(scope, port, PORT_BITS)
+    def set_egress(self, port: ir.Expression, scope: p4.NameScope) -> str:
+        text = p4.expression_text(scope, port, PORT_BITS)
         return f"send_to_port(ostd, (PortId_t)(PortIdUint_t){f'({text})' if ' ' in text else text});"
 
 
@@ -392,8 +381,8 @@ class PnaWriter(DpdkWriter):
         self.recirculated = f"meta.{self.metadata_name('recirculated')}" if waits else None
 
     @override
-    def pass_number(self) -> Typed | None:
-        return Typed("(PassNumberUint_t)istd.pass", PASS_BITS)
+    def pass_number(self) -> p4.Typed | None:
+        return p4.Typed("(PassNumberUint_t)istd.pass", PASS_BITS)
 
     @override
     def flags(self) -> Iterator[str]:
@@ -406,20 +395,20 @@ class PnaWriter(DpdkWriter):
             (self.recirculated, 1, "recirculate();"),
             (self.forwarded, 0, self.drop_now),
         )
-        yield from alternatives([(f"{flag} == {value}", (call,)) for flag, value, call in rows if flag])
+        yield from p4.alternatives([(f"{flag} == {value}", (call,)) for flag, value, call in rows if flag])
 
     @override
-    def typed_ports(self, action: ir.Action) -> Mapping[str, tuple[str, Typed]]:
+    def typed_ports(self, action: ir.Action) -> Mapping[str, tuple[str, p4.Typed]]:
         number = "(PortIdUint_t)"
-        return {n: ("PortId_t", Typed(f"{number}{p4_name(n)}", PORT_BITS)) for n in port_parameters(action)}
+        return {n: ("PortId_t", p4.Typed(f"{number}{p4.p4_name(n)}", PORT_BITS)) for n in p4.port_parameters(action)}
 
     @override
-    def set_egress(self, port: ir.Expression, scope: NameScope) -> str:
+    def set_egress(self, port: ir.Expression, scope: p4.NameScope) -> str:
         if isinstance(port, ir.Const):
-            text = f"(PortId_t){constant_text(port.value, PORT_BITS)}"
+            text = f"(PortId_t){p4.constant_text(port.value, PORT_BITS)}"
         else:
             assert isinstance(port, ir.ParameterRef)  # noqa: S101 - checked before
-            text = p4_name(port.name)
+            text = p4.p4_name(port.name)
         call = f"send_to_port({text});"
         return f"{call} {self.forwarded} = 1;" if self.forwarded else call
 

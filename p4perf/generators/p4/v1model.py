@@ -28,18 +28,9 @@ from typing_extensions import override
 
 from p4perf.errors import CapabilityError
 from p4perf.generators.base import GeneratedFile
+from p4perf.generators.p4 import writer as p4
 from p4perf.generators.p4.base import MAX_CONST_BYTES, MAX_CONST_ENTRIES, P4Generator, Pieces, key_texts
-from p4perf.generators.p4.writer import (
-    FlowFacts,
-    NameScope,
-    Typed,
-    Writer,
-    alternatives,
-    constant_text,
-    expression_text,
-    p4_name,
-    port_parameters,
-)
+from p4perf.generators.p4.writer import FlowFacts, Writer
 from p4perf.generators.rendering import render
 from p4perf.programs import ir
 from p4perf.programs.analysis import reorders, statements
@@ -108,8 +99,8 @@ class V1Writer(Writer):
         self._replicate()
 
     @override
-    def pass_number(self) -> Typed | None:
-        return Typed(f"meta.{self.metadata_name('passes')}", PASS_BITS)
+    def pass_number(self) -> p4.Typed | None:
+        return p4.Typed(f"meta.{self.metadata_name('passes')}", PASS_BITS)
 
     @property
     def passes(self) -> str | None:
@@ -137,11 +128,11 @@ class V1Writer(Writer):
     @override
     def instances(self) -> Iterator[str]:
         for counter in self.program.counters:
-            yield f"counter({counter.size}, CounterType.packets) {p4_name(counter.name)};"
+            yield f"counter({counter.size}, CounterType.packets) {p4.p4_name(counter.name)};"
         for meter in self.program.meters:
-            yield f"meter({meter.size}, MeterType.packets) {p4_name(meter.name)};"
+            yield f"meter({meter.size}, MeterType.packets) {p4.p4_name(meter.name)};"
         for register in self.program.registers:
-            yield f"register<bit<{register.width_bits}>>({register.size}) {p4_name(register.name)};"
+            yield f"register<bit<{register.width_bits}>>({register.size}) {p4.p4_name(register.name)};"
 
     def checksum_fields(self, checksum: ir.HeaderChecksum) -> list[str]:
         """What a checksum is calculated over: its own field counts as zero, and is left out where that is the same."""
@@ -171,7 +162,7 @@ class V1Writer(Writer):
                 lines.append("standard_metadata.mcast_grp = 0;")
             if lines:
                 branches.append((f"meta.{self.metadata_name('recirculated')} == 1", lines))
-        yield from alternatives(branches)
+        yield from p4.alternatives(branches)
 
     def egress(self) -> list[str]:
         """What happens in egress: recirculation, but not that of clones."""
@@ -186,42 +177,40 @@ class V1Writer(Writer):
     # Statements -------------------------------------------------------------------------------------------------------
 
     @override
-    def set_egress(self, port: ir.Expression, scope: NameScope) -> str:
-        return f"{self.port_field} = {expression_text(scope, port, self.port_bits)};"
+    def set_egress(self, port: ir.Expression, scope: p4.NameScope) -> str:
+        return f"{self.port_field} = {p4.expression_text(scope, port, self.port_bits)};"
 
     @override
     def drop(self) -> str:
         return f"{self.drop_flag} = 1;" if self.drop_flag else self.drop_now
 
     @override
-    def hash(self, statement: ir.Hash, position: int, action: ir.Action) -> Iterator[str]:
+    def hash(self, statement: ir.Hash) -> Iterator[str]:
         to = self.scope.fields[statement.destination]
         bits = min(to.width_bits, HASH_BITS[statement.algorithm])
         data = ", ".join(self.field(f) for f in statement.fields)
         yield (
             f"hash({to.text}, HashAlgorithm.{_ALGORITHMS[statement.algorithm]}, {to.width_bits}w0, "
-            f"{{ {data} }}, {constant_text(1 << bits, bits + 1)});"
+            f"{{ {data} }}, {p4.constant_text(1 << bits, bits + 1)});"
         )
 
     @override
-    def meter(self, statement: ir.MeterPacket, scope: NameScope) -> Iterator[str]:
+    def meter(self, statement: ir.MeterPacket, scope: p4.NameScope) -> Iterator[str]:
         at = self.index(scope, statement.index, self.program.meter(statement.meter).size)
-        yield f"{p4_name(statement.meter)}.execute_meter({at}, {self.field(statement.destination)});"
+        yield f"{p4.p4_name(statement.meter)}.execute_meter({at}, {self.field(statement.destination)});"
 
     @override
-    def read_register(
-        self, statement: ir.ReadRegister, position: int, action: ir.Action, scope: NameScope
-    ) -> Iterator[str]:
+    def read_register(self, statement: ir.ReadRegister, scope: p4.NameScope, variable: str) -> Iterator[str]:
         register = self.program.register(statement.register)
-        before, target, after = self.resized(statement.destination, register.width_bits, position, action)
+        before, target, after = self.resized(statement.destination, register.width_bits, variable)
         yield from before
-        yield f"{p4_name(register.name)}.read({target}, {self.index(scope, statement.index, register.size)});"
+        yield f"{p4.p4_name(register.name)}.read({target}, {self.index(scope, statement.index, register.size)});"
         yield from after
 
     @override
-    def random(self, statement: ir.Random, position: int, action: ir.Action) -> Iterator[str]:
+    def random(self, statement: ir.Random, variable: str) -> Iterator[str]:
         to = self.scope.fields[statement.destination]
-        yield f"random({to.text}, {to.width_bits}w0, {constant_text(-1, to.width_bits)});"
+        yield f"random({to.text}, {to.width_bits}w0, {p4.constant_text(-1, to.width_bits)});"
 
     @override
     def again(self, statement: ir.Recirculate | ir.Resubmit) -> str:
@@ -232,11 +221,11 @@ class V1Writer(Writer):
     def clone(self, position: int, action: ir.Action) -> Iterator[str]:
         places = [n for n, s in enumerate(action.body) if isinstance(s, ir.Clone)]
         if position == places[-1]:
-            yield f"clone(CloneType.I2E, {constant_text(self._sessions[_clone_ports(action)], 32)});"
+            yield f"clone(CloneType.I2E, {p4.constant_text(self._sessions[_clone_ports(action)], 32)});"
 
     @override
     def multicast(self, statement: ir.Multicast) -> str:
-        return f"standard_metadata.mcast_grp = {constant_text(self._numbers.get(statement.ports, 0), 16)};"
+        return f"standard_metadata.mcast_grp = {p4.constant_text(self._numbers.get(statement.ports, 0), 16)};"
 
     # Groups and sessions ----------------------------------------------------------------------------------------------
 
@@ -281,11 +270,11 @@ class T4P4SWriter(V1Writer):
         yield from self.flags()
 
     @override
-    def random(self, statement: ir.Random, position: int, action: ir.Action) -> Iterator[str]:
+    def random(self, statement: ir.Random, variable: str) -> Iterator[str]:
         bits = self.program.width_bits(statement.destination)
-        before, target, after = self.resized(statement.destination, bits, position, action, always=True)
+        before, target, after = self.resized(statement.destination, bits, variable, always=True)
         yield from before
-        yield f"random({target}, {bits}w0, {constant_text(-1, bits)});"
+        yield f"random({target}, {bits}w0, {p4.constant_text(-1, bits)});"
         yield from after
 
 
@@ -300,19 +289,19 @@ class NfpWriter(V1Writer):
     drop_now: ClassVar[str] = "mark_to_drop();"
 
     @override
-    def typed_ports(self, action: ir.Action) -> Mapping[str, tuple[str, Typed]]:
+    def typed_ports(self, action: ir.Action) -> Mapping[str, tuple[str, p4.Typed]]:
         bits = self.port_bits
-        return {name: (f"bit<{bits}>", Typed(p4_name(name), bits)) for name in nfp_ports(action)}
+        return {name: (f"bit<{bits}>", p4.Typed(p4.p4_name(name), bits)) for name in nfp_ports(action)}
 
     @override
-    def set_egress(self, port: ir.Expression, scope: NameScope) -> str:
-        text = expression_text(scope, port, self.port_bits)
+    def set_egress(self, port: ir.Expression, scope: p4.NameScope) -> str:
+        text = p4.expression_text(scope, port, self.port_bits)
         return f"{self.port_field} = (nfp_port_t){f'({text})' if isinstance(port, ir.BinaryOp) else text};"
 
 
 def nfp_ports(action: ir.Action) -> list[str]:
     """The first parameter of an action, if it is an output port: entries hold no other ports."""
-    return [name for name in port_parameters(action) if name == action.parameters[0].name]
+    return [name for name in p4.port_parameters(action) if name == action.parameters[0].name]
 
 
 MAX_PORT = 510
@@ -438,15 +427,15 @@ _COMMAND: Mapping[ir.MatchKind, str] = {"exact": "0x{}", "lpm": "0x{}/{prefix}",
 
 def _const_row(program: ir.Program, table: ir.Table, keys: Sequence[str], parameters: Sequence[str]) -> str:
     texts = key_texts(program, table, keys, _CONST)
-    return render("p4/entry_row.j2", action=p4_name(table.entries.action), keys=texts, parameters=parameters)
+    return render("p4/entry_row.j2", action=p4.p4_name(table.entries.action), keys=texts, parameters=parameters)
 
 
 def _command_row(program: ir.Program, table: ir.Table, keys: Sequence[str], parameters: Sequence[str]) -> str:
     """The command that adds an entry; ternary tables want a priority."""
     return render(
         "p4/command_row.j2",
-        table=p4_name(table.name),
-        action=p4_name(table.entries.action),
+        table=p4.p4_name(table.name),
+        action=p4.p4_name(table.entries.action),
         keys=key_texts(program, table, keys, _COMMAND),
         parameters=parameters,
         priority=program.match_kind(table) == "ternary",

@@ -356,6 +356,7 @@ class Writer:
 
     def statement(self, statement: ir.Statement, position: int, action: ir.Action, scope: NameScope) -> Iterator[str]:
         """The text of one statement; ``position`` is its number in the action."""
+        variable = free_name(f"value_{position}", (p4_name(p.name) for p in action.parameters))
         match statement:
             case ir.Assign(ref, value):
                 yield self.assign(ref, expression_text(scope, value, scope.fields[ref].width_bits))
@@ -368,20 +369,20 @@ class Writer:
             case ir.RemoveHeader(name):
                 yield f"hdr.{p4_name(name)}.setInvalid();"
             case ir.Hash():
-                yield from self.hash(statement, position, action)
+                yield from self.hash(statement)
             case ir.CountPacket(name, index):
                 size = self.program.counter(name).size
                 yield f"{p4_name(name)}.count({self.index(scope, index, size)});"
             case ir.MeterPacket():
                 yield from self.meter(statement, scope)
             case ir.ReadRegister():
-                yield from self.read_register(statement, position, action, scope)
+                yield from self.read_register(statement, scope, variable)
             case ir.WriteRegister(name, index, value):
                 register = self.program.register(name)
                 at = self.index(scope, index, register.size)
                 yield f"{p4_name(name)}.write({at}, {expression_text(scope, value, register.width_bits)});"
             case ir.Random():
-                yield from self.random(statement, position, action)
+                yield from self.random(statement, variable)
             case ir.Recirculate() | ir.Resubmit():
                 yield self.again(statement)
             case ir.Clone():
@@ -405,12 +406,12 @@ class Writer:
             yield self.assign(ref, text)
 
     def resized(
-        self, ref: ir.FieldRef, width_bits: int, position: int, action: ir.Action, *, always: bool = False
+        self, ref: ir.FieldRef, width_bits: int, variable: str, *, always: bool = False
     ) -> tuple[list[str], str, list[str]]:
-        """Where an extern that gives ``width_bits`` puts its result, if it is for a field that may have another width.
+        """Where an extern that gives ``width_bits`` puts its result: in a field of that width, else in a variable.
 
         Args:
-            always: by way of a variable whatever the width.
+            always: in a variable whatever the width.
 
         Returns:
             Lines before the call, the text of the destination, lines after it.
@@ -418,9 +419,8 @@ class Writer:
         typed: Typed = self.scope.fields[ref]
         if typed.width_bits == width_bits and not always:
             return [], typed.text, []
-        name = free_name(f"value_{position}", (p4_name(p.name) for p in action.parameters))
-        value = name if typed.width_bits == width_bits else f"(bit<{typed.width_bits}>){name}"
-        return [f"bit<{width_bits}> {name};"], name, [f"{typed.text} = {value};"]
+        value = variable if typed.width_bits == width_bits else f"(bit<{typed.width_bits}>){variable}"
+        return [f"bit<{width_bits}> {variable};"], variable, [f"{typed.text} = {value};"]
 
     # What dialects say in their own words -----------------------------------------------------------------------------
 
@@ -434,18 +434,16 @@ class Writer:
     def drop(self) -> str:
         raise self.missing("a drop")
 
-    def hash(self, statement: ir.Hash, position: int, action: ir.Action) -> Iterator[str]:
+    def hash(self, statement: ir.Hash) -> Iterator[str]:
         raise self.missing(f"hash {statement.algorithm}")
 
     def meter(self, statement: ir.MeterPacket, scope: NameScope) -> Iterator[str]:
         raise self.missing("meter")
 
-    def read_register(
-        self, statement: ir.ReadRegister, position: int, action: ir.Action, scope: NameScope
-    ) -> Iterator[str]:
+    def read_register(self, statement: ir.ReadRegister, scope: NameScope, variable: str) -> Iterator[str]:
         raise self.missing("register read")
 
-    def random(self, statement: ir.Random, position: int, action: ir.Action) -> Iterator[str]:
+    def random(self, statement: ir.Random, variable: str) -> Iterator[str]:
         raise self.missing("random")
 
     def again(self, statement: ir.Recirculate | ir.Resubmit) -> str:

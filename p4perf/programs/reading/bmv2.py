@@ -11,18 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from p4perf.models.program.graph import Construct, Edge, construct
+from p4perf.programs.reading import bmv2_types as types
 from p4perf.programs.reading.bmv2_parser import DROPPED, ParserReader, Primitives
-from p4perf.programs.reading.bmv2_types import (
-    FIELD_BITS,
-    Declarations,
-    calculation_bytes,
-    check_unique,
-    declarations,
-    fragment,
-    located,
-    place,
-    takes_payload,
-)
 from p4perf.programs.reading.flow import FULL, OTHERS, Assigned, Effect, Flow, Instruction, Step, Valid, steps_of
 from p4perf.programs.reading.tree import Tree
 
@@ -43,7 +33,7 @@ class Actions:
         return -(-sum(p.whole("bitwidth") for p in tree.each("runtime_data")) // 8) if tree else 0
 
     def steps(self, tree: Tree, name: str, end: str, exit_to: str, taken: Mapping[str, Step]) -> list[Step]:
-        where = located(f"action {tree.text('name')}", place(tree))
+        where = types.located(f"action {tree.text('name')}", types.place(tree))
         widths = tuple(p.whole("bitwidth") for p in tree.each("runtime_data"))
         own = replace(self.primitives, where=where, runtime_bits=widths)
         calls = list(tree.each("primitives"))
@@ -52,7 +42,7 @@ class Actions:
 
     def _instruction(self, own: Primitives, call: Tree, number: int, count: int, exit_to: str) -> Instruction:
         op = call.text("op")
-        where = located(own.where.split(", ")[0], place(call)) if place(call) else own.where
+        where = types.located(own.where.split(", ")[0], types.place(call)) if types.place(call) else own.where
         if op == "exit":
             return Instruction(jumps=(("", exit_to),), falls=None)
         if op == "_jump":
@@ -98,7 +88,7 @@ class PipelineReader:
     def read(self) -> str:
         """Add its steps; the name of the first one."""
         groups = ("tables", "conditionals", "action_calls")
-        nodes = check_unique(t for group in groups for t in self.tree.each(group))
+        nodes = types.check_unique(t for group in groups for t in self.tree.each(group))
         for name in nodes:
             taken = name in self.taken
             self.names[name] = f"{self.tree.text('name')}/{name}" if taken else name
@@ -124,9 +114,9 @@ class PipelineReader:
         return self.names[name]
 
     def _condition(self, tree: Tree) -> Step:
-        text = fragment(tree)
+        text = types.fragment(tree)
         name = tree.text("name")
-        where = located(f"condition {text or name}", place(tree))
+        where = types.located(f"condition {text or name}", types.place(tree))
         values = self.actions.primitives.values
         asked = tree.at("expression")
         fact = values.fact(asked)
@@ -147,7 +137,7 @@ class PipelineReader:
     def _table(self, tree: Tree, profiles: Mapping[str, Tree]) -> None:
         name = tree.text("name")
         step_name = self.names[name]
-        where = located(f"table {name}", place(tree))
+        where = types.located(f"table {name}", types.place(tree))
         actions = [a.text() for a in tree.each("actions")]
         for n, action in enumerate(actions):
             if action not in self.actions.by_name:
@@ -257,7 +247,7 @@ class PipelineReader:
         declared = profiles[profile]
         if declared.has("selector"):
             selector = declared.at("selector")
-            size = calculation_bytes(known, selector)
+            size = types.calculation_bytes(known, selector)
             found.append(construct("hash", where, algorithm=selector.text("algo"), bytes=size))
         members = declared.whole("max_size") if declared.has("max_size") else size
         found.append(
@@ -315,7 +305,7 @@ def read_bmv2(root: Tree, name: str, entries: Mapping[str, int], clone_bytes: in
             "is JSON, but no program for bmv2: it has no header_types, parsers and pipelines",
             hint="p4c-bm2-ss PROGRAM.p4 -o PROGRAM.json makes one",
         )
-    reader = _Reader(root, name, declarations(root), entries, clone_bytes or CLONE_BYTES)
+    reader = _Reader(root, name, types.declarations(root), entries, clone_bytes or CLONE_BYTES)
     return reader.read()
 
 
@@ -323,7 +313,7 @@ def read_bmv2(root: Tree, name: str, entries: Mapping[str, int], clone_bytes: in
 class _Reader:
     root: Tree
     name: str
-    known: Declarations
+    known: types.Declarations
     entries: Mapping[str, int]
     clone_bytes: int
     steps: dict[str, Step] = field(default_factory=dict)
@@ -360,7 +350,7 @@ class _Reader:
                 end = self._parser(parsers[n], primitives, end, psa=len(parsers) > 1)
         if self.known.undeclared:
             names = ", ".join(list(self.known.undeclared)[:3])
-            self._remark(f"fields that the program does not declare are counted with {FIELD_BITS} bit: {names}")
+            self._remark(f"fields that the program does not declare are counted with {types.FIELD_BITS} bit: {names}")
         remarks = tuple(self.remarks)
         return Flow(self.name, self.steps, end, "bmv2", remarks)
 
@@ -409,10 +399,10 @@ class _Reader:
 
     def _checksum(self, checksum: Tree, calculation: Tree, *, update: bool) -> Construct:
         name = checksum.text("name")
-        where = located(f"checksum {name}", place(checksum))
-        if takes_payload(calculation):
+        where = types.located(f"checksum {name}", types.place(checksum))
+        if types.takes_payload(calculation):
             self._remark(f"checksum {name} goes over the payload, which is not counted")
-        size = calculation_bytes(self.known, calculation)
+        size = types.calculation_bytes(self.known, calculation)
         return construct("checksum update" if update else "checksum verify", where, bytes=size)
 
     def _verified(self, after: str) -> str:
@@ -451,7 +441,7 @@ class _Reader:
 
     def _deparser(self, tree: Tree, after: str) -> str:
         name = tree.text("name")
-        where = located(f"deparser {name}", place(tree))
+        where = types.located(f"deparser {name}", types.place(tree))
         emitted = []
         for item in tree.each("order"):
             header = self.known.header(item)

@@ -10,17 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from p4perf.models.program.graph import Construct, Edge, construct
-from p4perf.programs.reading.bmv2_types import (
-    FIELD_BITS,
-    Declarations,
-    Expressions,
-    calculation_bytes,
-    check_unique,
-    located,
-    place,
-    takes_payload,
-    unwrapped,
-)
+from p4perf.programs.reading import bmv2_types as types
 from p4perf.programs.reading.flow import Assigned, Effect, Step, Valid
 from p4perf.programs.reading.tree import Tree
 
@@ -58,16 +48,16 @@ class Primitives:
         remark: receives remarks for the reader of the program.
     """
 
-    known: Declarations
+    known: types.Declarations
     externs: dict[str, Tree]
     where: str
     clone_bytes: int
     remark: Callable[[str], None]
     runtime_bits: tuple[int, ...] = ()
-    values: Expressions = field(init=False)
+    values: types.Expressions = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "values", Expressions(self.known, self.runtime_bits))
+        object.__setattr__(self, "values", types.Expressions(self.known, self.runtime_bits))
 
     def translate(self, call: Tree, where: str) -> Result:
         op, given = call.text("op"), list(call.each("parameters"))
@@ -108,7 +98,7 @@ class Primitives:
             found.append(construct("compute", where, operator="+" if op == "add_to_field" else "-", bits=bits))
         plain = op in ("assign", "modify_field", "set", "assign_VL") and len(sources) == 1
         constant = self.values.constant(sources[0], bits) if plain else None
-        kind, value = unwrapped(target)
+        kind, value = types.unwrapped(target)
         if kind != "field":
             name = value.item(0).text() if kind == "stack_field" else ""
             to = "metadata" if name in self.known.metadata else "header"
@@ -134,7 +124,7 @@ class Primitives:
         return [*found, construct("write", where, bits=bits, to=to)], effects
 
     def _copy(self, call: Tree, where: str) -> Result:
-        (target_kind, target), (_, source) = (unwrapped(call.at("parameters").item(n)) for n in range(2))
+        (target_kind, target), (_, source) = (types.unwrapped(call.at("parameters").item(n)) for n in range(2))
         if target_kind == "expression":
             return [construct("write", where, bits=self.values.bits(target), to="header")], []
         to, bits = target.text(), self.known.bits(target.text())
@@ -150,7 +140,7 @@ class Primitives:
         return [construct("write", where, bits=bits, to=where_to)], effects
 
     def _header(self, added: bool, target: Tree, where: str) -> Result:
-        kind, value = unwrapped(target)
+        kind, value = types.unwrapped(target)
         if kind == "expression":
             size = -(-self.values.bits(target) // 8)
             names: Sequence[str] = ()
@@ -169,7 +159,7 @@ class Primitives:
     def _shift(self, op: str, given: Tree, where: str) -> Result:
         stack = given.item(0).text("value")
         names = self.known.members(stack)
-        kind, value = unwrapped(given.item(1)) if len(given.value) > 1 else ("", given)
+        kind, value = types.unwrapped(given.item(1)) if len(given.value) > 1 else ("", given)
         count = min(value.number() if kind == "hexstr" else 1, len(names))
         kept = len(names) - count
         effects: list[Effect]
@@ -187,7 +177,7 @@ class Primitives:
     def _stateful(self, op: str, given: list[Tree], where: str) -> Result | None:
         index = [c for g in given[1:] for c in self._index(g, where)]
         if op == "modify_field_rng_uniform":
-            bits = self.values.bits(given[0]) if given else FIELD_BITS
+            bits = self.values.bits(given[0]) if given else types.FIELD_BITS
             return [construct("random", where, bits=bits)], self._written(given[:1])
         if op == "modify_field_with_hash_based_offset" and len(given) > 2:
             return [self._hash(given[2].text("value"), given[2], where)], self._written(given[:1])
@@ -197,10 +187,10 @@ class Primitives:
             cells = self.known.meters.get(_name(given[0]), 1)
             return [*index, construct("meter", where, cells=cells)], self._written(given[2:3])
         if op == "register_read" and len(given) > 1:
-            cells, bits = self.known.registers.get(_name(given[1]), (1, FIELD_BITS))
+            cells, bits = self.known.registers.get(_name(given[1]), (1, types.FIELD_BITS))
             return [*index, construct("register read", where, cells=cells, bits=bits)], self._written(given[:1])
         if op == "register_write" and given:
-            cells, bits = self.known.registers.get(_name(given[0]), (1, FIELD_BITS))
+            cells, bits = self.known.registers.get(_name(given[0]), (1, types.FIELD_BITS))
             return [*index, construct("register write", where, cells=cells, bits=bits)], []
         return None
 
@@ -222,7 +212,7 @@ class Primitives:
             bits = self.values.bits(given[1])
             return [construct("register read", where, cells=cells, bits=bits)], self._written(given[1:2])
         if op == "_Register_write":
-            bits = max((self.values.bits(g) for g in given[2:]), default=0) or FIELD_BITS
+            bits = max((self.values.bits(g) for g in given[2:]), default=0) or types.FIELD_BITS
             return [construct("register write", where, cells=cells, bits=bits)], []
         return None
 
@@ -252,7 +242,7 @@ class Primitives:
     def _index(self, tree: Tree, where: str) -> list[Construct]:
         if tree.optional("type") not in ("expression", "register"):
             return []
-        return self.values.operations(tree, FIELD_BITS, where)
+        return self.values.operations(tree, types.FIELD_BITS, where)
 
     def _written(self, targets: Sequence[Tree]) -> list[Effect]:
         """The fields that get an unknown value."""
@@ -268,9 +258,9 @@ class Primitives:
         calculation = self.known.calculations.get(name)
         if calculation is None:
             raise tree.error(f"there is no calculation {name!r}")
-        if takes_payload(calculation):
+        if types.takes_payload(calculation):
             self.remark(f"calculation {name} goes over the payload, which is not counted")
-        size = calculation_bytes(self.known, calculation)
+        size = types.calculation_bytes(self.known, calculation)
         return construct("hash", where, algorithm=calculation.text("algo"), bytes=size)
 
 
@@ -278,7 +268,7 @@ def _name(tree: Tree) -> str:
     return tree.text("value")
 
 
-def _fields_of(known: Declarations, header: str) -> list[Effect]:
+def _fields_of(known: types.Declarations, header: str) -> list[Effect]:
     """Fields of a header that was overwritten: their values are unknown."""
     return [
         Assigned(f"{h}.{name}", None)
@@ -311,7 +301,7 @@ class ParserReader:
     states: dict[str, Tree] = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "states", check_unique(self.tree.each("parse_states")))
+        object.__setattr__(self, "states", types.check_unique(self.tree.each("parse_states")))
 
     def steps(self) -> list[Step]:
         """Its steps, the first one first."""
@@ -335,7 +325,7 @@ class ParserReader:
 
     def _step(self, state: Tree, filled: Filled) -> tuple[Step, list[tuple[str, Filled, Tree]]]:
         name = self._name(state.text("name"), filled)
-        where = located(f"parser state {state.text('name')}", place(state))
+        where = types.located(f"parser state {state.text('name')}", types.place(state))
         constructs: list[Construct] = []
         effects: list[Effect] = []
         counts = dict(filled)
@@ -391,9 +381,9 @@ class ParserReader:
 
     def _computed(self, value: Tree) -> str:
         """The first element of a stack of which one is extracted that is only known at run time."""
-        _, inner = unwrapped(value)
+        _, inner = types.unwrapped(value)
         if inner.has("left"):
-            _, stack = unwrapped(inner.at("left"))
+            _, stack = types.unwrapped(inner.at("left"))
             members = self.primitives.known.stacks.get(stack.text(), ()) if isinstance(stack.value, str) else ()
             if members:
                 self.remark(
@@ -407,7 +397,7 @@ class ParserReader:
         kind = self.primitives.known.headers[header]
         if op.text("op") == "extract_VL":
             length = op.at("parameters").item(1)
-            found += self.primitives.values.operations(length, FIELD_BITS, where)
+            found += self.primitives.values.operations(length, types.FIELD_BITS, where)
         if kind.varying:
             self.remark(f"header {header} has a varying length and is counted with its greatest, {kind.bits // 8} B")
         return [*found, construct("extract", where, bytes=-(-kind.bits // 8))]
@@ -423,7 +413,7 @@ class ParserReader:
         if kind in ("advance", "shift"):
             more = []
             if kind == "advance":
-                more = self.primitives.values.operations(op.at("parameters").item(0), FIELD_BITS, where)
+                more = self.primitives.values.operations(op.at("parameters").item(0), types.FIELD_BITS, where)
             return [*more, construct("unknown", where, name=kind)], []
         self.remark(f"parser operation {kind} is not known and counted as unknown")
         return [construct("unknown", where, name=kind)], []
@@ -431,7 +421,7 @@ class ParserReader:
     def _transitions(
         self, state: Tree, filled: Filled, where: str
     ) -> tuple[list[Edge], list[tuple[str, Filled, Tree]], list[Construct]]:
-        values: Expressions = self.primitives.values
+        values: types.Expressions = self.primitives.values
         widths = [values.bits(part) for part in state.each("transition_key")]
         edges: dict[str, Edge] = {}
         after: list[tuple[str, Filled, Tree]] = []
