@@ -128,70 +128,53 @@ def window_statistics(record: Mapping[str, Any], gate_ratio: float | None = None
         known_keys = (*_ARRAYS, *(_PEER if _PEER[0] in record["windows"] else ()))
         w = {key: np.asarray(record["windows"][key], dtype=float) for key in known_keys}
         own = float(record["gate_ratio"])
-        limits = (float(record["gate_tolerance"]), float(record["drift_tolerance"]), bool(record["gated"]))
+        gate_tolerance, drift_tolerance = float(record["gate_tolerance"]), float(record["drift_tolerance"])
+        gated = bool(record["gated"])
         chain_cycles = float(record["chain_core_cycles"])
     except (KeyError, TypeError, ValueError) as error:
         raise MeasurementError(f"missing or invalid field in the record of a trial: {error}") from error
     shapes = {values.shape for values in w.values()}
     if len(shapes) != 1 or len(w["program"].shape) != 1 or not len(w["program"]):
         raise MeasurementError("the record of a trial has no windows or arrays of different lengths")
-    known = [ratio for ratio in (own, gate_ratio) if ratio]
-    counts = _counts(w, "", min(known) if known else 0.0, *limits)
+    highest = min((ratio for ratio in (own, gate_ratio) if ratio), default=0.0) * (1 + gate_tolerance)
+
+    def undisturbed(of: str) -> NDArray[np.bool_]:
+        """Which windows count as far as one process knows: the measuring one, or its peer (``of`` is ``peer_``)."""
+        counts: NDArray[np.bool_] = w[f"{of}preemptions"] == 0
+        if gated:
+            counts &= w[f"{of}mix_before_tsc"] < highest * w[f"{of}chain_before_tsc"]
+            counts &= w[f"{of}mix_after_tsc"] < highest * w[f"{of}chain_after_tsc"]
+            counts &= np.abs(w[f"{of}chain_after_tsc"] / w[f"{of}chain_before_tsc"] - 1) < drift_tolerance
+        return counts
+
+    counts = undisturbed("")
     if _PEER[0] in w:
-        counts &= _counts(w, "peer_", min(known) if known else 0.0, *limits)
+        counts &= undisturbed("peer_")
     counters = {key: np.asarray(record["windows"][key], dtype=float) for key in _COUNTERS if key in record["windows"]}
     if any(values.shape != w["program"].shape for values in counters.values()):
         raise MeasurementError("the record of a trial has counters of some windows only")
-    chain = (w["chain_before_tsc"] + w["chain_after_tsc"]) / 2
-    core = w["tsc_per_packet"] * chain_cycles * 2 / (w["chain_before_tsc"] + w["chain_after_tsc"])
-    return {
-        name: _statistics(w["program"] == n, counts, core, w["tsc_per_packet"], chain, counters)
-        for n, name in enumerate(names)
-    }
+    tsc, chain = w["tsc_per_packet"], (w["chain_before_tsc"] + w["chain_after_tsc"]) / 2
+    core = tsc * chain_cycles * 2 / (w["chain_before_tsc"] + w["chain_after_tsc"])
 
+    def statistics(of_program: NDArray[np.bool_]) -> WindowStatistics:
+        use = of_program & counts
+        tried, raw = int(of_program.sum()), float(np.median(core[of_program])) if of_program.any() else math.nan
+        chosen = core[use]
+        if not len(chosen):
+            return WindowStatistics(math.nan, math.nan, raw, math.nan, math.nan, 0, tried)
+        return WindowStatistics(
+            core_cycles=float(np.median(chosen)),
+            tsc_cycles=float(np.median(tsc[use])),
+            raw_core_cycles=raw,
+            cv=float(np.std(chosen) / np.mean(chosen)),
+            spread=float(np.subtract(*np.percentile(chosen, [75, 25])) / IQR_PER_SIGMA / np.median(chosen)),
+            counted=len(chosen),
+            tried=tried,
+            chain_tsc=float(np.median(chain[use])),
+            **{name: float(np.median(values[use])) for name, values in counters.items()},
+        )
 
-def _counts(
-    w: Mapping[str, NDArray[np.float64]],
-    of: str,
-    ratio: float,
-    gate_tolerance: float,
-    drift_tolerance: float,
-    gated: bool,
-) -> NDArray[np.bool_]:
-    """Which windows count as far as one process knows: the measuring one, or its peer (``of`` is ``peer_``)."""
-    counts: NDArray[np.bool_] = w[f"{of}preemptions"] == 0
-    if gated:
-        limit = ratio * (1 + gate_tolerance)
-        counts &= w[f"{of}mix_before_tsc"] < limit * w[f"{of}chain_before_tsc"]
-        counts &= w[f"{of}mix_after_tsc"] < limit * w[f"{of}chain_after_tsc"]
-        counts &= np.abs(w[f"{of}chain_after_tsc"] / w[f"{of}chain_before_tsc"] - 1) < drift_tolerance
-    return counts
-
-
-def _statistics(
-    of_program: NDArray[np.bool_],
-    counts: NDArray[np.bool_],
-    core: NDArray[np.float64],
-    tsc: NDArray[np.float64],
-    chain: NDArray[np.float64],
-    counters: Mapping[str, NDArray[np.float64]],
-) -> WindowStatistics:
-    use = of_program & counts
-    tried, raw = int(of_program.sum()), float(np.median(core[of_program])) if of_program.any() else math.nan
-    chosen = core[use]
-    if not len(chosen):
-        return WindowStatistics(math.nan, math.nan, raw, math.nan, math.nan, 0, tried)
-    return WindowStatistics(
-        core_cycles=float(np.median(chosen)),
-        tsc_cycles=float(np.median(tsc[use])),
-        raw_core_cycles=raw,
-        cv=float(np.std(chosen) / np.mean(chosen)),
-        spread=float(np.subtract(*np.percentile(chosen, [75, 25])) / IQR_PER_SIGMA / np.median(chosen)),
-        counted=len(chosen),
-        tried=tried,
-        chain_tsc=float(np.median(chain[use])),
-        **{name: float(np.median(values[use])) for name, values in counters.items()},
-    )
+    return {name: statistics(w["program"] == n) for n, name in enumerate(names)}
 
 
 COST_METRICS = ("cycles_per_packet", "tsc_cycles_per_packet", "baseline_cycles_per_packet", "cost_cycles_per_packet")

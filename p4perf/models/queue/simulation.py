@@ -29,6 +29,9 @@ _HISTOGRAM = 1 << 21
 _WARMUP = 0.1
 _NONE = Lattice(np.ones(1))
 
+Counts = tuple[int, int, int, int, int, float, float, float]
+"""What a replication counts, as events.c gives it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Estimated:
@@ -119,7 +122,7 @@ def _run(
     warmup: int,
     seed: int,
     histogram: npt.NDArray[np.int64],
-) -> tuple[int, int, int, int, int, float, float, float]:
+) -> Counts:
     if isinstance(queue, ModeratedQueue):
         arrival, tau, over = queue.arrival, queue.tau, queue.interrupt
         limit, ring, burst, empty = queue.limit or 0, 1, 1, 1
@@ -170,7 +173,7 @@ def _trace(gaps: npt.ArrayLike | None) -> npt.NDArray[np.int64]:
 
 def _summary(
     queue: ModeratedQueue | PollQueue,
-    rows: Sequence[tuple[int, int, int, int, int, float, float, float]],
+    rows: Sequence[Counts],
     histograms: Sequence[npt.NDArray[np.int64]],
     shares: Sequence[float],
 ) -> Simulated:
