@@ -17,7 +17,7 @@ from p4perf.experiment.bench import measured_gate_ratio
 from p4perf.experiment.record import open_target
 from p4perf.experiment.session import require_usable
 from p4perf.targets.base import NodeFacts, TrialOptions
-from p4perf.targets.eo_bench import Case, case_cycles, case_job, case_record, cases, chase_job, level_bytes
+from p4perf.targets.eo_bench import Case, case_cycles, case_job, cases, chase_job, level_bytes
 from p4perf.targets.roles import Measures, measuring
 from p4perf.testbeds.base import Testbed
 from p4perf.testbeds.batch.base import BatchTestbed
@@ -126,7 +126,7 @@ class _Runner:
     def measure(self, case: Case, seed: int) -> tuple[float, float]:
         """One start of a case: core cycles of a packet with the operation, and without."""
         options = replace(self._options, seed=seed, hugepages=self.hugepages)
-        record = case_record(self._testbed.run(case_job(case, options, self._facts), self._folder))
+        record = self._target.parse(self._testbed.run(case_job(case, options, self._facts), self._folder))
         ratio = self._target.gate_ratio(record)
         if ratio is not None and ratio < (options.gate_ratio or ratio + 1):
             self._options = replace(self._options, gate_ratio=ratio)

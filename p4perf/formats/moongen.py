@@ -229,13 +229,6 @@ def _whole(said: Mapping[str, str], key: str) -> int:
 
 
 def _rate(files: Mapping[str, str], direction: str) -> float:
-    counter = _counter_file(files, direction)
-    if counter.rate_mpps is None:
-        raise MeasurementError(f"the {direction} counter of MoonGen has too few rows for a mean rate")
-    return counter.rate_mpps
-
-
-def _counter_file(files: Mapping[str, str], direction: str) -> DeviceCounter:
     name = next((name for name in files if name.endswith(f"-{direction}.csv")), None)
     if name is None:
         raise MeasurementError(f"MoonGen left no file of its {direction} counter")
@@ -246,7 +239,9 @@ def _counter_file(files: Mapping[str, str], direction: str) -> DeviceCounter:
     if len(counters) != 1:
         what = "is empty: MoonGen ended before its first row" if not counters else "has several counters"
         raise MeasurementError(f"{name} {what}")
-    return counters[0]
+    if (rate_mpps := counters[0].rate_mpps) is None:
+        raise MeasurementError(f"the {direction} counter of MoonGen has too few rows for a mean rate")
+    return rate_mpps
 
 
 def _latencies(text: str) -> tuple[tuple[float, int], ...]:

@@ -10,8 +10,6 @@ from pathlib import Path
 from p4perf.errors import DataError, Location
 
 MAX_CAPTURE_BYTES = 64 << 20
-"""Largest capture that is read."""
-
 MAX_FRAMES = 1_000_000
 
 MAX_FRAME_BYTES = 9212

@@ -28,9 +28,7 @@ class PathState:
     """What is known at one place of a program, whatever packet gets there."""
 
     valid: frozenset[str] = frozenset()
-    """Headers that are valid."""
     maybe_valid: frozenset[str] = frozenset()
-    """Headers that may be valid."""
     removed: frozenset[str] = frozenset()
     """Headers that an action may have removed, and none has added since."""
     assigned: frozenset[ir.FieldRef] = frozenset()
@@ -103,7 +101,6 @@ class Dataflow:
     selects: dict[str, Access] = field(default_factory=dict)
     """What the states of the parser select on, by their names."""
     reads: list[Access] = field(default_factory=list)
-    """Fields that actions, conditions and keys read."""
     writes: list[Access] = field(default_factory=list)
     steps: list[DataflowStep] = field(default_factory=list)
 

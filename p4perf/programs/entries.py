@@ -17,8 +17,6 @@ from p4perf.errors import CapabilityError
 from p4perf.programs.ir import ENTRY_MULTIPLIER, Program, Table
 
 BLOCK_ENTRIES = 16384
-"""Entries that are computed together."""
-
 MAX_ENTRIES = 1 << 60
 """Largest number of entries whose keys fit the arithmetic."""
 

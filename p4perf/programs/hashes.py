@@ -11,6 +11,8 @@ from p4perf.programs.ir import HashAlgorithm
 HashFunctions = Mapping[HashAlgorithm, Callable[[bytes], int]]
 """What each algorithm calculates. A target whose algorithm of that name is another one has its own mapping."""
 
+HASH_BITS: Mapping[HashAlgorithm, int] = MappingProxyType({"crc16": 16, "crc32": 32, "checksum16": 16})
+
 _CRC16_ARC = 0xA001
 """Polynomial x^16 + x^15 + x^2 + 1, lowest bit first."""
 

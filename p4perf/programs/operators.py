@@ -44,7 +44,6 @@ class OperatorKind:
     kind: Kind
     result: Callable[[bytes, Operator], int]
     all_bytes: bool = False
-    """Whether it reads every byte of the packet."""
 
 
 def jhash(data: bytes, initial: int = 0) -> int:
@@ -143,4 +142,3 @@ _ALL = (
 )
 
 OPERATORS: Mapping[str, OperatorKind] = MappingProxyType({kind.name: kind for kind in _ALL})
-"""Every built-in operator, by name."""

@@ -177,7 +177,6 @@ class Target(ABC):
     """Metrics that every accepted trial gives."""
 
     capabilities: ClassVar[Capabilities] = Capabilities("the target")
-    """What the target can do, with sourced limits."""
 
     variants: ClassVar[Mapping[str, str]] = {}
     """Alternative implementations in the target, by name with a summary: ``dpdk-swx:interpreter``."""

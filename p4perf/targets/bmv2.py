@@ -55,8 +55,6 @@ from p4perf.targets.windows import (
 
 DEVICE = "bmv2"
 COMMANDS = {"program": "commands.txt", "baseline": "baseline-commands.txt"}
-"""Commands for simple_switch_CLI, by program."""
-
 DEVICE_FILES = (
     *("clock.h", "thread.h", "words.h", "words.c", "device.h", "expectation.h", "bmv2.h"),
     *("bmv2_main.c", "bmv2_switch.c", "bmv2_links.c", "bmv2_threads.c", "bmv2_verify.c", "bmv2_device.c"),
@@ -71,7 +69,6 @@ echo $((end - begin)) >{COMPILE_TIME_FILE}"""
 _DEVICE = f'exec "${{CC:-cc}}" -std=gnu11 -O2 -Wall -Wextra -D_GNU_SOURCE -o {DEVICE} words.c bmv2_*.c'
 
 _TOGETHER = f'cp "$1/{DEVICE}" "$2/{GENERATOR}" "$3/baseline.json" .'
-"""Program, baseline, harness and load generator in one folder."""
 
 
 def compiler(facts: NodeFacts) -> str:
@@ -239,8 +236,6 @@ def _gate_ratio(windows: Sequence[Mapping[str, float]], known: float | None) -> 
 
 
 TRIAL_LINK = LinkPlan("af-packet")
-"""What trials use."""
-
 MAX_FRAME_BYTES = 1522
 """A frame of Ethernet with a VLAN tag; the rings of the load generator have slots of 2048 B."""
 

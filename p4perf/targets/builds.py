@@ -16,8 +16,6 @@ LOAD_FILES = (
     *("device.h", "load.h", "load_schedule.h", "load_histogram.h"),
     *("load_main.c", "load_generator.c", "load_device.c", "load_link.c", "load_veth.c"),
 )
-"""The load generator."""
-
 HARNESS_FILES = (
     *("clock.h", "harness.h", "options.h", "quantiles.h", "thread.h", "words.h"),
     *("main.c", "options.c", "words.c", "source.c", "verify.c", "measure.c"),
@@ -28,8 +26,6 @@ HARNESS_FILES = (
 HARNESS_HEADERS = tuple(name for name in HARNESS_FILES if name.endswith(".h"))
 
 LIBRARY_FILES = ("fields.h", "hashes.h", "hashes.c", "tables.h", "tables.c", "prefixes.c")
-"""What generated C is built on."""
-
 OPERATORS_HEADER = "operators.h"
 """What operators are built on; programs without any do not get it."""
 
@@ -60,8 +56,6 @@ _PART = (
 shift
 exec "$cc" $flags -r -nostdlib -o "$product" "$@\""""
 )
-"""One object file of several sources."""
-
 _BUILD = (
     _FLAGS
     + f"""[ -e own_operator.o ] && lto=-flto || lto=

@@ -21,7 +21,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -173,10 +173,7 @@ def perf_counts(printed: str) -> Mapping[str, Count]:
     A line is ``value,unit,event,run_time_ns,percent,,``. The value is scaled already where events took turns, so the
     time that belongs to it is the run time by the share of it.
     """
-    return dict(_counts(printed))
-
-
-def _counts(printed: str) -> Iterator[tuple[str, Count]]:
+    found = {}
     for line in printed.splitlines():
         fields = line.strip().split(",")
         if len(fields) < _FIELDS or fields[0] in _NOT_THERE or fields[2] not in EVENTS:
@@ -186,7 +183,8 @@ def _counts(printed: str) -> Iterator[tuple[str, Count]]:
         except ValueError:
             continue
         if value >= 0 and run_ns > 0 and math.isfinite(percent) and 0 < percent <= 100:
-            yield fields[2], Count(value, run_ns / 1e9 / (percent / 100))
+            found[fields[2]] = Count(value, run_ns / 1e9 / (percent / 100))
+    return found
 
 
 def not_counted(printed: str) -> tuple[str, ...]:

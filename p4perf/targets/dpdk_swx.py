@@ -82,8 +82,6 @@ _OBJECTS = _FLAGS + 'exec "$cc" $flags -Wall -Wextra -r -nostdlib -o "$@"'
 _TRANSLATE = _FLAGS + f'exec "$cc" $flags -Wall -Wextra -o {TRANSLATOR} {" ".join(TRANSLATOR_SOURCES)} $libraries'
 
 _P4C = 'p4c-dpdk --arch pna -o "$2.spec" "$2.p4" || exit'
-"""From P4 to a specification."""
-
 _LIBRARY = (
     _FLAGS
     + f"""begin=$(date +%s%N)

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 from p4perf.errors import MeasurementError
 from p4perf.generators.rendering import render
-from p4perf.targets.base import BuildPlan, Job, JobResult, NodeFacts, TrialOptions, TrialRecord
+from p4perf.targets.base import BuildPlan, Job, NodeFacts, TrialOptions, TrialRecord
 from p4perf.targets.builds import DPDK_C, dpdk_c_plan, small_plan
-from p4perf.targets.dpdk import HARNESS_VERSION, POOL_BYTES, eal_arguments, trial_arguments
-from p4perf.targets.process import harness_record, warmup_packets
+from p4perf.targets.dpdk import POOL_BYTES, eal_arguments, trial_arguments
+from p4perf.targets.process import warmup_packets
 from p4perf.targets.windows import window_statistics
 from p4perf.version import __version__
 
@@ -227,10 +227,6 @@ def case_job(case: Case, options: TrialOptions, facts: NodeFacts) -> Job:
     argv += trial_arguments(options, warmup_packets(max(case.entries, case.cells)))
     timeout_s = 60 + case.setup_s + 4e-3 * options.timeout_ms
     return Job(tuple(argv), timeout_s, case_build(case, facts))
-
-
-def case_record(result: JobResult) -> TrialRecord:
-    return harness_record(result, HARNESS_VERSION)
 
 
 def case_cycles(record: TrialRecord, gate_ratio: float | None) -> tuple[float, float]:

@@ -171,8 +171,6 @@ RULE_S = 0.01
 """How much longer it may take for each rule, in seconds."""
 
 STEP_TIMEOUT_S = 120.0
-"""How long any other step may take, in seconds."""
-
 SETTLE_S = 2.0
 """Pause before the first packet, in seconds: the MAC blocks are enabled last."""
 
@@ -180,7 +178,6 @@ SCRIPT = "nfp4000.sh"
 RULES = "rules.p4cfg"
 
 LOG = "/var/log/nfp-sdk6-rte.log"
-"""The log of the runtime."""
 
 REACHING: Final = "asking the runtime of the card (rtecli status)"
 LOADING: Final = "loading the design (rtecli design-load)"
@@ -228,8 +225,6 @@ def _interfaces(facts: NodeFacts) -> list[str]:
 
 
 MAX_TEXT_BYTES = 1 << 20
-"""Longest output of rtecli that is read."""
-
 KEPT_CHARACTERS = 2000
 """How much of an output that cannot be read is kept."""
 

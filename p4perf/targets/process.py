@@ -94,7 +94,6 @@ class HarnessTarget(Measures):
     """Version in the records of the harness. It is a part of the hash of a point."""
 
     needs: ClassVar[tuple[Need, ...]]
-    """What a node has to have."""
 
     no_load: ClassVar[str] = ""
     """Why trials have no offered load; empty where the capabilities state it."""

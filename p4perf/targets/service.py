@@ -9,7 +9,6 @@ from p4perf.errors import MeasurementError
 from p4perf.targets.base import Job, JobResult
 
 ServedProgram = Literal["program", "baseline"]
-"""What a device runs while it is loaded."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,8 +53,6 @@ test -e baseline.o || cp "$2/baseline.o" .
 exec "${CC:-cc}" -std=gnu11 -O2 -Wall -Wextra -D_GNU_SOURCE -o xdp layout.c "$1/harness.o" -lbpf -lm"""
 
 _TOGETHER = f'cp "$1/xdp" "$1"/*.o "$2/{GENERATOR}" .'
-"""Program and load generator in one folder."""
-
 MAX_FRAME_BYTES = PAGE_MTU + 18
 """With header and FCS."""
 

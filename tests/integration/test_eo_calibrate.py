@@ -9,7 +9,9 @@ from p4perf.errors import UsageError
 from p4perf.evaluation.papers.baldi2018.calibration import read_chase
 from p4perf.experiment.calibration import calibrate
 from p4perf.targets.base import TrialOptions
-from p4perf.targets.eo_bench import case_job, case_record, cases, chase_job
+from p4perf.targets.dpdk import HARNESS_VERSION
+from p4perf.targets.eo_bench import case_job, cases, chase_job
+from p4perf.targets.process import harness_record
 from p4perf.targets.windows import window_statistics
 from p4perf.testbeds.pos.testbed import PosTestbed
 
@@ -33,7 +35,7 @@ def test_micro_benchmarks(testbed, facts, tmp_path):
     known = {case.name: case for case in cases(facts.cache_bytes, 1 << 30)}
     costs = {}
     for name in ("crc32_16", "crc32_1024", "hash", "list_32_8", "clone_64"):
-        record = case_record(testbed.run(case_job(known[name], OPTIONS, facts), tmp_path))
+        record = harness_record(testbed.run(case_job(known[name], OPTIONS, facts), tmp_path), HARNESS_VERSION)
         program, baseline = window_statistics(record).values()
         assert record["sent"] == record["packets"] * (2 if name == "clone_64" else 1)  # every lookup hits
         costs[name] = program.raw_core_cycles - baseline.raw_core_cycles

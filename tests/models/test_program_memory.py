@@ -4,8 +4,9 @@ import math
 
 import pytest
 
-from p4perf.models.program.curves import ComponentCosts, CostPoint
-from p4perf.models.program.memory import (
+from p4perf.models.program.curves import (
+    ComponentCosts,
+    CostPoint,
     MemoryItem,
     ProgramMemory,
     code_costs,

@@ -24,7 +24,7 @@ from p4perf.evaluation.prediction.rates import (
 from p4perf.models.estimate import Estimate
 from p4perf.models.program import Construct, CostBreakdown, Edge, Node, Pricing, ProgramGraph
 from p4perf.models.program.costs import Basis
-from p4perf.models.program.memory import ProgramMemory
+from p4perf.models.program.curves import ProgramMemory
 from p4perf.models.program.paths import Analysis, ProgramPath, analyse, constructs_on, sorted_nodes
 
 PathName = Literal["expected", "lowest-cost", "highest-cost"]

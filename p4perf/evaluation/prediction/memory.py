@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from p4perf.errors import P4PerfError, UsageError
 from p4perf.models.program import Construct, ProgramGraph
 from p4perf.models.program.costs import TABLE, CostModel
-from p4perf.models.program.graph import Size
-from p4perf.models.program.memory import (
+from p4perf.models.program.curves import (
     MemoryBasis,
     MemoryItem,
     ProgramMemory,
@@ -19,6 +18,7 @@ from p4perf.models.program.memory import (
     scale_of,
     weakest,
 )
+from p4perf.models.program.graph import Size
 from p4perf.plugins import load_plugin
 from p4perf.programs import ir
 from p4perf.programs.reading.flow import base_name

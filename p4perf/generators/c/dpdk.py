@@ -254,7 +254,6 @@ class _View:
     batched: TableText | None
     """The table that is looked up for a whole burst at once."""
     applied: frozenset[str]
-    """Names of the tables that the control flow applies."""
 
     @property
     def with_data(self) -> tuple[ir.Action, ...]:

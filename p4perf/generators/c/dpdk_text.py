@@ -21,7 +21,6 @@ class DpdkLayout:
     always_valid: frozenset[str]
     """Headers that every packet has that gets as far as the control flow, at any time."""
     added: tuple[str, ...]
-    """Headers that actions may add."""
     deparses: bool
     """Whether packets may be sent with other headers, or in another order, than they came with."""
     clones: bool

@@ -172,12 +172,10 @@ class P4Generator(Generator):
     """
 
     capabilities: ClassVar[Capabilities]
-    """What the dialect lacks, its limits, and what to know of what it has."""
     title: ClassVar[str]
     """What the first line of a program calls the dialect."""
     template: ClassVar[str]
     max_port: ClassVar[int]
-    """The highest port."""
     compilers: ClassVar[tuple[tuple[str, ...], ...]] = ()
     """Commands that compile a program: a tool and its arguments, with ``{source}`` and ``{output}``."""
 

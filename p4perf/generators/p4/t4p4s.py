@@ -44,8 +44,6 @@ MAX_PORT = 99
 """Highest port: 100 is the broadcast of t4p4s, 200 its drop."""
 
 SUM_BITS = (8, 16, 32)
-"""Widths of sums and differences."""
-
 COMPARED_BITS = 32
 """Widest fields that are compared for order."""
 

@@ -36,15 +36,11 @@ from p4perf.programs import ir
 from p4perf.programs.analysis import reorders, statements
 from p4perf.programs.capabilities import Capabilities
 from p4perf.programs.entries import entry_rows
-
-HASH_BITS = {"crc16": 16, "crc32": 32, "checksum16": 16}
-"""Width of what the hash algorithms give."""
+from p4perf.programs.hashes import HASH_BITS
 
 _ALGORITHMS = {"crc16": "crc16", "crc32": "crc32", "checksum16": "csum16"}
 
 PASS_BITS = 32
-"""Width of the metadata field that counts passes."""
-
 CLONES = (1, 5)
 """Instance types of bmv2's clones: alone, and by a multicast group."""
 
@@ -376,7 +372,6 @@ class V1Model(P4Generator):
         }
 
     space: ClassVar[str] = " " * 12
-    """Indentation of what the ingress control does."""
 
     def is_const(self, program: ir.Program, table: ir.Table) -> bool:
         """Whether the entries of a table stand in the text."""

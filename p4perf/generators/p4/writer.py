@@ -29,7 +29,6 @@ class FlowFacts:
     revived: bool
     """Something after a drop can set the port."""
     drops: bool
-    """A packet can be dropped."""
     lasting_after_drop: bool
     """Something after a drop can leave something behind: a count, a register, a clone."""
     recirculates: bool
@@ -40,7 +39,6 @@ class FlowFacts:
     cloning_actions: int
     """The most actions with clones that one packet can meet."""
     counts_passes: bool
-    """The number of the pass is asked for."""
 
     @property
     def again(self) -> bool:
@@ -264,7 +262,6 @@ class Writer:
     """The text of one program in one dialect, for its template."""
 
     port_bits: ClassVar[int]
-    """Width of a port."""
     masks_indices: ClassVar[bool] = True
     """Whether an index has to be taken modulo the size of its array in the text."""
 

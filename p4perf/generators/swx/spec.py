@@ -113,15 +113,6 @@ class Pipeline:
         self._structs = self._all_structs()
         self._check()
 
-    @property
-    def n_ports(self) -> int:
-        return self._model.n_ports
-
-    @property
-    def mirrors(self) -> list[int]:
-        """Ports of the mirroring sessions, in the order of their numbers."""
-        return self._model.mirrors
-
     def specification(self, *, table_size: int | None = None) -> str:
         """The whole text; the size of a table is by default the number of its entries."""
         headers = [{"name": h.name, "struct": f"{h.name}_t"} for h in self.program.headers]
@@ -146,8 +137,8 @@ class Pipeline:
         """What the harness has to know, for the template of its configuration."""
         return {
             "role": self.role,
-            "n_ports": self.n_ports,
-            "mirrors": self.mirrors,
+            "n_ports": self._model.n_ports,
+            "mirrors": self._model.mirrors,
             "states": [*self.program.counters, *self.program.registers],
             "meters": list(self.program.meters),
             "entries": False,

@@ -19,14 +19,8 @@ from typing_extensions import override
 from p4perf.errors import UsageError
 
 MAX_TEXT = 1000
-"""Longest expression, in characters."""
-
 MAX_DEPTH = 40
-"""Deepest nesting of brackets."""
-
 LARGEST = 10**60
-"""Largest magnitude of a result."""
-
 SUFFIXES = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 _TOKEN = re.compile(

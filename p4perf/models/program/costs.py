@@ -89,8 +89,6 @@ class Pricing(Protocol):
 
 
 LEVEL = 0.9
-"""Coverage that intervals aim at."""
-
 NORMAL_90 = 1.645
 """Half the width of a 90 % interval in standard errors, of normally distributed values."""
 

@@ -1,4 +1,4 @@
-"""What one component costs by its parameters: measured points, and what lies between them.
+"""What one component costs by its parameters: measured points, and what lies between them; its memory likewise.
 
 A component has one main axis, the parameter of which most values were measured, such as the entries of a table. Along
 it the cost is piecewise linear between the measured points, over the logarithm where the values span a factor of
@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -247,3 +248,112 @@ def _axis(name: str, triples: Sequence[tuple[float, float, float]]) -> Parameter
 def _mode(values: Sequence[float]) -> float:
     """The most frequent value, the smallest of several."""
     return min(set(values), key=lambda v: (-values.count(v), v))
+
+
+MemoryBasis = Literal["measured", "interpolated", "formula", "unknown"]
+
+ONE = {"tables": 1.0, "applications": 1.0}
+"""Parameters of points that say what a single table takes."""
+
+ENTRIES = "entries"
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryItem:
+    """What one thing takes.
+
+    Args:
+        size_bytes: of it; None if unknown.
+        basis: how it is known. ``measured``: with these sizes; ``interpolated``: between sizes that were measured, or
+            a sum of such; ``formula``: from the layout of the library that holds it.
+        source: of a formula where it comes from, of a measurement the component.
+    """
+
+    what: str
+    size_bytes: float | None
+    basis: MemoryBasis
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramMemory:
+    """What a program takes."""
+
+    items: tuple[MemoryItem, ...]
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def size_bytes(self) -> float | None:
+        """All that is known together; None if nothing is."""
+        known = [item.size_bytes for item in self.items if item.size_bytes is not None]
+        return sum(known) if known or not self.items else None
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        return tuple(item.what for item in self.items if item.size_bytes is None)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        if not self.unknown:
+            return self.remarks
+        return (*self.remarks, f"memory counts without {', '.join(self.unknown)}: the size is not known")
+
+
+def measured_table(costs: ComponentCosts | None, sizes: Mapping[str, Size]) -> CostPoint | None:
+    """The point of a single table of just these sizes whose memory was measured; None if there is none."""
+    return next((p for p in _single(costs, sizes) if p.parameters[ENTRIES] == sizes[ENTRIES]), None)
+
+
+def scale_of(costs: ComponentCosts | None, sizes: Mapping[str, Size], formula: Mapping[float, float]) -> float | None:
+    """How many times as much as a formula says a table takes, between measured numbers of entries.
+
+    Args:
+        costs: of tables; None if none were measured.
+        sizes: of the table: kind of match, entries, width of the key, action data.
+        formula: what the formula says of the numbers of entries that were measured, in bytes.
+
+    Returns:
+        The factor, linear over the logarithm of entries; None outside of what was measured with such a key and data.
+    """
+    ratios = sorted(
+        (float(p.parameters[ENTRIES]), p.memory_bytes / formula[float(p.parameters[ENTRIES])])
+        for p in _single(costs, sizes)
+        if p.memory_bytes is not None and formula.get(float(p.parameters[ENTRIES]), 0.0) > 0
+    )
+    wanted = float(sizes[ENTRIES])
+    for (a, low), (b, high) in pairwise(ratios):
+        if a <= wanted <= b:
+            share = (math.log(wanted) - math.log(a)) / (math.log(b) - math.log(a))
+            return low + share * (high - low)
+    return None
+
+
+def measured_entries(costs: ComponentCosts | None, sizes: Mapping[str, Size]) -> tuple[float, ...]:
+    """Numbers of entries of which the memory of such tables was measured, ascending."""
+    return tuple(sorted({float(p.parameters[ENTRIES]) for p in _single(costs, sizes)}))
+
+
+def _single(costs: ComponentCosts | None, sizes: Mapping[str, Size]) -> list[CostPoint]:
+    """Points of one table with such a key and action data."""
+    if costs is None:
+        return []
+    same = {**{name: value for name, value in sizes.items() if name != ENTRIES}, **ONE}
+    return [
+        p
+        for p in costs.points
+        if p.memory_bytes is not None
+        and float(p.parameters.get("keys", 1)) == 1
+        and all(p.parameters.get(name, value) == value for name, value in same.items())
+    ]
+
+
+def code_costs(costs: ComponentCosts) -> ComponentCosts | None:
+    """The machine code of a component above that of the baseline, as a curve in bytes; None if it was not measured."""
+    points = tuple(CostPoint(p.parameters, p.code_bytes, 0.0) for p in costs.points if p.code_bytes is not None)
+    return ComponentCosts(costs.name, costs.defaults, points) if points else None
+
+
+def weakest(bases: Sequence[MemoryBasis]) -> MemoryBasis:
+    """The basis of a sum: that of the part that is known least."""
+    order: tuple[MemoryBasis, ...] = ("unknown", "formula", "interpolated", "measured")
+    return min(bases, key=order.index, default="measured")

@@ -99,7 +99,6 @@ LARGE = 30_000_000
 """Products of an LU from which on two grids are tried first."""
 _REPIN = 1e-6
 _NEWTON = 60
-"""Most steps for the decay."""
 
 
 def decay(change: FloatArray, first: int) -> float:

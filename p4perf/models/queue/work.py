@@ -38,7 +38,6 @@ from p4perf.models.queue.distributions import FloatArray, Lattice, convolve, pow
 NEGLIGIBLE = 1e-17
 """Batches of i packets or more are left out where they are less probable than this."""
 MAX_BATCH = 20_000
-"""Most packets of a batch."""
 _FIRST_GUESS = 32
 _DEVIATIONS = 12
 """Standard deviations of a number of packets that are hardly ever exceeded."""

@@ -14,7 +14,7 @@ from p4perf.programs import ir
 from p4perf.programs.builder import ProgramBuilder
 from p4perf.programs.component import Component, ComponentParameters
 from p4perf.programs.components.baseline import append_header, data_fields, pattern
-from p4perf.programs.hashes import internet_checksum
+from p4perf.programs.hashes import HASH_BITS, internet_checksum
 
 
 class HeaderFieldWrites(Component):
@@ -144,9 +144,6 @@ class Arithmetic(Component):
 VALUE_BITS = 32
 MODULUS = 1 << VALUE_BITS
 FIRST_VALUE = 0x12345678
-
-"""What the two actions do to the value: one adds first, the other one takes the exclusive or first."""
-
 MAX_NESTED = 64
 
 
@@ -215,8 +212,6 @@ def _conditions(value: ir.FieldRef, parameters: Conditionals.Parameters) -> list
     return found
 
 
-RESULT_BITS = {"crc16": 16, "crc32": 32, "checksum16": 16}
-
 _RESULT_MASK = 0x5A3C
 
 
@@ -238,7 +233,7 @@ class HashBytes(Component):
 
     @override
     def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
-        bits = RESULT_BITS[parameters.algorithm]
+        bits = HASH_BITS[parameters.algorithm]
         rest = data_fields(parameters.size_bytes - bits // 8)
         header = ir.Header(builder.unique("hashed"), (ir.Field("result", bits), *rest))
         append_header(builder, header, pattern(header.fields))

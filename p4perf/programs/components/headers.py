@@ -14,7 +14,6 @@ from p4perf.programs.component import Component, ComponentParameters
 from p4perf.programs.components.baseline import ETHERNET, ETHERTYPE_EXPERIMENTAL, append_header, data_fields, pattern
 
 NEXT_BITS = 8
-"""Width of the field that announces the following header."""
 
 
 class ParserHeaders(Component):
@@ -69,10 +68,7 @@ class ParsedFields(Component):
 
 
 TAG_BITS = 16
-"""Width of the field that a state selects on."""
-
 MAX_HEADERS = 1024
-"""Most headers of all branches together."""
 
 
 class ParserBranches(Component):

@@ -17,10 +17,7 @@ WORD_BITS = 32
 """Width of one action data parameter and of the checksum field that consumes them."""
 
 WORDS_AT_ONCE = 16
-"""Most words in one expression."""
-
 MAX_LOOKUPS = 4096
-"""Most lookups of one packet."""
 
 
 class MatchActionTable(Component):
