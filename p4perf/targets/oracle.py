@@ -61,7 +61,9 @@ def _drawn_packets(
         if short_packets and n % SHORT_SHARE == SHORT_SHARE - 1:
             data = data[: rng.randrange(headers_bytes + 1)]
         elif foreign_packets and n % SHORT_SHARE == SHORT_SHARE // 2:
-            data = _foreign(data, program.header(spec.headers[0].header).size_bytes)
+            # IPv4 in the last two bytes of the first header, which a component does not announce.
+            first = program.header(spec.headers[0].header).size_bytes
+            data = data[: first - 2] + b"\x08\x00" + data[first:]
         drawn_frames.append(data)
     return drawn_frames
 
@@ -105,11 +107,6 @@ def verification_file(
             out.append(struct.pack(_PREFIX + "HH", sent.port, len(sent.data)) + sent.data + known)
     out.append(struct.pack(_PREFIX + f"{len(shown) + len(states)}Q", *shown.values(), *states))
     return b"".join(out)
-
-
-def _foreign(data: bytes, first_header_bytes: int) -> bytes:
-    """The packet with 0x0800 (IPv4) in the last two bytes of its first header, which a component does not announce."""
-    return data[: first_header_bytes - 2] + b"\x08\x00" + data[first_header_bytes:]
 
 
 def source_arguments(workload: Workload, traffic: TrafficPlan, label: str, *, restored: bool) -> list[str]:

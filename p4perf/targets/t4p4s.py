@@ -80,17 +80,14 @@ done"""
 
 def measured_plan(libraries: Mapping[str, BuildPlan], facts: NodeFacts) -> BuildPlan:
     """The harness with the libraries of ``program`` and ``baseline``, whoever makes them."""
-    parts = {**libraries, "executable": _executable_plan(facts)}
+    # What loads the libraries is the same for all programs.
+    sources = builds.harness_text((*builds.HARNESS_HEADERS, INTERFACE, "library.c"))
+    link = builds.shell(_LINK, builds.NATIVE, PRODUCT, "library.c", "{harness}/harness.o")
+    harness, context = {"harness": builds.harness_plan(facts)}, builds.context_of(facts)
+    parts = {**libraries, "executable": BuildPlan(sources, (link,), PRODUCT, context, harness)}
     files = ["{executable}/" + PRODUCT, "{program}/" + builds.COMPILE_TIME_FILE]
     files += [f"{{{role}}}/{role}.so" for role in libraries]
     return BuildPlan({}, (builds.shell(_TOGETHER, *files),), PRODUCT, builds.context_of(facts), parts)
-
-
-def _executable_plan(facts: NodeFacts) -> BuildPlan:
-    """What loads the libraries: the same for all programs."""
-    sources = builds.harness_text((*builds.HARNESS_HEADERS, INTERFACE, "library.c"))
-    link = builds.shell(_LINK, builds.NATIVE, PRODUCT, "library.c", "{harness}/harness.o")
-    return BuildPlan(sources, (link,), PRODUCT, builds.context_of(facts), {"harness": builds.harness_plan(facts)})
 
 
 def library_plan(role: str, text: str, facts: NodeFacts) -> BuildPlan:

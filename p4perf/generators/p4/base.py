@@ -15,7 +15,7 @@ from p4perf.generators.base import GeneratedFile, Generator
 from p4perf.generators.p4.writer import FlowFacts, Writer, analyse, check_names, free_name, p4_name, possibly_absent
 from p4perf.generators.rendering import identifier, render
 from p4perf.programs import ir
-from p4perf.programs.analysis import operands, statements, subexpressions
+from p4perf.programs.analysis import control_nodes, operands, statements, subexpressions
 from p4perf.programs.capabilities import Capabilities, constructs
 from p4perf.programs.component import TrafficPlan
 from p4perf.programs.entries import check_entries, key_masks
@@ -36,7 +36,8 @@ def check_program(program: ir.Program, owner: str, max_port: int) -> None:
             raise CapabilityError(f"field {f.name} has {f.width_bits} bit; P4 has bit<1> to bit<{MAX_WIDTH_BITS}>")
     for table in program.tables:
         _check_table(program, table, owner, max_port)
-    for name in {*_called(program.control), *(t.default_action for t in program.tables)}:
+    called = {node.action for node in control_nodes(program.control) if isinstance(node, ir.CallAction)}
+    for name in called.union(t.default_action for t in program.tables):
         if program.action(name).parameters:
             raise CapabilityError(f"action {name} takes parameters, so it cannot be called without an entry")
     for action in program.actions:
@@ -49,26 +50,12 @@ def check_program(program: ir.Program, owner: str, max_port: int) -> None:
                 for port in statement.ports:
                     _check_port(port, owner, max_port)
             elif isinstance(statement, ir.AddHeader):
-                _check_added(statement)
+                parts = (e for whole in operands(statement) for e in subexpressions(whole))
+                if any(isinstance(e, ir.FieldRef) and e.header == statement.header for e in parts):
+                    raise CapabilityError(f"header {statement.header} is added with values from its own fields")
     for checksum in (*program.verified, *program.updated):
         if program.header(checksum.header).field(checksum.field).width_bits != 16:
             raise CapabilityError(f"checksum {checksum.header}.{checksum.field} has not 16 bit")
-
-
-def _check_added(statement: ir.AddHeader) -> None:
-    for whole in operands(statement):
-        if any(isinstance(e, ir.FieldRef) and e.header == statement.header for e in subexpressions(whole)):
-            raise CapabilityError(f"header {statement.header} is added with values from its own fields")
-
-
-def _called(nodes: tuple[ir.ControlNode, ...]) -> set[str]:
-    names: set[str] = set()
-    for node in nodes:
-        if isinstance(node, ir.CallAction):
-            names.add(node.action)
-        elif isinstance(node, ir.If):
-            names |= _called(node.then) | _called(node.otherwise)
-    return names
 
 
 def _check_port(port: int, owner: str, max_port: int) -> None:
