@@ -1,19 +1,10 @@
 """Any specification of an SWX pipeline (.spec) as something that target dpdk-swx measures.
 
-:func:`plan_specification` makes a :class:`SpecificationPlan` of the text of a specification: its own, one that p4c-dpdk
-wrote, or an example of DPDK. Entries come from a text in the format of DPDK's own example application, with a line
-``table NAME`` before those of each table::
-
-    table ipv4_host
-    match 0xc0a80001 action send port 0x1
-
-There is one frame, of which one field may change from packet to packet. :func:`trial_of_specification` makes the job of
-a trial; ``parse`` and
-``summarise`` of :class:`~p4perf.targets.dpdk_swx.DpdkSwxTarget` read its result. The baseline is that of all
-experiments: a pipeline that parses Ethernet and sends by port 1.
-
-There is no oracle for such a program. What it computes is only checked if a file of packets and expected outcomes is
-given, as :mod:`p4perf.targets.oracle` describes it.
+Entries come from a text in the format of DPDK's own example application, with a line ``table NAME`` before those of
+each table. There is one frame, of which one field may change from packet to packet. ``parse`` and ``summarise`` of
+:class:`~p4perf.targets.dpdk_swx.DpdkSwxTarget` read the result of a trial; the baseline is that of all experiments.
+There is no oracle for such a program: what it computes is only checked with a file of packets and expected outcomes, as
+:mod:`p4perf.targets.oracle` describes it.
 """
 
 from __future__ import annotations
