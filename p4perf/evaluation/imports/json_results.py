@@ -34,7 +34,7 @@ from p4perf.specs.metrics import at_load
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class JsonNode:
     """An object of a JSON file, and its path in it."""
 
     content: Mapping[str, Any]
@@ -47,14 +47,14 @@ class Node:
     def get(self, name: str) -> Any:
         return self.content.get(name)
 
-    def child(self, name: str) -> Node:
+    def child(self, name: str) -> JsonNode:
         """An object below; a DataError if there is none."""
         found = self.content.get(name)
         if not isinstance(found, Mapping):
             raise self.place(name).error("is missing" if found is None else "is not an object")
-        return Node(found, self.path, ".".join([self.key, name] if self.key else [name]))
+        return JsonNode(found, self.path, ".".join([self.key, name] if self.key else [name]))
 
-    def maybe(self, name: str) -> Node | None:
+    def maybe(self, name: str) -> JsonNode | None:
         """An object below; None if there is nothing."""
         return None if self.content.get(name) is None else self.child(name)
 
@@ -125,7 +125,7 @@ class CsitImporter(Importer):
         used, duts = [], set()
         for file in files:
             try:
-                root = Node(read_json(file), file)
+                root = JsonNode(read_json(file), file)
                 found = list(_trials(root, options, left_out))
             except DataError as error:
                 if not options.skip_damaged:
@@ -139,7 +139,7 @@ class CsitImporter(Importer):
         return Reading(tuple(trials), tuple(left_out), tuple(used), duts.pop() if len(duts) == 1 else "", "csit")
 
 
-def _trials(root: Node, options: ImportOptions, left_out: list[LeftOut]) -> Iterator[Trial]:
+def _trials(root: JsonNode, options: ImportOptions, left_out: list[LeftOut]) -> Iterator[Trial]:
     version = root.text("version")
     if version.split(".")[0] != MAJOR:
         raise root.place("version").error(f"is {version!r:.40}, but versions {MAJOR}.x of the model are read")
@@ -170,20 +170,20 @@ def _trials(root: Node, options: ImportOptions, left_out: list[LeftOut]) -> Iter
         left_out.append(LeftOut(str(place), f"there is no metric for results of the type {kind!r:.40}"))
 
 
-def _bound(result: Node, name: str, left_out: list[LeftOut]) -> Iterator[Value]:
+def _bound(result: JsonNode, name: str, left_out: list[LeftOut]) -> Iterator[Value]:
     rate = result.child(name).child("lower").child("rate")
     if _is_packet_rate(rate, left_out):
         yield Value(f"{name}.lower", rate.number("value"), "pps", rate.place("value"), f"throughput_{name}")
 
 
-def _is_packet_rate(rate: Node, left_out: list[LeftOut]) -> bool:
+def _is_packet_rate(rate: JsonNode, left_out: list[LeftOut]) -> bool:
     unit = rate.text("unit")
     if unit != "pps":
         left_out.append(LeftOut(str(rate.place("unit")), f"is {unit!r:.20}, not a rate of packets"))
     return unit == "pps"
 
 
-def _latency(result: Node, left_out: list[LeftOut]) -> Iterator[Value]:
+def _latency(result: JsonNode, left_out: list[LeftOut]) -> Iterator[Value]:
     """Smallest, mean and largest latency forward and its percentiles, at shares of the PDR."""
     if result.get("latency_reverse") is not None:
         left_out.append(LeftOut(str(result.place("latency_reverse")), "is the other direction of the same trial"))
@@ -203,7 +203,7 @@ def _latency(result: Node, left_out: list[LeftOut]) -> Iterator[Value]:
         yield from _percentiles(node, name, share, left_out)
 
 
-def _percentiles(node: Node, name: str, share: float, left_out: list[LeftOut]) -> Iterator[Value]:
+def _percentiles(node: JsonNode, name: str, share: float, left_out: list[LeftOut]) -> Iterator[Value]:
     """Percentiles of a histogram whose values are microseconds; a damaged one is left out, for CSIT lacks some."""
     place = node.place("hdrh")
     try:
@@ -218,7 +218,7 @@ def _percentiles(node: Node, name: str, share: float, left_out: list[LeftOut]) -
     yield from (value for value in values if _PERCENTILE.match(value.metric))
 
 
-def _facts(root: Node, options: ImportOptions) -> tuple[dict[str, Fact], int | None]:
+def _facts(root: JsonNode, options: ImportOptions) -> tuple[dict[str, Fact], int | None]:
     """Frame size, cores, threads, network card, test, device and its version."""
     name = root.text("test_id").rsplit(".", 1)[-1]
     try:
@@ -264,7 +264,7 @@ class TrexImporter(Importer):
     def read(self, path: Path, options: ImportOptions) -> Reading:
         """One trial. Facts are those of the file name, and of a benchmark its title, cores and tunables."""
         facts, repetition, _ = options.facts_of(path.name)
-        root = Node(read_json(path), path)
+        root = JsonNode(read_json(path), path)
         left_out: list[LeftOut] = []
         if _is_bench(root.content):
             facts = {**_facts_of_bench(root.child("config")), **facts}
@@ -290,7 +290,7 @@ def _is_statistics(content: Mapping[str, object]) -> bool:
     return isinstance(total, Mapping) and "opackets" in total
 
 
-def _facts_of_bench(config: Node) -> dict[str, Fact]:
+def _facts_of_bench(config: JsonNode) -> dict[str, Fact]:
     facts: dict[str, Fact] = {}
     given = {**(config.get("tunables") or {}), "cores": config.get("cores"), "title": config.get("title")}
     for name, value in given.items():
@@ -301,7 +301,7 @@ def _facts_of_bench(config: Node) -> dict[str, Fact]:
     return facts
 
 
-def _bench(root: Node, left_out: list[LeftOut]) -> list[Value]:
+def _bench(root: JsonNode, left_out: list[LeftOut]) -> list[Value]:
     """Sent and received rate and loss at the highest load that the benchmark accepted."""
     results, config = root.child("results"), root.child("config")
     accepted_percent, loss_percent = config.number("pdr"), results.number("drop_rate_percentage")
@@ -320,7 +320,7 @@ def _bench(root: Node, left_out: list[LeftOut]) -> list[Value]:
     ]
 
 
-def _statistics(root: Node, left_out: list[LeftOut]) -> list[Value]:
+def _statistics(root: JsonNode, left_out: list[LeftOut]) -> list[Value]:
     """Received rate at the moment of reading, loss since the counters were cleared, smallest and largest latency."""
     total = root.child("total")
     values = []
@@ -344,7 +344,7 @@ def _statistics(root: Node, left_out: list[LeftOut]) -> list[Value]:
     return values
 
 
-def _latency_values(streams: Mapping[str, Node], left_out: list[LeftOut]) -> list[Value]:
+def _latency_values(streams: Mapping[str, JsonNode], left_out: list[LeftOut]) -> list[Value]:
     """Smallest and largest latency over all streams [us]."""
     seen = [node for node in streams.values() if node.number("total_max") > 0]
     if not seen:
