@@ -315,8 +315,19 @@ class Interpreter:
                 self._operate(statement, packet)
             case ir.Fence():
                 pass
-            case _:
-                self._touch(statement, arguments, packet)
+            case ir.CountPacket(name, index):
+                cells, at = self._cell(index, self._program.counter(name), arguments, packet)
+                cells[at] = (cells.get(at, 0) + 1) & (1 << 64) - 1
+            case ir.ReadRegister(ref, name, index):
+                cells, at = self._cell(index, self._program.register(name), arguments, packet)
+                packet.write(ref, cells.get(at, 0))
+            case ir.WriteRegister(name, index, expression):
+                register = self._program.register(name)
+                cells, at = self._cell(index, register, arguments, packet)
+                value, random = packet.evaluate(expression, arguments)
+                if random:
+                    raise ValueError(f"{self._program.name} keeps a random number in {name}")
+                cells[at] = value & ((1 << register.width_bits) - 1)
 
     def _operate(self, statement: ir.RunOperator, packet: PacketState) -> None:
         ref, operator = statement.destination, statement.operator
@@ -326,25 +337,11 @@ class Interpreter:
         result = OPERATORS[operator.name].result(packet.deparse()[0], operator)
         packet.write(ref, packet.read(ref) ^ result, random=ref in packet.random)
 
-    def _touch(
-        self,
-        statement: ir.CountPacket | ir.ReadRegister | ir.WriteRegister,
-        arguments: Mapping[str, int],
-        packet: PacketState,
-    ) -> None:
-        index, random = packet.evaluate(statement.index, arguments)
+    def _cell(
+        self, index: ir.Expression, array: ir.Counter | ir.Register, arguments: Mapping[str, int], packet: PacketState
+    ) -> tuple[dict[int, int], int]:
+        """The cells of an array, and which of them is meant."""
+        at, random = packet.evaluate(index, arguments)
         if random:
             raise ValueError(f"{self._program.name} has a random number as an index")
-        if isinstance(statement, ir.CountPacket):
-            cells, at = self._state[statement.counter], index % self._program.counter(statement.counter).size
-            cells[at] = (cells.get(at, 0) + 1) & (1 << 64) - 1
-            return
-        register = self._program.register(statement.register)
-        cells, at = self._state[register.name], index % register.size
-        if isinstance(statement, ir.ReadRegister):
-            packet.write(statement.destination, cells.get(at, 0))
-        else:
-            value, random = packet.evaluate(statement.value, arguments)
-            if random:
-                raise ValueError(f"{self._program.name} keeps a random number in {register.name}")
-            cells[at] = value & ((1 << register.width_bits) - 1)
+        return self._state[array.name], at % array.size
