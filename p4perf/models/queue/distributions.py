@@ -339,6 +339,15 @@ def from_samples(values: npt.ArrayLike, weights: npt.ArrayLike | None = None) ->
     return _normalised(out, 0)
 
 
+def as_lattice(value: Lattice | int, what: str) -> Lattice:
+    """A distribution as it is, a number of steps as a constant time."""
+    if isinstance(value, Lattice):
+        return value
+    if value < 0:
+        raise UsageError(f"the {what} is negative: {value} steps")
+    return Lattice(np.ones(1), value)
+
+
 def check_lattice(mean: float, what: str) -> None:
     """Refuse a lattice that is too coarse for a mean [steps]."""
     if 0 < mean < COARSE:

@@ -16,7 +16,7 @@ import numpy as np
 from scipy import fft
 
 from p4perf.errors import NoVerdictError, UsageError
-from p4perf.models.queue.distributions import FloatArray, Lattice, check_lattice
+from p4perf.models.queue.distributions import FloatArray, Lattice, as_lattice, check_lattice
 from p4perf.models.queue.path import follow
 from p4perf.models.queue.results import RESOLUTION, QueueResult, objective_us
 from p4perf.models.queue.stationary import MAX_STATES, decay, reach, stationary_by_iteration, stationary_work
@@ -24,7 +24,6 @@ from p4perf.models.queue.work import Batches, batch_kernel, collect
 
 RESIDUAL = 1e-10
 """A stationary distribution that misses its equations by more is not given out."""
-_ZERO = Lattice(np.ones(1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,8 +55,8 @@ class ModeratedQueue:
         check_lattice(self.service.mean, "service time")
         if self.service.last == 0:
             raise UsageError("the service time is zero", hint="is the lattice too coarse?")
-        object.__setattr__(self, "moderation", _constant(self.moderation, "moderation interval"))
-        object.__setattr__(self, "overhead", _constant(self.overhead, "overhead"))
+        object.__setattr__(self, "moderation", as_lattice(self.moderation, "moderation interval"))
+        object.__setattr__(self, "overhead", as_lattice(self.overhead, "overhead"))
 
     @property
     def tau(self) -> Lattice:
@@ -127,14 +126,6 @@ class ModeratedQueue:
             batch_loss=found.batch_refused if found.batch_refused >= RESOLUTION else 0.0,
             seen=Lattice(work / work.sum()),
         )
-
-
-def _constant(value: Lattice | int, what: str) -> Lattice:
-    if isinstance(value, Lattice):
-        return value
-    if value < 0:
-        raise UsageError(f"the {what} is negative: {value} steps")
-    return _ZERO.shifted(value)
 
 
 def _endless(batches: Batches, queue: ModeratedQueue, load: float) -> int:

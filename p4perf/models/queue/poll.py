@@ -32,13 +32,12 @@ from scipy import fft, sparse, special
 from scipy.sparse import linalg
 
 from p4perf.errors import UsageError
-from p4perf.models.queue.distributions import TAIL, FloatArray, Lattice, check_lattice, powers
+from p4perf.models.queue.distributions import TAIL, FloatArray, Lattice, as_lattice, check_lattice, powers
 from p4perf.models.queue.results import RESOLUTION, QueueResult
 from p4perf.models.queue.stationary import stationary_by_iteration
 
 MAX_RING = 16_384
 MAX_BURST = 1024
-_ZERO = Lattice(np.ones(1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +98,7 @@ class PollQueue:
             raise UsageError("an empty poll takes one step at least", hint="take a finer lattice")
         check_lattice(self.arrival.mean, "interarrival time")
         check_lattice(self.service.mean, "service time")
-        if isinstance(self.batch_cost, int):
-            if self.batch_cost < 0:
-                raise UsageError(f"the work for a batch is negative: {self.batch_cost} steps")
-            object.__setattr__(self, "batch_cost", _ZERO.shifted(self.batch_cost))
+        object.__setattr__(self, "batch_cost", as_lattice(self.batch_cost, "work for a batch"))
         if self.service.last + self.cost.last == 0 or self.service.first + self.cost.first == 0:
             raise UsageError("a batch takes one step at least", hint="take a finer lattice")
 
