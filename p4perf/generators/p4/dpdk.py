@@ -183,7 +183,6 @@ class DpdkWriter(Writer):
 class DpdkGenerator(P4Generator):
     """Renders the programs for p4c-dpdk, and a file of entries for every table."""
 
-    architecture: ClassVar[Literal["psa", "pna"]]
     max_port: ClassVar[int] = MAX_PORT
     writer_class: ClassVar[type[DpdkWriter]]
 
@@ -199,7 +198,7 @@ class DpdkGenerator(P4Generator):
     def context(self, stem: str, program: ir.Program, writer: Writer) -> Mapping[str, Any]:
         assert isinstance(writer, DpdkWriter)  # noqa: S101 - it made it
         return {
-            "architecture": self.architecture,
+            "architecture": self.name,
             "entry_files": [(p4.p4_name(t.name), _entry_file(stem, t)) for t in program.tables if t.entries.count],
             "const_entries": {},
             "sizes": {t.name: max(1, t.entries.count) for t in program.tables},
@@ -339,7 +338,6 @@ class Psa(DpdkGenerator):
     summary = "P4_16 for psa as p4c-dpdk takes it"
     title = "psa (p4c-dpdk)"
     template = "p4/psa.p4.j2"
-    architecture: ClassVar[Literal["psa", "pna"]] = "psa"
     capabilities: ClassVar[Capabilities] = PSA_CAPABILITIES
     compilers = (("p4test", "{source}"), ("p4c-dpdk", "--arch", "psa", "-o", "{output}.spec", "{source}"))
     writer_class: ClassVar[type[DpdkWriter]] = PsaWriter
@@ -428,7 +426,6 @@ class Pna(DpdkGenerator):
     summary = "P4_16 for pna as p4c-dpdk takes it"
     title = "pna (p4c-dpdk)"
     template = "p4/pna.p4.j2"
-    architecture: ClassVar[Literal["psa", "pna"]] = "pna"
     capabilities: ClassVar[Capabilities] = PNA_CAPABILITIES
     compilers = (("p4test", "{source}"), ("p4c-dpdk", "--arch", "pna", "-o", "{output}.spec", "{source}"))
     writer_class: ClassVar[type[DpdkWriter]] = PnaWriter
