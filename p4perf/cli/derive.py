@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from p4perf.evaluation.fitting.working_set import CacheMark
     from p4perf.evaluation.plots.outcome import Evaluation
     from p4perf.models.component import ComponentModel
+    from p4perf.results.table import Samples
 
 
 class _Axis(Record):
@@ -231,6 +232,8 @@ def fit(
     fmt: FormatOption = Format.TABLE,
 ) -> None:
     """Derive a piecewise model from a run, a CSV file, or a file of Extra-P."""
+    from p4perf.cli.progress import Share
+
     if not data.exists():
         raise UsageError(f"there is no run directory or file {data}")
     check_choice(x_scale, "--x-scale", ("linear", "log"))
@@ -249,44 +252,42 @@ def fit(
     if data.is_dir():
         if wrong := [name for name, value in of_file.items() if value]:
             raise UsageError(f"{', '.join(wrong)}: for files only; a run knows its variables and its place")
-        _fit_run(data, changes, every_plot, fmt)
-        return
-    marks = _marks(working_set, cache or [])
-    _fit_file(data, (x, y, region), x_scale or "linear", changes, marks, output, every_plot, fmt)
+        from p4perf.experiment.evaluate import evaluate_run
 
+        run = Run.open(data)
+        say_origin(run.identity)
+        with Share("deriving") as progress:
+            evaluation = evaluate_run(run, changes=changes, every_plot=every_plot, progress=progress)
+        name = str(run.path)
+    else:
+        from p4perf.evaluation.fitting.datafiles import read_series
 
-def _fit_run(data: Path, changes: Mapping[str, Any], every_plot: bool, fmt: Format) -> None:
-    from p4perf.cli.progress import Share
-    from p4perf.experiment.evaluate import evaluate_run
-
-    run = Run.open(data)
-    say_origin(run.identity)
-    with Share("deriving") as progress:
-        evaluation = evaluate_run(run, changes=changes, every_plot=every_plot, progress=progress)
-    emit_model(evaluation, fmt, run=str(run.path))
+        marks, name = _marks(working_set, cache or []), None
+        samples = read_series(data, x, y, region=region)
+        scale: Literal["linear", "log"] = "log" if x_scale == "log" else "linear"
+        evaluation = _fit_samples(samples, data, scale, changes, marks, output, every_plot=every_plot)
+    emit_model(evaluation, fmt, run=name)
     for plot in evaluation.plots if evaluation is not None else ():
         say(f"plot: {plot}")
 
 
-def _fit_file(
+def _fit_samples(
+    samples: Samples,
     data: Path,
-    names: tuple[str | None, str | None, str | None],
-    x_scale: str,
+    scale: Literal["linear", "log"],
     changes: Mapping[str, Any],
     marks: tuple[CacheMark, ...],
     output: Path | None,
+    *,
     every_plot: bool,
-    fmt: Format,
-) -> None:
+) -> Evaluation:
+    """Derive the model of a file, and write it and its plots if a folder is named."""
     from p4perf.cli.progress import Share
     from p4perf.evaluation.fitting.component import derive_model
-    from p4perf.evaluation.fitting.datafiles import read_series
     from p4perf.evaluation.fitting.options import FitOptions
     from p4perf.evaluation.fitting.working_set import explain
     from p4perf.evaluation.plots.outcome import Evaluation
 
-    samples = read_series(data, names[0], names[1], region=names[2])
-    scale: Literal["linear", "log"] = "log" if x_scale == "log" else "linear"
     with Share("deriving") as progress:
         derived = derive_model(samples, name=data.stem, x_scale=scale, options=FitOptions(**changes), progress=progress)
     plots: tuple[Path, ...] = ()
@@ -299,9 +300,7 @@ def _fit_file(
         picture = Picture(marks, None, PlotInfo(title=data.name))
         plots = draw(derived, lambda name: output / f"{data.stem}{name}", picture, every=every_plot)
     explanations = explain(derived.model.fitting.breakpoint_x, marks) if marks else ()
-    emit_model(Evaluation(derived, explanations, plots), fmt, run=None)
-    for plot in plots:
-        say(f"plot: {plot}")
+    return Evaluation(derived, explanations, plots)
 
 
 def _marks(working_set: str | None, caches: list[str]) -> tuple[CacheMark, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,9 +16,9 @@ from p4perf.cli.output import Format, FormatOption, emit, print_table, say
 from p4perf.errors import UsageError
 
 if TYPE_CHECKING:
-    from p4perf.evaluation.prediction.answer import Conditions, Measured, PathName, Prediction, TargetModel
+    from p4perf.evaluation.prediction.answer import Conditions, Measured, PathName, Prediction
     from p4perf.evaluation.prediction.changes import Difference
-    from p4perf.evaluation.prediction.programs import Pair, Subject
+    from p4perf.evaluation.prediction.programs import Subject
     from p4perf.evaluation.prediction.record import Answers
     from p4perf.experiment.prediction import Packets
     from p4perf.models.estimate import Estimate
@@ -294,7 +295,13 @@ def predict(
     pairs = open_subjects(wanted)
     found = answer(pairs, chosen, conditions, path=path.value, check=_check_capability)
     if packets is not None:
-        found = _measured(found, pairs, chosen, testbed, runs, packets, quiet=quiet)
+        from p4perf.experiment.prediction import measure as measure_programs
+
+        if len({m.target for m in chosen}) < len(chosen):
+            raise UsageError("--measure needs one model for each target", hint="--model chooses one")
+        beside = [(pair.subject, p) for pair in pairs for p in found.changed if p.graph is pair.subject.graph]
+        told = (lambda line: None) if quiet else say
+        found = replace(found, measured=measure_programs(beside, testbed, runs, packets, told))
     plots: tuple[Path, ...] = ()
     if output is not None:
         from datetime import UTC, datetime
@@ -354,29 +361,3 @@ def _packets(frame: str | None, vary: str | None, rules: Path | None) -> Packets
 
     varying = varying_bytes(vary) if vary is not None else None
     return Packets(given_frame(frame), varying, read_text(rules) if rules is not None else "")
-
-
-def _measured(
-    found: Answers,
-    pairs: Sequence[Pair],
-    models: Sequence[TargetModel],
-    testbed: str,
-    runs: Path,
-    packets: Packets,
-    *,
-    quiet: bool,
-) -> Answers:
-    from dataclasses import replace
-
-    from p4perf.experiment.prediction import measure
-
-    if len({m.target for m in models}) < len(models):
-        raise UsageError("--measure needs one model for each target", hint="--model chooses one")
-    beside = [
-        (pair.subject, prediction)
-        for pair in pairs
-        for prediction in found.changed
-        if prediction.graph is pair.subject.graph
-    ]
-    say_it = (lambda line: None) if quiet else say
-    return replace(found, measured=measure(beside, testbed, runs, packets, say_it))
