@@ -226,10 +226,10 @@ def _system(
     if mode is QueueMode.POLL and moderation:
         raise UsageError("--moderation is for moderated interrupts; a program that polls has none")
     overhead_us = parse_time_us(times[0], "--overhead")
-    buffer_us = None if times[1] == "none" else 0.0
+    buffer_us: float | None = None
     if times[1].isdecimal():  # packets, with their mean service time
         buffer_us = int(times[1]) * law.mean_us
-    elif buffer_us is not None:
+    elif times[1] != "none":
         buffer_us = parse_time_us(times[1], "--buffer")
     batch_cost_us = parse_time_us(times[2], "--batch-cost")
     if lattice is not None:
