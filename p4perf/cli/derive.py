@@ -10,19 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from p4perf.cli import options as shared
 from p4perf.cli.app import app
-from p4perf.cli.options import (
-    ErrorOption,
-    LevelOption,
-    LossOption,
-    MaxSegmentsOption,
-    MinPointsOption,
-    ProfileOption,
-    SegmentsOption,
-    SplitFinderOption,
-    check_choice,
-    given,
-)
+from p4perf.cli.options import check_choice, given
 from p4perf.cli.output import Format, FormatOption, emit, say, say_origin
 from p4perf.errors import UsageError
 from p4perf.records import Document, Record, doc
@@ -205,17 +195,17 @@ def fit(
     x: Annotated[str | None, typer.Option("--x", help="File: column (Extra-P: parameter) of the variable.")] = None,
     y: Annotated[str | None, typer.Option("--y", help="File: column (Extra-P: metric) of what it costs.")] = None,
     region: Annotated[str | None, typer.Option("--region", help="Extra-P: region or callpath.")] = None,
-    segments: SegmentsOption = None,
-    max_segments: MaxSegmentsOption = None,
-    min_points: MinPointsOption = None,
-    profile: ProfileOption = None,
-    error: ErrorOption = None,
-    loss: LossOption = None,
-    split_finder: SplitFinderOption = None,
+    segments: shared.SegmentsOption = None,
+    max_segments: shared.MaxSegmentsOption = None,
+    min_points: shared.MinPointsOption = None,
+    profile: shared.ProfileOption = None,
+    error: shared.ErrorOption = None,
+    loss: shared.LossOption = None,
+    split_finder: shared.SplitFinderOption = None,
     search: Annotated[
         str | None, typer.Option("--search", help="exact, coarse, or auto: coarse for more than 1000 points.")
     ] = None,
-    level: LevelOption = None,
+    level: shared.LevelOption = None,
     threads: Annotated[int | None, typer.Option("--threads", min=1, help="Threads; all processors by default.")] = None,
     x_scale: Annotated[str | None, typer.Option("--x-scale", help="File: axis of the plots, linear or log.")] = None,
     working_set: Annotated[

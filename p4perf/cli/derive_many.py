@@ -11,19 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from p4perf.cli import options as shared
 from p4perf.cli.app import app
-from p4perf.cli.options import (
-    ErrorOption,
-    LevelOption,
-    LossOption,
-    MaxSegmentsOption,
-    MinPointsOption,
-    ProfileOption,
-    SegmentsOption,
-    SplitFinderOption,
-    check_choice,
-    given,
-)
+from p4perf.cli.options import check_choice, given
 from p4perf.cli.output import Format, FormatOption, emit, say
 from p4perf.errors import ExitCode, P4PerfError, UsageError
 from p4perf.records import Document, Record, doc, spread
@@ -82,14 +72,14 @@ def fit_many(
         list[str] | None,
         typer.Option("--by", help="CSV: columns that tell series apart, separated by commas. Repeatable."),
     ] = None,
-    segments: SegmentsOption = None,
-    max_segments: MaxSegmentsOption = None,
-    min_points: MinPointsOption = None,
-    profile: ProfileOption = None,
-    error: ErrorOption = None,
-    loss: LossOption = None,
-    split_finder: SplitFinderOption = None,
-    level: LevelOption = None,
+    segments: shared.SegmentsOption = None,
+    max_segments: shared.MaxSegmentsOption = None,
+    min_points: shared.MinPointsOption = None,
+    profile: shared.ProfileOption = None,
+    error: shared.ErrorOption = None,
+    loss: shared.LossOption = None,
+    split_finder: shared.SplitFinderOption = None,
+    level: shared.LevelOption = None,
     resamples: Annotated[
         int | None,
         typer.Option("--resamples", min=0, max=100_000, help="Bootstrap resamples; 0: no intervals, faster."),
