@@ -64,31 +64,25 @@ def reproduce(
     from datetime import UTC, datetime
 
     from p4perf.evaluation.papers import chosen_claims
-    from p4perf.experiment.reproduction import (
-        Reproduction,
-        ReproductionFolder,
-        exit_code,
-        listed,
-        reproduction_document,
-    )
+    from p4perf.experiment import reproduction
 
     chosen = chosen_claims(claims or (), tuple(_KINDS[each] for each in only or ()))
     if show:
         if quick or output is not None:
             raise UsageError("--list checks nothing", hint="leave --quick and --output out")
-        emit(fmt, listed(chosen))
+        emit(fmt, reproduction.listed(chosen))
         return 0
-    folder = ReproductionFolder.at(output, datetime.now(UTC))
+    folder = reproduction.ReproductionFolder.at(output, datetime.now(UTC))
     with Listener(quiet=quiet) as listener:
         try:
-            findings = Reproduction(folder, listener, testbed=testbed, quick=quick).check(chosen)
+            findings = reproduction.Reproduction(folder, listener, testbed=testbed, quick=quick).check(chosen)
         except KeyboardInterrupt:
             say(f"\nstopped; everything finished is on disk. Continue with the same command and --output {folder.path}")
             raise
-    code = exit_code(findings)
+    code = reproduction.exit_code(findings)
     papers = list({paper.key: paper for paper, _ in chosen}.values())
     written = folder.report(findings, papers, code)
-    document = reproduction_document(findings, code, output=folder.path, quick=quick)
+    document = reproduction.reproduction_document(findings, code, output=folder.path, quick=quick)
     table = [
         {
             "claim": f"{row.paper}:{row.claim}",

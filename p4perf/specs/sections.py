@@ -8,37 +8,19 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, ConfigDict, Discriminator, Field, Tag, WithJsonSchema, field_validator
 from pydantic import model_validator as checked
 
+from p4perf.specs import types as kinds
 from p4perf.specs.grids import AssignedSpec
 from p4perf.specs.messages import nearest, quoted, validation_error
-from p4perf.specs.types import (
-    BurstGap,
-    BurstLength,
-    CaptureName,
-    DistributionName,
-    FieldName,
-    FieldNumber,
-    Fraction,
-    Fractions,
-    FrameSize,
-    HexBytes,
-    Mix,
-    PatternName,
-    RateMpps,
-    Strict,
-    Whole,
-    Word,
-    ZipfExponent,
-    check_once,
-    check_parameter,
-    check_word,
-)
+from p4perf.specs.types import Strict, Whole, Word, check_once, check_parameter, check_word
 
 
 class FlowsSpec(Strict):
     """How packets are spread over the keys of a table."""
 
-    distribution: Annotated[DistributionName, Field(description="which keys the packets carry")] = "uniform"
-    zipf_s: Annotated[ZipfExponent | None, Field(description="exponent of the Zipf distribution (default 1)")] = None
+    distribution: Annotated[kinds.DistributionName, Field(description="which keys the packets carry")] = "uniform"
+    zipf_s: Annotated[kinds.ZipfExponent | None, Field(description="exponent of the Zipf distribution (default 1)")] = (
+        None
+    )
     over: Annotated[Word | None, Field(description="variable or parameter that is the number of keys")] = None
 
     @checked(mode="after")
@@ -53,23 +35,24 @@ class FlowsSpec(Strict):
 class RateLoad(Strict):
     """A fixed offered load."""
 
-    rate_mpps: Annotated[RateMpps, Field(description="offered load in million packets per second")]
+    rate_mpps: Annotated[kinds.RateMpps, Field(description="offered load in million packets per second")]
 
 
 class FractionLoad(Strict):
     """Offered loads as fractions of the highest rate that the device takes."""
 
     fraction_of_max: Annotated[
-        Fractions, Field(min_length=1, description="offered loads, as fractions of the maximum: one, $name, or a list")
+        kinds.Fractions,
+        Field(min_length=1, description="offered loads, as fractions of the maximum: one, $name, or a list"),
     ]
 
 
 class BurstSpec(Strict):
     """Packets in groups: ``length`` back to back, then a pause."""
 
-    length: Annotated[BurstLength, Field(description="packets in a burst")] = 32
+    length: Annotated[kinds.BurstLength, Field(description="packets in a burst")] = 32
     gap_us: Annotated[
-        BurstGap | None, Field(description="pause after a burst in us; without it, what the offered load leaves")
+        kinds.BurstGap | None, Field(description="pause after a burst in us; without it, what the offered load leaves")
     ] = None
     spacing_ns: Annotated[
         Annotated[float, Field(ge=0, le=1e9)], Field(description="time between packets of a burst in ns")
@@ -79,7 +62,9 @@ class BurstSpec(Strict):
 class ReplaySpec(Strict):
     """Frames of a capture instead of generated ones. The last 16 bytes of each are the stamp of the load generator."""
 
-    pcap: Annotated[CaptureName, Field(description="capture in the format of libpcap, beside the spec or below it")]
+    pcap: Annotated[
+        kinds.CaptureName, Field(description="capture in the format of libpcap, beside the spec or below it")
+    ]
     timing: Annotated[
         Literal["recorded", "offered"],
         Field(description="recorded: the gaps of the capture; offered: the pattern and offered load of the traffic"),
@@ -117,25 +102,25 @@ OfferedLoad = Annotated[
 class TrafficSpec(Strict):
     """What the load generator sends."""
 
-    pattern: Annotated[PatternName, Field(description="how the packets are spaced")] = "cbr"
+    pattern: Annotated[kinds.PatternName, Field(description="how the packets are spaced")] = "cbr"
     burst: Annotated[BurstSpec | None, Field(description="bursts of the pattern burst")] = None
-    frame_size: Annotated[FrameSize, Field(description="frame size in bytes including the FCS (RFC 2544)")] = 64
+    frame_size: Annotated[kinds.FrameSize, Field(description="frame size in bytes including the FCS (RFC 2544)")] = 64
     mix: Annotated[
-        Mix | None,
+        kinds.Mix | None,
         Field(description="frame sizes and their weights instead of one size, or imix (7:4:1 of 64, 594, 1518 B)"),
     ] = None
     fields: Annotated[
-        dict[FieldName, FieldNumber],
+        dict[kinds.FieldName, kinds.FieldNumber],
         Field(description="constant values of header fields that the components do not vary, such as ethernet.src"),
     ] = {}  # noqa: RUF012 - pydantic copies it
     payload: Annotated[
-        HexBytes, Field(description="bytes behind the headers, in hexadecimal digits, again and again to the end")
+        kinds.HexBytes, Field(description="bytes behind the headers, in hexadecimal digits, again and again to the end")
     ] = "00"
     offered_load: Annotated[OfferedLoad, Field(description="packets offered per second")] = "max"
     flows: Annotated[FlowsSpec, Field(description="how the packets are spread over keys")] = FlowsSpec()
     replay: Annotated[ReplaySpec | None, Field(description="a capture to send instead of generated frames")] = None
     latency_at: Annotated[
-        tuple[Fraction, ...], Field(description="loads at which latency is measured, as fractions of the maximum")
+        tuple[kinds.Fraction, ...], Field(description="loads at which latency is measured, as fractions of the maximum")
     ] = ()
 
     @checked(mode="after")
