@@ -29,7 +29,7 @@ from p4perf.errors import P4PerfError
 from p4perf.evaluation.comparison.gate import ComponentShifts, GateVerdict, judge
 from p4perf.evaluation.comparison.ratios import measured_ratios
 from p4perf.evaluation.comparison.shifts import point_shifts
-from p4perf.evaluation.comparison.verdicts import Outcome
+from p4perf.evaluation.comparison.verdicts import ComparisonOutcome
 from p4perf.experiment import Conductor, new_run, open_target, open_testbed
 from p4perf.experiment.gate import gate_runs
 from p4perf.results import RunDirectory
@@ -120,8 +120,8 @@ def simulated(points: int, gates: int, components: int) -> bool:
         failed += any(v.worse for v in verdicts)
         verdict = judge([changed[number], *chosen[1:]])[0]
         found += verdict.worse
-        undecided += verdict.outcome is Outcome.NO_VERDICT
-    same = sum(v.outcome is Outcome.SAME for v in alone) / gates
+        undecided += verdict.outcome is ComparisonOutcome.NO_VERDICT
+    same = sum(v.outcome is ComparisonOutcome.SAME for v in alone) / gates
     seen = sum(v.worse for v in hurt) / gates
     by = f"{100 * (SLOWDOWN - 1):.0f} %"
     print(f"simulated, {points} points, 3 starts, {gates} gates")

@@ -15,6 +15,7 @@ from p4perf.cli.app import app
 from p4perf.cli.options import check_choice, given
 from p4perf.cli.output import Format, FormatOption, emit, say, say_origin
 from p4perf.errors import UsageError
+from p4perf.evaluation.fitting.tables import CandidateRow, SegmentRow, candidate_rows, model_rows
 from p4perf.records import Document, Record, doc
 from p4perf.results import Run
 
@@ -36,44 +37,6 @@ class _Metric(Record):
     unit: str = doc("its unit")
 
 
-class _Parameter(Record):
-    name: str = doc("name of the parameter")
-    value: float = doc("its value; about an `origin` that is in `model.json`")
-    low: float | None = doc("lower end of its 95 % interval")
-    high: float | None = doc("upper end")
-
-
-class _Segment(Record):
-    segment: int = doc("number of the segment, from 1")
-    start: float = doc("first x of the segment", "of x")
-    end: float = doc("last x of the segment", "of x")
-    points: int = doc("points of the segment")
-    template: str = doc("[template](derivation.md#templates)")
-    family: str = doc("family of the template, such as `poly` or `log`")
-    formula: str = doc("the function with rounded numbers, for people")
-    parameters: tuple[_Parameter, ...] = doc("")
-    error: float = doc("error of the segment", "of the metric")
-    breakpoint_low: float | None = doc("lower end of the interval of its first x; null for the first segment", "of x")
-    breakpoint_high: float | None = doc("upper end", "of x")
-
-
-class _Candidate(Record):
-    segments: int = doc("a number of segments that was considered")
-    error: float = doc("its combined error", "of the metric")
-    rank: float = doc("its combined rank")
-    l1_bic: float | None = doc(
-        "the [criterion](derivation.md#number-of-segments); the lowest is chosen; null where the samples are too few"
-    )
-    aic: float | None = doc("Akaike's criterion")
-    aicc: float | None = doc("AIC corrected for few samples")
-    bic: float | None = doc("Schwarz's criterion")
-    breakpoints: tuple[int, ...] = doc("index, from 0, of the last point of each segment but the last")
-    breakpoint_x: tuple[float, ...] = doc("first x of each segment but the first", "of x")
-    templates: tuple[str, ...] = doc("template of each segment")
-    families: tuple[str, ...] = doc("family of each template")
-    chosen: bool = doc("whether this number of segments was taken")
-
-
 class ModelDocument(Document):
     """`p4perf run SPEC`, `p4perf resume RUN`, `p4perf fit DATA`.
 
@@ -91,11 +54,11 @@ class ModelDocument(Document):
     domain: tuple[float, ...] | None = doc("first and last x that were measured", "of x")
     error_metric: str | None = doc("[error metric](derivation.md#error-metrics)")
     error: float | None = doc("combined error of the segments; of a ratio, 0.01 is 1 %", "of the metric")
-    segments: tuple[_Segment, ...] = doc("")
+    segments: tuple[SegmentRow, ...] = doc("")
     breakpoints: tuple[int, ...] = doc("index, from 0, of the last point of each segment but the last")
     breakpoint_x: tuple[float, ...] = doc("first x of each segment but the first", "of x")
     breakpoint_intervals: tuple[tuple[float, ...], ...] = doc("lower and upper end for each breakpoint", "of x")
-    candidates: tuple[_Candidate, ...] = doc("")
+    candidates: tuple[CandidateRow, ...] = doc("")
     explanations: tuple[str, ...] = doc(
         "for each breakpoint, where it may come from (for people); empty if cache marks do not apply"
     )
@@ -106,7 +69,6 @@ class ModelDocument(Document):
 def emit_model(evaluation: Evaluation | None, fmt: Format, *, run: str | None) -> None:
     """Print the segments of a model: segment, domain, function, parameters with intervals, error."""
     from p4perf.evaluation.fitting.error_metrics import error_text
-    from p4perf.evaluation.fitting.tables import model_rows
     from p4perf.models.notation import number
 
     if fmt is Format.JSON:
@@ -136,7 +98,6 @@ def emit_model(evaluation: Evaluation | None, fmt: Format, *, run: str | None) -
 
 def _say_rest(evaluation: Evaluation) -> None:
     from p4perf.evaluation.fitting.error_metrics import error_text
-    from p4perf.evaluation.fitting.tables import candidate_rows
     from p4perf.models.notation import number
 
     model = evaluation.model
@@ -158,8 +119,6 @@ def _say_rest(evaluation: Evaluation) -> None:
 
 def _document(evaluation: Evaluation | None, run: str | None) -> ModelDocument:
     """The model as the commands print it; of a run that has none the same keys, null or empty."""
-    from p4perf.evaluation.fitting.tables import candidate_rows, model_rows
-
     if evaluation is None:
         nothing: dict[str, Any] = dict.fromkeys(("name", "target", "x", "y", "domain", "error_metric", "error"))
         return ModelDocument.read({}, **{**dict.fromkeys(ModelDocument.KEYS, ()), **nothing, "run": run})

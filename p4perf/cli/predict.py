@@ -16,9 +16,9 @@ from p4perf.cli.output import Format, FormatOption, emit, print_table, say
 from p4perf.errors import UsageError
 
 if TYPE_CHECKING:
-    from p4perf.evaluation.prediction.answer import Conditions, Measured, PathName, Prediction
-    from p4perf.evaluation.prediction.changes import Difference
-    from p4perf.evaluation.prediction.programs import Subject
+    from p4perf.evaluation.prediction.answer import Conditions, MeasuredPrediction, PathName, Prediction
+    from p4perf.evaluation.prediction.changes import CostDifference
+    from p4perf.evaluation.prediction.programs import ProgramSubject
     from p4perf.evaluation.prediction.record import Answers
     from p4perf.experiment.prediction import Packets
     from p4perf.models.estimate import Estimate
@@ -45,8 +45,8 @@ def print_answers(found: Answers, path: PathName, *, quiet: bool) -> None:
     if found.measured:
         print_table([_measured_row(each) for each in found.measured], title="prediction and measurement")
     for refusal in found.refusals:
-        at = ", ".join(f"{k}={v}" for k, v in refusal.values)
-        say(f"refused: {refusal.program}{f' at {at}' if at else ''} on {refusal.target}: {refusal.reason}")
+        at = ", ".join(f"{k}={v}" for k, v in refusal.values.items())
+        say(f"refused: {refusal.program}{f' at {at}' if at else ''} on {refusal.model}: {refusal.reason}")
     for measured in found.measured:
         say(_verdict(measured))
     several = len({each.model.name for each in found.predictions}) > 1
@@ -150,7 +150,7 @@ def _line_text(each: Prediction) -> str:
     return f"{rate} is full from frames of {value} B on ({ends}); Gbit/s count preamble and gap"
 
 
-def _print_difference(found: Difference) -> None:
+def _print_difference(found: CostDifference) -> None:
     from p4perf.evaluation.prediction.breakdown import describe
 
     rows: list[Mapping[str, Any]] = [
@@ -171,7 +171,7 @@ def _print_difference(found: Difference) -> None:
     say(f"{changes} on {found.after.model.name}: {interval(found.cycles)} cycles, {interval(found.mpps)} Mpps a core")
 
 
-def _measured_row(each: Measured) -> dict[str, Any]:
+def _measured_row(each: MeasuredPrediction) -> dict[str, Any]:
     return {
         "program": each.prediction.graph.name,
         **each.prediction.values,
@@ -185,7 +185,7 @@ def _measured_row(each: Measured) -> dict[str, Any]:
     }
 
 
-def _verdict(each: Measured) -> str:
+def _verdict(each: MeasuredPrediction) -> str:
     held = "the interval holds it" if each.holds else "the interval does NOT hold it"
     return (
         f"{_name(each.prediction)}: predicted {each.prediction.cycles().value:.4g} cycles, measured "
@@ -317,7 +317,7 @@ def predict(
         say(f"written: {output}")
 
 
-def _check_capability(subject: Subject, target: str) -> None:
+def _check_capability(subject: ProgramSubject, target: str) -> None:
     if subject.experiment is not None:
         from p4perf.experiment.prediction import check_capability
 

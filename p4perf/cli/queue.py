@@ -18,7 +18,7 @@ from p4perf.records import Document, Record, doc
 
 if TYPE_CHECKING:
     from p4perf.evaluation.load.queue_sources import Law
-    from p4perf.evaluation.load.queueing import Measured, OperatingPoint, System
+    from p4perf.evaluation.load.queueing import MeasuredLoad, OperatingPoint, System
 
 _RATE = re.compile(r"(.*?)\s*([kmg]?)pps", re.IGNORECASE)
 DEFAULT_MODERATION = "100us"
@@ -256,7 +256,7 @@ def _rate_pps(text: str) -> float:
     return quantity(text, "packet rate", "pps", "--rate")
 
 
-def _plots(output: Path | None, points: Sequence[OperatingPoint], compared: Sequence[Measured]) -> list[Path]:
+def _plots(output: Path | None, points: Sequence[OperatingPoint], compared: Sequence[MeasuredLoad]) -> list[Path]:
     if output is None:
         return []
     from p4perf.evaluation.plots.outcome import save

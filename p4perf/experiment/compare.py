@@ -12,10 +12,10 @@ import pandas as pd
 
 from p4perf.errors import DataError, NoVerdictError, P4PerfError, UsageError
 from p4perf.evaluation.comparison import (
+    ComparedSamples,
     ComparisonOptions,
     ExperimentComparison,
     RankPair,
-    Subject,
     compare_subjects,
     rank_pairs,
 )
@@ -127,7 +127,7 @@ class ComparedRun:
     path: Path
     manifest: Manifest
     points: tuple[Mapping[str, Any], ...]
-    subject: Subject
+    subject: ComparedSamples
 
 
 @dataclass(frozen=True)
@@ -295,7 +295,7 @@ def _compared(run: Run, label: str, variable: str, metric: str, warnings: list[s
     model = _model(run, metric, variable, samples, warnings) if samples.x else None
     has_cost = COST_METRIC in set(run.table["metric"])
     cost = _samples(run.table, COST_METRIC, variable) if has_cost else None
-    return ComparedRun(label, run.path, manifest, points, Subject(label, samples, model, cost))
+    return ComparedRun(label, run.path, manifest, points, ComparedSamples(label, samples, model, cost))
 
 
 def _samples(table: pd.DataFrame, metric: str, variable: str) -> Samples:

@@ -20,7 +20,7 @@ from p4perf.errors import DataError, ExitCode, P4PerfError, UsageError
 from p4perf.evaluation.comparison.gate import ComponentShifts, GateOptions, GateVerdict, judge, no_verdict
 from p4perf.evaluation.comparison.ratios import measured_ratios
 from p4perf.evaluation.comparison.shifts import PointShifts, point_shifts, scattered
-from p4perf.evaluation.comparison.verdicts import Outcome
+from p4perf.evaluation.comparison.verdicts import ComparisonOutcome
 from p4perf.evaluation.report import render_markdown
 from p4perf.experiment.compare import KeyDifference, differences, spec_differences
 from p4perf.experiment.evaluate import BASELINE
@@ -78,7 +78,7 @@ class GateResult:
 
     @property
     def undecided(self) -> tuple[GatedComponent, ...]:
-        return tuple(c for c in self.components if c.verdict.outcome is Outcome.NO_VERDICT)
+        return tuple(c for c in self.components if c.verdict.outcome is ComparisonOutcome.NO_VERDICT)
 
     @property
     def exit_code(self) -> IntEnum:

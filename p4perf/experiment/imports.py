@@ -16,7 +16,7 @@ from typing import Any
 import pandas as pd
 
 from p4perf.errors import DataError, SpecError, UsageError
-from p4perf.evaluation.imports import Assembly, ImportOptions, Reading, Value, assemble, read_sources
+from p4perf.evaluation.imports import Assembly, ImportedValue, ImportOptions, Reading, assemble, read_sources
 from p4perf.evaluation.imports.files import check_file
 from p4perf.models.component import Scale
 from p4perf.results import Run, RunDirectory
@@ -259,7 +259,7 @@ def _records(assembly: Assembly, places: Mapping[Path, str]) -> Iterator[list[di
         ]
 
 
-def _record(value: Value, places: Mapping[Path, str]) -> dict[str, Any]:
+def _record(value: ImportedValue, places: Mapping[Path, str]) -> dict[str, Any]:
     place = value.place
     where = {"file": places.get(place.file, str(place.file)), "line": place.line, "key": place.key}
     return {"metric": value.metric, "value": value.value, "unit": value.unit, "name": value.name, **where}

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from p4perf.errors import MeasurementError, UsageError
-from p4perf.evaluation.prediction.answer import Measured, PathName, Prediction
-from p4perf.evaluation.prediction.programs import Subject
+from p4perf.evaluation.prediction.answer import MeasuredPrediction, PathName, Prediction
+from p4perf.evaluation.prediction.programs import ProgramSubject
 from p4perf.evaluation.prediction.record import Answers, predict_document
 from p4perf.experiment.evaluate import point_rows
 from p4perf.experiment.outputs import write_outputs
@@ -72,12 +72,12 @@ class Packets:
 
 
 def measure(
-    subjects: Sequence[tuple[Subject, Prediction]],
+    subjects: Sequence[tuple[ProgramSubject, Prediction]],
     testbed: str,
     parent: Path,
     packets: Packets,
     told: Callable[[str], object] = lambda _: None,
-) -> tuple[Measured, ...]:
+) -> tuple[MeasuredPrediction, ...]:
     """Measure programs where their target is. The points of an experiment are measured in one run for each target.
 
     Args:
@@ -87,7 +87,7 @@ def measure(
         UsageError: such programs cannot be measured, or not with these changes.
         MeasurementError: no start was accepted.
     """
-    found: list[Measured] = []
+    found: list[MeasuredPrediction] = []
     for target in dict.fromkeys(prediction.model.target for _, prediction in subjects):
         own = [(s, p) for s, p in subjects if p.model.target == target]
         for subject, _ in own:
@@ -101,7 +101,7 @@ def measure(
     return tuple(found)
 
 
-def _refuse_unmeasurable(subject: Subject) -> None:
+def _refuse_unmeasurable(subject: ProgramSubject) -> None:
     if subject.experiment is not None:
         if any(text.startswith("without ") for text in subject.changes):
             raise UsageError("--measure cannot leave a component out", hint="measure an experiment without it")
@@ -119,12 +119,12 @@ def _refuse_unmeasurable(subject: Subject) -> None:
 
 
 def _points(
-    subjects: Sequence[tuple[Subject, Prediction]],
+    subjects: Sequence[tuple[ProgramSubject, Prediction]],
     label: str,
     testbed: str,
     parent: Path,
     told: Callable[[str], object],
-) -> list[Measured]:
+) -> list[MeasuredPrediction]:
     """Measure the points of an experiment in one run; those without an accepted start are left out with a warning."""
     experiment = subjects[0][0].experiment
     assert experiment is not None  # noqa: S101 - only points come here
@@ -150,7 +150,7 @@ def _points(
 
 def _specification(
     path: Path, prediction: Prediction, testbed: str, parent: Path, packets: Packets, told: Callable[[str], object]
-) -> Measured:
+) -> MeasuredPrediction:
     given = ProgramInput(path.stem, read_text(path), packets.frame, packets.rules, packets.varying)
     target = prediction.model.target
     result = measure_program(given, target, testbed, parent, repetitions=packets.repetitions, told=told)
@@ -160,12 +160,14 @@ def _specification(
     return _measured(prediction, {**row, "flags": ",".join(result.flags)}, result.folder)
 
 
-def _measured(prediction: Prediction, row: Mapping[str, Any], folder: Path) -> Measured:
+def _measured(prediction: Prediction, row: Mapping[str, Any], folder: Path) -> MeasuredPrediction:
     flags = tuple(flag for flag in str(row["flags"]).split(",") if flag)
-    return Measured(prediction, Estimate(row["median"], row["low"], row["high"]), int(row["n"]), flags, folder)
+    return MeasuredPrediction(
+        prediction, Estimate(row["median"], row["low"], row["high"]), int(row["n"]), flags, folder
+    )
 
 
-def check_capability(subject: Subject, label: str) -> None:
+def check_capability(subject: ProgramSubject, label: str) -> None:
     """Refuse a point that a target cannot do. Of other programs, and of unknown targets, nothing is known.
 
     Raises:

@@ -29,7 +29,7 @@ from typing_extensions import override
 
 from p4perf import errors
 from p4perf.errors import DataError, ExitCode, Location, NoVerdictError, P4PerfError, UsageError
-from p4perf.evaluation.papers import Claim, Finding, Paper, Quantity, impossible, judge
+from p4perf.evaluation.papers import Claim, Finding, PaperClaims, Quantity, impossible, judge
 from p4perf.evaluation.papers.claims import Remeasured
 from p4perf.evaluation.papers.loading import CHECKS, SHAPES
 from p4perf.evaluation.papers.shapes import MeasuredRun
@@ -143,7 +143,7 @@ class ReproductionFolder(RecordFolder):
         """Do not take up a run again; its folder stays."""
         self._content["runs"].pop(key, None)
 
-    def report(self, findings: Sequence[Finding], papers: Sequence[Paper], code: ExitCode) -> tuple[Path, ...]:
+    def report(self, findings: Sequence[Finding], papers: Sequence[PaperClaims], code: ExitCode) -> tuple[Path, ...]:
         """Write the reports of these findings; the paths of those for people and of the crate."""
         self._content |= {**summary_record(findings, code), "papers": [_paper(paper) for paper in papers]}
         self.write()
@@ -196,11 +196,11 @@ def _fingerprint(claim: Claim) -> str:
     return hashlib.sha256(files.strict_json(what).encode()).hexdigest()[:16]
 
 
-def _paper(paper: Paper) -> dict[str, str]:
+def _paper(paper: PaperClaims) -> dict[str, str]:
     return {"paper": paper.key, "title": paper.title, "authors": paper.authors, "published": paper.published}
 
 
-Chosen = tuple[Paper, Claim]
+Chosen = tuple[PaperClaims, Claim]
 
 
 class ClaimRecord(Record):

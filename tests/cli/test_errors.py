@@ -414,7 +414,7 @@ class TestFit:
     @pytest.mark.parametrize(
         ("text", "wanted"),
         [
-            ("entries,cycles\n1,2\n2,3\n3,x7\n", "data.csv:4: column 'cycles': 'x7' is not a number"),
+            ("entries,cycles\n1,2\n2,3\n3,x7\n", "data.csv:4: column 'cycles': 'x7' is not a finite number"),
             ("entries,cycles\n1,2\n2\n", "data.csv:3: column 'cycles' is empty"),
             ("entries,cycles\n1,nan\n", "data.csv:2: column 'cycles': 'nan' is not a finite number"),
             ("entires,cycles\n1,2\n", "did you mean entires?"),

@@ -11,7 +11,7 @@ import os
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -72,12 +72,17 @@ def columns(segments: int = 2, **changes: Any) -> dict[str, Any]:
     return {"load_version": 1, "segments": segments, "rate_pps": 1e6, "duration_ms": 100.0 * segments, **record}
 
 
+def record_of(histogram: LatencyHistogram) -> dict[str, Any]:
+    """A histogram as load generators print it."""
+    return {**asdict(histogram.layout), "counts": [list(pair) for pair in histogram.counts]}
+
+
 def histogram(base_us: float, samples: int) -> dict[str, Any]:
     """Latencies of so many packets: nine tenths around ``base_us``, the others up to twice that."""
     values = [base_us * 1e3 * (1 + n / 10) for n in range(11)]
     counts = [samples - samples // 10, *([samples // 100] * 10)]
     counts[0] += samples - sum(counts)
-    found = LatencyHistogram.from_values(values, counts).to_record()
+    found = record_of(LatencyHistogram.from_values(values, counts))
     return {**found, "min_ns": int(values[0]), "max_ns": int(values[-1]), "overflow": 0}
 
 

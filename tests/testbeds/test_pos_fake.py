@@ -66,7 +66,7 @@ def test_the_tree(tmp_path):
     allocation = json.loads((site.pos.folder / site.results / "config" / "allocation.json").read_text())
     assert list(allocation["variables"]["loop"]) == ["pkt_sz", "pkt_rate", "cpu_frequency"]
     assert allocation["token"]
-    assert len(scan_tree(site.pos.folder / site.results).runs) == 12, "the importer reads it"
+    assert len(scan_tree(site.pos.folder / site.results)[0]) == 12, "the importer reads it"
 
 
 def test_a_command_without_a_name_that_fails(tmp_path):

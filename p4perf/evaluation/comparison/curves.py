@@ -150,18 +150,9 @@ def _less(segment: Fitting) -> FunctionTemplate:
 def _pair(one: CurveSubject, base: CurveSubject) -> CurvePair:
     a, b = one.model, base.model
     domain = shared_domain(a, b)
+    if reason := _incomparable(one, base):
+        return CurvePair(one.label, base.label, None, domain, None, None, reason, a, b)
     start: float | None = None
-    if one.increase_of != base.increase_of:
-        known, other = (one, base) if one.increase_of is not None else (base, one)
-        if other.model.y.name != known.increase_of:
-            reason = f"{known.label} is an increase of {known.increase_of}, {other.label} is {other.model.y.label()}"
-            return CurvePair(one.label, base.label, None, domain, None, None, reason, a, b)
-    elif (a.y.name, a.y.unit) != (b.y.name, b.y.unit):
-        reason = f"{one.label} is in {a.y.label()}, {base.label} in {b.y.label()}"
-        return CurvePair(one.label, base.label, None, domain, None, None, reason, a, b)
-    if a.y.unit != b.y.unit:
-        reason = f"{one.label} is in {a.y.unit}, {base.label} in {b.y.unit}"
-        return CurvePair(one.label, base.label, None, domain, None, None, reason, a, b)
     if one.increase_of is not None or base.increase_of is not None:
         name = next(s.model.y.name for s in (one, base) if s.increase_of is not None)
         start = max(a.domain[0], b.domain[0])
@@ -171,6 +162,18 @@ def _pair(one: CurveSubject, base: CurveSubject) -> CurvePair:
         reason = f"they share no domain ({ends}): every ratio is extrapolated"
         return CurvePair(one.label, base.label, a.y, None, start, None, reason, a, b)
     return CurvePair(one.label, base.label, a.y, domain, start, crossings(a, b), "", a, b)
+
+
+def _incomparable(one: CurveSubject, base: CurveSubject) -> str:
+    """Why two curves have no ratio; empty if they have one."""
+    a, b = one.model.y, base.model.y
+    if one.increase_of == base.increase_of:
+        same = (a.name, a.unit) == (b.name, b.unit)
+        return "" if same else f"{one.label} is in {a.label()}, {base.label} in {b.label()}"
+    known, other = (one, base) if one.increase_of is not None else (base, one)
+    if other.model.y.name != known.increase_of:
+        return f"{known.label} is an increase of {known.increase_of}, {other.label} is {other.model.y.label()}"
+    return "" if a.unit == b.unit else f"{one.label} is in {a.unit}, {base.label} in {b.unit}"
 
 
 def _places(subjects: Sequence[CurveSubject]) -> tuple[float, ...]:

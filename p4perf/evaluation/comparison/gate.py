@@ -28,7 +28,7 @@ from dataclasses import dataclass
 
 from p4perf.errors import UsageError
 from p4perf.evaluation.comparison.shifts import PointShifts, Shift, Stretch
-from p4perf.evaluation.comparison.verdicts import MARGIN, Outcome, outcome_of
+from p4perf.evaluation.comparison.verdicts import MARGIN, ComparisonOutcome, outcome_of
 from p4perf.models.estimate import Estimate
 from p4perf.results.table import LEVEL, SEED
 
@@ -105,7 +105,7 @@ class GateVerdict:
         local: a stretch that is shifted beyond the margin, in the direction of the outcome.
     """
 
-    outcome: Outcome
+    outcome: ComparisonOutcome
     worse: bool
     ratio: Estimate | None
     detectable: float | None
@@ -155,7 +155,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def no_verdict(reason: str) -> GateVerdict:
-    return GateVerdict(Outcome.NO_VERDICT, False, None, None, None, None, None, 0, reason)
+    return GateVerdict(ComparisonOutcome.NO_VERDICT, False, None, None, None, None, None, 0, reason)
 
 
 def worse_side(metric: str) -> int:
@@ -182,7 +182,7 @@ def _verdict(
     margin, worse = options.margin, worse_side(metric)
     inside = 1 / (1 + margin) <= ratio.low <= ratio.high <= 1 + margin
 
-    def say(outcome: Outcome, reason: str, side: int = 0, local: LocalShift | None = None) -> GateVerdict:
+    def say(outcome: ComparisonOutcome, reason: str, side: int = 0, local: LocalShift | None = None) -> GateVerdict:
         p_value = p_values[1 if common.centre >= 0 else -1][0]
         point = judged.shifts.detectable_at_a_point(alpha)
         return GateVerdict(outcome, side == worse, ratio, detectable, point, p_value, local, common.points, reason)
@@ -192,7 +192,7 @@ def _verdict(
         if side:
             return say(outcome_of(metric, side), "beyond the margin, however much the starts scatter", side)
         return say(
-            Outcome.NO_VERDICT,
+            ComparisonOutcome.NO_VERDICT,
             f"a change of {_percent(margin)} could have been missed: only {_percent(detectable)} would be found",
         )
     for side in (worse, -worse):
@@ -206,8 +206,8 @@ def _verdict(
             reason = f"at {where} ({number} of {common.points}) by a ratio of {local.ratio.value:.3f}"
             return say(outcome_of(metric, side), reason, side, local)
     if inside:
-        return say(Outcome.SAME, f"the interval lies within 1 ± {margin:g}")
-    return say(Outcome.NO_VERDICT, f"neither a change of {_percent(margin)} nor its absence can be shown")
+        return say(ComparisonOutcome.SAME, f"the interval lies within 1 ± {margin:g}")
+    return say(ComparisonOutcome.NO_VERDICT, f"neither a change of {_percent(margin)} nor its absence can be shown")
 
 
 def _local(judged: _Judged, side: int, p_value: float, options: GateOptions) -> LocalShift | None:

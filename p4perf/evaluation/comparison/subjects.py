@@ -31,7 +31,7 @@ from p4perf.evaluation.comparison.ratios import (
     measured_ratios,
     model_ratio,
 )
-from p4perf.evaluation.comparison.verdicts import MARGIN, Verdict, verdict
+from p4perf.evaluation.comparison.verdicts import MARGIN, ComparisonVerdict, verdict
 from p4perf.models.component import ComponentModel, Quantity
 from p4perf.models.estimate import Estimate
 from p4perf.models.templates import FloatArray
@@ -130,7 +130,7 @@ class ComparisonOptions:
 
 
 @dataclass(frozen=True)
-class Subject:
+class ComparedSamples:
     """A run with its model and the accepted starts of ``cost_cycles_per_packet``, each None where it has none."""
 
     label: str
@@ -154,7 +154,7 @@ class ComparedPair:
     measured: MeasuredRatios
     curve: ModelRatio | None
     crossings: tuple[Crossing, ...] | None
-    verdict: Verdict
+    verdict: ComparisonVerdict
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,7 @@ class ExperimentComparison:
     title: str
     x: Quantity
     y: Quantity
-    subjects: tuple[Subject, ...]
+    subjects: tuple[ComparedSamples, ...]
     reference: str
     pairs: tuple[ComparedPair, ...]
 
@@ -189,7 +189,7 @@ class RankPair:
 
 def compare_subjects(
     experiment: str,
-    subjects: Sequence[Subject],
+    subjects: Sequence[ComparedSamples],
     *,
     reference: str,
     x: Quantity,
@@ -209,7 +209,7 @@ def compare_subjects(
     return ExperimentComparison(experiment, title, x, y, tuple(subjects), reference, pairs)
 
 
-def _pair(run: Subject, base: Subject, options: ComparisonOptions) -> ComparedPair:
+def _pair(run: ComparedSamples, base: ComparedSamples, options: ComparisonOptions) -> ComparedPair:
     measured = measured_ratios(
         run.samples, base.samples, level=options.level, resamples=options.resamples, seed=options.seed
     )
@@ -228,7 +228,7 @@ def rank_pairs(comparisons: Sequence[ExperimentComparison], *, level: float = LE
 
 
 def _rank_pair(comparisons: Sequence[ExperimentComparison], a: str, b: str, level: float) -> RankPair:
-    both: list[tuple[str, Subject, Subject]] = []
+    both: list[tuple[str, ComparedSamples, ComparedSamples]] = []
     for comparison in comparisons:
         known = {s.label: s for s in comparison.subjects}
         if a in known and b in known:

@@ -44,7 +44,7 @@ _LESS_IS_FASTER = frozenset(
 _MORE_IS_FASTER = frozenset({"packet_rate", "throughput_ndr"})
 
 
-class Outcome(StrEnum):
+class ComparisonOutcome(StrEnum):
     """The outcome of comparing a run with the reference."""
 
     FASTER = "faster"
@@ -56,7 +56,7 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ComparisonVerdict:
     """A verdict with what it rests on.
 
     Args:
@@ -64,14 +64,14 @@ class Verdict:
         detectable: smallest difference that could be found, as a share (0.05 is 5 %); None without an interval.
     """
 
-    outcome: Outcome
+    outcome: ComparisonOutcome
     ratio: Estimate | None
     detectable: float | None
     points: int
     reason: str
 
 
-def verdict(ratios: MeasuredRatios, *, metric: str, x_name: str = "x", margin: float = MARGIN) -> Verdict:
+def verdict(ratios: MeasuredRatios, *, metric: str, x_name: str = "x", margin: float = MARGIN) -> ComparisonVerdict:
     """Judge by the rule above.
 
     Args:
@@ -85,39 +85,41 @@ def verdict(ratios: MeasuredRatios, *, metric: str, x_name: str = "x", margin: f
         raise UsageError(f"the margin must lie between 0 and 1, not {margin:g}", hint="such as 0.05 for 5 %")
     usable, mean = ratios.usable, ratios.mean
     if mean is None or not mean.bounded:
-        return Verdict(Outcome.NO_VERDICT, mean, None, len(usable), _too_few(ratios))
+        return ComparisonVerdict(ComparisonOutcome.NO_VERDICT, mean, None, len(usable), _too_few(ratios))
     detectable = max(margin, mean.high / mean.value - 1)
 
-    def say(outcome: Outcome, reason: str) -> Verdict:
-        return Verdict(outcome, mean, detectable, len(usable), reason)
+    def say(outcome: ComparisonOutcome, reason: str) -> ComparisonVerdict:
+        return ComparisonVerdict(outcome, mean, detectable, len(usable), reason)
 
     if len(usable) < LEAST_POINTS:
-        return say(Outcome.NO_VERDICT, _too_few(ratios))
+        return say(ComparisonOutcome.NO_VERDICT, _too_few(ratios))
     low, high = 1 / (1 + margin), 1 + margin
     beyond = [point.ratio.side_of(low, high) for point in usable]
     more, less = beyond.count(1), beyond.count(-1)
     if mean.low < low and mean.high > high:
-        return say(Outcome.NO_VERDICT, f"the starts scatter too much: the interval reaches beyond 1 ± {margin:g}")
+        return say(
+            ComparisonOutcome.NO_VERDICT, f"the starts scatter too much: the interval reaches beyond 1 ± {margin:g}"
+        )
     if low <= mean.low and mean.high <= high:
         if _more_than_chance(more + less, len(usable)):
             where = f"above at {more} and below at {less} of {len(usable)} points"
-            return say(Outcome.NO_VERDICT, f"the ratio depends on {x_name}: {where}")
-        return say(Outcome.SAME, f"the interval lies within 1 ± {margin:g}")
+            return say(ComparisonOutcome.NO_VERDICT, f"the ratio depends on {x_name}: {where}")
+        return say(ComparisonOutcome.SAME, f"the interval lies within 1 ± {margin:g}")
     side = int(mean.value > high and mean.low > 1) - int(mean.value < low and mean.high < 1)
     if side == 0:
-        return say(Outcome.NO_VERDICT, f"neither a difference of {margin:g} nor its absence can be shown")
+        return say(ComparisonOutcome.NO_VERDICT, f"neither a difference of {margin:g} nor its absence can be shown")
     against = less if side > 0 else more
     share = f", but the other way at {against} of {len(usable)} points" if against else ""
     return say(outcome_of(metric, side), f"on average over {len(usable)} points{share}")
 
 
-def outcome_of(metric: str, side: int) -> Outcome:
+def outcome_of(metric: str, side: int) -> ComparisonOutcome:
     """The outcome of a metric that is larger (side 1) or smaller (-1) than that of the reference."""
     if metric in _LESS_IS_FASTER:
-        return Outcome.SLOWER if side > 0 else Outcome.FASTER
+        return ComparisonOutcome.SLOWER if side > 0 else ComparisonOutcome.FASTER
     if metric in _MORE_IS_FASTER:
-        return Outcome.FASTER if side > 0 else Outcome.SLOWER
-    return Outcome.HIGHER if side > 0 else Outcome.LOWER
+        return ComparisonOutcome.FASTER if side > 0 else ComparisonOutcome.SLOWER
+    return ComparisonOutcome.HIGHER if side > 0 else ComparisonOutcome.LOWER
 
 
 def _too_few(ratios: MeasuredRatios) -> str:

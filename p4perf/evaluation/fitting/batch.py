@@ -13,7 +13,7 @@ IndexArray = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True, eq=False)
-class Batch:
+class SegmentBatch:
     """Samples of many segments, x ascending; ``mask`` is false on the padding (which repeats the last sample).
 
     Args:
@@ -29,7 +29,7 @@ class Batch:
     @classmethod
     def of_segments(
         cls, x: FloatArray, y: FloatArray, starts: IndexArray, ends: IndexArray, row: IndexArray | None = None
-    ) -> Batch:
+    ) -> SegmentBatch:
         """Rows are the samples ``starts[r]`` to ``ends[r]``, both included.
 
         Args:

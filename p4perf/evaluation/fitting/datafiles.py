@@ -6,7 +6,7 @@ import csv
 import difflib
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -54,8 +54,8 @@ def parse_csv(text: str, file: str, x: str, y: str, *, y_unit: str = "") -> Samp
             names = [cell.strip() for cell in cells]
             columns = _column(names, x, place), _column(names, y, place)
         else:
-            xs.append(_number(cells, columns[0], x, place))
-            ys.append(_number(cells, columns[1], y, place))
+            xs.append(cell_number(cells, columns[0], x, place))
+            ys.append(cell_number(cells, columns[1], y, place))
     if not xs:
         raise DataError("has a header but no rows", location=Location(file))
     return Samples.from_arrays(xs, ys, x_name=x, y_name=y, y_unit=y_unit)
@@ -71,15 +71,21 @@ def _column(names: list[str], wanted: str, place: Location) -> int:
     raise DataError(f"there is no column {wanted!r}", location=place, hint=hint)
 
 
-def _number(cells: list[str], index: int, name: str, place: Location) -> float:
+def finite_number(text: str) -> float:
+    """The number that a text is; NaN if it is none, or not finite."""
+    try:
+        value = float(text)
+    except ValueError:
+        return math.nan
+    return value if math.isfinite(value) else math.nan
+
+
+def cell_number(cells: Sequence[str], index: int, name: str, place: Location) -> float:
+    """The number in a column of a line of CSV."""
     cell = cells[index].strip() if index < len(cells) else ""
     if not cell:
         raise DataError(f"column {name!r} is empty", location=place)
-    try:
-        value = float(cell)
-    except ValueError as exc:
-        raise DataError(f"column {name!r}: {cell!r} is not a number", location=place) from exc
-    if not math.isfinite(value):
+    if math.isnan(value := finite_number(cell)):
         raise DataError(f"column {name!r}: {cell!r} is not a finite number", location=place)
     return value
 

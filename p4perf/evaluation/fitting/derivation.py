@@ -32,7 +32,7 @@ import numpy.typing as npt
 
 from p4perf.errors import DataError, UsageError
 from p4perf.evaluation.fitting.error_metrics import error_metric
-from p4perf.evaluation.fitting.intervals import IntervalTable, Problem, interval_table
+from p4perf.evaluation.fitting.intervals import FitProblem, IntervalTable, interval_table
 from p4perf.evaluation.fitting.options import COARSE_POINTS, MIN_POINTS, FitOptions, Profile
 from p4perf.evaluation.fitting.selection import Criteria, ExactRule, PairwiseRule, criteria
 from p4perf.evaluation.fitting.split_finders import (
@@ -54,7 +54,7 @@ SHARES = (0.0, 0.42, 0.5, 0.92, 1.0)
 
 
 def coarse_to_fine(
-    problem: Problem, segments: int, min_points: int
+    problem: FitProblem, segments: int, min_points: int
 ) -> tuple[IntervalTable, tuple[Breakpoints | None, ...]]:
     """Breakpoints of about the lowest combined error for 1 to ``segments`` segments, and their table."""
     n = len(problem.x)
@@ -79,7 +79,7 @@ def coarse_to_fine(
     return search(3, near(second, third))
 
 
-def _scaled(problem: Problem, begin: float, end: float) -> Problem:
+def _scaled(problem: FitProblem, begin: float, end: float) -> FitProblem:
     report = problem.progress
     if report is None:
         return problem
@@ -174,7 +174,7 @@ def derive(
     ranks: Mapping[str, float] = SCHOLZ2021_RANKS if published else {}
     kappa_rel, gamma = options.kappa_rel, options.gamma
     rule = PairwiseRule(margin, kappa_rel, gamma) if published else ExactRule(margin, kappa_rel)
-    problem = Problem(
+    problem = FitProblem(
         x=xs,
         y=ys,
         templates=tuple(templates),
@@ -222,7 +222,7 @@ def derive(
 
 
 def _search(
-    problem: Problem, finder: SplitFinder, segments: int, min_points: int, candidates: Candidates
+    problem: FitProblem, finder: SplitFinder, segments: int, min_points: int, candidates: Candidates
 ) -> tuple[IntervalTable, tuple[Breakpoints | None, ...]]:
     """Best breakpoints for each number of segments, and the table to read them with."""
     table = interval_table(problem, wanted_intervals(len(problem.x), min_points, candidates))

@@ -1,6 +1,7 @@
 """Measurements in the input formats of Extra-P (https://github.com/extra-p/extrap), read and written.
 
-The newer form is nested, the older one refers to its parts by numbers::
+Read are JSON, nested or (older) with numbers that refer to its parts, JSON Lines, and the text format, which is written
+as well. Not read are what only profilers write (Cube), and what only Extra-P itself does (``.extra-p``, Extra-P 3).
 
     {"parameters": ["p"], "measurements": {"main": {"time": [{"point": [4], "values": [8.3, 8.0]}]}}}
 
@@ -8,28 +9,10 @@ The newer form is nested, the older one refers to its parts by numbers::
      "coordinates": [{"id": 1, "parameter_value_pairs": [{"parameter_id": 1, "parameter_value": 4}]}],
      "measurements": [{"coordinate_id": 1, "callpath_id": 1, "metric_id": 1, "value": 8.3}]}
 
-In JSON Lines every line is a measurement; callpath and metric can be left out::
-
     {"params": {"p": 4}, "callpath": "main", "metric": "time", "value": [8.3, 8.0]}
 
-    PARAMETER p
-    POINTS (4) (8) (16)
-    METRIC time
-    REGION main->solve
-    DATA 8.31 8.02 8.14
-    DATA 22.74 22.66 23.20
-    DATA 65.79 64.74 66.62
-
-``PARAMETER`` and ``POINTS`` can be given more than once and add up. The coordinates of a point stand in brackets, each
-one in brackets of its own if one likes; of one parameter only, brackets can be left out. ``METRIC`` and ``REGION`` hold
-for all data below, until the next; after either, there is one ``DATA`` line for each point, with its repetitions. Lines
-that begin with ``#`` are comments.
-
->>> from p4perf.evaluation.fitting.extrap import read_extrap, select_series
->>> samples = select_series(read_extrap(path), region="main").samples  # doctest: +SKIP
-
-Read are the text format, the JSON format in both of its forms, and JSON Lines; written is the text format. Not read are
-what only profilers write (Cube), and what only Extra-P itself does (``.extra-p``, Extra-P 3).
+In the text format ``PARAMETER`` and ``POINTS`` add up, ``METRIC`` and ``REGION`` hold until the next, and below either
+there is one ``DATA`` line for each point, with its repetitions. Coordinates of several parameters stand in brackets.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from p4perf.evaluation.fitting import engine
-from p4perf.evaluation.fitting.batch import Batch, BatchFit, IndexArray
+from p4perf.evaluation.fitting.batch import BatchFit, IndexArray, SegmentBatch
 from p4perf.evaluation.fitting.engine import least_samples
 from p4perf.evaluation.fitting.error_metrics import ErrorMetric
 from p4perf.evaluation.fitting.selection import ExactRule, PairwiseRule
@@ -24,7 +24,7 @@ from p4perf.models.templates import BasisTemplate, FloatArray, Template
 MAX_CALLS_PER_PARAMETER = 200
 
 
-def fit_general(batch: Batch, template: Template, *, robust: bool = False) -> BatchFit:
+def fit_general(batch: SegmentBatch, template: Template, *, robust: bool = False) -> BatchFit:
     """Fit a template to every row of a batch with Levenberg-Marquardt, or a trust region where it has bounds.
 
     Rows with too few samples, and those on which the solver fails, get NaN.
@@ -79,7 +79,7 @@ SILENCE = 1e-13
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class FitProblem:
     """What is fitted to segments of the samples, and how one fitting is chosen.
 
     Args:
@@ -121,7 +121,7 @@ class IntervalTable:
         choice: index of its template, -1 if there is none.
     """
 
-    problem: Problem
+    problem: FitProblem
     row: IndexArray
     error: FloatArray
     choice: IndexArray
@@ -144,7 +144,7 @@ class IntervalTable:
         index = int(self.choice[row])
         template = problem.templates[index]
         starts, ends = np.array([start]), np.array([end])
-        batch = Batch.of_segments(problem.x, problem.y, starts, ends)
+        batch = SegmentBatch.of_segments(problem.x, problem.y, starts, ends)
         fit = problem.rule.admit(template, fit_segments(problem, (template,), starts, ends, batch)[0], batch)
         return Fitting(
             template=template,
@@ -158,7 +158,7 @@ class IntervalTable:
         )
 
 
-def interval_table(problem: Problem, intervals: tuple[IndexArray, IndexArray]) -> IntervalTable:
+def interval_table(problem: FitProblem, intervals: tuple[IndexArray, IndexArray]) -> IntervalTable:
     starts, ends = intervals
     n = len(problem.x)
     row = np.full((n, n), -1, dtype=np.intp)
@@ -174,7 +174,7 @@ def interval_table(problem: Problem, intervals: tuple[IndexArray, IndexArray]) -
     return IntervalTable(problem, row, error, choice)
 
 
-def _choose_in_batches(problem: Problem, starts: IndexArray, ends: IndexArray) -> tuple[FloatArray, IndexArray]:
+def _choose_in_batches(problem: FitProblem, starts: IndexArray, ends: IndexArray) -> tuple[FloatArray, IndexArray]:
     """Errors and choices where the engine only fits: metrics, templates and rules that it does not know."""
     error, choice = np.full(len(starts), np.inf), np.full(len(starts), -1, dtype=np.intp)
     ranks = np.array(problem.ranks, dtype=np.float64)
@@ -182,7 +182,7 @@ def _choose_in_batches(problem: Problem, starts: IndexArray, ends: IndexArray) -
     order = np.argsort(ends - starts, kind="stable")
     chunks = _chunks(order, ends - starts + 1)
     for number, chunk in enumerate(chunks):
-        batch = Batch.of_segments(problem.x, problem.y, starts[chunk], ends[chunk])
+        batch = SegmentBatch.of_segments(problem.x, problem.y, starts[chunk], ends[chunk])
         errors = np.full((len(chunk), len(problem.templates)), np.nan)
         for index, (template, fit) in enumerate(
             zip(
@@ -205,7 +205,7 @@ def _choose_in_batches(problem: Problem, starts: IndexArray, ends: IndexArray) -
 
 
 def fit_segments(
-    problem: Problem, templates: Sequence[Template], starts: IndexArray, ends: IndexArray, batch: Batch
+    problem: FitProblem, templates: Sequence[Template], starts: IndexArray, ends: IndexArray, batch: SegmentBatch
 ) -> list[BatchFit]:
     """Every template fitted to every segment, with parameters about zero wherever that is numerically harmless."""
     known = [t for t in templates if engine.knows(t)]

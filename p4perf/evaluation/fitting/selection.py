@@ -39,7 +39,7 @@ import numpy as np
 import numpy.typing as npt
 
 from p4perf.errors import DataError
-from p4perf.evaluation.fitting.batch import Batch, BatchFit, IndexArray
+from p4perf.evaluation.fitting.batch import BatchFit, IndexArray, SegmentBatch
 from p4perf.evaluation.fitting.engine import Choice, can_bulge
 from p4perf.evaluation.fitting.error_metrics import ErrorMetric
 from p4perf.models.fitting import PiecewiseFitting
@@ -158,7 +158,7 @@ class ExactRule:
     kappa: float = KAPPA
     kappa_rel: float = KAPPA_REL
 
-    def admit(self, template: Template, fit: BatchFit, batch: Batch) -> BatchFit:
+    def admit(self, template: Template, fit: BatchFit, batch: SegmentBatch) -> BatchFit:
         """Refuse polynomials (and their reciprocals) of degree two and more that bulge, or that have too few samples.
 
         A curve bulges if, halfway between two samples, it leaves the range of the samples of the segment by more than
@@ -211,7 +211,7 @@ class PairwiseRule:
     kappa_rel: float = KAPPA_REL
     gamma: float = GAMMA
 
-    def admit(self, template: Template, fit: BatchFit, batch: Batch) -> BatchFit:
+    def admit(self, template: Template, fit: BatchFit, batch: SegmentBatch) -> BatchFit:
         """Raise every parameter to the magnitude gamma at least, keeping its sign; zero stays zero (Eq. 2)."""
         fit = fit.only(~_has_pole(template, fit, batch))
         values, origin = fit.parameters, fit.origin
@@ -253,7 +253,7 @@ class PairwiseRule:
         return champion
 
 
-def _has_pole(template: Template, fit: BatchFit, batch: Batch) -> npt.NDArray[np.bool_]:
+def _has_pole(template: Template, fit: BatchFit, batch: SegmentBatch) -> npt.NDArray[np.bool_]:
     """Rows of a reciprocal whose curve changes its sign at or between the samples."""
     if not (isinstance(template, BasisTemplate) and template.inverse):
         return np.zeros(len(batch.points), dtype=np.bool_)

@@ -2,83 +2,65 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
-from p4perf.evaluation.fitting.derivation import Derivation
-from p4perf.models.component import ComponentModel
-from p4perf.models.notation import number
+from p4perf.records import Record, doc
+
+if TYPE_CHECKING:
+    from p4perf.evaluation.fitting.derivation import Derivation
+    from p4perf.models.component import ComponentModel
 
 
-@dataclass(frozen=True)
-class ParameterCell:
+class ParameterCell(Record):
     """One parameter; the interval is None if the model has no uncertainty."""
 
-    name: str
-    value: float
-    low: float | None
-    high: float | None
+    name: str = doc("name of the parameter")
+    value: float = doc("its value; about an `origin` that is in `model.json`")
+    low: float | None = doc("lower end of its 95 % interval")
+    high: float | None = doc("upper end")
 
     def text(self, digits: int = 4) -> str:
         """Such as ``c1 = 0.072 [0.069, 0.075]``."""
+        from p4perf.models.notation import number  # here, because models are slow to load
+
         body = f"{self.name} = {number(self.value, digits)}"
         if self.low is None or self.high is None:
             return body
         return f"{body} [{number(self.low, digits)}, {number(self.high, digits)}]"
 
 
-@dataclass(frozen=True)
-class SegmentRow:
-    """One segment of a model.
+class SegmentRow(Record):
+    """One segment of a model."""
 
-    Args:
-        segment: number from 1.
-        family: its coarser kind, such as ``poly``.
-        breakpoint_low: lower end of the interval of where the segment begins, None for the first segment or without
-        uncertainty.
-        breakpoint_high: upper end.
-    """
-
-    segment: int
-    start: float
-    end: float
-    points: int
-    template: str
-    family: str
-    formula: str
-    parameters: tuple[ParameterCell, ...]
-    error: float
-    breakpoint_low: float | None = None
-    breakpoint_high: float | None = None
-
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
+    segment: int = doc("number of the segment, from 1")
+    start: float = doc("first x of the segment", "of x")
+    end: float = doc("last x of the segment", "of x")
+    points: int = doc("points of the segment")
+    template: str = doc("[template](derivation.md#templates)", of="template.name")
+    family: str = doc("family of the template, such as `poly` or `log`", of="template.family")
+    formula: str = doc("the function with rounded numbers, for people")
+    parameters: tuple[ParameterCell, ...] = doc("")
+    error: float = doc("error of the segment", "of the metric")
+    breakpoint_low: float | None = doc("lower end of the interval of its first x; null for the first segment", "of x")
+    breakpoint_high: float | None = doc("upper end", "of x")
 
 
 def model_rows(model: ComponentModel) -> tuple[SegmentRow, ...]:
     rows = []
+    known = model.uncertainty
     for index, segment in enumerate(model.fitting.segments):
-        known = model.uncertainty
-        intervals = known.parameters[index] if known else (None,) * len(segment.parameters)
+        values = dict(zip(segment.template.parameter_names, segment.parameters, strict=True))
+        ends = [(i.low, i.high) for i in known.parameters[index]] if known else [(None, None)] * len(values)
         breakpoint = known.breakpoints[index - 1] if known and index else None
-        cells = tuple(
-            ParameterCell(name, value, interval.low if interval else None, interval.high if interval else None)
-            for name, value, interval in zip(
-                segment.template.parameter_names, segment.parameters, intervals, strict=True
-            )
-        )
         rows.append(
-            SegmentRow(
+            SegmentRow.read(
+                segment,
                 segment=index + 1,
-                start=segment.start,
-                end=segment.end,
-                points=segment.points,
-                template=segment.template.name,
-                family=segment.template.family,
                 formula=segment.text(x=model.x.name, y=model.y.name),
-                parameters=cells,
-                error=segment.error,
+                parameters=tuple(
+                    ParameterCell(name=name, value=value, low=low, high=high)
+                    for (name, value), (low, high) in zip(values.items(), ends, strict=True)
+                ),
                 breakpoint_low=breakpoint.low if breakpoint else None,
                 breakpoint_high=breakpoint.high if breakpoint else None,
             )
@@ -86,47 +68,31 @@ def model_rows(model: ComponentModel) -> tuple[SegmentRow, ...]:
     return tuple(rows)
 
 
-@dataclass(frozen=True)
-class CandidateRow:
-    """One number of segments that a derivation considered.
+class CandidateRow(Record):
+    """One number of segments that a derivation considered; a criterion that is not defined is infinite."""
 
-    Args:
-        l1_bic: the criterion by which the number of segments is chosen; infinite where it is not defined.
-        aic: Akaike's criterion; likewise.
-        aicc: AIC corrected for few samples; likewise.
-        bic: Schwarz's criterion; likewise.
-        breakpoints: index of the last sample of each segment but the last.
-        breakpoint_x: abscissa at which each segment but the first begins.
-    """
-
-    segments: int
-    error: float
-    rank: float
-    l1_bic: float
-    aic: float
-    aicc: float
-    bic: float
-    breakpoints: tuple[int, ...]
-    breakpoint_x: tuple[float, ...]
-    templates: tuple[str, ...]
-    families: tuple[str, ...]
-    chosen: bool
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain values for JSON; a criterion that is not defined is None."""
-        row = asdict(self)
-        return {key: None if isinstance(v, float) and not math.isfinite(v) else v for key, v in row.items()}
+    segments: int = doc("a number of segments that was considered")
+    error: float = doc("its combined error", "of the metric")
+    rank: float = doc("its combined rank")
+    l1_bic: float | None = doc(
+        "the [criterion](derivation.md#number-of-segments); the lowest is chosen; null where the samples are too few"
+    )
+    aic: float | None = doc("Akaike's criterion")
+    aicc: float | None = doc("AIC corrected for few samples")
+    bic: float | None = doc("Schwarz's criterion")
+    breakpoints: tuple[int, ...] = doc("index, from 0, of the last point of each segment but the last")
+    breakpoint_x: tuple[float, ...] = doc("first x of each segment but the first", "of x")
+    templates: tuple[str, ...] = doc("template of each segment")
+    families: tuple[str, ...] = doc("family of each template")
+    chosen: bool = doc("whether this number of segments was taken")
 
 
 def candidate_rows(derivation: Derivation) -> tuple[CandidateRow, ...]:
     return tuple(
-        CandidateRow(
+        CandidateRow.read(
+            fitting,
             segments=len(fitting.segments),
-            error=fitting.error,
-            rank=fitting.rank,
-            **asdict(scores),
-            breakpoints=fitting.breakpoints,
-            breakpoint_x=fitting.breakpoint_x,
+            **vars(scores),
             templates=tuple(segment.template.name for segment in fitting.segments),
             families=tuple(segment.template.family for segment in fitting.segments),
             chosen=index == derivation.chosen,

@@ -24,7 +24,7 @@ from typing import Final
 import numpy as np
 
 from p4perf.evaluation.fitting import engine
-from p4perf.evaluation.fitting.batch import Batch, BatchFit, IndexArray
+from p4perf.evaluation.fitting.batch import BatchFit, IndexArray, SegmentBatch
 from p4perf.evaluation.fitting.error_metrics import ErrorMetric, error_metric
 from p4perf.evaluation.fitting.intervals import fit_general
 from p4perf.evaluation.fitting.options import MIN_POINTS, RESAMPLES
@@ -134,8 +134,10 @@ class _Replicates:
     robust: bool
     threads: int | None
 
-    def fit(self, template: Template, starts: IndexArray, ends: IndexArray, row: IndexArray) -> tuple[Batch, BatchFit]:
-        batch = Batch.of_segments(self.x, self.y, starts, ends, row)
+    def fit(
+        self, template: Template, starts: IndexArray, ends: IndexArray, row: IndexArray
+    ) -> tuple[SegmentBatch, BatchFit]:
+        batch = SegmentBatch.of_segments(self.x, self.y, starts, ends, row)
         if not engine.knows(template):
             return batch, fit_general(batch, template, robust=self.robust)
         fits = engine.fitted_templates(

@@ -9,12 +9,12 @@ from pathlib import Path
 from p4perf.errors import DataError, Location, UsageError
 from p4perf.evaluation.imports.base import (
     Fact,
+    ImportedTrial,
+    ImportedValue,
     Importer,
     ImportOptions,
     LeftOut,
     Reading,
-    Trial,
-    Value,
     check_variable,
     convert,
     unit_of_metric,
@@ -32,7 +32,7 @@ class Result:
     """A repetition (from 0) of a point; values by metric, in the order of the source and the units of the metrics."""
 
     repetition: int
-    values: Mapping[str, Value]
+    values: Mapping[str, ImportedValue]
     flags: tuple[str, ...]
 
 
@@ -96,7 +96,7 @@ def _nothing(left_out: Sequence[LeftOut], readings: Sequence[Reading]) -> DataEr
 # --- facts
 
 
-def _with_facts(trials: Sequence[Trial], options: ImportOptions) -> Iterator[Trial]:
+def _with_facts(trials: Sequence[ImportedTrial], options: ImportOptions) -> Iterator[ImportedTrial]:
     """Trials with facts renamed and set, and numbered if a fact is the repetition."""
     names = {named.wanted: named.name for named in options.variables}
     known = {name for trial in trials for name in trial.facts}
@@ -121,7 +121,7 @@ def _with_facts(trials: Sequence[Trial], options: ImportOptions) -> Iterator[Tri
         yield replace(trial, facts={**facts, **options.settings}, repetition=number)
 
 
-def _check_only(trials: Sequence[Trial], options: ImportOptions) -> None:
+def _check_only(trials: Sequence[ImportedTrial], options: ImportOptions) -> None:
     for name, value in options.only.items():
         seen = dict.fromkeys(str(trial.facts[name]) for trial in trials if name in trial.facts)
         if str(value) not in seen:
@@ -130,11 +130,11 @@ def _check_only(trials: Sequence[Trial], options: ImportOptions) -> None:
             )
 
 
-def _same(trials: Sequence[Trial], name: str, value: Fact) -> bool:
+def _same(trials: Sequence[ImportedTrial], name: str, value: Fact) -> bool:
     return all(trial.facts.get(name) == value for trial in trials)
 
 
-def _variables(trials: Sequence[Trial], options: ImportOptions) -> tuple[str, ...]:
+def _variables(trials: Sequence[ImportedTrial], options: ImportOptions) -> tuple[str, ...]:
     named = [item.name for item in options.variables]
     known = dict.fromkeys(name for trial in trials for name in trial.facts)
     varying = [n for n in known if not _same(trials, n, trials[0].facts.get(n, ""))]
@@ -158,11 +158,13 @@ def _variables(trials: Sequence[Trial], options: ImportOptions) -> tuple[str, ..
 # --- values
 
 
-def _chosen(trials: Sequence[Trial], options: ImportOptions, left_out: list[LeftOut]) -> Iterator[Trial]:
+def _chosen(
+    trials: Sequence[ImportedTrial], options: ImportOptions, left_out: list[LeftOut]
+) -> Iterator[ImportedTrial]:
     """Trials with the requested values, in the units of their metrics."""
     met: set[str] = set()
     for trial in trials:
-        values: dict[str, Value] = {}
+        values: dict[str, ImportedValue] = {}
         for value in trial.values:
             metrics = list(_metrics_of(value, options))
             met.update(asked for asked, _ in metrics)
@@ -190,7 +192,7 @@ def _label(metric: str, source: str) -> str:
     return f"{metric}={source}" if source else metric
 
 
-def _metrics_of(value: Value, options: ImportOptions) -> Iterator[tuple[str, str]]:
+def _metrics_of(value: ImportedValue, options: ImportOptions) -> Iterator[tuple[str, str]]:
     """Options that ask for this value, each with the metric that it then is."""
     if not options.metrics:
         if value.metric:
@@ -205,7 +207,7 @@ def _metrics_of(value: Value, options: ImportOptions) -> Iterator[tuple[str, str
             yield _label(named.name, named.source), named.name
 
 
-def _converted(value: Value, metric: str, options: ImportOptions) -> Value:
+def _converted(value: ImportedValue, metric: str, options: ImportOptions) -> ImportedValue:
     unit = value.unit or options.units.get(metric) or options.units.get("") or ""
     try:
         number = convert(value.value, unit, metric)
@@ -217,8 +219,8 @@ def _converted(value: Value, metric: str, options: ImportOptions) -> Value:
 # --- points
 
 
-def _points(trials: Sequence[Trial], variables: tuple[str, ...]) -> Iterator[ImportedPoint]:
-    groups: dict[tuple[Fact, ...], list[Trial]] = {}
+def _points(trials: Sequence[ImportedTrial], variables: tuple[str, ...]) -> Iterator[ImportedPoint]:
+    groups: dict[tuple[Fact, ...], list[ImportedTrial]] = {}
     for trial in trials:
         groups.setdefault(tuple(trial.facts[name] for name in variables), []).append(trial)
     size = 1
@@ -233,9 +235,9 @@ def _points(trials: Sequence[Trial], variables: tuple[str, ...]) -> Iterator[Imp
         yield ImportedPoint(dict(zip(variables, key, strict=True)), _results(groups[key]))
 
 
-def _results(trials: Sequence[Trial]) -> tuple[Result, ...]:
+def _results(trials: Sequence[ImportedTrial]) -> tuple[Result, ...]:
     """Repetitions: those with a number as they are, the others where their metrics have room."""
-    slots: dict[int, tuple[dict[str, Value], set[str]]] = {}
+    slots: dict[int, tuple[dict[str, ImportedValue], set[str]]] = {}
     reached: dict[tuple[str, ...], int] = {}
     for trial in sorted(trials, key=lambda trial: trial.repetition is None):
         values = {value.metric: value for value in trial.values}

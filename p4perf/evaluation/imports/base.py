@@ -243,7 +243,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class ImportedValue:
     """A number of the source.
 
     Args:
@@ -262,7 +262,7 @@ class Value:
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class ImportedTrial:
     """What was measured together.
 
     Args:
@@ -273,7 +273,7 @@ class Trial:
     """
 
     facts: Mapping[str, Fact]
-    values: tuple[Value, ...]
+    values: tuple[ImportedValue, ...]
     place: Place
     repetition: int | None = None
     flags: tuple[str, ...] = ()
@@ -295,7 +295,7 @@ class Reading:
         testbed: the place, where the source names it.
     """
 
-    trials: tuple[Trial, ...]
+    trials: tuple[ImportedTrial, ...]
     left_out: tuple[LeftOut, ...] = ()
     files: tuple[Path, ...] = field(default=())
     target: str = ""

@@ -73,6 +73,14 @@ def head_of(path: Path) -> str:
     return "" if b"\0" in data else without_colours(data.decode(errors="ignore").removeprefix("\ufeff"))
 
 
+def json_of(path: Path) -> dict[str, Any]:
+    """A file with one JSON object, for recognising it; empty if it is none."""
+    try:
+        return read_json(path) if head_of(path).lstrip().startswith("{") else {}
+    except DataError:
+        return {}
+
+
 def files_below(folder: Path) -> Iterator[Path]:
     """All files below a folder, in order; hidden ones and their folders are passed over."""
     root = folder.resolve()

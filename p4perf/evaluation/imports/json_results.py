@@ -17,17 +17,17 @@ from typing_extensions import override
 from p4perf.errors import DataError, MeasurementError, UsageError
 from p4perf.evaluation.imports.base import (
     Fact,
+    ImportedTrial,
+    ImportedValue,
     Importer,
     ImportOptions,
     LeftOut,
     Place,
     Reading,
-    Trial,
-    Value,
     fact,
     tidy_number,
 )
-from p4perf.evaluation.imports.files import files_below, head_of, read_json
+from p4perf.evaluation.imports.files import files_below, json_of, read_json
 from p4perf.evaluation.imports.moongen import histogram_values
 from p4perf.evaluation.load.histogram import LatencyHistogram, decode
 from p4perf.specs.metrics import at_load
@@ -107,20 +107,14 @@ class CsitImporter(Importer):
         if path.is_dir():
             first = next(iter(sorted(path.rglob("*.json"))[:1]), None)
             return first is not None and self.recognises(first)
-        if not head_of(path).lstrip().startswith("{"):
-            return False
-        try:
-            content = read_json(path)
-        except DataError:
-            return False
-        return "test_id" in content and "result" in content
+        return {"test_id", "result"} <= json_of(path).keys()
 
     @override
     def read(self, path: Path, options: ImportOptions) -> Reading:
         files = [p for p in files_below(path) if p.suffix == ".json"] if path.is_dir() else [path]
         if not files:
             raise Place(path).error("has no JSON files")
-        trials: list[Trial] = []
+        trials: list[ImportedTrial] = []
         left_out: list[LeftOut] = []
         used, duts = [], set()
         for file in files:
@@ -139,7 +133,7 @@ class CsitImporter(Importer):
         return Reading(tuple(trials), tuple(left_out), tuple(used), duts.pop() if len(duts) == 1 else "", "csit")
 
 
-def _trials(root: JsonNode, options: ImportOptions, left_out: list[LeftOut]) -> Iterator[Trial]:
+def _trials(root: JsonNode, options: ImportOptions, left_out: list[LeftOut]) -> Iterator[ImportedTrial]:
     version = root.text("version")
     if version.split(".")[0] != MAJOR:
         raise root.place("version").error(f"is {version!r:.40}, but versions {MAJOR}.x of the model are read")
@@ -154,7 +148,7 @@ def _trials(root: JsonNode, options: ImportOptions, left_out: list[LeftOut]) -> 
     if kind == "ndrpdr":
         values = [*_bound(result, "ndr", left_out), *_bound(result, "pdr", left_out), *_latency(result, left_out)]
         if values:
-            yield Trial(facts, tuple(values), place, repetition)
+            yield ImportedTrial(facts, tuple(values), place, repetition)
     elif kind == "mrr":
         rate = result.child("receive_rate").child("rate")
         numbers = rate.get("values")
@@ -164,16 +158,16 @@ def _trials(root: JsonNode, options: ImportOptions, left_out: list[LeftOut]) -> 
             return
         for index, number in enumerate(numbers):
             where = rate.place(f"values[{index}]")
-            value = Value("receive_rate", checked_number(number, where), "pps", where, "receive_rate")
-            yield Trial(facts, (value,), where, repetition if len(numbers) == 1 else None)
+            value = ImportedValue("receive_rate", checked_number(number, where), "pps", where, "receive_rate")
+            yield ImportedTrial(facts, (value,), where, repetition if len(numbers) == 1 else None)
     else:
         left_out.append(LeftOut(str(place), f"there is no metric for results of the type {kind!r:.40}"))
 
 
-def _bound(result: JsonNode, name: str, left_out: list[LeftOut]) -> Iterator[Value]:
+def _bound(result: JsonNode, name: str, left_out: list[LeftOut]) -> Iterator[ImportedValue]:
     rate = result.child(name).child("lower").child("rate")
     if _is_packet_rate(rate, left_out):
-        yield Value(f"{name}.lower", rate.number("value"), "pps", rate.place("value"), f"throughput_{name}")
+        yield ImportedValue(f"{name}.lower", rate.number("value"), "pps", rate.place("value"), f"throughput_{name}")
 
 
 def _is_packet_rate(rate: JsonNode, left_out: list[LeftOut]) -> bool:
@@ -183,7 +177,7 @@ def _is_packet_rate(rate: JsonNode, left_out: list[LeftOut]) -> bool:
     return unit == "pps"
 
 
-def _latency(result: JsonNode, left_out: list[LeftOut]) -> Iterator[Value]:
+def _latency(result: JsonNode, left_out: list[LeftOut]) -> Iterator[ImportedValue]:
     """Smallest, mean and largest latency forward and its percentiles, at shares of the PDR."""
     if result.get("latency_reverse") is not None:
         left_out.append(LeftOut(str(result.place("latency_reverse")), "is the other direction of the same trial"))
@@ -199,11 +193,11 @@ def _latency(result: JsonNode, left_out: list[LeftOut]) -> Iterator[Value]:
         unit = node.text("unit")
         for key, statistic in (("min", "min"), ("avg", "mean"), ("max", "max")):
             metric = at_load(f"latency_{statistic}", share)
-            yield Value(f"latency_forward.{name}.{key}", node.number(key), unit, node.place(key), metric)
+            yield ImportedValue(f"latency_forward.{name}.{key}", node.number(key), unit, node.place(key), metric)
         yield from _percentiles(node, name, share, left_out)
 
 
-def _percentiles(node: JsonNode, name: str, share: float, left_out: list[LeftOut]) -> Iterator[Value]:
+def _percentiles(node: JsonNode, name: str, share: float, left_out: list[LeftOut]) -> Iterator[ImportedValue]:
     """Percentiles of a histogram whose values are microseconds; a damaged one is left out, for CSIT lacks some."""
     place = node.place("hdrh")
     try:
@@ -252,12 +246,7 @@ class TrexImporter(Importer):
 
     @override
     def recognises(self, path: Path) -> bool:
-        if not head_of(path).lstrip().startswith("{"):
-            return False
-        try:
-            content = read_json(path)
-        except DataError:
-            return False
+        content = json_of(path)
         return _is_bench(content) or _is_statistics(content)
 
     @override
@@ -276,7 +265,7 @@ class TrexImporter(Importer):
                 "is not JSON of TRex: it has neither total and global, nor results and config",
                 hint="json.dump(client.get_stats(), file), or stl_ndr_bench_tool.py --output",
             )
-        trials = (Trial(facts, tuple(values), Place(path), repetition),) if values else ()
+        trials = (ImportedTrial(facts, tuple(values), Place(path), repetition),) if values else ()
         return Reading(trials, tuple(left_out), (path,))
 
 
@@ -301,7 +290,7 @@ def _facts_of_bench(config: JsonNode) -> dict[str, Fact]:
     return facts
 
 
-def _bench(root: JsonNode, left_out: list[LeftOut]) -> list[Value]:
+def _bench(root: JsonNode, left_out: list[LeftOut]) -> list[ImportedValue]:
     """Sent and received rate and loss at the highest load that the benchmark accepted."""
     results, config = root.child("results"), root.child("config")
     accepted_percent, loss_percent = config.number("pdr"), results.number("drop_rate_percentage")
@@ -313,19 +302,19 @@ def _bench(root: JsonNode, left_out: list[LeftOut]) -> list[Value]:
     why = f"up to {accepted_percent:g} % were lost: neither NDR (0 %) nor PDR ({PDR_PERCENT:g} %)"
     sent, received = results.place("tx_pps"), results.place("rx_pps")
     return [
-        Value("tx_pps", results.number("tx_pps"), "pps", sent, metric, why),
-        Value("rx_pps", results.number("rx_pps"), "pps", received, "packet_rate"),
-        Value("loss_ratio", loss_percent, "%", results.place("drop_rate_percentage"), "loss_ratio"),
+        ImportedValue("tx_pps", results.number("tx_pps"), "pps", sent, metric, why),
+        ImportedValue("rx_pps", results.number("rx_pps"), "pps", received, "packet_rate"),
+        ImportedValue("loss_ratio", loss_percent, "%", results.place("drop_rate_percentage"), "loss_ratio"),
         *_latency_values({key: results.child("latency").child(key) for key in results.get("latency") or {}}, left_out),
     ]
 
 
-def _statistics(root: JsonNode, left_out: list[LeftOut]) -> list[Value]:
+def _statistics(root: JsonNode, left_out: list[LeftOut]) -> list[ImportedValue]:
     """Received rate at the moment of reading, loss since the counters were cleared, smallest and largest latency."""
     total = root.child("total")
     values = []
     if rate_pps := total.number("rx_pps"):
-        values.append(Value("rx_pps", rate_pps, "pps", total.place("rx_pps"), "packet_rate"))
+        values.append(ImportedValue("rx_pps", rate_pps, "pps", total.place("rx_pps"), "packet_rate"))
     else:
         left_out.append(LeftOut(str(total.place("rx_pps")), "is 0: the traffic had stopped when it was read"))
     sent, received = total.number("opackets"), total.number("ipackets")
@@ -334,9 +323,11 @@ def _statistics(root: JsonNode, left_out: list[LeftOut]) -> list[Value]:
         left_out.append(LeftOut(str(total.place("ipackets")), f"the loss is not known: {what}"))
     elif rate_pps:
         why = "packets that were under way when the counters were read would count as lost"
-        values.append(Value("loss_ratio", 1 - received / sent, "lost/sent", total.place("ipackets"), "", why))
+        values.append(ImportedValue("loss_ratio", 1 - received / sent, "lost/sent", total.place("ipackets"), "", why))
     else:
-        values.append(Value("loss_ratio", 1 - received / sent, "lost/sent", total.place("ipackets"), "loss_ratio"))
+        values.append(
+            ImportedValue("loss_ratio", 1 - received / sent, "lost/sent", total.place("ipackets"), "loss_ratio")
+        )
     streams = root.maybe("latency")
     if streams is not None:
         found = {key: streams.child(key) for key in streams.content if key.isdigit()}
@@ -344,7 +335,7 @@ def _statistics(root: JsonNode, left_out: list[LeftOut]) -> list[Value]:
     return values
 
 
-def _latency_values(streams: Mapping[str, JsonNode], left_out: list[LeftOut]) -> list[Value]:
+def _latency_values(streams: Mapping[str, JsonNode], left_out: list[LeftOut]) -> list[ImportedValue]:
     """Smallest and largest latency over all streams [us]."""
     seen = [node for node in streams.values() if node.number("total_max") > 0]
     if not seen:
@@ -355,6 +346,6 @@ def _latency_values(streams: Mapping[str, JsonNode], left_out: list[LeftOut]) ->
     high = max(seen, key=lambda node: node.number("total_max"))
     left_out.append(LeftOut(str(seen[0].place("average")), FILTERED))
     return [
-        Value("total_min", low.number("total_min"), "us", low.place("total_min"), "latency_min"),
-        Value("total_max", high.number("total_max"), "us", high.place("total_max"), "latency_max"),
+        ImportedValue("total_min", low.number("total_min"), "us", low.place("total_min"), "latency_min"),
+        ImportedValue("total_max", high.number("total_max"), "us", high.place("total_max"), "latency_max"),
     ]

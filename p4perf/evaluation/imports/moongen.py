@@ -10,7 +10,15 @@ from typing import ClassVar
 from typing_extensions import override
 
 from p4perf.errors import MeasurementError, UsageError
-from p4perf.evaluation.imports.base import Importer, ImportOptions, LeftOut, Place, Reading, Trial, Value
+from p4perf.evaluation.imports.base import (
+    ImportedTrial,
+    ImportedValue,
+    Importer,
+    ImportOptions,
+    LeftOut,
+    Place,
+    Reading,
+)
 from p4perf.evaluation.imports.files import check_file, head_of, read_plain_text
 from p4perf.evaluation.load.histogram import LatencyHistogram
 from p4perf.evaluation.load.histogram_files import read_moongen_histogram
@@ -46,7 +54,7 @@ class MoonGenImporter(Importer):
             if text.strip() and not counters:
                 raise Place(path).error("is not a file of MoonGen: it has neither counters nor a histogram")
             values, left_out, flags = counter_values(counters, path, options.device, name="rate")
-        trial = Trial(facts, tuple(values), Place(path), repetition, flags)
+        trial = ImportedTrial(facts, tuple(values), Place(path), repetition, flags)
         return Reading((trial,) if values else (), tuple(left_out), (path,))
 
 
@@ -63,8 +71,8 @@ def counter_values(
     name: str,
     metric: str = "packet_rate",
     fraction: float | None = None,
-    sent: tuple[DeviceCounter, Path] | None = None,
-) -> tuple[list[Value], list[LeftOut], tuple[str, ...]]:
+    sent: DeviceCounter | None = None,
+) -> tuple[list[ImportedValue], list[LeftOut], tuple[str, ...]]:
     """Rate and loss of the counters of a file.
 
     Args:
@@ -77,26 +85,26 @@ def counter_values(
     if not counters:
         return [], [LeftOut(str(path), NO_ROWS)], ()
     received = one_counter(counters, "RX", path, device)
-    sending = one_counter(counters, "TX", path, device) if sent is None else sent[0]
+    sending = sent or one_counter(counters, "TX", path, device)
     if received is None:
         return [], [LeftOut(str(path), "has no counter of received packets")], ()
-    values: list[Value] = []
+    values: list[ImportedValue] = []
     left_out: list[LeftOut] = []
     place = Place(path, received.line)
     if received.rate_mpps is None:
         left_out.append(LeftOut(str(place), NO_MEAN))
     elif fraction is None:
-        values.append(Value(name, received.rate_mpps, "Mpps", place, metric))
+        values.append(ImportedValue(name, received.rate_mpps, "Mpps", place, metric))
     else:
         why = "is a rate at a share of the maximum, for which there is no metric"
-        values.append(Value(name, received.rate_mpps, "Mpps", place, "", why))
+        values.append(ImportedValue(name, received.rate_mpps, "Mpps", place, "", why))
     loss = "loss_ratio" if fraction is None else at_load("loss_ratio", fraction)
     if sending is not None:
         ratio, why = loss_ratio(sending, received)
         if ratio is None:
             left_out.append(LeftOut(str(place), why))
         else:
-            values.append(Value("loss_ratio", ratio, "lost/sent", place, loss))
+            values.append(ImportedValue("loss_ratio", ratio, "lost/sent", place, loss))
     return values, left_out, () if received.finished else (UNFINISHED,)
 
 
@@ -124,7 +132,7 @@ def one_counter(
     return next(iter(named or of_direction), None)
 
 
-def latency_values(path: Path, name: str, fraction: float | None = None) -> tuple[list[Value], list[LeftOut]]:
+def latency_values(path: Path, name: str, fraction: float | None = None) -> tuple[list[ImportedValue], list[LeftOut]]:
     check_file(path)
     try:
         histogram = read_moongen_histogram(path)
@@ -135,7 +143,7 @@ def latency_values(path: Path, name: str, fraction: float | None = None) -> tupl
 
 def histogram_values(
     histogram: LatencyHistogram, place: Place, name: str, fraction: float | None = None
-) -> tuple[list[Value], list[LeftOut]]:
+) -> tuple[list[ImportedValue], list[LeftOut]]:
     """Statistics and percentiles of a histogram of latencies [us]; percentiles only where the samples support them."""
     percentiles = histogram.percentiles(tuple(PERCENTILES.values()))
     numbers = {key: found for key, p in PERCENTILES.items() if (found := percentiles[p]) is not None}
@@ -144,6 +152,8 @@ def histogram_values(
     values = []
     for key, number in numbers.items():
         metric = f"latency_{key}"
-        values.append(Value(name, number, "us", place, metric if fraction is None else at_load(metric, fraction)))
+        values.append(
+            ImportedValue(name, number, "us", place, metric if fraction is None else at_load(metric, fraction))
+        )
     rare = ", ".join(f"p{p:g}" for p in PERCENTILES.values() if percentiles[p] is None)
     return values, [LeftOut(str(place), f"too few samples lie beyond {rare}")] if rare else []

@@ -8,7 +8,7 @@ it. The order of runs means nothing; only these files do.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
@@ -18,12 +18,12 @@ from typing_extensions import override
 from p4perf.errors import DataError, Location, UsageError
 from p4perf.evaluation.imports.base import (
     Fact,
+    ImportedTrial,
+    ImportedValue,
     Importer,
     ImportOptions,
     LeftOut,
     Reading,
-    Trial,
-    Value,
     fact,
     tidy_number,
 )
@@ -54,33 +54,39 @@ class RunFile:
     launched: bool
 
 
-@dataclass(frozen=True, slots=True)
-class LoopRun:
-    """One run of the loop; ``failure`` is why it has no results, None if it may have some."""
-
-    facts: Mapping[str, Fact]
-    files: tuple[RunFile, ...]
-    evidence: tuple[Path, ...]
-    failure: LeftOut | None
-
-
-@dataclass(frozen=True, slots=True)
-class ResultTree:
-    """All runs by number, and what belongs to none."""
-
-    runs: Mapping[int, LoopRun]
-    left_out: tuple[LeftOut, ...]
-
-
 @dataclass(slots=True)
-class _Found:
+class LoopRun:
+    """What belongs to one run of the loop: its loop files, their statuses, and what was written."""
+
     loops: list[Path] = field(default_factory=list)
     statuses: list[Path] = field(default_factory=list)
     files: list[RunFile] = field(default_factory=list)
 
+    def facts(self) -> dict[str, Fact]:
+        """The variables of the run, which all of its loop files have."""
+        found = parse_loop(self.loops[0])
+        for other in self.loops[1:]:
+            if parse_loop(other) != found:
+                message = f"has other values than {self.loops[0].name} of the same run"
+                raise DataError(message, location=Location(str(other)))
+        return found
 
-def scan_tree(root: Path) -> ResultTree:
-    found: dict[int, _Found] = {}
+    def failure(self) -> LeftOut | None:
+        """Why the run has no results; None if it may have some."""
+        failure = None
+        statuses = {path.with_suffix(""): path for path in self.statuses}
+        for loop in self.loops:
+            status = statuses.get(loop.with_suffix(""))
+            said = "" if status is None else read_plain_text(status).strip()
+            if said != FINISHED:
+                what = f"ended as {said!r:.40}" if said else "has no status: it did not end"
+                failure = LeftOut(str(status or loop), f"a command of that run {what}")
+        return failure
+
+
+def scan_tree(root: Path) -> tuple[dict[int, LoopRun], list[LeftOut]]:
+    """All runs by number, and what belongs to none."""
+    runs: dict[int, LoopRun] = {}
     left_out = []
     for path in files_below(root):
         relative = path.relative_to(root)
@@ -90,17 +96,16 @@ def scan_tree(root: Path) -> ResultTree:
         if match is None or len(relative.parts) > 2:
             left_out.append(LeftOut(str(path), "belongs to no run of the loop"))
             continue
-        _sort(path, relative.parts[0], match, found.setdefault(int(match["number"]), _Found()))
-    if not any(run.loops for run in found.values()):
+        _sort(path, relative.parts[0], match, runs.setdefault(int(match["number"]), LoopRun()))
+    if not any(run.loops for run in runs.values()):
         inside = sorted(str(p.parent.parent) for p in root.glob("*/*/*.loop"))
         hint = f"there is one: {inside[0]}" if inside else None
-        raise DataError(
-            "is not a result folder of pos: no node has loop files", location=Location(str(root)), hint=hint
-        )
-    return ResultTree({number: _run(root, number, run) for number, run in found.items()}, tuple(left_out))
+        message = "is not a result folder of pos: no node has loop files"
+        raise DataError(message, location=Location(str(root)), hint=hint)
+    return runs, left_out
 
 
-def _sort(path: Path, node: str, match: re.Match[str], run: _Found) -> None:
+def _sort(path: Path, node: str, match: re.Match[str], run: LoopRun) -> None:
     suffix = match["suffix"] or ""
     launch = LAUNCHED.fullmatch(match["stem"])
     if suffix == ".loop":
@@ -111,25 +116,6 @@ def _sort(path: Path, node: str, match: re.Match[str], run: _Found) -> None:
         repetition = None if match["repetition"] is None else int(match["repetition"])
         stem = launch["name"] if launch else match["stem"]
         run.files.append(RunFile(path, node, stem, suffix, repetition, launch is not None))
-
-
-def _run(root: Path, number: int, run: _Found) -> LoopRun:
-    failure: LeftOut | None = None
-    if not run.loops:
-        failure = LeftOut(f"{root}, run {number}", "has no loop file: its variables are not known")
-        return LoopRun({}, (), (), failure)
-    facts = parse_loop(run.loops[0])
-    for other in run.loops[1:]:
-        if parse_loop(other) != facts:
-            raise DataError(f"has other values than {run.loops[0].name} of the same run", location=Location(str(other)))
-    statuses = {path.with_suffix(""): path for path in run.statuses}
-    for loop in run.loops:
-        status = statuses.get(loop.with_suffix(""))
-        said = "" if status is None else read_plain_text(status).strip()
-        if said != FINISHED:
-            what = f"ended as {said!r:.40}" if said else "has no status: it did not end"
-            failure = LeftOut(str(status or loop), f"a command of that run {what}")
-    return LoopRun(facts, tuple(run.files), tuple(run.loops), failure)
 
 
 def parse_loop(path: Path) -> dict[str, Fact]:
@@ -162,11 +148,8 @@ _OUTPUT = (".stdout", ".stderr")
 _LATENCY = ("histogram", "latency")
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
-    values: tuple[Value, ...]
-    left_out: tuple[LeftOut, ...] = ()
-    flags: tuple[str, ...] = ()
+_Part = tuple[list[ImportedValue], list[LeftOut], tuple[str, ...]]
+"""Values, what is left out, and flags."""
 
 
 class PosImporter(Importer):
@@ -182,43 +165,47 @@ class PosImporter(Importer):
     @override
     def read(self, path: Path, options: ImportOptions) -> Reading:
         """A trial for each repetition of each run that ended well."""
-        tree = scan_tree(path)
-        reader = _Reader(tree, options)
+        reader = _Reader(path, options)
         trials = list(reader.trials())
         return Reading(tuple(trials), tuple(reader.left_out), tuple(reader.used), testbed="pos")
 
 
 class _Reader:
-    def __init__(self, tree: ResultTree, options: ImportOptions) -> None:
-        self._tree, self._options = tree, options
+    def __init__(self, root: Path, options: ImportOptions) -> None:
+        self._root, self._options = root, options
         self._asked = {named.source for named in options.metrics if named.source}
-        self.left_out: list[LeftOut] = list(tree.left_out)
+        self._runs, self.left_out = scan_tree(root)
         self.used: dict[Path, None] = {}
 
-    def trials(self) -> Iterator[Trial]:
-        for _, run in sorted(self._tree.runs.items()):
-            if run.failure is not None:
-                self.left_out.append(run.failure)
+    def trials(self) -> Iterator[ImportedTrial]:
+        for number, run in sorted(self._runs.items()):
+            if not run.loops:
+                what = "has no loop file: its variables are not known"
+                self.left_out.append(LeftOut(f"{self._root}, run {number}", what))
                 continue
-            self.used |= dict.fromkeys(run.evidence)
-            yield from self._trials_of(run.facts, run.files)
+            facts = run.facts()
+            if (failure := run.failure()) is not None:
+                self.left_out.append(failure)
+                continue
+            self.used |= dict.fromkeys(run.loops)
+            yield from self._trials_of(facts, run.files)
 
-    def _trials_of(self, facts: Mapping[str, Fact], every: tuple[RunFile, ...]) -> Iterator[Trial]:
+    def _trials_of(self, facts: Mapping[str, Fact], every: Sequence[RunFile]) -> Iterator[ImportedTrial]:
         groups: dict[int | None, list[RunFile]] = {}
         for file in every:
             groups.setdefault(file.repetition, []).append(file)
         for _, files in sorted(groups.items(), key=lambda item: -1 if item[0] is None else item[0]):
-            values: list[Value] = []
+            values: list[ImportedValue] = []
             flags: set[str] = set()
             for file in files:
-                part = self._guarded(file, files)
-                values += part.values
-                self.left_out += part.left_out
-                flags |= set(part.flags)
-                if part.values:
+                found, left_out, marks = self._guarded(file, files)
+                values += found
+                self.left_out += left_out
+                flags |= set(marks)
+                if found:
                     self.used[file.path] = None
             if values:
-                yield Trial(dict(facts), tuple(values), values[0].place, None, tuple(sorted(flags)))
+                yield ImportedTrial(dict(facts), tuple(values), values[0].place, None, tuple(sorted(flags)))
 
     def _guarded(self, file: RunFile, others: list[RunFile]) -> _Part:
         try:
@@ -227,35 +214,33 @@ class _Reader:
             if not self._options.skip_damaged:
                 error.hint = error.hint or "--skip-damaged leaves damaged files out"
                 raise
-            return _Part((), (LeftOut(str(error.location or file.path), f"is damaged: {error.message}"),))
+            return [], [LeftOut(str(error.location or file.path), f"is damaged: {error.message}")], ()
 
     def _part(self, file: RunFile, others: list[RunFile]) -> _Part:
         asked = bool(self._asked & {file.stem, file.stem + file.suffix})
         name = file.stem + file.suffix if file.stem + file.suffix in self._asked else file.stem
         if file.suffix in _OUTPUT and not asked:
-            return _Part((), (LeftOut(str(file.path), "is what a command printed; --metric METRIC=NAME takes it"),))
+            return [], [LeftOut(str(file.path), "is what a command printed; --metric METRIC=NAME takes it")], ()
         if file.launched and not asked:
-            return _Part(())
+            return [], [], ()
         text = read_plain_text(file.path)
         text = python_bytes(text, file.path) if file.launched else text
         fraction = _fraction(file.stem)
         if is_histogram(text) or (not text.strip() and any(word in file.stem for word in _LATENCY)):
-            values, left = latency_values(file.path, name, fraction)
-            return _Part(tuple(values), tuple(left))
+            return *latency_values(file.path, name, fraction), ()
         if not (is_counter_csv(text) or is_counter_log(text) or (not text.strip() and ".csv" in file.suffix)):
-            return _Part((), (LeftOut(str(file.path), "is of a kind that is not read"),))
+            return [], [LeftOut(str(file.path), "is of a kind that is not read")], ()
         counters = parse_counters(text, str(file.path))
         if counters and {counter.direction for counter in counters} == {"TX"}:
             self.used[file.path] = None
-            return _Part(())
+            return [], [], ()
         sent = self._sent(file, others)
         metric = "receive_rate" if "max" in file.stem.split("-") else "packet_rate"
-        found = counter_values(
+        return counter_values(
             counters, file.path, self._options.device, name=name, metric=metric, fraction=fraction, sent=sent
         )
-        return _Part(tuple(found[0]), tuple(found[1]), found[2])
 
-    def _sent(self, file: RunFile, others: list[RunFile]) -> tuple[DeviceCounter, Path] | None:
+    def _sent(self, file: RunFile, others: list[RunFile]) -> DeviceCounter | None:
         """The counter of sent packets in the file that belongs to one of received packets."""
         words = file.stem.split("-")
         if "rx" not in words:
@@ -264,8 +249,7 @@ class _Reader:
         for other in others:
             if (other.node, other.stem, other.suffix) == (file.node, wanted, file.suffix):
                 counters = parse_counters(read_plain_text(other.path), str(other.path))
-                found = one_counter(counters, "TX", other.path, self._options.device)
-                return None if found is None else (found, other.path)
+                return one_counter(counters, "TX", other.path, self._options.device)
         return None
 
 

@@ -16,17 +16,17 @@ from typing import ClassVar
 from typing_extensions import override
 
 from p4perf.errors import DataError, Location, UsageError
-from p4perf.evaluation.fitting.datafiles import csv_rows
+from p4perf.evaluation.fitting.datafiles import csv_rows, finite_number
 from p4perf.evaluation.imports.base import (
     Fact,
+    ImportedTrial,
+    ImportedValue,
     Importer,
     ImportOptions,
     LeftOut,
     Named,
     Place,
     Reading,
-    Trial,
-    Value,
     fact,
     needs_unit,
 )
@@ -57,7 +57,7 @@ class CsvImporter(Importer):
             values = tuple(table.values(cells, line, left_out))
             if values:
                 facts = {**told, **table.facts(cells, line)}
-                trials.append(Trial(facts, values, Place(path, line), number))
+                trials.append(ImportedTrial(facts, values, Place(path, line), number))
         return Reading(tuple(trials), tuple(left_out), (path,))
 
 
@@ -166,7 +166,7 @@ class _Table:
                 raise Place(self._path, line, name).error(f"{value!r} is not a finite number")
         return found
 
-    def values(self, cells: Sequence[str], line: int, left_out: list[LeftOut]) -> Iterator[Value]:
+    def values(self, cells: Sequence[str], line: int, left_out: list[LeftOut]) -> Iterator[ImportedValue]:
         """The values of a line; empty cells of metrics are left out."""
         for column in (self._of_long(cells, line),) if self._long else self._columns:
             place = Place(self._path, line, self._names[column.index])
@@ -176,7 +176,7 @@ class _Table:
                 continue
             why = "" if metric_named(column.metric) else "is not a metric of p4perf"
             metric = "" if why else column.metric
-            yield Value(column.name, _number(cells[column.index], place), unit, place, metric, why)
+            yield ImportedValue(column.name, _number(cells[column.index], place), unit, place, metric, why)
 
     def _of_long(self, cells: Sequence[str], line: int) -> _Column:
         if self._metric is None:
@@ -190,10 +190,6 @@ class _Table:
 
 
 def _number(text: str, place: Place) -> float:
-    try:
-        value = float(text)
-    except ValueError as error:
-        raise place.error(f"{text!r:.60} is not a number") from error
-    if not math.isfinite(value):
-        raise place.error(f"{text!r} is not a finite number")
+    if math.isnan(value := finite_number(text)):
+        raise place.error(f"{text!r:.60} is not a finite number")
     return value

@@ -220,14 +220,6 @@ class LatencyHistogram:
             total[indices[at]] = total.get(indices[at], 0) + int(count)
         return cls(tuple((index, count) for index, count in sorted(total.items()) if count), layout)
 
-    def to_record(self) -> dict[str, Any]:
-        return {
-            "lowest": self.layout.lowest,
-            "highest": self.layout.highest,
-            "digits": self.layout.digits,
-            "counts": [[index, count] for index, count in self.counts],
-        }
-
     @property
     def samples(self) -> int:
         return sum(count for _, count in self.counts)
@@ -245,13 +237,13 @@ class LatencyHistogram:
     @property
     def mean_us(self) -> float:
         """Arithmetic mean [µs], each latency taken as the middle of its bucket."""
-        middles, counts = self._middles_us()
+        middles, counts = self.middles_us()
         return float(np.average(middles, weights=counts))
 
     @property
     def stddev_us(self) -> float:
         """Standard deviation [µs] of these latencies (divided by their number), each as the middle of its bucket."""
-        middles, counts = self._middles_us()
+        middles, counts = self.middles_us()
         mean = np.average(middles, weights=counts)
         return math.sqrt(float(np.average((middles - mean) ** 2, weights=counts)))
 
@@ -311,16 +303,17 @@ class LatencyHistogram:
 
         The shares are exact at these latencies, ascending, and the last is 1.
         """
-        value_us = np.array([high for _, high in self._edges()], dtype=np.float64) / NS_PER_US
+        value_us = np.array([high for _, high in self.edges()], dtype=np.float64) / NS_PER_US
         running = np.cumsum([count for _, count in self.counts], dtype=np.int64)
         return value_us, running / running[-1]
 
-    def _edges(self) -> list[tuple[int, int]]:
+    def edges(self) -> list[tuple[int, int]]:
+        """First and last latency of every bucket that is not empty [ns]."""
         return self.layout.edges([index for index, _ in self.counts])
 
-    def _middles_us(self) -> tuple[FloatArray, FloatArray]:
+    def middles_us(self) -> tuple[FloatArray, FloatArray]:
         """Middles of the buckets as HdrHistogram takes them (of one nanosecond: the value itself), and counts."""
-        middles = [low + (high - low + 1) // 2 for low, high in self._edges()]
+        middles = [low + (high - low + 1) // 2 for low, high in self.edges()]
         return np.array(middles) / NS_PER_US, np.array([count for _, count in self.counts], dtype=np.float64)
 
 

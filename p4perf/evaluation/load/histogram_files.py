@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from p4perf.errors import DataError, Location, MeasurementError, UsageError
+from p4perf.evaluation.fitting.datafiles import finite_number
 from p4perf.evaluation.load.histogram import NO_SAMPLE, LatencyHistogram, Layout, decode, encode
 from p4perf.results.files import read_text
 
@@ -154,10 +155,7 @@ def _read_line(line: str, known: dict[str, float], where: Location) -> LoggedHis
 
 def _number(text: str, where: Location) -> float:
     """A decimal number, zero at least."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not (math.isfinite(value) and value >= 0):
+    value = finite_number(text)
+    if not value >= 0:
         raise DataError(f"{text.strip()!r:.40} is not a number that can stand here", location=where)
     return value

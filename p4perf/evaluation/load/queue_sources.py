@@ -12,6 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from p4perf.errors import DataError, Location, SpecError, UsageError
+from p4perf.evaluation.fitting.datafiles import finite_number
 from p4perf.evaluation.load import LatencyHistogram, read_hlog, read_moongen_histogram
 from p4perf.formats.pcap import read_capture
 from p4perf.models.queue import Lattice, distributions
@@ -124,10 +125,7 @@ def named_law(text: str) -> Law | None:
         if kind != "det" and mean_us == 0:
             raise UsageError(f"{text}: the mean is zero")
         return Law("exponential" if kind == "exp" else kind, mean_us, text=text)
-    try:
-        cv = float(cv_text)
-    except ValueError:
-        cv = -1.0
+    cv = finite_number(cv_text)
     if not 0 <= cv < 100 or mean_us == 0:
         raise UsageError(f"{text}: expected mean and coefficient of variation, such as gamma:7us,0.4")
     return Law("gamma", mean_us, cv=cv, text=text)
@@ -296,12 +294,7 @@ def _of_run(path: Path, chosen: Mapping[str, str], frequency_ghz: float | None, 
 
 
 def _same(cell: object, value: str) -> bool:
-    if str(cell) == value:
-        return True
-    try:
-        return math.isclose(float(str(cell)), float(value), rel_tol=1e-12)
-    except ValueError:
-        return False
+    return str(cell) == value or math.isclose(finite_number(str(cell)), finite_number(value), rel_tol=1e-12)
 
 
 def _tsc_hz(run: Run, point: str) -> float | None:
@@ -319,10 +312,8 @@ def _of_model(path: Path, chosen: Mapping[str, str], frequency_ghz: float | None
     values = [value for name, value in chosen.items() if name in known]
     if len(values) != 1 or len(chosen) != 1:
         raise UsageError(f"{text}: say at which {model.x.name}", hint=f"model:FILE[{model.x.name}=1000]")
-    try:
-        at = float(values[0])
-    except ValueError:
-        raise UsageError(f"{text}: {values[0]!r} is not a number") from None
+    if math.isnan(at := finite_number(values[0])):
+        raise UsageError(f"{text}: {values[0]!r} is not a number")
     y = float(model.evaluate([at])[0])
     unit = model.y.unit.partition("/")[0].strip()
     first, last = model.domain
@@ -362,9 +353,8 @@ def _of_hlog(path: Path, chosen: Mapping[str, str], text: str) -> Law:
 
 
 def _of_histogram(histogram: LatencyHistogram, text: str) -> Law:
-    edges = histogram.layout.edges([index for index, _ in histogram.counts])
-    middles = [(low + (high - low + 1) // 2) / 1e3 for low, high in edges]
-    return data_law(middles, [float(count) for _, count in histogram.counts], text)
+    middles_us, counts = histogram.middles_us()
+    return data_law(middles_us.tolist(), counts.tolist(), text)
 
 
 def _of_csv(content: str, path: Path, chosen: Mapping[str, str], text: str) -> Law:
@@ -412,10 +402,7 @@ def read_rows(text: str, path: Path) -> tuple[list[str], Iterator[tuple[dict[str
 
 def number_in(cells: Mapping[str, str], name: str, where: Location) -> float:
     """The number, zero at least, of a cell."""
-    try:
-        value = float(cells.get(name, ""))
-    except ValueError:
-        value = math.nan
-    if not (math.isfinite(value) and value >= 0):
+    value = finite_number(cells.get(name, ""))
+    if not value >= 0:
         raise DataError(f"column {name!r}: {cells.get(name, '')!r:.40} is not a number of zero or more", location=where)
     return value

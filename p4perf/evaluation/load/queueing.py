@@ -194,7 +194,7 @@ NAMES = tuple(METRICS.values())
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredLoad:
     """One offered load.
 
     Args:
@@ -214,7 +214,7 @@ class Measured:
         return out
 
 
-def read_measured(path: Path) -> tuple[Measured, ...]:
+def read_measured(path: Path) -> tuple[MeasuredLoad, ...]:
     """The measurements of a run whose points have one offered load each, or of a CSV file.
 
     A CSV file has a column ``rate_mpps`` or ``interarrival_us``, and columns of ``mean_us``, ``p50_us``, ``p99_us``
@@ -229,7 +229,7 @@ def read_measured(path: Path) -> tuple[Measured, ...]:
     return _of_run(path) if path.is_dir() else _of_csv(path)
 
 
-def _of_run(path: Path) -> tuple[Measured, ...]:
+def _of_run(path: Path) -> tuple[MeasuredLoad, ...]:
     table = Run.open(path).table
     table = table[table["accepted"]]
     found = []
@@ -241,7 +241,7 @@ def _of_run(path: Path) -> tuple[Measured, ...]:
             if (rows["metric"] == metric).any()
         }
         if rates and any(name != "loss" for name in values):
-            found.append(Measured(sum(rates) / len(rates), values))
+            found.append(MeasuredLoad(sum(rates) / len(rates), values))
     if not found:
         raise UsageError(
             f"the run {path} has no latency at offered loads",
@@ -250,7 +250,7 @@ def _of_run(path: Path) -> tuple[Measured, ...]:
     return tuple(sorted(found, key=lambda m: m.rate_mpps))
 
 
-def _of_csv(path: Path) -> tuple[Measured, ...]:
+def _of_csv(path: Path) -> tuple[MeasuredLoad, ...]:
     names, rows = read_rows(read_text(path).removeprefix("\ufeff"), path)
     where = Location(str(path), 1)
     rate = next((name for name in ("rate_mpps", "interarrival_us") if name in names), None)
@@ -267,10 +267,10 @@ def _of_csv(path: Path) -> tuple[Measured, ...]:
     if not groups:
         raise DataError("has a header but no rows", location=where)
     return tuple(
-        Measured(at, {name: Estimated.of(values) for name, values in groups[at].items()}) for at in sorted(groups)
+        MeasuredLoad(at, {name: Estimated.of(values) for name, values in groups[at].items()}) for at in sorted(groups)
     )
 
 
-def nearest(measured: Sequence[Measured], rate_mpps: float, *, within: float = 1e-3) -> Measured | None:
+def nearest(measured: Sequence[MeasuredLoad], rate_mpps: float, *, within: float = 1e-3) -> MeasuredLoad | None:
     close = [m for m in measured if abs(m.rate_mpps / rate_mpps - 1) <= within]
     return min(close, key=lambda m: abs(m.rate_mpps - rate_mpps), default=None)

@@ -52,7 +52,7 @@ SHAPES = _checks_of(shapes)
 
 
 @dataclass(frozen=True)
-class Paper:
+class PaperClaims:
     """A paper and its claims, in the order of the file."""
 
     key: str
@@ -63,22 +63,22 @@ class Paper:
 
 
 @cache
-def shipped_papers() -> tuple[Paper, ...]:
+def shipped_papers() -> tuple[PaperClaims, ...]:
     found = sorted(i.name for i in files("p4perf.evaluation.papers").iterdir() if i.joinpath("claims.yaml").is_file())
     folder = files("p4perf.evaluation.papers")
     return tuple(parse_paper(folder.joinpath(name, "claims.yaml").read_bytes(), f"{name}{SUFFIX}") for name in found)
 
 
-def parse_paper(data: bytes, file: str) -> Paper:
+def parse_paper(data: bytes, file: str) -> PaperClaims:
     """The paper of a file's content; ``file`` is its name, for messages."""
     return _paper(*parse_strictly(data, file, PaperFile))
 
 
-def read_paper(path: Path) -> Paper:
+def read_paper(path: Path) -> PaperClaims:
     return _paper(*read_strictly(path, PaperFile, "file of claims"))
 
 
-def _paper(content: PaperFile, root: SourceNode) -> Paper:
+def _paper(content: PaperFile, root: SourceNode) -> PaperClaims:
     for index, claim in enumerate(content.claims):
         if claim.check is None:
             continue
@@ -102,10 +102,10 @@ def _paper(content: PaperFile, root: SourceNode) -> Paper:
                 key=f"claims.{index}.check.arguments",
                 hint=f"it is {name}{inspect.signature(known[name])}",
             ) from error
-    return Paper(content.paper, content.title, content.authors, content.published, content.claims)
+    return PaperClaims(content.paper, content.title, content.authors, content.published, content.claims)
 
 
-def chosen_claims(names: Sequence[str], kinds: Sequence[Kind] = ()) -> tuple[tuple[Paper, Claim], ...]:
+def chosen_claims(names: Sequence[str], kinds: Sequence[Kind] = ()) -> tuple[tuple[PaperClaims, Claim], ...]:
     """The requested claims, in the order of the papers.
 
     Args:
@@ -136,7 +136,7 @@ def chosen_claims(names: Sequence[str], kinds: Sequence[Kind] = ()) -> tuple[tup
     return found
 
 
-def _ids(paper: Paper, wanted: str | None) -> tuple[str, ...]:
+def _ids(paper: PaperClaims, wanted: str | None) -> tuple[str, ...]:
     """All claims of a paper, the one of that name, or those of a figure, a table or an equation."""
     ids = tuple(claim.id for claim in paper.claims)
     if wanted is None or wanted in ids:

@@ -13,12 +13,11 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 from matplotlib.transforms import blended_transform_factory
 
-from p4perf.evaluation.comparison import ComparedPair, ExperimentComparison, Subject
+from p4perf.evaluation.comparison import ComparedPair, ComparedSamples, ExperimentComparison
 from p4perf.evaluation.comparison.ratios import Crossing
 from p4perf.evaluation.plots import style
 from p4perf.evaluation.plots.model import dense
 from p4perf.evaluation.plots.style import PlotInfo
-from p4perf.models.estimate import Estimate
 from p4perf.models.notation import number
 
 PANELS_IN = (2.7, 1.7)
@@ -100,7 +99,10 @@ def overview_figure(
         for at, (_, pair) in enumerate(rows):
             ratio, index = pair.verdict.ratio, numbers[pair.run]
             if ratio is not None:
-                _draw_bar(axes, ratio, at, index)
+                axes.plot(
+                    ratio.drawn_ends, [at, at], color=style.colour_of(index), lw=1.6, solid_capstyle="butt", zorder=3
+                )
+                axes.plot(ratio.value, at, zorder=4, **style.hollow(index, 5.5, 1.2))
             said = str(pair.verdict.outcome)
             value = f"{style.minus(number(ratio.value, 3))}  " if ratio is not None else ""
             axes.text(1.015, at, f"{value}{said}", transform=beside, va="center", fontsize=8, color=style.INK)
@@ -118,17 +120,7 @@ def overview_figure(
         style.set_grid(axes, "x", hidden=("top", "right", "left"))
         if several:
             marks = [
-                Line2D(
-                    [],
-                    [],
-                    lw=1.6,
-                    marker=style.marker_of(n),
-                    color=style.colour_of(n),
-                    mfc=style.PAPER,
-                    mew=1.2,
-                    ms=5.5,
-                    label=_short(run),
-                )
+                Line2D([], [], lw=1.6, color=style.colour_of(n), label=_short(run), **style.hollow(n, 5.5, 1.2))
                 for run, n in numbers.items()
                 if run in runs
             ]
@@ -140,33 +132,18 @@ def overview_figure(
     return figure
 
 
-def _draw_run(axes: Axes, subject: Subject, index: int, level: float) -> Line2D:
+def _draw_run(axes: Axes, subject: ComparedSamples, index: int, level: float) -> Line2D:
     """Medians with intervals and the curve; the handle for the legend has marker and line."""
     samples, colour = subject.samples, style.colour_of(index)
     x, median = np.asarray(samples.x), samples.medians()
     if len(x):
-        ends = samples.intervals(level=level)
-        spread = np.abs(np.stack([median - ends[:, 0], ends[:, 1] - median]))
-        axes.errorbar(x, median, yerr=spread, fmt="none", ecolor=colour, elinewidth=0.9, capsize=1.8, zorder=4)
-        axes.plot(
-            x,
-            median,
-            ls="none",
-            marker=style.marker_of(index),
-            ms=4.2,
-            mfc=style.PAPER,
-            mec=colour,
-            mew=0.9,
-            zorder=4.5,
-        )
+        style.draw_intervals(axes, x, median, samples.intervals(level=level), index)
+        axes.plot(x, median, ls="none", zorder=4.5, **style.hollow(index, 4.2))
     line = style.line_of(index) if subject.model is not None else "none"
     for segment in subject.model.fitting.segments if subject.model is not None else ():
         at = dense(subject.model, segment) if subject.model is not None else x
         axes.plot(at, segment.evaluate(at), color=colour, lw=1.5, ls=line, zorder=3)
-    return Line2D(
-        [], [], color=colour, lw=1.5, ls=line, marker=style.marker_of(index), ms=4.2, mfc=style.PAPER, mec=colour,
-        mew=0.9, label=_short(subject.label),
-    )  # fmt: skip
+    return Line2D([], [], color=colour, lw=1.5, ls=line, label=_short(subject.label), **style.hollow(index, 4.2))
 
 
 def _short(label: str) -> str:
@@ -179,12 +156,8 @@ def _draw_ratio(axes: Axes, pair: ComparedPair, index: int) -> None:
     points = pair.measured.points
     x, value = [p.x for p in points], np.array([p.ratio.value for p in points])
     if len(x):
-        ends = np.array([p.ratio.drawn_ends for p in points])
-        spread = np.abs(np.stack([value - ends[:, 0], ends[:, 1] - value]))
-        axes.errorbar(x, value, yerr=spread, fmt="none", ecolor=colour, elinewidth=0.9, capsize=1.8, zorder=4)
-        axes.plot(
-            x, value, ls="none", marker=style.marker_of(index), ms=3.6, mfc=style.PAPER, mec=colour, mew=0.9, zorder=4.5
-        )
+        style.draw_intervals(axes, x, value, np.array([p.ratio.drawn_ends for p in points]), index)
+        axes.plot(x, value, ls="none", zorder=4.5, **style.hollow(index, 3.6))
     if pair.curve is not None:
         curve = pair.curve
         known = np.isfinite(curve.low) & np.isfinite(curve.high)
@@ -217,7 +190,7 @@ def _draw_crossings(top: Axes, below: Axes, pairs: Sequence[ComparedPair], numbe
 
 
 def _line(sure: bool) -> tuple[int, tuple[int, int]]:
-    return (0, (5, 3)) if sure else (0, (1, 2))
+    return (0, (5, 3) if sure else (1, 2))
 
 
 def _crossing_handle(sure: bool, found: Sequence[Crossing]) -> Line2D:
@@ -225,22 +198,6 @@ def _crossing_handle(sure: bool, found: Sequence[Crossing]) -> Line2D:
     label = "crossing of the models, its interval" if sure else "crossing of the models, within their bands"
     label += f" ({count})" if count > 1 else ""
     return Line2D([], [], color=style.INK, lw=0.9, ls=_line(sure), marker="x", ms=6, label=label)
-
-
-def _draw_bar(axes: Axes, ratio: Estimate, at: float, index: int) -> None:
-    """A geometric mean with its interval in the overview."""
-    low, high = ratio.drawn_ends
-    axes.plot([low, high], [at, at], color=style.colour_of(index), lw=1.6, solid_capstyle="butt", zorder=3)
-    axes.plot(
-        ratio.value,
-        at,
-        marker=style.marker_of(index),
-        ms=5.5,
-        mfc=style.PAPER,
-        mec=style.colour_of(index),
-        mew=1.2,
-        zorder=4,
-    )
 
 
 def _scale_ratios(axes: Axes, pairs: Sequence[ComparedPair], margin: float) -> None:

@@ -65,11 +65,12 @@ def series_handle(index: int, label: str, *, joined: bool = True) -> Line2D:
     )  # fmt: skip
 
 
-def flag_handle() -> Line2D:
-    """What a hollow marker means."""
-    return Line2D(
-        [], [], ls="none", marker="o", ms=4.6, mfc=style.PAPER, mec=style.INK, label="hollow: has quality flags"
-    )
+def flag_handles(curves: Sequence[LossCurve | ThroughputCurve | LatencyLine]) -> list[Handle]:
+    """What a hollow marker means, if there are any."""
+    if not any(curve.flagged and any(curve.flagged) for curve in curves):
+        return []
+    label = "hollow: has quality flags"
+    return [Line2D([], [], ls="none", marker="o", ms=4.6, mfc=style.PAPER, mec=style.INK, label=label)]
 
 
 def draw_bounds(panels: Sequence[Axes], bounds: Sequence[RateBound]) -> list[Handle]:
@@ -168,19 +169,11 @@ def loss_figure(
         if max(map(len, every)) > 1:
             label = f"median of {repetitions_text(every)} repetitions; each is a dot"
             handles.append(Line2D([], [], ls="none", marker=".", ms=4, color=style.GREY, label=label))
-        if any(curve.flagged and any(curve.flagged) for curve in curves):
-            handles.append(flag_handle())
-        handles += draw_bounds([top, zero], bounds)
-        handles += _tolerated(top, bounds)
-        style.finish(
-            figure,
-            handles,
-            info,
-            "Loss over load",
-            axes_in=sum(PANELS_IN),
-            above_in=0.6 if bounds else 0.47,
-            note=_frames_note(curves),
-        )
+        handles += [*flag_handles(curves), *draw_bounds([top, zero], bounds), *_tolerated(top, bounds)]
+        known = [curve.frames for curve in curves if curve.frames is not None]
+        note = f"0: none of {min(known):,} frames or more".replace(",", "\u2009") if len(known) == len(curves) else ""
+        above_in = 0.6 if bounds else 0.47
+        style.finish(figure, handles, info, "Loss over load", axes_in=sum(PANELS_IN), above_in=above_in, note=note)
     return figure
 
 
@@ -214,8 +207,7 @@ def throughput_figure(
         handles: list[Handle] = [series_handle(index, f"{c.label} with interval") for index, c in enumerate(curves)]
         if line_rates_gbit_per_s:
             handles.append(Line2D([], [], color=style.GREY, lw=0.9, ls=(0, (1, 1.5)), label="line rate of a link"))
-        if any(curve.flagged and any(curve.flagged) for curve in curves):
-            handles.append(flag_handle())
+        handles += flag_handles(curves)
         style.finish(figure, handles, info, "Throughput over frame size", axes_in=THROUGHPUT_IN)
     return figure
 
@@ -264,11 +256,6 @@ def _tolerated(top: Axes, bounds: Sequence[RateBound]) -> list[Handle]:
         return []
     said = ", ".join(style.plain(loss) for loss in found)
     return [Line2D([], [], color=style.GREY, lw=0.9, ls=(0, (1, 1.5)), label=f"tolerated loss: {said}")]
-
-
-def _frames_note(curves: Sequence[LossCurve]) -> str:
-    known = [curve.frames for curve in curves if curve.frames is not None]
-    return f"0: none of {min(known):,} frames or more".replace(",", "\u2009") if len(known) == len(curves) else ""
 
 
 def _set_up_sizes(axes: Axes, sizes: Sequence[float], *, room: float) -> tuple[float, float]:
@@ -350,11 +337,9 @@ def latency_distribution_figure(
         else:
             axes.set_ylim(0.0, 1.02)
             axes.set_ylabel(info.y_label or "share of samples up to here")
+        labels = [c.label if c.samples is None else f"{c.label} ({c.samples} samples)" for c in curves]
         handles: list[Handle] = [
-            Line2D([], [], color=style.colour_of(index), lw=1.6, label=label)
-            for index, label in enumerate(
-                curve.label if curve.samples is None else f"{curve.label} ({curve.samples} samples)" for curve in curves
-            )
+            Line2D([], [], color=style.colour_of(index), lw=1.6, label=label) for index, label in enumerate(labels)
         ]
         if len(every) > len(curves):
             label = "dashed: noise floor of the link, same load"
@@ -397,11 +382,10 @@ def latency_over_load_figure(
         axes.set_ylabel(info.y_label or "latency [µs]")
         loads = [float(x) for line in lines for x in line.offered] + [bound.high for bound in bounds]
         offered_axis(axes, unit, loads, info.x_label)
+        labels = [line.label if any(line.values_us) else f"{line.label}: no supported value" for line in lines]
         handles: list[Handle] = [
-            series_handle(
-                index, line.label if any(line.values_us) else f"{line.label}: no supported value", joined=line.joined
-            )
-            for index, line in enumerate(lines)
+            series_handle(index, label, joined=line.joined)
+            for index, (label, line) in enumerate(zip(labels, lines, strict=True))
         ]
         every = [values for line in lines for values in line.values_us]
         if max(map(len, every)) > 1:
@@ -410,9 +394,7 @@ def latency_over_load_figure(
         if any(np.isfinite(_floor(line)).any() for line in lines):
             label = "dashed: noise floor of the link, same load"
             handles.append(Line2D([], [], color=style.GREY, lw=1.2, ls=FLOOR_DASHES, label=label))
-        if any(line.flagged and any(line.flagged) for line in lines):
-            handles.append(flag_handle())
-        handles += draw_bounds([axes], bounds)
+        handles += [*flag_handles(lines), *draw_bounds([axes], bounds)]
         above_in = 0.6 if bounds else 0.47
         style.finish(figure, handles, info, "Latency over load", axes_in=LATENCY_IN, above_in=above_in)
     return figure

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from p4perf.errors import UsageError
-from p4perf.evaluation.load.queueing import Measured, OperatingPoint, nearest
+from p4perf.evaluation.load.queueing import MeasuredLoad, OperatingPoint, nearest
 from p4perf.evaluation.plots import style
 from p4perf.evaluation.plots.load import Handle
 from p4perf.evaluation.plots.style import PlotInfo
@@ -26,7 +26,7 @@ WIDE = 30.0
 """Distributions whose largest value is this multiple of the smallest are drawn on a logarithmic axis."""
 
 
-def queue_figures(points: Sequence[OperatingPoint], measured: Sequence[Measured] = ()) -> dict[str, Figure]:
+def queue_figures(points: Sequence[OperatingPoint], measured: Sequence[MeasuredLoad] = ()) -> dict[str, Figure]:
     """All figures that the points allow, by name.
 
     ``delay`` and ``loss`` over the mean interarrival time need several rates, ``measured`` needs measurements at rates
@@ -127,7 +127,7 @@ def distribution_figure(points: Sequence[OperatingPoint], *, info: PlotInfo | No
 
 
 def comparison_figure(
-    points: Sequence[OperatingPoint], measured: Sequence[Measured], *, info: PlotInfo | None = None
+    points: Sequence[OperatingPoint], measured: Sequence[MeasuredLoad], *, info: PlotInfo | None = None
 ) -> Figure:
     """Model as bars, measurements with 95 % intervals: Fig. 7 of the paper; latency above, loss below."""
     info = info or PlotInfo()

@@ -9,9 +9,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import matplotlib as mpl
+import numpy as np
+import numpy.typing as npt
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
@@ -22,6 +24,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormat
 from p4perf.errors import UsageError
 from p4perf.models import ComponentModel, Quantity
 from p4perf.models.notation import number
+from p4perf.models.templates import FloatArray
 from p4perf.results.files import write_atomically
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F5AA2", "#8C6D31")
@@ -131,6 +134,17 @@ def colour_of(index: int) -> str:
 
 def marker_of(index: int) -> str:
     return MARKERS[index % len(MARKERS)]
+
+
+def hollow(index: int, size: float, width: float = 0.9) -> dict[str, Any]:
+    """The hollow marker of a series, as arguments of matplotlib."""
+    return {"marker": marker_of(index), "ms": size, "mfc": PAPER, "mec": colour_of(index), "mew": width}
+
+
+def draw_intervals(axes: Axes, x: npt.ArrayLike, y: FloatArray, ends: FloatArray, index: int) -> None:
+    """Intervals of the points of a series; the ends have the shape (points, 2)."""
+    spread = np.abs(np.stack([y - ends[:, 0], ends[:, 1] - y]))
+    axes.errorbar(x, y, yerr=spread, fmt="none", ecolor=colour_of(index), elinewidth=0.9, capsize=1.8, zorder=4)
 
 
 def log_axis(axis: Axis, low: float, high: float, *, room: float = 0.05) -> None:

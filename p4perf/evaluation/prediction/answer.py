@@ -306,7 +306,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredPrediction:
     """A prediction, and what was measured of the same program.
 
     Args:

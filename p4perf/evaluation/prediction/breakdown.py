@@ -60,7 +60,7 @@ class Met:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class CostLine:
     """A line of a cost breakdown."""
 
     node: str
@@ -78,42 +78,30 @@ class Itemised:
     """A cost breakdown whose charges know their nodes."""
 
     breakdown: CostBreakdown
-    lines: tuple[Line, ...]
+    lines: tuple[CostLine, ...]
 
     def by_node(self) -> tuple[NodeSum, ...]:
         """Sums of the nodes, the most expensive first within a part, parts in the order of a program."""
-        found: dict[tuple[str, str], list[tuple[str, Charge]]] = {}
+        found: dict[tuple[str, str], list[CostLine]] = {}
         for line in self.lines:
-            found.setdefault((line.part, base_name(line.node)), []).append((line.node, line.charge))
-        sums = [NodeSum.of(part, node, charges) for (part, node), charges in found.items()]
+            found.setdefault((line.part, base_name(line.node)), []).append(line)
+        sums = []
+        for (part, node), lines in found.items():
+            met: dict[str, float] = {}
+            for line in lines:
+                met[line.node] = max(met.get(line.node, 0.0), line.charge.times)
+            sums.append(NodeSum(part, node, sum(met.values()), sum((line.charge.cycles for line in lines), NOTHING)))
         return tuple(sorted(sums, key=lambda s: (ORDER.index(s.part), -s.cycles.value)))
-
-    @property
-    def unpriced(self) -> tuple[Line, ...]:
-        """Lines without a model: bounded, or not even that."""
-        return tuple(line for line in self.lines if line.charge.basis in ("bounded", "unknown"))
-
-    @property
-    def extrapolated(self) -> tuple[Line, ...]:
-        return tuple(line for line in self.lines if line.charge.basis == "extrapolated")
 
 
 @dataclass(frozen=True, slots=True)
 class NodeSum:
-    """What a node costs altogether."""
+    """What all copies of a node cost altogether, and how often one of them is met."""
 
     part: str
     node: str
     times: float
     cycles: Estimate
-
-    @classmethod
-    def of(cls, part: str, node: str, charges: Sequence[tuple[str, Charge]]) -> NodeSum:
-        """The sum of the charges of all copies of a node, and how often one of the copies is met."""
-        met: dict[str, float] = {}
-        for copy, charge in charges:
-            met[copy] = max(met.get(copy, 0.0), charge.times)
-        return cls(part, node, sum(met.values()), sum((charge.cycles for _, charge in charges), NOTHING))
 
 
 def itemise(pricing: Pricing, met: Sequence[Met]) -> Itemised:
@@ -121,7 +109,7 @@ def itemise(pricing: Pricing, met: Sequence[Met]) -> Itemised:
     return Itemised(breakdown, tuple(_lines(breakdown.charges, met)))
 
 
-def _lines(charges: Sequence[Charge], met: Sequence[Met]) -> Iterable[Line]:
+def _lines(charges: Sequence[Charge], met: Sequence[Met]) -> Iterable[CostLine]:
     # A model may leave out what its baseline has paid for, and add what is no construct of the program.
     waiting: dict[Construct, list[Met]] = {}
     for each in met:
@@ -129,10 +117,10 @@ def _lines(charges: Sequence[Charge], met: Sequence[Met]) -> Iterable[Line]:
     for charge in charges:
         left = waiting.get(charge.what)
         if not left:
-            yield Line(charge.what.where, "others", charge)
+            yield CostLine(charge.what.where, "others", charge)
             continue
         found = left.pop(0) if len(left) > 1 else left[0]
-        yield Line(found.node, PARTS[found.kind], charge)
+        yield CostLine(found.node, PARTS[found.kind], charge)
 
 
 def describe(what: Construct) -> str:
@@ -237,15 +225,13 @@ def mispredicted(found: Itemised, penalties: Mapping[str, Estimate]) -> Itemised
     """The cost breakdown of a packet for which every branch is mispredicted, with the intervals of the penalties."""
     lines = tuple(_with_penalty(line, penalties) for line in found.lines)
     pairs = [(a.charge.cycles, b.charge.cycles) for a, b in zip(found.lines, lines, strict=True)]
-    low, high = sum(b.low - a.low for a, b in pairs), sum(b.high - a.high for a, b in pairs)
+    low = found.breakdown.low + sum(b.low - a.low for a, b in pairs)
+    high = found.breakdown.high + sum(b.high - a.high for a, b in pairs)
     charges = tuple(line.charge for line in lines)
-    return Itemised(
-        replace(found.breakdown, charges=charges, low=found.breakdown.low + low, high=found.breakdown.high + high),
-        lines,
-    )
+    return Itemised(replace(found.breakdown, charges=charges, low=low, high=high), lines)
 
 
-def _with_penalty(line: Line, penalties: Mapping[str, Estimate]) -> Line:
+def _with_penalty(line: CostLine, penalties: Mapping[str, Estimate]) -> CostLine:
     penalty, charge = penalties.get(line.node), line.charge
     if penalty is None or charge.what.kind != "lookup" or not penalty.value:
         return line

@@ -19,7 +19,7 @@ from typing_extensions import override
 
 from p4perf.errors import UsageError
 from p4perf.evaluation.prediction.answer import PathName, Prediction
-from p4perf.evaluation.prediction.breakdown import Line
+from p4perf.evaluation.prediction.breakdown import CostLine
 from p4perf.models.estimate import Estimate
 from p4perf.models.program import KINDS, Charge, Construct, Node, ProgramGraph
 from p4perf.models.program.costs import NOTHING
@@ -172,10 +172,7 @@ def _meeting_point(graph: ProgramGraph, name: str) -> str:
 
 def _common(a: str, b: str, depth: Mapping[str, int], after: Mapping[str, str]) -> str:
     while a != b:
-        if depth[a] >= depth[b]:
-            a = after[a]
-        else:
-            b = after[b]
+        a, b = (after[a], b) if depth[a] >= depth[b] else (a, after[b])
     return a
 
 
@@ -209,7 +206,7 @@ class LineDifference:
 
 
 @dataclass(frozen=True)
-class Difference:
+class CostDifference:
     """Two predictions of the same target beside each other.
 
     Args:
@@ -227,7 +224,7 @@ class Difference:
     interaction: float
 
 
-def difference(before: Prediction, after: Prediction, path: PathName = "expected") -> Difference:
+def difference(before: Prediction, after: Prediction, path: PathName = "expected") -> CostDifference:
     old, new = before.breakdowns[path], after.breakdowns[path]
     lines = _differing(_grouped(old.lines), _grouped(new.lines))
     interaction = new.breakdown.interaction - old.breakdown.interaction
@@ -236,7 +233,7 @@ def difference(before: Prediction, after: Prediction, path: PathName = "expected
     down = math.sqrt(sum((b.value - b.low) ** 2 for b in bands))
     up = math.sqrt(sum((b.high - b.value) ** 2 for b in bands))
     cycles = Estimate(value, value - down, value + up)
-    return Difference(before, after, cycles, _rates(before, cycles, path), lines, interaction)
+    return CostDifference(before, after, cycles, _rates(before, cycles, path), lines, interaction)
 
 
 def _rates(before: Prediction, cycles: Estimate, path: PathName) -> Estimate:
@@ -249,7 +246,7 @@ def _rates(before: Prediction, cycles: Estimate, path: PathName) -> Estimate:
 _Key = tuple[str, str, str, int]
 
 
-def _grouped(lines: tuple[Line, ...]) -> Mapping[_Key, Charge]:
+def _grouped(lines: tuple[CostLine, ...]) -> Mapping[_Key, Charge]:
     """Charges by node, part, kind of construct, and their number among these; the copies of a node are one."""
     found: dict[_Key, Charge] = {}
     numbers: dict[tuple[str, str], int] = {}
@@ -266,9 +263,10 @@ def _grouped(lines: tuple[Line, ...]) -> Mapping[_Key, Charge]:
 
 
 def _differing(old: Mapping[_Key, Charge], new: Mapping[_Key, Charge]) -> tuple[LineDifference, ...]:
-    found = []
-    for key in dict.fromkeys([*old, *new]):
-        a, b = old.get(key), new.get(key)
-        if a is None or b is None or (a.what.sizes, a.times, a.cycles) != (b.what.sizes, b.times, b.cycles):
-            found.append(LineDifference(key[0], key[1], a, b))
+    pairs = {key: (old.get(key), new.get(key)) for key in dict.fromkeys([*old, *new])}
+    found = [
+        LineDifference(node, part, a, b)
+        for (node, part, *_), (a, b) in pairs.items()
+        if a is None or b is None or (a.what.sizes, a.times, a.cycles) != (b.what.sizes, b.times, b.cycles)
+    ]
     return tuple(sorted(found, key=lambda line: -abs(line.cycles.value)))

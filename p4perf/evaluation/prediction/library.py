@@ -7,9 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
-from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Literal
 
 from p4perf.errors import DataError, Location, P4PerfError, SpecError, TargetUnavailableError, UsageError
 from p4perf.evaluation.prediction.answer import TargetModel
@@ -158,39 +156,24 @@ def _clock_hz(model: CostModel, file: str) -> float | None:
 FOLDER = Path("models")
 """Where models of one's own are looked for."""
 
-Origin = Literal["folder", "reference"]
-_SUFFIX = ".json"
+REFERENCE = "reference"
+"""Origin of the models that ship with p4perf."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A model that can be used."""
-
-    model: TargetModel
-    origin: Origin
-    file: str
-
-    @property
-    def name(self) -> str:
-        """``target@machine``."""
-        return self.model.name
-
-
-def available_models(folder: Path = FOLDER) -> tuple[Entry, ...]:
+def available_models(folder: Path = FOLDER) -> tuple[TargetModel, ...]:
     """The models of a folder, then those that ship with p4perf as far as the folder has none of their name.
 
     Files of the folder that are no cost models of programs are passed over.
     """
-    found: dict[str, Entry] = {}
-    for origin, file in (*(("folder", f) for f in _own(folder)), *(("reference", f) for f in _reference())):
-        text = _text(file)
-        if not is_cost_model(text):
-            continue
-        where = str(file) if origin == "folder" else f"reference/{file.name}"
-        model = parse_cost_model(text, where)
-        if origin == "reference":
-            model = replace(model, origin="reference")
-        found.setdefault(model.name, Entry(model, "folder" if origin == "folder" else "reference", where))
+    texts = {str(file): read_text(file) for file in sorted(folder.glob("*.json")) if file.is_file()}
+    models = [parse_cost_model(text, file) for file, text in texts.items() if is_cost_model(text)]
+    shipped = files("p4perf.models") / REFERENCE
+    names = sorted(file.name for file in shipped.iterdir() if file.name.endswith(".json")) if shipped.is_dir() else []
+    texts = {name: (shipped / name).read_text(encoding="utf-8") for name in names}
+    ours = [parse_cost_model(text, f"{REFERENCE}/{name}") for name, text in texts.items() if is_cost_model(text)]
+    found: dict[str, TargetModel] = {}
+    for model in (*models, *(replace(each, origin=REFERENCE) for each in ours)):
+        found.setdefault(model.name, model)
     return tuple(found.values())
 
 
@@ -210,9 +193,9 @@ def open_models(given: Sequence[str], targets: Sequence[str] = (), folder: Path 
     if given:
         models = [_given(text, folder) for text in given]
     else:
-        entries = available_models(folder)
-        own = [e for e in entries if e.origin == "folder"]
-        models = [e.model for e in entries if e.origin == "folder" or not own or not _covered(e, own, targets)]
+        known = available_models(folder)
+        own = [m for m in known if m.origin != REFERENCE]
+        models = [m for m in known if m in own or not own or not _covered(m, own, targets)]
     if not targets:
         if not models:
             raise TargetUnavailableError("there is no cost model", hint=_LEARN)
@@ -221,9 +204,9 @@ def open_models(given: Sequence[str], targets: Sequence[str] = (), folder: Path 
     for target in dict.fromkeys(targets):
         matching = [m for m in models if _is_of(m.target, target)]
         if not matching:
-            known = ", ".join(sorted({m.target for m in models})) or "no target"
+            others = ", ".join(sorted({m.target for m in models})) or "no target"
             raise TargetUnavailableError(
-                f"there is no cost model for target {target}, only for {known}", hint=_LEARN.replace("TARGET", target)
+                f"there is no cost model for target {target}, only for {others}", hint=_LEARN.replace("TARGET", target)
             )
         found += [m for m in matching if m not in found]
     return tuple(found)
@@ -232,10 +215,8 @@ def open_models(given: Sequence[str], targets: Sequence[str] = (), folder: Path 
 _LEARN = "p4perf learn --target TARGET measures one"
 
 
-def _covered(entry: Entry, own: Sequence[Entry], targets: Sequence[str]) -> bool:
-    if not targets:
-        return True
-    return any(_is_of(e.model.target, t) for e in own for t in targets if _is_of(entry.model.target, t))
+def _covered(model: TargetModel, own: Sequence[TargetModel], targets: Sequence[str]) -> bool:
+    return not targets or any(_is_of(m.target, t) for m in own for t in targets if _is_of(model.target, t))
 
 
 def _is_of(target: str, wanted: str) -> bool:
@@ -251,30 +232,11 @@ def _given(text: str, folder: Path) -> TargetModel:
                 "is no cost model of programs", location=Location(text), hint="p4perf learn makes such models"
             )
         return parse_cost_model(content, text)
-    entries = available_models(folder)
-    matching = [e for e in entries if text in (e.name, e.model.machine)]
+    known = available_models(folder)
+    matching = [m for m in known if text in (m.name, m.machine)]
     if len(matching) == 1:
-        return matching[0].model
-    names = [e.name for e in entries]
+        return matching[0]
     if matching:
-        raise UsageError(f"{text} can be {', '.join(e.name for e in matching)}")
-    raise UsageError(f"there is no model {text!r}, and no such file", hint=nearest(text, names, "there are"))
-
-
-def _own(folder: Path) -> list[Traversable]:
-    if not folder.is_dir():
-        return []
-    return [f for f in sorted(folder.iterdir()) if f.suffix == _SUFFIX and f.is_file()]
-
-
-def _reference() -> list[Traversable]:
-    root = files("p4perf.models") / "reference"
-    if not root.is_dir():
-        return []
-    return sorted((f for f in root.iterdir() if f.name.endswith(_SUFFIX)), key=lambda f: f.name)
-
-
-def _text(file: Traversable) -> str:
-    if isinstance(file, Path):
-        return read_text(file)
-    return file.read_text(encoding="utf-8")
+        raise UsageError(f"{text} can be {', '.join(m.name for m in matching)}")
+    hint = nearest(text, [m.name for m in known], "there are")
+    raise UsageError(f"there is no model {text!r}, and no such file", hint=hint)

@@ -13,14 +13,13 @@ numbers of targets that read packets from memory have them, a network card does 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from fractions import Fraction
 
 from p4perf.errors import CapabilityError
 from p4perf.generators.c.dpdk_text import layout
 from p4perf.models.eo import Call, NetworkFunction, make_call, registered_operations
 from p4perf.programs import ir
-from p4perf.programs.analysis import needs_restore, operands
+from p4perf.programs.analysis import destination, needs_restore, operands
 from p4perf.programs.capabilities import NOT_OF_THE_LANGUAGE, constructs
 from p4perf.programs.component import TrafficPlan
 from p4perf.programs.interpreter import Interpreter
@@ -150,9 +149,10 @@ class _Walk:
             case ir.ApplyTable(name):
                 self._lookup(self._program.table(name), bool(outcome))
                 self._branch(f"table {name}", 2, outcome)
+            case ir.CallAction():
+                pass
             case _:
-                if (handler := _STATEMENTS.get(type(met))) is not None:
-                    handler(self, met)
+                self._statement(met)
 
     def _state(self, state: ir.ParserState, outcome: str | bool | None) -> None:
         if state.name == "start":
@@ -188,11 +188,6 @@ class _Walk:
             name = {"+": "increase", "-": "decrease"}[expression.operator] if by_one else "sum"
             self._add(name, size)
 
-    def _write(self, ref: ir.FieldRef) -> None:
-        if ref.header != ir.METADATA:
-            self._registers.add(ref)
-            self._written[ref] = None
-
     def _bytes(self, ref: ir.FieldRef) -> int:
         return -(-self._program.width_bits(ref) // 8)
 
@@ -215,62 +210,47 @@ class _Walk:
             pair = 8 if bits <= 32 else 16 * -(-bits // 64)
             self._add("list_lookup", pair, count, table=table.name)
 
-    def assign(self, statement: ir.Assign) -> None:
-        self._read(statement.value)
-        self._compute(statement.value, min(8, self._bytes(statement.destination)))
-        self._write(statement.destination)
-
-    def hash(self, statement: ir.Hash) -> None:
-        size = sum(self._program.width_bits(f) for f in statement.fields) // 8
-        self._flush(set(statement.fields))
-        self._add({"checksum16": "checksum"}.get(statement.algorithm, statement.algorithm), size)
-        self._write(statement.destination)
-
-    def count(self, statement: ir.CountPacket) -> None:
-        self._read(statement.index)
-        self._add("array_access", COUNTER_BYTES, self._program.counter(statement.counter).size, table=statement.counter)
-        self._add("increase", COUNTER_BYTES)
-        self._add("deparse", COUNTER_BYTES)
-
-    def meter(self, statement: ir.MeterPacket) -> None:
-        self._read(statement.index)
-        self._add("meter", self._program.meter(statement.meter).size, table=statement.meter)
-        self._write(statement.destination)
-
-    def read_register(self, statement: ir.ReadRegister) -> None:
-        self._read(statement.index)
-        self._cell(statement.register)
-        self._write(statement.destination)
-
-    def write_register(self, statement: ir.WriteRegister) -> None:
-        self._read(*operands(statement))
-        self._cell(statement.register)
-
-    def _cell(self, name: str) -> None:
-        register = self._program.register(name)
-        self._add("array_access", -(-register.width_bits // 8), register.size, table=name)
-
-    def random(self, statement: ir.Random) -> None:
-        self._add("random", self._bytes(statement.destination))
-        self._write(statement.destination)
-
-    def add_header(self, statement: ir.AddHeader) -> None:
-        for _, value in statement.values:
-            self._read(value)
-        header = self._program.header(statement.header)
-        self._add("deparse", header.size_bytes)
-        self._valid.add(statement.header)
-        self._registers -= {ir.FieldRef(header.name, f.name) for f in header.fields}
-
-    def remove_header(self, statement: ir.RemoveHeader) -> None:
-        self._valid.discard(statement.header)
-        self._written = {ref: None for ref in self._written if ref.header != statement.header}
-
-    def clone(self, _: ir.Clone) -> None:
-        self._add("clone", self._workload.packets.frame_size_bytes - FCS_BYTES)
-
-    def multicast(self, statement: ir.Multicast) -> None:
-        self._add("multicast", max(len(statement.ports) - 1, 0))
+    def _statement(self, statement: ir.Statement) -> None:
+        program = self._program
+        match statement:
+            case ir.Assign(ref, value):
+                self._read(value)
+                self._compute(value, min(8, self._bytes(ref)))
+            case ir.Hash(_, algorithm, fields):
+                self._flush(set(fields))
+                size = sum(program.width_bits(f) for f in fields) // 8
+                self._add({"checksum16": "checksum"}.get(algorithm, algorithm), size)
+            case ir.CountPacket(counter, index):
+                self._read(index)
+                self._add("array_access", COUNTER_BYTES, program.counter(counter).size, table=counter)
+                self._add("increase", COUNTER_BYTES)
+                self._add("deparse", COUNTER_BYTES)
+            case ir.MeterPacket(_, meter, index):
+                self._read(index)
+                self._add("meter", program.meter(meter).size, table=meter)
+            case ir.ReadRegister(_, name) | ir.WriteRegister(name):
+                self._read(*operands(statement))
+                register = program.register(name)
+                self._add("array_access", -(-register.width_bits // 8), register.size, table=name)
+            case ir.Random(ref):
+                self._add("random", self._bytes(ref))
+            case ir.AddHeader(name, values):
+                self._read(*(value for _, value in values))
+                header = program.header(name)
+                self._add("deparse", header.size_bytes)
+                self._valid.add(name)
+                self._registers -= {ir.FieldRef(name, f.name) for f in header.fields}
+            case ir.RemoveHeader(name):
+                self._valid.discard(name)
+                self._written = {ref: None for ref in self._written if ref.header != name}
+            case ir.Clone():
+                self._add("clone", self._workload.packets.frame_size_bytes - FCS_BYTES)
+            case ir.Multicast(ports):
+                self._add("multicast", max(len(ports) - 1, 0))
+        written = destination(statement)
+        if written is not None and written.header != ir.METADATA:
+            self._registers.add(written)
+            self._written[written] = None
 
     def _flush(self, refs: set[ir.FieldRef]) -> None:
         for ref in [r for r in self._written if r in refs]:
@@ -294,18 +274,3 @@ class _Walk:
         sent = sum(self._program.header(name).size_bytes for name in self._program.emit if name in self._valid)
         headers = headers_size_bytes(self._program, self._workload.packets)
         self._add("mem_I/O", sent, self._workload.packets.frame_size_bytes - FCS_BYTES - headers)
-
-
-_STATEMENTS: dict[type, Callable[..., None]] = {
-    ir.Assign: _Walk.assign,
-    ir.Hash: _Walk.hash,
-    ir.CountPacket: _Walk.count,
-    ir.MeterPacket: _Walk.meter,
-    ir.ReadRegister: _Walk.read_register,
-    ir.WriteRegister: _Walk.write_register,
-    ir.Random: _Walk.random,
-    ir.AddHeader: _Walk.add_header,
-    ir.RemoveHeader: _Walk.remove_header,
-    ir.Clone: _Walk.clone,
-    ir.Multicast: _Walk.multicast,
-}

@@ -49,7 +49,7 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Subject:
+class ProgramSubject:
     """One program.
 
     Args:
@@ -69,8 +69,8 @@ class Subject:
 class Pair:
     """A program, and what it was before the changes, if that can be compared."""
 
-    subject: Subject
-    before: Subject | None = None
+    subject: ProgramSubject
+    before: ProgramSubject | None = None
 
 
 def open_subjects(wanted: Wanted) -> tuple[Pair, ...]:
@@ -92,7 +92,7 @@ def open_subjects(wanted: Wanted) -> tuple[Pair, ...]:
     if wanted.points is not None:
         raise UsageError("--points is for experiments")
     graph = _weighted(_read(path, wanted), path, wanted)
-    plain = Subject(graph, file=path)
+    plain = ProgramSubject(graph, file=path)
     changes = (*map(parse_change, wanted.sets), *map(Change, wanted.without))
     if not changes:
         return (Pair(plain),)
@@ -177,5 +177,7 @@ def _experiment(wanted: Wanted) -> tuple[Pair, ...]:
     return tuple(pairs)
 
 
-def _subject(experiment: Experiment, point: Point) -> Subject:
-    return Subject(component_graph(experiment, point), values=dict(point.values), experiment=experiment, point=point)
+def _subject(experiment: Experiment, point: Point) -> ProgramSubject:
+    return ProgramSubject(
+        component_graph(experiment, point), values=dict(point.values), experiment=experiment, point=point
+    )

@@ -166,10 +166,9 @@ def latency_at(
     own_mpps = rate_mpps / cores
     load = cycles * (own_mpps / mhz)
     if load.value > MAX_LOAD:
-        raise UsageError(
-            f"{rate_mpps:.4g} Mpps are {load.value:.3g} times what {_cores(cores)} can do",
-            hint="offer less, or give more --cores",
-        )
+        who = "one core" if cores == 1 else f"{cores} cores"
+        message = f"{rate_mpps:.4g} Mpps are {load.value:.3g} times what {who} can do"
+        raise UsageError(message, hint="offer less, or give more --cores")
     middle = _solve(spread, mhz, own_mpps, offered)
     if offered.load is not None and possible_mpps >= most_mpps * (1 - 1e-9):
         load = exactly(load.value)
@@ -185,8 +184,8 @@ def latency_at(
         loss=Estimate(middle.loss, low.loss, high.loss),
         mean_us=Estimate(middle.mean_us, low.mean_us, high.mean_us),
         quantiles_us=tuple(
-            (name, Estimate(middle.quantiles_us[n], low.quantiles_us[n], high.quantiles_us[n]))
-            for n, (name, _) in enumerate(QUANTILES)
+            (name, Estimate(*ends))
+            for (name, _), *ends in zip(QUANTILES, *(s.quantiles_us for s in (middle, low, high)), strict=True)
         ),
         overloaded=load.high > 1,
     )
@@ -205,7 +204,3 @@ def _solve(spread: CostSpread, mhz: float, own_mpps: float, offered: Offered) ->
     result = point.result
     assert result is not None  # noqa: S101 - only traces have none
     return _Solved(result.loss, result.mean_us, tuple(result.quantile_us(share) for _, share in QUANTILES))
-
-
-def _cores(cores: int) -> str:
-    return "one core" if cores == 1 else f"{cores} cores"

@@ -2,34 +2,31 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from p4perf.errors import CapabilityError
-from p4perf.evaluation.prediction.answer import PATHS, Conditions, Measured, PathName, Prediction, TargetModel, predict
-from p4perf.evaluation.prediction.breakdown import Itemised, Line, NodeSum
-from p4perf.evaluation.prediction.changes import Difference, difference
-from p4perf.evaluation.prediction.programs import Pair, Subject
+from p4perf.evaluation.prediction.answer import (
+    PATHS,
+    Conditions,
+    MeasuredPrediction,
+    PathName,
+    Prediction,
+    TargetModel,
+    predict,
+)
+from p4perf.evaluation.prediction.breakdown import CostLine, Itemised, NodeSum
+from p4perf.evaluation.prediction.changes import CostDifference, difference
+from p4perf.evaluation.prediction.programs import Pair, ProgramSubject
 from p4perf.evaluation.prediction.rates import SizeRate
 from p4perf.models.estimate import exactly
 from p4perf.models.program.costs import NOTHING
 from p4perf.models.program.paths import ProgramPath
 from p4perf.programs.reading.flow import base_name
-from p4perf.records import Document, Interval, Record, Scalar, doc, interval, spread
+from p4perf.records import Document, Interval, Record, Scalar, doc, interval, json_value, spread
 
-Check = Callable[[Subject, str], None]
-
-
-@dataclass(frozen=True)
-class Refusal:
-    """A program that a target cannot do, and why."""
-
-    program: str
-    values: tuple[tuple[str, object], ...]
-    target: str
-    reason: str
+Check = Callable[[ProgramSubject, str], None]
 
 
 @dataclass(frozen=True)
@@ -41,9 +38,9 @@ class Answers:
     """
 
     predictions: tuple[Prediction, ...]
-    differences: tuple[Difference, ...] = ()
+    differences: tuple[CostDifference, ...] = ()
     refusals: tuple[Refusal, ...] = ()
-    measured: tuple[Measured, ...] = ()
+    measured: tuple[MeasuredPrediction, ...] = ()
 
     @property
     def changed(self) -> tuple[Prediction, ...]:
@@ -71,7 +68,7 @@ def answer(
         CapabilityError: no target can do any of the programs; with the reason of the first.
     """
     predictions: list[Prediction] = []
-    differences: list[Difference] = []
+    differences: list[CostDifference] = []
     refusals: list[Refusal] = []
     first: CapabilityError | None = None
     for pair in pairs:
@@ -80,8 +77,8 @@ def answer(
                 found = _predicted(pair.subject, model, conditions, check)
             except CapabilityError as error:
                 first = first or error
-                values = tuple(pair.subject.values.items())
-                refusals.append(Refusal(pair.subject.graph.name, values, model.name, error.message))
+                refused = {"program": pair.subject.graph.name, "model": model.name, "reason": error.message}
+                refusals.append(Refusal(values=dict(pair.subject.values), **refused))
                 continue
             if pair.before is not None:
                 before = _predicted(pair.before, model, conditions, check)
@@ -93,7 +90,7 @@ def answer(
     return Answers(tuple(predictions), tuple(differences), tuple(refusals))
 
 
-def _predicted(subject: Subject, model: TargetModel, conditions: Conditions, check: Check) -> Prediction:
+def _predicted(subject: ProgramSubject, model: TargetModel, conditions: Conditions, check: Check) -> Prediction:
     check(subject, model.target)
     return predict(subject.graph, model, conditions, changes=subject.changes, values=subject.values)
 
@@ -260,10 +257,10 @@ class _Difference(Record):
     lines: tuple[_Line, ...] = doc("")
 
 
-class _Refused(Record):
+class Refusal(Record):
     program: str = doc("a program that a target cannot do")
     values: dict[str, Any] = doc("swept variables of the point")
-    model: str = doc("the model", of="target")
+    model: str = doc("the model")
     reason: str = doc("which limit")
 
 
@@ -298,7 +295,7 @@ class PredictDocument(Document):
     path: str = doc("path whose cost breakdown was asked for: `expected`, `lowest-cost` or `highest-cost`")
     predictions: tuple[_Prediction, ...] = doc("")
     differences: tuple[_Difference, ...] = doc("")
-    refused: tuple[_Refused, ...] = doc("")
+    refused: tuple[Refusal, ...] = doc("")
     measured: tuple[_Measured, ...] = doc("")
     plots: tuple[str, ...] = doc("paths of the plots", optional=True)
     rows: tuple[_PredictRow, ...] = doc("")
@@ -310,7 +307,7 @@ def predict_document(found: Answers, path: PathName, **files: Any) -> PredictDoc
         path=path,
         predictions=tuple(record(each) for each in found.predictions),
         differences=tuple(_Difference.read(each) for each in found.differences),
-        refused=tuple(_Refused.read(each) for each in found.refusals),
+        refused=found.refusals,
         measured=tuple(_measured(each) for each in found.measured),
         rows=tuple(summary(each) for each in found.predictions),
         **files,
@@ -364,7 +361,7 @@ def _path(found: Prediction, path: PathName) -> _Path:
     )
 
 
-def _measured(found: Measured) -> _Measured:
+def _measured(found: MeasuredPrediction) -> _Measured:
     band = found.prediction.cycles()
     return _Measured.read(
         found,
@@ -396,7 +393,7 @@ def sources(found: Prediction) -> list[str]:
 def breakdown_rows(found: Itemised) -> list[dict[str, Any]]:
     """The cost breakdown as rows of a table: baseline, every construct, interaction."""
     breakdown = found.breakdown
-    same: dict[tuple[str, str, str], list[Line]] = {}
+    same: dict[tuple[str, str, str], list[CostLine]] = {}
     for line in found.lines:
         same.setdefault((line.part, base_name(line.node), line.label), []).append(line)
     rows = [_plain_row("baseline", breakdown.baseline), *(_same_row(*key, lines) for key, lines in same.items())]
@@ -405,22 +402,23 @@ def breakdown_rows(found: Itemised) -> list[dict[str, Any]]:
     return rows
 
 
-def _same_row(part: str, node: str, construct: str, lines: Sequence[Line]) -> dict[str, Any]:
+def _same_row(part: str, node: str, construct: str, lines: Sequence[CostLine]) -> dict[str, Any]:
     """The same construct in the copies of a node, or several times in one, as a row."""
     charges = [line.charge for line in lines]
     sources = dict.fromkeys(charge.source for charge in charges if charge.source)
     cycles = sum((charge.cycles for charge in charges), NOTHING)
-    return {
+    row = {
         "part": part,
         "node": node,
         "construct": construct,
         "times": sum(charge.times for charge in charges),
         "cycles": cycles.value,
-        "low": finite(cycles.low),
-        "high": finite(cycles.high),
+        "low": cycles.low,
+        "high": cycles.high,
         "basis": charges[0].basis,
         "source": next(iter(sources), "").partition(", ")[0],
     }
+    return {name: json_value(value) for name, value in row.items()}
 
 
 def node_rows(found: Itemised) -> list[dict[str, Any]]:
@@ -435,17 +433,12 @@ def node_rows(found: Itemised) -> list[dict[str, Any]]:
             "node": each.node,
             "times": each.times,
             "cycles": each.cycles.value,
-            "low": finite(each.cycles.low),
-            "high": finite(each.cycles.high),
+            "low": json_value(each.cycles.low),
+            "high": json_value(each.cycles.high),
             "share": each.cycles.value / total if total > 0 else None,
         }
         for each in sums
     ]
-
-
-def finite(value: Any) -> Any:
-    """Infinities and what is no number as None."""
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _plain_row(part: str, cycles: float) -> dict[str, Any]:
@@ -459,11 +452,11 @@ def rate_rows(found: Sequence[SizeRate], line_rate_bps: float) -> list[dict[str,
     return [
         {
             "frame_bytes": rate.frame_bytes,
-            "mpps": finite(rate.mpps.value),
-            "mpps_low": finite(rate.mpps.low),
-            "mpps_high": finite(rate.mpps.high),
-            "gbps": finite(rate.gbps.value),
-            "of_line": finite(rate.gbps.value * 1e9 / line_rate_bps),
+            "mpps": json_value(rate.mpps.value),
+            "mpps_low": json_value(rate.mpps.low),
+            "mpps_high": json_value(rate.mpps.high),
+            "gbps": json_value(rate.gbps.value),
+            "of_line": json_value(rate.gbps.value * 1e9 / line_rate_bps),
             "bound": rate.bound,
         }
         for rate in found

@@ -8,7 +8,7 @@ import pytest
 from p4perf.errors import UsageError
 from p4perf.evaluation.comparison.gate import ComponentShifts, GateOptions, holm, judge, no_verdict, worse_side
 from p4perf.evaluation.comparison.shifts import PointShifts
-from p4perf.evaluation.comparison.verdicts import Outcome
+from p4perf.evaluation.comparison.verdicts import ComparisonOutcome
 
 
 def component(centres, deviation=0.005, *, metric="cycles_per_packet", freedom=20.0):
@@ -27,15 +27,15 @@ def verdict(centres, deviation=0.005, *, others=0, margin=0.05, **more):
 
 def test_nothing_changed_is_the_same():
     said = verdict([0.001, -0.002, 0.0, 0.003, 0.001, -0.001, 0.002, 0.0])
-    assert (said.outcome, said.worse, said.points) == (Outcome.SAME, False, 8)
+    assert (said.outcome, said.worse, said.points) == (ComparisonOutcome.SAME, False, 8)
     assert said.detectable < 0.05
     assert "within" in said.reason
 
 
 @pytest.mark.parametrize(("centre", "outcome", "worse"), [
-    (0.06, Outcome.SLOWER, True),
-    (-0.06, Outcome.FASTER, False),
-    (0.02, Outcome.SAME, False),
+    (0.06, ComparisonOutcome.SLOWER, True),
+    (-0.06, ComparisonOutcome.FASTER, False),
+    (0.02, ComparisonOutcome.SAME, False),
 ])  # fmt: skip
 def test_a_common_change_is_found_if_it_matters(centre, outcome, worse):
     said = verdict([centre] * 8)
@@ -43,50 +43,50 @@ def test_a_common_change_is_found_if_it_matters(centre, outcome, worse):
 
 
 def test_a_change_of_the_margin_itself_is_found():
-    assert verdict([math.log(1.05)] * 8).outcome is Outcome.SLOWER
+    assert verdict([math.log(1.05)] * 8).outcome is ComparisonOutcome.SLOWER
 
 
 @pytest.mark.parametrize("centre", [0.0, 0.03, 0.06])
 def test_noise_beyond_the_margin_is_no_verdict(centre):
     said = verdict([centre] * 8, 0.08)
-    assert (said.outcome, said.worse) == (Outcome.NO_VERDICT, False)
+    assert (said.outcome, said.worse) == (ComparisonOutcome.NO_VERDICT, False)
     assert said.detectable > 0.05
     assert "could have been missed" in said.reason
 
 
 def test_what_cannot_be_missed_is_found_in_any_noise():
     said = verdict([math.log(2)] * 8, 0.08)
-    assert (said.outcome, said.worse) == (Outcome.SLOWER, True)
+    assert (said.outcome, said.worse) == (ComparisonOutcome.SLOWER, True)
 
 
 def test_between_same_and_slower_there_is_no_verdict():
     said = verdict([0.034] * 8, 0.0243, others=200)
-    assert said.outcome is Outcome.NO_VERDICT
+    assert said.outcome is ComparisonOutcome.NO_VERDICT
 
 
 def test_a_stretch_is_found_though_the_rest_is_the_same():
     said = verdict([0.0] * 8 + [0.1] * 3)
-    assert (said.outcome, said.worse) == (Outcome.SLOWER, True)
+    assert (said.outcome, said.worse) == (ComparisonOutcome.SLOWER, True)
     assert (said.local.first, said.local.last, said.local.points) == ("x=8", "x=10", 3)
     assert said.ratio.value == pytest.approx(1.0, abs=0.02)
     assert "x=8 to x=10 (3 points of 11)" in said.reason
 
 
 def test_a_stretch_below_the_margin_does_not_matter():
-    assert verdict([0.0] * 8 + [0.03] * 3).outcome is Outcome.SAME
+    assert verdict([0.0] * 8 + [0.03] * 3).outcome is ComparisonOutcome.SAME
 
 
 def test_a_regression_at_one_end_outweighs_a_gain_at_the_other():
     said = verdict([-0.2] * 5 + [0.2] * 5)
-    assert (said.outcome, said.worse) == (Outcome.SLOWER, True)
+    assert (said.outcome, said.worse) == (ComparisonOutcome.SLOWER, True)
 
 
 @pytest.mark.parametrize(("metric", "centre", "outcome", "worse"), [
-    ("packet_rate", 0.1, Outcome.FASTER, False),
-    ("packet_rate", -0.1, Outcome.SLOWER, True),
-    ("throughput_pdr", -0.1, Outcome.LOWER, True),
-    ("memory_bytes", 0.1, Outcome.HIGHER, True),
-    ("memory_bytes", -0.1, Outcome.LOWER, False),
+    ("packet_rate", 0.1, ComparisonOutcome.FASTER, False),
+    ("packet_rate", -0.1, ComparisonOutcome.SLOWER, True),
+    ("throughput_pdr", -0.1, ComparisonOutcome.LOWER, True),
+    ("memory_bytes", 0.1, ComparisonOutcome.HIGHER, True),
+    ("memory_bytes", -0.1, ComparisonOutcome.LOWER, False),
 ])  # fmt: skip
 def test_the_metric_says_what_is_worse(metric, centre, outcome, worse):
     said = verdict([centre] * 8, metric=metric)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from p4perf.evaluation.comparison import Subject, compare_subjects, rank_pairs
+from p4perf.evaluation.comparison import ComparedSamples, compare_subjects, rank_pairs
 from p4perf.evaluation.comparison.subjects import component_costs, rank_correlation
 from p4perf.models.component import Quantity
 from p4perf.results.table import Samples
@@ -75,7 +75,7 @@ def test_costs_come_from_shared_points():
 
 def experiment(number, *, cost=True, metric="cycles_per_packet", labels=("a", "b")):
     subjects = [
-        Subject(
+        ComparedSamples(
             label, samples(50.0, 50.0 + slope * number, metric=metric), cost=samples(slope * number) if cost else None
         )
         for label, slope in zip(labels, (1.0, 3.0), strict=True)

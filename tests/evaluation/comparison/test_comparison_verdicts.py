@@ -7,7 +7,7 @@ import pytest
 
 from p4perf.errors import UsageError
 from p4perf.evaluation.comparison.ratios import MeasuredRatios, PointRatio, measured_ratios
-from p4perf.evaluation.comparison.verdicts import LEAST_POINTS, Outcome, verdict
+from p4perf.evaluation.comparison.verdicts import LEAST_POINTS, ComparisonOutcome, verdict
 from p4perf.models.estimate import Estimate
 from p4perf.results.table import Samples
 
@@ -26,16 +26,16 @@ def outcome(*arguments, metric="cycles_per_packet", margin=0.05, **more):
 @pytest.mark.parametrize(
     ("ends", "wanted"),
     [
-        ((1.0, 0.98, 1.02), Outcome.SAME),
-        ((1.03, 1.02, 1.04), Outcome.SAME),
-        ((1.2, 1.1, 1.3), Outcome.SLOWER),
-        ((1.07, 1.01, 1.13), Outcome.SLOWER),
-        ((0.8, 0.7, 0.9), Outcome.FASTER),
-        ((1.0, 0.9, 1.1), Outcome.NO_VERDICT),
-        ((1.2, 0.9, 1.6), Outcome.NO_VERDICT),
-        ((1.03, 0.99, 1.07), Outcome.NO_VERDICT),
-        ((1.045, 1.02, 1.07), Outcome.NO_VERDICT),
-        ((1.08, 0.99, 1.17), Outcome.NO_VERDICT),
+        ((1.0, 0.98, 1.02), ComparisonOutcome.SAME),
+        ((1.03, 1.02, 1.04), ComparisonOutcome.SAME),
+        ((1.2, 1.1, 1.3), ComparisonOutcome.SLOWER),
+        ((1.07, 1.01, 1.13), ComparisonOutcome.SLOWER),
+        ((0.8, 0.7, 0.9), ComparisonOutcome.FASTER),
+        ((1.0, 0.9, 1.1), ComparisonOutcome.NO_VERDICT),
+        ((1.2, 0.9, 1.6), ComparisonOutcome.NO_VERDICT),
+        ((1.03, 0.99, 1.07), ComparisonOutcome.NO_VERDICT),
+        ((1.045, 1.02, 1.07), ComparisonOutcome.NO_VERDICT),
+        ((1.08, 0.99, 1.17), ComparisonOutcome.NO_VERDICT),
     ],
 )
 def test_the_rule(ends, wanted):
@@ -43,21 +43,25 @@ def test_the_rule(ends, wanted):
     assert said.outcome == wanted
     assert said.reason
     turned = outcome(1 / ends[0], 1 / ends[2], 1 / ends[1]).outcome
-    opposite = {Outcome.SLOWER: Outcome.FASTER, Outcome.FASTER: Outcome.SLOWER}
+    opposite = {ComparisonOutcome.SLOWER: ComparisonOutcome.FASTER, ComparisonOutcome.FASTER: ComparisonOutcome.SLOWER}
     assert turned == opposite.get(wanted, wanted), "it does not matter which run is the reference"
 
 
 @pytest.mark.parametrize(
     ("metric", "wanted"),
-    [("packet_rate", Outcome.FASTER), ("latency", Outcome.SLOWER), ("memory_bytes", Outcome.HIGHER)],
+    [
+        ("packet_rate", ComparisonOutcome.FASTER),
+        ("latency", ComparisonOutcome.SLOWER),
+        ("memory_bytes", ComparisonOutcome.HIGHER),
+    ],
 )
 def test_the_metric_says_which_is_faster(metric, wanted):
     assert outcome(1.2, 1.1, 1.3, metric=metric).outcome == wanted
 
 
 def test_the_margin_decides_what_is_the_same():
-    assert outcome(1.08, 1.07, 1.09, margin=0.1).outcome == Outcome.SAME
-    assert outcome(1.02, 1.015, 1.025, margin=0.01).outcome == Outcome.SLOWER
+    assert outcome(1.08, 1.07, 1.09, margin=0.1).outcome == ComparisonOutcome.SAME
+    assert outcome(1.02, 1.015, 1.025, margin=0.01).outcome == ComparisonOutcome.SLOWER
     for margin in (0, -1, 1, 5):
         with pytest.raises(UsageError, match="margin"):
             outcome(1, 1, 1, margin=margin)
@@ -65,11 +69,16 @@ def test_the_margin_decides_what_is_the_same():
 
 def test_too_few_points():
     said = outcome(1.2, 1.1, 1.3, points=LEAST_POINTS - 1)
-    assert said.outcome == Outcome.NO_VERDICT
+    assert said.outcome == ComparisonOutcome.NO_VERDICT
     assert "2 shared points" in said.reason
-    assert outcome(1.2, 1.1, 1.3, points=LEAST_POINTS).outcome == Outcome.SLOWER
+    assert outcome(1.2, 1.1, 1.3, points=LEAST_POINTS).outcome == ComparisonOutcome.SLOWER
     nothing = verdict(MeasuredRatios((), None, ()), metric="latency")
-    assert (nothing.outcome, nothing.ratio, nothing.detectable, nothing.points) == (Outcome.NO_VERDICT, None, None, 0)
+    assert (nothing.outcome, nothing.ratio, nothing.detectable, nothing.points) == (
+        ComparisonOutcome.NO_VERDICT,
+        None,
+        None,
+        0,
+    )
     single = MeasuredRatios((PointRatio(1.0, Estimate(1.0), 1, 3),), None, (2.0,))
     reason = verdict(single, metric="latency").reason
     assert "1 have one start on a side" in reason
@@ -84,16 +93,16 @@ def test_the_detectable_difference():
 def test_curves_that_cross_are_not_the_same():
     each = [(0.5, 0.48, 0.52)] * 4 + [(2.0, 1.9, 2.1)] * 4
     said = outcome(1.0, 0.98, 1.02, each=each)
-    assert said.outcome == Outcome.NO_VERDICT
+    assert said.outcome == ComparisonOutcome.NO_VERDICT
     assert "depends on entries: above at 4 and below at 4 of 8 points" in said.reason
     chance = [(1.3, 1.2, 1.4)] + [(1.0, 0.97, 1.03)] * 19
-    assert outcome(1.01, 1.0, 1.02, each=chance).outcome == Outcome.SAME, "one of twenty is chance"
+    assert outcome(1.01, 1.0, 1.02, each=chance).outcome == ComparisonOutcome.SAME, "one of twenty is chance"
 
 
 def test_faster_on_average_but_not_everywhere():
     each = [(0.5, 0.48, 0.52)] * 6 + [(1.2, 1.1, 1.3)] * 2
     said = outcome(0.62, 0.6, 0.64, each=each)
-    assert said.outcome == Outcome.FASTER
+    assert said.outcome == ComparisonOutcome.FASTER
     assert "the other way at 2 of 8 points" in said.reason
 
 
@@ -111,27 +120,27 @@ def share(wanted, factor, **more):
 
 
 def test_equal_curves_are_the_same():
-    assert share(Outcome.SAME, 1.0, noise=0.02) > 0.98
+    assert share(ComparisonOutcome.SAME, 1.0, noise=0.02) > 0.98
 
 
 def test_a_difference_is_found():
-    assert share(Outcome.SLOWER, 1.1, noise=0.02) > 0.98
-    assert share(Outcome.FASTER, 0.9, noise=0.02) > 0.98
+    assert share(ComparisonOutcome.SLOWER, 1.1, noise=0.02) > 0.98
+    assert share(ComparisonOutcome.FASTER, 0.9, noise=0.02) > 0.98
 
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("noise", [0.02, 0.1, 0.5])
 def test_a_difference_that_is_not_there_is_hardly_ever_found(noise):
-    wrong = share(Outcome.SLOWER, 1.0, noise=noise) + share(Outcome.FASTER, 1.0, noise=noise)
+    wrong = share(ComparisonOutcome.SLOWER, 1.0, noise=noise) + share(ComparisonOutcome.FASTER, 1.0, noise=noise)
     assert wrong <= 0.08
 
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("noise", [0.02, 0.1, 0.5])
 def test_a_difference_of_the_margin_is_hardly_ever_the_same(noise):
-    assert share(Outcome.SAME, 1.05, noise=noise) <= 0.06
+    assert share(ComparisonOutcome.SAME, 1.05, noise=noise) <= 0.06
 
 
 def test_few_noisy_starts_give_no_verdict():
-    assert share(Outcome.NO_VERDICT, 1.02, noise=0.3, points=4) > 0.9
-    assert share(Outcome.NO_VERDICT, math.sqrt(1.05), noise=0.02, starts=1) == 1
+    assert share(ComparisonOutcome.NO_VERDICT, 1.02, noise=0.3, points=4) > 0.9
+    assert share(ComparisonOutcome.NO_VERDICT, math.sqrt(1.05), noise=0.02, starts=1) == 1

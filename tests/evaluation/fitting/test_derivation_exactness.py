@@ -8,7 +8,7 @@ import pytest
 from p4perf.errors import DataError
 from p4perf.evaluation.fitting.derivation import Derivation, derive
 from p4perf.evaluation.fitting.error_metrics import error_metric
-from p4perf.evaluation.fitting.intervals import Problem, _choose_in_batches, interval_table
+from p4perf.evaluation.fitting.intervals import FitProblem, _choose_in_batches, interval_table
 from p4perf.evaluation.fitting.options import FitOptions
 from p4perf.evaluation.fitting.selection import ExactRule
 from p4perf.evaluation.fitting.split_finders import BruteForce, DynamicProgramming
@@ -42,7 +42,7 @@ def test_the_optimum_is_that_of_full_enumeration(seed: int) -> None:
 def test_the_compiled_choice_is_the_choice_from_all_fits(series: SyntheticSeries, name: str) -> None:
     metric, templates = error_metric(name), standard_templates()
     margin = 0.005 * metric.scale(series.y)
-    problem = Problem(series.x, series.y, templates, tuple(t.rank for t in templates), metric, ExactRule(margin))
+    problem = FitProblem(series.x, series.y, templates, tuple(t.rank for t in templates), metric, ExactRule(margin))
     starts, ends = np.triu_indices(len(series.x), k=4)
     table = interval_table(problem, (starts, ends))
     assert problem.compiled

@@ -12,7 +12,7 @@ from p4perf.errors import DataError
 from p4perf.evaluation.fitting.derivation import derive
 from p4perf.evaluation.fitting.engine import METRICS, chosen_templates, fitted_templates
 from p4perf.evaluation.fitting.error_metrics import error_metric
-from p4perf.evaluation.fitting.intervals import Problem, _choose_in_batches
+from p4perf.evaluation.fitting.intervals import FitProblem, _choose_in_batches
 from p4perf.evaluation.fitting.options import FitOptions
 from p4perf.evaluation.fitting.selection import ExactRule
 from p4perf.models import standard_templates
@@ -31,7 +31,7 @@ def test_choosing_early_is_choosing_from_all(name: str, kappa: float, robust: bo
         rule = ExactRule(kappa * metric.scale(y), kappa)
         starts, ends = np.triu_indices(len(x), k=2)
         errors, choice = chosen_templates(x, y, starts, ends, TEMPLATES, rule.choice(name), robust=robust)
-        problem = Problem(x, y, TEMPLATES, ranks, metric, rule, robust=robust)
+        problem = FitProblem(x, y, TEMPLATES, ranks, metric, rule, robust=robust)
         all_errors, all_choice = _choose_in_batches(problem, starts, ends)
         assert (choice == all_choice).all()
         assert np.abs(errors - all_errors).max() <= 1e-9 * metric.scale(y)

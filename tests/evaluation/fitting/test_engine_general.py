@@ -7,7 +7,7 @@ import pytest
 from support.fit_segments import noisy_series
 
 from p4perf.errors import DataError, UsageError
-from p4perf.evaluation.fitting.batch import Batch
+from p4perf.evaluation.fitting.batch import SegmentBatch
 from p4perf.evaluation.fitting.derivation import derive
 from p4perf.evaluation.fitting.engine import fitted_templates
 from p4perf.evaluation.fitting.error_metrics import error_metric
@@ -59,7 +59,7 @@ def test_relative_distances_instead_of_squares() -> None:
 def test_the_general_solver_agrees_with_the_engine() -> None:
     x, y = noisy_series(1, 40)[0]
     starts, ends = np.array([0, 5, 20]), np.array([39, 24, 39])
-    batch = Batch.of_segments(x, y, starts, ends)
+    batch = SegmentBatch.of_segments(x, y, starts, ends)
     for name in ("const", "poly1", "poly2", "log", "power"):
         template = find_template(name)
         ours = fitted_templates(x, y, starts, ends, [template]).of(0).values(template, batch.x)

@@ -9,7 +9,7 @@ import pytest
 
 from p4perf.errors import UsageError
 from p4perf.evaluation.fitting.error_metrics import SMAPE
-from p4perf.evaluation.fitting.intervals import Problem, interval_table
+from p4perf.evaluation.fitting.intervals import FitProblem, interval_table
 from p4perf.evaluation.fitting.selection import ExactRule, PairwiseRule
 from p4perf.evaluation.fitting.split_finders import (
     BruteForce,
@@ -27,7 +27,7 @@ from p4perf.models import scholz2021_templates
 def real_problem(x, y, segments: int, min_points: int = 5, rule=None) -> SplitProblem:
     rule = rule or ExactRule()
     templates = scholz2021_templates()[:4]
-    fitted = Problem(x, y, templates, tuple(t.rank for t in templates), SMAPE, rule)
+    fitted = FitProblem(x, y, templates, tuple(t.rank for t in templates), SMAPE, rule)
     table = interval_table(fitted, wanted_intervals(len(x), min_points, (None,) * segments))
     return SplitProblem(x, y, table.cost(), table.ranks(), segments, min_points, rule)
 

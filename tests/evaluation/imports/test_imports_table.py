@@ -5,7 +5,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from p4perf.errors import DataError, UsageError
-from p4perf.evaluation.imports import ImportOptions, LeftOut, Named, Place, Reading, Trial, Value, assemble
+from p4perf.evaluation.imports import (
+    ImportedTrial,
+    ImportedValue,
+    ImportOptions,
+    LeftOut,
+    Named,
+    Place,
+    Reading,
+    assemble,
+)
 from p4perf.evaluation.imports.base import convert, fact, name_facts, needs_unit
 from p4perf.evaluation.imports.table import CsvImporter
 from p4perf.specs.metrics import METRICS
@@ -187,7 +196,7 @@ def test_facts(text, value):
 
 def trial(number, repetition=None, name="cycles_per_packet", flags=(), **facts):
     place = Place("file", int(number))
-    return Trial(facts, (Value(name, float(number), "", place, name),), place, repetition, flags)
+    return ImportedTrial(facts, (ImportedValue(name, float(number), "", place, name),), place, repetition, flags)
 
 
 def assembled(*trials, **options):

@@ -5,7 +5,7 @@ from support.operators import SIZES, made_costs, made_platform, power
 
 from p4perf.errors import NoVerdictError
 from p4perf.evaluation.papers.ren2025 import OpqOptions, Threshold, analyse
-from p4perf.evaluation.papers.ren2025.analysis import agreement, bound_cycles, interactions
+from p4perf.evaluation.papers.ren2025.analysis import agreement, interactions
 
 A, B = power(80, 0.2), power(30, 0.6)
 
@@ -16,10 +16,6 @@ def pair(extra=lambda s: 0.0, **more):
 
 
 class TestInteractions:
-    def test_the_cheaper_one_costs_between_nothing_and_twice(self):
-        assert bound_cycles(20, 10, 0.5) == bound_cycles(10, 20, 0.5) == 10.5
-        assert bound_cycles(20, 0.1, 0.5) == 2.5
-
     def test_what_adds_up_is_additive(self):
         together, alone = pair(noise=0.003)
         found = interactions([together], alone)

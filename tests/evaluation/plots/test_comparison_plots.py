@@ -7,7 +7,7 @@ import pytest
 from matplotlib.text import Text
 from support.models import line_model
 
-from p4perf.evaluation.comparison import Subject, compare_subjects
+from p4perf.evaluation.comparison import ComparedSamples, compare_subjects
 from p4perf.evaluation.plots import PlotInfo, save_figure
 from p4perf.evaluation.plots.comparison import comparison_figure, overview_figure
 from p4perf.evaluation.plots.style import COLOURS, LINES, MARKERS
@@ -20,7 +20,7 @@ def subject(label, intercept, slope, *, starts=3, points=20, seed=0, model=True)
     x = np.repeat(np.arange(1.0, points + 1), starts)
     y = (intercept + slope * x) * np.exp(generator.normal(0, 0.01, x.size))
     samples = Samples.from_arrays(x, y, x_name="entries", y_name="cycles_per_packet", y_unit="cycles/packet")
-    return Subject(label, samples, line_model((intercept, slope, 1, points), band=0.02) if model else None)
+    return ComparedSamples(label, samples, line_model((intercept, slope, 1, points), band=0.02) if model else None)
 
 
 def experiment(*subjects, name="my/experiment", title="", scale="linear"):
@@ -102,7 +102,7 @@ def test_the_same_bytes_again(three, tmp_path):
 
 
 def nothing(label):
-    return Subject(label, Samples((), (), "entries", "cycles_per_packet", "cycles/packet"))
+    return ComparedSamples(label, Samples((), (), "entries", "cycles_per_packet", "cycles/packet"))
 
 
 @pytest.mark.sampled(4)

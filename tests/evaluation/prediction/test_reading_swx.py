@@ -10,7 +10,8 @@ from support.pricing import met_on
 
 from p4perf.errors import DataError
 from p4perf.evaluation.prediction.reading import ReadOptions, read_program
-from p4perf.evaluation.prediction.reading.swx import read_swx
+from p4perf.evaluation.prediction.reading.swx import swx_flow
+from p4perf.formats.swx_spec import read_specification
 from p4perf.generators.swx.spec import Pipeline
 from p4perf.models.program import ProgramGraph
 from p4perf.models.program.paths import analyse, sorted_nodes
@@ -21,7 +22,7 @@ TUNNEL = Path(__file__).parent / "programs" / "tunnel.spec"
 
 
 def graph_of(text: str) -> ProgramGraph:
-    return resolve(read_swx(text, "program.spec", "program", {}), "program.spec")
+    return resolve(swx_flow(read_specification(text, "program.spec"), "program.spec", "program", {}), "program.spec")
 
 
 def test_a_specification_is_read_whole() -> None:

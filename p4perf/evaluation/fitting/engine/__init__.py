@@ -117,14 +117,11 @@ def _runs(row: IndexArray, starts: IndexArray, ends: IndexArray) -> tuple[IndexA
     return order, np.ascontiguousarray(np.stack([row[first], starts[first], begin, stop], axis=1), dtype=np.int64)
 
 
-def _series(row: IndexArray | None, segments: int, rows: int) -> IndexArray:
-    series = np.zeros(segments, dtype=np.int64) if row is None else np.asarray(row, dtype=np.int64)
-    if len(series) and not (series.min() >= 0 and series.max() < rows):
-        raise UsageError("a segment must belong to one of the series")
-    return series
-
-
-def _checked(x: FloatArray, y: FloatArray, starts: IndexArray, ends: IndexArray) -> tuple[FloatArray, FloatArray]:
+def _prepared(
+    x: FloatArray, y: FloatArray, starts: IndexArray, ends: IndexArray, row: IndexArray | None
+) -> tuple[FloatArray, FloatArray, IndexArray, IndexArray, IndexArray]:
+    """Samples, order and runs of the segments as :func:`_runs` has them, and the ends of the segments in that order."""
+    starts, ends = np.asarray(starts, dtype=np.int64), np.asarray(ends, dtype=np.int64)
     xs = np.ascontiguousarray(x, dtype=np.float64)
     ys = np.ascontiguousarray(np.atleast_2d(y), dtype=np.float64)
     if xs.ndim != 1 or ys.shape[1:] != xs.shape or not len(xs) or not (np.diff(xs) > 0).all():
@@ -133,7 +130,11 @@ def _checked(x: FloatArray, y: FloatArray, starts: IndexArray, ends: IndexArray)
         raise UsageError("the fit engine needs finite samples")
     if len(starts) and (starts.min() < 0 or (ends < starts).any() or ends.max() >= len(xs)):
         raise UsageError("a segment must lie within the samples")
-    return xs, ys
+    series = np.zeros(len(starts), dtype=np.int64) if row is None else np.asarray(row, dtype=np.int64)
+    if len(series) and not (series.min() >= 0 and series.max() < len(ys)):
+        raise UsageError("a segment must belong to one of the series")
+    order, runs = _runs(series, starts, ends)
+    return xs, ys, order, runs, np.ascontiguousarray(ends[order])
 
 
 def chosen_templates(
@@ -162,13 +163,10 @@ def chosen_templates(
     Returns:
         Errors, infinite where no template applies, and indices into ``templates``, -1 there.
     """
-    starts, ends = np.asarray(starts, dtype=np.int64), np.asarray(ends, dtype=np.int64)
-    xs, ys = _checked(x, y, starts, ends)
+    xs, ys, order, runs, sorted_ends = _prepared(x, y, starts, ends, row)
     ranks = [t.rank for t in templates]
     by_rank = sorted(range(len(templates)), key=lambda k: (ranks[k], templates[k].name))
     rows = _rows([templates[k] for k in by_rank], [ranks[k] for k in by_rank])
-    order, runs = _runs(_series(row, len(starts), len(ys)), starts, ends)
-    sorted_ends = np.ascontiguousarray(ends[order])
     error, index = np.empty(len(order)), np.empty(len(order), dtype=np.int64)
     none = np.empty(0)
     margins = (choice.kappa, choice.kappa_rel, choice.kappa_points, choice.bulge, choice.samples_per_parameter)
@@ -216,10 +214,7 @@ def fitted_templates(
     progress: Progress | None = None,
 ) -> Fits:
     """Fit every template to every segment; arguments as of :func:`chosen_templates`."""
-    starts, ends = np.asarray(starts, dtype=np.int64), np.asarray(ends, dtype=np.int64)
-    xs, ys = _checked(x, y, starts, ends)
-    order, runs = _runs(_series(row, len(starts), len(ys)), starts, ends)
-    sorted_ends = np.ascontiguousarray(ends[order])
+    xs, ys, order, runs, sorted_ends = _prepared(x, y, starts, ends, row)
     shape = (len(order), len(templates))
     error, parameters, origins = np.empty(shape), np.empty((*shape, MAX_COLUMNS)), np.empty(shape)
     _kernel.run(

@@ -67,17 +67,7 @@ def fit_many(
     if scheduler is not None:
         require_distributed()
     packed = pack_options(options) if scheduler is not None or (processes or 1) > 1 else None
-    return _counted(_results(series, options, packed, processes, scheduler), progress)
-
-
-def _counted(
-    results: Generator[SeriesResult, None, None], progress: Callable[[int], Any] | None
-) -> Generator[SeriesResult, None, None]:
-    with contextlib.closing(results):
-        for finished, result in enumerate(results, start=1):
-            if progress is not None:
-                progress(finished)
-            yield result
+    return _results(series, options, packed, processes, scheduler, progress or (lambda _: None))
 
 
 def _results(
@@ -86,6 +76,7 @@ def _results(
     packed: bytes | None,
     processes: int | None,
     scheduler: str | None,
+    progress: Callable[[int], Any],
 ) -> Generator[SeriesResult, None, None]:
     source = iter(series)
     if scheduler is None and processes is None:
@@ -96,7 +87,11 @@ def _results(
             processes = 1
         source = chain(head, source)
     if processes == 1:
-        yield from (fit_series(item, options) for item in source)
-        return
-    workers = Processes(processes or 1) if scheduler is None else Cluster(scheduler)
-    yield from fit_in_order(source, packed or pack_options(options), workers)
+        results = (fit_series(item, options) for item in source)
+    else:
+        workers = Processes(processes or 1) if scheduler is None else Cluster(scheduler)
+        results = fit_in_order(source, packed or pack_options(options), workers)
+    with contextlib.closing(results):
+        for finished, result in enumerate(results, start=1):
+            progress(finished)
+            yield result

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from array import array
 from collections.abc import Iterator, Sequence
 from itertools import chain, count
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from p4perf.errors import DataError, Location, P4PerfError, UsageError
-from p4perf.evaluation.fitting.datafiles import csv_rows, data_format
+from p4perf.evaluation.fitting.datafiles import cell_number, csv_rows, data_format
 from p4perf.evaluation.fitting.extrap import ExtrapSeries, read_extrap
 from p4perf.evaluation.fitting.many.series import NamedSamples
 from p4perf.models.component import Scale
@@ -117,25 +116,14 @@ class LongTable:
                 )
             rows = self._series[key] = _Rows()
         if rows.error is None:
+            place = Location(str(self._path), line)
             try:
-                at, value = _number(cells, x, self._x), _number(cells, y, self._y)
-            except ValueError as error:
-                rows.error = DataError(str(error), location=Location(str(self._path), line))
+                at, value = cell_number(cells, x, self._x, place), cell_number(cells, y, self._y, place)
+            except DataError as error:
+                rows.error = error
                 return
             rows.x.append(at)
             rows.y.append(value)
-
-
-def _number(cells: Sequence[str], index: int, name: str) -> float:
-    cell = cells[index].strip() if index < len(cells) else ""
-    try:
-        value = float(cell)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        msg = f"column {name!r}: {cell!r} is not a finite number" if cell else f"column {name!r} is empty"
-        raise ValueError(msg)
-    return value
 
 
 def _file_label(others: Sequence[str]) -> str:

@@ -39,7 +39,7 @@ Candidates = tuple[IndexArray | None, ...]
 
 
 @dataclass(frozen=True, eq=False)
-class Grid:
+class SplitGrid:
     """A problem reduced to the samples after which a segment may end: its segments are pairs of such samples.
 
     Args:
@@ -114,7 +114,7 @@ class SplitProblem:
         """Largest theta that counts as equal to this one: ``theta + max(kappa_rel theta, kappa)`` (Eq. 3)."""
         return theta + max(self.rule.kappa_rel * theta, self.rule.kappa)
 
-    def grids(self) -> Iterator[tuple[range, Grid]]:
+    def grids(self) -> Iterator[tuple[range, SplitGrid]]:
         """Numbers of segments that have the same candidates, ascending, and the reduced problem of each such range."""
         begin = 1
         allowed = self.candidates or (None,) * self.segments
@@ -123,7 +123,7 @@ class SplitProblem:
                 yield range(begin, segments + 1), self._grid(allowed[segments - 1])
                 begin = segments + 1
 
-    def _grid(self, allowed: IndexArray | None) -> Grid:
+    def _grid(self, allowed: IndexArray | None) -> SplitGrid:
         n = self.points
         inner = usable_ends(n, self.min_points, allowed)
         starts, ends = np.append(0, inner + 1), np.append(inner, n - 1)
@@ -131,7 +131,7 @@ class SplitProblem:
         cost = self.cost[np.ix_(starts, ends)]
         known = np.isfinite(cost) & ((points >= self.min_points) | (points == n))
         weight = self.weight[np.ix_(starts, ends)]
-        return Grid(ends, np.where(known, cost, np.inf), np.where(known, weight, 0.0))
+        return SplitGrid(ends, np.where(known, cost, np.inf), np.where(known, weight, 0.0))
 
 
 class SplitFinder(ABC):

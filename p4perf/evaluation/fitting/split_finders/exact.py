@@ -18,7 +18,7 @@ from typing_extensions import override
 
 from p4perf.errors import UsageError
 from p4perf.evaluation.fitting.selection import PairwiseRule
-from p4perf.evaluation.fitting.split_finders.base import Breakpoints, Grid, IndexArray, SplitFinder, SplitProblem
+from p4perf.evaluation.fitting.split_finders.base import Breakpoints, IndexArray, SplitFinder, SplitGrid, SplitProblem
 from p4perf.models.templates import FloatArray
 
 SLACK = 1e-9
@@ -41,7 +41,7 @@ class _Level:
 
 
 def lowest_ranks(
-    problem: SplitProblem, grid: Grid, lowest_error: Sequence[Sequence[int] | None]
+    problem: SplitProblem, grid: SplitGrid, lowest_error: Sequence[Sequence[int] | None]
 ) -> list[list[int] | None]:
     """Positions of the breakpoints of the lowest rank within the margin; of equal ranks, the lower error.
 
@@ -69,7 +69,7 @@ def lowest_ranks(
 
 
 def _next_level(
-    grid: Grid,
+    grid: SplitGrid,
     previous: _Level | None,
     used: int,
     to_go: tuple[FloatArray, FloatArray],
@@ -118,7 +118,7 @@ def _to_go(cost: FloatArray, segments: int) -> FloatArray:
     return rows
 
 
-def _totals(grid: Grid, positions: Sequence[int]) -> tuple[float, float]:
+def _totals(grid: SplitGrid, positions: Sequence[int]) -> tuple[float, float]:
     starts, ends = [0, *(p + 1 for p in positions)], [*positions, len(grid.ends) - 1]
     return float(grid.cost[starts, ends].sum()), float(grid.weight[starts, ends].sum())
 
@@ -165,7 +165,7 @@ class DynamicProgramming(SplitFinder):
         return tuple(found)
 
 
-def lowest_errors(grid: Grid, segments: int) -> list[list[int] | None]:
+def lowest_errors(grid: SplitGrid, segments: int) -> list[list[int] | None]:
     """Positions of the breakpoints of the lowest cost for every number of segments from 1, or None."""
     last = len(grid.ends) - 1
     best = grid.cost[0]
@@ -220,24 +220,18 @@ class BruteForce(SplitFinder):
 
     @override
     def find(self, problem: SplitProblem) -> tuple[Breakpoints | None, ...]:
-        grids = list(problem.grids())
-        for numbers, grid in grids:
-            self._require_few(numbers, len(grid.ends) - 1)
-        return tuple(
-            grid.breakpoints(self._best(problem, grid, segments)) for numbers, grid in grids for segments in numbers
-        )
-
-    def _require_few(self, numbers: range, ends: int) -> None:
-        for segments in numbers:
-            count = comb(ends, segments - 1)
-            if count > self.max_combinations:
+        wanted = [(segments, grid) for numbers, grid in problem.grids() for segments in numbers]
+        for segments, grid in wanted:
+            ends = len(grid.ends) - 1
+            if (count := comb(ends, segments - 1)) > self.max_combinations:
                 raise UsageError(
                     f"{segments} segments with {ends} possible breakpoints have {count} combinations, "
                     "too many to enumerate",
                     hint="use fewer segments, or the split finder dynamic, which has no such limit",
                 )
+        return tuple(grid.breakpoints(self._best(problem, grid, segments)) for segments, grid in wanted)
 
-    def _best(self, problem: SplitProblem, grid: Grid, segments: int) -> IndexArray | None:
+    def _best(self, problem: SplitProblem, grid: SplitGrid, segments: int) -> IndexArray | None:
         if self.joint:
             return _joint(problem, grid, segments)
         if isinstance(problem.rule, PairwiseRule):
@@ -245,7 +239,7 @@ class BruteForce(SplitFinder):
         return _lowest_error(grid, segments)
 
 
-def combinations_of(grid: Grid, segments: int) -> Iterator[tuple[IndexArray, FloatArray, FloatArray]]:
+def combinations_of(grid: SplitGrid, segments: int) -> Iterator[tuple[IndexArray, FloatArray, FloatArray]]:
     """Combinations of known segments in lexicographic order, in chunks.
 
     Yields:
@@ -264,7 +258,7 @@ def combinations_of(grid: Grid, segments: int) -> Iterator[tuple[IndexArray, Flo
         yield breakpoints[known], cost[known], weight[known]
 
 
-def _lowest_error(grid: Grid, segments: int) -> IndexArray | None:
+def _lowest_error(grid: SplitGrid, segments: int) -> IndexArray | None:
     winner, lowest = None, np.inf
     for breakpoints, cost, _ in combinations_of(grid, segments):
         if cost.size and cost.min() < lowest:
@@ -272,7 +266,7 @@ def _lowest_error(grid: Grid, segments: int) -> IndexArray | None:
     return winner
 
 
-def _pairwise(problem: SplitProblem, grid: Grid, segments: int, rule: PairwiseRule) -> IndexArray | None:
+def _pairwise(problem: SplitProblem, grid: SplitGrid, segments: int, rule: PairwiseRule) -> IndexArray | None:
     winner, champion = None, (np.inf, np.inf)
     for breakpoints, cost, weight in combinations_of(grid, segments):
         rivals = zip((cost / problem.points).tolist(), (weight / problem.points).tolist(), strict=True)
@@ -282,7 +276,7 @@ def _pairwise(problem: SplitProblem, grid: Grid, segments: int, rule: PairwiseRu
     return winner
 
 
-def _joint(problem: SplitProblem, grid: Grid, segments: int) -> IndexArray | None:
+def _joint(problem: SplitProblem, grid: SplitGrid, segments: int) -> IndexArray | None:
     lowest = min((cost.min(initial=np.inf) for _, cost, _ in combinations_of(grid, segments)), default=np.inf)
     limit = problem.points * problem.margin(lowest / problem.points) * (1 + 1e-12)
     winner, score = None, (np.inf, np.inf)

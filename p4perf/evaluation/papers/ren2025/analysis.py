@@ -124,10 +124,6 @@ def _interval(ratio: float, dear: OperatorProfile, cheap: OperatorProfile, level
     return Estimate(ratio, ratio * float(np.exp(-half)), ratio * float(np.exp(half)))
 
 
-SLACK_CYCLES = 2.0
-"""The bound of an interaction is no closer to zero than this, the effect of the layout of code."""
-
-
 @dataclass(frozen=True)
 class Interaction:
     """A pair at one size; all costs in cycles per packet. ``alone`` is the sum of both measured by themselves."""
@@ -175,11 +171,6 @@ def interactions(
             together, alone, extra = _terms(costs, level, resamples, generator)
             found.append(Interaction(pair.platform, *names, size, together, alone, extra, resolution))
     return tuple(found)
-
-
-def bound_cycles(first_cycles: float, second_cycles: float, resolution_cycles: float) -> float:
-    """The bound of an interaction, either way: the cheaper operator costs between nothing and twice."""
-    return max(min(first_cycles, second_cycles), SLACK_CYCLES) + resolution_cycles
 
 
 def _terms(

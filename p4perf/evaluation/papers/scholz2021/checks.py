@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 
 from p4perf.evaluation.fitting import selection, working_set
-from p4perf.evaluation.fitting.batch import Batch, BatchFit
+from p4perf.evaluation.fitting.batch import BatchFit, SegmentBatch
 from p4perf.evaluation.fitting.derivation import derive
 from p4perf.evaluation.fitting.error_metrics import error_metric
 from p4perf.evaluation.fitting.options import FitOptions, Profile
@@ -67,7 +67,7 @@ def capped_parameters(parameters: tuple[float, ...], gamma: float) -> dict[str, 
     """Eq. 2: parameters of a polynomial after the cap."""
     template = find_template(f"poly{len(parameters) - 1}")
     x = np.arange(1.0, 11.0)[None, :]
-    batch = Batch(x, x.copy(), np.ones(x.shape, dtype=np.bool_), np.array([x.size]))
+    batch = SegmentBatch(x, x.copy(), np.ones(x.shape, dtype=np.bool_), np.array([x.size]))
     fit = BatchFit(np.array([parameters], dtype=np.float64), np.zeros(1))
     found = PairwiseRule(gamma=gamma).admit(template, fit, batch)
     return {"parameters": tuple(float(p) for p in found.parameters[0])}

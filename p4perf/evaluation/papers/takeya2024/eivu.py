@@ -14,7 +14,7 @@ in ``claims.yaml`` take both from here.
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from itertools import pairwise
@@ -201,31 +201,27 @@ class StudyFinding:
 
 def study_findings(study: Study) -> tuple[StudyFinding, ...]:
     analyses = {name: analyse(study.factorial(name)) for name in SERVERS}
-    checks: tuple[Callable[[Study, Mapping[str, FactorAnalysis]], StudyFinding], ...] = (
-        _possible,
-        _hit_ratio_necessary,
-        _tipping_point,
-        _l1_matters,
-        _l2_l3_do_not,
-        _invalidations,
-        _buffer_header,
-        _zero_copy,
-        _base_is_dpdk,
-        _model_tips,
+    found = (
+        *(check(study) for check in (_possible, _hit_ratio_necessary, _tipping_point, _l1_matters, _l2_l3_do_not)),
+        *(_invalidations(study), _buffer_header(study, analyses), _zero_copy(study, analyses["S1"].factorial)),
+        *(_base_is_dpdk(study), _model_tips()),
     )
-    return tuple(check(study, analyses) for check in checks)
+    return tuple(StudyFinding(number, *each) for number, each in enumerate(found, start=1))
+
+
+_Finding = tuple[str, Verdict, str, Mapping[str, object]]
+"""Text, verdict, finding and numbers of a :class:`StudyFinding`."""
 
 
 def _verdict(whole: bool, some: bool) -> Verdict:
     return "supported" if whole else "partly supported" if some else "not supported"
 
 
-def _possible(study: Study, _: Mapping[str, FactorAnalysis]) -> StudyFinding:
+def _possible(study: Study) -> _Finding:
     fast = {s: sorted(_fast(study, s).index) for s in SERVERS}
     counts = [len(items) for items in fast.values()]
     text = ", ".join(f"{s} {len(items)}" for s, items in fast.items())
-    return StudyFinding(
-        1,
+    return (
         "100 Mpps and more are possible",
         _verdict(all(counts), any(counts)),
         f"items with 100 Mpps or more: {text}",
@@ -238,7 +234,7 @@ def _fast(study: Study, server: str) -> pd.DataFrame:
     return rows[rows["mpps"] >= TARGET_MPPS]
 
 
-def _hit_ratio_necessary(study: Study, _: Mapping[str, FactorAnalysis]) -> StudyFinding:
+def _hit_ratio_necessary(study: Study) -> _Finding:
     fast = {s: _fast(study, s) for s in SERVERS}
     lowest = [float(rows["l1_hit_pct"].min()) for rows in fast.values()]
     with_it = [int((rows["l1_hit_pct"] >= NEEDED_HIT_PCT).sum()) for rows in fast.values()]
@@ -250,8 +246,7 @@ def _hit_ratio_necessary(study: Study, _: Mapping[str, FactorAnalysis]) -> Study
     tx = study.items("S1", "tx").loc[[ALL, "101"], ["mpps", "l1_hit_pct"]]
     necessary = all(low >= NEEDED_HIT_PCT for low in lowest)
     few = ", ".join(f"{s} {n} of {len(rows)}" for (s, rows), n in zip(fast.items(), with_it, strict=True))
-    return StudyFinding(
-        2,
+    return (
         "a hit ratio of L1 of 99.99 % or more is necessary for 100 Mpps",
         _verdict(necessary, False),
         f"items with 100 Mpps that reach 99.99 %: {few}; the lowest has {min(lowest):.2f} %. On S1 to S3 all "
@@ -268,7 +263,7 @@ def _hit_ratio_necessary(study: Study, _: Mapping[str, FactorAnalysis]) -> Study
     )
 
 
-def _tipping_point(study: Study, _: Mapping[str, FactorAnalysis]) -> StudyFinding:
+def _tipping_point(study: Study) -> _Finding:
     by_hit = {s: best_split(study.items(s)["l1_hit_pct"], study.items(s)["mpps"]) for s in SERVERS}
     by_miss = {s: best_split(study.items(s)["l1_miss_pp"], study.items(s)["mpps"]) for s in SERVERS}
     near = [by_hit[s].middle >= STEEP_HIT_PCT for s in INTEL]
@@ -282,8 +277,7 @@ def _tipping_point(study: Study, _: Mapping[str, FactorAnalysis]) -> StudyFindin
         float(s1.loc[(s1["l1_hit_pct"] >= low) & (s1["l1_hit_pct"] < high), "mpps"].max())
         for low, high in pairwise(edges)
     ]
-    return StudyFinding(
-        3,
+    return (
         "throughput rises steeply above a hit ratio of 99.9 %",
         _verdict(all(good) and by_hit["S4"].middle >= STEEP_HIT_PCT, all(good)),
         f"best two levels split at {text}; by misses per packet the levels are (Mpps) {levels}",
@@ -297,13 +291,12 @@ def _tipping_point(study: Study, _: Mapping[str, FactorAnalysis]) -> StudyFindin
     )
 
 
-def _l1_matters(study: Study, _: Mapping[str, FactorAnalysis]) -> StudyFinding:
+def _l1_matters(study: Study) -> _Finding:
     misses = [spearman(study.items(s), "mpps", "l1_miss_pp") for s in SERVERS]
     hits = [spearman(study.items(s), "mpps", "l1_hit_pct") for s in SERVERS]
     fills = [spearman(study.items(s), "mpps", "l1d_fill_pp") for s in ("S1", "S2")]
     rx = [spearman(study.items(s, "rx"), "mpps", "l1d_fill_pp") for s in ("S1", "S2")]
-    return StudyFinding(
-        4,
+    return (
         "the use of L1 decides on throughput",
         _verdict(all(rho < -WEAK for rho in misses), any(rho < -WEAK for rho in misses)),
         f"rank correlation of throughput with L1 misses per packet {_signed(misses)} (S1 to S4), with the hit ratio "
@@ -312,15 +305,14 @@ def _l1_matters(study: Study, _: Mapping[str, FactorAnalysis]) -> StudyFinding:
     )
 
 
-def _l2_l3_do_not(study: Study, _: Mapping[str, FactorAnalysis]) -> StudyFinding:
+def _l2_l3_do_not(study: Study) -> _Finding:
     l2 = {s: spearman(study.items(s), "mpps", "l2_hit_pct") for s in ("S1", "S2", "S4")}
     l3 = {s: spearman(study.items(s), "mpps", "l3_hit_pct") for s in INTEL}
     references = [spearman(study.items(s), "mpps", "llc_ref_pp") for s in SERVERS]
     clocks = study.second("Xeon")
     memory = [number_at(clocks, f"fd-b512-a512-m16-clock-mem{mts}", "mpps_noperf") for mts in (3200, 5200)]
     weak = [abs(rho) <= WEAK for rho in (*l2.values(), *l3.values())]
-    return StudyFinding(
-        5,
+    return (
         "the hit ratios of L2 and L3 hardly matter",
         _verdict(all(weak), sum(weak) > len(weak) / 2),
         f"rank correlation of throughput with the hit ratio of L2 {_signed(l2.values())} (S1, S2, S4), of L3 "
@@ -329,7 +321,7 @@ def _l2_l3_do_not(study: Study, _: Mapping[str, FactorAnalysis]) -> StudyFinding
     )
 
 
-def _invalidations(study: Study, _: Mapping[str, FactorAnalysis]) -> StudyFinding:
+def _invalidations(study: Study) -> _Finding:
     both = ("S1", "S2")
     tables = {s: study.items(s) for s in both}
     misses = [spearman(t, "rfo_pp", "l1_miss_pp") for t in tables.values()]
@@ -342,8 +334,7 @@ def _invalidations(study: Study, _: Mapping[str, FactorAnalysis]) -> StudyFindin
     again = spearman(second["i9-11900K"], "mpps", "rfo_pp")
     again_fills = [spearman(t, "mpps", "l1d_fill_pp") for t in second.values()]
     first = all(rho > 0.5 for rho in misses)
-    return StudyFinding(
-        6,
+    return (
         "invalidation is the major cause of L1 misses",
         _verdict(first and again < -WEAK, first),
         f"rank correlation of requests for ownership with L1 misses {_signed(misses)} (S1, S2); items with 100 Mpps "
@@ -361,14 +352,13 @@ def _invalidations(study: Study, _: Mapping[str, FactorAnalysis]) -> StudyFindin
     )
 
 
-def _buffer_header(study: Study, analyses: Mapping[str, FactorAnalysis]) -> StudyFinding:
+def _buffer_header(study: Study, analyses: Mapping[str, FactorAnalysis]) -> _Finding:
     last = {s: {f: gain.value for f, gain in a.last.items() if gain is not None} for s, a in analyses.items()}
     main = {s: {f: a.main.of(f).ratio.value for f in FACTORS} for s, a in analyses.items()}
     first = [max(last[s], key=lambda f: last[s][f]) == "c" == max(main[s], key=lambda f: main[s][f]) for s in SERVERS]
     without = [a.best_without("c") for a in analyses.values()]
     of_tx = {s: analyse(study.factorial(s, "tx")) for s in SERVERS}
-    return StudyFinding(
-        7,
+    return (
         "the buffer header (c) is the most influential factor",
         _verdict(all(first), any(first)),
         "leave-one-out ratio of c "
@@ -387,16 +377,14 @@ def _buffer_header(study: Study, analyses: Mapping[str, FactorAnalysis]) -> Stud
     )
 
 
-def _zero_copy(study: Study, analyses: Mapping[str, FactorAnalysis]) -> StudyFinding:
+def _zero_copy(study: Study, cells: Factorial) -> _Finding:
     alone = {}
     for server in SERVERS:
         rows = study.items(server)["mpps"]
         alone[server] = [float(rows[item] / rows[BASE] - 1) for item in ("044", "045")]
     values = [value for pair in alone.values() for value in pair]
-    cells = analyses["S1"].factorial
     with_c, c = cells.value("ce"), cells.value("c")
-    return StudyFinding(
-        8,
+    return (
         "zero-copy alone gains little (20 to 40 % in other work)",
         _verdict(max(values) < 0.4, max(values) < 0.6),
         f"one copy less changes throughput by {min(values):+.0%} to {max(values):+.0%}; but with the buffer header "
@@ -405,7 +393,7 @@ def _zero_copy(study: Study, analyses: Mapping[str, FactorAnalysis]) -> StudyFin
     )
 
 
-def _base_is_dpdk(study: Study, _: Mapping[str, FactorAnalysis]) -> StudyFinding:
+def _base_is_dpdk(study: Study) -> _Finding:
     ratios, misses = [], []
     for server in SERVERS:
         base, dpdk = study.items(server), study.dpdk(server)
@@ -413,8 +401,7 @@ def _base_is_dpdk(study: Study, _: Mapping[str, FactorAnalysis]) -> StudyFinding
         misses.append([number_at(base, BASE, "l1_miss_pp"), number_at(dpdk, "dpdk_split", "l1_miss_pp")])
     close = [0.8 <= ratio <= 1.25 for ratio in ratios]
     text = ", ".join(f"{s} {ratio:.2f}" for s, ratio in zip(SERVERS, ratios, strict=True))
-    return StudyFinding(
-        9,
+    return (
         "the base of EIVU performs as DPDK does",
         _verdict(all(close), any(close)),
         f"throughput of the base over that of DPDK with split queues: {text}; L1 misses per packet on S1 "
@@ -423,7 +410,7 @@ def _base_is_dpdk(study: Study, _: Mapping[str, FactorAnalysis]) -> StudyFinding
     )
 
 
-def _model_tips(*_: object) -> StudyFinding:
+def _model_tips() -> _Finding:
     alphas = (0.1, 0.5, 0.9)
     models = [CacheModel(alpha) for alpha in alphas]
     simple = [model.with_variant("simple") for model in models]
@@ -431,8 +418,7 @@ def _model_tips(*_: object) -> StudyFinding:
     half = [model.tipping_point().half_miss_ratio for model in models]
     at_99 = [float(model.throughput_mpps(0.99)) for model in simple]
     tips = all(slope > 10 for slope in slopes) and min(at_99) > 0.8 * models[0].best_mpps
-    return StudyFinding(
-        10,
+    return (
         "only the parallelised model has a tipping point",
         _verdict(tips, False),
         f"its slope at a hit ratio of 1 is {', '.join(f'{slope:.0f}' for slope in slopes)} times that of the simple "

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from p4perf.errors import DataError, Location, NoVerdictError, UsageError
+from p4perf.evaluation.fitting.datafiles import cell_number
 from p4perf.models.estimate import Estimate
 from p4perf.models.templates import FloatArray
 from p4perf.results.files import read_text
@@ -218,24 +219,14 @@ def factorial_from_csv(
                 raise DataError(f"{name} is {row[name]!r}, not 0 or 1", location=at)
         present = frozenset(name for name in chosen if row[name] == "1")
         if (row[metric] or "").strip():
-            values.setdefault(present, []).append(_number(row[metric], metric, at))
+            values.setdefault(present, []).append(cell_number([row[metric]], 0, metric, at))
         if cache and (row[cache] or "").strip():
-            caches.setdefault(present, []).append(_number(row[cache], cache, at))
+            caches.setdefault(present, []).append(cell_number([row[cache]], 0, cache, at))
     cells = {
         present: FactorialCell(present, tuple(found), float(np.median(caches[present])) if present in caches else None)
         for present, found in values.items()
     }
     return Factorial(chosen, cells, metric, "", higher_is_better, cache or "")
-
-
-def _number(text: str, column: str, place: Location) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        raise DataError(f"column {column!r}: {text!r} is not a finite number", location=place)
-    return value
 
 
 @dataclass(frozen=True, slots=True)

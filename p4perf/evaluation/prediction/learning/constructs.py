@@ -1,10 +1,9 @@
 """What packets meet: a program of ours and its packets become constructs, in the order in which they are met.
 
-The program is read as for predictions (:mod:`p4perf.evaluation.prediction.reading.own`). The reference interpreter
-runs packets
-that are drawn as the load generator draws them; what each one decides says which steps it passes. An average packet
-meets the averages. What is read is the program as it is written: what a compiler or a target leaves out, merges or
-moves has no construct of its own.
+The program is read as for predictions (:mod:`p4perf.evaluation.prediction.reading.own`). The reference interpreter runs
+packets that are drawn as the load generator draws them; what each one decides says which steps it passes. An average
+packet meets the averages. What is read is the program as it is written: what a compiler or a target leaves out, merges
+or moves has no construct of its own.
 
 * A statement ``destination = expression`` is one ``compute`` for each operator in it and one ``write``.
 * Statements of externs (hash, meter, register, random) have the writing of their result in them, and so does adding a
@@ -62,7 +61,7 @@ def packet_path(program: Program, workload: Workload, traffic: TrafficPlan) -> P
         for decisions in OwnPackets(program).run(frame(workload.program, workload.packets, drawn)):
             for passed in passed_steps(flow, decisions):
                 visits[passed.step.name] += 1
-                _count(tally, passed, visits[passed.step.name], weight)
+                tally.count(passed, f"{passed.step.name}, {visits[passed.step.name]}", weight)
     return PacketPath(tally.met(), tally.mispredicted())
 
 
@@ -117,17 +116,15 @@ class Tally:
         self._hits: dict[Construct, Fraction] = {}
         self._outcomes: dict[str, dict[str, Fraction]] = {}
 
-    def add(self, what: Construct, times: Fraction) -> None:
-        self._times[what] = self._times.get(what, Fraction(0)) + times
-
-    def lookup(self, what: Construct, hit: bool, times: Fraction) -> None:
-        """A lookup of which it is known only at the end how many packets find an entry."""
-        self.add(what, times)
-        self._hits[what] = self._hits.get(what, Fraction(0)) + (times if hit else 0)
-
-    def branch(self, place: str, outcome: str, times: Fraction) -> None:
-        outcomes = self._outcomes.setdefault(place, {})
-        outcomes[outcome] = outcomes.get(outcome, Fraction(0)) + times
+    def count(self, passed: Passed, place: str, times: Fraction) -> None:
+        """Count a step that a share of the packets passes; ``place`` tells its decision from others."""
+        for what in passed.constructs:
+            self._times[what] = self._times.get(what, Fraction(0)) + times
+            if what.kind == "lookup":  # how many packets find an entry is known only at the end
+                self._hits[what] = self._hits.get(what, Fraction(0)) + (0 if passed.label == "miss" else times)
+        if passed.decided and passed.step.kind != "table":
+            outcomes = self._outcomes.setdefault(place, {})
+            outcomes[passed.label] = outcomes.get(passed.label, Fraction(0)) + times
 
     def met(self) -> Met:
         found = []
@@ -140,14 +137,3 @@ class Tally:
     def mispredicted(self) -> float:
         """Decisions per packet that are made otherwise than most packets do."""
         return float(sum((sum(w.values()) - max(w.values()) for w in self._outcomes.values()), Fraction(0)))
-
-
-def _count(tally: Tally, passed: Passed, visit: int, times: Fraction) -> None:
-    """Count a step; ``visit`` numbers the visits of one packet, ``times`` is its share of the packets."""
-    for what in passed.constructs:
-        if what.kind == "lookup":
-            tally.lookup(what, passed.label == "hit", times)
-        else:
-            tally.add(what, times)
-    if passed.decided and passed.step.kind != "table":
-        tally.branch(f"{passed.step.name}, {visit}", passed.label, times)

@@ -11,7 +11,7 @@ the constant, and how much the price grows over each part. Both are in cycles.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 
@@ -70,7 +70,7 @@ class PriceRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Axis:
+class PriceAxis:
     """The parts of a curve over one size: their scale, and the knots between them."""
 
     scale: Scale
@@ -121,7 +121,7 @@ def parts_of(row: PriceRow) -> dict[str, list[Part]]:
     return found
 
 
-Axes = Mapping[tuple[str, str], Axis]
+Axes = Mapping[tuple[str, str], PriceAxis]
 """The axis of every price and size over which it is a curve."""
 
 Factors = Mapping[str, tuple[Curve, ...]]
@@ -148,40 +148,26 @@ class Design:
     """
 
     rows: Sequence[PriceRow]
+    parts: Sequence[Mapping[str, Sequence[Part]]]
+    points: Mapping[str, Points]
     axes: Axes = field(default_factory=dict)
     factors: Factors = field(default_factory=dict)
     many: Mapping[str, float] = field(default_factory=dict)
 
-    def changed(
-        self, axes: Axes | None = None, factors: Factors | None = None, many: Mapping[str, float] | None = None
-    ) -> Design:
-        given = (self.axes if axes is None else axes, self.factors if factors is None else factors)
-        found = Design(self.rows, *given, self.many if many is None else many)
-        for name in ("parts", "points"):
-            found.__dict__[name] = getattr(self, name)
-        return found
-
-    @cached_property
-    def parts(self) -> Sequence[Mapping[str, Sequence[Part]]]:
-        return [parts_of(row) for row in self.rows]
+    @classmethod
+    def of(cls, rows: Sequence[PriceRow]) -> Design:
+        """The system of prices that are constants."""
+        points, every = {}, [parts_of(row) for row in rows]
+        for key in dict.fromkeys(key for parts in every for key in parts):
+            items = [(n, item) for n, parts in enumerate(every) for item in parts.get(key, ())]
+            sizes = {size: np.array([item.sizes[size] for _, item in items]) for size in items[0][1].sizes}
+            numbers = np.array([n for n, _ in items], dtype=np.int64)
+            points[key] = Points(numbers, np.array([item.times for _, item in items]), sizes)
+        return cls(rows, every, points)
 
     def beyond(self, key: str, many: float) -> FloatArray:
         """How many of a price are too many in a row, at every point."""
         return np.array([sum(surplus(row.met, {key: many})) for row in self.rows])
-
-    @cached_property
-    def points(self) -> Mapping[str, Points]:
-        found = {}
-        for key in dict.fromkeys(key for parts in self.parts for key in parts):
-            items = [(n, item) for n, parts in enumerate(self.parts) for item in parts.get(key, ())]
-            sizes = {size: np.array([item.sizes[size] for _, item in items]) for size in items[0][1].sizes}
-            rows = np.array([n for n, _ in items], dtype=np.int64)
-            found[key] = Points(rows, np.array([item.times for _, item in items]), sizes)
-        return found
-
-    @property
-    def keys(self) -> list[str]:
-        return list(self.points)
 
     def sizes(self, key: str) -> list[str]:
         return [size for k, size in self.axes if k == key]
@@ -190,7 +176,7 @@ class Design:
     def columns(self) -> Mapping[str, slice]:
         """Where each price stands: its constant, what too many cost, then the parts of its curves."""
         found, at = {}, 0
-        for key in self.keys:
+        for key in self.points:
             width = 1 + (key in self.many) + sum(len(self.axes[key, size].knots) - 1 for size in self.sizes(key))
             found[key] = slice(at, at + width)
             at += width
@@ -244,7 +230,7 @@ ALWAYS = -1
 
 
 @dataclass(frozen=True)
-class Problem:
+class PriceProblem:
     """Measured points and how they count.
 
     Args:
@@ -259,21 +245,14 @@ class Problem:
     folds: npt.NDArray[np.int64]
 
     @classmethod
-    def of(cls, rows: Sequence[PriceRow]) -> Problem:
+    def of(cls, rows: Sequence[PriceRow]) -> PriceProblem:
         """The problem of some points, those of one experiment in the order of its sweep."""
         cycles = np.array([row.cycles for row in rows])
-        count = np.array([_most(row) for row in rows])
+        each = ([sum(abs(item.times) for item in items) for items in parts_of(row).values()] for row in rows)
+        count = np.array([max(times, default=0.0) for times in each])
         noise = np.array([row.noise for row in rows])
         scale = (np.maximum(np.abs(cycles), noise) + FLOOR_CYCLES) / np.minimum(1.0, MANY / np.maximum(count, 1.0))
         return cls(rows, cycles, scale, _folds(rows))
-
-    def errors(self, predicted: FloatArray) -> FloatArray:
-        found: FloatArray = (predicted - self.cycles) / self.scale
-        return found
-
-
-def _most(row: PriceRow) -> float:
-    return max((sum(abs(item.times) for item in items) for items in parts_of(row).values()), default=0.0)
 
 
 def _folds(rows: Sequence[PriceRow]) -> npt.NDArray[np.int64]:
@@ -287,7 +266,7 @@ def _folds(rows: Sequence[PriceRow]) -> npt.NDArray[np.int64]:
 
 
 def solve(
-    design: Design, problem: Problem, used: npt.NDArray[np.bool_] | None = None, *, rounds: int = 1
+    design: Design, problem: PriceProblem, used: npt.NDArray[np.bool_] | None = None, *, rounds: int = 1
 ) -> FloatArray:
     """The numbers of all prices, as :meth:`Design.columns` orders them.
 
@@ -310,12 +289,11 @@ def solve(
 
 def _penalty(design: Design, weighted: FloatArray) -> FloatArray:
     """A small price on every number, so that those are told that the points do not tell."""
-    norms = RIDGE * np.linalg.norm(weighted, axis=0)
+    norms: FloatArray = RIDGE * np.linalg.norm(weighted, axis=0)
     norms[norms == 0] = RIDGE
     for key, columns in design.columns.items():
         norms[columns] *= RELUCTANT.get(key, 1.0)
-    found: FloatArray = norms
-    return found
+    return norms
 
 
 def _nonnegative(a: FloatArray, b: FloatArray, penalty: FloatArray) -> FloatArray:
@@ -327,11 +305,10 @@ def _nonnegative(a: FloatArray, b: FloatArray, penalty: FloatArray) -> FloatArra
     scaled = a * unit
     triangle = np.linalg.cholesky(scaled.T @ scaled + np.eye(len(penalty)))
     numbers, _ = nnls(triangle.T, np.linalg.solve(triangle, scaled.T @ b), maxiter=50 * len(penalty) + 100)
-    found: FloatArray = numbers * unit
-    return found
+    return np.asarray(numbers * unit)
 
 
-def left_out(design: Design, problem: Problem) -> FloatArray:
+def left_out(design: Design, problem: PriceProblem) -> FloatArray:
     """What prices say of every point that were learnt without it; of the ends of sweeps, with it."""
     predicted = design.matrix @ solve(design, problem)
     for fold in range(FOLDS):
@@ -341,9 +318,9 @@ def left_out(design: Design, problem: Problem) -> FloatArray:
     return predicted
 
 
-def loss(design: Design, problem: Problem) -> float:
+def loss(design: Design, problem: PriceProblem) -> float:
     """Sum of the errors at points that prices do not know, each one counted as 1 at most."""
-    errors = np.abs(problem.errors(left_out(design, problem)))
+    errors = np.abs((left_out(design, problem) - problem.cycles) / problem.scale)
     return float(np.sum(np.minimum(errors, 1.0)))
 
 
@@ -383,16 +360,16 @@ def measured_sizes(design: Design) -> dict[tuple[str, str], tuple[float, ...]]:
     }
 
 
-def choose_axes(design: Design, problem: Problem) -> Design:
+def choose_axes(design: Design, problem: PriceProblem) -> Design:
     """Find the axes of all curves, one after another, beginning with the plainest."""
     sizes = {place: values for place, values in _sizes_of_axes(design).items() if len(values) > 1}
-    room = {key: _points(design, key) for key in design.keys}
-    axes: dict[tuple[str, str], Axis] = {}
+    room = {key: _points(design, key) for key in design.points}
+    axes: dict[tuple[str, str], PriceAxis] = {}
     for place in sorted(sizes, key=lambda p: -len(sizes[p])):
         first = _shapes(sizes[place])[0]
         if _width(axes, place[0]) + len(first.knots) - 1 <= room[place[0]]:
             axes[place] = first
-    best = design.changed(axes)
+    best = replace(design, axes=axes)
     error = loss(best, problem) if axes else 0.0
     for place in axes:
         before = best
@@ -401,7 +378,7 @@ def choose_axes(design: Design, problem: Problem) -> Design:
             more = len(shape.knots) - len(before.axes[place].knots)
             if others + len(shape.knots) - 1 > room[place[0]]:
                 continue
-            candidate = before.changed({**before.axes, place: shape})
+            candidate = replace(before, axes={**before.axes, place: shape})
             found = loss(candidate, problem) + GAIN * (1 + more)
             if found < error + GAIN * (len(best.axes[place].knots) - len(before.axes[place].knots)):
                 best, error = candidate, found - GAIN * (1 + more)
@@ -415,7 +392,7 @@ def _sizes_of_axes(design: Design) -> dict[tuple[str, str], tuple[float, ...]]:
     price grows, also beyond them.
     """
     pure = [row for row, parts in zip(design.rows, design.parts, strict=True) if set(parts) <= STRUCTURE]
-    known = measured_sizes(Design(pure))
+    known = measured_sizes(Design.of(pure))
     return {
         place: known.get(place, values) if place[0] in STRUCTURE else values
         for place, values in measured_sizes(design).items()
@@ -424,52 +401,51 @@ def _sizes_of_axes(design: Design) -> dict[tuple[str, str], tuple[float, ...]]:
 
 def _points(design: Design, key: str) -> int:
     """How many points with this price differ in what they say of it."""
-    told = {tuple((i.times, *i.sizes.values()) for i in parts[key]) for parts in design.parts if key in parts}
-    return len(told)
+    return len({tuple((i.times, *i.sizes.values()) for i in parts[key]) for parts in design.parts if key in parts})
 
 
 def _width(axes: Axes, key: str) -> int:
     return 1 + sum(len(axis.knots) - 1 for (k, _), axis in axes.items() if k == key)
 
 
-def _shapes(values: Sequence[float]) -> list[Axis]:
+def _shapes(values: Sequence[float]) -> list[PriceAxis]:
     """Shapes over a size, the plainest first: straight, two straight parts, a step, one part from point to point."""
     first, last = values[0], values[-1]
     wide = first > 0 and last / first >= SPANS
-    found = [Axis("log" if wide else "linear", (first, last))]
+    found = [PriceAxis("log" if wide else "linear", (first, last))]
     if len(values) == 2:
         return found
     if first > 0:
-        found.append(Axis("linear" if wide else "log", (first, last)))
-    found.append(Axis("linear", (first, values[len(values) // 2], last)))
+        found.append(PriceAxis("linear" if wide else "log", (first, last)))
+    found.append(PriceAxis("linear", (first, values[len(values) // 2], last)))
     places = np.unique(np.linspace(0, len(values) - 1, MOST_KNOTS).round().astype(int))
     knots = tuple(values[n] for n in places)
-    found += [Axis("linear", tuple(dict.fromkeys((first, *pair, last)))) for pair in pairwise(knots)]
-    found += [Axis(scale, knots) for scale in ("linear", "log") if scale == "linear" or first > 0]
+    found += [PriceAxis("linear", tuple(dict.fromkeys((first, *pair, last)))) for pair in pairwise(knots)]
+    found += [PriceAxis(scale, knots) for scale in ("linear", "log") if scale == "linear" or first > 0]
     return list(dict.fromkeys(found))
 
 
-def choose_many(design: Design, problem: Problem) -> Design:
+def choose_many(design: Design, problem: PriceProblem) -> Design:
     """Find the prices that rise where there are too many in a row."""
     best, error = design, loss(design, problem)
-    for key in design.keys:
+    for key in design.points:
         start, least = best, error
         for many in MANY_IN_A_ROW:
             if np.count_nonzero(start.beyond(key, many)) < FEWEST_BEYOND:
                 continue
-            candidate = start.changed(many={**start.many, key: many})
+            candidate = replace(start, many={**start.many, key: many})
             if (found := loss(candidate, problem)) < min(error, least - 2 * GAIN):
                 best, error = candidate, found
     return best
 
 
-def choose_products(design: Design, problem: Problem) -> Design:
+def choose_products(design: Design, problem: PriceProblem) -> Design:
     """Let prices of lookups be products of what depends on entries and of the rest, where that has less error.
 
     The factors are those that the sums have at the number of entries at which the other sizes were varied.
     """
     best, error = design, None
-    for key in design.keys:
+    for key in design.points:
         if not key.startswith("lookup ") or "entries" not in design.sizes(key):
             continue
         others = [size for size in design.sizes(key) if size != "entries" and _crossed(design, key, size)]
@@ -490,7 +466,7 @@ def choose_products(design: Design, problem: Problem) -> Design:
         if not factors:
             continue
         axes = {p: a for p, a in best.axes.items() if p[0] != key or p[1] not in {f.size for f in factors}}
-        candidate = best.changed(axes, {**best.factors, key: tuple(factors)})
+        candidate = replace(best, axes=axes, factors={**best.factors, key: tuple(factors)})
         if (found := loss(candidate, problem)) < error - GAIN:
             best, error = candidate, found
     return best

@@ -21,12 +21,11 @@ import numpy as np
 
 from p4perf.errors import NoVerdictError
 from p4perf.evaluation.prediction.learning.design import (
-    FREE,
     ROUNDS,
     STRUCTURE,
     Design,
+    PriceProblem,
     PriceRow,
-    Problem,
     choose_axes,
     choose_many,
     choose_products,
@@ -70,8 +69,8 @@ def learn_prices(
     told = [row for row in rows if row not in repeated and parts_of(row)]
     if not told:
         raise NoVerdictError(f"no measured point of {target} has a construct beyond the baseline")
-    problem = Problem.of(told)
-    design = choose_products(choose_many(choose_axes(Design(told), problem), problem), problem)
+    problem = PriceProblem.of(told)
+    design = choose_products(choose_many(choose_axes(Design.of(told), problem), problem), problem)
     numbers = solve(design, problem, rounds=ROUNDS)
     unseen = left_out(design, problem)
     cost = float(np.median([row.baseline for row in rows])) if baseline is None else baseline
@@ -86,9 +85,10 @@ def _repeats(row: PriceRow) -> bool:
     return not again and any(what.kind == "lookup" and times > 1 for what, times in row.met)
 
 
-def _prices(design: Design, problem: Problem, numbers: FloatArray, unseen: FloatArray) -> list[Price]:
+def _prices(design: Design, problem: PriceProblem, numbers: FloatArray, unseen: FloatArray) -> list[Price]:
     sizes = measured_sizes(design)
-    costs = _costs(design, numbers)
+    matrix = design.matrix
+    costs = {key: matrix[:, where] @ numbers[where] for key, where in design.columns.items()}
     total = np.maximum(sum(np.abs(c) for c in costs.values()), 1e-9)
     ratios = (np.maximum(problem.cycles, 0.0) + SMALL_CYCLES) / (np.maximum(unseen, 0.0) + SMALL_CYCLES)
     limits = _limits(design, problem, costs)
@@ -119,12 +119,7 @@ def _prices(design: Design, problem: Problem, numbers: FloatArray, unseen: Float
     return found
 
 
-def _costs(design: Design, numbers: FloatArray) -> dict[str, FloatArray]:
-    matrix = design.matrix
-    return {key: matrix[:, where] @ numbers[where] for key, where in design.columns.items()}
-
-
-def _sources(design: Design, problem: Problem, key: str, share: FloatArray) -> tuple[str, ...]:
+def _sources(design: Design, problem: PriceProblem, key: str, share: FloatArray) -> tuple[str, ...]:
     """Experiments with a price, that of which it is the largest share first."""
     largest: dict[str, float] = {}
     for row, parts, part in zip(problem.rows, design.parts, share, strict=True):
@@ -133,7 +128,7 @@ def _sources(design: Design, problem: Problem, key: str, share: FloatArray) -> t
     return tuple(sorted(largest, key=lambda name: -largest[name]))
 
 
-def _limits(design: Design, problem: Problem, costs: dict[str, FloatArray]) -> dict[str, float]:
+def _limits(design: Design, problem: PriceProblem, costs: dict[str, FloatArray]) -> dict[str, float]:
     """Of prices that the points do not tell from others: what one such construct costs at most.
 
     Nothing costs less than nothing, so it costs at most what a point has beyond the cost of constructs whose prices are
@@ -153,7 +148,7 @@ def _limits(design: Design, problem: Problem, costs: dict[str, FloatArray]) -> d
     return found
 
 
-def _unknown(design: Design, problem: Problem) -> list[str]:
+def _unknown(design: Design, problem: PriceProblem) -> list[str]:
     """The prices that the points do not tell from others.
 
     Those of the structure are known together where points have nothing else. All others are known if no other price
@@ -187,20 +182,7 @@ def _interval(ratios: FloatArray, weights: FloatArray) -> tuple[float, float]:
     return min(low, 1.0), max(high, 1.0)
 
 
-def predicted_increment(costs: PrimitiveCosts, row: PriceRow) -> float:
-    """What prices say of a measured point, in cycles per packet over the baseline."""
-    wrong = costs.mispredicted(row.mispredicted)
-    changed = costs.changed_layout(row.met)
-    charges = costs.priced([(what, times) for what, times in row.met if what.kind not in FREE])
-    return sum(charge.cycles.value for charge in (*charges, wrong, changed) if charge is not None)
-
-
-def check_prices(costs: PrimitiveCosts, rows: Sequence[PriceRow]) -> tuple[Agreement, ...]:
-    """How well prices meet measured points that they were not learnt from, such as composed programs."""
-    return _agreement(Problem.of(rows), np.array([predicted_increment(costs, row) for row in rows]))
-
-
-def _agreement(problem: Problem, predicted: FloatArray) -> tuple[Agreement, ...]:
+def _agreement(problem: PriceProblem, predicted: FloatArray) -> tuple[Agreement, ...]:
     found = []
     for name in dict.fromkeys(row.experiment for row in problem.rows):
         places = [n for n, row in enumerate(problem.rows) if row.experiment == name]

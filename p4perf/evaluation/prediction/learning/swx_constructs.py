@@ -7,17 +7,14 @@ and the packets of the workload through its machine; the reference interpreter s
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator
-from fractions import Fraction
 
 from p4perf.evaluation.prediction.learning.constructs import PacketPath, Tally, without
 from p4perf.evaluation.prediction.operations import drawn_packets
 from p4perf.evaluation.prediction.reading.swx import swx_flow
-from p4perf.evaluation.prediction.reading.swx_run import Found, Passed, SwxMachine
-from p4perf.formats.swx_spec import read_specification
+from p4perf.evaluation.prediction.reading.swx_run import Found, SwxMachine
+from p4perf.formats.swx_spec import Specification, read_specification
 from p4perf.generators.swx.spec import Pipeline
-from p4perf.models.program import Construct
 from p4perf.programs.component import TrafficPlan
 from p4perf.programs.interpreter import Interpreter
 from p4perf.programs.ir import ApplyTable, Program, Workload
@@ -50,26 +47,19 @@ def swx_path(program: Program, workload: Workload, traffic: TrafficPlan) -> Pack
     tally = Tally()
     for drawn, weight in drawn_packets(workload, traffic):
         data = frame(workload.program, workload.packets, drawn)
-        outcomes = _lookups(program, data)
+        outcomes = iter(_lookups(program, data))
 
-        def found(table: str, _keys: object, outcomes: deque[tuple[str, bool]] = outcomes) -> Found:
-            while outcomes:
-                name, hit = outcomes.popleft()
-                if name == table:
-                    return (
-                        _entry(program, table, spec.structs.get(spec.arguments(_action(program, table)), ()))
-                        if hit
-                        else None
-                    )
-            return None
+        def found(table: str, _keys: object, left: Iterator[tuple[str, bool]] = outcomes) -> Found:
+            hit = next((hit for name, hit in left if name == table), False)
+            return _entry(program, table, spec) if hit else None
 
         for passed in SwxMachine(spec, flow, lookup=found).walk(data):
-            _add(passed, tally, weight)
+            tally.count(passed, passed.step.name, weight)
     return PacketPath(tally.met(), tally.mispredicted())
 
 
-def _lookups(program: Program, data: bytes) -> deque[tuple[str, bool]]:
-    found: deque[tuple[str, bool]] = deque()
+def _lookups(program: Program, data: bytes) -> list[tuple[str, bool]]:
+    found: list[tuple[str, bool]] = []
 
     def watch(met: object, outcome: str | bool | None) -> None:
         if isinstance(met, ApplyTable):
@@ -79,25 +69,7 @@ def _lookups(program: Program, data: bytes) -> deque[tuple[str, bool]]:
     return found
 
 
-def _action(program: Program, table: str) -> str:
-    return program.table(table).entries.action
-
-
-def _entry(program: Program, table: str, fields: tuple[tuple[str, int], ...]) -> Found:
-    data = {name: OTHER_DATA if n else program.table(table).entries.port for n, (name, _) in enumerate(fields)}
-    return _action(program, table), data
-
-
-def _add(passed: Passed, tally: Tally, weight: Fraction) -> None:
-    for what in _met(passed):
-        if what.kind == "lookup":
-            tally.lookup(what, passed.label != "miss", weight)
-        else:
-            tally.add(what, weight)
-    if len(passed.step.edges) > 1 and passed.step.kind != "table":
-        tally.branch(passed.step.name, passed.label, weight)
-
-
-def _met(passed: Passed) -> Iterator[Construct]:
-    yield from passed.step.constructs
-    yield from (what for fact, what in passed.step.present if fact in passed.valid)
+def _entry(program: Program, table: str, spec: Specification) -> Found:
+    entries = program.table(table).entries
+    fields = spec.structs.get(spec.arguments(entries.action), ())
+    return entries.action, {name: OTHER_DATA if n else entries.port for n, (name, _) in enumerate(fields)}

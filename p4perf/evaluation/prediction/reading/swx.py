@@ -22,7 +22,7 @@ from p4perf.evaluation.prediction.reading.swx_instructions import (
     Waits,
     swaps,
 )
-from p4perf.formats.swx_spec import Specification, SpecLine, read_specification
+from p4perf.formats.swx_spec import Specification, SpecLine
 from p4perf.models.program.graph import Construct, Edge, construct
 from p4perf.programs.reading.flow import FULL, OTHERS, Assigned, Flow, Instruction, Step, steps_of
 
@@ -35,15 +35,6 @@ GROUP_BITS = 32
 """Width of the number of a group of a selector (rte_swx_table_selector.h)."""
 
 
-def read_swx(text: str, file: str, name: str, entries: Mapping[str, int], clone_bytes: int | None = None) -> Flow:
-    """The steps of a specification.
-
-    Args:
-        entries: how many entries tables hold, where that is known.
-    """
-    return swx_flow(read_specification(text, file), file, name, entries, clone_bytes)
-
-
 def swx_flow(
     spec: Specification,
     file: str,
@@ -52,9 +43,10 @@ def swx_flow(
     clone_bytes: int | None = None,
     used: Mapping[str, frozenset[str]] | None = None,
 ) -> Flow:
-    """The same of a specification whose declarations were read.
+    """The steps of a specification.
 
     Args:
+        entries: how many entries tables hold, where that is known.
         used: the actions that entries of tables have, where that is known.
     """
     for table in entries:
@@ -181,9 +173,7 @@ class _Reader:
             self._remark("learner tables are counted as tables with exact matches, what they learn as unknown")
         actions = [self._known_action(a) for a in _block(found, "actions")]
         default = found.inner("default_action")
-        default_name = default.word(1) if default is not None else None
-        if default is not None and default_name not in self.spec.actions:
-            raise default.error(f"there is no action {default_name!r}")
+        default_name = self._known_action(default, 1) if default is not None else None
         constructs = self._lookup(found, name, actions, where)
         starts = {a: self._action(a, site, after) for a in dict.fromkeys([*actions, *filter(None, [default_name])])}
         missed = starts[default_name] if default_name else after
@@ -205,10 +195,10 @@ class _Reader:
     def _add(self, step: Step) -> None:
         self.steps[step.name] = step
 
-    def _known_action(self, line: SpecLine) -> str:
-        if line.word(0) not in self.spec.actions:
-            raise line.error(f"there is no action {line.word(0)!r}")
-        return line.word(0)
+    def _known_action(self, line: SpecLine, word: int = 0) -> str:
+        if line.word(word) not in self.spec.actions:
+            raise line.error(f"there is no action {line.word(word)!r}")
+        return line.word(word)
 
     def _possible(self, table: SpecLine, actions: list[str], default: str | None) -> list[str]:
         """Actions that entries may have: not those for the default only, nor a default that does nothing."""
@@ -235,30 +225,18 @@ class _Reader:
         size = table.inner("size")
         if name not in self.entries:
             self._remark(FULL)
-        what = construct(
-            "lookup",
-            where,
-            match_kind=kind,
-            entries=self.entries.get(name, size.number_at(1) if size is not None else 0),
-            key_bits=sum(self.spec.bits(line.word(0), line) for line in keys),
-            action_data_bytes=max((self.spec.argument_bytes(a) for a in actions), default=0),
-            hit=0.5,
-        )
-        return (what,)
+        entries = self.entries.get(name, size.number_at(1) if size is not None else 0)
+        bits = sum(self.spec.bits(line.word(0), line) for line in keys)
+        data = max((self.spec.argument_bytes(a) for a in actions), default=0)
+        sizes = {"entries": entries, "key_bits": bits, "action_data_bytes": data}
+        return (construct("lookup", where, match_kind=kind, hit=0.5, **sizes),)
 
     def _selector(self, selector: SpecLine, name: str, where: str) -> tuple[Construct, ...]:
         fields = _block(selector, "selector")
         bits = sum(self.spec.bits(line.word(0), line) for line in fields)
         groups = selector.inner("n_groups_max")
-        lookup = construct(
-            "lookup",
-            where,
-            match_kind="exact",
-            entries=groups.number_at(1) if groups is not None else 0,
-            key_bits=GROUP_BITS,
-            action_data_bytes=4,
-            hit=1.0,
-        )
+        sizes = {"entries": groups.number_at(1) if groups is not None else 0, "key_bits": GROUP_BITS}
+        lookup = construct("lookup", where, match_kind="exact", action_data_bytes=4, hit=1.0, **sizes)
         # rte_swx_table_selector hashes the fields with a signature of its own (rte_swx_table_selector.c).
         return construct("hash", where, algorithm="crc32", bytes=-(-bits // 8)), lookup
 

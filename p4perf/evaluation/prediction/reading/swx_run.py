@@ -3,11 +3,10 @@
 Metadata lie in the order of the processor (little endian), headers in that of the network, as in DPDK 22.11
 (rte_swx_pipeline_internal.h). What is not known is None, and so is what follows from it.
 
-The steps are those of :func:`~p4perf.evaluation.prediction.reading.swx.read_swx`, so that decisions have the names
-that its graph
-has. Executed is what moves and computes, exact, lpm and wildcard tables, registers, checksums and CRC hashes. Meters
-are taken to say green. Not known are other hashes, selectors, learners and externs; a decision that depends on them
-ends the path of a packet here.
+The steps are those of :func:`~p4perf.evaluation.prediction.reading.swx.swx_flow`, so that decisions have the names that
+its graph has. Executed is what moves and computes, exact, lpm and wildcard tables, registers, checksums and CRC hashes.
+Meters are taken to say green. Not known are other hashes, selectors, learners and externs; a decision that depends on
+them ends the path of a packet here.
 """
 
 from __future__ import annotations
@@ -16,15 +15,13 @@ import operator
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from p4perf.evaluation.prediction.reading.own import Passed
 from p4perf.evaluation.prediction.reading.swx_entries import SwxEntries
 from p4perf.evaluation.prediction.reading.swx_instructions import COMPARE, JUMPS, SENT
 from p4perf.formats.swx_spec import Specification, SpecLine, number
 from p4perf.programs.hashes import crc32c_raw
+from p4perf.programs.reading.bmv2_run import UnknownDecisionError
 from p4perf.programs.reading.flow import Flow, Step
-
-
-class UnknownDecisionError(Exception):
-    """What a packet does next is not known; the text says on what it depends."""
 
 
 @dataclass
@@ -163,15 +160,6 @@ _COMPARE: Mapping[str, Callable[[int, int], bool]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Passed:
-    """A step that a packet passed, the label of the edge that it took, and the headers that were valid at its end."""
-
-    step: Step
-    label: str
-    valid: frozenset[str]
-
-
 @dataclass
 class SwxMachine:
     """One specification with its entries. Registers keep what earlier packets wrote.
@@ -243,9 +231,10 @@ class SwxMachine:
             for line in step.code:
                 if line.word(0) not in JUMPS and line.word(0) != "table":
                     self._execute(line, values)
-            self._emitted += [fact for fact, _ in step.present if isinstance(fact, str) and fact in values.valid]
+            present = [(fact, what) for fact, what in step.present if isinstance(fact, str) and fact in values.valid]
+            self._emitted += [fact for fact, _ in present]
             label = self._label(step, values)
-            yield Passed(step, label, frozenset(values.valid))
+            yield Passed(step, (*step.constructs, *(what for _, what in present)), label, len(step.edges) > 1)
             name = next((e.to for e in step.edges if e.label == label), "")
 
     def _label(self, step: Step, values: Values) -> str:
@@ -298,9 +287,8 @@ class SwxMachine:
         values.hit = found is not None
         values.ran, values.data = found or self._default(name, default)
         labels = [edge.label for edge in step.edges]
-        if "hit" not in labels and "miss" not in labels:
-            return labels[0]
-        return "hit" if values.hit else "miss"
+        outcome = "hit" if values.hit else "miss"
+        return outcome if outcome in labels else labels[0]
 
     def _default(self, table: str, default: SpecLine | None) -> tuple[str, Mapping[str, int | None]]:
         if table in self.entries.defaults:
