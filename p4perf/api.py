@@ -32,8 +32,8 @@ from p4perf.evaluation.fitting.working_set import explain as explain
 from p4perf.evaluation.fitting.working_set import scholz2021_exact_table as scholz2021_exact_table
 from p4perf.evaluation.plots.model import model_figure as model_figure
 from p4perf.evaluation.plots.model import residual_figure as residual_figure
-from p4perf.evaluation.plots.segments import segment_figures as segment_figures
-from p4perf.evaluation.plots.segments import segments_overview as segments_overview
+from p4perf.evaluation.plots.model import segment_figures as segment_figures
+from p4perf.evaluation.plots.model import segments_overview as segments_overview
 from p4perf.evaluation.plots.style import PlotInfo as PlotInfo
 from p4perf.evaluation.plots.style import save_figure as save_figure
 from p4perf.results.table import Samples as Samples

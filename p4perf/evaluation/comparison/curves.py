@@ -94,7 +94,6 @@ def compare_curves(
 
     Args:
         subjects: two models at least.
-        reference: label of the one that the others are compared with.
         at: abscissae of interest; by default the ends and breakpoints of the curves and some in between.
 
     Raises:
@@ -115,9 +114,6 @@ def increase(model: ComponentModel, start: float, name: str) -> ComponentModel:
     """A curve less its value at an x, with its segments, breakpoints and band.
 
     The band is that of the curve: the uncertainty of the value at ``start`` is not in it.
-
-    Args:
-        start: the x at which the result is 0.
     """
     level = float(model.evaluate(start))
     fitting = model.fitting

@@ -67,7 +67,6 @@ class ComponentShifts:
         metric: what was measured; decides which direction is worse.
         shifts: of its points; None where there is nothing to compare.
         labels: the points, as text for people, in the order of the shifts.
-        reason: why there are no shifts, if there are none.
     """
 
     metric: str
@@ -97,7 +96,6 @@ class GateVerdict:
     """The verdict of a gate on a component.
 
     Args:
-        outcome: one of slower, faster, higher, lower, same, no verdict.
         ratio: the common ratio, None where there is nothing to compare.
         detectable: smallest change that would have been found, as a share.
         detectable_at_a_point: the same, of a change at one point only.

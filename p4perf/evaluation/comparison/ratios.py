@@ -69,7 +69,6 @@ class MeasuredRatios:
     """Ratios at the points that both runs measured.
 
     Args:
-        points: by ascending x.
         mean: geometric mean over the points with an interval; None if there is no such point.
         undefined: shared abscissae where a start was not positive, so that there is no ratio.
     """
@@ -92,7 +91,6 @@ class ModelRatio:
         x: abscissae, ascending, from the first to the last x of the shared domain.
         value: ratio of the curves, NaN where one of them is not positive.
         low: lower end of its band, NaN where a model has no band or the band reaches zero.
-        high: upper end, likewise.
     """
 
     x: FloatArray

@@ -93,9 +93,6 @@ class Stretch:
     """Neighbouring points that are shifted together.
 
     Args:
-        first: index of the first point.
-        last: index of the last one.
-        shift: their mean shift.
         p_value: as :meth:`Shift.p_value`, times the number of stretches, at most 1.
     """
 
@@ -111,8 +108,6 @@ class PointShifts:
 
     Args:
         centre: logarithms of the ratios, by ascending x.
-        deviation: their standard deviations.
-        freedom: degrees of freedom of these.
         drift: standard deviation of what a run as a whole adds to each of them.
         shared: a deviation that all points have in common, such as that of a curve they are compared with.
     """

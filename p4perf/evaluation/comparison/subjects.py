@@ -61,8 +61,6 @@ class RankCorrelation:
     """How alike two targets rank components.
 
     Args:
-        spearman: None without a verdict.
-        kendall: None without a verdict.
         verdict: ``same order``, ``opposite order``, ``no relation shown`` or ``no verdict``.
     """
 
@@ -200,7 +198,6 @@ def compare_subjects(
 
     Args:
         subjects: two runs at least, of the same variable and metric.
-        reference: label of the one that the others are compared with.
     """
     options = options or ComparisonOptions()
     base = next(s for s in subjects if s.label == reference)

@@ -76,7 +76,6 @@ def verdict(ratios: MeasuredRatios, *, metric: str, x_name: str = "x", margin: f
 
     Args:
         metric: what was measured; decides whether less is faster.
-        margin: smallest difference that matters, as a share.
 
     Raises:
         UsageError: the margin is not above 0, or 1 or more.

@@ -18,7 +18,6 @@ class SegmentBatch:
 
     Args:
         x: abscissae, shape (segments, longest).
-        mask: which of them count.
     """
 
     x: FloatArray
@@ -35,8 +34,6 @@ class SegmentBatch:
         Args:
             x: ascending abscissae, shape (n,).
             y: samples, shape (n,), or (series, n).
-            starts: index of the first sample of each segment.
-            ends: index of the last sample of each segment.
             row: which series each segment belongs to, if there are several.
         """
         points = ends - starts + 1

@@ -43,7 +43,6 @@ class Scheduler:
     """A Dask scheduler that has answered and has workers with this version of p4perf.
 
     Args:
-        address: its address, such as ``tcp://10.0.0.1:8786``.
         options: what ``dask worker`` has to be told besides, for the hint.
 
     Raises:

@@ -93,9 +93,6 @@ def derive_model(
     """Medians, best piecewise curve and its uncertainty for a sweep of one variable.
 
     Args:
-        x: the swept variable; needed with a table.
-        y: the metric; with a table only.
-        target: where.
         x_scale: how x is drawn; split finders look at it this way.
         provenance: further facts to store; what the derivation did is added.
 
@@ -149,8 +146,6 @@ def fit(
 
     Args:
         x: abscissae in any order; several with the same value are repetitions.
-        x_scale: how x is drawn: ``linear`` or ``log``.
-        target: where.
         options: fields of :class:`p4perf.api.FitOptions`, such as ``max_segments=3``, ``segments=2``, ``loss="l1"``.
 
     Raises:

@@ -31,8 +31,6 @@ class ErrorMetric:
     """A metric and what a margin of it means.
 
     Args:
-        name: name in specs and files; the entry point has it too.
-        title: name for people.
         compute: maps abscissae x, samples y, curve values f and a mask to one error per row: the last axis is reduced,
             rows are independent of each other. All four have the same shape. Each row ascends in x; the mask is false
             on the padding at its end, which must not count whatever it holds. An error is zero for the best and grows;
@@ -52,8 +50,6 @@ class ErrorMetric:
         """Error of the values f against the samples y.
 
         Args:
-            y: samples.
-            f: values of the curve.
             x: abscissae, ascending; by default 0, 1, 2, ... Only metrics of distributions look at them.
         """
         a, b = np.asarray(y, dtype=np.float64), np.asarray(f, dtype=np.float64)

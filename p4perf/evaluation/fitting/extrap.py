@@ -44,7 +44,6 @@ class ExtrapSeries:
 
     Args:
         region: the region or callpath, such as ``main->solve``; empty if the file names none.
-        metric: the metric; empty if the file names none.
         samples: its repetitions over the parameter, without a unit: Extra-P knows none.
         constants: the other parameters, which did not vary, with their values.
     """
@@ -468,9 +467,6 @@ def read_extrap(path: Path, *, x: str | None = None) -> tuple[ExtrapSeries, ...]
     """Read a file of Extra-P in its text, JSON or JSON Lines format.
 
     Repetitions are kept. Where one region and metric comes more than once, or one point, they are further repetitions.
-
-    Args:
-        x: the parameter that is the abscissa; by default the one that varies.
 
     Returns:
         One series for each region and metric, in the order of the file.

@@ -83,8 +83,6 @@ class FitProblem:
     """What is fitted to segments of the samples, and how one fitting is chosen.
 
     Args:
-        x: ascending abscissae, shape (n,).
-        y: samples, shape (n,).
         rule: Eq. 3, in one of its readings.
         robust: minimise relative distances instead of squares.
     """

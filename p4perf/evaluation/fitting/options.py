@@ -26,16 +26,13 @@ class FitOptions:
     """How a curve and its intervals are derived.
 
     Args:
-        max_segments: largest number of segments.
         segments: take this number of segments instead of choosing one.
         error: error metric: ``smape``, ``smape_pooled``, ``mape``, ``rmse``, ``emd`` or another registered one.
-        profile: ``exact`` or ``scholz2021``.
         loss: what parameters minimise: ``squares``, or relative distances (``l1``), which outliers hardly move.
         min_points: smallest number of samples of a segment. Default: 5, of fewer than ten samples half (two at least);
             1 in the profile scholz2021.
         templates: function templates; default all registered ones, in the profile scholz2021 those of the paper.
         kappa: absolute margin of Eq. 3 (for an error metric with a unit: as a fraction of the RMS of y).
-        kappa_rel: relative margin of Eq. 3.
         gamma: smallest magnitude of a parameter (Eq. 2); only in the profile scholz2021.
         split_finder: name of a split finder, or one with options. Default: ``dynamic``; in the profile scholz2021
             ``second-derivative``, which tries everything up to three segments.
@@ -44,7 +41,6 @@ class FitOptions:
         threads: number of threads; default all processors of this process. The result does not depend on it.
         level: coverage that intervals aim at.
         resamples: bootstrap resamples; 0 leaves the uncertainty out.
-        seed: seed of the bootstrap.
     """
 
     max_segments: int = 5

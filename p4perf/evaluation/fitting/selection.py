@@ -52,14 +52,7 @@ TINY = 1e-300
 
 @dataclass(frozen=True)
 class Criteria:
-    """The criteria of one curve; infinite where the samples are too few for its parameters.
-
-    Args:
-        l1_bic: see :func:`l1_bic`; needs two samples more than free parameters.
-        aic: Akaike's criterion; needs one sample more than free parameters.
-        aicc: AIC corrected for few samples; needs three more.
-        bic: Schwarz's criterion; needs one more.
-    """
+    """The criteria of one curve; infinite where the samples are too few for its parameters."""
 
     l1_bic: float
     aic: float
@@ -71,7 +64,6 @@ def criteria(fitting: PiecewiseFitting, x: npt.ArrayLike, y: npt.ArrayLike, metr
     """All criteria of a curve.
 
     Args:
-        x: abscissae of the samples that it was fitted to.
         metric: error metric of the fitting; it decides which Gaussian likelihood is taken.
     """
     at, samples = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
@@ -201,8 +193,6 @@ class PairwiseRule:
     Challengers come in the order of the templates, combinations in lexicographic order of their breakpoints.
 
     Args:
-        kappa: absolute margin, in units of the error metric.
-        kappa_rel: margin relative to the smaller of the two errors.
         gamma: smallest magnitude of a parameter. It acts on polynomials about zero in the unit of the data; for
             reciprocal forms on the denominator of ``max|y| / q(x)``.
     """

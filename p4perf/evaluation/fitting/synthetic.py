@@ -39,7 +39,6 @@ class SyntheticSeries:
         sharp: for every breakpoint, whether it can be found to within a sample: the curve of the left segment,
             continued, is off by more than :data:`SHARP_SIGMA` standard deviations at the second sample of the right
             segment, and that of the right segment at the last sample but one of the left segment.
-        families: name of the function template of every segment.
         noise: standard deviation of the noise as a fraction of the truth.
     """
 
@@ -67,11 +66,8 @@ def piecewise_series(
     rises by a factor of 1.25 to 2.5. Neighbouring segments are not both constant without a step.
 
     Args:
-        seed: the same seed and arguments give the same series.
         segments: number of segments, each of :data:`MIN_POINTS` samples at least.
-        noise: standard deviation of the noise as a fraction of the truth.
         families: names of function templates to draw from; by default all of :data:`FAMILIES`.
-        x_scale: ``lin`` or ``log``.
 
     Raises:
         UsageError: an argument is wrong, or the samples are too few for the segments.

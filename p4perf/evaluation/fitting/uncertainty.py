@@ -121,7 +121,6 @@ class _Replicates:
     """What is refitted.
 
     Args:
-        x: abscissae, shape (n,).
         y: replicates, shape (resamples, n).
         templates: what segments may be refitted with; None: only with their own template.
     """
@@ -178,7 +177,6 @@ def bootstrap(
         error: metric by which breakpoints and templates are chosen.
         templates: what segments may be refitted with; without them, and where the fit engine does not know one of them
             or the metric, segments keep their templates.
-        rule: how a template is chosen; by default with the default margins.
         robust: minimise relative distances instead of squares.
     """
     metric = error_metric(error)

@@ -96,9 +96,7 @@ class Explanation:
     """What a breakpoint may come from.
 
     Args:
-        breakpoint_x: where it is.
         mark: the nearest cache mark within the factor, or None: unexplained.
-        ratio: breakpoint over mark, or None.
     """
 
     breakpoint_x: float

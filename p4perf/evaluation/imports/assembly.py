@@ -269,7 +269,6 @@ def read_sources(
     """Read files and folders, all by the same reader.
 
     Args:
-        paths: one at least.
         importer: name of the reader; None: the one that recognises the first path.
 
     Returns:

@@ -95,9 +95,7 @@ class ImportOptions:
         pattern: how names of files or tests tell facts: ``rx-{frame_size}-{repetition}.csv``.
         value: CSV in long format: column of the values.
         metric_column: CSV in long format: column of the names of metrics.
-        unit_column: CSV: column of the units.
         device: device of MoonGen whose counters count; needed where a file has several.
-        skip_damaged: leave damaged files out instead of stopping.
 
     Raises:
         UsageError: a name is not that of a variable or metric, or a duplicate.
@@ -247,9 +245,6 @@ class ImportedValue:
     """A number of the source.
 
     Args:
-        value: the number, in ``unit``.
-        unit: unit in the source, such as ``pps``.
-        place: where it stands.
         metric: what it is in the words of p4perf; empty if that is not certain, and the user has to say it.
     """
 
@@ -267,7 +262,6 @@ class ImportedTrial:
 
     Args:
         facts: conditions by the names of the source: variables and constants.
-        place: where it begins.
         repetition: number from 0, if the source has one; else repetitions are counted.
         flags: short marks of what is unusual, such as ``unfinished``.
     """
@@ -291,8 +285,6 @@ class Reading:
 
     Args:
         files: every file that a value or a fact comes from.
-        target: the device, where the source names it.
-        testbed: the place, where the source names it.
     """
 
     trials: tuple[ImportedTrial, ...]
@@ -322,7 +314,6 @@ class Importer(ABC):
         """Everything in a file or folder.
 
         Args:
-            path: exists.
             options: what the user said; names are those of the source.
 
         Raises:

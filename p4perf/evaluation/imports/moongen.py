@@ -76,7 +76,6 @@ def counter_values(
     """Rate and loss of the counters of a file.
 
     Args:
-        device: the device that counts; needed if there are several.
         fraction: share of the maximum that was offered; the metrics are those at that load then.
 
     Returns:

@@ -41,7 +41,6 @@ class RunFile:
 
     Args:
         stem: its name without the number of the run, the time of its launch and the suffix.
-        suffix: with its dot, or empty.
         repetition: what follows the suffix (``.csv_2``), None if nothing does.
         launched: whether a launched command wrote it; its outputs are bytes as Python prints them.
     """

@@ -198,7 +198,6 @@ class LatencyHistogram:
         Args:
             values_ns: latencies [ns]; decimals are rounded.
             counts: how often each was seen, whole numbers; once by default.
-            layout: which bucket counts which values; the default reaches 10 s.
 
         Raises:
             MeasurementError: there is no sample, a latency is negative, too long or not finite, a count is negative or
@@ -251,9 +250,6 @@ class LatencyHistogram:
         """The latency that p percent of the samples do not exceed [µs], supported or not (see :meth:`supports`).
 
         It is the upper end of the bucket of the sample with rank p n / 100, rounded (HdrHistogram's definition).
-
-        Args:
-            p: 0 to 100 [%].
         """
         _check(p)
         return float(self.layout.histogram(self.counts).get_value_at_percentile(p)) / NS_PER_US
@@ -262,9 +258,6 @@ class LatencyHistogram:
         """Whether at least :data:`SUPPORT` samples lie beyond a percentile, on its side away from the median.
 
         The minimum and the maximum (p = 0 and 100) are single samples, never supported.
-
-        Args:
-            p: 0 to 100 [%].
         """
         _check(p)
         total = self.samples
@@ -272,11 +265,7 @@ class LatencyHistogram:
         return (total - rank if p >= 50 else rank - 1) >= SUPPORT
 
     def percentiles(self, wanted: Sequence[float] = PERCENTILES) -> dict[float, float | None]:
-        """Several percentiles [µs]; None is one that the number of samples does not support.
-
-        Args:
-            wanted: each 0 to 100 [%].
-        """
+        """Several percentiles [µs]; None is one that the number of samples does not support."""
         supported = [p for p in wanted if self.supports(p)]
         found = self.layout.histogram(self.counts).get_percentile_to_value_dict(supported) if supported else {}
         return {p: float(found[p]) / NS_PER_US if p in found else None for p in wanted}

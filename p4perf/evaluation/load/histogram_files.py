@@ -35,7 +35,6 @@ class LoggedHistogram:
     Args:
         tag: what it belongs to, such as ``load-0.5`` or ``floor-0.5``; no spaces and commas. Empty: no tag.
         start_s: when its measurement began [s since the epoch]; a log keeps milliseconds.
-        duration_s: how long it took [s].
     """
 
     histogram: LatencyHistogram

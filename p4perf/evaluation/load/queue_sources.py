@@ -54,8 +54,6 @@ class Law:
 
     Args:
         kind: ``det``, ``exponential``, ``poisson-pmf``, ``geometric``, ``nbin``, ``gamma`` or ``data``.
-        mean_us: its mean [us].
-        cv: coefficient of variation of ``gamma``.
         values_us: times of ``data`` [us].
         origin: where the number comes from, for people; empty if the text states it.
         ordered: whether ``data`` is a trace, in the order of time.

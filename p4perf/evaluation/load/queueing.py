@@ -27,12 +27,9 @@ class System:
     """A processor and what stands in front of it.
 
     Args:
-        mode: ``moderated`` interrupts, or ``poll``.
-        step_us: step of the lattice [us].
         overhead_us: work of an interrupt [us].
         buffer_us: work that the buffer holds, L [us]; None: it never overflows.
         batch_cost_us: work for a batch, in poll mode [us].
-        burst: most packets of a batch, in poll mode.
         empty_poll_us: time of a poll that finds nothing [us].
     """
 
@@ -198,7 +195,6 @@ class MeasuredLoad:
     """One offered load.
 
     Args:
-        rate_mpps: mean of the achieved rates [Mpps].
         values: ``mean_us``, ``p50_us``, ``p99_us`` and ``loss``, as far as they are known, with 95 % intervals over the
             repetitions.
     """

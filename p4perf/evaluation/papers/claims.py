@@ -219,7 +219,6 @@ class Finding:
     Args:
         quantities: what the check computed, by name; empty where it could not.
         missed: differences from the paper, for people.
-        reason: why it is not reproduced or not possible, for people.
         failure: exit code of what kept it from being checked, else OK.
         run: folder of the run that was measured for it, relative to that of the report; empty without one.
     """

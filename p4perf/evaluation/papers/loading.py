@@ -111,7 +111,6 @@ def chosen_claims(names: Sequence[str], kinds: Sequence[Kind] = ()) -> tuple[tup
     Args:
         names: ``PAPER``, ``PAPER:CLAIM``, ``PAPER:PLACE``, or the path of a file of claims; all that ship
             without a name. A place is a figure, a table or an equation: ``fig2``, ``table1``, ``eq5``.
-        kinds: only of these kinds; all without one.
 
     Raises:
         UsageError: there is no such paper or claim; names the nearest. Or nothing is left.

@@ -35,7 +35,6 @@ class MeasuredRun:
 
     Args:
         variable: the swept variable; None if there are several.
-        log_x: whether the variable is drawn on a logarithmic axis.
         marks: where a growing table fills the caches of the machine.
     """
 

@@ -41,9 +41,6 @@ def comparison_figure(
     Below are the ratios of the points with intervals, the ratios of the curves with bands, the borders of what counts
     as the same (grey), and the crossings: a dashed line and a bar, its interval, for a sure one, a dotted line for one
     that may be none.
-
-    Args:
-        margin: smallest difference that matters, as a share.
     """
     info = info or PlotInfo()
     every = [x for s in comparison.subjects for x in s.samples.x]

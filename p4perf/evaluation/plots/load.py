@@ -145,9 +145,6 @@ def loss_figure(
     """Draw loss ratio over offered load: medians as markers, every repetition as a dot.
 
     A logarithmic axis has no zero, so loads without any loss stand in a band of their own below the broken axis.
-
-    Args:
-        curves: one for each device or frame size.
     """
     need_some("loss ratio", curves)
     every = [values for curve in curves for values in curve.loss]
@@ -183,11 +180,7 @@ def throughput_figure(
     line_rates_gbit_per_s: Sequence[float] = LINE_RATES_GBIT_PER_S,
     info: PlotInfo | None = None,
 ) -> Figure:
-    """Draw throughput over frame size with its intervals, below the rates that fill links.
-
-    Args:
-        line_rates_gbit_per_s: links whose line rates are drawn [Gbit/s].
-    """
+    """Draw throughput over frame size with its intervals, below the rates that fill links."""
     need_some("throughput", curves)
     info = info or PlotInfo()
     sizes = sorted({float(size) for curve in curves for size in curve.frame_size_bytes})

@@ -37,7 +37,6 @@ class LatencyCurve:
     """The cumulative distribution of the latencies at one load.
 
     Args:
-        value_us: latencies, ascending [µs].
         share: share of the samples up to each latency, ascending to 1.
         samples: number of samples; without it the figure does not tell which part of the tail is chance.
         floor: the same of the link without a device, at the same load: what generator and link add themselves.
@@ -72,7 +71,6 @@ class LatencyLine:
     """One percentile of the latency over offered load.
 
     Args:
-        offered: offered loads, ascending.
         values_us: latency of each repetition at each load [µs], positive; none where it is not supported or nothing
             was accepted: a gap.
         flagged: whether each load has quality flags; drawn hollow. None: no load has.
@@ -101,7 +99,6 @@ class LossCurve:
     """Loss ratio over offered load.
 
     Args:
-        offered: offered loads, ascending.
         loss: loss ratio of each repetition at each load, 0 to 1: frames lost / frames sent (RFC 1242, section 3.6).
         flagged: whether each load has quality flags; drawn hollow. None: no load has.
         frames: frames sent in one repetition, the fewest; zero loss means less than one of them.
@@ -127,7 +124,6 @@ class RateBound:
     RFC 2544, section 26.1, and draft-ietf-bmwg-mlrsearch, whose conditional throughput ``value`` is.
 
     Args:
-        label: such as ``NDR``.
         low: largest load known to pass.
         high: smallest load known to fail.
         loss: loss ratio that the search tolerated, 0 to 1.
@@ -152,9 +148,6 @@ class ThroughputCurve:
 
     Args:
         frame_size_bytes: frame sizes with the FCS, ascending [B].
-        rate_mpps: throughput [Mpps].
-        low_mpps: lower ends of its intervals [Mpps].
-        high_mpps: upper ends of its intervals [Mpps].
         flagged: whether each size has quality flags; drawn hollow. None: no size has.
     """
 
@@ -183,10 +176,6 @@ def line_rate_mpps(frame_size_bytes: float, gbit_per_s: float) -> float:
 
     Equation: rate / (8 (frame + 20)), where 20 bytes are preamble, start delimiter and interframe gap (RFC 2544,
     appendix B; IEEE 802.3). For 64 bytes at 10 Gbit/s it is 14.88 Mpps.
-
-    Args:
-        frame_size_bytes: size of the frame with the FCS [B], 64 at least.
-        gbit_per_s: rate of the link [Gbit/s].
 
     Returns:
         Rate of frames [Mpps].

@@ -49,9 +49,6 @@ def over_interarrival_figure(
     """Mean processing time, or loss, over the mean interarrival time: Fig. 8 and 9 of the paper.
 
     Colours are moderation intervals, styles of lines are kinds of arrivals.
-
-    Args:
-        loss: loss instead of the mean.
     """
     info = info or PlotInfo()
     solved = _solved(points)

@@ -64,13 +64,7 @@ _SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 @dataclass(frozen=True)
 class PlotInfo:
-    """What stands around the curve.
-
-    Args:
-        machine: for the footer, such as the name of the processor.
-        x_label: label of the x axis; by default name and unit.
-        y_label: label of the y axis; by default name and unit.
-    """
+    """What stands around the curve."""
 
     title: str = ""
     machine: str = ""
@@ -151,8 +145,6 @@ def log_axis(axis: Axis, low: float, high: float, *, room: float = 0.05) -> None
     """A logarithmic axis from low to high and a little more, with plain numbers.
 
     Args:
-        low: smallest value, positive.
-        high: largest value.
         room: what is added at each end, as a share of the length of the axis.
     """
     axes = axis.axes

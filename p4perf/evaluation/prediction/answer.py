@@ -43,9 +43,7 @@ class TargetModel:
     """Prices of one target on one machine.
 
     Args:
-        clock_hz: clock of its cores, None if the model does not say.
         origin: where the model comes from: a file, or ``reference``.
-        memory: what says how much memory a program takes; None if nothing does.
     """
 
     pricing: Pricing
@@ -71,7 +69,6 @@ class Conditions:
     Args:
         frame_bytes: frame size with FCS; None: that of the program, or 64.
         offered: load for latency and loss; None: neither is predicted.
-        clock_hz: clock of the cores in place of that of the model.
     """
 
     frame_bytes: int | None = None
@@ -96,9 +93,7 @@ class Prediction:
     Args:
         analysis: all paths through the program; their costs are sums without baseline and interaction.
         breakdowns: of the average packet; on the lowest-cost path; on the highest-cost path, mispredicted.
-        latency: at the offered load, None if it was not asked for or cannot be.
         changes: what was changed in the program, for people; empty for the program as it is.
-        memory: of tables, arrays and code; None if the model has none.
     """
 
     graph: ProgramGraph

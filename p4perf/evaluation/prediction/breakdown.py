@@ -246,12 +246,7 @@ _SMALL = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class CostSpread:
-    """A distribution of the cost of a packet.
-
-    Args:
-        cycles: costs, rising.
-        weights: their shares, which sum to one.
-    """
+    """A distribution of the cost of a packet."""
 
     cycles: FloatArray
     weights: FloatArray

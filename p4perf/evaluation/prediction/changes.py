@@ -211,9 +211,7 @@ class CostDifference:
 
     Args:
         cycles: after less before [cycles].
-        mpps: of one core, after less before.
         lines: what differs, the largest difference first.
-        interaction: difference of the interactions [cycles].
     """
 
     before: Prediction

@@ -183,7 +183,6 @@ def open_models(given: Sequence[str], targets: Sequence[str] = (), folder: Path 
     Args:
         given: files, or names such as ``dpdk-c@xeon``; none: all of the folder, or if it has none, all that ship.
         targets: only models of these targets (``dpdk-swx`` stands for its variants, too).
-        folder: where models of one's own lie.
 
     Raises:
         UsageError: there is no such model.

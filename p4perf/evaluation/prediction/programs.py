@@ -27,8 +27,6 @@ class Wanted:
 
     Args:
         program: name of the catalogue, or path.
-        sets: ``--set``, keys and values as text.
-        entries: how many entries tables hold.
         probabilities: a file of shares, or ``uniform``.
         points: most values of each swept variable.
     """
@@ -53,7 +51,6 @@ class ProgramSubject:
     """One program.
 
     Args:
-        changes: what was changed in it, for people; empty for the program as it is.
         experiment: the experiment that it is a point of, with its changes.
     """
 

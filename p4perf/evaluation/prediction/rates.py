@@ -34,7 +34,6 @@ class SizeRate:
     """What is reached with frames of one size.
 
     Args:
-        frame_bytes: frame size with FCS.
         mpps: million packets a second of all cores.
         gbps: 10**9 bit a second on the line, with preamble and gap.
     """
@@ -95,7 +94,6 @@ class Offered:
     Args:
         load: share of what cores and line allow at the expected cost; None if a rate is given.
         rate_mpps: million packets a second over all cores; None if a share is given.
-        burst: most packets of a batch.
     """
 
     load: float | None = 0.7
@@ -117,10 +115,6 @@ class LatencyAnswer:
     """Latency and loss at a load.
 
     Args:
-        rate_mpps: what is offered to all cores together.
-        loss: share of the packets that find a full ring.
-        mean_us: mean time from arrival to the end of service.
-        quantiles_us: by the names of :data:`QUANTILES`.
         overloaded: whether the expected cost, or the upper end of its interval, is more than the cores can do.
     """
 
@@ -154,7 +148,6 @@ def latency_at(
 
     Args:
         spread: distribution of the cost of packets [cycles]; its mean is the expected cost.
-        cores: that share the packets evenly.
         possible_mpps: what cores and line allow at the expected cost.
 
     Raises:

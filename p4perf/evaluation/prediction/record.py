@@ -60,7 +60,6 @@ def answer(
     """Predict all programs with all models.
 
     Args:
-        path: the path that differences are of.
         check: raises a CapabilityError where a target cannot do a program.
 
     Raises:

@@ -154,9 +154,7 @@ def run_figure(
     Args:
         points: ``x`` (number or text), ``median``, ``low``, ``high``, ``n``.
         trials: ``x``, value, repetition, accepted (0 or 1) and flags of every repetition.
-        model: the curve, or None.
         labels: ``x`` and ``y``: what the axes show; ``title``.
-        x_scale: ``linear`` or ``log``.
     """
     numeric = all(isinstance(p["x"], int | float) for p in points)
     return {

@@ -155,9 +155,6 @@ def chosen_templates(
     Args:
         x: ascending abscissae, shape (n,).
         y: samples, shape (n,), or (rows, n) for several series over the same x.
-        starts: index of the first sample of each segment, shape (segments,).
-        ends: index of the last sample of each segment, both included.
-        templates: what to choose from; their order does not matter.
         row: which series each segment belongs to; by default the first.
 
     Returns:

@@ -28,9 +28,6 @@ class NamedSamples:
     Args:
         labels: what distinguishes it from the others, such as ``{"target": "dpdk-c", "metric": "cycles"}``.
         samples: the measurements, or why they cannot be used; then that is the result.
-        target: where it was measured.
-        x_scale: how x is drawn: ``linear`` or ``log``.
-        options: how to derive this series, if not as the others.
         provenance: further facts to store in the model, as JSON values.
     """
 
@@ -53,8 +50,6 @@ class SeriesResult:
     """What became of one series: a model, or a failure.
 
     Args:
-        derived: the model with everything that it was derived from; None if there is none.
-        failure: why there is none; empty otherwise.
         exit_code: the kind of the failure; ``UNAVAILABLE`` if the processes that worked on the series died.
     """
 

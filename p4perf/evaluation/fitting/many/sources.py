@@ -167,7 +167,6 @@ def open_series(
 
     Args:
         path: a CSV file, or one of Extra-P in its text, JSON or JSON Lines format, recognised by content.
-        by: columns that tell series apart; CSV only.
 
     Raises:
         UsageError: a name is missing or unknown, or there are too many series.

@@ -63,12 +63,9 @@ class SplitProblem:
     """What is searched.
 
     Args:
-        x: n abscissae, ascending.
-        y: n samples.
         cost: matrix (n, n) of error times number of samples of the segment from row to column, both included. What is
             not finite is never chosen: unknown segments are infinite.
         ranks: matrix (n, n) of the ranks psi of the fittings of these segments.
-        segments: largest number of segments.
         min_points: smallest number of samples of a segment. A single segment of all samples is always allowed.
         rule: what is optimal. With :class:`ExactRule` the lowest theta; with :class:`PairwiseRule` the winner of Eq. 3
             compared in pairs, in lexicographic order of the breakpoints. Finders say where they deviate.

@@ -56,7 +56,6 @@ class CurvatureFinder(SplitFinder):
 
         Args:
             x: n abscissae, ascending; n is 3 at least.
-            y: n samples.
             log_x: whether x is looked at on a logarithmic axis.
         """
 

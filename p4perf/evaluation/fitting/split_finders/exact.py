@@ -78,7 +78,6 @@ def _next_level(
     """Undominated combinations of ``used`` segments, from those of one segment less.
 
     Args:
-        previous: combinations of one segment less; None for the first segment.
         to_go: lowest cost and lowest rank of completing a combination, as of :func:`_to_go`.
         most: highest cost and highest rank of a complete combination, for every number of segments from 1.
     """

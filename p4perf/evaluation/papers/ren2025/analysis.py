@@ -84,8 +84,6 @@ class Contrast:
     """Two operators of one platform beside each other (Fig. 2 of Ren et al. 2025).
 
     Args:
-        dear: base cost of the operator that is asked about.
-        cheap: base cost of the one that it is compared with.
         ratio: dear over cheap with its interval; None if the cheap one is below the resolution.
         at_least: dear over the resolution, if the cheap one is below that.
     """
@@ -244,7 +242,6 @@ class OpqOptions:
     """What can be chosen.
 
     Args:
-        threshold: where base costs are split.
         contrasts: pairs of operators whose base costs are set beside each other: the dear one, the cheap one. A name
             may be that of another platform.
     """
@@ -261,11 +258,8 @@ class OpqAnalysis:
     """The result.
 
     Args:
-        placements: one for each operator of each platform, in order.
-        shifts: from platform to platform.
         agreements: of the first two measured platforms, on request.
         notes: what exponents above 1 may come from.
-        warnings: what a reader should know before believing it.
     """
 
     platforms: tuple[Platform, ...]
@@ -289,7 +283,6 @@ def analyse(
 
     Args:
         platforms: one at least, with different names.
-        options: threshold, contrasts, level, resamples, seed.
         agree: two measurements of one machine that are to be compared.
 
     Raises:

@@ -176,7 +176,6 @@ class Platform:
 
     Args:
         source: where the numbers come from: a run directory, or a publication.
-        operators: single operators, in the order in which they are reported.
         pairs: two operators together, named ``a+b``.
     """
 

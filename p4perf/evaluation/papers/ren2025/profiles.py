@@ -167,7 +167,6 @@ class OperatorProfile:
     """One operator on one platform, as a row of Table II of Ren et al. 2025, with what that table leaves out.
 
     Args:
-        published: whether the numbers are taken from a publication.
         base: C(64) in cycles per packet; None if it is below the resolution or cannot be known.
         base_measured: whether C(64) was measured, and not taken from the law.
         below_cycles: the resolution at the base size, if the base cost is below it.
@@ -175,7 +174,6 @@ class OperatorProfile:
         interval_from: ``repetitions``, ``residuals`` of the fit, or empty without an interval.
         power_squares: power law by least squares in cycles.
         r_squared: of the power law, in logarithms; published rows: as published.
-        r_squared_squares: of the power law by least squares, in cycles.
         error_power: root mean square of the logarithm of cost over power law.
         replicates: bootstrap replicates of C(64) and k, shape (resamples, 2); None without repetitions. C(64) is the
             resolution where the base cost is below it.

@@ -47,7 +47,6 @@ class Threshold:
         rule: the median of all rows; its lower median (one of the values, also of an even number of them); of each
             platform the median of its own rows; or a number.
         ties: what a base cost is that equals the threshold.
-        of: only rows of this platform are part of the median.
 
     Raises:
         UsageError: the number is missing or not positive, or the choice of rows makes no sense with the rule.
@@ -187,11 +186,7 @@ class Placement:
 
 
 def place(profiles: Sequence[OperatorProfile], threshold: Threshold) -> tuple[Placement, ...]:
-    """Place operators in the quadrants of one threshold.
-
-    Args:
-        profiles: all rows, of all platforms; a median is one of these.
-    """
+    """Place operators in the quadrants of one threshold."""
     ranked = [p for p in profiles if p.rank_cycles is not None]
     names = [p.platform for p in ranked], [p.operator for p in ranked]
     base = np.array([p.rank_cycles for p in ranked], dtype=np.float64)

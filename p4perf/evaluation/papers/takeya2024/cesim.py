@@ -115,7 +115,6 @@ class TippingPoint:
     Args:
         analytic_miss_ratio: half of T0 as (1 - alpha) (t0 / S)^2 with S = N0 l_L1, which is t0 / K for beta >> 1.
         linear_miss_ratio: half of T0 in the hyperbola: t0 / K.
-        half_miss_ratio: half of T0 in the model, found by bisection.
         knee_miss_ratio: where log T over log x bends most.
         slope_mpps: dT/dr at r = 1, in Mpps per unit of hit ratio.
         serial_miss_ratio: 1 / beta: from there on all loads of a packet are paid one after another.
@@ -137,7 +136,6 @@ class CacheModel:
         alpha: share of pure processing, 0 to below 1.
         best_mpps: T0.
         accesses_per_packet: N0.
-        variant: simple, beta1 or parallelised.
 
     Raises:
         UsageError: a parameter out of its bounds, or fewer accesses than fit into t0 one after another (beta < 1).
@@ -320,9 +318,6 @@ def fit_cache_model(
     The best throughput, the caches, the variant and the revision are those of ``start``. With ``fit_beta`` the accesses
     per packet follow from beta (N0 = beta N), else they are those of ``start``. The search is deterministic: the best
     beta for every alpha, and the best alpha of these, each by a grid that contracts around its best point.
-
-    Args:
-        hit_ratio: hit ratios of L1, 0 to 1.
 
     Raises:
         DataError: not as many values of both, fewer than three pairs or than two hit ratios, or values that are no

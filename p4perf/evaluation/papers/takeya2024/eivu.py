@@ -60,7 +60,6 @@ class Split:
         low: largest value of the quantity in the lower group.
         high: smallest one in the upper group.
         below: geometric mean of the throughput of the lower group, in Mpps.
-        above: that of the upper group.
         r_squared: share of the variance of log throughput that two levels explain.
     """
 

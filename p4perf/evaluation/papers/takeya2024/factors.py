@@ -186,7 +186,6 @@ def factorial_from_csv(
     """The cells of a CSV file with a header line; rows with the same factors are repetitions.
 
     Args:
-        metric: column of the metric; rows where it is empty are left out.
         factors: columns that are 0 or 1; without them all columns but these that hold both and nothing else.
 
     Raises:
@@ -360,7 +359,6 @@ class FactorAnalysis:
         last: gain of each factor as the last one (leave-one-out ratio), None where it was not measured.
         product: product of the single gains, None if one is missing.
         synergy: full gain over that product; above 1 the factors do more together than one by one.
-        ladder: the greedy order, None without a base.
     """
 
     factorial: Factorial

@@ -51,7 +51,6 @@ class PriceRow:
     Args:
         met: constructs that a packet meets beyond the baseline, in order, and how often (less than zero: fewer times).
         cycles: what they cost together, median over the starts, per packet.
-        baseline: what the baseline costs, in cycles per packet.
         mispredicted: decisions per packet that cannot be predicted.
     """
 

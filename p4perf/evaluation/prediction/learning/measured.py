@@ -49,8 +49,6 @@ def prediction_errors(
 
     Args:
         predicted: cycles per packet, or any other unit.
-        measured: in the same unit and order.
-        intervals: of the predictions, lower and upper end.
 
     Raises:
         UsageError: there are no programs, or the sequences have different lengths.
@@ -92,7 +90,6 @@ class MeasuredProgram:
     Args:
         starts: cycles per packet of every start.
         baselines: of the baseline beside it, in the same starts; empty where it was not measured.
-        frame_bytes: size of its frames, with FCS.
         memory_bytes: of its tables and arrays, median over starts; None if it was not measured.
         code_bytes: of its machine code; None if it was not measured.
     """

@@ -54,10 +54,6 @@ def learn_prices(
 ) -> PrimitiveCosts:
     """The prices of one target.
 
-    Args:
-        target: its name, with variants.
-        remarks: what was left out, and why.
-
     Raises:
         NoVerdictError: no point has any construct.
     """

@@ -36,11 +36,7 @@ def swx_increment(workload: Workload, traffic: TrafficPlan) -> PacketPath:
 
 
 def swx_path(program: Program, workload: Workload, traffic: TrafficPlan) -> PacketPath:
-    """What an average packet of a workload meets in a program on SWX.
-
-    Args:
-        program: the program of the workload, or its baseline.
-    """
+    """What an average packet of a workload meets in a program on SWX."""
     packet_bytes = workload.packets.frame_size_bytes - FCS_BYTES
     spec = read_specification(Pipeline(program, "program", packet_bytes).specification(), program.name)
     flow = swx_flow(spec, program.name, program.name, {}, packet_bytes)

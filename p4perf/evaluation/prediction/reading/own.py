@@ -130,7 +130,6 @@ def load_point(source: str, wanted: Mapping[str, str] | None) -> tuple[Experimen
     """A spec and one of its points.
 
     Args:
-        source: name of the catalogue, or path of a YAML file.
         wanted: swept variables and the values of the point, as texts; None: the only point.
     """
     experiment = load_experiment(source, parameters_of=component_parameters)

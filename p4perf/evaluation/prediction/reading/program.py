@@ -71,9 +71,6 @@ class ReadOptions:
 def read_program(path: Path | str, options: ReadOptions | None = None) -> ProgramGraph:
     """Read a program.
 
-    Args:
-        path: the file, or the name of an experiment of the catalogue.
-
     Raises:
         DataError: the file cannot be read, or is not what it should be: truncated, empty, of another kind, with a loop
             that never ends; the message names the key (as a JSON pointer) or line.

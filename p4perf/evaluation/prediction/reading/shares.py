@@ -38,7 +38,6 @@ class Shares:
 
     Args:
         edges: name of a node, label of an edge, share of the packets at that node.
-        entries: name of the node of a table, number of its entries.
     """
 
     edges: Mapping[str, Mapping[str, float]]

@@ -43,12 +43,7 @@ def swx_flow(
     clone_bytes: int | None = None,
     used: Mapping[str, frozenset[str]] | None = None,
 ) -> Flow:
-    """The steps of a specification.
-
-    Args:
-        entries: how many entries tables hold, where that is known.
-        used: the actions that entries of tables have, where that is known.
-    """
+    """The steps of a specification."""
     for table in entries:
         if table not in spec.tables and table not in spec.learners:
             raise DataError(f"there is no table {table!r}", location=Location(file))

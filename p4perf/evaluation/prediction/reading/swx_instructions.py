@@ -40,7 +40,6 @@ class Translator:
     """Translates instructions of one place.
 
     Args:
-        remark: takes remarks for the reader.
         action: name of the action in which they stand, empty in the apply block.
     """
 
@@ -250,7 +249,6 @@ class Waits:
         """Of each instruction that waits, how many have waited before it, up to :data:`MOST`; None of the others.
 
         Args:
-            lines: instructions without their labels.
             labels: numbers of the instructions that have one.
         """
         found: list[int | None] = []

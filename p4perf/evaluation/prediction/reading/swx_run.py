@@ -26,11 +26,7 @@ from p4perf.programs.reading.flow import Flow, Step
 
 @dataclass
 class Values:
-    """Fields of a packet, of its metadata, and of the entry whose action runs.
-
-    Args:
-        registers: cells that were written, of all packets.
-    """
+    """Fields of a packet, of its metadata, and of the entry whose action runs."""
 
     spec: Specification
     frame: bytes
