@@ -13,10 +13,9 @@ import numpy as np
 
 from p4perf.errors import DataError, Location, NoVerdictError, UsageError
 from p4perf.evaluation.prediction.learning import MeasuredProgram, learn, measured_programs
-from p4perf.evaluation.prediction.learning.constructs import PacketPath, increment
+from p4perf.evaluation.prediction.learning.constructs import PacketPath, increment, swx_increment
 from p4perf.evaluation.prediction.learning.design import PriceRow
 from p4perf.evaluation.prediction.learning.primitives import learn_prices
-from p4perf.evaluation.prediction.learning.swx_constructs import swx_increment
 from p4perf.experiment.evaluate import BASELINE, COST
 from p4perf.experiment.planning import point_label, point_workload
 from p4perf.experiment.record import open_target, open_testbed

@@ -45,8 +45,6 @@ _MORE_IS_FASTER = frozenset({"packet_rate", "throughput_ndr"})
 
 
 class ComparisonOutcome(StrEnum):
-    """The outcome of comparing a run with the reference."""
-
     FASTER = "faster"
     SLOWER = "slower"
     LOWER = "lower"

@@ -170,7 +170,6 @@ def error_metric(name: str) -> ErrorMetric:
 
 
 def registered_metrics() -> tuple[ErrorMetric, ...]:
-    """All metrics, sorted by name."""
     return tuple(error_metric(name) for name in plugin_names(GROUP))
 
 

@@ -146,14 +146,11 @@ _FRACTION = re.compile(r"(?:^|-)([01]?\.[0-9]+|1)(?=-|$)")
 _OUTPUT = (".stdout", ".stderr")
 _LATENCY = ("histogram", "latency")
 
-
 _Part = tuple[list[ImportedValue], list[LeftOut], tuple[str, ...]]
 """Values, what is left out, and flags."""
 
 
 class PosImporter(Importer):
-    """A result folder of pos, with files of MoonGen in it."""
-
     name: ClassVar[str] = "pos"
     summary: ClassVar[str] = "pos: result folder with loop files and files of MoonGen"
 

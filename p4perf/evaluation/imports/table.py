@@ -67,8 +67,6 @@ def _is_name(cell: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """A column of values: what it is and in which unit."""
-
     index: int
     name: str
     metric: str

@@ -278,7 +278,6 @@ class LatencyHistogram:
         return f"{', '.join(left_out)} left out: fewer than {SUPPORT} of {self.samples} samples lie beyond"
 
     def merge(self, *others: LatencyHistogram) -> LatencyHistogram:
-        """The latencies of this and other histograms together."""
         if any(other.layout != self.layout for other in others):
             raise UsageError("histograms of different layouts cannot be merged")
         total = dict(self.counts)

@@ -58,7 +58,6 @@ class System:
         )
 
     def polled(self, arrivals: Law) -> PollQueue:
-        """The system that polls."""
         mean = arrivals.mean_us / self.step_us
         process: Lattice | Poisson | Bernoulli
         if arrivals.kind == "exponential":

@@ -99,7 +99,7 @@ def overview_figure(
                 axes.plot(
                     ratio.drawn_ends, [at, at], color=style.colour_of(index), lw=1.6, solid_capstyle="butt", zorder=3
                 )
-                axes.plot(ratio.value, at, zorder=4, **style.hollow(index, 5.5, 1.2))
+                axes.plot(ratio.value, at, zorder=4, **style.marks(index, 5.5, 1.2))
             said = str(pair.verdict.outcome)
             value = f"{style.minus(number(ratio.value, 3))}  " if ratio is not None else ""
             axes.text(1.015, at, f"{value}{said}", transform=beside, va="center", fontsize=8, color=style.INK)
@@ -117,7 +117,7 @@ def overview_figure(
         style.set_grid(axes, "x", hidden=("top", "right", "left"))
         if several:
             marks = [
-                Line2D([], [], lw=1.6, color=style.colour_of(n), label=_short(run), **style.hollow(n, 5.5, 1.2))
+                Line2D([], [], lw=1.6, color=style.colour_of(n), label=_short(run), **style.marks(n, 5.5, 1.2))
                 for run, n in numbers.items()
                 if run in runs
             ]
@@ -135,12 +135,12 @@ def _draw_run(axes: Axes, subject: ComparedSamples, index: int, level: float) ->
     x, median = np.asarray(samples.x), samples.medians()
     if len(x):
         style.draw_intervals(axes, x, median, samples.intervals(level=level), index)
-        axes.plot(x, median, ls="none", zorder=4.5, **style.hollow(index, 4.2))
+        axes.plot(x, median, ls="none", zorder=4.5, **style.marks(index, 4.2))
     line = style.line_of(index) if subject.model is not None else "none"
     for segment in subject.model.fitting.segments if subject.model is not None else ():
         at = dense(subject.model, segment) if subject.model is not None else x
         axes.plot(at, segment.evaluate(at), color=colour, lw=1.5, ls=line, zorder=3)
-    return Line2D([], [], color=colour, lw=1.5, ls=line, label=_short(subject.label), **style.hollow(index, 4.2))
+    return Line2D([], [], color=colour, lw=1.5, ls=line, label=_short(subject.label), **style.marks(index, 4.2))
 
 
 def _short(label: str) -> str:
@@ -154,7 +154,7 @@ def _draw_ratio(axes: Axes, pair: ComparedPair, index: int) -> None:
     x, value = [p.x for p in points], np.array([p.ratio.value for p in points])
     if len(x):
         style.draw_intervals(axes, x, value, np.array([p.ratio.drawn_ends for p in points]), index)
-        axes.plot(x, value, ls="none", zorder=4.5, **style.hollow(index, 3.6))
+        axes.plot(x, value, ls="none", zorder=4.5, **style.marks(index, 3.6))
     if pair.curve is not None:
         curve = pair.curve
         known = np.isfinite(curve.low) & np.isfinite(curve.high)

@@ -346,17 +346,14 @@ def _draw_point(axes: Axes, placement: Placement, index: int) -> None:
         zorder=3,
     )  # fmt: skip
     axes.plot(
-        [x.value], [y.value], ls="none", marker=style.marker_of(index), ms=6, mec=colour, mew=1.2, zorder=4,
-        mfc=style.PAPER if each.published else colour, label=f"{each.platform}: {each.operator}",
+        [x.value], [y.value], ls="none", label=f"{each.platform}: {each.operator}", zorder=4,
+        **style.marks(index, 6, 1.2, filled=not each.published),
     )  # fmt: skip
 
 
 def _platform_handle(name: str, index: int, published: bool) -> Line2D:
-    colour = style.colour_of(index)
-    return Line2D(
-        [], [], ls="none", marker=style.marker_of(index), ms=6, mec=colour, mew=1.2,
-        mfc=style.PAPER if published else colour, label=f"{name}{' (published)' if published else ''}",
-    )  # fmt: skip
+    label = f"{name}{' (published)' if published else ''}"
+    return Line2D([], [], ls="none", label=label, **style.marks(index, 6, 1.2, filled=not published))
 
 
 def _left_out(found: OpqAnalysis, drawn: Sequence[Placement]) -> str:

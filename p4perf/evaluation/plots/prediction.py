@@ -82,7 +82,6 @@ def flame_boxes(found: Itemised, program: str) -> tuple[Box, ...]:
 
 
 def flame_figure(found: Prediction, path: PathName = "expected", *, info: PlotInfo | None = None) -> Figure:
-    """Draw the cost breakdown of a path as a flame graph."""
     boxes = flame_boxes(found.breakdowns[path], found.graph.name)
     if not boxes[0].width > 0:
         raise NoVerdictError(f"nothing of {found.graph.name} costs anything: there is nothing to draw")

@@ -130,9 +130,10 @@ def marker_of(index: int) -> str:
     return MARKERS[index % len(MARKERS)]
 
 
-def hollow(index: int, size: float, width: float = 0.9) -> dict[str, Any]:
-    """The hollow marker of a series, as arguments of matplotlib."""
-    return {"marker": marker_of(index), "ms": size, "mfc": PAPER, "mec": colour_of(index), "mew": width}
+def marks(index: int, size: float, width: float = 0.9, *, filled: bool = False) -> dict[str, Any]:
+    """The marker of a series, as arguments of matplotlib; hollow unless it is filled."""
+    colour = colour_of(index)
+    return {"marker": marker_of(index), "ms": size, "mfc": colour if filled else PAPER, "mec": colour, "mew": width}
 
 
 def draw_intervals(axes: Axes, x: npt.ArrayLike, y: FloatArray, ends: FloatArray, index: int) -> None:

@@ -195,9 +195,9 @@ def predict(
         raise UsageError(f"model {model.name} does not say the clock of its cores", hint="--frequency gives it")
     cost = node_costs(model.pricing)
     analysis = analyse(graph, cost, k=k)
-    breakdowns: dict[PathName, Itemised] = {"expected": itemise(model.pricing, met_in(graph, analysis.visits))}
     lowest, highest = extremes(graph, model.pricing, cost, analysis)
-    breakdowns |= {"lowest-cost": lowest[1], "highest-cost": highest[1]}
+    itemised = (itemise(model.pricing, met_in(graph, analysis.visits)), lowest[1], highest[1])
+    breakdowns: dict[PathName, Itemised] = dict(zip(PATHS, itemised, strict=True))
     memory = None if model.memory is None else model.memory(graph)
     if memory is not None:
         # All tables are there, whichever path a packet takes.
@@ -211,35 +211,19 @@ def predict(
         raise UsageError(f"{graph.name} costs {expected.value:g} cycles on {model.name}: there is no rate to tell")
     spread = cost_spread(graph, cost, analysis.highest_cost.cost)
     spread = spread.moved_to(expected.value, floor=max(breakdowns["expected"].breakdown.baseline, 0.0))
-    clock_hz = conditions.clock_hz or model.clock_hz
-    assert clock_hz is not None  # noqa: S101 - checked above
+    taken = (analysis.most_probable[0], lowest[0], highest[0])
+    paths: dict[PathName, ProgramPath] = dict(zip(PATHS, taken, strict=True))
+    found = Prediction(
+        graph, model, conditions, analysis, paths, breakdowns, spread, None, (), changes, dict(values or {}), memory
+    )
     latency = None
     if conditions.offered is not None:
-        frame_bytes = conditions.frame_bytes or graph.frame_bytes or DEFAULT_FRAME_BYTES
-        rate = size_rate(per_core(expected, clock_hz), conditions.cores, conditions.line_rate_bps, frame_bytes)
-        latency = latency_at(spread, expected, clock_hz, conditions.cores, conditions.offered, rate.mpps.value)
+        rate_mpps = found.rate.mpps.value
+        latency = latency_at(spread, expected, found.clock_hz, conditions.cores, conditions.offered, rate_mpps)
     assumed = (RENDERED,) if graph.source == "bmv2" and model.target.partition(":")[0] == "dpdk-swx" else ()
     unknown = memory.warnings if memory else ()
     warnings = (*graph.remarks, *assumed, *_warnings(analysis, breakdowns, latency), *unknown)
-    paths: dict[PathName, ProgramPath] = {
-        "expected": analysis.most_probable[0],
-        "lowest-cost": lowest[0],
-        "highest-cost": highest[0],
-    }
-    return Prediction(
-        graph,
-        model,
-        conditions,
-        analysis,
-        paths,
-        breakdowns,
-        spread,
-        latency,
-        warnings,
-        changes,
-        dict(values or {}),
-        memory,
-    )
+    return replace(found, latency=latency, warnings=warnings)
 
 
 def node_costs(pricing: Pricing) -> Callable[[Node, Edge | None], float]:

@@ -44,7 +44,6 @@ PARTS: Mapping[NodeKind, str] = MappingProxyType(
 )
 """The part of a program that a node belongs to, in the order of breakdowns."""
 
-
 ORDER = (*PARTS.values(), "others")
 """All parts; ``others`` is what a model charges besides the constructs of a program."""
 
@@ -157,7 +156,6 @@ _TEXTS: Mapping[str, Callable[[Mapping[str, object]], str]] = MappingProxyType(
         "unknown": lambda s: f"unknown: {s.get('name')}",
     }
 )
-
 
 CANDIDATES = 2
 """Paths that are considered of the most probable, the lowest-cost and the highest-cost ones each."""

@@ -127,7 +127,6 @@ def is_cost_model(text: str) -> bool:
 
 
 def parse_cost_model(text: str, file: str) -> TargetModel:
-    """A cost model."""
     model = read_cost_model(text, file=file)
     parts = None
     if model.primitives is not None:

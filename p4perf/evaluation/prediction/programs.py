@@ -108,7 +108,6 @@ def _read(path: Path, wanted: Wanted) -> ProgramGraph:
 
 
 def _weighted(graph: ProgramGraph, path: Path, wanted: Wanted) -> ProgramGraph:
-    """The program with the shares that the user knows."""
     if wanted.trace is not None:
         if wanted.probabilities is not None:
             raise UsageError("--probabilities and --trace both state branch probabilities", hint="give one of them")

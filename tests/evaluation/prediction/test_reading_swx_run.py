@@ -10,7 +10,7 @@ from support.captures import capture, ethernet, ipv4, udp
 from support.swx_programs import entries_by_rule
 
 from p4perf.errors import DataError
-from p4perf.evaluation.prediction.learning.swx_constructs import swx_path
+from p4perf.evaluation.prediction.learning.constructs import swx_path
 from p4perf.evaluation.prediction.reading import ReadOptions, read_program, shares_of_trace
 from p4perf.evaluation.prediction.reading.swx import swx_flow
 from p4perf.evaluation.prediction.reading.swx_entries import SwxEntries, read_swx_entries

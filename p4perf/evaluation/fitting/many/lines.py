@@ -96,14 +96,12 @@ class ModelLines:
         return place is not None
 
     def read(self, labels: Mapping[str, str]) -> ComponentModel:
-        """The model of a series that is there."""
         place = self._places[_key(labels)]
         with storing(self.path):
             text = os.pread(self._handle, place.size, place.offset).decode()
         return ComponentModel.from_json(text, file=f"{self.path}:{place.line}", templates=self._templates)
 
     def append(self, labels: Mapping[str, str], fingerprint: str, model: ComponentModel) -> None:
-        """Add the model of a series."""
         record: dict[str, Any] = {"labels": dict(labels), "fingerprint": fingerprint, **json.loads(model.to_json())}
         line = strict_json(record).encode() + b"\n"
         with storing(self.path):

@@ -141,8 +141,6 @@ def _end_with(watched: connection.Connection) -> None:
 
 
 class Cluster(Workers):
-    """The workers of a Dask scheduler."""
-
     hint = "see the logs of the workers"
 
     def __init__(self, address: str) -> None:

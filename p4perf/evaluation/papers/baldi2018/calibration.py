@@ -67,7 +67,6 @@ class Constant:
 
 
 def constants(measured: Mapping[str, CaseCycles], caches: Mapping[str, int]) -> tuple[Constant, ...]:
-    """The constants that the rules of the description refer to."""
     return _Constants(measured, caches).all()
 
 

@@ -339,9 +339,8 @@ def load_hardware(name: str, profile: str | None = None) -> eo.Hardware:
         UsageError: there is no such machine or profile.
         DataError: the file is wrong; with its place.
     """
-    for found, file in _catalogue("hardware"):
-        if found == name:
-            return parse_hardware(file.read_bytes(), str(file)).with_profile(profile)
+    if (file := dict(_catalogue("hardware")).get(name)) is not None:
+        return parse_hardware(file.read_bytes(), str(file)).with_profile(profile)
     if not name.endswith(SUFFIXES):
         raise UsageError(
             f"there is no hardware {name!r}",
@@ -357,9 +356,8 @@ def load_function(name: str) -> eo.NetworkFunction:
         UsageError: there is no such function.
         DataError: the file is wrong; with its place.
     """
-    for found, file in _catalogue("functions"):
-        if found == name:
-            return parse_function_file(file.read_bytes(), str(file))
+    if (file := dict(_catalogue("functions")).get(name)) is not None:
+        return parse_strictly(file.read_bytes(), str(file), FunctionFile)[0].make()
     if not name.endswith(SUFFIXES):
         raise UsageError(f"there is no function {name!r}", hint=nearest(name, function_names(), "the catalogue has"))
     return read_function(Path(name))
@@ -376,11 +374,6 @@ def read_function(path: Path) -> eo.NetworkFunction:
 def parse_hardware(data: bytes, file: str) -> eo.Hardware:
     """The machine that a text describes; ``file`` is its name, for messages."""
     return parse_strictly(data, file, HardwareFile)[0].make()
-
-
-def parse_function_file(data: bytes, file: str) -> eo.NetworkFunction:
-    """The function that a text describes; ``file`` is its name, for messages."""
-    return parse_strictly(data, file, FunctionFile)[0].make()
 
 
 def is_function_file(path: Path) -> bool:

@@ -171,7 +171,6 @@ class Placement:
 
     @property
     def probability(self) -> float | None:
-        """Probability of :attr:`quadrant`."""
         if self.quadrant is None or self.probabilities is None:
             return None
         return self.probabilities[self.quadrant]

@@ -38,7 +38,6 @@ from p4perf.models.templates import FloatArray
 FREE = ("drop",)
 """Kinds without a price of their own: a packet is dropped where it misses, and what that saves belongs to the miss."""
 
-
 STRUCTURE = frozenset({"extract", "select", "emit", "add header", "remove header", "set egress", LAYOUT, MISPREDICTION})
 """What every program has in the same combinations: a header that is parsed or added is emitted or removed. How their
 cost is divided among them does not matter to the cost of a program."""

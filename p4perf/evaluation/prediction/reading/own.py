@@ -165,7 +165,6 @@ def component_graph(experiment: Experiment, point: Point) -> ProgramGraph:
 
 
 def point_program(experiment: Experiment, point: Point) -> ir.Program:
-    """The program that is generated for a point."""
     baseline = experiment.spec.program.baseline
     return build_workload(point.components, frame_size_bytes=point.frame_size_bytes, baseline=baseline).program
 

@@ -109,7 +109,6 @@ def flow_of_swx(spec: Specification, path: Path | str, entries: SwxEntries | Non
 
 
 def bmv2_graph(root: Tree, name: str, options: ReadOptions) -> ProgramGraph:
-    """The graph of a program for bmv2."""
     given = dict(options.entries)
     if options.commands is not None:
         for table, entries in counted(root, options.commands).items():

@@ -44,7 +44,6 @@ class Shares:
     entries: Mapping[str, int] = field(default_factory=dict)
 
     def apply(self, graph: ProgramGraph) -> ProgramGraph:
-        """The graph with these shares and entries."""
         nodes = dict(graph.nodes)
         for name, count in self.entries.items():
             if name not in nodes:
@@ -66,7 +65,6 @@ def _with_entries(constructs: tuple[Construct, ...], count: int) -> tuple[Constr
 
 
 def read_shares(path: Path | str, graph: ProgramGraph) -> Shares:
-    """Read a file of shares for a program."""
     try:
         root = parse_bytes(read_bytes(Path(path)), str(path), truth_keys=True)
     except SpecError as error:

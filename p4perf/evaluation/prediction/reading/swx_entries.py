@@ -67,7 +67,6 @@ class SwxEntries:
 
 
 def read_swx_entries(path: Path, spec: Specification) -> SwxEntries:
-    """Read entries for a specification."""
     found, left_out, table = SwxEntries(), dict[str, None](), ""
     for line, raw in enumerate(read_text(path).splitlines(), 1):
         words = _uncommented(raw)

@@ -32,7 +32,6 @@ HIT, RAN = "$hit", "$ran"
 COMPUTE = {"add": "+", "sub": "-", "and": "&", "or": "|", "xor": "^", "shl": "<<", "shr": ">>"}
 COMPARE = {"jmpeq": "==", "jmpneq": "!=", "jmplt": "<", "jmpgt": ">"}
 JUMPS = ("jmp", "jmpv", "jmpnv", "jmph", "jmpnh", "jmpa", "jmpna", *COMPARE)
-SILENT = ("rx",)
 
 
 @dataclass(frozen=True)
@@ -51,7 +50,6 @@ class Translator:
     ports: frozenset[str] = frozenset()
 
     def bits(self, operand: str, line: SpecLine) -> int:
-        """Width of an operand."""
         return self.spec.bits(operand, line, self.spec.arguments(self.action))
 
     def plain(self, line: SpecLine) -> Instruction:
@@ -70,7 +68,6 @@ class Translator:
         return Instruction(tuple(met), tuple(effects), where=where)
 
     def jump(self, line: SpecLine, target: int | str, actions: Mapping[str, int]) -> Instruction:
-        """A jump."""
         op = line.word(0)
         where = f"{self.where}, line {line.number}"
         if op == "jmp":
@@ -100,7 +97,7 @@ class Translator:
         )
 
     def _plain(self, op: str, line: SpecLine, where: str) -> tuple[list[Construct], list[Effect]]:
-        if op in SILENT:
+        if op == "rx":
             return [], [Assigned(line.word(1), None)]
         if op in ("extract", "lookahead"):
             header = line.word(1)
@@ -110,8 +107,7 @@ class Translator:
             return [construct("extract", where, bytes=size)], [Valid(header.removeprefix("h."), True)]
         if op in ("validate", "invalidate"):
             size = self.spec.header_bits(line.word(1), line) // 8
-            kind = "add header" if op == "validate" else "remove header"
-            what = construct("add header" if kind == "add header" else "remove header", where, bytes=size)
+            what = construct("add header" if op == "validate" else "remove header", where, bytes=size)
             return [what], [Valid(line.word(1).removeprefix("h."), op == "validate")]
         if op in ("mov", "movh", "dma"):
             return self._move(op, line, where)
@@ -122,7 +118,7 @@ class Translator:
         if op in ("ckadd", "cksub"):
             size = -(-min(self.bits(line.word(2), line), 1 << 16) // 8)
             return [construct("checksum update", where, bytes=size)], [Assigned(line.word(1), None)]
-        if op == "hash" or op == "rss":
+        if op in ("hash", "rss"):
             size = -(-self.spec.span_bits(line.word(3), line.words[-1], line) // 8)
             algorithm = line.word(1) if op == "hash" else "toeplitz"
             return [construct("hash", where, algorithm=algorithm, bytes=size)], [Assigned(line.word(2), None)]

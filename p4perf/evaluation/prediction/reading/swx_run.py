@@ -365,7 +365,6 @@ class SwxMachine:
             values.registers[cell] = given if op == "regwr" else more
 
     def _sent(self, values: Values) -> bytes:
-        """The packet as it is sent."""
         parts = [values.header_bytes(name) for name in self._emitted]
         if None in parts:
             raise UnknownDecisionError("what a packet carries that comes back")
