@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import shutil
+import subprocess
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -274,15 +275,24 @@ def verify(outcome: Generated, tools: Tools, finished: Callable[[float], None]) 
 
 
 def _compile(written: Written, copies: int, command: tuple[str, ...]) -> CompilerVerdict:
-    from p4perf.testbeds.processes import run_command
-
     with tempfile.TemporaryDirectory(prefix="p4perf-") as folder:
         source = Path(folder) / written.path.name
         shutil.copyfile(written.path, source)
         words = [word.format(source=source.name, output=source.stem) for word in command]
-        result = run_command(("sh", "-c", _LIMITED, str(MAX_MEMORY_BYTES >> 10), *words), TIMEOUT_S, Path(folder))
-    if result.timed_out:
-        return CompilerVerdict(written, copies, command[0], "timeout", f"not done after {TIMEOUT_S} s")
+        limited = ("sh", "-c", _LIMITED, str(MAX_MEMORY_BYTES >> 10), *words)
+        try:  # in this process group, so that an interrupt ends the compilers as well
+            result = subprocess.run(
+                limited,
+                cwd=folder,
+                timeout=TIMEOUT_S,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                text=True,
+                errors="replace",
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return CompilerVerdict(written, copies, command[0], "timeout", f"not done after {TIMEOUT_S} s")
     code = result.returncode
     lines = [line for line in result.stdout.splitlines() if line.strip()][:MESSAGE_LINES]
     message = "\n".join(lines) or (f"ended by signal {-code}" if code < 0 else "")
