@@ -154,7 +154,5 @@ class CampaignDirectory(RecordFolder):
 
     def write_text(self, name: str, text: str) -> Path:
         path = self._path / name
-        with files.storing(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
         files.write_text_atomically(path, text)
         return path

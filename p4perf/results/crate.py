@@ -14,6 +14,7 @@ Compression is that of zlib, so another version of that library may make other b
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import re
@@ -117,21 +118,23 @@ def inventory(folder: Path) -> tuple[FileEntry, ...]:
     return tuple(_entry(folder, path) for path in sorted(_paths(folder, folder)))
 
 
-def pieces(path: Path) -> Iterator[bytes]:
+@contextlib.contextmanager
+def _reading(path: Path) -> Iterator[None]:
     try:
-        with path.open("rb") as file:
-            while piece := file.read(CHUNK_BYTES):
-                yield piece
+        yield
     except OSError as error:
         raise DataError(f"cannot be read: {error.strerror or error}", location=Location(str(path))) from error
 
 
+def pieces(path: Path) -> Iterator[bytes]:
+    with _reading(path), path.open("rb") as file:
+        while piece := file.read(CHUNK_BYTES):
+            yield piece
+
+
 def _paths(root: Path, folder: Path) -> Iterator[str]:
-    where = Location(str(folder))
-    try:
+    with _reading(folder):
         entries = list(os.scandir(folder))
-    except OSError as error:
-        raise DataError(f"cannot be read: {error.strerror or error}", location=where) from error
     for entry in entries:
         path = Path(entry.path)
         relative = path.relative_to(root).as_posix()
@@ -154,10 +157,8 @@ def _paths(root: Path, folder: Path) -> Iterator[str]:
 
 def _entry(folder: Path, relative: str) -> FileEntry:
     path, digest, size = folder / relative, hashlib.sha256(), 0
-    try:
+    with _reading(path):
         mode = path.lstat().st_mode
-    except OSError as error:
-        raise DataError(f"cannot be read: {error.strerror or error}", location=Location(str(path))) from error
     if not stat.S_ISREG(mode):  # it became something else since its folder was listed
         raise DataError("is no file that can be packed", location=Location(str(path)))
     for piece in pieces(path):
@@ -200,46 +201,6 @@ _SPDX = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+-]{1,63}")
 Entity = dict[str, Any]
 
 
-class Graph:
-    """Entities by their ``@id``, each of them once, in the order in which they came."""
-
-    def __init__(self) -> None:
-        self._known: dict[str, Entity] = {}
-
-    @property
-    def entities(self) -> list[Entity]:
-        """All entities; the metadata file and the root come first."""
-        first = [METADATA_FILE, "./"]
-        return [self._known[key] for key in [*first, *(key for key in self._known if key not in first)]]
-
-    def add(self, entity: Entity) -> Entity:
-        """Add an entity; returns the reference to it."""
-        self._known.setdefault(entity["@id"], entity)
-        return reference(entity["@id"])
-
-    def fact(self, name: str, value: str) -> Entity:
-        tag = hashlib.sha256(value.encode()).hexdigest()[:8]
-        return self.add({"@id": f"#fact-{quote(name)}-{tag}", "@type": "PropertyValue", "name": name, "value": value})
-
-    def software(self, version: str) -> Entity:
-        entity = {
-            "@id": f"#p4perf-{quote(version)}",
-            "@type": "SoftwareApplication",
-            "name": "p4perf",
-            "description": "Measures generated data-plane programs and derives performance models.",
-            "license": reference(APACHE),
-            "softwareVersion": version,
-        }
-        return self.add(entity)
-
-    def people(self, authors: Iterable[Author]) -> list[Entity]:
-        found = []
-        for who in authors:
-            key = f"https://orcid.org/{who.orcid}" if who.orcid else f"#author-{quote(who.name)}"
-            found.append(self.add({"@id": key, "@type": "Person", "name": who.name}))
-        return found
-
-
 def reference(identifier: str) -> Entity:
     return {"@id": identifier}
 
@@ -247,39 +208,6 @@ def reference(identifier: str) -> Entity:
 def encoding_format(path: str) -> str:
     suffix = PurePosixPath(path).suffix
     return FORMATS.get(suffix, "text/plain" if suffix in TEXT_FORMATS else "application/octet-stream")
-
-
-def file_id(path: str) -> str:
-    """The identifier of a file: its path as a relative reference of RFC 3986."""
-    return quote(path)
-
-
-def file_entity(entry: FileEntry) -> Entity:
-    return {
-        "@id": file_id(entry.path),
-        "@type": "File",
-        "name": entry.path,
-        "encodingFormat": encoding_format(entry.path),
-        "contentSize": str(entry.size_bytes),
-        "sha256": entry.sha256,
-    }
-
-
-def licence_entity(graph: Graph, text: str | None) -> Entity | str:
-    """The licence of the results: a reference, or a sentence where there is nothing to refer to."""
-    if text is None:
-        return NO_LICENCE
-    wanted = text.strip()
-    if not wanted or not wanted.isprintable():
-        raise UsageError(f"{text!r} is not a licence", hint="such as CC-BY-4.0")
-    if urlsplit(wanted).scheme in ("http", "https"):
-        address, name = wanted, wanted
-    elif _SPDX.fullmatch(wanted):
-        address, name = f"https://spdx.org/licenses/{wanted}", wanted
-    else:
-        return wanted
-    about = f"The licence of these results: {name}."
-    return graph.add({"@id": address, "@type": "CreativeWork", "name": name, "description": about})
 
 
 CONTEXT = ("https://w3id.org/ro/crate/1.1/context", "https://w3id.org/ro/terms/workflow-run/context")
@@ -296,14 +224,21 @@ FACTS = (
 
 @dataclass(frozen=True)
 class _Run:
-    """A run directory below the folder; ``folder`` is relative to it, ``""`` for the folder itself."""
+    """A run directory below the folder, and its files; ``folder`` is relative to it, ``""`` for the folder itself."""
 
     folder: str
     manifest: Mapping[str, Any]
+    paths: tuple[str, ...]
 
     @property
     def name(self) -> str:
         return f"{self.manifest['experiment']} on {self.manifest['target']} ({self.manifest['testbed']})"
+
+    @property
+    def origin(self) -> str:
+        if isinstance(imported := self.manifest.get("imported"), Mapping):
+            return f"Imported by {imported.get('importer', 'unknown')}, not measured by p4perf."
+        return f"Measured on target {self.manifest['target']}, testbed {self.manifest['testbed']}."
 
 
 def crate_metadata(folder: Path, options: CrateOptions | None = None) -> str:
@@ -320,21 +255,15 @@ def crate_metadata(folder: Path, options: CrateOptions | None = None) -> str:
 
 def describe(folder: Path, entries: Sequence[FileEntry], options: CrateOptions) -> str:
     """As :func:`crate_metadata`, of files that are known already."""
-    runs = _runs(folder, entries)
-    graph = Graph()
-    actions = [_action(graph, run, entries, options) for run in runs]
-    actions += _comparison(graph, folder, entries, options)
-    _root(graph, folder, entries, runs, actions, options)
-    return files.json_text({"@context": list(CONTEXT), "@graph": graph.entities})
+    return files.json_text({"@context": list(CONTEXT), "@graph": _Graph(folder, entries, options).entities()})
 
 
 def newest(folder: Path, entries: Iterable[FileEntry]) -> datetime | None:
     """When the newest run in a folder, or of a comparison, was begun; None if there is none."""
     times = [str(run.manifest["created"]) for run in _runs(folder, entries)]
     if (path := folder / "comparison.json").is_file():
-        times += [str(run.get("created", "")) for run in _compared(files.parse_object(files.read_text(path), path))]
-    known = [time for text in times if (time := _time(text)) is not None]
-    return max(known, default=None)
+        times += [str(run.get("created", "")) for run in _compared(path)]
+    return max((time for text in times if (time := _time(text)) is not None), default=None)
 
 
 def _time(text: str) -> datetime | None:
@@ -347,48 +276,14 @@ def _time(text: str) -> datetime | None:
 
 def _runs(folder: Path, entries: Iterable[FileEntry]) -> list[_Run]:
     """The run directories below a folder: those with a manifest and a spec."""
-    paths = {entry.path for entry in entries}
+    paths = [entry.path for entry in entries]
     found = []
     for path in sorted(paths):
-        above, _, name = path.rpartition("/")
-        beside = f"{above}/spec.yaml" if above else "spec.yaml"
-        if name == "manifest.json" and beside in paths:
-            found.append(_Run(above, read_manifest(folder / path)))
+        prefix, slash, name = path.rpartition("/")
+        if name == "manifest.json" and f"{prefix}{slash}spec.yaml" in paths:
+            own = tuple(other for other in paths if other.startswith(f"{prefix}{slash}"))
+            found.append(_Run(prefix, read_manifest(folder / path), own))
     return found
-
-
-def _of_run(run: _Run, entries: Iterable[FileEntry]) -> list[FileEntry]:
-    return [entry for entry in entries if not run.folder or entry.path.startswith(f"{run.folder}/")]
-
-
-def _action(graph: Graph, run: _Run, entries: Sequence[FileEntry], options: CrateOptions) -> Entity:
-    manifest, prefix = run.manifest, f"{run.folder}/" if run.folder else ""
-    spec = f"{prefix}spec.yaml"
-    paths = [entry.path for entry in entries]
-    versions, node = _mapping(manifest, "versions"), _mapping(manifest, "node")
-    facts = {"target": manifest["target"], "testbed": manifest["testbed"]}
-    facts |= {key: node[key] for key in FACTS if isinstance(node.get(key), str | int | float)}
-    if isinstance(manifest.get("hugepages"), bool):
-        facts["hugepages"] = "yes" if manifest["hugepages"] else "no"
-    action: Entity = {
-        "@id": f"#run-{quote(run.folder or 'this', safe='')}",
-        "@type": "CreateAction",
-        "name": run.name,
-        "description": _origin(manifest),
-        "instrument": graph.software(str(versions.get("p4perf", "unknown"))),
-        "object": [reference(file_id(spec)), *(graph.fact(name, str(value)) for name, value in facts.items())],
-        "result": [reference(f"{file_id(run.folder)}/")]
-        if run.folder
-        else [reference(file_id(p)) for p in paths if p != spec],
-    }
-    begun, ended = _time(str(manifest["created"])), _ended(manifest)
-    if begun is not None:
-        action["startTime"] = begun.isoformat(timespec="seconds")
-    if ended is not None:
-        action["endTime"] = ended.isoformat(timespec="seconds")
-    if options.authors:
-        action["agent"] = graph.people(options.authors)
-    return graph.add(action)
 
 
 def _mapping(manifest: Mapping[str, Any], key: str) -> Mapping[str, Any]:
@@ -396,98 +291,169 @@ def _mapping(manifest: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _origin(manifest: Mapping[str, Any]) -> str:
-    imported = manifest.get("imported")
-    if isinstance(imported, Mapping):
-        return f"Imported by {imported.get('importer', 'unknown')}, not measured by p4perf."
-    return f"Measured on target {manifest['target']}, testbed {manifest['testbed']}."
-
-
-def _ended(manifest: Mapping[str, Any]) -> datetime | None:
-    sessions = manifest.get("sessions")
-    ends = [s.get("ended") for s in sessions if isinstance(s, Mapping)] if isinstance(sessions, list) else []
-    return max((time for end in ends if (time := _time(str(end))) is not None), default=None)
-
-
-def _comparison(graph: Graph, folder: Path, entries: Sequence[FileEntry], options: CrateOptions) -> list[Entity]:
-    path = folder / "comparison.json"
-    if not any(entry.path == path.name for entry in entries):
-        return []
-    runs = _compared(files.parse_object(files.read_text(path), path))
-    action: Entity = {
-        "@id": "#comparison",
-        "@type": "CreateAction",
-        "name": "comparison of runs",
-        "description": f"Compares {len(runs)} runs.",
-        "instrument": graph.software(__version__),
-        "object": [graph.fact("run", PurePosixPath(str(run.get("run", "unknown"))).name) for run in runs],
-        "result": [reference(file_id(entry.path)) for entry in entries],
-    }
-    if options.authors:
-        action["agent"] = graph.people(options.authors)
-    return [graph.add(action)]
-
-
-def _compared(content: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def _compared(path: Path) -> list[Mapping[str, Any]]:
     """The records of the runs of a comparison."""
-    experiments = content.get("experiments")
+    experiments = files.parse_object(files.read_text(path), path).get("experiments")
     groups = [e.get("runs") for e in experiments if isinstance(e, Mapping)] if isinstance(experiments, list) else []
     return [run for group in groups if isinstance(group, list) for run in group if isinstance(run, Mapping)]
 
 
-def _root(
-    graph: Graph,
-    folder: Path,
-    entries: Sequence[FileEntry],
-    runs: Sequence[_Run],
-    actions: Sequence[Entity],
-    options: CrateOptions,
-) -> None:
-    published = options.published or newest(folder, entries)
-    if published is None:
-        raise UsageError(f"{folder} holds no run: nothing says when it was made", hint="say when it was published")
-    inner = [run for run in runs if run.folder]
-    elsewhere = {entry.path for run in inner for entry in _of_run(run, entries)}
-    parts = [graph.add(file_entity(entry)) for entry in entries if entry.path not in elsewhere]
-    parts += [graph.add(_dataset(run, entries)) for run in inner]
-    for entry in entries:
-        graph.add(file_entity(entry))
-    for address, name in ((CRATE, "RO-Crate"), (PROFILE, "Process Run Crate")):
-        graph.add({"@id": address, "@type": "CreativeWork", "name": name, "version": address.rpartition("/")[2]})
-    graph.add({"@id": METADATA_FILE, "@type": "CreativeWork", "conformsTo": reference(CRATE), "about": reference("./")})
-    root: Entity = {
-        "@id": "./",
-        "@type": "Dataset",
-        "conformsTo": reference(PROFILE),
-        "name": options.name or next((run.name for run in runs if not run.folder), folder.absolute().name),
-        "description": options.description or _summary(runs, entries),
-        "datePublished": published.astimezone(UTC).strftime("%Y-%m-%d"),
-        "license": licence_entity(graph, options.licence),
-        "hasPart": parts,
-    }
-    if actions:
-        root["mentions"] = list(actions)
-    if options.authors:
-        root["author"] = graph.people(options.authors)
-    graph.add(root)
-    if actions:
-        graph.add({"@id": APACHE, "@type": "CreativeWork", "name": "Apache-2.0", "description": "Licence of p4perf."})
+class _Graph:
+    """Entities by their ``@id``, each of them once, in the order in which they came."""
 
+    def __init__(self, folder: Path, entries: Sequence[FileEntry], options: CrateOptions) -> None:
+        self._folder, self._entries, self._options = folder, entries, options
+        self._runs = _runs(folder, entries)
+        self._known: dict[str, Entity] = {}
 
-def _dataset(run: _Run, entries: Sequence[FileEntry]) -> Entity:
-    return {
-        "@id": f"{file_id(run.folder)}/",
-        "@type": "Dataset",
-        "name": run.name,
-        "description": _origin(run.manifest),
-        "hasPart": [reference(file_id(entry.path)) for entry in _of_run(run, entries)],
-    }
+    def entities(self) -> list[Entity]:
+        """All entities; the metadata file and the root come first."""
+        actions = [self._run_action(run) for run in self._runs]
+        if any(entry.path == "comparison.json" for entry in self._entries):
+            actions.append(self._comparison())
+        self._root(actions)
+        first = [METADATA_FILE, "./"]
+        return [self._known[key] for key in [*first, *(key for key in self._known if key not in first)]]
 
+    def _add(self, entity: Entity) -> Entity:
+        """Add an entity; returns the reference to it."""
+        self._known.setdefault(entity["@id"], entity)
+        return reference(entity["@id"])
 
-def _summary(runs: Sequence[_Run], entries: Sequence[FileEntry]) -> str:
-    experiments = dict.fromkeys(str(run.manifest["experiment"]) for run in runs)
-    what = f"{len(runs)} runs of {len(experiments)} experiments" if len(runs) != 1 else "one run"
-    return f"Results of p4perf: {what}, {len(entries)} files." if runs else f"Results of p4perf: {len(entries)} files."
+    def _fact(self, name: str, value: str) -> Entity:
+        tag = hashlib.sha256(value.encode()).hexdigest()[:8]
+        return self._add({"@id": f"#fact-{quote(name)}-{tag}", "@type": "PropertyValue", "name": name, "value": value})
+
+    def _software(self, version: str) -> Entity:
+        entity = {
+            "@id": f"#p4perf-{quote(version)}",
+            "@type": "SoftwareApplication",
+            "name": "p4perf",
+            "description": "Measures generated data-plane programs and derives performance models.",
+            "license": reference(APACHE),
+            "softwareVersion": version,
+        }
+        return self._add(entity)
+
+    def _people(self, role: str) -> Entity:
+        """The authors in a role; nothing if none is given."""
+        found = []
+        for who in self._options.authors:
+            key = f"https://orcid.org/{who.orcid}" if who.orcid else f"#author-{quote(who.name)}"
+            found.append(self._add({"@id": key, "@type": "Person", "name": who.name}))
+        return {role: found} if found else {}
+
+    def _file(self, entry: FileEntry) -> Entity:
+        entity = {
+            "@id": quote(entry.path),
+            "@type": "File",
+            "name": entry.path,
+            "encodingFormat": encoding_format(entry.path),
+            "contentSize": str(entry.size_bytes),
+            "sha256": entry.sha256,
+        }
+        return self._add(entity)
+
+    def _licence(self) -> Entity | str:
+        """The licence of the results: a reference, or a sentence where there is nothing to refer to."""
+        if self._options.licence is None:
+            return NO_LICENCE
+        wanted = self._options.licence.strip()
+        if not wanted or not wanted.isprintable():
+            raise UsageError(f"{self._options.licence!r} is not a licence", hint="such as CC-BY-4.0")
+        if urlsplit(wanted).scheme in ("http", "https"):
+            address = wanted
+        elif _SPDX.fullmatch(wanted):
+            address = f"https://spdx.org/licenses/{wanted}"
+        else:
+            return wanted
+        about = f"The licence of these results: {wanted}."
+        return self._add({"@id": address, "@type": "CreativeWork", "name": wanted, "description": about})
+
+    def _run_action(self, run: _Run) -> Entity:
+        manifest, node = run.manifest, _mapping(run.manifest, "node")
+        spec = f"{run.folder}/spec.yaml" if run.folder else "spec.yaml"
+        results = [f"{run.folder}/"] if run.folder else [path for path in run.paths if path != spec]
+        facts = {"target": manifest["target"], "testbed": manifest["testbed"]}
+        facts |= {key: node[key] for key in FACTS if isinstance(node.get(key), str | int | float)}
+        if isinstance(manifest.get("hugepages"), bool):
+            facts["hugepages"] = "yes" if manifest["hugepages"] else "no"
+        sessions = manifest.get("sessions")
+        ends = [s.get("ended") for s in sessions if isinstance(s, Mapping)] if isinstance(sessions, list) else []
+        ended = max((time for end in ends if (time := _time(str(end))) is not None), default=None)
+        times = {"startTime": _time(str(manifest["created"])), "endTime": ended}
+        action: Entity = {
+            "@id": f"#run-{quote(run.folder or 'this', safe='')}",
+            "@type": "CreateAction",
+            "name": run.name,
+            "description": run.origin,
+            "instrument": self._software(str(_mapping(manifest, "versions").get("p4perf", "unknown"))),
+            "object": [reference(quote(spec)), *(self._fact(name, str(value)) for name, value in facts.items())],
+            "result": [reference(quote(path)) for path in results],
+            **{key: time.isoformat(timespec="seconds") for key, time in times.items() if time is not None},
+        }
+        return self._add(action | self._people("agent"))
+
+    def _comparison(self) -> Entity:
+        runs = _compared(self._folder / "comparison.json")
+        action: Entity = {
+            "@id": "#comparison",
+            "@type": "CreateAction",
+            "name": "comparison of runs",
+            "description": f"Compares {len(runs)} runs.",
+            "instrument": self._software(__version__),
+            "object": [self._fact("run", PurePosixPath(str(run.get("run", "unknown"))).name) for run in runs],
+            "result": [reference(quote(entry.path)) for entry in self._entries],
+        }
+        return self._add(action | self._people("agent"))
+
+    def _root(self, actions: Sequence[Entity]) -> None:
+        published = self._options.published or newest(self._folder, self._entries)
+        if published is None:
+            what = f"{self._folder} holds no run: nothing says when it was made"
+            raise UsageError(what, hint="say when it was published")
+        inner = [run for run in self._runs if run.folder]
+        elsewhere = {path for run in inner for path in run.paths}
+        parts = [self._file(entry) for entry in self._entries if entry.path not in elsewhere]
+        for run in inner:
+            dataset = {
+                "@id": f"{quote(run.folder)}/",
+                "@type": "Dataset",
+                "name": run.name,
+                "description": run.origin,
+                "hasPart": [reference(quote(path)) for path in run.paths],
+            }
+            parts.append(self._add(dataset))
+        for entry in self._entries:
+            self._file(entry)
+        for address, name in ((CRATE, "RO-Crate"), (PROFILE, "Process Run Crate")):
+            self._add({"@id": address, "@type": "CreativeWork", "name": name, "version": address.rpartition("/")[2]})
+        about = {"conformsTo": reference(CRATE), "about": reference("./")}
+        self._add({"@id": METADATA_FILE, "@type": "CreativeWork", **about})
+        own_name = next((run.name for run in self._runs if not run.folder), self._folder.absolute().name)
+        root: Entity = {
+            "@id": "./",
+            "@type": "Dataset",
+            "conformsTo": reference(PROFILE),
+            "name": self._options.name or own_name,
+            "description": self._options.description or self._summary(),
+            "datePublished": published.astimezone(UTC).strftime("%Y-%m-%d"),
+            "license": self._licence(),
+            "hasPart": parts,
+            **({"mentions": actions} if actions else {}),
+        }
+        self._add(root | self._people("author"))
+        if actions:
+            self._add(
+                {"@id": APACHE, "@type": "CreativeWork", "name": "Apache-2.0", "description": "Licence of p4perf."}
+            )
+
+    def _summary(self) -> str:
+        runs = self._runs
+        experiments = {str(run.manifest["experiment"]) for run in runs}
+        what = f"{len(runs)} runs of {len(experiments)} experiments" if len(runs) != 1 else "one run"
+        about = f"{what}, {len(self._entries)} files" if runs else f"{len(self._entries)} files"
+        return f"Results of p4perf: {about}."
 
 
 def require_results(folder: Path) -> None:

@@ -15,7 +15,7 @@ from p4perf.results.files import parse_object, read_text
 from p4perf.targets.base import NodeFacts, Problem
 from p4perf.testbeds.batch.base import AnyJob, AnyOutcome, BatchResults, BatchTestbed, Note
 from p4perf.testbeds.batch.folder import text_files, write_folder
-from p4perf.testbeds.batch.outcomes import OUTCOME, STDERR, STDOUT, Missing, facts_text, probed_facts, read_outcome
+from p4perf.testbeds.batch.outcomes import OUTCOME, STDERR, STDOUT, Missing, probed_facts, read_outcome, text_of
 from p4perf.testbeds.local import LocalTestbed, facts_of, write_file
 from p4perf.testbeds.pos.experiment import experiment_files, is_tree, node_facts, read_trials
 
@@ -88,7 +88,7 @@ class ManualTestbed(BatchTestbed):
     @override
     def facts(self) -> NodeFacts:
         path = self._folder / FACTS
-        if facts_text(path) is not None:
+        if text_of(path) is not None:
             return probed_facts(path)
         here = LocalTestbed().facts()
         return NodeFacts({key: value for key, value in here.values.items() if not HERE_ONLY.fullmatch(key)})
@@ -119,7 +119,7 @@ class ManualTestbed(BatchTestbed):
                 outcomes[name] = read_outcome(name, parts)
             except Missing as error:
                 missing[name] = error.why
-        before, after = (facts_text(results / file) for file in (FACTS, "facts-after.txt"))
+        before, after = (text_of(results / file) for file in (FACTS, "facts-after.txt"))
         for tree in self._trees(results):
             found, _ = read_trials(tree, names)
             outcomes, before = found | outcomes, before or node_facts(tree)

@@ -124,16 +124,14 @@ class ImportOptions:
         for name in self.units:
             if name:
                 check_metric(name)
-        names = [named.name for named in self.variables] + list(self.settings)
-        if twice := [name for name in names if names.count(name) > 1]:
-            raise UsageError(f"the variable {twice[0]} is given twice")
-        sources = [named.wanted for named in self.variables]
-        if twice := [name for name in sources if sources.count(name) > 1]:
-            raise UsageError(f"{twice[0]} of the source is given twice")
-        metrics = [named.source for named in self.metrics if named.source]
-        metrics += [named.name for named in self.metrics if not named.source]
-        if twice := [name for name in metrics if metrics.count(name) > 1]:
-            raise UsageError(f"--metric: {twice[0]} is given twice")
+        wanted_once = {
+            "the variable {} is given twice": [*(named.name for named in self.variables), *self.settings],
+            "{} of the source is given twice": [named.wanted for named in self.variables],
+            "--metric: {} is given twice": [named.wanted for named in self.metrics],
+        }
+        for message, names in wanted_once.items():
+            if twice := [name for name in names if names.count(name) > 1]:
+                raise UsageError(message.format(twice[0]))
         if self.pattern:
             name_facts(self.pattern, "")
 

@@ -321,13 +321,10 @@ def _statistics(root: JsonNode, left_out: list[LeftOut]) -> list[ImportedValue]:
     if not sent or received > sent:
         what = f"{received:.0f} packets came back of {sent:.0f} that were sent"
         left_out.append(LeftOut(str(total.place("ipackets")), f"the loss is not known: {what}"))
-    elif rate_pps:
-        why = "packets that were under way when the counters were read would count as lost"
-        values.append(ImportedValue("loss_ratio", 1 - received / sent, "lost/sent", total.place("ipackets"), "", why))
     else:
-        values.append(
-            ImportedValue("loss_ratio", 1 - received / sent, "lost/sent", total.place("ipackets"), "loss_ratio")
-        )
+        why = "packets that were under way when the counters were read would count as lost" if rate_pps else ""
+        metric, place = "" if why else "loss_ratio", total.place("ipackets")
+        values.append(ImportedValue("loss_ratio", 1 - received / sent, "lost/sent", place, metric, why))
     streams = root.maybe("latency")
     if streams is not None:
         found = {key: streams.child(key) for key in streams.content if key.isdigit()}

@@ -92,13 +92,11 @@ def counter_values(
     place = Place(path, received.line)
     if received.rate_mpps is None:
         left_out.append(LeftOut(str(place), NO_MEAN))
-    elif fraction is None:
-        values.append(ImportedValue(name, received.rate_mpps, "Mpps", place, metric))
     else:
-        why = "is a rate at a share of the maximum, for which there is no metric"
-        values.append(ImportedValue(name, received.rate_mpps, "Mpps", place, "", why))
-    loss = "loss_ratio" if fraction is None else at_load("loss_ratio", fraction)
+        why = "" if fraction is None else "is a rate at a share of the maximum, for which there is no metric"
+        values.append(ImportedValue(name, received.rate_mpps, "Mpps", place, "" if why else metric, why))
     if sending is not None:
+        loss = "loss_ratio" if fraction is None else at_load("loss_ratio", fraction)
         ratio, why = loss_ratio(sending, received)
         if ratio is None:
             left_out.append(LeftOut(str(place), why))
@@ -148,11 +146,9 @@ def histogram_values(
     numbers = {key: found for key, p in PERCENTILES.items() if (found := percentiles[p]) is not None}
     numbers |= {"min": histogram.min_us, "mean": histogram.mean_us, "max": histogram.max_us}
     numbers["stddev"] = histogram.stddev_us
-    values = []
-    for key, number in numbers.items():
-        metric = f"latency_{key}"
-        values.append(
-            ImportedValue(name, number, "us", place, metric if fraction is None else at_load(metric, fraction))
-        )
+    metrics = {key: f"latency_{key}" for key in numbers}
+    if fraction is not None:
+        metrics = {key: at_load(metric, fraction) for key, metric in metrics.items()}
+    values = [ImportedValue(name, number, "us", place, metrics[key]) for key, number in numbers.items()]
     rare = ", ".join(f"p{p:g}" for p in PERCENTILES.values() if percentiles[p] is None)
     return values, [LeftOut(str(place), f"too few samples lie beyond {rare}")] if rare else []

@@ -95,26 +95,22 @@ def scan_tree(root: Path) -> tuple[dict[int, LoopRun], list[LeftOut]]:
         if match is None or len(relative.parts) > 2:
             left_out.append(LeftOut(str(path), "belongs to no run of the loop"))
             continue
-        _sort(path, relative.parts[0], match, runs.setdefault(int(match["number"]), LoopRun()))
+        run, suffix = runs.setdefault(int(match["number"]), LoopRun()), match["suffix"] or ""
+        launch = LAUNCHED.fullmatch(match["stem"])
+        if suffix == ".loop":
+            run.loops.append(path)
+        elif suffix == ".status":
+            run.statuses.append(path)
+        elif suffix not in _OF_LAUNCH and (suffix or launch):
+            repetition = None if match["repetition"] is None else int(match["repetition"])
+            stem = launch["name"] if launch else match["stem"]
+            run.files.append(RunFile(path, relative.parts[0], stem, suffix, repetition, launch is not None))
     if not any(run.loops for run in runs.values()):
         inside = sorted(str(p.parent.parent) for p in root.glob("*/*/*.loop"))
         hint = f"there is one: {inside[0]}" if inside else None
         message = "is not a result folder of pos: no node has loop files"
         raise DataError(message, location=Location(str(root)), hint=hint)
     return runs, left_out
-
-
-def _sort(path: Path, node: str, match: re.Match[str], run: LoopRun) -> None:
-    suffix = match["suffix"] or ""
-    launch = LAUNCHED.fullmatch(match["stem"])
-    if suffix == ".loop":
-        run.loops.append(path)
-    elif suffix == ".status":
-        run.statuses.append(path)
-    elif suffix not in _OF_LAUNCH and (suffix or launch):
-        repetition = None if match["repetition"] is None else int(match["repetition"])
-        stem = launch["name"] if launch else match["stem"]
-        run.files.append(RunFile(path, node, stem, suffix, repetition, launch is not None))
 
 
 def parse_loop(path: Path) -> dict[str, Fact]:

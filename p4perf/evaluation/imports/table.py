@@ -45,7 +45,8 @@ class CsvImporter(Importer):
     def recognises(self, path: Path) -> bool:
         head = next((line for line in head_of(path).splitlines() if line.strip()), "")
         cells = re.split(r"[,;\t]", head)
-        return len(cells) > 1 and not head.lstrip().startswith(("{", "[")) and _is_name(cells[0])
+        first = fact(cells[0])
+        return len(cells) > 1 and not head.lstrip().startswith(("{", "[")) and isinstance(first, str) and first != ""
 
     @override
     def read(self, path: Path, options: ImportOptions) -> Reading:
@@ -59,10 +60,6 @@ class CsvImporter(Importer):
                 facts = {**told, **table.facts(cells, line)}
                 trials.append(ImportedTrial(facts, values, Place(path, line), number))
         return Reading(tuple(trials), tuple(left_out), (path,))
-
-
-def _is_name(cell: str) -> bool:
-    return bool(cell.strip()) and not isinstance(fact(cell), int | float)
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ from p4perf.generators.rendering import render
 from p4perf.targets.base import BuildPlan, Job
 from p4perf.testbeds.base import Role
 from p4perf.testbeds.batch.base import AnyJob, BatchJob, LoadJob
-from p4perf.testbeds.batch.roles import builds_of, jobs_of, limit_s, script_text
+from p4perf.testbeds.batch.roles import jobs_of, limit_s, script_text
 from p4perf.testbeds.builds import BUILD_TIMEOUT_S, FILE_NAME, files_key
 from p4perf.testbeds.local import probe_text
 from p4perf.testbeds.serving import SCRIPT as SERVE
@@ -63,8 +63,8 @@ def node_files(jobs: Sequence[AnyJob], role: Role = DUT) -> Files:
         found[name] = (package_files("p4perf.testbeds.batch") / name).read_bytes()
     alone = [job for job in jobs if isinstance(job, BatchJob)] if role == DUT else []
     loads = [job for job in jobs if isinstance(job, LoadJob)]
-    plans = [job.job.build for job in alone if job.job.build is not None]
-    found |= _builds([*plans, *(plan for job in loads for plan in builds_of(job, role))])
+    commands = [*(job.job for job in alone), *(each for job in loads for each in jobs_of(job, role))]
+    found |= _builds([each.build for each in commands if each.build is not None])
     lines = []
     for job in alone:
         found |= _files(job.job)

@@ -80,13 +80,11 @@ def part_bytes(files: Mapping[str, Path], part: str) -> bytes:
         raise Missing(f"its {part} cannot be read: {error.strerror}") from error
 
 
-def facts_text(path: Path) -> str | None:
-    """The output of the probe of a node; None if there is no such regular file."""
+def text_of(path: Path) -> str | None:
+    """What a node wrote into a file; None if there is no regular one, or it is too large."""
     try:
-        if not path.is_file() or path.is_symlink() or path.stat().st_size > MAX_BYTES:
-            return None
-        return path.read_bytes().decode(errors="replace")
-    except OSError:
+        return part_bytes({path.name: path}, path.name).decode(errors="replace")
+    except Missing:
         return None
 
 
@@ -96,7 +94,7 @@ def probed_facts(path: Path) -> NodeFacts:
     Raises:
         DataError: it is not such a file.
     """
-    facts = facts_of(facts_text(path) or "")
+    facts = facts_of(text_of(path) or "")
     if not facts.text("machine"):
         raise DataError("is not what probe.sh prints", location=Location(str(path)))
     return facts

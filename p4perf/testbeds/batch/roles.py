@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from p4perf.generators.rendering import render
-from p4perf.targets.base import BuildPlan, Job
+from p4perf.targets.base import Job
 from p4perf.targets.service import Service, ServiceStep
 from p4perf.testbeds.base import Role
 from p4perf.testbeds.batch.base import LoadJob, LoadPart
@@ -105,10 +105,6 @@ def jobs_of(job: LoadJob, role: Role) -> Iterator[Job]:
         yield from (step.job for step in steps)
         if service.main is not None:
             yield service.main
-
-
-def builds_of(job: LoadJob, role: Role) -> Iterator[BuildPlan]:
-    yield from (each.build for each in jobs_of(job, role) if each.build is not None)
 
 
 def limit_s(job: LoadJob) -> float:

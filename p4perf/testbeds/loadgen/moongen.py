@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from typing_extensions import override
 
 from p4perf.errors import CapabilityError, MeasurementError, TestbedError
-from p4perf.formats.moongen import ScriptOutput, read_output
+from p4perf.formats.moongen import read_output
 from p4perf.generators.moongen import DEFAULT_WARMUP_S, MoonGen
 from p4perf.generators.rendering import render
 from p4perf.targets.base import Job, JobResult, NodeFacts, PointPlan, Problem, Target
@@ -129,6 +129,7 @@ class MoonGenOffers(LoadOffers):
     def account(
         self, load: Load, result: JobResult, left: Mapping[str, str], evidence: Mapping[str, Any], node: str
     ) -> Account:
+        """What a run of a script says. Packets that the program drops on purpose are counted as lost, too."""
         try:
             if result.timed_out:
                 raise MeasurementError(f"MoonGen was stopped after {result.duration_s:.0f} s without an end")
@@ -136,7 +137,42 @@ class MoonGenOffers(LoadOffers):
             output = read_output(said, left, result.returncode)
         except MeasurementError as error:
             raise MeasurementError(f"{node}, {_stem(load)}.lua: {error.message}", hint=error.hint) from error
-        return _account(load, output, _runtime_s(load), result, evidence, left)
+        runtime_s = _runtime_s(load)
+        paced_mpps = load.rate_pps / 1e6 if load.rate_pps is not None and load.spacing.pattern == "cbr" else None
+        load_mpps = output.send_rate_mpps - output.probes_sent / runtime_s / 1e6
+        flags = []
+        if paced_mpps is not None and abs(load_mpps / paced_mpps - 1) > RATE_TOLERANCE:
+            flags.append("rate_off_target")
+        if output.probes_lost:
+            flags.append("probes_lost")
+        histogram = {"latencies_ns": [list(pair) for pair in output.latencies_ns]} if load.latency else None
+        raw = {
+            "exit_code": result.returncode,
+            "runtime_s": runtime_s,
+            "duration_ms": 1e3 * runtime_s,
+            "send_rate_mpps": output.send_rate_mpps,
+            "receive_rate_mpps": output.receive_rate_mpps,
+            "probes_sent": output.probes_sent,
+            "probes_lost": output.probes_lost,
+            "files": {name: text for name, text in left.items() if name != "histogram.csv"},
+            "evidence": dict(evidence),
+            **({"histogram": histogram} if histogram else {}),
+        }
+        return Account(
+            asked_pps=load.rate_pps,
+            planned=output.sent,
+            sent=output.sent,
+            received=output.received,
+            lost=max(0, output.sent - output.received),
+            duplicated=max(0, output.received - output.sent),
+            reordered=0,
+            dropped=0,
+            rate_pps=1e6 * load_mpps,
+            receive_rate_pps=1e6 * output.receive_rate_mpps,
+            flags=tuple(flags),
+            histogram=histogram,
+            raw=raw,
+        )
 
 
 class MoonGenSession(LoadSession):
@@ -187,49 +223,3 @@ def _ports(facts: NodeFacts) -> tuple[list[str], tuple[int, int]]:
         )
     addresses = sorted({named["tx"], named["rx"]})
     return addresses, (addresses.index(named["tx"]), addresses.index(named["rx"]))
-
-
-def _account(
-    load: Load,
-    output: ScriptOutput,
-    runtime_s: float,
-    result: JobResult,
-    evidence: Mapping[str, Any],
-    files: Mapping[str, str],
-) -> Account:
-    """What a run of a script says. Packets that the program drops on purpose are counted as lost, too."""
-    asked_mpps = None if load.rate_pps is None else load.rate_pps / 1e6
-    load_mpps = output.send_rate_mpps - output.probes_sent / runtime_s / 1e6
-    flags = []
-    if asked_mpps is not None and load.spacing.pattern == "cbr" and abs(load_mpps / asked_mpps - 1) > RATE_TOLERANCE:
-        flags.append("rate_off_target")
-    if output.probes_lost:
-        flags.append("probes_lost")
-    histogram = {"latencies_ns": [list(pair) for pair in output.latencies_ns]} if load.latency else None
-    raw = {
-        "exit_code": result.returncode,
-        "runtime_s": runtime_s,
-        "duration_ms": 1e3 * runtime_s,
-        "send_rate_mpps": output.send_rate_mpps,
-        "receive_rate_mpps": output.receive_rate_mpps,
-        "probes_sent": output.probes_sent,
-        "probes_lost": output.probes_lost,
-        "files": {name: text for name, text in files.items() if name != "histogram.csv"},
-        "evidence": dict(evidence),
-        **({"histogram": histogram} if histogram else {}),
-    }
-    return Account(
-        asked_pps=load.rate_pps,
-        planned=output.sent,
-        sent=output.sent,
-        received=output.received,
-        lost=max(0, output.sent - output.received),
-        duplicated=max(0, output.received - output.sent),
-        reordered=0,
-        dropped=0,
-        rate_pps=1e6 * load_mpps,
-        receive_rate_pps=1e6 * output.receive_rate_mpps,
-        flags=tuple(flags),
-        histogram=histogram,
-        raw=raw,
-    )

@@ -20,6 +20,7 @@ number, so that loss, duplication and reordering are counted, not estimated.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -89,7 +90,7 @@ def _number(value: Any) -> float:
 def trial_flags(segments: Segments, load: Load, slots: int, gate_ratio: float | None) -> tuple[str, ...]:
     found = {
         "preempted": any(_preempted(segments, load, slots)),
-        "disturbed_core": gate_ratio is not None and any(_shared(segments, "device_", gate_ratio)),
+        "disturbed_core": any(_shared(segments, gate_ratio)),
         "drift": _drifted(segments),
         "no_realtime": not all(segments.realtime),
         "rate_off_target": _off_target(segments, load),
@@ -101,8 +102,7 @@ def trial_flags(segments: Segments, load: Load, slots: int, gate_ratio: float | 
 def counted_segments(segments: Segments, load: Load, slots: int, gate_ratio: float | None) -> tuple[bool, ...]:
     """Whether each segment counts where loss decides: nothing disturbed generator or device in it."""
     stopped = _preempted(segments, load, slots)
-    shared = [False] * len(segments) if gate_ratio is None else _shared(segments, "device_", gate_ratio)
-    return tuple(not (p or s) for p, s in zip(stopped, shared, strict=True))
+    return tuple(not (p or s) for p, s in zip(stopped, _shared(segments, gate_ratio), strict=True))
 
 
 def _preempted(segments: Segments, load: Load, slots: int) -> list[bool]:
@@ -116,13 +116,12 @@ def _preempted(segments: Segments, load: Load, slots: int) -> list[bool]:
     ]
 
 
-def _shared(segments: Segments, who: str, gate_ratio: float) -> list[bool]:
-    limit = gate_ratio * (1 + GATE_TOLERANCE)
-    shared = [False] * len(segments)
-    for when in ("before", "after"):
-        pairs = zip(segments.columns[f"{who}mix_{when}_tsc"], segments.columns[f"{who}chain_{when}_tsc"], strict=True)
-        shared = [s or mix > limit * chain for s, (mix, chain) in zip(shared, pairs, strict=True)]
-    return shared
+def _shared(segments: Segments, gate_ratio: float | None) -> list[bool]:
+    """Whether the core of the device was shared in each segment; False without a ratio to judge by."""
+    limit = math.inf if gate_ratio is None else gate_ratio * (1 + GATE_TOLERANCE)
+    calibrators = [f"device_{kind}_{when}_tsc" for when in ("before", "after") for kind in ("mix", "chain")]
+    columns = (segments.columns[name] for name in calibrators)
+    return [mix > limit * chain or mix2 > limit * chain2 for mix, chain, mix2, chain2 in zip(*columns, strict=True)]
 
 
 def _drifted(segments: Segments) -> bool:

@@ -16,7 +16,7 @@ from p4perf.formats.pos import FINISHED, LAUNCHED, RUN, loop_values, printed
 from p4perf.testbeds.base import Role
 from p4perf.testbeds.batch.base import AnyJob, AnyOutcome, LoadJob
 from p4perf.testbeds.batch.folder import DUT, LOADGEN, Files, below, node_files, text_files
-from p4perf.testbeds.batch.outcomes import MAX_BYTES, Missing, RoleRecord, facts_text, read_outcome, read_role, together
+from p4perf.testbeds.batch.outcomes import Missing, RoleRecord, read_outcome, read_role, text_of, together
 from p4perf.testbeds.pos.site import PosNode, PosNodeSpec, SiteFile
 from p4perf.testbeds.processes import printable
 
@@ -164,7 +164,7 @@ def runs_ended(folder: Path) -> int:
 def node_facts(folder: Path) -> str | None:
     """What the probe of the node printed, None if there is no such file, or there are several."""
     found = [path for path in folder.glob("*/facts.txt") if path.parent.name != CONFIG]
-    return facts_text(found[0]) if len(found) == 1 else None
+    return text_of(found[0]) if len(found) == 1 else None
 
 
 def command_status(folder: Path, node: str, name: str) -> tuple[str, str]:
@@ -180,7 +180,7 @@ def command_status(folder: Path, node: str, name: str) -> tuple[str, str]:
     if not found:
         return "", ""
     last = max(found, key=lambda path: path.name)
-    return _text(last).strip(), _last_line(last)
+    return (text_of(last) or "").strip(), _last_line(last)
 
 
 def _runs(folder: Path) -> Iterator[_Run]:
@@ -203,14 +203,14 @@ def _trial(run: _Run) -> str:
     """The trial that a run is, as its loop file says; empty if that is not known."""
     loop = run.command.get(".loop")
     try:
-        return "" if loop is None else str(loop_values(_text(loop)).get("trial", ""))
+        return "" if loop is None else str(loop_values(text_of(loop) or "").get("trial", ""))
     except ValueError:
         return ""
 
 
 def _require_finished(run: _Run) -> None:
     status = run.command.get(".status")
-    said = "" if status is None else _text(status).strip()
+    said = "" if status is None else (text_of(status) or "").strip()
     if status is None or not said:
         raise Missing("it has no status: the command did not end")
     if said != FINISHED:
@@ -220,7 +220,7 @@ def _require_finished(run: _Run) -> None:
 
 def _last_line(status: Path) -> str:
     for suffix in (".stderr", ".stdout"):
-        text = _text(status.with_suffix(suffix))
+        text = text_of(status.with_suffix(suffix)) or ""
         try:
             lines = printed(text).strip().splitlines()
         except ValueError:
@@ -228,12 +228,3 @@ def _last_line(status: Path) -> str:
         if lines:
             return printable(lines[-1].strip())
     return ""
-
-
-def _text(path: Path) -> str:
-    try:
-        if path.is_symlink() or path.stat().st_size > MAX_BYTES:
-            return ""
-        return path.read_bytes().decode(errors="replace")
-    except OSError:
-        return ""

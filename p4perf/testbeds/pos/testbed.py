@@ -18,7 +18,7 @@ from p4perf.targets.base import NodeFacts, Problem
 from p4perf.testbeds.base import Role
 from p4perf.testbeds.batch.base import AnyJob, BatchResults, BatchTestbed, LoadJob, Note
 from p4perf.testbeds.batch.folder import DUT, LOADGEN, load_names, longest_trial_s, text_files, write_folder
-from p4perf.testbeds.batch.outcomes import facts_text, probed_facts
+from p4perf.testbeds.batch.outcomes import probed_facts, text_of
 from p4perf.testbeds.builds import says_disk_full
 from p4perf.testbeds.equipment import file_and_node
 from p4perf.testbeds.local import facts_of, write_file
@@ -150,7 +150,7 @@ class PosTestbed(BatchTestbed):
         if missing and any(says_disk_full(why) for why in missing.values()) and not outcomes:
             why = next(why for why in missing.values() if says_disk_full(why))
             raise StorageError(why, hint="make room on the node, and continue with p4perf resume")
-        text = facts_text(results / self._node.name / FACTS)
+        text = text_of(results / self._node.name / FACTS)
         facts = None if text is None else facts_of(text)
         return BatchResults(outcomes, missing, facts=facts, place=str(results))
 
