@@ -120,9 +120,10 @@ class ManualTestbed(BatchTestbed):
             except Missing as error:
                 missing[name] = error.why
         before, after = (text_of(results / file) for file in (FACTS, "facts-after.txt"))
-        for tree in self._trees(results):
-            found, _ = read_trials(tree, names)
-            outcomes, before = found | outcomes, before or node_facts(tree)
+        for tree in (results, *sorted(results.iterdir())) if results.is_dir() else ():
+            if tree.is_dir() and not tree.is_symlink() and is_tree(tree):  # somebody put results of pos there
+                found, _ = read_trials(tree, names)
+                outcomes, before = found | outcomes, before or node_facts(tree)
         missing = {name: why for name, why in missing.items() if name not in outcomes}
         waiting = f"run {self._folder / 'run.sh'} on the machine that is to be measured" if missing else ""
         return BatchResults(
@@ -133,13 +134,6 @@ class ManualTestbed(BatchTestbed):
             waiting=waiting,
             place=str(results),
         )
-
-    @staticmethod
-    def _trees(results: Path) -> list[Path]:
-        """Result folders of pos that somebody put there."""
-        if not results.is_dir():
-            return []
-        return [p for p in (results, *sorted(results.iterdir())) if p.is_dir() and not p.is_symlink() and is_tree(p)]
 
 
 def is_ours(folder: Path) -> bool:

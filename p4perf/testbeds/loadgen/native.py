@@ -125,11 +125,9 @@ def _shared(segments: Segments, gate_ratio: float | None) -> list[bool]:
 
 
 def _drifted(segments: Segments) -> bool:
-    for who in ("", "device_"):
-        clocks = [*segments.columns[f"{who}chain_before_tsc"], *segments.columns[f"{who}chain_after_tsc"]]
-        if min(clocks) > 0 and max(clocks) / min(clocks) - 1 > MAX_DRIFT:
-            return True
-    return False
+    columns = segments.columns
+    both = ([*columns[f"{who}chain_before_tsc"], *columns[f"{who}chain_after_tsc"]] for who in ("", "device_"))
+    return any(min(clocks) > 0 and max(clocks) / min(clocks) - 1 > MAX_DRIFT for clocks in both)
 
 
 def _off_target(segments: Segments, load: Load) -> bool:
