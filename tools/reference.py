@@ -29,7 +29,7 @@ COMMANDS = """\
 
 {{ note }}
 
-Every command with its options, as `--help` has them. [Commands](commands.md) tells what they are for, with examples.
+Every command with its options, as `--help` has them. [Commands](commands.md) explains what they are for, with examples.
 {% for command in commands %}
 
 ## {{ command.name }}

@@ -43,7 +43,7 @@ def state_sum(cells: Mapping[int, int]) -> int:
     return sum((index + 1) * value for index, value in cells.items()) & (1 << 64) - 1
 
 
-def _drawn_packets(
+def drawn_packets(
     workload: Workload, packets: int, seed: int, short_packets: bool, foreign_packets: bool
 ) -> list[bytes]:
     """Packets that hit, miss, end too early or carry other headers than the program knows, in the order of the file."""
@@ -93,7 +93,7 @@ def verification_file(
     run: Callable[[bytes], PacketOutcome] = interpreter.run if interpreter.stateful else cache(interpreter.run)
     hits = dict.fromkeys((t.name for t in program.tables), 0)
     shown, names = (hits, program.states) if counted else ({}, ())
-    frames = _drawn_packets(workload, packets, seed, short_packets, foreign_packets)
+    frames = drawn_packets(workload, packets, seed, short_packets, foreign_packets)
     outcomes = [run(data) for data in frames]
     masks = any(sent.known is not None for outcome in outcomes for sent in outcome.sent)
     states = [state_sum(interpreter.state(name)) for name in names]

@@ -109,7 +109,7 @@ def test_metrics(single, several):
 
 def test_figures():
     text = inspect.getsource(load_figures)
-    assert first_cells(page_table("load.md", "file", "what it shows")) == re.findall(r'place\(f"([\w-]+)\{n\}"', text)
+    assert first_cells(page_table("load.md", "file", "what it shows")) == re.findall(r'place, "([\w-]+)"', text)
 
 
 def test_links():

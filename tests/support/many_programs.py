@@ -31,10 +31,10 @@ def pkg_config(what):
     return subprocess.run(["pkg-config", what, "libdpdk"], capture_output=True, text=True, check=True).stdout.split()
 
 
-def spoilt_packets(workload, *, packets, seed, **more):
+def spoilt_packets(workload, packets, seed, *kinds):
     """The packets of the verification file, every other one with some bytes changed."""
     rng = random.Random(seed)
-    frames = oracle_packets(workload, packets=packets, seed=seed, **more)
+    frames = oracle_packets(workload, packets, seed, *kinds)
     for n in range(0, packets, 2):
         data = bytearray(frames[n])
         for _ in range(rng.randrange(12) if data else 0):

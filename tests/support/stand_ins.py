@@ -133,7 +133,7 @@ class _Registered:
 
 
 def _register(group: str, name: str, found: Any) -> None:
-    plugins._found(group)[name] = _Registered(name, found)  # type: ignore[assignment]
+    plugins._found()[group][name] = _Registered(name, found)  # type: ignore[assignment]
 
 
 def install(names: Iterable[str]) -> None:
