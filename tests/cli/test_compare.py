@@ -256,6 +256,7 @@ class TestNoVerdict:
 
 
 class TestSeveralExperiments:
+    @pytest.mark.thorough
     def test_the_order_of_components(self, several, tmp_path):
         found, _ = compared(*several, "-o", tmp_path / "out")
         assert [e["experiment"] for e in found["experiments"]] == [f"my/e{n}" for n in range(6)]

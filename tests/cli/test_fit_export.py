@@ -92,6 +92,7 @@ def run(tmp_path_factory):
     return path
 
 
+@pytest.mark.thorough
 def test_of_a_run(run, tmp_path):
     text = exported(run)
     assert text == exported(run / "model.json")

@@ -166,6 +166,7 @@ def test_no_option_is_left_out():
     assert {option for options in TOGETHER for option in options} == set(CHECKS)
 
 
+@pytest.mark.thorough
 def test_the_model_does_not_depend_on_threads(data, tmp_path):
     models = [fitted(data, tmp_path / n, "--threads", n)[1] for n in ("1", "2", "7")]
     assert models[0] == models[1] == models[2]
@@ -183,6 +184,7 @@ def test_a_lower_level_has_narrower_intervals(data, tmp_path):
     assert all(a["low"] >= b["low"] for a, b in zip(narrow["breakpoints"], wide["breakpoints"], strict=True))
 
 
+@pytest.mark.thorough
 def test_options_of_the_command_come_before_those_of_the_spec(tmp_path):
     spec = tmp_path / "spec.yaml"
     spec.write_text(
@@ -206,6 +208,7 @@ def test_the_last_call_is_what_a_run_keeps(run):
     assert len(json.loads((run / "model.json").read_text())["fitting"]["segments"]) == 1
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("what", ["data", "run"])
 def test_formats(what, request):
     path = request.getfixturevalue(what)

@@ -57,6 +57,7 @@ def test_import_fit_compare_export(tmp_path):
     assert "imported by csv" in (tmp_path / "models.jsonl").read_text()
 
 
+@pytest.mark.thorough
 def test_the_other_commands(tmp_path):
     found, _ = made(tmp_path, table(tmp_path / "a.csv", 1), *CSV)
     run = found["run"]
@@ -97,6 +98,7 @@ def test_pos(tmp_path):
     assert "2 points over pkt_rate" in done.out
 
 
+@pytest.mark.sampled(2)
 def test_single_files(tmp_path):
     for size in (64, 128, 256):
         (tmp_path / f"rx-{size}.csv").write_text(counter_csv([1.0, size / 10, size / 10]))
@@ -138,6 +140,7 @@ def test_mistakes(tmp_path, arguments, said):
     assert not (tmp_path / "runs").exists()
 
 
+@pytest.mark.sampled(6)
 def test_bad_sources(tmp_path):
     for name, data, said in (
         ("binary", b"\0\1\2", "is binary"),

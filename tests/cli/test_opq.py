@@ -168,6 +168,7 @@ class TestRuns:
         assert "36 of 42 costs above 5 cycles agree" in done.err
         assert "costs that differ by more than 10 % and 2 cycles" in done.out
 
+    @pytest.mark.thorough
     def test_a_platform_file(self, run, tmp_path):
         file = tmp_path / "ours.yaml"
         file.write_text(
@@ -184,6 +185,7 @@ class TestRuns:
         assert [r["operator"] for r in found["rows"]] == ["chain (steps 10)", "chain (steps 20)"]
         assert [round(r["base_cycles"]) for r in found["rows"]] == [30, 60]
 
+    @pytest.mark.thorough
     def test_points_without_accepted_starts_are_left_out(self, tmp_path):
         path = make_operator_run(tmp_path, rejected=[("checksum", 64), ("rte_net_crc", 1500)])
         found, _ = analysed(path, "-o", tmp_path / "out")

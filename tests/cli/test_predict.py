@@ -104,6 +104,7 @@ def test_the_table_shows_ways_rates_and_breakdown(here):
         assert said in done.err
 
 
+@pytest.mark.thorough
 def test_what_if_shows_both_and_the_difference(here):
     answer = predicted(here, "fib.spec", "--set", "fib.entries=10000", "--probabilities", "uniform")
     before, after = answer["rows"]
@@ -237,6 +238,7 @@ def test_mistakes_have_one_clear_sentence(here, arguments, code, said):
     assert "Traceback" not in done.err
 
 
+@pytest.mark.thorough
 def test_what_is_slow_to_load_is_not_loaded(here):
     code = """
 import atexit, sys

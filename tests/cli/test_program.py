@@ -109,6 +109,7 @@ def _problems() -> tuple[Problem, ...]:
     return tuple(p for p in target.problems(testbed.facts()) if p.fatal)
 
 
+@pytest.mark.thorough
 @pytest.mark.dpdk
 def test_a_specification_with_entries_is_measured(spec: Path, tmp_path: Path) -> None:
     if problems := _problems():

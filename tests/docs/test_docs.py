@@ -135,7 +135,7 @@ def run_commands(block, folder):
                 assert one_line(piece) in printed, f"{piece!r} is not printed\n{where}"
 
 
-LONG = {"ARTIFACT", "campaigns", "commands", "comparing", "extending", "gate", "predicting", "reproducing"}
+LONG = {"ARTIFACT", "campaigns", "commands", "comparing", "extending", "fitting", "gate", "predicting", "reproducing"}
 """Pages that take from five seconds to a minute."""
 RUN = [*PAGES, ROOT / "ARTIFACT.md"]
 

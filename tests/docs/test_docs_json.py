@@ -330,6 +330,7 @@ def test_files_of_an_import(tmp_path):
         compare(section("raw.jsonl of an import"), *map(json.loads, journal.read_text().splitlines()))
 
 
+@pytest.mark.thorough
 def test_refused_points_of_a_manifest(tmp_path):
     printed("run", *SWEEP, "--target", "fake-small", "-o", tmp_path)
     (path,) = tmp_path.iterdir()
@@ -338,6 +339,7 @@ def test_refused_points_of_a_manifest(tmp_path):
     compare(section("manifest.json"), manifest)
 
 
+@pytest.mark.thorough
 def test_files_of_a_reproduction(tmp_path):
     printed("reproduce", "baldi2018:basic-total", "-o", tmp_path / "claims")
     compare(section("reproduction.json"), json.loads((tmp_path / "claims" / "reproduction.json").read_text()))

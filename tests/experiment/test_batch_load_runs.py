@@ -107,6 +107,7 @@ def shape(value):
     return {key: shape(inner) for key, inner in value.items()} if isinstance(value, dict) else type(value)
 
 
+@pytest.mark.thorough
 def test_fixed_rates_in_a_sweep_with_latency(lab):
     sets = ["sweep={rate: [0.0002, 0.0004]}", "traffic.offered_load={rate_mpps: $rate}", "load.latency_ms=5000"]
     sets += ["program.parameters.entries=100", "metrics.collect=[packet_rate, latency, loss_ratio]", "model=null"]

@@ -173,6 +173,7 @@ class TestManual:
         assert refused.code == 2
         assert "cpu_model was 'Theirs'" in refused.err
 
+    @pytest.mark.thorough
     def test_results_that_say_nothing_of_their_machine(self, tmp_path):
         folder = tmp_path / "folder"
         p4perf("run", *FEW, "--testbed", f"manual:{folder}", "-o", tmp_path / "runs")
@@ -304,6 +305,7 @@ class TestPos:
         assert {len(trials) for trials in journal(run).values()} == {2}
         assert len(pos.trees) == 2
 
+    @pytest.mark.thorough
     def test_the_node_is_another_machine_now(self, pos, tmp_path):
         (pos.folder / "facts.txt").write_text("machine=x86_64\ncpu_model=Old\n")
         site = pos.site(facts="facts.txt")

@@ -335,6 +335,7 @@ class TestKilled:
         assert len(after) == 3
         assert len(sessions(log)) == 6, "a trial that was finished was made again"
 
+    @pytest.mark.thorough
     def test_a_search_from_before_is_used_after(self, tmp_path):
         log = tmp_path / "sessions.jsonl"
         env = {"P4PERF_FAKE_LOAD_LOG": str(log)}
@@ -369,6 +370,7 @@ class TestStrict:
         assert result.code == 0, result.err
         assert "quality flags of the accepted trials: none" in result.err
 
+    @pytest.mark.thorough
     def test_with_flags_there_is_no_model(self, tmp_path):
         text = TABLES + "model: {y: throughput_ndr}\n"
         result = cli(tmp_path, "--strict", text=text, P4PERF_FAKE_LOAD=self.FLAGGED)

@@ -43,7 +43,7 @@ def test_limits_are_listed_with_their_sources():
     ]
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["fake", "fake-small"])
 def test_plans_agree_with_the_matrix(fakes, name):
     target = fakes(name)()

@@ -68,6 +68,7 @@ def test_the_index_leads_to_pages_that_are_there(page: Any, site: Path) -> None:
     assert "mat/exact-entries on dpdk-c" in page.inner_text("h1")
 
 
+@pytest.mark.thorough
 def test_hovering_shows_a_repetition_and_the_switch_changes_the_axis(page: Any, site: Path) -> None:
     page.goto(run_page(site))
     page.wait_for_selector(DRAWN)

@@ -66,6 +66,7 @@ def reproduced(arguments, folder, code=0):
     return json.loads(done.out), done.err
 
 
+@pytest.mark.thorough
 def test_one_run_for_all_claims_about_it(tmp_path, claims):
     answer, said = reproduced(claims(), tmp_path)
     assert [row["verdict"] for row in answer["rows"]] == ["shape reproduced", "shape reproduced", "reproduced"]
@@ -130,7 +131,7 @@ def test_a_run_that_was_stopped_is_gone_on_with(tmp_path, claims):
     assert [path.name for path in (tmp_path / "out" / "runs").iterdir()] == [run.name]
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("target", "code", "reason"),
     [

@@ -334,7 +334,7 @@ def test_single_traffic_sends_one_key(tmp_path: Path) -> None:
     assert set(drawn(result, workload)) == {0}
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.thorough
 @needs_luajit
 @pytest.mark.parametrize("exponent", [0.6, 1.0, 1.3])
 @pytest.mark.parametrize("entries", [10, 20000])
@@ -361,6 +361,7 @@ def test_wide_indices_are_written_big_endian(tmp_path: Path) -> None:
     assert max(numbers) < 2e9
 
 
+@pytest.mark.thorough
 @needs_luajit
 def test_a_rate_that_is_not_reached_is_told(tmp_path: Path) -> None:
     workload, arguments = table_workload(5), ("max-load.lua", "0", "1", "-r", "0.005", "-t", "4")

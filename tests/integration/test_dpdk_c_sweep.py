@@ -177,6 +177,7 @@ def test_status_show_and_fit(complete):
     assert shown["unit"] == "B"
 
 
+@pytest.mark.thorough
 def test_plain_mode_and_small_pages_are_flagged(dpdk, cache, tmp_path):
     """More memory than there are hugepages would go to small pages; plain mode takes every window."""
     options = ["--set", "entries=[10, 20]", "--set", "trials.repetitions=1", "--set", "trials.mode=plain"]

@@ -95,10 +95,12 @@ def test_what_is_injected_is_what_is_counted(opened, link):
     on_the_way = total(account, "link_full") + total(account, "device_tx_full")
     assert account.sent == total(account, "sent")
     assert account.lost == injected["losses"] + on_the_way
-    assert account.duplicated == injected["duplicates"]
-    assert account.reordered == injected["swaps"]
+    late = total(account, "device_tx_full")  # a duplicate or a swapped packet may be among them
+    assert injected["duplicates"] - late <= account.duplicated <= injected["duplicates"]
+    assert injected["swaps"] - late <= account.reordered <= injected["swaps"]
 
 
+@pytest.mark.thorough
 def test_one_in_a_million(opened):
     with opened() as session:
         account = session.offer(Load(8e6, 0.8, device="faulty", faults=(1_000_000, 0, 0)))
@@ -109,7 +111,7 @@ def test_one_in_a_million(opened):
     assert account.duplicated == account.reordered == 0
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("link", "label"),
     [("ring", "dpdk-c"), ("ring", "dpdk-swx"), ("memif", "dpdk-swx:interpreter"), ("af-packet", "xdp")],
@@ -187,6 +189,7 @@ def generator_and_device():
     return generator, processes_of(generator, "dpdk-c")
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("number", "message"), [(signal.SIGKILL, "died"), (signal.SIGSTOP, "hangs|does not start")])
 def test_a_device_that_dies_or_hangs_is_noticed_at_once(opened, number, message):
     with opened("memif") as session:

@@ -81,7 +81,7 @@ def test_a_library_is_measured_beside_its_baseline(trial):
     assert abs(values["cost_cycles_per_packet"]) < 0.5 * values["cycles_per_packet"], "the same code twice"
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("changes", "key", "message"),
     [

@@ -59,7 +59,7 @@ def run(testbed, facts, tmp_path, planned, options=QUICK):
     return TARGET.parse(testbed.run(TARGET.trial(planned, options, facts), tmp_path))
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "parameters",
     [
@@ -99,7 +99,7 @@ BROKEN = {
 }
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("broken", BROKEN)
 def test_a_broken_build_is_noticed(testbed, facts, tmp_path, broken):
     name, right, wrong, said = BROKEN[broken]

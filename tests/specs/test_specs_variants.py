@@ -301,6 +301,7 @@ def test_thinning_leaves_combinations_whole(load):
     assert thinned(sweep, 2).multiplex == sweep.multiplex
 
 
+@pytest.mark.thorough
 def test_thinning_says_so(tmp_path):
     (tmp_path / "spec.yaml").write_text(FACTORS)
     done = p4perf(

@@ -39,6 +39,7 @@ class Batch:
         return self.testbed.run_batch([job.name for job in self.jobs], self.folder, self.notes.append)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("generation", ["new", "old"])
 def test_a_batch(pos, tmp_path, generation):
     pos.configure(generation=generation)
@@ -70,6 +71,7 @@ def test_old_ways_to_write_files(pos, tmp_path, how):
     assert Batch(pos, tmp_path / "batch", "echo 1", "echo 2").run().missing == {}
 
 
+@pytest.mark.thorough
 def test_the_order_and_the_padding_of_runs_mean_nothing(pos, tmp_path):
     batch = Batch(pos, tmp_path / "batch", "echo 0", "echo 1")
     batch.run()
@@ -116,6 +118,7 @@ def test_a_node_that_somebody_else_has_is_not_touched(pos, tmp_path):
     assert len(pos.state["allocations"]) == 1
 
 
+@pytest.mark.thorough
 def test_free_before(pos, tmp_path):
     subprocess.run([*pos.cli, "allocations", "allocate", "cesis"], check=True, capture_output=True)
     assert Batch(pos, tmp_path / "batch", free_before=True).run().missing == {}
@@ -155,6 +158,7 @@ def test_runs_without_results(pos, tmp_path, config, why):
     assert re.search(why, results.missing["t1"]), results.missing
 
 
+@pytest.mark.thorough
 def test_the_disk_of_the_node_is_full(pos, tmp_path):
     pos.configure(full_runs=[0])
     with pytest.raises(StorageError, match=r"node cesis, measuring, run 0: .*No space left"):
@@ -162,6 +166,7 @@ def test_the_disk_of_the_node_is_full(pos, tmp_path):
     assert pos.freed
 
 
+@pytest.mark.thorough
 def test_an_output_that_was_cut_off(pos, tmp_path):
     batch = Batch(pos, tmp_path / "batch", "echo 0", "echo 1")
     batch.run()
@@ -170,6 +175,7 @@ def test_an_output_that_was_cut_off(pos, tmp_path):
     assert batch.run().missing == {"t1": "node cesis, measuring, run 1: its trial.stdout is cut off"}
 
 
+@pytest.mark.thorough
 def test_results_that_are_gone(pos, tmp_path):
     batch = Batch(pos, tmp_path / "batch")
     batch.run()

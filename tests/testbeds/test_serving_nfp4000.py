@@ -121,6 +121,7 @@ def test_keys_in_metadata_have_the_name_that_the_compiler_gave_them(card, device
         assert card.state["rules"] == {"MainIngress::lookup": 9}
 
 
+@pytest.mark.thorough
 def test_names_that_are_reserved_are_the_same_in_program_and_rules(card, device):
     program = make_program(tables=(table(name="apply", keys=(C,), count=3),), control=(ApplyTable("apply"),))
     with device(of_program(program)) as served:
@@ -177,6 +178,7 @@ def test_what_goes_wrong_is_told_once_and_well(card, device, how, message, key):
     assert card.state["loaded"] is None
 
 
+@pytest.mark.thorough
 def test_a_port_of_the_program_that_the_card_lacks(card, device):
     """The baseline has no rules that the runtime would refuse."""
     card.behave(ports=[0, 4])

@@ -209,6 +209,7 @@ class TestTheNode:
         assert "has not the role dut" in testbed.problems()[0].what
         testbed.close()
 
+    @pytest.mark.thorough
     def test_two_at_once(self, node, new_node, opened, folder):
         other = new_node("second")
         first, second = opened(node), SshTestbed.at(str(other.node_file()))

@@ -82,6 +82,7 @@ def test_on_a_logarithmic_axis():
     assert found.x.value == pytest.approx(3.0)
 
 
+@pytest.mark.thorough
 def test_intervals_of_derived_models_hold_the_true_crossing():
     x, held, sure = np.arange(1.0, 21), 0, 0
     for seed in range(40):

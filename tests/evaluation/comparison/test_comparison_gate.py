@@ -102,6 +102,7 @@ def test_more_components_have_to_show_more():
     assert among.detectable > alone.detectable
 
 
+@pytest.mark.thorough
 def test_many_components_make_no_more_alarms():
     generator = np.random.default_rng(1)
     alarms = 0

@@ -128,6 +128,7 @@ def test_shares(benchmark) -> None:
     assert share.of([]).text() == "-"
 
 
+@pytest.mark.thorough
 def test_a_small_study(benchmark, tmp_path, monkeypatch, capsys) -> None:
     main = benchmark("fitting_coverage").main
     outputs = []

@@ -66,6 +66,7 @@ def test_the_general_solver_agrees_with_the_engine() -> None:
         assert fit_general(batch, template).values(template, batch.x) == pytest.approx(ours, rel=1e-4)
 
 
+@pytest.mark.thorough
 def test_where_fitting_starts() -> None:
     x = np.linspace(0, 1e6, 40)
     y = 5 + 90 * np.exp(-(((x - 4e5) / 8e4) ** 2))
@@ -127,7 +128,7 @@ def test_functions_that_fail_are_reported(template, message: str) -> None:
         derive(x, y, FitOptions(max_segments=2, templates=(CONST, template)))
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.thorough
 @pytest.mark.parametrize("x", [np.linspace(-1, 1, 60), np.linspace(7e5, 1.3e6, 60), np.linspace(1.0, 2e7, 60)])
 def test_a_higher_degree_is_the_least_squares_solution(x: np.ndarray) -> None:
     u = np.linspace(-1, 1, 60)

@@ -157,6 +157,7 @@ except KeyboardInterrupt:
 """
 
 
+@pytest.mark.thorough
 def test_an_interrupt_ends_a_long_computation() -> None:
     process = subprocess.Popen(
         [sys.executable, "-c", INTERRUPTED],

@@ -138,6 +138,7 @@ class TestProcesses:
         assert told(fit_many(SERIES, OPTIONS, processes=2, progress=seen.append)) == here
         assert seen == list(range(1, len(SERIES) + 1))
 
+    @pytest.mark.thorough
     def test_some_series_are_bad(self) -> None:
         firsts = [None, SLOW, None, DEADLY, DEFECT, *[None] * 8]
         results = list(fit_many([line(k, first) for k, first in enumerate(firsts)], TRAPPED, processes=2))
@@ -148,6 +149,7 @@ class TestProcesses:
         assert "every process that worked on this series died" in results[3].failure
         assert "TypeError: a plug-in with a defect" in results[4].failure
 
+    @pytest.mark.thorough
     def test_everything_is_bad(self) -> None:
         with pytest.raises(TestbedError, match="the processes that fit series die at once"):
             list(fit_many([line(k, DEADLY) for k in range(3)], TRAPPED, processes=2))
@@ -216,6 +218,7 @@ class TestScript:
         process.kill()
         process.communicate()
 
+    @pytest.mark.thorough
     @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
     def test_no_process_is_left_behind(self, script, how) -> None:
         assert [script.stdout.readline() for _ in range(3)] == ["begins\n", "result\n", "result\n"]
@@ -233,6 +236,7 @@ class TestScript:
             assert time.monotonic() < deadline
             time.sleep(0.05)
 
+    @pytest.mark.thorough
     def test_a_script_that_is_not_guarded(self, tmp_path) -> None:
         path = tmp_path / "script.py"
         path.write_text(SCRIPT.replace('if __name__ == "__main__"', "if True"))
@@ -273,6 +277,7 @@ class TestCluster:
             worker.kill()
             worker.wait()
 
+    @pytest.mark.thorough
     def test_the_workers_leave_for_good(self, scheduler, monkeypatch) -> None:
         monkeypatch.setattr(clusters, "ANSWER_S", 20.0)
         monkeypatch.setattr(clusters, "ALONE_S", 1.0)

@@ -325,6 +325,7 @@ def test_component_vio_takes_the_settings():
         parameters.model_validate(dict(item.settings))
 
 
+@pytest.mark.thorough
 def test_the_command(tmp_path):
     items = json.loads(p4perf("eivu", "items", "--format", "json", cwd=tmp_path).out)
     assert len(items["rows"]) == 141

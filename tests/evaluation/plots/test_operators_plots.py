@@ -81,6 +81,7 @@ def test_labels_do_not_hide_each_other(three):
     assert all(frame.x0 - 2 < box.x0 and box.x1 < frame.x1 + 2 for box in boxes)
 
 
+@pytest.mark.thorough
 def test_each_platform_has_its_line_if_the_rule_says_so(three):
     found = analyse(three.platforms, OpqOptions(threshold=Threshold.parse("platform-median")))
     words = said(quadrant_figure(found))
