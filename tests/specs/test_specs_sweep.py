@@ -18,6 +18,12 @@ def points(data, *, limit=100_000, conditions=()):
     return expand(sweep, scope, [parse_condition(text, "sweep.filter.0") for text in conditions], limit=limit)
 
 
+def test_a_sweep_has_100_000_points_at_most():
+    sweep = SweepSpec.model_validate({"a": {"range": [1, 101]}, "b": {"range": [1, 1000]}})
+    with pytest.raises(SpecError, match="101,000 points, more than the limit of 100,000"):
+        expand(sweep, Scope(frozenset(variable_names(sweep)), ()))
+
+
 def test_no_sweep_is_one_point():
     assert points({}) == ({},)
     assert sweep_axes(SweepSpec()) == ()
