@@ -111,14 +111,16 @@ def successors(state: ir.ParserState) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*cases, state.default)))
 
 
-def follow(program: ir.Program, *, drop_ends: Callable[[str], bool] = lambda action: False) -> Dataflow:
-    """Follow all paths of a program.
+def follow(program: ir.Program, *, drop_ends: Callable[[str], bool] | None = None) -> Dataflow:
+    """Follow all paths of a program; without ``drop_ends`` once for each program, and callers must not change it.
 
     Args:
         drop_ends: whether a drop in the action of that name ends the packet at once, as instructions of SWX can. What
             a Program means is that it does not: statements behind a drop still count, clone and write registers.
     """
-    return _Walk(program, drop_ends).run()
+    if drop_ends is not None:
+        return _Walk(program, drop_ends).run()
+    return program.once("dataflow", lambda: _Walk(program, lambda action: False).run())
 
 
 class _Walk:
