@@ -238,7 +238,6 @@ def test_mistakes_have_one_clear_sentence(here, arguments, code, said):
     assert "Traceback" not in done.err
 
 
-@pytest.mark.thorough
 def test_what_is_slow_to_load_is_not_loaded(here):
     code = """
 import atexit, sys
