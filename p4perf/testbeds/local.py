@@ -49,8 +49,9 @@ class LocalTestbed(Testbed):
     @override
     def problems(self) -> tuple[Problem, ...]:
         found = []
-        if shutil.which("sh") is None:
-            found.append(Problem("no POSIX shell (sh) on the PATH", "install one"))
+        for program, what, package in (("sh", "POSIX shell (sh)", "one"), ("setpriv", "setpriv", "util-linux")):
+            if shutil.which(program) is None:
+                found.append(Problem(f"no {what} on the PATH", f"install {package}"))
         try:
             self._cache.mkdir(parents=True, exist_ok=True)
         except OSError as error:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
+import errno
 import os
 import re
 import selectors
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -23,8 +24,9 @@ from p4perf.errors import MeasurementError, P4PerfError, TestbedError
 from p4perf.targets.base import JobResult, ending
 from p4perf.testbeds.base import Conversation
 
-_PR_SET_PDEATHSIG = 1
-_LIBC = ctypes.CDLL(None, use_errno=True)
+_DYING_WITH_PARENT = ("setpriv", "--pdeathsig", "KILL", "--")
+"""Before a command: it is killed when this process dies, however that dies. Set between fork and exec, this would copy
+the page tables of this process for every command, which costs several times as much."""
 _END_S = 2.0
 """Time for a command to end by itself after its input is closed."""
 
@@ -58,11 +60,6 @@ def diagnosis(
             quoted = next((line for line in lines if re.search(pattern, line)), "") if quote else ""
             return f"{what} ({quoted})" if quoted else what, hint
     return f"{otherwise}: {lines[-1]}" if lines else otherwise, None
-
-
-def _die_with_parent() -> None:
-    """In the child, before exec: be killed when the parent dies, however it dies."""
-    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def run_command(
@@ -105,10 +102,14 @@ def _run(argv: tuple[str, ...], timeout_s: float, cwd: Path, source: int, stdin:
 
 def _start(argv: tuple[str, ...], cwd: Path, stdin: int, stderr: int | IO[bytes]) -> subprocess.Popen[str]:
     process: subprocess.Popen[str] | None = None
+    program = cwd / argv[0] if "/" in argv[0] else argv[0]
     try:
+        if shutil.which(program) is None:
+            reason = errno.EACCES if Path(program).is_file() else errno.ENOENT
+            raise OSError(reason, os.strerror(reason))
         with interrupts_wait():
             process = subprocess.Popen(
-                argv,
+                (*_DYING_WITH_PARENT, *argv),
                 cwd=cwd,
                 stdin=stdin,
                 stdout=subprocess.PIPE,
@@ -116,7 +117,6 @@ def _start(argv: tuple[str, ...], cwd: Path, stdin: int, stderr: int | IO[bytes]
                 text=True,
                 errors="replace",
                 process_group=0,
-                preexec_fn=_die_with_parent,
             )
     except OSError as error:
         raise TestbedError(f"cannot start {argv[0]}: {error.strerror}") from error
@@ -130,7 +130,7 @@ def _start(argv: tuple[str, ...], cwd: Path, stdin: int, stderr: int | IO[bytes]
 
 @contextlib.contextmanager
 def interrupts_wait() -> Iterator[None]:
-    """An interrupt is kept until the end of the body: raised inside a fork, Python would print and forget it."""
+    """An interrupt is kept until the end of the body: raised while a process starts, it would leave one unknown."""
     handler = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(handler):
         yield

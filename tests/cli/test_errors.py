@@ -242,10 +242,24 @@ class TestWhatIsMissing:
 
     @pytest.fixture
     def tools(self, tmp_path):
-        """A PATH with a shell and what the probe of the machine calls, but no compiler."""
+        """A PATH with what starts commands and what the probe of the machine calls, but no compiler."""
         folder = tmp_path / "bin"
         folder.mkdir()
-        for name in ("sh", "pkg-config", "sed", "head", "uname", "id", "cut", "getconf", "grep", "chrt", "true", "tr"):
+        for name in (
+            "sh",
+            "setpriv",
+            "pkg-config",
+            "sed",
+            "head",
+            "uname",
+            "id",
+            "cut",
+            "getconf",
+            "grep",
+            "chrt",
+            "true",
+            "tr",
+        ):
             if found := shutil.which(name):
                 (folder / name).symlink_to(found)
         return folder

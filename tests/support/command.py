@@ -13,10 +13,12 @@ import sys
 import tempfile
 from dataclasses import dataclass
 from functools import cache
+from multiprocessing import forkserver
 from multiprocessing.context import ForkServerContext
 from pathlib import Path
 from typing import Any
 
+import pytest
 from matplotlib.figure import Figure
 from support.documents import check_document
 
@@ -37,6 +39,7 @@ PRELOADED = [
     *("p4perf.evaluation.fitting.component", "p4perf.evaluation.plots", "p4perf.evaluation.load.queueing"),
     *("p4perf.evaluation.prediction.library", "p4perf.evaluation.prediction.programs"),
     *("p4perf.experiment.compare", "p4perf.experiment.conductor", "p4perf.experiment.evaluate"),
+    "support.command",
     "support.preloaded",
 ]
 
@@ -87,6 +90,10 @@ def p4perf(*arguments: object, cwd: Path | None = None, timeout: float = 120, **
 def _context() -> ForkServerContext:
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(PRELOADED)
+    # The server does not search where this process does, and leaves out in silence what it cannot find.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
+        forkserver.ensure_running()
     return context
 
 

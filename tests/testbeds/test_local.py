@@ -282,13 +282,21 @@ class TestJobs:
         assert parent.wait(timeout=30) != 0
         wait_until(lambda: not alive(child))
 
-    def test_an_interrupt_in_the_middle_of_a_fork_is_not_lost(self, folder, cache):
-        """Python prints an exception that is raised in a fork, and forgets it."""
-        parent = in_process(
-            "import os, signal; os.register_at_fork(after_in_parent=lambda: os.kill(os.getpid(), signal.SIGINT));"
-            f"LocalTestbed(Path({str(cache)!r})).run(Job(('sh', '-c', 'sleep 600'), 600.0), Path({str(folder)!r}))"
-        )
-        assert parent.wait(timeout=60) == -signal.SIGINT
+    def test_an_interrupt_while_a_job_starts_ends_it(self, folder, cache, monkeypatch):
+        """Raised inside the start of a process, it would leave one that nothing knows of."""
+        started = []
+
+        class Interrupted(subprocess.Popen):
+            def __init__(self, *arguments, **options):
+                super().__init__(*arguments, **options)
+                started.append(self)
+                os.kill(os.getpid(), signal.SIGINT)
+                time.sleep(0.01)
+
+        monkeypatch.setattr(subprocess, "Popen", Interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            LocalTestbed(cache).run(Job(("sh", "-c", "sleep 600"), 600.0), folder)
+        assert started[0].returncode == -signal.SIGKILL
 
     def test_the_job_dies_with_its_parent(self, folder, cache):
         parent = in_process(
