@@ -14,8 +14,7 @@ import numpy.typing as npt
 
 from p4perf.evaluation.fitting import engine
 from p4perf.evaluation.fitting.component import uncertainty
-from p4perf.evaluation.fitting.derivation import derive
-from p4perf.evaluation.fitting.options import FitOptions
+from p4perf.evaluation.fitting.derivation import FitOptions, derive
 from p4perf.evaluation.fitting.synthetic import Scale, SyntheticSeries, piecewise_series
 from p4perf.models.component import Uncertainty
 from p4perf.models.fitting import PiecewiseFitting

@@ -28,16 +28,14 @@ Answer = tuple[list[int], list[str] | None, Any]
 
 def p4perf(x: Any, y: Any, segments: int) -> Answer:
     """Ours, the number of segments given."""
-    from p4perf.evaluation.fitting.derivation import derive
-    from p4perf.evaluation.fitting.options import FitOptions
+    from p4perf.evaluation.fitting.derivation import FitOptions, derive
 
     return _ours(derive(x, y, FitOptions(segments=segments, max_segments=segments, threads=1)).best, x)
 
 
 def p4perf_auto(x: Any, y: Any, segments: int) -> Answer:
     """Ours, with up to six segments to choose from."""
-    from p4perf.evaluation.fitting.derivation import derive
-    from p4perf.evaluation.fitting.options import FitOptions
+    from p4perf.evaluation.fitting.derivation import FitOptions, derive
 
     return _ours(derive(x, y, FitOptions(max_segments=6, threads=1)).best, x)
 

@@ -15,8 +15,7 @@ import time
 import numpy as np
 import numpy.typing as npt
 
-from p4perf.evaluation.fitting.derivation import derive
-from p4perf.evaluation.fitting.options import FitOptions
+from p4perf.evaluation.fitting.derivation import FitOptions, derive
 from p4perf.evaluation.fitting.synthetic import piecewise_series
 
 MAX_SEGMENTS = 6

@@ -27,9 +27,8 @@ import numpy as np
 
 from p4perf.errors import P4PerfError
 from p4perf.evaluation.comparison.gate import ComponentShifts, GateVerdict, judge
-from p4perf.evaluation.comparison.ratios import measured_ratios
+from p4perf.evaluation.comparison.ratios import ComparisonOutcome, measured_ratios
 from p4perf.evaluation.comparison.shifts import point_shifts
-from p4perf.evaluation.comparison.verdicts import ComparisonOutcome
 from p4perf.experiment import Conductor, new_run, open_target, open_testbed
 from p4perf.experiment.gate import gate_runs
 from p4perf.results import RunDirectory

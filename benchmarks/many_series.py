@@ -22,9 +22,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from p4perf.evaluation.fitting.derivation import FitOptions
 from p4perf.evaluation.fitting.engine import threads_available
 from p4perf.evaluation.fitting.many import NamedSamples, fit_many
-from p4perf.evaluation.fitting.options import FitOptions
 from p4perf.evaluation.fitting.synthetic import piecewise_series
 from p4perf.results.table import Samples
 

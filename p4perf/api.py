@@ -11,6 +11,7 @@ from p4perf.evaluation.fitting.component import fit as fit
 from p4perf.evaluation.fitting.datafiles import read_csv as read_csv
 from p4perf.evaluation.fitting.datafiles import read_series as read_series
 from p4perf.evaluation.fitting.derivation import Derivation as Derivation
+from p4perf.evaluation.fitting.derivation import FitOptions as FitOptions
 from p4perf.evaluation.fitting.derivation import derive as derive
 from p4perf.evaluation.fitting.error_metrics import ErrorMetric as ErrorMetric
 from p4perf.evaluation.fitting.error_metrics import error_metric as error_metric
@@ -18,7 +19,6 @@ from p4perf.evaluation.fitting.error_metrics import registered_metrics as regist
 from p4perf.evaluation.fitting.extrap import ExtrapSeries as ExtrapSeries
 from p4perf.evaluation.fitting.extrap import read_extrap as read_extrap
 from p4perf.evaluation.fitting.extrap import write_extrap_text as write_extrap_text
-from p4perf.evaluation.fitting.options import FitOptions as FitOptions
 from p4perf.evaluation.fitting.tables import CandidateRow as CandidateRow
 from p4perf.evaluation.fitting.tables import SegmentRow as SegmentRow
 from p4perf.evaluation.fitting.tables import candidate_rows as candidate_rows

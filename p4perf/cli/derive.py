@@ -20,8 +20,8 @@ from p4perf.records import Document, Record, doc
 from p4perf.results import Run
 
 if TYPE_CHECKING:
+    from p4perf.evaluation.fitting.component import Evaluation
     from p4perf.evaluation.fitting.working_set import CacheMark
-    from p4perf.evaluation.plots.outcome import Evaluation
     from p4perf.models.component import ComponentModel
     from p4perf.results.table import Samples
 
@@ -232,22 +232,20 @@ def _fit_samples(
 ) -> Evaluation:
     """Derive the model of a file, and write it and its plots if a folder is named."""
     from p4perf.cli.progress import Share
-    from p4perf.evaluation.fitting.component import derive_model
-    from p4perf.evaluation.fitting.options import FitOptions
+    from p4perf.evaluation.fitting.component import Evaluation, derive_model
+    from p4perf.evaluation.fitting.derivation import FitOptions
     from p4perf.evaluation.fitting.working_set import explain
-    from p4perf.evaluation.plots.outcome import Evaluation
 
     with Share("deriving") as progress:
         derived = derive_model(samples, name=data.stem, x_scale=scale, options=FitOptions(**changes), progress=progress)
     plots: tuple[Path, ...] = ()
     if output is not None:
         from p4perf.evaluation.plots import PlotInfo
-        from p4perf.evaluation.plots.outcome import Picture, draw
         from p4perf.results.files import write_text_atomically
 
         write_text_atomically(output / "model.json", derived.model.to_json())
-        picture = Picture(marks, None, PlotInfo(title=data.name))
-        plots = draw(derived, lambda name: output / f"{data.stem}{name}", picture, every=every_plot)
+        info = PlotInfo(title=data.name)
+        plots = derived.draw(output.joinpath, data.stem, info, marks=marks, every=every_plot)
     explanations = explain(derived.model.fitting.breakpoint_x, marks) if marks else ()
     return Evaluation(derived, explanations, plots)
 

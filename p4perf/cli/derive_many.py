@@ -20,10 +20,10 @@ from p4perf.records import Document, Record, doc, spread
 from p4perf.results import Run
 
 if TYPE_CHECKING:
+    from p4perf.evaluation.fitting.derivation import FitOptions
     from p4perf.evaluation.fitting.many import NamedSamples, SeriesResult
     from p4perf.evaluation.fitting.many.lines import ModelLines
     from p4perf.evaluation.fitting.many.sources import SeriesSource
-    from p4perf.evaluation.fitting.options import FitOptions
     from p4perf.models.component import ComponentModel, Scale
 
 
@@ -105,7 +105,7 @@ def fit_many(
 ) -> int:
     """Derive the models of many series, on all processors or on a Dask cluster."""
     from p4perf.evaluation.fitting.cluster import require_distributed
-    from p4perf.evaluation.fitting.options import FitOptions
+    from p4perf.evaluation.fitting.derivation import FitOptions
 
     if restart and output is None:
         raise UsageError("--restart is for a file of models: name it with --output")

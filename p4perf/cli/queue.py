@@ -175,7 +175,7 @@ def queue(
     """Predict latency and loss at a load from what a packet costs."""
     from p4perf.evaluation.load.queue_sources import arrival_law, service_law
     from p4perf.evaluation.load.queueing import operating_points, read_measured
-    from p4perf.evaluation.papers.gebert2016.printed import printed_result
+    from p4perf.evaluation.papers.gebert2016 import printed_result
     from p4perf.models.queue import ModeratedQueue
 
     frequency_ghz = None if frequency is None else quantity(frequency, "frequency", "GHz", "--frequency")
@@ -259,7 +259,7 @@ def _rate_pps(text: str) -> float:
 def _plots(output: Path | None, points: Sequence[OperatingPoint], compared: Sequence[MeasuredLoad]) -> list[Path]:
     if output is None:
         return []
-    from p4perf.evaluation.plots.outcome import save
+    from p4perf.evaluation.plots import save
     from p4perf.evaluation.plots.queue import queue_figures
 
     figures = queue_figures(points, compared).items()

@@ -8,11 +8,10 @@ from typing import Any
 
 import pandas as pd
 
-from p4perf.evaluation.fitting.component import DerivedModel, derive_model
-from p4perf.evaluation.fitting.options import MIN_POINTS, FitOptions
+from p4perf.evaluation.fitting.component import DerivedModel, Evaluation, derive_model
+from p4perf.evaluation.fitting.derivation import MIN_POINTS, FitOptions
 from p4perf.evaluation.fitting.working_set import CacheMark, WorkingSet, cache_marks, explain
-from p4perf.evaluation.plots import PlotInfo, model_figure
-from p4perf.evaluation.plots.outcome import Evaluation, Picture, draw, save
+from p4perf.evaluation.plots import PlotInfo, model_figure, save
 from p4perf.results import Manifest, Run
 from p4perf.results.table import summarise
 from p4perf.specs import ExperimentSpec, ModelSpec
@@ -74,15 +73,15 @@ def evaluate_run(
     info = PlotInfo(title=spec.title or spec.name, machine=machine_text(manifest), date=manifest.created[:10])
     bases = table.loc[(table["metric"] == BASELINE) & table["accepted"], "value"]
     baseline = float(bases.median()) if spec.model.y == "cycles_per_packet" and not bases.empty else None
-    picture = Picture(marks, baseline, info)
-    drawn = draw(found, lambda name: run.directory.plot_path(f"{found.model.y.name}{name}"), picture, every=every_plot)
+    place = run.directory.plot_path
+    drawn = found.draw(place, found.model.y.name, info, marks=marks, baseline=baseline, every=every_plot)
     if spec.asks_load and manifest.imported is None:
         from p4perf.experiment.load_figures import load_figures
 
         drawn += load_figures(run, info)
     if spec.model.y != COST and COST in set(table["metric"]):
         cost = model_figure((other := derived(COST)).model, other.samples, marks=marks, info=info)
-        drawn += save(cost, run.directory.plot_path, COST)
+        drawn += save(cost, place, COST)
     return Evaluation(found, explain(found.model.fitting.breakpoint_x, marks) if marks else (), drawn)
 
 

@@ -66,9 +66,8 @@ def draw_factors(
     analysis: FactorAnalysis, path: Callable[[str], Path], *, title: str, machine: str = ""
 ) -> tuple[Path, ...]:
     """Write the figures: the ladder, and the metric over cache use where that is known."""
-    from p4perf.evaluation.plots import PlotInfo
+    from p4perf.evaluation.plots import PlotInfo, save
     from p4perf.evaluation.plots.factors import cache_figure, ladder_figure
-    from p4perf.evaluation.plots.outcome import save
 
     note = f"R² {analysis.main.r_squared:.2f}" + (
         "" if analysis.pairs is None else f", with pairs {analysis.pairs.r_squared:.2f}"

@@ -18,9 +18,8 @@ from scipy.special import stdtrit
 
 from p4perf.errors import DataError, ExitCode, P4PerfError, UsageError
 from p4perf.evaluation.comparison.gate import ComponentShifts, GateOptions, GateVerdict, judge, no_verdict
-from p4perf.evaluation.comparison.ratios import measured_ratios
+from p4perf.evaluation.comparison.ratios import ComparisonOutcome, measured_ratios
 from p4perf.evaluation.comparison.shifts import PointShifts, point_shifts, scattered
-from p4perf.evaluation.comparison.verdicts import ComparisonOutcome
 from p4perf.evaluation.report import render_markdown
 from p4perf.experiment.compare import KeyDifference, differences, spec_differences
 from p4perf.experiment.evaluate import BASELINE

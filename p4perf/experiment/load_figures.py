@@ -11,9 +11,8 @@ import pandas as pd
 
 from p4perf.errors import DataError
 from p4perf.evaluation.load import LatencyHistogram
-from p4perf.evaluation.plots import PlotInfo, load, load_data
+from p4perf.evaluation.plots import PlotInfo, load, load_data, save
 from p4perf.evaluation.plots.load_data import RateBound, array, repetitions
-from p4perf.evaluation.plots.outcome import save
 from p4perf.results import Run
 
 DRAWN = {"p50": 50.0, "p90": 90.0, "p99": 99.0, "p99.9": 99.9}
@@ -61,7 +60,7 @@ def load_figures(run: Run, info: PlotInfo) -> tuple[Path, ...]:
         at = [next(some for key, some in shares.items() if key[1] == load) for load in loads]
         if with_latency:
             lines = [_line(label, percentile, loads, at) for label, percentile in DRAWN.items()]
-            figure = load.latency_over_load_figure(lines, unit=load_data.LoadUnit.SHARE, info=info)
+            figure = load.latency_over_load_figure(lines, info=info)
             drawn += save(figure, place, "latency-over-load")
         drawn += save(_loss(loads, at, _bounds(table), info), place, "loss")
     if curves_over_size := _throughputs(table):
@@ -115,7 +114,7 @@ def _curves(by_load: Mapping[_Key, Sequence[_Seen]]) -> list[load_data.LatencyCu
         label = rate if fraction is None else f"{100 * fraction:g} % ({rate})"
         latency, floor = _merged([s.latency for s in some]), _merged([s.floor for s in some])
         if latency is not None:
-            curves.append(load_data.LatencyCurve.from_histogram(label, latency, floor=floor))
+            curves.append(load_data.LatencyCurve(label, latency, floor))
     return curves
 
 
@@ -151,7 +150,7 @@ def _loss(loads: Sequence[float], at: Sequence[Sequence[_Seen]], bounds: Sequenc
         tuple(any(s.flagged for s in some) for some in at),
         min(s.sent for some in at for s in some),
     )
-    return load.loss_figure([curve], unit=load_data.LoadUnit.SHARE, bounds=bounds, info=info)
+    return load.loss_figure([curve], bounds=bounds, info=info)
 
 
 def _bounds(table: pd.DataFrame) -> list[RateBound]:

@@ -29,9 +29,8 @@ from typing_extensions import override
 
 from p4perf import errors
 from p4perf.errors import DataError, ExitCode, Location, NoVerdictError, P4PerfError, UsageError
-from p4perf.evaluation.papers import Claim, Finding, PaperClaims, Quantity, impossible, judge
+from p4perf.evaluation.papers import CHECKS, SHAPES, Claim, Finding, PaperClaims, Quantity, impossible, judge
 from p4perf.evaluation.papers.claims import Remeasured
-from p4perf.evaluation.papers.loading import CHECKS, SHAPES
 from p4perf.evaluation.papers.shapes import MeasuredRun
 from p4perf.evaluation.report import render_markdown, render_page
 from p4perf.experiment.evaluate import evaluate_run, fit_options, run_marks

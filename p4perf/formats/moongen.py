@@ -150,7 +150,7 @@ def _is_mean(rows: list[_Row]) -> bool:
     return math.isnan(last.rate) or math.isclose(last.rate, mean, rel_tol=_SAME)
 
 
-_COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+_ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 _FATAL = re.compile(r"\[FATAL\]|Lua error")
 _DOWN = re.compile(r"Device \d+ \(.*\) is DOWN")
 _PAIR = re.compile(r"([a-z_]+)=(\S+)")
@@ -179,7 +179,8 @@ class ScriptOutput:
 
 
 def without_colours(text: str) -> str:
-    return _COLOUR.sub("", text)
+    """A text without the codes by which terminals colour it."""
+    return _ANSI.sub("", text)
 
 
 def read_output(stdout: str, files: Mapping[str, str], status: int) -> ScriptOutput:

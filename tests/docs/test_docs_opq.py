@@ -8,7 +8,7 @@ from docs_pages import DOCS, bare, tables
 from support.command import p4perf
 
 from p4perf.evaluation.papers.ren2025 import Rule
-from p4perf.evaluation.papers.ren2025.platforms import OperatorRow, PlatformFile, PlatformRow
+from p4perf.evaluation.papers.ren2025.costs import OperatorRow, PlatformFile, PlatformRow
 from p4perf.evaluation.papers.ren2025.quadrants import STRATEGIES
 
 PAGE = tables(DOCS / "opq.md")

@@ -20,8 +20,8 @@ from typer.main import get_command
 import p4perf as package
 from p4perf.cli import app
 from p4perf.errors import ExitCode
+from p4perf.evaluation.fitting.derivation import FitOptions, Loss, Profile
 from p4perf.evaluation.fitting.error_metrics import registered_metrics
-from p4perf.evaluation.fitting.options import FitOptions, Loss, Profile
 from p4perf.evaluation.fitting.split_finders import SplitProblem
 from p4perf.evaluation.papers.baldi2018 import function_names, load_function, load_hardware
 from p4perf.experiment.ledger import MOVED

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from p4perf.evaluation.fitting.derivation import derive
-from p4perf.evaluation.fitting.options import FitOptions
+from p4perf.evaluation.fitting.derivation import FitOptions, derive
 from p4perf.models import templates
 from p4perf.models.templates import Polynomial
 

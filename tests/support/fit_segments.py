@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from p4perf.evaluation.fitting.batch import IndexArray
-from p4perf.evaluation.fitting.engine import fitted_templates
+from p4perf.evaluation.fitting.engine import IndexArray, fitted_templates
 from p4perf.evaluation.fitting.synthetic import piecewise_series
 from p4perf.models.templates import FloatArray, Template
 

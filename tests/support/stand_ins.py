@@ -207,7 +207,7 @@ def _hurry() -> None:
     source.parse_text = cache(source.parse_text)
     load_figures.load_figures = lambda *given, **named: ()
     comparison_files._figures = lambda *given, **named: ()
-    evaluate.draw = lambda *given, **named: ()
+    evaluate.DerivedModel.draw = lambda *given, **named: ()  # type: ignore[method-assign]
     evaluate.save = lambda *given, **named: ()
     evaluate.model_figure = lambda *given, **named: Figure()
     Figure.savefig = _blank  # type: ignore[method-assign]

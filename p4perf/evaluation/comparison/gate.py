@@ -27,8 +27,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from p4perf.errors import UsageError
+from p4perf.evaluation.comparison.ratios import MARGIN, ComparisonOutcome, outcome_of
 from p4perf.evaluation.comparison.shifts import PointShifts, Shift, Stretch
-from p4perf.evaluation.comparison.verdicts import MARGIN, ComparisonOutcome, outcome_of
 from p4perf.models.estimate import Estimate
 from p4perf.results.table import LEVEL, SEED
 

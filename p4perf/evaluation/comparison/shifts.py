@@ -90,11 +90,7 @@ class Shift:
 
 @dataclass(frozen=True)
 class Stretch:
-    """Neighbouring points that are shifted together.
-
-    Args:
-        p_value: as :meth:`Shift.p_value`, times the number of stretches, at most 1.
-    """
+    """Neighbouring points that are shifted together; ``p_value`` counts the number of stretches, at most 1."""
 
     first: int
     last: int

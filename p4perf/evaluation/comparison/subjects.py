@@ -23,6 +23,8 @@ import numpy as np
 from scipy import stats
 
 from p4perf.evaluation.comparison.ratios import (
+    MARGIN,
+    ComparisonVerdict,
     Crossing,
     MeasuredRatios,
     ModelRatio,
@@ -30,8 +32,8 @@ from p4perf.evaluation.comparison.ratios import (
     grid,
     measured_ratios,
     model_ratio,
+    verdict,
 )
-from p4perf.evaluation.comparison.verdicts import MARGIN, ComparisonVerdict, verdict
 from p4perf.models.component import ComponentModel, Quantity
 from p4perf.models.estimate import Estimate
 from p4perf.models.templates import FloatArray
@@ -45,12 +47,7 @@ COST_METRIC = "cost_cycles_per_packet"
 
 @dataclass(frozen=True)
 class Correlation:
-    """A rank correlation.
-
-    Args:
-        value: from -1 to 1; unbounded where all ranks agree.
-        p_value: probability of a value as far from 0, or further, if there is no relation.
-    """
+    """A rank correlation, unbounded where all ranks agree; ``p_value`` is that of no relation."""
 
     value: Estimate
     p_value: float
@@ -58,11 +55,7 @@ class Correlation:
 
 @dataclass(frozen=True)
 class RankCorrelation:
-    """How alike two targets rank components.
-
-    Args:
-        verdict: ``same order``, ``opposite order``, ``no relation shown`` or ``no verdict``.
-    """
+    """How alike two targets rank components, and its verdict: ``same order``, ``opposite order`` or none."""
 
     components: int
     spearman: Correlation | None
@@ -139,13 +132,7 @@ class ComparedSamples:
 
 @dataclass(frozen=True)
 class ComparedPair:
-    """A run beside the reference.
-
-    Args:
-        measured: ratios at the shared points.
-        curve: ratio of the models, None if one has none or they share no domain.
-        crossings: where the models cross; None if they cannot be compared.
-    """
+    """A run beside the reference; ``curve`` and ``crossings`` are None without models that share a domain."""
 
     run: str
     reference: str
@@ -194,11 +181,7 @@ def compare_subjects(
     title: str = "",
     options: ComparisonOptions | None = None,
 ) -> ExperimentComparison:
-    """Compare the runs of one experiment with one of them.
-
-    Args:
-        subjects: two runs at least, of the same variable and metric.
-    """
+    """Compare two runs or more of one experiment, of the same variable and metric, with one of them."""
     options = options or ComparisonOptions()
     base = next(s for s in subjects if s.label == reference)
     pairs = tuple(_pair(s, base, options) for s in subjects if s is not base)

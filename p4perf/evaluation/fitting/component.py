@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 from typing_extensions import override
 
 from p4perf.errors import UsageError
-from p4perf.evaluation.fitting.derivation import Derivation, derive
+from p4perf.evaluation.fitting.derivation import Derivation, FitOptions, derive
 from p4perf.evaluation.fitting.error_metrics import error_text
-from p4perf.evaluation.fitting.options import FitOptions
 from p4perf.evaluation.fitting.selection import ExactRule
 from p4perf.evaluation.fitting.tables import model_rows
 from p4perf.evaluation.fitting.uncertainty import bootstrap
+from p4perf.evaluation.fitting.working_set import CacheMark, Explanation
 from p4perf.models.component import ComponentModel, Quantity, Scale, Uncertainty
 from p4perf.models.fitting import PiecewiseFitting
 from p4perf.models.templates import FloatArray, registered_templates
@@ -27,6 +28,8 @@ from p4perf.version import __version__
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
+
+    from p4perf.evaluation.plots import PlotInfo
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,33 @@ class DerivedModel:
 
         return segments_overview(self.model, self.derivation, self.samples)
 
+    def draw(
+        self,
+        place: Callable[[str], Path],
+        stem: str,
+        info: PlotInfo,
+        *,
+        marks: Sequence[CacheMark] = (),
+        baseline: float | None = None,
+        every: bool = False,
+    ) -> tuple[Path, ...]:
+        """Write the model, its residuals and all numbers of segments as SVG and PNG: ``STEM-segments.png`` ...
+
+        With ``every``, a figure of its own for every number of segments as well: ``STEM-2-segments.svg``.
+        """
+        from p4perf.evaluation import plots
+
+        model, derivation, samples = self.model, self.derivation, self.samples
+        figures = {
+            "": plots.model_figure(model, samples, marks=marks, info=info, baseline=baseline),
+            "-residuals": plots.residual_figure(model, samples, info=info),
+            "-segments": plots.segments_overview(model, derivation, samples, info=info),
+        }
+        if every:
+            own = plots.segment_figures(model, derivation, samples, marks=marks, baseline=baseline, info=info)
+            figures |= {f"-{segments}-segments": figure for segments, figure in own.items()}
+        return tuple(path for name, figure in figures.items() for path in plots.save(figure, place, f"{stem}{name}"))
+
     def _repr_html_(self) -> str:
         import pandas as pd
 
@@ -75,6 +105,24 @@ class DerivedModel:
             self.plot().savefig(stream, format="svg", metadata={"Date": None})
             picture = stream.getvalue().decode()
         return picture[picture.index("<svg") :] + pd.DataFrame(columns).to_html(index=False)
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """A derived model, where its breakpoints may come from (empty if that is unknown), and the files of its plots."""
+
+    derived: DerivedModel
+    explanations: tuple[Explanation, ...]
+    plots: tuple[Path, ...]
+
+    @property
+    def model(self) -> ComponentModel:
+        return self.derived.model
+
+    @property
+    def missing(self) -> tuple[float, ...]:
+        """Values of x without an accepted trial."""
+        return self.derived.samples.missing
 
 
 def derive_model(

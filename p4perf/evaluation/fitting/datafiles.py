@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import csv
-import difflib
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Literal
 
@@ -16,6 +15,7 @@ from p4perf.errors import DataError, Location, UsageError
 from p4perf.evaluation.fitting.extrap import parse_extrap, select_series
 from p4perf.results.files import read_text
 from p4perf.results.table import Samples
+from p4perf.specs.messages import nearest
 
 
 def csv_rows(lines: Iterable[str], file: str) -> Iterator[tuple[int, list[str]]]:
@@ -35,6 +35,28 @@ def csv_rows(lines: Iterable[str], file: str) -> Iterator[tuple[int, list[str]]]
         raise DataError(f"is not CSV: {error}", location=Location(file, reader.line_num)) from error
 
 
+def csv_records(text: str, file: str) -> tuple[list[str], Location, Iterator[tuple[Location, Mapping[str, str]]]]:
+    """The columns of CSV, their place, and place and cells of each line; a cell that is not there is empty."""
+    rows = csv_rows(text.splitlines(keepends=True), file)
+    head, columns = next(rows)
+    names = [name.strip() for name in columns]
+
+    def records() -> Iterator[tuple[Location, Mapping[str, str]]]:
+        for line, cells in rows:
+            given = (cell.strip() for cell in cells[: len(names)])
+            yield Location(file, line), dict(zip_longest(names, given, fillvalue=""))
+
+    return names, Location(file, head), records()
+
+
+def column_index(names: Sequence[str], wanted: str, place: object, option: str) -> int:
+    """The index of a column that an option names; a UsageError unless there is just one."""
+    if names.count(wanted) == 1:
+        return names.index(wanted)
+    what = f"there are {names.count(wanted)} columns" if wanted in names else "there is no column"
+    raise UsageError(f"{place}: {what} {wanted!r} ({option})", hint=nearest(wanted, names, "columns"))
+
+
 def read_csv(path: Path, x: str, y: str, *, y_unit: str = "") -> Samples:
     """Read two columns of a CSV file in UTF-8, see :func:`parse_csv`."""
     return parse_csv(read_text(path).removeprefix("\ufeff"), str(path), x, y, y_unit=y_unit)
@@ -45,30 +67,16 @@ def parse_csv(text: str, file: str, x: str, y: str, *, y_unit: str = "") -> Samp
 
     Comma, semicolon and tab are recognised as separators, by the header line. Blank lines are skipped.
     """
-    xs: list[float] = []
-    ys: list[float] = []
-    columns: tuple[int, int] | None = None
-    for line, cells in csv_rows(text.splitlines(keepends=True), file):
-        place = Location(file, line)
-        if columns is None:
-            names = [cell.strip() for cell in cells]
-            columns = _column(names, x, place), _column(names, y, place)
-        else:
-            xs.append(cell_number(cells, columns[0], x, place))
-            ys.append(cell_number(cells, columns[1], y, place))
-    if not xs:
+    names, head, records = csv_records(text, file)
+    for wanted in (x, y):
+        if names.count(wanted) != 1:
+            what = f"there are {names.count(wanted)} columns" if wanted in names else "there is no column"
+            raise DataError(f"{what} {wanted!r}", location=head, hint=nearest(wanted, names, "columns"))
+    pairs = [(cell_number(cells[x], x, place), cell_number(cells[y], y, place)) for place, cells in records]
+    if not pairs:
         raise DataError("has a header but no rows", location=Location(file))
+    xs, ys = zip(*pairs, strict=True)
     return Samples.from_arrays(xs, ys, x_name=x, y_name=y, y_unit=y_unit)
-
-
-def _column(names: list[str], wanted: str, place: Location) -> int:
-    if names.count(wanted) > 1:
-        raise DataError(f"there are {names.count(wanted)} columns {wanted!r}", location=place)
-    if wanted in names:
-        return names.index(wanted)
-    near = difflib.get_close_matches(wanted, names, n=1)
-    hint = f"did you mean {near[0]}?" if near else f"columns: {', '.join(names)}"
-    raise DataError(f"there is no column {wanted!r}", location=place, hint=hint)
 
 
 def finite_number(text: str) -> float:
@@ -80,10 +88,9 @@ def finite_number(text: str) -> float:
     return value if math.isfinite(value) else math.nan
 
 
-def cell_number(cells: Sequence[str], index: int, name: str, place: Location) -> float:
-    """The number in a column of a line of CSV."""
-    cell = cells[index].strip() if index < len(cells) else ""
-    if not cell:
+def cell_number(cell: str, name: str, place: Location) -> float:
+    """The number in a cell of a column."""
+    if not (cell := cell.strip()):
         raise DataError(f"column {name!r} is empty", location=place)
     if math.isnan(value := finite_number(cell)):
         raise DataError(f"column {name!r}: {cell!r} is not a finite number", location=place)

@@ -1,11 +1,5 @@
 """Model derivation (Scholz et al. 2021, section 2.2): from samples to the best piecewise curve per number of segments.
 
-First a segment may end only after every g-th sample; then, for each number of segments, within g samples of the
-breakpoints that were found. A number of segments can miss a breakpoint there because it spent its segments on what the
-grid shows badly; so each is searched once more on the grid with all breakpoints that any number of segments has found,
-and within g samples of what that gives. Fittings and errors always take all samples. The result is the best of the
-places that were looked at: it is within 2 % of the exact error in all tested cases, but that is no guarantee.
-
 Two profiles:
 
 ``exact``
@@ -16,8 +10,7 @@ Two profiles:
     The paper to the letter: ranks as its code counts them, parameters capped at gamma (Eq. 2), Eq. 3 pairwise in
     template order within segments and again in lexicographic order between combinations, segments of any length.
 
-In both, another split finder can be asked for, and the profile decides what it optimises. Long series are searched
-from coarse to fine (see :mod:`p4perf.evaluation.fitting.derivation`) unless an exact search is asked for.
+In both, another split finder can be asked for, and the profile decides what it optimises.
 """
 
 from __future__ import annotations
@@ -26,6 +19,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -33,8 +27,7 @@ import numpy.typing as npt
 from p4perf.errors import DataError, UsageError
 from p4perf.evaluation.fitting.error_metrics import error_metric
 from p4perf.evaluation.fitting.intervals import FitProblem, IntervalTable, interval_table
-from p4perf.evaluation.fitting.options import COARSE_POINTS, MIN_POINTS, FitOptions, Profile
-from p4perf.evaluation.fitting.selection import Criteria, ExactRule, PairwiseRule, criteria
+from p4perf.evaluation.fitting.selection import GAMMA, KAPPA, KAPPA_REL, Criteria, ExactRule, PairwiseRule, criteria
 from p4perf.evaluation.fitting.split_finders import (
     Breakpoints,
     DynamicProgramming,
@@ -45,7 +38,74 @@ from p4perf.evaluation.fitting.split_finders import (
 )
 from p4perf.evaluation.fitting.split_finders.base import Candidates
 from p4perf.models.fitting import PiecewiseFitting
-from p4perf.models.templates import SCHOLZ2021_RANKS, FloatArray, registered_templates, scholz2021_templates
+from p4perf.models.templates import SCHOLZ2021_RANKS, FloatArray, Template, registered_templates, scholz2021_templates
+from p4perf.results.table import LEVEL, SEED
+
+Profile = Literal["exact", "scholz2021"]
+Loss = Literal["squares", "l1"]
+Search = Literal["auto", "exact", "coarse"]
+MIN_POINTS = 5
+COARSE_POINTS = 1000
+"""Longer series are searched from coarse to fine unless an exact search is asked for."""
+RESAMPLES = 200
+
+
+@dataclass(frozen=True)
+class FitOptions:
+    """How a curve and its intervals are derived.
+
+    Args:
+        segments: take this number of segments instead of choosing one.
+        error: error metric: ``smape``, ``smape_pooled``, ``mape``, ``rmse``, ``emd`` or another registered one.
+        loss: what parameters minimise: ``squares``, or relative distances (``l1``), which outliers hardly move.
+        min_points: smallest number of samples of a segment. Default: 5, of fewer than ten samples half (two at least);
+            1 in the profile scholz2021.
+        templates: function templates; default all registered ones, in the profile scholz2021 those of the paper.
+        kappa: absolute margin of Eq. 3 (for an error metric with a unit: as a fraction of the RMS of y).
+        gamma: smallest magnitude of a parameter (Eq. 2); only in the profile scholz2021.
+        split_finder: name of a split finder, or one with options. Default: ``dynamic``; in the profile scholz2021
+            ``second-derivative``, which tries everything up to three segments.
+        search: ``exact``; ``coarse`` (from coarse to fine); or ``auto``: coarse for more than
+            :data:`COARSE_POINTS` samples. Only with the default split finder of the profile exact.
+        threads: number of threads; default all processors of this process. The result does not depend on it.
+        level: coverage that intervals aim at.
+        resamples: bootstrap resamples; 0 leaves the uncertainty out.
+    """
+
+    max_segments: int = 5
+    segments: int | None = None
+    error: str = "smape"
+    profile: Profile = "exact"
+    loss: Loss = "squares"
+    min_points: int | None = None
+    templates: tuple[Template, ...] | None = None
+    kappa: float = KAPPA
+    kappa_rel: float = KAPPA_REL
+    gamma: float = GAMMA
+    split_finder: str | SplitFinder | None = None
+    search: Search = "auto"
+    threads: int | None = None
+    level: float = LEVEL
+    resamples: int = RESAMPLES
+    seed: int = SEED
+
+    def check(self) -> None:
+        """Raise a UsageError for an option that is wrong whatever the samples are."""
+        if any(number is not None and number < 1 for number in (self.max_segments, self.segments, self.min_points)):
+            raise UsageError("max_segments, segments and min_points must be 1 at least")
+        if not 0 < self.level < 1:
+            raise UsageError(f"the level must lie between 0 and 1, not {self.level}")
+        for name, value, kind in (
+            ("profile", self.profile, Profile), ("loss", self.loss, Loss), ("search", self.search, Search),
+        ):  # fmt: skip
+            if value not in get_args(kind):
+                raise UsageError(f"there is no {name} {value!r}", hint=f"known: {', '.join(get_args(kind))}")
+        if self.templates is not None and not self.templates:
+            raise UsageError("there must be one template at least")
+        error_metric(self.error)
+        if isinstance(self.split_finder, str):
+            open_split_finder(self.split_finder)
+
 
 PLACES = 300
 """Number of places for breakpoints in the first round."""
@@ -56,7 +116,14 @@ SHARES = (0.0, 0.42, 0.5, 0.92, 1.0)
 def coarse_to_fine(
     problem: FitProblem, segments: int, min_points: int
 ) -> tuple[IntervalTable, tuple[Breakpoints | None, ...]]:
-    """Breakpoints of about the lowest combined error for 1 to ``segments`` segments, and their table."""
+    """Breakpoints of about the lowest combined error for 1 to ``segments`` segments, and their table.
+
+    First a segment may end only after every g-th sample; then, for each number of segments, within g samples of the
+    breakpoints that were found. A number of segments can miss a breakpoint there because it spent its segments on what
+    the grid shows badly; so each is searched once more on the grid with all breakpoints that any number of segments has
+    found, and within g samples of what that gives. Fittings and errors always take all samples. The result is the best
+    of the places that were looked at: within 2 % of the exact error in all tested cases, but that is no guarantee.
+    """
     n = len(problem.x)
     step = max(1, math.ceil(n / PLACES))
     grid = np.arange(step - 1, n - 1, step)

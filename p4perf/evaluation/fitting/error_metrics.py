@@ -47,11 +47,7 @@ class ErrorMetric:
     masses: bool = False
 
     def __call__(self, y: npt.ArrayLike, f: npt.ArrayLike, x: npt.ArrayLike | None = None) -> float:
-        """Error of the values f against the samples y.
-
-        Args:
-            x: abscissae, ascending; by default 0, 1, 2, ... Only metrics of distributions look at them.
-        """
+        """Error of the values f against the samples y; metrics of distributions look at x, by default 0, 1, ..."""
         a, b = np.asarray(y, dtype=np.float64), np.asarray(f, dtype=np.float64)
         at = np.arange(a.size, dtype=np.float64) if x is None else np.asarray(x, dtype=np.float64)
         self.check(a)

@@ -431,11 +431,8 @@ def parse_text(text: str, file: str) -> ExtrapExperiment:
 def extrap_text(samples: Samples, *, region: str = "main") -> str:
     """Samples in the text format; numbers are written exactly, without exponents.
 
-    Names are kept, except that white space in the name of the variable becomes an underscore: Extra-P would take it for
-    several parameters. The unit stands in a comment.
-
-    Args:
-        samples: what was measured. Points without an accepted repetition are left out.
+    Points without a repetition are left out. Names are kept, except that white space in the name of the variable
+    becomes an underscore: Extra-P would take it for several parameters. The unit stands in a comment.
     """
     metric, unit = _words(samples.y_name), f" [{samples.y_unit}]" if samples.y_unit else ""
     lines = [

@@ -1,7 +1,4 @@
-"""The interval table: the chosen fit of every segment of the samples that a search may ask for.
-
-This is what Scholz et al. 2021 use for every template (section 2.2). It is some thousand times slower than the engine.
-"""
+"""The interval table: the chosen fit of every segment of the samples that a search may ask for."""
 
 from __future__ import annotations
 
@@ -13,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from p4perf.evaluation.fitting import engine
-from p4perf.evaluation.fitting.batch import BatchFit, IndexArray, SegmentBatch
-from p4perf.evaluation.fitting.engine import least_samples
+from p4perf.evaluation.fitting.engine import BatchFit, IndexArray, SegmentBatch, least_samples
 from p4perf.evaluation.fitting.error_metrics import ErrorMetric
 from p4perf.evaluation.fitting.selection import ExactRule, PairwiseRule
 from p4perf.models.fitting import Fitting
@@ -27,10 +23,9 @@ MAX_CALLS_PER_PARAMETER = 200
 def fit_general(batch: SegmentBatch, template: Template, *, robust: bool = False) -> BatchFit:
     """Fit a template to every row of a batch with Levenberg-Marquardt, or a trust region where it has bounds.
 
-    Rows with too few samples, and those on which the solver fails, get NaN.
-
-    Args:
-        robust: minimise a soft L1 loss of relative residuals instead of their squares.
+    This is what Scholz et al. 2021 use for every template (section 2.2), some thousand times slower than the engine.
+    With ``robust`` it minimises a soft L1 loss of relative residuals. Rows with too few samples, and those on which the
+    solver fails, get NaN.
     """
     rows, count = len(batch.points), len(template.parameter_names)
     parameters = np.full((rows, count), np.nan)
@@ -80,12 +75,7 @@ SILENCE = 1e-13
 
 @dataclass(frozen=True, eq=False)
 class FitProblem:
-    """What is fitted to segments of the samples, and how one fitting is chosen.
-
-    Args:
-        rule: Eq. 3, in one of its readings.
-        robust: minimise relative distances instead of squares.
-    """
+    """What is fitted to segments, and how one fitting is chosen; ``robust`` minimises relative distances."""
 
     x: FloatArray
     y: FloatArray

@@ -39,8 +39,7 @@ import numpy as np
 import numpy.typing as npt
 
 from p4perf.errors import DataError
-from p4perf.evaluation.fitting.batch import BatchFit, IndexArray, SegmentBatch
-from p4perf.evaluation.fitting.engine import Choice, can_bulge
+from p4perf.evaluation.fitting.engine import BatchFit, Choice, IndexArray, SegmentBatch, can_bulge
 from p4perf.evaluation.fitting.error_metrics import ErrorMetric
 from p4perf.models.fitting import PiecewiseFitting
 from p4perf.models.templates import BasisTemplate, FloatArray, Polynomial, Template
@@ -61,11 +60,7 @@ class Criteria:
 
 
 def criteria(fitting: PiecewiseFitting, x: npt.ArrayLike, y: npt.ArrayLike, metric: ErrorMetric) -> Criteria:
-    """All criteria of a curve.
-
-    Args:
-        metric: error metric of the fitting; it decides which Gaussian likelihood is taken.
-    """
+    """All criteria of a curve; the error metric of the fitting decides which Gaussian likelihood is taken."""
     at, samples = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
     n = fitting.points
     if at.shape != (n,) or samples.shape != (n,):

@@ -24,10 +24,10 @@ from typing import Final
 import numpy as np
 
 from p4perf.evaluation.fitting import engine
-from p4perf.evaluation.fitting.batch import BatchFit, IndexArray, SegmentBatch
+from p4perf.evaluation.fitting.derivation import MIN_POINTS, RESAMPLES
+from p4perf.evaluation.fitting.engine import BatchFit, IndexArray, SegmentBatch
 from p4perf.evaluation.fitting.error_metrics import ErrorMetric, error_metric
 from p4perf.evaluation.fitting.intervals import fit_general
-from p4perf.evaluation.fitting.options import MIN_POINTS, RESAMPLES
 from p4perf.evaluation.fitting.selection import ExactRule
 from p4perf.models.component import ConfidenceInterval, Uncertainty
 from p4perf.models.fitting import Fitting, PiecewiseFitting

@@ -93,11 +93,7 @@ def cache_marks(working_set: WorkingSet, caches: Mapping[str, float]) -> tuple[C
 
 @dataclass(frozen=True)
 class Explanation:
-    """What a breakpoint may come from.
-
-    Args:
-        mark: the nearest cache mark within the factor, or None: unexplained.
-    """
+    """What a breakpoint may come from: the nearest cache mark within the factor; without one it is unexplained."""
 
     breakpoint_x: float
     mark: CacheMark | None

@@ -15,11 +15,12 @@ from p4perf.evaluation.imports.base import (
     ImportOptions,
     LeftOut,
     Reading,
+    check_file,
     check_variable,
     convert,
+    read_plain_text,
     unit_of_metric,
 )
-from p4perf.evaluation.imports.files import check_file, read_plain_text
 from p4perf.plugins import load_plugin, plugin_names
 from p4perf.specs.messages import nearest
 from p4perf.specs.sweep import MAX_POINTS

@@ -25,9 +25,11 @@ from p4perf.evaluation.imports.base import (
     Place,
     Reading,
     fact,
+    files_below,
+    json_of,
+    read_json,
     tidy_number,
 )
-from p4perf.evaluation.imports.files import files_below, json_of, read_json
 from p4perf.evaluation.imports.moongen import histogram_values
 from p4perf.evaluation.load.histogram import LatencyHistogram, decode
 from p4perf.specs.metrics import at_load

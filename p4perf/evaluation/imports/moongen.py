@@ -18,10 +18,11 @@ from p4perf.evaluation.imports.base import (
     LeftOut,
     Place,
     Reading,
+    check_file,
+    head_of,
+    read_plain_text,
 )
-from p4perf.evaluation.imports.files import check_file, head_of, read_plain_text
-from p4perf.evaluation.load.histogram import LatencyHistogram
-from p4perf.evaluation.load.histogram_files import read_moongen_histogram
+from p4perf.evaluation.load.histogram import LatencyHistogram, read_moongen_histogram
 from p4perf.formats.moongen import DeviceCounter, is_counter_csv, is_counter_log, parse_counters
 from p4perf.specs.metrics import PERCENTILES, at_load
 

@@ -25,11 +25,12 @@ from p4perf.evaluation.imports.base import (
     LeftOut,
     Reading,
     fact,
+    files_below,
+    read_plain_text,
     tidy_number,
 )
-from p4perf.evaluation.imports.files import files_below, read_plain_text, without_colours
 from p4perf.evaluation.imports.moongen import counter_values, is_histogram, latency_values, one_counter
-from p4perf.formats.moongen import DeviceCounter, is_counter_csv, is_counter_log, parse_counters
+from p4perf.formats.moongen import DeviceCounter, is_counter_csv, is_counter_log, parse_counters, without_colours
 from p4perf.formats.pos import FINISHED, LAUNCHED, RUN, loop_values, printed
 
 _OF_LAUNCH = (".loop", ".status", ".file")

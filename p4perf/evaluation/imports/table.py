@@ -16,7 +16,7 @@ from typing import ClassVar
 from typing_extensions import override
 
 from p4perf.errors import DataError, Location, UsageError
-from p4perf.evaluation.fitting.datafiles import csv_rows, finite_number
+from p4perf.evaluation.fitting.datafiles import column_index, csv_rows, finite_number
 from p4perf.evaluation.imports.base import (
     Fact,
     ImportedTrial,
@@ -28,10 +28,10 @@ from p4perf.evaluation.imports.base import (
     Place,
     Reading,
     fact,
+    head_of,
     needs_unit,
+    read_plain_text,
 )
-from p4perf.evaluation.imports.files import head_of, read_plain_text
-from p4perf.specs.messages import nearest
 from p4perf.specs.metrics import metric_named
 
 _UNIT = re.compile(r".*[\[(]([^\])]{1,30})[\])]\s*")
@@ -109,12 +109,7 @@ class _Table:
                 yield renamed.get(name, name), "--only"
 
     def _index(self, name: str, option: str) -> int:
-        if self._names.count(name) == 1:
-            return self._names.index(name)
-        what = f"there are {self._names.count(name)} columns" if name in self._names else "there is no column"
-        raise UsageError(
-            f"{self._path}:{self._head_line}: {what} {name!r} ({option})", hint=nearest(name, self._names, "columns")
-        )
+        return column_index(self._names, name, Location(str(self._path), self._head_line), option)
 
     def _wide(self) -> Iterator[_Column]:
         options = self._options

@@ -8,8 +8,8 @@ from p4perf.evaluation.load.histogram import PERCENTILES as PERCENTILES
 from p4perf.evaluation.load.histogram import SUPPORT as SUPPORT
 from p4perf.evaluation.load.histogram import LatencyHistogram as LatencyHistogram
 from p4perf.evaluation.load.histogram import Layout as Layout
-from p4perf.evaluation.load.histogram_files import LoggedHistogram as LoggedHistogram
-from p4perf.evaluation.load.histogram_files import hlog_text as hlog_text
-from p4perf.evaluation.load.histogram_files import parse_hlog as parse_hlog
-from p4perf.evaluation.load.histogram_files import read_hlog as read_hlog
-from p4perf.evaluation.load.histogram_files import read_moongen_histogram as read_moongen_histogram
+from p4perf.evaluation.load.histogram import LoggedHistogram as LoggedHistogram
+from p4perf.evaluation.load.histogram import hlog_text as hlog_text
+from p4perf.evaluation.load.histogram import parse_hlog as parse_hlog
+from p4perf.evaluation.load.histogram import read_hlog as read_hlog
+from p4perf.evaluation.load.histogram import read_moongen_histogram as read_moongen_histogram

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 
 from p4perf.errors import DataError, Location, SpecError, UsageError
-from p4perf.evaluation.fitting.datafiles import finite_number
+from p4perf.evaluation.fitting.datafiles import csv_records, finite_number
 from p4perf.evaluation.load import LatencyHistogram, read_hlog, read_moongen_histogram
 from p4perf.formats.pcap import read_capture
 from p4perf.models.queue import Lattice, distributions
@@ -147,10 +145,8 @@ def choose_step_us(service: Law, others_us: tuple[float, ...] = (), longest_us: 
     """A step for a lattice: 1, 2 or 5 times a power of ten us.
 
     The mean service time has at least :data:`STEPS_OF_SERVICE` steps; a coarser step is taken where the buffer or a
-    moderation interval would have more than 20 000 of them. A step that divides constant times is preferred.
-
-    Args:
-        others_us: constant times that come beside it: moderation, overhead.
+    moderation interval would have more than 20 000 of them. A step that divides the other constant times (moderation,
+    overhead) is preferred.
     """
     longest_us = max(longest_us, *others_us, 0.0)
     candidates = [m * 10.0**e for e in range(-4, 4) for m in (1.0, 2.0, 5.0)]
@@ -357,8 +353,7 @@ def _of_histogram(histogram: LatencyHistogram, text: str) -> Law:
 
 def _of_csv(content: str, path: Path, chosen: Mapping[str, str], text: str) -> Law:
     """Times in a column whose name ends in a unit; probabilities or counts in another."""
-    names, rows = read_rows(content, path)
-    where = Location(str(path), 1)
+    names, where, records = csv_records(content, str(path))
     times = [(name, match[1]) for name in names if (match := _TIME_COLUMN.fullmatch(name))]
     if len(times) != 1:
         raise DataError(
@@ -370,7 +365,7 @@ def _of_csv(content: str, path: Path, chosen: Mapping[str, str], text: str) -> L
     column, unit = times[0]
     weight = next((name for name in names if name.lower() in _WEIGHTS), None)
     values, weights = [], []
-    for cells, place in rows:
+    for place, cells in records:
         if any(not _same(cells.get(name, ""), value) for name, value in chosen.items()):
             continue
         values.append(number_in(cells, column, place) * _FACTOR_US[unit])
@@ -387,20 +382,9 @@ def _of_csv(content: str, path: Path, chosen: Mapping[str, str], text: str) -> L
         raise DataError(error.message, location=where) from error
 
 
-def read_rows(text: str, path: Path) -> tuple[list[str], Iterator[tuple[dict[str, str], Location]]]:
-    reader = csv.DictReader(io.StringIO(text))
-
-    def rows() -> Iterator[tuple[dict[str, str], Location]]:
-        for row in reader:
-            cells = {str(k).strip(): str(v or "").strip() for k, v in row.items() if k is not None}
-            yield cells, Location(str(path), reader.line_num)
-
-    return [str(name).strip() for name in reader.fieldnames or ()], rows()
-
-
 def number_in(cells: Mapping[str, str], name: str, where: Location) -> float:
     """The number, zero at least, of a cell."""
-    value = finite_number(cells.get(name, ""))
+    value = finite_number(cells[name])
     if not value >= 0:
-        raise DataError(f"column {name!r}: {cells.get(name, '')!r:.40} is not a number of zero or more", location=where)
+        raise DataError(f"column {name!r}: {cells[name]!r:.40} is not a number of zero or more", location=where)
     return value

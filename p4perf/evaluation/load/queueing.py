@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from p4perf.errors import DataError, Location, UsageError
-from p4perf.evaluation.load.queue_sources import Law, number_in, read_rows
+from p4perf.errors import DataError, UsageError
+from p4perf.evaluation.fitting.datafiles import csv_records
+from p4perf.evaluation.load.queue_sources import Law, number_in
 from p4perf.models.queue import Bernoulli, Lattice, ModeratedQueue, Poisson, PollQueue, QueueResult
 from p4perf.models.queue.moderated import SecondMethod, second_method
 from p4perf.models.queue.simulation import Estimated, Simulated, simulate
@@ -113,13 +114,7 @@ class OperatingPoint:
             "moderation_us": self.moderation_us,
         }
         r = self.result
-        out |= {
-            "load": r and r.load,
-            "utilisation": r and r.utilisation,
-            "loss": r and r.loss,
-            "mean_us": r and r.mean_us,
-            "std_us": r and r.std_us,
-        }
+        out |= {name: r and getattr(r, name) for name in ("load", "utilisation", "loss", "mean_us", "std_us")}
         for share, name in ((0.5, "p50_us"), (0.9, "p90_us"), (0.99, "p99_us"), (0.999, "p999_us")):
             out[name] = r and r.quantile_us(share)
         out["mean_batch"] = r and r.mean_batch
@@ -153,35 +148,25 @@ def operating_points(
         packets: packets that are simulated for each point; 0: none. A trace is always simulated as it is.
     """
     intervals: Sequence[float | None] = moderations_us if system.mode == "moderated" else [None]
-    return [_point(system, law, interval, solve, check, packets, seed) for interval in intervals for law in arrivals]
 
+    def point(law: Law, interval: float | None) -> OperatingPoint:
+        queue = system.polled(law) if interval is None else system.moderated(law, interval)
+        traced = law.ordered and packets > 0
+        result, agreement, seen = None, None, None
+        try:
+            result = solve(queue) if isinstance(queue, ModeratedQueue) else queue.solve()
+        except UsageError:
+            # A trace has a simulation in any case.
+            if not traced:
+                raise
+        if check and isinstance(queue, ModeratedQueue) and queue.limit is not None:
+            agreement = second_method(queue, result.seen) if result is not None and result.seen is not None else None
+        if packets:
+            gaps = [v / system.step_us for v in law.values_us] if traced else None
+            seen = simulate(queue, packets, gaps=gaps, seed=seed)
+        return OperatingPoint(law, interval, result, seen, agreement)
 
-def _point(
-    system: System,
-    law: Law,
-    interval: float | None,
-    solve: Callable[[ModeratedQueue], QueueResult],
-    check: bool,
-    packets: int,
-    seed: int,
-) -> OperatingPoint:
-    queue = system.polled(law) if interval is None else system.moderated(law, interval)
-    traced = law.ordered and packets > 0
-    result: QueueResult | None = None
-    agreement = None
-    try:
-        result = solve(queue) if isinstance(queue, ModeratedQueue) else queue.solve()
-    except UsageError:
-        # A trace has a simulation in any case.
-        if not traced:
-            raise
-    if check and isinstance(queue, ModeratedQueue) and queue.limit is not None:
-        agreement = second_method(queue, result.seen) if result is not None and result.seen is not None else None
-    seen = None
-    if packets:
-        gaps = [v / system.step_us for v in law.values_us] if traced else None
-        seen = simulate(queue, packets, gaps=gaps, seed=seed)
-    return OperatingPoint(law, interval, result, seen, agreement)
+    return [point(law, interval) for interval in intervals for law in arrivals]
 
 
 METRICS = {"latency_mean": "mean_us", "latency_p50": "p50_us", "latency_p99": "p99_us", "loss_ratio": "loss"}
@@ -191,11 +176,9 @@ NAMES = tuple(METRICS.values())
 
 @dataclass(frozen=True)
 class MeasuredLoad:
-    """One offered load.
+    """One offered load: ``mean_us``, ``p50_us``, ``p99_us`` and ``loss``, as far as they are known.
 
-    Args:
-        values: ``mean_us``, ``p50_us``, ``p99_us`` and ``loss``, as far as they are known, with 95 % intervals over the
-            repetitions.
+    Intervals (95 %) are over the repetitions.
     """
 
     rate_mpps: float
@@ -246,14 +229,13 @@ def _of_run(path: Path) -> tuple[MeasuredLoad, ...]:
 
 
 def _of_csv(path: Path) -> tuple[MeasuredLoad, ...]:
-    names, rows = read_rows(read_text(path).removeprefix("\ufeff"), path)
-    where = Location(str(path), 1)
+    names, where, records = csv_records(read_text(path).removeprefix("\ufeff"), str(path))
     rate = next((name for name in ("rate_mpps", "interarrival_us") if name in names), None)
     known = [name for name in NAMES if name in names]
     if rate is None or not known:
         raise DataError("needs a column rate_mpps or interarrival_us, and one of " + ", ".join(NAMES), location=where)
     groups: dict[float, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    for cells, place in rows:
+    for place, cells in records:
         at = number_in(cells, rate, place)
         if at <= 0:
             raise DataError(f"{rate} is not more than zero", location=place)

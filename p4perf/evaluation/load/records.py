@@ -66,10 +66,8 @@ def summarise_load(record: Mapping[str, Any], metrics: tuple[str, ...], *, singl
 def latency_log(record: Mapping[str, Any], started_s: float) -> str | None:
     """The latencies of one repetition as a log of HdrHistogram; None if there are none.
 
-    Tags are ``load-F`` and ``floor-F`` with the fraction F of the maximum, or ``load`` and ``floor``.
-
-    Args:
-        started_s: when the repetition began, in seconds since the epoch.
+    It began ``started_s`` seconds after the epoch. Tags are ``load-F`` and ``floor-F`` with the fraction F of the
+    maximum, or ``load`` and ``floor``.
     """
     logged = [
         LoggedHistogram(
@@ -128,12 +126,6 @@ def _latencies(histogram: Any, prefix: str, named: Any) -> Iterator[MetricValue]
     for name, percentile in PERCENTILES.items():
         if (value := found[percentile]) is not None:
             yield MetricValue(named(f"{prefix}_{name}"), value, "us")
-    extremes = {
-        "min": latencies.min_us,
-        "max": latencies.max_us,
-        "mean": latencies.mean_us,
-        "stddev": latencies.stddev_us,
-    }
-    for name, value in extremes.items():
-        yield MetricValue(named(f"{prefix}_{name}"), value, "us")
+    for name in ("min", "max", "mean", "stddev"):
+        yield MetricValue(named(f"{prefix}_{name}"), getattr(latencies, f"{name}_us"), "us")
     yield MetricValue(named(f"{prefix}_samples"), float(latencies.samples), "packets")

@@ -33,6 +33,13 @@ Quantity = Value | tuple[Value, ...]
 """What a check finds under one name: a value or an ordered list of them."""
 
 
+def number_of(found: Mapping[str, Quantity], name: str) -> float:
+    """A quantity that is a number."""
+    value = found[name]
+    assert isinstance(value, int | float)  # noqa: S101 - the check that found it says so
+    return float(value)
+
+
 def _place(value: Any) -> Any:
     """Numbers of figures and equations may be written without quotes."""
     return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from p4perf.errors import DataError, NoVerdictError
-from p4perf.evaluation.fitting.derivation import derive
-from p4perf.evaluation.fitting.options import MIN_POINTS, FitOptions
+from p4perf.evaluation.fitting.derivation import MIN_POINTS, FitOptions, derive
 from p4perf.evaluation.fitting.working_set import CacheMark
-from p4perf.evaluation.papers.claims import Quantity
+from p4perf.evaluation.papers.claims import Quantity, number_of
 from p4perf.evaluation.papers.ren2025 import profiles
 from p4perf.evaluation.papers.takeya2024.factors import Factorial
 from p4perf.models.templates import FloatArray
@@ -31,11 +30,9 @@ NEAR = 2.0
 
 @dataclass(frozen=True, eq=False)
 class MeasuredRun:
-    """A run as checks see it.
+    """A run as checks see it; several swept variables count as none.
 
-    Args:
-        variable: the swept variable; None if there are several.
-        marks: where a growing table fills the caches of the machine.
+    ``marks`` are where a growing table fills the caches of the machine.
     """
 
     table: pd.DataFrame
@@ -85,14 +82,13 @@ def curve_segments(
 def growth_at_caches(run: MeasuredRun, factor: float, metric: str = "cycles_per_packet") -> dict[str, Quantity]:
     """The metric where a table is ``factor`` times as large as L1 or L2, over that where it is as much smaller."""
     grown = {
-        mark.level: curve_ratio(run, mark.x / factor, mark.x * factor, metric)["ratio"]
+        mark.level: number_of(curve_ratio(run, mark.x / factor, mark.x * factor, metric), "ratio")
         for mark in run.marks
         if mark.level in ("L1", "L2")
     }
-    l1, l2 = grown.get("L1"), grown.get("L2")
-    if not isinstance(l1, float) or not isinstance(l2, float):
+    if len(grown) < 2:
         raise NoVerdictError("it is not known where the table fills L1 and L2")
-    return {"l1": l1, "l2": l2, "l1_over_l2": l1 / l2}
+    return {"l1": grown["L1"], "l2": grown["L2"], "l1_over_l2": grown["L1"] / grown["L2"]}
 
 
 def curve_ratio(run: MeasuredRun, low: float, high: float, metric: str = "cycles_per_packet") -> dict[str, Quantity]:
@@ -122,9 +118,8 @@ def curve_line(
         raise NoVerdictError("there are fewer than three points for a line")
     slope, base = np.polyfit(x, y, 1)
     fitted = base + slope * x
-    scatter = float(np.sum((y - y.mean()) ** 2))
     return {
-        "r_squared": 1 - float(np.sum((y - fitted) ** 2)) / scatter if scatter else 1.0,
+        "r_squared": _r_squared(y, fitted),
         "slope": float(slope),
         "growth": float((y[-1] - y[0]) / y[0]),
         "off_line": float(np.abs(y - fitted).max() / max(np.ptp(y), 1e-12)),

@@ -10,7 +10,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 from matplotlib.transforms import blended_transform_factory
 
 from p4perf.evaluation.comparison import ComparedPair, ComparedSamples, ExperimentComparison
@@ -34,7 +33,7 @@ FAR = 20.0
 
 
 def comparison_figure(
-    comparison: ExperimentComparison, *, margin: float, level: float, info: PlotInfo | None = None
+    comparison: ExperimentComparison, *, margin: float, level: float, info: PlotInfo = style.PLAIN
 ) -> Figure:
     """Draw the runs of an experiment: medians with intervals and curves, and below the ratios to the reference.
 
@@ -42,7 +41,6 @@ def comparison_figure(
     as the same (grey), and the crossings: a dashed line and a bar, its interval, for a sure one, a dotted line for one
     that may be none.
     """
-    info = info or PlotInfo()
     every = [x for s in comparison.subjects for x in s.samples.x]
     domain = (min(every), max(every)) if every else (1.0, 2.0)
     numbers = {s.label: n for n, s in enumerate(comparison.subjects)}
@@ -76,10 +74,9 @@ def comparison_figure(
 
 
 def overview_figure(
-    comparisons: Sequence[ExperimentComparison], *, margin: float, level: float, info: PlotInfo | None = None
+    comparisons: Sequence[ExperimentComparison], *, margin: float, level: float, info: PlotInfo = style.PLAIN
 ) -> Figure:
     """Draw the ratios of all experiments below each other: geometric means with intervals, and the verdicts."""
-    info = info or PlotInfo()
     rows = [(c.experiment, pair) for c in comparisons for pair in c.pairs]
     runs = list(dict.fromkeys(pair.run for _, pair in rows))
     numbers = {label: n for n, label in enumerate(dict.fromkeys(s.label for c in comparisons for s in c.subjects))}
@@ -108,7 +105,7 @@ def overview_figure(
         axes.set_ylim(len(rows) - 0.4, -0.6)
         axes.tick_params(axis="y", length=0)
         ends = [r for _, pair in rows if pair.verdict.ratio is not None for r in pair.verdict.ratio.drawn_ends]
-        _ratio_axis(axes, "x", [*ends, 1 / (1 + margin), 1 + margin])
+        style.log_axis(axes.xaxis, min([*ends, 1 / (1 + margin)]), max([*ends, 1 + margin]), room=0.06)
         base, what = " or ".join(dict.fromkeys(c.reference for c in comparisons)), "run" if several else runs[0]
         if len(base + what) > 30:
             base, what = "the reference", "run"
@@ -202,23 +199,8 @@ def _scale_ratios(axes: Axes, pairs: Sequence[ComparedPair], margin: float) -> N
     values += [float(v) for pair in pairs if pair.curve is not None for v in pair.curve.value if math.isfinite(v)]
     ends = [end for pair in pairs for p in pair.measured.points for end in p.ratio.drawn_ends]
     near = [end for end in ends if not values or min(values) / FAR < end < max(values) * FAR]
-    _ratio_axis(axes, "y", [*values, *near, 1 / (1 + margin), 1 + margin])
-
-
-def _ratio_axis(axes: Axes, which: str, values: Sequence[float]) -> None:
-    """A logarithmic axis of ratios with plain numbers, with 1 and a little more than all values on it."""
-    low, high = min(values), max(values)
-    room = (high / low) ** 0.06
-    axis = axes.xaxis if which == "x" else axes.yaxis
-    (axes.set_xscale if which == "x" else axes.set_yscale)("log")
-    (axes.set_xlim if which == "x" else axes.set_ylim)(low / room, high * room)
-    if high < 4 * low:
-        axis.set_major_locator(MaxNLocator(5))
-    else:
-        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high < 200 * low else (1.0,)))
-    axis.set_minor_locator(NullLocator())
-    axis.set_minor_formatter(NullFormatter())
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    shown = [*values, *near, 1 / (1 + margin), 1 + margin]
+    style.log_axis(axes.yaxis, min(shown), max(shown), room=0.06)
 
 
 def _scale_values(axes: Axes, runs: Sequence[Sequence[float]]) -> None:

@@ -20,7 +20,7 @@ _HEIGHT_IN = 4.4
 _BAR_IN = 0.3
 
 
-def cache_figure(analysis: FactorAnalysis, *, info: PlotInfo | None = None) -> Figure:
+def cache_figure(analysis: FactorAnalysis, *, info: PlotInfo = style.PLAIN) -> Figure:
     """Draw the metric of every cell over its cache use; the greedy ladder is a line through the cells that it visits.
 
     Colours are the number of factors that are there.
@@ -28,7 +28,7 @@ def cache_figure(analysis: FactorAnalysis, *, info: PlotInfo | None = None) -> F
     Raises:
         DataError: there is no cache use above 0 of two cells at least.
     """
-    info, factorial = info or PlotInfo(), analysis.factorial
+    factorial = analysis.factorial
     cells = [cell for cell in factorial.cells.values() if cell.cache is not None and cell.cache > 0]
     if len(cells) < 2:
         raise DataError("there is no cache use to draw the metric over", hint="name its metric with --cache")
@@ -62,9 +62,9 @@ def cache_figure(analysis: FactorAnalysis, *, info: PlotInfo | None = None) -> F
     return figure
 
 
-def ladder_figure(analysis: FactorAnalysis, *, info: PlotInfo | None = None) -> Figure:
+def ladder_figure(analysis: FactorAnalysis, *, info: PlotInfo = style.PLAIN) -> Figure:
     """Draw the best order as bars that each begin where the one before ends, with the gain of every step."""
-    info, factorial, ladder = info or PlotInfo(), analysis.factorial, analysis.ladder
+    factorial, ladder = analysis.factorial, analysis.ladder
     if ladder is None or not ladder.rungs:
         raise DataError("there is no ladder: the base, or every factor alone, was not measured")
     height = _BAR_IN * (len(ladder.rungs) + 1) + 1.3

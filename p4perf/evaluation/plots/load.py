@@ -15,13 +15,12 @@ from matplotlib.transforms import Bbox, blended_transform_factory
 from matplotlib.typing import LineStyleType
 
 from p4perf.errors import UsageError
-from p4perf.evaluation.load import SUPPORT
+from p4perf.evaluation.load import SUPPORT, LatencyHistogram
 from p4perf.evaluation.plots import style
 from p4perf.evaluation.plots.load_data import (
     LINE_RATES_GBIT_PER_S,
     LatencyCurve,
     LatencyLine,
-    LoadUnit,
     LossCurve,
     RateBound,
     ThroughputCurve,
@@ -35,34 +34,30 @@ FLOOR_DASHES = (0, (4, 2))
 Handle = Line2D | Patch
 
 
-def offered_axis(axes: Axes, unit: LoadUnit, loads: Sequence[float], label: str) -> None:
-    """The axis of offered load, from zero: loads are not cut off at the left."""
-    axes.set_xlabel(label or unit.label)
+def offered_axis(axes: Axes, loads: Sequence[float], label: str) -> None:
+    """The axis of offered load (RFC 2285, section 3.5.2), from zero: loads are not cut off at the left."""
+    axes.set_xlabel(label or "offered load [fraction of the maximum]")
     high = max(loads)
     axes.set_xlim(0.0, high * 1.04 if high > 0 else 1.0)
     axes.xaxis.set_major_locator(MaxNLocator(8, steps=[1, 2, 5, 10]))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: style.minus(f"{value:g}")))
 
 
-def draw_points(
-    axes: Axes, x: Sequence[float], y: Sequence[float], flagged: Sequence[bool], index: int, *, size: float = 4.6
-) -> None:
+def draw_points(axes: Axes, x: Sequence[float], y: Sequence[float], flagged: Sequence[bool], index: int) -> None:
     """Markers, filled where a value has no quality flags and hollow where it has; NaN are not drawn."""
     at, values, hollow = np.asarray(x), np.asarray(y), np.asarray(flagged, dtype=bool)
     for wanted, fill in ((~hollow, style.colour_of(index)), (hollow, style.PAPER)):
         chosen = wanted & np.isfinite(values)
         if chosen.any():
             axes.plot(
-                at[chosen], values[chosen], ls="none", marker=style.marker_of(index), ms=size, mfc=fill,
+                at[chosen], values[chosen], ls="none", marker=style.marker_of(index), ms=4.6, mfc=fill,
                 mec=style.colour_of(index), mew=1.0, zorder=5,
             )  # fmt: skip
 
 
-def series_handle(index: int, label: str, *, joined: bool = True) -> Line2D:
-    return Line2D(
-        [], [], color=style.colour_of(index), lw=1.4, ls="-" if joined else "none", marker=style.marker_of(index),
-        ms=4.6, mfc=style.colour_of(index), mec=style.colour_of(index), label=label,
-    )  # fmt: skip
+def series_handle(index: int, label: str) -> Line2D:
+    colour = style.colour_of(index)
+    return Line2D([], [], color=colour, lw=1.4, label=label, **style.marks(index, 4.6, 1.0, filled=True))
 
 
 def flag_handles(curves: Sequence[LossCurve | ThroughputCurve | LatencyLine]) -> list[Handle]:
@@ -136,11 +131,7 @@ NEAR = 0.065
 
 
 def loss_figure(
-    curves: Sequence[LossCurve],
-    *,
-    unit: LoadUnit = LoadUnit.SHARE,
-    bounds: Sequence[RateBound] = (),
-    info: PlotInfo | None = None,
+    curves: Sequence[LossCurve], *, bounds: Sequence[RateBound] = (), info: PlotInfo = style.PLAIN
 ) -> Figure:
     """Draw loss ratio over offered load: medians as markers, every repetition as a dot.
 
@@ -150,7 +141,6 @@ def loss_figure(
     every = [values for curve in curves for values in curve.loss]
     if not any(every):
         raise UsageError("there is no loss ratio to draw: no load has an accepted value")
-    info = info or PlotInfo()
     with style.new_figure(style.WIDTH_IN, sum(PANELS_IN)) as figure:
         grid = figure.add_gridspec(2, 1, height_ratios=PANELS_IN, hspace=0.05)
         top = figure.add_subplot(grid[0])
@@ -161,7 +151,7 @@ def loss_figure(
         top.set_ylabel(info.y_label or "loss ratio")
         top.yaxis.set_label_coords(-0.085, 0.45)
         loads = [float(x) for curve in curves for x in curve.offered] + [bound.high for bound in bounds]
-        offered_axis(zero, unit, loads, info.x_label)
+        offered_axis(zero, loads, info.x_label)
         handles: list[Handle] = [series_handle(index, curve.label) for index, curve in enumerate(curves)]
         if max(map(len, every)) > 1:
             label = f"median of {repetitions_text(every)} repetitions; each is a dot"
@@ -174,32 +164,25 @@ def loss_figure(
     return figure
 
 
-def throughput_figure(
-    curves: Sequence[ThroughputCurve],
-    *,
-    line_rates_gbit_per_s: Sequence[float] = LINE_RATES_GBIT_PER_S,
-    info: PlotInfo | None = None,
-) -> Figure:
+def throughput_figure(curves: Sequence[ThroughputCurve], *, info: PlotInfo = style.PLAIN) -> Figure:
     """Draw throughput over frame size with its intervals, below the rates that fill links."""
     need_some("throughput", curves)
-    info = info or PlotInfo()
     sizes = sorted({float(size) for curve in curves for size in curve.frame_size_bytes})
     with style.new_figure(style.WIDTH_IN, THROUGHPUT_IN) as figure:
         axes = figure.add_subplot()
         style.set_grid(axes)
-        ends = _set_up_sizes(axes, sizes, room=0.12 if line_rates_gbit_per_s else 0.04)
+        ends = _set_up_sizes(axes, sizes)
         values = [float(v) for c in curves for v in (*c.rate_mpps, *c.high_mpps, *c.low_mpps[c.low_mpps > 0])]
-        values += [line_rate_mpps(end, rate) for rate in line_rates_gbit_per_s for end in (sizes[0], sizes[-1])]
+        values += [line_rate_mpps(end, rate) for rate in LINE_RATES_GBIT_PER_S for end in (sizes[0], sizes[-1])]
         style.log_axis(axes.yaxis, min(values), max(values))
-        for rate in line_rates_gbit_per_s:
+        for rate in LINE_RATES_GBIT_PER_S:
             _draw_line_rate(axes, ends, rate)
         for index, curve in enumerate(curves):
             _draw_throughput(axes, curve, index)
         axes.set_xlabel(info.x_label or "frame size with FCS [B]")
         axes.set_ylabel(info.y_label or "throughput [Mpps]")
         handles: list[Handle] = [series_handle(index, f"{c.label} with interval") for index, c in enumerate(curves)]
-        if line_rates_gbit_per_s:
-            handles.append(Line2D([], [], color=style.GREY, lw=0.9, ls=(0, (1, 1.5)), label="line rate of a link"))
+        handles.append(Line2D([], [], color=style.GREY, lw=0.9, ls=(0, (1, 1.5)), label="line rate of a link"))
         handles += flag_handles(curves)
         style.finish(figure, handles, info, "Throughput over frame size", axes_in=THROUGHPUT_IN)
     return figure
@@ -251,16 +234,16 @@ def _tolerated(top: Axes, bounds: Sequence[RateBound]) -> list[Handle]:
     return [Line2D([], [], color=style.GREY, lw=0.9, ls=(0, (1, 1.5)), label=f"tolerated loss: {said}")]
 
 
-def _set_up_sizes(axes: Axes, sizes: Sequence[float], *, room: float) -> tuple[float, float]:
+def _set_up_sizes(axes: Axes, sizes: Sequence[float]) -> tuple[float, float]:
     """Frame sizes on a logarithmic axis, with a tick at each; labels that would hide their neighbour are left out.
 
-    At the left is room for the names of the links, a share of the range of sizes. Returns smallest and largest size.
+    At the left is room for the names of the links. Returns smallest and largest size.
     """
     low, high = sizes[0], sizes[-1]
     low, high = (low, high) if high > low else (max(low / 1.5, 64.0), high * 1.5)
     length = math.log(high / low)
     axes.set_xscale("log")
-    axes.set_xlim(low / math.exp(room * length), high * math.exp(0.04 * length))
+    axes.set_xlim(low / math.exp(0.12 * length), high * math.exp(0.04 * length))
     labels: list[str] = []
     last = math.inf
     for size in reversed(sizes):
@@ -300,18 +283,15 @@ TAIL_MARKS = {"p50": 0.5, "p90": 0.1, "p99": 0.01, "p99.9": 1e-3, "p99.99": 1e-4
 
 
 def latency_distribution_figure(
-    curves: Sequence[LatencyCurve], *, complementary: bool = False, info: PlotInfo | None = None
+    curves: Sequence[LatencyCurve], *, complementary: bool = False, info: PlotInfo = style.PLAIN
 ) -> Figure:
     """Draw the distribution of latencies at several loads, and the noise floors of the same link dashed.
 
-    Args:
-        curves: one for each load, in the order of the legend.
-        complementary: the share of samples above a latency instead, both axes logarithmic, so that the tail can be
-            seen; it is thin where fewer than ten samples lie beyond and so mostly chance.
+    ``complementary`` draws the share of samples above a latency, both axes logarithmic, so that the tail can be seen;
+    it is thin where fewer than ten samples lie beyond and so mostly chance.
     """
     need_some("latency distribution", curves)
-    info = info or PlotInfo()
-    every = [*curves, *(curve.floor for curve in curves if curve.floor is not None)]
+    every = [curve.latency for curve in curves] + [curve.floor for curve in curves if curve.floor is not None]
     with style.new_figure(style.WIDTH_IN, LATENCY_IN) as figure:
         axes = figure.add_subplot()
         style.set_grid(axes)
@@ -319,25 +299,24 @@ def latency_distribution_figure(
             draw = _draw_tail if complementary else _draw_cumulative
             if curve.floor is not None:
                 draw(axes, curve.floor, style.colour_of(index), FLOOR_DASHES)
-            draw(axes, curve, style.colour_of(index), "-")
-        values = [max(float(v), RESOLUTION_US) for c in every for v in (c.value_us[0], c.value_us[-1])]
+            draw(axes, curve.latency, style.colour_of(index), "-")
+        values = [max(float(end), RESOLUTION_US) for each in every for end in each.cumulative()[0][[0, -1]]]
         style.log_axis(axes.xaxis, min(values), max(values))
         axes.set_xlabel(info.x_label or "latency [µs]")
         if complementary:
-            style.log_axis(axes.yaxis, min(float(_above(c)[1].min()) for c in every), 1.0, room=0.02)
+            style.log_axis(axes.yaxis, min(float(_above(each)[1].min()) for each in every), 1.0, room=0.02)
             axes.set_ylabel(info.y_label or "share of samples above")
             _mark_percentiles(axes)
         else:
             axes.set_ylim(0.0, 1.02)
             axes.set_ylabel(info.y_label or "share of samples up to here")
-        labels = [c.label if c.samples is None else f"{c.label} ({c.samples} samples)" for c in curves]
         handles: list[Handle] = [
-            Line2D([], [], color=style.colour_of(index), lw=1.6, label=label) for index, label in enumerate(labels)
+            Line2D([], [], color=style.colour_of(n), lw=1.6, label=f"{c.label} ({c.latency.samples} samples)")
+            for n, c in enumerate(curves)
         ]
         if len(every) > len(curves):
-            label = "dashed: noise floor of the link, same load"
-            handles.append(Line2D([], [], color=style.GREY, lw=1.2, ls=FLOOR_DASHES, label=label))
-        if complementary and any(_uncertain(c) is not None for c in every):
+            handles.append(_floor_handle())
+        if complementary:
             label = f"thin: fewer than {SUPPORT} samples beyond"
             handles.append(Line2D([], [], color=style.GREY, lw=0.7, label=label))
         style.finish(figure, handles, info, "Latency", axes_in=LATENCY_IN)
@@ -347,23 +326,15 @@ def latency_distribution_figure(
 
 
 def latency_over_load_figure(
-    lines: Sequence[LatencyLine],
-    *,
-    unit: LoadUnit = LoadUnit.SHARE,
-    bounds: Sequence[RateBound] = (),
-    info: PlotInfo | None = None,
+    lines: Sequence[LatencyLine], *, bounds: Sequence[RateBound] = (), info: PlotInfo = style.PLAIN
 ) -> Figure:
     """Draw percentiles of the latency over offered load: medians over the repetitions, and bands from least to most.
 
     A gap is a load without a supported value. Points with quality flags are hollow; noise floors are dashed.
-
-    Args:
-        lines: one for each percentile, in the order of the legend.
     """
     need_some("latency", lines)
     if not any(values for line in lines for values in line.values_us):
         raise UsageError("there is no latency to draw: no load has an accepted value")
-    info = info or PlotInfo()
     with style.new_figure(style.WIDTH_IN, LATENCY_IN) as figure:
         axes = figure.add_subplot()
         style.set_grid(axes)
@@ -374,52 +345,47 @@ def latency_over_load_figure(
         style.log_axis(axes.yaxis, min(drawn), max(drawn))
         axes.set_ylabel(info.y_label or "latency [µs]")
         loads = [float(x) for line in lines for x in line.offered] + [bound.high for bound in bounds]
-        offered_axis(axes, unit, loads, info.x_label)
+        offered_axis(axes, loads, info.x_label)
         labels = [line.label if any(line.values_us) else f"{line.label}: no supported value" for line in lines]
-        handles: list[Handle] = [
-            series_handle(index, label, joined=line.joined)
-            for index, (label, line) in enumerate(zip(labels, lines, strict=True))
-        ]
+        handles: list[Handle] = [series_handle(index, label) for index, label in enumerate(labels)]
         every = [values for line in lines for values in line.values_us]
         if max(map(len, every)) > 1:
             label = f"median and range of {repetitions_text(every)} repetitions"
             handles.append(Patch(color=style.GREY, alpha=0.25, lw=0, label=label))
         if any(np.isfinite(_floor(line)).any() for line in lines):
-            label = "dashed: noise floor of the link, same load"
-            handles.append(Line2D([], [], color=style.GREY, lw=1.2, ls=FLOOR_DASHES, label=label))
+            handles.append(_floor_handle())
         handles += [*flag_handles(lines), *draw_bounds([axes], bounds)]
         above_in = 0.6 if bounds else 0.47
         style.finish(figure, handles, info, "Latency over load", axes_in=LATENCY_IN, above_in=above_in)
     return figure
 
 
-def _draw_cumulative(axes: Axes, curve: LatencyCurve, colour: str, dashes: LineStyleType) -> None:
+def _floor_handle() -> Line2D:
+    return Line2D([], [], color=style.GREY, lw=1.2, ls=FLOOR_DASHES, label="dashed: noise floor of the link, same load")
+
+
+def _draw_cumulative(axes: Axes, latency: LatencyHistogram, colour: str, dashes: LineStyleType) -> None:
     """Steps from zero at the smallest latency to one."""
-    x = np.maximum(curve.value_us, RESOLUTION_US)
-    x, y = np.concatenate([x[:1], x]), np.concatenate([[0.0], curve.share])
+    value_us, share = latency.cumulative()
+    x = np.maximum(value_us, RESOLUTION_US)
+    x, y = np.concatenate([x[:1], x]), np.concatenate([[0.0], share])
     axes.plot(x, y, drawstyle="steps-post", color=colour, lw=_width(dashes), ls=dashes, zorder=3)
 
 
-def _above(curve: LatencyCurve) -> tuple[FloatArray, FloatArray]:
+def _above(latency: LatencyHistogram) -> tuple[FloatArray, FloatArray]:
     """Corners of the steps of the share above a latency. It is zero from the largest latency on: no point for that."""
-    x = np.maximum(curve.value_us, RESOLUTION_US)
-    above = np.concatenate([[1.0], 1.0 - curve.share[:-1]])
+    value_us, share = latency.cumulative()
+    above = np.concatenate([[1.0], 1.0 - share[:-1]])
     # Rounding may leave a tail that is not there, or a negative one.
-    known = above > (0.5 / curve.samples if curve.samples else 1e-15)
-    return x[known], above[known]
+    known = above > 0.5 / latency.samples
+    return np.maximum(value_us, RESOLUTION_US)[known], above[known]
 
 
-def _uncertain(curve: LatencyCurve) -> float | None:
-    """The share below which fewer than ten samples lie beyond; None if that is not known."""
-    return None if curve.samples is None else SUPPORT / curve.samples
-
-
-def _draw_tail(axes: Axes, curve: LatencyCurve, colour: str, dashes: LineStyleType) -> None:
-    """Steps from one down to the share of the largest latency, thin where chance rules."""
-    x, y = _above(curve)
+def _draw_tail(axes: Axes, latency: LatencyHistogram, colour: str, dashes: LineStyleType) -> None:
+    """Steps from one down to the share of the largest latency, thin where fewer than ten samples lie beyond."""
+    x, y = _above(latency)
     # The share above changes at each latency: it is y[k] from x[k - 1] to x[k].
-    border = _uncertain(curve)
-    sure = len(y) if border is None else max(int(np.sum(y >= border * (1 - 1e-9))), 1)
+    sure = max(int(np.sum(y >= SUPPORT / latency.samples * (1 - 1e-9))), 1)
     axes.plot(x[:sure], y[:sure], drawstyle="steps-pre", color=colour, lw=_width(dashes), ls=dashes, zorder=3)
     if sure < len(y):
         axes.plot(x[sure - 1 :], y[sure - 1 :], drawstyle="steps-pre", color=colour, lw=0.7, zorder=3)
@@ -448,12 +414,8 @@ def _draw_line(axes: Axes, line: LatencyLine, index: int) -> None:
     middle = np.array([float(np.median(v)) if v else nothing for v in line.values_us])
     least = np.array([min(v) if v else nothing for v in line.values_us])
     most = np.array([max(v) if v else nothing for v in line.values_us])
-    if line.joined:
-        axes.fill_between(line.offered, least, most, color=colour, alpha=0.16, lw=0, zorder=1)
-        axes.plot(line.offered, middle, color=colour, lw=1.4, zorder=3)
-    else:
-        spread = np.stack([middle - least, most - middle])
-        axes.errorbar(line.offered, middle, yerr=spread, fmt="none", ecolor=colour, elinewidth=0.9, capsize=1.8)
+    axes.fill_between(line.offered, least, most, color=colour, alpha=0.16, lw=0, zorder=1)
+    axes.plot(line.offered, middle, color=colour, lw=1.4, zorder=3)
     draw_points(axes, line.offered.tolist(), middle.tolist(), line.flagged or [False] * len(middle), index)
     if line.floor_us is not None:
         known = np.isfinite(line.floor_us)

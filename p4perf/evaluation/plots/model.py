@@ -121,12 +121,9 @@ def breakpoint_intervals(axes: Axes, model: ComponentModel) -> None:
 
 
 def label_breakpoints(axes: Axes, breakpoints: Sequence[float], drawn: FloatArray) -> None:
-    """Write the place of each breakpoint along its line, where it hides the least of what is drawn.
+    """Write the place of each breakpoint along its line, where it hides the least of what is drawn, shape (n, 2).
 
     To be called last: it looks at pixels, so limits and margins have to be final.
-
-    Args:
-        drawn: points that should stay visible, shape (n, 2), in units of the axes.
     """
     pixels = axes.transData.transform(drawn)
     place = blended_transform_factory(axes.transData, axes.transAxes)
@@ -165,14 +162,9 @@ def model_figure(
     *,
     marks: Sequence[CacheMark] = (),
     baseline: float | None = None,
-    info: PlotInfo | None = None,
+    info: PlotInfo = style.PLAIN,
 ) -> Figure:
-    """Draw a model.
-
-    Args:
-        baseline: value of the baseline program in the unit of y, a thin horizontal line.
-    """
-    info = info or PlotInfo()
+    """Draw a model; ``baseline`` is the value of the baseline program in the unit of y, a thin horizontal line."""
     with style.new_figure(style.WIDTH_IN, AXES_IN) as figure:
         axes = figure.add_subplot()
         style.set_up_axes(axes, model, info)
@@ -290,7 +282,7 @@ class _Residuals:
         return 1.12 * float(max(size[near].max(initial=0.0), min(ends, far), FLOOR_PERCENT))
 
 
-def residual_figure(model: ComponentModel, samples: Samples, *, info: PlotInfo | None = None) -> Figure:
+def residual_figure(model: ComponentModel, samples: Samples, *, info: PlotInfo = style.PLAIN) -> Figure:
     """Draw the relative residuals of a model: (median - curve) / |curve| in % over x, in the colour of their segment.
 
     Where there are repetitions, each residual has the 95 % bootstrap interval of its median, and a grey band shows
@@ -298,7 +290,6 @@ def residual_figure(model: ComponentModel, samples: Samples, *, info: PlotInfo |
     pattern. Outliers stand at the edge as triangles, with their value. Points where the curve is zero have no relative
     residual and are left out; the figure says so.
     """
-    info = info or PlotInfo()
     residuals = _Residuals.of(model, samples)
     reach = residuals.reach()
     with style.new_figure(style.WIDTH_IN, _RESIDUAL_AXES_IN) as figure:
@@ -371,17 +362,12 @@ def segment_figures(
     *,
     marks: Sequence[CacheMark] = (),
     baseline: float | None = None,
-    info: PlotInfo | None = None,
+    info: PlotInfo = style.PLAIN,
 ) -> dict[int, Figure]:
-    """The figure of :func:`model_figure` for every number of segments that was derived.
+    """The figure of :func:`model_figure` for every number of segments that was derived, by that number.
 
-    Args:
-        model: the chosen model; the others are drawn like it, without intervals.
-
-    Returns:
-        Figures by number of segments.
+    Those that were not chosen are drawn without intervals.
     """
-    info = info or PlotInfo()
     title = info.title or model.name or "component model"
     figures = {}
     for index, (fitting, scores) in enumerate(zip(derivation.fittings, derivation.criteria, strict=True)):
@@ -393,13 +379,12 @@ def segment_figures(
 
 
 def segments_overview(
-    model: ComponentModel, derivation: Derivation, samples: Samples | None = None, *, info: PlotInfo | None = None
+    model: ComponentModel, derivation: Derivation, samples: Samples | None = None, *, info: PlotInfo = style.PLAIN
 ) -> Figure:
     """All numbers of segments side by side: a panel for each, with error, L1-BIC and kinds of functions.
 
     The chosen one has a blue frame. With two candidates or more, a last panel shows L1-BIC over the number of segments.
     """
-    info = info or PlotInfo()
     fittings = derivation.fittings
     panels = len(fittings) + (len(fittings) > 1)
     columns = {1: 1, 4: 2}.get(panels, 3)
@@ -483,9 +468,7 @@ def _draw_criterion(axes: Axes, derivation: Derivation) -> None:
     axes.set_xlabel("segments", fontsize=8.5)
     axes.tick_params(labelsize=7.5)
     axes.yaxis.set_major_formatter(lambda value, _: style.minus(number(value)))
-    axes.grid(axis="y", color="#d9d9d9", lw=0.6, zorder=0)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
+    style.set_grid(axes, "y")
     _above(axes, "L1-BIC: lowest is best", 4, size=9.5, colour=style.INK, bold=True)
 
 

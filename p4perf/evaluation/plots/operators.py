@@ -31,13 +31,12 @@ HATCHES = ("", "////")
 """Of the dear and of the cheap operator: bars differ without colour."""
 
 
-def cost_figure(found: OpqAnalysis, *, info: PlotInfo | None = None) -> Figure:
+def cost_figure(found: OpqAnalysis, *, info: PlotInfo = style.PLAIN) -> Figure:
     """Draw cost over size with a logarithmic axis of cycles, a panel for each platform.
 
     Medians with intervals and the better law; costs of published platforms are values of their law (hollow).
     A triangle that points down stands for a cost below the resolution, which is where it is drawn.
     """
-    info = info or PlotInfo()
     styles = _styles(found.platforms)
     columns = min(IN_A_ROW, len(found.platforms))
     lines = math.ceil(len(found.platforms) / columns)
@@ -137,11 +136,10 @@ def _handle(index: int, label: str) -> Line2D:
     )  # fmt: skip
 
 
-def contrast_figure(found: OpqAnalysis, *, info: PlotInfo | None = None) -> Figure:
+def contrast_figure(found: OpqAnalysis, *, info: PlotInfo = style.PLAIN) -> Figure:
     """Draw base costs of two operators beside each other, with their ratio above, a group for each platform."""
     if not found.contrasts:
         raise NoVerdictError("no platform has two operators to set beside each other")
-    info = info or PlotInfo()
     with style.new_figure(style.WIDTH_IN, PANEL_IN) as figure:
         axes = figure.add_subplot()
         axes.set_yscale("log")
@@ -210,7 +208,7 @@ CHANGED, SAME = "-", (0, (2, 2))
 Box = tuple[float, float, float, float]
 
 
-def quadrant_figure(found: OpqAnalysis, *, info: PlotInfo | None = None) -> Figure:
+def quadrant_figure(found: OpqAnalysis, *, info: PlotInfo = style.PLAIN) -> Figure:
     """Draw operators by exponent and base cost (logarithmic), and where they go from platform to platform.
 
     Platforms differ in marker and colour; published ones are hollow. A solid arrow leads into another quadrant, a
@@ -220,7 +218,6 @@ def quadrant_figure(found: OpqAnalysis, *, info: PlotInfo | None = None) -> Figu
     Raises:
         NoVerdictError: no operator has both a base cost and an exponent.
     """
-    info = info or PlotInfo()
     drawn = [p for p in found.placements if _point(p) is not None]
     if not drawn:
         raise NoVerdictError("no operator has a base cost and an exponent: there is nothing to draw")
@@ -276,9 +273,7 @@ def _set_up_chart(axes: Axes, drawn: Sequence[Placement]) -> None:
     axes.set_xlim(min(*exponents, LINEAR - ROOM, 0.0) - ROOM, max(*exponents, LINEAR + ROOM) + ROOM)
     axes.set_ylim(min(base) / 2.5, max(base) * 3.5)
     style.plain_ticks(axes.yaxis)
-    axes.grid(color=style.FAINT, lw=0.5, zorder=0)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
+    style.set_grid(axes)
 
 
 def _draw_borders(axes: Axes, found: OpqAnalysis) -> None:
@@ -382,7 +377,7 @@ def _label(
         taken += [(x - pixels, y - pixels, x + pixels, y + pixels) for x, y in along]
     for placement, (x, y) in zip(drawn, at, strict=True):
         text = placement.profile.operator
-        colour = style.COLOURS[numbers[placement.profile.platform] % len(style.COLOURS)]
+        colour = style.colour_of(numbers[placement.profile.platform])
         width, height = 0.6 * LABEL_PT * len(text) * pixels, 1.2 * LABEL_PT * pixels
         offsets = [offset for far in RINGS for offset in _around(far, width / pixels)]
         boxes = [

@@ -81,11 +81,10 @@ def flame_boxes(found: Itemised, program: str) -> tuple[Box, ...]:
     return tuple(boxes)
 
 
-def flame_figure(found: Prediction, path: PathName = "expected", *, info: PlotInfo | None = None) -> Figure:
+def flame_figure(found: Prediction, path: PathName = "expected", *, info: PlotInfo = style.PLAIN) -> Figure:
     boxes = flame_boxes(found.breakdowns[path], found.graph.name)
     if not boxes[0].width > 0:
         raise NoVerdictError(f"nothing of {found.graph.name} costs anything: there is nothing to draw")
-    info = info or PlotInfo()
     band = found.cycles(path)
     note = f"{path} path · {_cycles(band.low)} to {_cycles(band.high)} cycles"
     hatched = [basis for basis, hatch in HATCHES.items() if any(box.hatch == hatch for box in boxes)]
@@ -150,9 +149,8 @@ def _cycles(value: float) -> str:
 AXES_IN = 2.7
 
 
-def rate_figure(found: Sequence[Prediction], *, info: PlotInfo | None = None) -> Figure:
+def rate_figure(found: Sequence[Prediction], *, info: PlotInfo = style.PLAIN) -> Figure:
     """Draw packet rates [Mpps] with intervals over frame size; dashed, the line of the first prediction."""
-    info = info or PlotInfo()
     first = found[0]
     with style.new_figure(style.WIDTH_IN, AXES_IN) as figure:
         axes = figure.add_subplot()

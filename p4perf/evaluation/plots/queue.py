@@ -14,7 +14,6 @@ from p4perf.errors import UsageError
 from p4perf.evaluation.load.queueing import MeasuredLoad, OperatingPoint, nearest
 from p4perf.evaluation.plots import style
 from p4perf.evaluation.plots.load import Handle
-from p4perf.evaluation.plots.style import PlotInfo
 
 AXES_IN = 3.2
 DASHES = ("-", (0, (5, 2)), (0, (1, 1.3)), (0, (5, 1.5, 1, 1.5)), (0, (3, 1, 1, 1, 1, 1)))
@@ -43,14 +42,11 @@ def queue_figures(points: Sequence[OperatingPoint], measured: Sequence[MeasuredL
     return found
 
 
-def over_interarrival_figure(
-    points: Sequence[OperatingPoint], *, loss: bool = False, info: PlotInfo | None = None
-) -> Figure:
+def over_interarrival_figure(points: Sequence[OperatingPoint], *, loss: bool = False) -> Figure:
     """Mean processing time, or loss, over the mean interarrival time: Fig. 8 and 9 of the paper.
 
     Colours are moderation intervals, styles of lines are kinds of arrivals.
     """
-    info = info or PlotInfo()
     solved = _solved(points)
     looks = _Looks(solved)
     with style.new_figure(style.WIDTH_IN, AXES_IN) as figure:
@@ -73,24 +69,18 @@ def over_interarrival_figure(
             style.log_axis(axes.yaxis, LEAST_LOSS, max([v for v in drawn if v > 0], default=1.0))
         else:
             style.log_axis(axes.yaxis, min(drawn), max(drawn))
-        axes.set_xlabel(info.x_label or "mean interarrival time [µs]")
-        axes.set_ylabel(info.y_label or ("loss ratio" if loss else "mean processing time [µs]"))
+        axes.set_xlabel("mean interarrival time [µs]")
+        axes.set_ylabel("loss ratio" if loss else "mean processing time [µs]")
         handles = looks.handles()
         if loss and any(v < LEAST_LOSS for v in drawn):
             handles.append(Line2D([], [], ls="none", label=f"at the lower edge: {LEAST_LOSS:g} or less"))
-        style.finish(
-            figure,
-            handles,
-            info,
-            "Loss over interarrival time" if loss else "Processing time over interarrival time",
-            axes_in=AXES_IN,
-        )
+        title = f"{'Loss' if loss else 'Processing time'} over interarrival time"
+        style.finish(figure, handles, style.PLAIN, title, axes_in=AXES_IN)
     return figure
 
 
-def distribution_figure(points: Sequence[OperatingPoint], *, info: PlotInfo | None = None) -> Figure:
+def distribution_figure(points: Sequence[OperatingPoint]) -> Figure:
     """Distribution functions of the processing time: Fig. 10 of the paper. At most 16, the first ones."""
-    info = info or PlotInfo()
     solved = _solved(points)[:MOST_CURVES]
     looks = _Looks(solved)
     rates = list(dict.fromkeys(p.arrivals.mean_us for p in solved))
@@ -117,17 +107,14 @@ def distribution_figure(points: Sequence[OperatingPoint], *, info: PlotInfo | No
         axes.set_ylim(0.0, 1.02)
         if max(drawn) > WIDE * min(drawn) > 0:
             style.log_axis(axes.xaxis, min(drawn), max(drawn))
-        axes.set_xlabel(info.x_label or "processing time [µs]")
-        axes.set_ylabel(info.y_label or "share of packets up to here")
-        style.finish(figure, handles, info, "Distribution of the processing time", axes_in=AXES_IN)
+        axes.set_xlabel("processing time [µs]")
+        axes.set_ylabel("share of packets up to here")
+        style.finish(figure, handles, style.PLAIN, "Distribution of the processing time", axes_in=AXES_IN)
     return figure
 
 
-def comparison_figure(
-    points: Sequence[OperatingPoint], measured: Sequence[MeasuredLoad], *, info: PlotInfo | None = None
-) -> Figure:
+def comparison_figure(points: Sequence[OperatingPoint], measured: Sequence[MeasuredLoad]) -> Figure:
     """Model as bars, measurements with 95 % intervals: Fig. 7 of the paper; latency above, loss below."""
-    info = info or PlotInfo()
     pairs = [(p, m) for p in _solved(points) if (m := nearest(measured, p.rate_mpps)) is not None]
     if not pairs:
         raise UsageError("there is no measurement at the load of any point")
@@ -149,14 +136,14 @@ def comparison_figure(
         bottom.set_ylabel("loss ratio")
         bottom.set_ylim(bottom=0.0)
         bottom.set_xticks(at, [f"{p.rate_mpps:.4g}" for p, _ in pairs])
-        bottom.set_xlabel(info.x_label or "offered load [Mpps]")
+        bottom.set_xlabel("offered load [Mpps]")
         handles: list[Handle] = [
             Line2D([], [], color=style.colour_of(0), lw=6, alpha=0.75, label="model"),
             Line2D(
                 [], [], color=style.INK, marker="o", ms=4, ls="none", label="measured, 95 % interval over repetitions"
             ),
         ]
-        style.finish(figure, handles, info, "Model against measurement", axes_in=1.6 * AXES_IN)
+        style.finish(figure, handles, style.PLAIN, "Model against measurement", axes_in=1.6 * AXES_IN)
     return figure
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -72,6 +72,9 @@ class PlotInfo:
     x_label: str = ""
     y_label: str = ""
     note: str = ""
+
+
+PLAIN = PlotInfo()
 
 
 @contextmanager
@@ -143,11 +146,7 @@ def draw_intervals(axes: Axes, x: npt.ArrayLike, y: FloatArray, ends: FloatArray
 
 
 def log_axis(axis: Axis, low: float, high: float, *, room: float = 0.05) -> None:
-    """A logarithmic axis from low to high and a little more, with plain numbers.
-
-    Args:
-        room: what is added at each end, as a share of the length of the axis.
-    """
+    """A logarithmic axis from low to high and a share of its length more at each end, with plain numbers."""
     axes = axis.axes
     low, high = (low, high) if high > low else (low / 2, high * 2)
     more = (high / low) ** room
@@ -273,3 +272,11 @@ def save_figure(figure: Figure, path: Path) -> None:
     with mpl.rc_context(_STYLE):  # type: ignore[arg-type]
         figure.savefig(buffer, format=kind, metadata=metadata)
     write_atomically(path, [buffer.getvalue()])
+
+
+def save(figure: Figure, place: Callable[[str], Path], name: str) -> tuple[Path, ...]:
+    """Write a figure as SVG and PNG; ``place`` says where a file goes, by its name."""
+    paths = tuple(place(f"{name}.{kind}") for kind in ("svg", "png"))
+    for path in paths:
+        save_figure(figure, path)
+    return paths

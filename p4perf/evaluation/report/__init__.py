@@ -20,10 +20,8 @@ def _environment(escape: bool = True) -> ImmutableSandboxedEnvironment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.globals["number"] = number
+    environment.globals.update(number=number, amount=amount, explain_flag=explanation)
     environment.filters["cell"] = markdown_cell
-    environment.globals["amount"] = amount
-    environment.globals["explain_flag"] = explanation
     return environment
 
 

@@ -6,7 +6,7 @@ from support.models import line_model
 
 from p4perf.evaluation.comparison.ratios import crossings
 from p4perf.evaluation.fitting.component import derive_model
-from p4perf.evaluation.fitting.options import FitOptions
+from p4perf.evaluation.fitting.derivation import FitOptions
 from p4perf.results.table import Samples
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from p4perf.errors import UsageError
 from p4perf.evaluation.comparison.gate import ComponentShifts, GateOptions, holm, judge, no_verdict, worse_side
+from p4perf.evaluation.comparison.ratios import ComparisonOutcome
 from p4perf.evaluation.comparison.shifts import PointShifts
-from p4perf.evaluation.comparison.verdicts import ComparisonOutcome
 
 
 def component(centres, deviation=0.005, *, metric="cycles_per_packet", freedom=20.0):

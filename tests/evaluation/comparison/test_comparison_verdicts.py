@@ -6,8 +6,14 @@ import numpy as np
 import pytest
 
 from p4perf.errors import UsageError
-from p4perf.evaluation.comparison.ratios import MeasuredRatios, PointRatio, measured_ratios
-from p4perf.evaluation.comparison.verdicts import LEAST_POINTS, ComparisonOutcome, verdict
+from p4perf.evaluation.comparison.ratios import (
+    LEAST_POINTS,
+    ComparisonOutcome,
+    MeasuredRatios,
+    PointRatio,
+    measured_ratios,
+    verdict,
+)
 from p4perf.models.estimate import Estimate
 from p4perf.results.table import Samples
 

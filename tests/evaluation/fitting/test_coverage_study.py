@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from p4perf.evaluation.fitting.derivation import derive
-from p4perf.evaluation.fitting.options import FitOptions
+from p4perf.evaluation.fitting.derivation import FitOptions, derive
 from p4perf.evaluation.fitting.synthetic import piecewise_series
 from p4perf.evaluation.fitting.uncertainty import MEDIAN_FACTORS, expanded_tail, median_factor, resampled
 from p4perf.models import ConfidenceInterval, Uncertainty

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from p4perf.errors import DataError
-from p4perf.evaluation.fitting.derivation import Derivation, derive
+from p4perf.evaluation.fitting.derivation import Derivation, FitOptions, derive
 from p4perf.evaluation.fitting.error_metrics import error_metric
 from p4perf.evaluation.fitting.intervals import FitProblem, _choose_in_batches, interval_table
-from p4perf.evaluation.fitting.options import FitOptions
 from p4perf.evaluation.fitting.selection import ExactRule
 from p4perf.evaluation.fitting.split_finders import BruteForce, DynamicProgramming
 from p4perf.evaluation.fitting.synthetic import SyntheticSeries, piecewise_series

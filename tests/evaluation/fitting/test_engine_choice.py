@@ -9,11 +9,10 @@ from hypothesis import strategies as st
 from support.fit_segments import noisy_series
 
 from p4perf.errors import DataError
-from p4perf.evaluation.fitting.derivation import derive
+from p4perf.evaluation.fitting.derivation import FitOptions, derive
 from p4perf.evaluation.fitting.engine import METRICS, chosen_templates, fitted_templates
 from p4perf.evaluation.fitting.error_metrics import error_metric
 from p4perf.evaluation.fitting.intervals import FitProblem, _choose_in_batches
-from p4perf.evaluation.fitting.options import FitOptions
 from p4perf.evaluation.fitting.selection import ExactRule
 from p4perf.models import standard_templates
 

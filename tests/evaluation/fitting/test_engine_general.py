@@ -7,12 +7,10 @@ import pytest
 from support.fit_segments import noisy_series
 
 from p4perf.errors import DataError, UsageError
-from p4perf.evaluation.fitting.batch import SegmentBatch
-from p4perf.evaluation.fitting.derivation import derive
-from p4perf.evaluation.fitting.engine import fitted_templates
+from p4perf.evaluation.fitting.derivation import FitOptions, derive
+from p4perf.evaluation.fitting.engine import SegmentBatch, fitted_templates
 from p4perf.evaluation.fitting.error_metrics import error_metric
 from p4perf.evaluation.fitting.intervals import fit_general
-from p4perf.evaluation.fitting.options import FitOptions
 from p4perf.models import FunctionTemplate, find_template, standard_templates
 from p4perf.models.templates import BasisTemplate, Polynomial
 

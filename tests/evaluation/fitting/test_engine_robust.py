@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from support.fit_segments import noisy_series, whole
 
-from p4perf.evaluation.fitting.derivation import derive
+from p4perf.evaluation.fitting.derivation import FitOptions, derive
 from p4perf.evaluation.fitting.engine import fitted_templates
-from p4perf.evaluation.fitting.options import FitOptions
 from p4perf.models import find_template, standard_templates
 
 TRUTH = {

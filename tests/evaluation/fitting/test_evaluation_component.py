@@ -6,7 +6,7 @@ import pytest
 
 from p4perf.errors import UsageError
 from p4perf.evaluation.fitting.component import derive_model
-from p4perf.evaluation.fitting.options import FitOptions
+from p4perf.evaluation.fitting.derivation import FitOptions
 from p4perf.models import ComponentModel
 from p4perf.results.table import Samples
 

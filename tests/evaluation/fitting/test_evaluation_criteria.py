@@ -7,9 +7,8 @@ import pytest
 from scipy.stats import norm
 
 from p4perf.errors import DataError
-from p4perf.evaluation.fitting.derivation import derive
+from p4perf.evaluation.fitting.derivation import FitOptions, derive
 from p4perf.evaluation.fitting.error_metrics import EMD, RMSE, SMAPE
-from p4perf.evaluation.fitting.options import FitOptions
 from p4perf.evaluation.fitting.selection import Criteria, criteria, free_parameters
 from p4perf.models import Fitting, PiecewiseFitting, find_template
 

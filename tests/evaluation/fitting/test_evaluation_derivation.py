@@ -8,9 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from p4perf.errors import DataError, UsageError
-from p4perf.evaluation.fitting.derivation import derive
+from p4perf.evaluation.fitting.derivation import FitOptions, derive
 from p4perf.evaluation.fitting.error_metrics import error_metric
-from p4perf.evaluation.fitting.options import FitOptions
 from p4perf.models import find_template
 
 

@@ -8,7 +8,7 @@ from hypothesis.extra.numpy import arrays
 from scipy.stats import wasserstein_distance
 
 from p4perf.errors import DataError, UsageError
-from p4perf.evaluation.fitting.derivation import derive
+from p4perf.evaluation.fitting.derivation import FitOptions, derive
 from p4perf.evaluation.fitting.error_metrics import (
     EMD,
     MAPE,
@@ -20,7 +20,6 @@ from p4perf.evaluation.fitting.error_metrics import (
     error_text,
     registered_metrics,
 )
-from p4perf.evaluation.fitting.options import FitOptions
 
 ALL = registered_metrics()
 ROWS = st.integers(2, 12)

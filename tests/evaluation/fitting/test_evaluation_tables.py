@@ -7,8 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from p4perf.evaluation.fitting.derivation import Derivation, derive
-from p4perf.evaluation.fitting.options import FitOptions
+from p4perf.evaluation.fitting.derivation import Derivation, FitOptions, derive
 from p4perf.evaluation.fitting.selection import Criteria
 from p4perf.evaluation.fitting.tables import candidate_rows
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from p4perf.evaluation.fitting.component import derive_model
-from p4perf.evaluation.fitting.derivation import derive
-from p4perf.evaluation.fitting.options import FitOptions
+from p4perf.evaluation.fitting.derivation import FitOptions, derive
 from p4perf.evaluation.fitting.tables import model_rows
 from p4perf.evaluation.fitting.uncertainty import bootstrap
 from p4perf.models import ComponentModel

@@ -18,9 +18,9 @@ import pytest
 
 from p4perf.errors import DataError, ExitCode, TestbedError, UsageError
 from p4perf.evaluation.fitting import cluster as clusters
+from p4perf.evaluation.fitting import many as working
+from p4perf.evaluation.fitting.derivation import FitOptions
 from p4perf.evaluation.fitting.many import NamedSamples, fingerprint, fit_many, label_text
-from p4perf.evaluation.fitting.many import workers as working
-from p4perf.evaluation.fitting.options import FitOptions
 from p4perf.evaluation.fitting.split_finders import DynamicProgramming
 from p4perf.results.table import Samples
 

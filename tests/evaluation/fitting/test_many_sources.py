@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from p4perf.errors import DataError, UsageError
-from p4perf.evaluation.fitting.many.sources import ExtrapTable, LongTable, open_series
+from p4perf.evaluation.fitting.many.sources import LongTable, extrap_series, open_series
 from p4perf.results.table import Samples
 
 CSV = """\
@@ -100,23 +100,23 @@ class TestLongTable:
             LongTable(tmp_path / "data.txt", "n", "value")
 
 
-class TestExtrapTable:
+class TestExtrapSeries:
     def test_regions_and_metrics(self, tmp_path: Path) -> None:
-        series = list(ExtrapTable(write(tmp_path, EXTRAP)))
+        series = list(extrap_series(write(tmp_path, EXTRAP)))
         assert [(s.labels["region"], s.labels["metric"]) for s in series] == [
             ("main", "cycles"), ("main", "time"), ("leaf", "time"),
         ]  # fmt: skip
         assert series[0].model_name == "main / cycles"
-        assert len(ExtrapTable(tmp_path / "data.txt", metric="time")) == 2
+        assert len(extrap_series(tmp_path / "data.txt", metric="time")) == 2
 
     def test_an_unknown_metric(self, tmp_path: Path) -> None:
         with pytest.raises(UsageError, match="has no metric 'tim'\nhint: did you mean time"):
-            ExtrapTable(write(tmp_path, EXTRAP), metric="tim")
+            extrap_series(write(tmp_path, EXTRAP), metric="tim")
 
 
 class TestOpenSeries:
     def test_by_content(self, tmp_path: Path) -> None:
-        assert isinstance(open_series(write(tmp_path, EXTRAP)), ExtrapTable)
+        assert isinstance(open_series(write(tmp_path, EXTRAP)), list)
         assert isinstance(open_series(write(tmp_path, CSV), "n", "value"), LongTable)
 
     def test_refused(self, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from support.imports import HEADER, LOG, counter_csv, counter_row, histogram
 
 from p4perf.errors import DataError, UsageError
 from p4perf.evaluation.imports import ImportOptions
-from p4perf.evaluation.imports.files import read_plain_text
+from p4perf.evaluation.imports.base import read_plain_text
 from p4perf.evaluation.imports.moongen import MoonGenImporter
 from p4perf.formats.moongen import parse_counters
 

@@ -214,7 +214,7 @@ def test_cells_of_a_file(tmp_path):
 @pytest.mark.parametrize(
     ("text", "factors", "message"),
     [
-        ("", (), "has no rows"),
+        ("", (), "is empty"),
         ("a,b,y\n", (), "has no rows"),
         ("a,b\n0,1\n", (), "there is no column 'y'"),
         ("a,b,y\n0,2,1\n1,3,1\n", ("a", "b"), "cells.csv:2: b is '2', not 0 or 1"),

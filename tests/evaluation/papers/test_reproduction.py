@@ -11,13 +11,22 @@ from support.runs import make_run
 
 from p4perf.errors import DataError, ExitCode, NoVerdictError, UsageError
 from p4perf.evaluation.fitting import working_set
-from p4perf.evaluation.fitting.options import FitOptions
+from p4perf.evaluation.fitting.derivation import FitOptions
 from p4perf.evaluation.fitting.working_set import CacheMark
-from p4perf.evaluation.papers import Expectation, chosen_claims, impossible, judge, parse_paper, shapes, shipped_papers
+from p4perf.evaluation.papers import (
+    CHECKS,
+    SHAPES,
+    Expectation,
+    chosen_claims,
+    impossible,
+    judge,
+    parse_paper,
+    shapes,
+    shipped_papers,
+)
 from p4perf.evaluation.papers.baldi2018 import checks as baldi2018
 from p4perf.evaluation.papers.claims import meets
 from p4perf.evaluation.papers.gebert2016 import checks as gebert2016
-from p4perf.evaluation.papers.loading import CHECKS, SHAPES
 from p4perf.evaluation.papers.ren2025 import quadrants
 from p4perf.evaluation.papers.scholz2021 import checks as scholz2021
 from p4perf.evaluation.papers.shapes import MeasuredRun

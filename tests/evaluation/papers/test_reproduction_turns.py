@@ -10,13 +10,12 @@ import pytest
 from support.runs import make_run
 
 from p4perf.errors import NoVerdictError
-from p4perf.evaluation.fitting.options import FitOptions
+from p4perf.evaluation.fitting.derivation import FitOptions
 from p4perf.evaluation.fitting.working_set import CacheMark
-from p4perf.evaluation.papers import chosen_claims, judge, shapes
+from p4perf.evaluation.papers import CHECKS, chosen_claims, judge, shapes
 from p4perf.evaluation.papers.baldi2018 import checks as baldi2018
 from p4perf.evaluation.papers.baldi2018 import load_hardware
 from p4perf.evaluation.papers.gebert2016 import checks as gebert2016
-from p4perf.evaluation.papers.loading import CHECKS
 from p4perf.evaluation.papers.scholz2021 import checks as scholz2021
 from p4perf.evaluation.papers.shapes import MeasuredRun
 from p4perf.evaluation.papers.takeya2024 import checks as takeya2024

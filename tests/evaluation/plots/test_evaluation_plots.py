@@ -12,8 +12,7 @@ from matplotlib.text import Text
 
 from p4perf.errors import StorageError, UsageError
 from p4perf.evaluation.fitting.component import derive_model
-from p4perf.evaluation.fitting.derivation import Derivation, derive
-from p4perf.evaluation.fitting.options import FitOptions
+from p4perf.evaluation.fitting.derivation import Derivation, FitOptions, derive
 from p4perf.evaluation.fitting.working_set import CacheMark
 from p4perf.evaluation.plots import (
     PlotInfo,

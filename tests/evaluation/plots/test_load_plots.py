@@ -20,7 +20,6 @@ from p4perf.evaluation.plots.load import (
 from p4perf.evaluation.plots.load_data import (
     LatencyCurve,
     LatencyLine,
-    LoadUnit,
     LossCurve,
     RateBound,
     ThroughputCurve,
@@ -43,7 +42,7 @@ def exponential(mean_ns, count=2000, start_ns=5000):
 
 def curves():
     floor = exponential(100, start_ns=3000)
-    return [LatencyCurve.from_histogram(f"load {load:g}", exponential(1000 / load), floor=floor) for load in (0.1, 0.9)]
+    return [LatencyCurve(f"load {load:g}", exponential(1000 / load), floor) for load in (0.1, 0.9)]
 
 
 def lines():
@@ -52,7 +51,7 @@ def lines():
         LatencyLine("p50", LOADS, repetitions([[5, 6, 7], [6, 6, 6], [9, 10, 8], [30, 50, 40]]), None, floor),
         LatencyLine("p99", LOADS, repetitions([[8, 9], [], [20, 30, 25], [400]]), (False, False, False, True), floor),
         LatencyLine("p99.99", LOADS, ((),) * 4),
-        LatencyLine("max", LOADS, repetitions([[50], [70, 90], [60], [900]]), joined=False),
+        LatencyLine("max", LOADS, repetitions([[50], [70, 90], [60], [900]])),
     ]
 
 
@@ -107,9 +106,6 @@ def test_line_rates_are_those_of_rfc_2544():
     assert line_rate_mpps(1518, 0.01) * 1e6 == pytest.approx(812, abs=1)
     assert line_rate_mpps(64, 10) == pytest.approx(14.880952)
     assert line_rate_mpps(64, 100) == pytest.approx(148.80952)
-    for wrong in ((60, 10), (64, 0), (64, math.inf), (math.nan, 10)):
-        with pytest.raises(UsageError):
-            line_rate_mpps(*wrong)
 
 
 def test_cumulative_distributions(figures):
@@ -150,7 +146,7 @@ def test_tails_are_those_of_the_distribution(figures):
 
 
 def test_a_single_latency_and_zero_can_be_drawn():
-    single = LatencyCurve.from_histogram("one", LatencyHistogram.from_values([0]))
+    single = LatencyCurve("one", LatencyHistogram.from_values([0]))
     for complementary in (False, True):
         figure = latency_distribution_figure([single], complementary=complementary)
         figure.canvas.draw()
@@ -170,8 +166,6 @@ def test_percentiles_over_load(figures):
     assert (band[:, 1].min(), band[:, 1].max()) == (5, 50)
     floors = [line for line in axes.lines if line.get_linestyle() == "--" and line.get_color() == COLOURS[0]]
     assert [line.get_xdata().tolist() for line in floors] == [[0.1, 0.5, 1.0]]
-    joined = [line for line in axes.lines if line.get_linestyle() == "-" and line.get_color() == COLOURS[3]]
-    assert joined == []
     assert {
         "p99.99: no supported value",
         "median and range of 1 to 3 repetitions",
@@ -185,9 +179,9 @@ def test_percentiles_over_load(figures):
 
 
 def test_a_legend_says_only_what_is_drawn():
-    words = said(latency_over_load_figure([LatencyLine("p50", LOADS, ((5.0,),) * 4)], unit=LoadUnit.MPPS))
+    words = said(latency_over_load_figure([LatencyLine("p50", LOADS, ((5.0,),) * 4)]))
     assert not [word for word in words if "hollow" in word or "dashed" in word or "repetitions" in word]
-    assert "offered load [Mpps]" in words
+    assert "offered load [fraction of the maximum]" in words
 
 
 def test_zero_loss_stands_in_its_own_band(figures):
@@ -255,11 +249,9 @@ def test_throughput_against_line_rates(figures):
     assert {"NDR with interval", "line rate of a link", "64", "1518"} <= words
 
 
-def test_throughput_of_one_size_without_links():
+def test_throughput_of_one_size():
     one = ThroughputCurve("NDR", array([64]), array([3]), array([2.9]), array([3.1]))
-    words = said(throughput_figure([one], line_rates_gbit_per_s=()))
-    assert "64" in words
-    assert "line rate of a link" not in words
+    assert "64" in said(throughput_figure([one]))
 
 
 @pytest.mark.parametrize("name", ["cumulative", "tail", "over", "loss", "throughput"])
@@ -318,12 +310,6 @@ def test_nothing_to_draw_is_an_error(draw, said):
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: LatencyCurve("a", array([]), array([])),
-        lambda: LatencyCurve("a", array([1, 2]), array([1])),
-        lambda: LatencyCurve("a", array([2, 1]), array([0.5, 1])),
-        lambda: LatencyCurve("a", array([1, 2]), array([0.5, 0.9])),
-        lambda: LatencyCurve("a", array([1, 2]), array([0.5, np.nan])),
-        lambda: LatencyCurve("a", array([-1, 2]), array([0.5, 1])),
         lambda: LatencyLine("a", array([]), ()),
         lambda: LatencyLine("a", LOADS, ((1.0,),) * 3),
         lambda: LatencyLine("a", LOADS, ((0.0,),) * 4),

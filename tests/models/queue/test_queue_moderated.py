@@ -8,7 +8,7 @@ import pytest
 from queue_cases import ARRIVALS, NEED, deviations, emp, moderated, rows, services
 
 from p4perf.errors import UsageError
-from p4perf.evaluation.papers.gebert2016.printed import printed_result
+from p4perf.evaluation.papers.gebert2016 import printed_result
 from p4perf.models.queue import Lattice, ModeratedQueue, distributions
 from p4perf.models.queue import moderated as module
 from p4perf.models.queue.moderated import second_method

@@ -20,12 +20,12 @@ import numpy as np
 import numpy.typing as npt
 
 from p4perf.errors import UsageError
-from p4perf.evaluation.fitting.batch import BatchFit
 from p4perf.evaluation.fitting.engine import _kernel
 from p4perf.models.templates import (
     Basis,
     BasisTemplate,
     Exponential,
+    FloatArray,
     Logarithm,
     Polynomial,
     Power,
@@ -33,8 +33,7 @@ from p4perf.models.templates import (
     Template,
 )
 
-FloatArray = npt.NDArray[np.float64]
-IndexArray = npt.NDArray[np.int64]
+IndexArray = npt.NDArray[np.intp]
 Progress = Callable[[float], object]
 
 MAX_COLUMNS = 6
@@ -224,3 +223,59 @@ def fitted_templates(
     back = np.empty_like(order)
     back[order] = np.arange(len(order))
     return Fits(parameters[back], origins[back], error[back], counts)
+
+
+@dataclass(frozen=True, eq=False)
+class SegmentBatch:
+    """Samples of many segments, shape (segments, longest), x ascending.
+
+    ``mask`` is false on the padding, which repeats the last sample.
+    """
+
+    x: FloatArray
+    y: FloatArray
+    mask: npt.NDArray[np.bool_]
+    points: IndexArray
+
+    @classmethod
+    def of_segments(
+        cls, x: FloatArray, y: FloatArray, starts: IndexArray, ends: IndexArray, row: IndexArray | None = None
+    ) -> SegmentBatch:
+        """Rows are the samples ``starts[r]`` to ``ends[r]``, both included.
+
+        Of several series over the same x, shape (series, n), ``row`` is the one that each segment belongs to.
+        """
+        points = ends - starts + 1
+        columns = np.arange(int(points.max()))
+        index = np.minimum(starts[:, None] + columns, ends[:, None])
+        values = y[index] if row is None else y[row[:, None], index]
+        return cls(x[index], values, columns < points[:, None], points)
+
+    def between(self) -> FloatArray:
+        """Abscissae halfway between samples; the last of them once more where there is only padding."""
+        middle = (self.x[:, 1:] + self.x[:, :-1]) / 2
+        if middle.shape[1] == 0:
+            return self.x
+        last = np.take_along_axis(middle, np.maximum(self.points - 2, 0)[:, None], axis=1)
+        return np.where(self.mask[:, 1:], middle, last)
+
+
+@dataclass(frozen=True, eq=False)
+class BatchFit:
+    """One template fitted to every row of a batch.
+
+    Args:
+        parameters: shape (segments, parameters); not finite where the template does not apply.
+        origin: abscissa about which the parameters of each row are written.
+    """
+
+    parameters: FloatArray
+    origin: FloatArray
+
+    def values(self, template: Template, x: FloatArray) -> FloatArray:
+        """Values of the curves at x, shape (segments, abscissae)."""
+        return template.evaluate(x, self.parameters[:, None, :], self.origin[:, None])
+
+    def only(self, rows: npt.NDArray[np.bool_]) -> BatchFit:
+        """The same with NaN in all other rows."""
+        return BatchFit(np.where(rows[:, None], self.parameters, np.nan), self.origin)

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Protocol
 
 from p4perf.errors import DataError, Location, P4PerfError, UsageError
-from p4perf.evaluation.fitting.datafiles import cell_number, csv_rows, data_format
-from p4perf.evaluation.fitting.extrap import ExtrapSeries, read_extrap
-from p4perf.evaluation.fitting.many.series import NamedSamples
+from p4perf.evaluation.fitting.datafiles import cell_number, column_index, csv_rows, data_format
+from p4perf.evaluation.fitting.extrap import read_extrap
+from p4perf.evaluation.fitting.many import NamedSamples
 from p4perf.models.component import Scale
 from p4perf.results.table import Samples
 from p4perf.specs.messages import nearest
@@ -50,13 +50,10 @@ class _Rows:
 
 
 class LongTable:
-    """A CSV file with a header line and a series for every combination of some columns.
+    """A CSV file with a header line and a series for every combination of the columns ``by``; without any, one series.
 
-    Lines of a series may stand anywhere in the file; several with the same x are repetitions. Comma, semicolon and tab
-    are recognised as separators. A cell that is no number spoils its series only.
-
-    Args:
-        by: columns that tell series apart; without any, the file is one series.
+    Lines of a series may stand anywhere in the file; several with the same x are repetitions. A cell that is no number
+    spoils its series only.
     """
 
     def __init__(
@@ -96,11 +93,8 @@ class LongTable:
 
     def _columns(self, cells: Sequence[str], place: Location) -> list[int]:
         names = [cell.strip() for cell in cells]
-        for option, wanted in (("--x", self._x), ("--y", self._y), *(("--by", name) for name in self._by)):
-            if names.count(wanted) != 1:
-                what = f"there are {names.count(wanted)} columns" if wanted in names else "there is no column"
-                raise UsageError(f"{place}: {what} {wanted!r} ({option})", hint=nearest(wanted, names, "columns"))
-        return [names.index(name) for name in (self._x, self._y, *self._by)]
+        wanted = (("--x", self._x), ("--y", self._y), *(("--by", name) for name in self._by))
+        return [column_index(names, name, place, option) for option, name in wanted]
 
     def _add(self, cells: Sequence[str], columns: Sequence[int], line: int, most: int) -> None:
         x, y, *by = columns
@@ -118,7 +112,10 @@ class LongTable:
         if rows.error is None:
             place = Location(str(self._path), line)
             try:
-                at, value = cell_number(cells, x, self._x, place), cell_number(cells, y, self._y, place)
+                at, value = (
+                    cell_number(cells[index] if index < len(cells) else "", name, place)
+                    for index, name in ((x, self._x), (y, self._y))
+                )
             except DataError as error:
                 rows.error = error
                 return
@@ -131,27 +128,21 @@ def _file_label(others: Sequence[str]) -> str:
     return next(name for name in chain((FILE,), (f"{FILE}_{k}" for k in count(2))) if name not in others)
 
 
-class ExtrapTable:
+def extrap_series(
+    path: Path, x: str | None = None, metric: str | None = None, *, x_scale: Scale = "linear"
+) -> list[NamedSamples]:
     """Every region and metric of a file of Extra-P over ``x``, by default the parameter that varies."""
-
-    def __init__(
-        self, path: Path, x: str | None = None, metric: str | None = None, *, x_scale: Scale = "linear"
-    ) -> None:
-        self._path, self._scale = path, x_scale
-        series = read_extrap(path, x=x)
-        names = [s.samples.y_name for s in series]
-        if metric is not None and metric not in names:
-            raise UsageError(f"{path} has no metric {metric!r}", hint=nearest(metric, names, "metrics"))
-        self._series: list[ExtrapSeries] = [s for s in series if metric in (None, s.samples.y_name)]
-
-    def __len__(self) -> int:
-        return len(self._series)
-
-    def __iter__(self) -> Iterator[NamedSamples]:
-        for series in self._series:
-            named = {"region": series.region, "metric": series.samples.y_name}
+    found = []
+    series = read_extrap(path, x=x)
+    names = [s.samples.y_name for s in series]
+    if metric is not None and metric not in names:
+        raise UsageError(f"{path} has no metric {metric!r}", hint=nearest(metric, names, "metrics"))
+    for one in series:
+        named = {"region": one.region, "metric": one.samples.y_name}
+        if metric in (None, one.samples.y_name):
             name = " / ".join(text for text in named.values() if text)
-            yield NamedSamples({FILE: str(self._path), **named}, series.samples, name=name, x_scale=self._scale)
+            found.append(NamedSamples({FILE: str(path), **named}, one.samples, name=name, x_scale=x_scale))
+    return found
 
 
 def open_series(
@@ -178,7 +169,7 @@ def open_series(
         return LongTable(path, x, y, by, x_scale=x_scale, most=most)
     if by:
         raise UsageError(f"{path} is a file of Extra-P: its series are its regions and metrics", hint="leave out --by")
-    found = ExtrapTable(path, x, y, x_scale=x_scale)
+    found = extrap_series(path, x, y, x_scale=x_scale)
     if len(found) > most:
         raise UsageError(f"{path}: there are more than {MOST_SERIES:,} series")
     return found

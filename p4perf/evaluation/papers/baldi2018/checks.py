@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Literal
 
 from p4perf.evaluation.papers.baldi2018 import load_function, load_hardware
-from p4perf.evaluation.papers.claims import Quantity
+from p4perf.evaluation.papers.claims import Quantity, number_of
 from p4perf.models import eo
 
 MACHINE = "xeon-e5-2690v2"
@@ -150,9 +150,7 @@ def memory_rate(function: str, data_rate_mts: float = 1333, cas_cycles: float = 
 
 def memory_ratio(first: str, second: str) -> dict[str, Quantity]:
     """What the memory allows one function over what it allows another."""
-    rates = [memory_rate(name)["mpps"] for name in (first, second)]
-    assert isinstance(rates[0], float) and isinstance(rates[1], float)  # noqa: S101, PT018 - rates are
-    return {"ratio": rates[0] / rates[1]}
+    return {"ratio": number_of(memory_rate(first), "mpps") / number_of(memory_rate(second), "mpps")}
 
 
 def gateway_rate(frame_bytes: int, cores: int) -> dict[str, Quantity]:
@@ -219,8 +217,7 @@ def encapsulated_bytes(function: str, headers: tuple[int, ...]) -> dict[str, Qua
 
 def figure_3_cycles(few_bytes: int, many_bytes: int) -> dict[str, Quantity]:
     """Instructions of figure 3 for each two bytes and besides, and the cycles of the formula for both."""
-    few, many = (operation_cost(f"checksum({size})")["cycles"] for size in (few_bytes, many_bytes))
-    assert isinstance(few, float) and isinstance(many, float)  # noqa: S101, PT018 - cycles are
+    few, many = (number_of(operation_cost(f"checksum({size})"), "cycles") for size in (few_bytes, many_bytes))
     each = (many - few) / ((many_bytes - few_bytes) / 2)
     return {"instructions": (len(FIGURE_3_LOOP), len(FIGURE_3_END)), "cycles": (each, few - each * few_bytes / 2)}
 

@@ -15,8 +15,8 @@ from typing import Literal
 import numpy as np
 
 from p4perf.errors import UsageError
-from p4perf.evaluation.papers.claims import Quantity
-from p4perf.evaluation.papers.gebert2016.printed import printed_result
+from p4perf.evaluation.papers.claims import Quantity, number_of
+from p4perf.evaluation.papers.gebert2016 import printed_result
 from p4perf.models.eo.mapping import MIN_FRAME_BYTES, OVERHEAD_BYTES
 from p4perf.models.queue import Lattice, ModeratedQueue, QueueResult, distributions
 
@@ -66,20 +66,20 @@ def queue_point(point: str, profile: Profile = "exact", overhead: int = OVERHEAD
 
 def queue_ratio(quantity: Number, first: str, second: str) -> dict[str, Quantity]:
     """A number at one operating point over the same at another."""
-    one, other = (_number(queue_point(point), quantity) for point in (first, second))
+    one, other = (number_of(queue_point(point), quantity) for point in (first, second))
     return {"ratio": one / other if other else math.inf, "first": one, "second": other}
 
 
 def queue_spread(quantity: Number, arrivals: tuple[str, ...], mean: float, moderation: int) -> dict[str, Quantity]:
     """Largest less smallest of a number over kinds of arrivals, as a share of the smallest."""
-    found = [_number(queue_point(f"{kind} {mean:g} {moderation}"), quantity) for kind in arrivals]
+    found = [number_of(queue_point(f"{kind} {mean:g} {moderation}"), quantity) for kind in arrivals]
     return {"spread": (max(found) - min(found)) / min(found), "values": tuple(found)}
 
 
 def queue_loss(arrivals: tuple[str, ...], means: tuple[float, ...], moderation: int) -> dict[str, Quantity]:
     """Least and largest loss over kinds of arrivals and mean times between packets, in per cent."""
     found = [
-        _number(queue_point(f"{kind} {mean:g} {moderation}"), "loss_percent") for kind in arrivals for mean in means
+        number_of(queue_point(f"{kind} {mean:g} {moderation}"), "loss_percent") for kind in arrivals for mean in means
     ]
     return {"least_percent": min(found), "most_percent": max(found)}
 
@@ -88,7 +88,7 @@ def loss_gap(first: str, second: str, means: tuple[float, ...], moderation: int)
     """By how much less one kind of arrivals loses than another, at most, in per cent of that one's loss."""
     gaps = []
     for mean in means:
-        losses = [_number(queue_point(f"{kind} {mean:g} {moderation}"), "loss_percent") for kind in (first, second)]
+        losses = [number_of(queue_point(f"{kind} {mean:g} {moderation}"), "loss_percent") for kind in (first, second)]
         gaps.append(100 * (1 - losses[0] / losses[1]) if losses[1] else 0.0)
     return {"gap_percent": max(gaps)}
 
@@ -112,7 +112,7 @@ def queue_convergence(first: str, second: str, means: tuple[float, ...], moderat
 
 def queue_over_means(quantity: Number, arrivals: str, means: tuple[float, ...], moderation: int) -> dict[str, Quantity]:
     """A number over the mean time between packets: its values, and where the smallest is."""
-    values = tuple(_number(queue_point(f"{arrivals} {mean:g} {moderation}"), quantity) for mean in means)
+    values = tuple(number_of(queue_point(f"{arrivals} {mean:g} {moderation}"), quantity) for mean in means)
     lowest = min(range(len(values)), key=lambda i: values[i])
     return {
         "values": values,
@@ -244,12 +244,6 @@ def _solved(point: str, profile: Profile, overhead: int) -> QueueResult:
 
 def _service() -> Lattice:
     return distributions.from_pmf([FIRST_SERVICE_US + k for k in range(len(SERVICE))], SERVICE)
-
-
-def _number(found: Mapping[str, Quantity], name: str) -> float:
-    value = found[name]
-    assert isinstance(value, int | float)  # noqa: S101 - all numbers of a point are
-    return float(value)
 
 
 def _distance(first: str, second: str) -> float:

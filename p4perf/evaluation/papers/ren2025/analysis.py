@@ -81,11 +81,9 @@ def shifts(platforms: Sequence[Platform], placements: Sequence[Placement]) -> tu
 
 @dataclass(frozen=True)
 class Contrast:
-    """Two operators of one platform beside each other (Fig. 2 of Ren et al. 2025).
+    """Two operators of one platform beside each other (Fig. 2 of Ren et al. 2025): dear over cheap.
 
-    Args:
-        ratio: dear over cheap with its interval; None if the cheap one is below the resolution.
-        at_least: dear over the resolution, if the cheap one is below that.
+    Where the cheap one is below the resolution, the ratio is None and ``at_least`` that to the resolution.
     """
 
     platform: str
@@ -241,9 +239,8 @@ DEFAULT_CONTRAST = ("printf_file", "rte_log_suppressed")
 class OpqOptions:
     """What can be chosen.
 
-    Args:
-        contrasts: pairs of operators whose base costs are set beside each other: the dear one, the cheap one. A name
-            may be that of another platform.
+    ``contrasts`` are pairs of a dear and a cheap operator, whose base costs are set beside each other; a name may be
+    that of another platform.
     """
 
     threshold: Threshold = field(default_factory=Threshold)
@@ -255,12 +252,7 @@ class OpqOptions:
 
 @dataclass(frozen=True)
 class OpqAnalysis:
-    """The result.
-
-    Args:
-        agreements: of the first two measured platforms, on request.
-        notes: what exponents above 1 may come from.
-    """
+    """The result; ``agreements`` are those of two measurements of one machine, on request."""
 
     platforms: tuple[Platform, ...]
     placements: tuple[Placement, ...]

@@ -1,6 +1,6 @@
 """Checks of Ren et al. 2025, "Profiling Multi-Level Operator Costs for Bottleneck Diagnosis in High-Speed Data Planes".
 
-Table II is :mod:`p4perf.evaluation.papers.ren2025.platforms`, ``ren2025``.
+Table II is ``platforms/ren2025.yaml``.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Literal
 
 from p4perf.errors import UsageError
-from p4perf.evaluation.papers.claims import Quantity
+from p4perf.evaluation.papers.claims import Quantity, number_of
 from p4perf.evaluation.papers.ren2025 import OpqAnalysis, OpqOptions, Threshold, analyse, load_platforms
 from p4perf.evaluation.papers.ren2025.costs import cost_cycles
 from p4perf.evaluation.papers.ren2025.quadrants import AVOID, Placement, Quadrant
@@ -62,7 +62,7 @@ def operator_quadrant(
     found = _analysed(Threshold.parse(threshold, ties=ties, without=without, of=of))
     placed = _placement(found, platform, operator)
     return {
-        "quadrant": placed.quadrant.value if placed.quadrant is not None else "none",
+        "quadrant": _quadrant(placed),
         "threshold_cycles": placed.threshold_cycles,
         "avoid": placed.strategy == AVOID,
     }
@@ -105,20 +105,17 @@ def accelerating_share(of_class: str) -> dict[str, Quantity]:
 def cost_per_byte(platform: str, operator: str) -> dict[str, Quantity]:
     """By Eq. 4, cycles per byte of packets of 256 B over those of 64 B, and of the last 128 B over the 64 B before."""
     at = operator_row(platform, operator)
-    costs = [at[f"cycles_{size}"] for size in (64, 128, 256)]
-    assert all(isinstance(cost, float) for cost in costs)  # noqa: S101 - costs are numbers
-    low, middle, high = (float(cost) for cost in costs if isinstance(cost, float))
+    low, middle, high = (number_of(at, f"cycles_{size}") for size in (64, 128, 256))
     return {"ratio": high / 256 / (low / 64), "increase_ratio": (high - middle) / 128 / ((middle - low) / 64)}
 
 
 def highest_increase(operators: tuple[str, ...]) -> dict[str, Quantity]:
     """The highest ``increase_ratio`` of :func:`cost_per_byte` of operators on both platforms, and whose it is."""
-    found = {
-        f"{name} on {platform}": cost_per_byte(platform, name)["increase_ratio"]
+    ratios = {
+        f"{name} on {platform}": number_of(cost_per_byte(platform, name), "increase_ratio")
         for name in operators
         for platform in CLOCKS_GHZ
     }
-    ratios = {name: ratio for name, ratio in found.items() if isinstance(ratio, float)}
     worst = max(ratios, key=lambda name: ratios[name])
     return {"ratio": ratios[worst], "operator": worst}
 

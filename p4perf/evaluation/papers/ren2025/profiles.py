@@ -24,7 +24,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import stdtrit
 
 from p4perf.evaluation.comparison.ratios import satterthwaite
-from p4perf.evaluation.fitting.batch import IndexArray
+from p4perf.evaluation.fitting.engine import IndexArray
 from p4perf.evaluation.fitting.uncertainty import median_factor
 from p4perf.evaluation.papers.ren2025.costs import OperatorCosts, StatedLaw
 from p4perf.models.estimate import Estimate

@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from p4perf.errors import NoVerdictError, UsageError
-from p4perf.evaluation.fitting.batch import IndexArray
+from p4perf.evaluation.fitting.engine import IndexArray
 from p4perf.evaluation.papers.ren2025.profiles import OperatorProfile
 from p4perf.models.operator import LINEAR
 from p4perf.models.templates import FloatArray

@@ -10,10 +10,9 @@ from typing import Literal
 import numpy as np
 
 from p4perf.evaluation.fitting import selection, working_set
-from p4perf.evaluation.fitting.batch import BatchFit, SegmentBatch
-from p4perf.evaluation.fitting.derivation import derive
+from p4perf.evaluation.fitting.derivation import FitOptions, Profile, derive
+from p4perf.evaluation.fitting.engine import BatchFit, SegmentBatch
 from p4perf.evaluation.fitting.error_metrics import error_metric
-from p4perf.evaluation.fitting.options import FitOptions, Profile
 from p4perf.evaluation.fitting.selection import ExactRule, PairwiseRule
 from p4perf.evaluation.fitting.split_finders import SecondDerivative
 from p4perf.evaluation.fitting.synthetic import FAMILIES, SyntheticSeries, piecewise_series

@@ -6,12 +6,10 @@ import itertools
 import re
 from functools import cache
 
-import numpy as np
-
 from p4perf.errors import UsageError
 from p4perf.evaluation.papers.claims import Quantity
 from p4perf.evaluation.papers.takeya2024 import eivu
-from p4perf.evaluation.papers.takeya2024.cesim import CacheHierarchy, CacheModel, Variant
+from p4perf.evaluation.papers.takeya2024.cesim import CacheHierarchy, CacheModel, Variant, log_error
 from p4perf.evaluation.papers.takeya2024.factors import FactorAnalysis, analyse
 from p4perf.models.eo.mapping import MIN_FRAME_BYTES, OVERHEAD_BYTES
 from p4perf.specs.items import FACTOR_ITEMS, read_items
@@ -144,12 +142,9 @@ def model_machine() -> dict[str, Quantity]:
 def model_errors(server: str, alpha: float) -> dict[str, Quantity]:
     """Root mean square of the logarithm of model over measurement, at the hit ratios of all items of a server."""
     rows = _study().items(server)[["l1_hit_pct", "mpps"]].dropna()
-    found: dict[str, float] = {}
-    variants: tuple[Variant, ...] = ("simple", "parallelised")
-    for variant in variants:
-        modelled = CacheModel(alpha, variant=variant).throughput_mpps(rows["l1_hit_pct"].to_numpy() / 100)
-        found[variant] = float(np.sqrt(np.mean(np.log(modelled / rows["mpps"].to_numpy()) ** 2)))
-    return {**found, "ratio": found["simple"] / found["parallelised"]}
+    hit_ratio, model = rows["l1_hit_pct"].to_numpy() / 100, CacheModel(alpha)
+    simple, parallelised = (log_error(m, hit_ratio, rows["mpps"]) for m in (model.with_variant("simple"), model))
+    return {"simple": simple, "parallelised": parallelised, "ratio": simple / parallelised}
 
 
 def factor_effects(server: str, factor: str) -> dict[str, Quantity]:

@@ -8,8 +8,6 @@ contrasts are -1 and 1, of which the interaction is a quarter of this one in the
 
 from __future__ import annotations
 
-import csv
-import io
 import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,8 +17,8 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from p4perf.errors import DataError, Location, NoVerdictError, UsageError
-from p4perf.evaluation.fitting.datafiles import cell_number
+from p4perf.errors import DataError, NoVerdictError, UsageError
+from p4perf.evaluation.fitting.datafiles import cell_number, csv_records
 from p4perf.models.estimate import Estimate
 from p4perf.models.templates import FloatArray
 from p4perf.results.files import read_text
@@ -192,14 +190,8 @@ def factorial_from_csv(
         DataError: the file cannot be read, has no such column, no factors, or a cell that is no number; with file and
             line.
     """
-    text = read_text(path).removeprefix("\ufeff")
-    place = Location(str(path))
-    reader = csv.DictReader(io.StringIO(text), strict=True)
-    try:
-        rows = [(reader.line_num, row) for row in reader]
-    except csv.Error as error:
-        raise DataError(f"is not CSV: {error}", location=place) from error
-    columns = list(reader.fieldnames or ())
+    columns, place, records = csv_records(read_text(path).removeprefix("\ufeff"), str(path))
+    rows = list(records)
     if not rows:
         raise DataError("has no rows", location=place)
     for name in (metric, *factors, *((cache,) if cache else ())):
@@ -211,16 +203,15 @@ def factorial_from_csv(
         raise DataError("has no column that is 0 or 1", location=place, hint="name the factors with --factors a,b")
     values: dict[Combination, list[float]] = {}
     caches: dict[Combination, list[float]] = {}
-    for line, row in rows:
-        at = Location(str(path), line)
+    for at, row in rows:
         for name in chosen:
             if row[name] not in ("0", "1"):
                 raise DataError(f"{name} is {row[name]!r}, not 0 or 1", location=at)
         present = frozenset(name for name in chosen if row[name] == "1")
-        if (row[metric] or "").strip():
-            values.setdefault(present, []).append(cell_number([row[metric]], 0, metric, at))
-        if cache and (row[cache] or "").strip():
-            caches.setdefault(present, []).append(cell_number([row[cache]], 0, cache, at))
+        if row[metric]:
+            values.setdefault(present, []).append(cell_number(row[metric], metric, at))
+        if cache and row[cache]:
+            caches.setdefault(present, []).append(cell_number(row[cache], cache, at))
     cells = {
         present: FactorialCell(present, tuple(found), float(np.median(caches[present])) if present in caches else None)
         for present, found in values.items()
