@@ -16,8 +16,7 @@ from p4perf.evaluation.fitting import engine
 from p4perf.evaluation.fitting.component import uncertainty
 from p4perf.evaluation.fitting.derivation import FitOptions, derive
 from p4perf.evaluation.fitting.synthetic import Scale, SyntheticSeries, piecewise_series
-from p4perf.models.component import Uncertainty
-from p4perf.models.fitting import PiecewiseFitting
+from p4perf.models.component import PiecewiseFitting, Uncertainty
 from p4perf.models.templates import BasisTemplate, Template, registered_templates
 from p4perf.results.table import Samples
 

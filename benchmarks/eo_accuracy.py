@@ -21,9 +21,8 @@ from p4perf.evaluation.prediction.operations import derive
 from p4perf.experiment import open_target, open_testbed, point_workload, require_usable
 from p4perf.experiment.calibration import calibrate
 from p4perf.models.eo import Hardware, estimate
-from p4perf.programs.component import TrafficPlan
+from p4perf.programs.component import TrafficPlan, build_workload
 from p4perf.programs.ir import Workload
-from p4perf.programs.workload import build_workload
 from p4perf.specs import load_experiment
 from p4perf.specs.loader import list_catalogue
 from p4perf.targets.base import TrialOptions

@@ -12,9 +12,8 @@ from p4perf.errors import P4PerfError
 from p4perf.experiment import point_workload
 from p4perf.generators.p4.base import P4Generator
 from p4perf.plugins import load_plugin, plugin_names
-from p4perf.programs.component import TrafficPlan
+from p4perf.programs.component import TrafficPlan, build_workload
 from p4perf.programs.ir import entry_data_word
-from p4perf.programs.workload import build_workload
 from p4perf.specs import load_experiment
 from p4perf.specs.loader import list_catalogue
 

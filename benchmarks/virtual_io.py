@@ -20,8 +20,7 @@ import numpy as np
 
 from p4perf.errors import MeasurementError, P4PerfError
 from p4perf.experiment import open_target, open_testbed, require_usable
-from p4perf.programs.component import TrafficPlan
-from p4perf.programs.workload import build_workload
+from p4perf.programs.component import TrafficPlan, build_workload
 from p4perf.targets.base import TrialOptions
 
 FACTORS: dict[str, dict[str, Any]] = {

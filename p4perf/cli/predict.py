@@ -17,8 +17,7 @@ from p4perf.errors import UsageError
 
 if TYPE_CHECKING:
     from p4perf.evaluation.prediction.answer import Conditions, MeasuredPrediction, PathName, Prediction
-    from p4perf.evaluation.prediction.changes import CostDifference
-    from p4perf.evaluation.prediction.programs import ProgramSubject
+    from p4perf.evaluation.prediction.programs import CostDifference, ProgramSubject
     from p4perf.evaluation.prediction.record import Answers
     from p4perf.experiment.prediction import Packets
     from p4perf.models.estimate import Estimate
@@ -342,8 +341,7 @@ def _entries(texts: Sequence[str]) -> dict[str, int]:
 def _conditions(
     frame_size: int | None, cores: int, line_rate: str, frequency: str | None, load: float | None, rate: str | None
 ) -> Conditions:
-    from p4perf.evaluation.prediction.answer import Conditions
-    from p4perf.evaluation.prediction.rates import Offered
+    from p4perf.evaluation.prediction.answer import Conditions, Offered
 
     if load is not None and rate is not None:
         raise UsageError("--load and --rate both say how much is offered", hint="give one of them")

@@ -9,10 +9,9 @@ from p4perf.errors import CapabilityError, P4PerfError, SpecError
 from p4perf.experiment.load import SEARCHED, LoadPlan, load_plan, without_load
 from p4perf.experiment.search import open_search
 from p4perf.plugins import plugin_names
-from p4perf.programs.component import TrafficPlan
+from p4perf.programs.component import TrafficPlan, build_workload
 from p4perf.programs.ir import Workload
 from p4perf.programs.packets import check_frame_size, with_contents
-from p4perf.programs.workload import build_workload
 from p4perf.specs import Experiment, Point
 from p4perf.specs.metrics import LOAD_METRICS, METRICS
 from p4perf.specs.schema import IMPORTED

@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 
 from p4perf.programs import ir
 from p4perf.programs.analysis import COMPARE, OPERATE
-from p4perf.programs.hashes import STANDARD_HASHES, HashFunctions, internet_checksum
-from p4perf.programs.operators import OPERATORS
+from p4perf.programs.operators import OPERATORS, STANDARD_HASHES, HashFunctions, internet_checksum
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from p4perf.generators.swx.spec import CAPABILITIES, Pipeline
 from p4perf.programs import ir
 from p4perf.programs.capabilities import Capabilities, Limit, both
 from p4perf.programs.component import TrafficPlan
-from p4perf.programs.hashes import crc32c_raw, internet_checksum
+from p4perf.programs.operators import crc32c_raw, internet_checksum
 from p4perf.programs.packets import FCS_BYTES
 from p4perf.targets import builds
 from p4perf.targets.base import (

@@ -18,8 +18,8 @@ from p4perf.errors import UsageError
 from p4perf.formats.swx_spec import Specification, read_specification, words_of
 from p4perf.generators.c.dpdk import MAX_FRAME_BYTES
 from p4perf.generators.swx.spec import Pipeline
+from p4perf.programs.component import build_workload
 from p4perf.programs.packets import FCS_BYTES
-from p4perf.programs.workload import build_workload
 from p4perf.targets.base import BuildPlan, Job, NodeFacts, TrialOptions, point_key
 from p4perf.targets.dpdk import HARNESS_VERSION, POOL_BYTES, eal_arguments, trial_arguments
 from p4perf.targets.dpdk_swx import METER_BYTES, PRODUCT, DpdkSwxTarget, build_plan, config_text

@@ -21,9 +21,9 @@ from functools import cache, lru_cache, partial
 
 from p4perf.errors import CapabilityError
 from p4perf.programs.component import TrafficPlan
-from p4perf.programs.hashes import STANDARD_HASHES
 from p4perf.programs.interpreter import Interpreter, PacketOutcome
 from p4perf.programs.ir import HashAlgorithm, Workload
+from p4perf.programs.operators import STANDARD_HASHES
 from p4perf.programs.packets import field_offset_bits, frame, headers_size_bytes
 
 PACKETS = 2048

@@ -8,7 +8,7 @@ from docs_pages import DOCS, tables
 
 from p4perf.plugins import load_plugin, plugin_names
 from p4perf.programs.capabilities import constructs
-from p4perf.programs.workload import build_workload
+from p4perf.programs.component import build_workload
 from p4perf.specs import load_experiment
 from p4perf.specs.loader import list_catalogue
 

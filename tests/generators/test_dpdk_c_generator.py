@@ -12,8 +12,7 @@ from p4perf.errors import CapabilityError
 from p4perf.generators.c.dpdk import MAX_ACL_ENTRIES, MAX_LPM_ENTRIES, VARIANTS, DpdkC, render_program
 from p4perf.generators.c.dpdk_text import c_type, emits_as_extracted, first_table, layout, mask
 from p4perf.programs import ir
-from p4perf.programs.component import TrafficPlan
-from p4perf.programs.workload import build_workload
+from p4perf.programs.component import TrafficPlan, build_workload
 
 SPECIAL = ir.Program(
     name="special",

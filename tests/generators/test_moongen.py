@@ -22,9 +22,8 @@ from p4perf.errors import CapabilityError
 from p4perf.formats.moongen import COMPLETION_MARKER
 from p4perf.generators.moongen import MoonGen
 from p4perf.programs import ir
-from p4perf.programs.component import TrafficPlan
+from p4perf.programs.component import TrafficPlan, build_workload
 from p4perf.programs.packets import frame
-from p4perf.programs.workload import build_workload
 
 DOUBLE = Path(__file__).parents[1] / "support" / "moongen_fake" / "main.lua"
 ETHER_TYPE_PTP = bytes.fromhex("88f7")

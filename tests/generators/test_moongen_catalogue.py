@@ -14,10 +14,9 @@ from support.sampling import sampled
 
 from p4perf.errors import CapabilityError
 from p4perf.experiment import point_workload
-from p4perf.programs.component import TrafficPlan
+from p4perf.programs.component import TrafficPlan, build_workload
 from p4perf.programs.interpreter import Interpreter
 from p4perf.programs.ir import ACCEPT
-from p4perf.programs.workload import build_workload
 from p4perf.specs import list_catalogue, load_experiment
 
 pytestmark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))

@@ -4,8 +4,7 @@ import pytest
 from support.moongen import Both, said, scripts, why_no_libmoon
 
 from p4perf.formats.moongen import without_colours
-from p4perf.programs.component import TrafficPlan
-from p4perf.programs.workload import build_workload
+from p4perf.programs.component import TrafficPlan, build_workload
 
 pytestmark = pytest.mark.skipif(why_no_libmoon() is not None, reason=str(why_no_libmoon()))
 

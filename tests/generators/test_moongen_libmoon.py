@@ -9,8 +9,7 @@ from support.moongen import Both, moongen_lua, said, scripts, why_no_libmoon
 from p4perf.errors import CapabilityError
 from p4perf.experiment import point_workload
 from p4perf.formats.moongen import read_output
-from p4perf.programs.component import TrafficPlan
-from p4perf.programs.workload import build_workload
+from p4perf.programs.component import TrafficPlan, build_workload
 from p4perf.specs import list_catalogue, load_experiment
 
 pytestmark = pytest.mark.skipif(why_no_libmoon() is not None, reason=str(why_no_libmoon()))

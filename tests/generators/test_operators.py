@@ -9,12 +9,11 @@ from p4perf.experiment.planning import point_workload
 from p4perf.generators.c.dpdk import OWN_OPERATOR, DpdkC
 from p4perf.plugins import load_plugin, plugin_names
 from p4perf.programs.capabilities import constructs
-from p4perf.programs.component import TrafficPlan
+from p4perf.programs.component import TrafficPlan, build_workload
 from p4perf.programs.interpreter import Interpreter
 from p4perf.programs.ir import Operator
 from p4perf.programs.operators import OPERATORS, jhash
 from p4perf.programs.packets import frame
-from p4perf.programs.workload import build_workload
 from p4perf.specs import load_experiment
 
 PACKET = bytes(6) + bytes.fromhex("00000000002a88b5") + bytes(range(50))

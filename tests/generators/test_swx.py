@@ -9,8 +9,7 @@ from p4perf.errors import CapabilityError
 from p4perf.generators.swx.code import Assembler
 from p4perf.generators.swx.spec import Pipeline, Swx
 from p4perf.programs import ir
-from p4perf.programs.component import TrafficPlan
-from p4perf.programs.workload import build_workload
+from p4perf.programs.component import TrafficPlan, build_workload
 
 ETHERNET = ir.Header("ethernet", (ir.Field("dst", 48), ir.Field("src", 48), ir.Field("kind", 16)))
 OPTION = ir.Header("option", (ir.Field("kind", 3), ir.Field("size", 13), ir.Field("word", 32), ir.Field("long", 128)))

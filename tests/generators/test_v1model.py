@@ -20,9 +20,8 @@ from p4perf.generators.p4.base import MAX_CONST_BYTES, MAX_CONST_ENTRIES
 from p4perf.generators.p4.v1model import RuntimeV1Model, V1Model
 from p4perf.generators.p4.writer import analyse, expression_text, p4_name, program_scope
 from p4perf.programs import ir
-from p4perf.programs.component import TrafficPlan
+from p4perf.programs.component import TrafficPlan, build_workload
 from p4perf.programs.interpreter import Interpreter
-from p4perf.programs.workload import build_workload
 
 POINTS: dict[str, list[tuple[str, dict[str, object]]]] = {
     "l2fwd": [],

@@ -8,8 +8,7 @@ from p4perf.errors import CapabilityError
 from p4perf.generators.c.xdp import MAX_VARYING, XDP_CAPABILITIES, Xdp
 from p4perf.generators.c.xdp_layout import data_bytes, data_parts, free_key_bits, header_layout, key_bytes, key_parts
 from p4perf.programs import ir
-from p4perf.programs.component import TrafficPlan
-from p4perf.programs.workload import build_workload
+from p4perf.programs.component import TrafficPlan, build_workload
 
 A = ir.Header("a", (ir.Field("x", 8), ir.Field("kind", 8)))
 B = ir.Header("b", (ir.Field("y", 24),))

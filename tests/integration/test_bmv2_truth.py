@@ -14,8 +14,7 @@ from p4perf.errors import MeasurementError
 from p4perf.evaluation.load import LatencyHistogram
 from p4perf.experiment.load import without_load
 from p4perf.plugins import plugin_names
-from p4perf.programs.component import TrafficPlan
-from p4perf.programs.workload import build_workload
+from p4perf.programs.component import TrafficPlan, build_workload
 from p4perf.targets.base import NodeFacts, TrialOptions
 from p4perf.targets.bmv2 import Bmv2Target
 from p4perf.targets.link import LinkPlan

@@ -21,8 +21,7 @@ from p4perf.errors import MeasurementError
 from p4perf.generators.c.dpdk import VARIANTS
 from p4perf.plugins import plugin_names
 from p4perf.programs import ir
-from p4perf.programs.component import TrafficPlan
-from p4perf.programs.workload import build_workload
+from p4perf.programs.component import TrafficPlan, build_workload
 from p4perf.targets.base import NodeFacts, TrialOptions
 from p4perf.targets.dpdk_c import table_bytes
 from p4perf.targets.oracle import PACKETS

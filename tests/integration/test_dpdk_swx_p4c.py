@@ -5,8 +5,7 @@ import shutil
 import pytest
 
 from p4perf.errors import CapabilityError, UsageError
-from p4perf.programs.component import TrafficPlan
-from p4perf.programs.workload import build_workload
+from p4perf.programs.component import TrafficPlan, build_workload
 from p4perf.targets.base import TrialOptions
 from p4perf.targets.dpdk_swx import DpdkSwxTarget
 

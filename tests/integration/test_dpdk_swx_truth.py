@@ -15,9 +15,8 @@ from support.swx_programs import entries_by_rule, swx_workload
 from p4perf.errors import CapabilityError
 from p4perf.plugins import plugin_names
 from p4perf.programs import ir
-from p4perf.programs.component import TrafficPlan
-from p4perf.programs.hashes import crc32c_raw
-from p4perf.programs.workload import build_workload
+from p4perf.programs.component import TrafficPlan, build_workload
+from p4perf.programs.operators import crc32c_raw
 from p4perf.targets.base import TrialOptions
 from p4perf.targets.dpdk_swx import DpdkSwxTarget
 from p4perf.targets.dpdk_swx_program import (

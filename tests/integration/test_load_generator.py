@@ -19,8 +19,7 @@ from p4perf.errors import MeasurementError
 from p4perf.evaluation.load import LatencyHistogram, read_hlog
 from p4perf.experiment import open_target
 from p4perf.experiment.load import without_load
-from p4perf.programs.component import TrafficPlan
-from p4perf.programs.workload import build_workload
+from p4perf.programs.component import TrafficPlan, build_workload
 from p4perf.results import RunDirectory
 from p4perf.targets.link import LinkPlan
 from p4perf.testbeds.loadgen.base import Load, Spacing

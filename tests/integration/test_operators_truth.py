@@ -11,8 +11,8 @@ from support.many_programs import check_many
 from p4perf.errors import DataError
 from p4perf.experiment import plan_sweep
 from p4perf.experiment.operator import build_operator, operator_experiment
+from p4perf.programs.component import build_workload
 from p4perf.programs.operators import OPERATORS
-from p4perf.programs.workload import build_workload
 
 pytestmark = [pytest.mark.dpdk, pytest.mark.usefixtures("dpdk")]
 

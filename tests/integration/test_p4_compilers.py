@@ -12,8 +12,7 @@ from support.p4_programs import COMPONENTS, CONSTRUCTS, workload
 
 from p4perf.errors import CapabilityError
 from p4perf.plugins import load_plugin
-from p4perf.programs.component import TrafficPlan
-from p4perf.programs.workload import build_workload
+from p4perf.programs.component import TrafficPlan, build_workload
 
 DIALECTS = ("v1model", "t4p4s", "nfp", "psa", "pna")
 WORKLOADS = {

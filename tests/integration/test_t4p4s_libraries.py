@@ -6,9 +6,8 @@ import pytest
 from support.t4p4s import Checkouts, tree
 
 from p4perf.errors import BuildError, MeasurementError
-from p4perf.programs.component import TrafficPlan
+from p4perf.programs.component import TrafficPlan, build_workload
 from p4perf.programs.packets import headers_size_bytes
-from p4perf.programs.workload import build_workload
 from p4perf.targets.base import BuildPlan, NodeFacts, TrialOptions
 from p4perf.targets.builds import COMPILE_TIME_FILE, harness_text
 from p4perf.targets.oracle import PACKETS

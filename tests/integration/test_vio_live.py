@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 from p4perf.errors import MeasurementError
-from p4perf.programs.component import TrafficPlan
-from p4perf.programs.workload import build_workload
+from p4perf.programs.component import TrafficPlan, build_workload
 from p4perf.targets.base import JobResult, TrialOptions
 from p4perf.targets.vio import VioTarget
 from p4perf.testbeds.local import LocalTestbed

@@ -14,8 +14,7 @@ from support.sampling import sampled
 from p4perf.errors import CapabilityError, MeasurementError
 from p4perf.plugins import plugin_names
 from p4perf.programs import ir
-from p4perf.programs.component import TrafficPlan
-from p4perf.programs.workload import build_workload
+from p4perf.programs.component import TrafficPlan, build_workload
 from p4perf.targets.base import TrialOptions
 from p4perf.targets.oracle import PACKETS
 from p4perf.targets.xdp import XdpTarget

@@ -6,7 +6,7 @@ import pytest
 
 from p4perf.errors import DataError, UsageError
 from p4perf.models.estimate import exactly
-from p4perf.models.program.costs import Calibration, CheckedProgram, CostModel, TableCache
+from p4perf.models.program.costs import Calibration, CheckedProgram, CostBreakdown, CostModel, TableCache
 from p4perf.models.program.costs_storage import cost_model_json, read_cost_model
 from p4perf.models.program.curves import ComponentCosts, CostPoint
 from p4perf.models.program.graph import construct
@@ -200,6 +200,9 @@ class Tables:
 
     def charges(self, met):
         return [self.charge(*each) for each in met]
+
+    def breakdown(self, met):
+        return CostBreakdown(0.0, tuple(self.charges(met)), 0.0, 0.0, 0.0)
 
 
 class TestBreakdowns:

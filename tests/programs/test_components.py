@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 
 from p4perf.errors import CapabilityError, SpecError
 from p4perf.plugins import load_plugin, plugin_names
-from p4perf.programs.component import Component
+from p4perf.programs.component import Component, build_workload
 from p4perf.programs.interpreter import Interpreter
 from p4perf.programs.packets import frame, headers_size_bytes
-from p4perf.programs.workload import build_workload
 
 NAMES = [name for name in plugin_names("p4perf.components") if name != "fake"]
 

@@ -7,7 +7,7 @@ import zlib
 from hypothesis import given
 from hypothesis import strategies as st
 
-from p4perf.programs.hashes import STANDARD_HASHES, crc16, crc32, crc32c_raw, internet_checksum
+from p4perf.programs.operators import STANDARD_HASHES, crc16, crc32, crc32c_raw, internet_checksum
 
 CHECK = b"123456789"
 

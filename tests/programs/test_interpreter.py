@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from p4perf.programs import ir
+from p4perf.programs.component import build_workload
 from p4perf.programs.interpreter import Interpreter
 from p4perf.programs.packets import frame
-from p4perf.programs.workload import build_workload
 
 ETHERNET = "02000000000202000000000188b5"
 BASELINE = Interpreter(build_workload([], frame_size_bytes=64).program)

@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from p4perf.errors import CapabilityError
+from p4perf.programs.component import build_workload
 from p4perf.programs.ir import FieldRef
 from p4perf.programs.packets import field_offset_bits, frame, headers_size_bytes
-from p4perf.programs.workload import build_workload
 
 
 def test_the_bytes_of_a_frame() -> None:

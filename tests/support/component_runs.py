@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from p4perf.programs.component import build_workload
 from p4perf.programs.interpreter import Interpreter, PacketOutcome
 from p4perf.programs.ir import Program, Workload
 from p4perf.programs.packets import frame
-from p4perf.programs.workload import build_workload
 
 ETHERNET = bytes.fromhex("02000000000202000000000188b5")
 """The Ethernet header that announces the headers of a component."""

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from p4perf.programs import ir
 from p4perf.programs.builder import ProgramBuilder
-from p4perf.programs.workload import build_workload
+from p4perf.programs.component import build_workload
 
 ETHERNET = ir.Header("ethernet", (ir.Field("dst", 48), ir.Field("src", 48), ir.Field("kind", 16)))
 NARROW = ir.Header(

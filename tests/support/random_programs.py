@@ -1,7 +1,7 @@
 """Programs that nobody would write: every construct with parameters drawn at random."""
 
 from p4perf.programs import ir
-from p4perf.programs.hashes import internet_checksum
+from p4perf.programs.operators import internet_checksum
 
 WIDTHS = (1, 3, 4, 7, 8, 8, 9, 12, 13, 16, 16, 20, 24, 29, 31, 32, 32, 33, 40, 47, 48, 56, 61, 63, 64, 64, 72, 100, 128)
 ALGORITHMS = ("crc16", "crc32", "checksum16")

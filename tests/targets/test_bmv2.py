@@ -7,8 +7,7 @@ import pytest
 
 from p4perf.errors import CapabilityError, MeasurementError
 from p4perf.programs import ir
-from p4perf.programs.component import TrafficPlan
-from p4perf.programs.workload import build_workload
+from p4perf.programs.component import TrafficPlan, build_workload
 from p4perf.targets.base import JobResult, NodeFacts, TrialOptions
 from p4perf.targets.bmv2 import MAX_TERNARY_ENTRIES, Bmv2Target, Ports, ports_of
 from p4perf.targets.link import LinkPlan

@@ -5,8 +5,7 @@ import json
 import pytest
 
 from p4perf.errors import MeasurementError
-from p4perf.programs.component import TrafficPlan
-from p4perf.programs.workload import build_workload
+from p4perf.programs.component import TrafficPlan, build_workload
 from p4perf.specs.metrics import METRICS
 from p4perf.targets.base import JobResult, TrialOptions
 from p4perf.targets.counters import MAX_WAYS, MIN_WAYS, geometry, packet_counts, simulated_metrics

@@ -9,8 +9,7 @@ from p4perf.errors import CapabilityError, MeasurementError
 from p4perf.generators.c.dpdk import MAX_EXACT_ENTRIES, MAX_VARYING, VARIANTS, capabilities
 from p4perf.programs import ir
 from p4perf.programs.capabilities import CONSTRUCTS
-from p4perf.programs.component import TrafficPlan
-from p4perf.programs.workload import build_workload
+from p4perf.programs.component import TrafficPlan, build_workload
 from p4perf.specs.metrics import METRICS
 from p4perf.targets.base import JobResult, TrialOptions
 from p4perf.targets.dpdk_c import TBL24_BYTES, DpdkCTarget, program_bytes, table_bytes

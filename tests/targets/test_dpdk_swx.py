@@ -9,8 +9,7 @@ from support.swx_programs import entries_by_rule
 from p4perf.errors import CapabilityError, DataError, SpecError, UsageError
 from p4perf.experiment import plan_sweep
 from p4perf.formats.pcap import read_capture
-from p4perf.programs.component import TrafficPlan
-from p4perf.programs.workload import build_workload
+from p4perf.programs.component import TrafficPlan, build_workload
 from p4perf.specs import load_experiment
 from p4perf.specs.metrics import METRICS
 from p4perf.targets.base import JobResult, TrialOptions

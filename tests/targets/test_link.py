@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from p4perf.errors import CapabilityError
+from p4perf.programs.component import build_workload
 from p4perf.programs.packets import headers_size_bytes
-from p4perf.programs.workload import build_workload
 from p4perf.targets.base import NodeFacts
 from p4perf.targets.dpdk_c import DpdkCTarget
 from p4perf.targets.link import STAMP_BYTES, LinkPlan, check_link, check_stamp_room, interleaved, load_arguments

@@ -8,8 +8,7 @@ from support.p4_programs import CONSTRUCTS
 from support.p4_programs import workload as of_program
 
 from p4perf.errors import CapabilityError, MeasurementError
-from p4perf.programs.component import TrafficPlan
-from p4perf.programs.workload import build_workload
+from p4perf.programs.component import TrafficPlan, build_workload
 from p4perf.targets import nfp4000 as steps
 from p4perf.targets.base import Job, JobResult, NodeFacts
 from p4perf.targets.nfp4000 import BUILD_TIMEOUT_S, MAX_ENTRIES, Nfp4000Target, card_of

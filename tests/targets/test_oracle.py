@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from p4perf.programs.hashes import STANDARD_HASHES, crc32c_raw
+from p4perf.programs.component import build_workload
 from p4perf.programs.interpreter import Interpreter, Sent
+from p4perf.programs.operators import STANDARD_HASHES, crc32c_raw
 from p4perf.programs.packets import frame, headers_size_bytes
-from p4perf.programs.workload import build_workload
 from p4perf.targets.oracle import PACKETS, state_sum, verification_file
 
 PREFIX = "<" if sys.byteorder == "little" else ">"

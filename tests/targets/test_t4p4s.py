@@ -8,8 +8,7 @@ from support.t4p4s import Checkouts, tree, write
 
 from p4perf.errors import BuildError, CapabilityError, MeasurementError, StorageError
 from p4perf.generators.p4.t4p4s import T4P4S
-from p4perf.programs.component import TrafficPlan
-from p4perf.programs.workload import build_workload
+from p4perf.programs.component import TrafficPlan, build_workload
 from p4perf.specs.metrics import METRICS
 from p4perf.targets.base import JobResult, TrialOptions
 from p4perf.targets.t4p4s import T4P4STarget, table_bytes

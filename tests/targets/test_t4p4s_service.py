@@ -10,8 +10,7 @@ from support.t4p4s import EGRESS, INGRESS, FakeT4P4S, tree, write
 
 from p4perf.errors import BuildError, CapabilityError, ExitCode, MeasurementError
 from p4perf.generators.p4.t4p4s import CAPABILITIES
-from p4perf.programs.component import TrafficPlan
-from p4perf.programs.workload import build_workload
+from p4perf.programs.component import TrafficPlan, build_workload
 from p4perf.targets.base import JobResult, NodeFacts
 from p4perf.targets.counters import EVENTS, Count, not_counted, perf_counts, perf_job
 from p4perf.targets.roles import Serves

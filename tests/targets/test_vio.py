@@ -7,8 +7,7 @@ import pytest
 from p4perf.errors import CapabilityError, MeasurementError, SpecError
 from p4perf.experiment import open_target, plan_sweep
 from p4perf.plugins import load_plugin, plugin_names
-from p4perf.programs.component import TrafficPlan
-from p4perf.programs.workload import build_workload
+from p4perf.programs.component import TrafficPlan, build_workload
 from p4perf.specs import load_experiment
 from p4perf.specs.metrics import METRICS
 from p4perf.targets.base import JobResult, NodeFacts, TrialOptions

@@ -6,8 +6,7 @@ import statistics
 import pytest
 
 from p4perf.errors import CapabilityError, MeasurementError
-from p4perf.programs.component import TrafficPlan
-from p4perf.programs.workload import build_workload
+from p4perf.programs.component import TrafficPlan, build_workload
 from p4perf.targets.base import JobResult, TrialOptions
 from p4perf.targets.xdp import HARNESS_VERSION, XdpTarget, table_bytes
 

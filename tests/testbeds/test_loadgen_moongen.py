@@ -7,8 +7,7 @@ from support.moongen import moongen, why_not
 
 from p4perf.errors import CapabilityError, MeasurementError, TestbedError
 from p4perf.evaluation.load import LatencyHistogram
-from p4perf.programs.component import TrafficPlan
-from p4perf.programs.workload import build_workload
+from p4perf.programs.component import TrafficPlan, build_workload
 from p4perf.targets.base import BuildPlan, NodeFacts, PointPlan
 from p4perf.targets.link import LinkPlan
 from p4perf.targets.roles import Serves

@@ -7,8 +7,7 @@ import pytest
 from support.load_session import READY, columns, histogram
 
 from p4perf.errors import CapabilityError, MeasurementError
-from p4perf.programs.component import TrafficPlan
-from p4perf.programs.workload import build_workload
+from p4perf.programs.component import TrafficPlan, build_workload
 from p4perf.targets.base import NodeFacts
 from p4perf.targets.dpdk_c import DpdkCTarget
 from p4perf.targets.link import LinkPlan

@@ -12,9 +12,8 @@ from support.p4_programs import program as make_program
 from support.p4_programs import workload as of_program
 
 from p4perf.errors import BuildError, MeasurementError
-from p4perf.programs.component import TrafficPlan
+from p4perf.programs.component import TrafficPlan, build_workload
 from p4perf.programs.ir import METADATA, ApplyTable, FieldRef
-from p4perf.programs.workload import build_workload
 from p4perf.targets import nfp4000
 from p4perf.targets.base import BuildPlan, NodeFacts
 from p4perf.targets.nfp4000 import Nfp4000Target

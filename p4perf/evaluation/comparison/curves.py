@@ -19,11 +19,9 @@ import numpy as np
 
 from p4perf.errors import UsageError
 from p4perf.evaluation.comparison.ratios import Crossing, crossings, model_ratio, shared_domain
-from p4perf.models.component import ComponentModel, ConfidenceInterval, Quantity
+from p4perf.models.component import ComponentModel, ConfidenceInterval, Fitting, PiecewiseFitting, Quantity
 from p4perf.models.estimate import Estimate
-from p4perf.models.fitting import Fitting, PiecewiseFitting
-from p4perf.models.functions import FunctionTemplate
-from p4perf.models.templates import FloatArray
+from p4perf.models.templates import FloatArray, FunctionTemplate
 
 EVEN = 6
 """Abscissae of a table over a linear axis, besides breakpoints."""

@@ -19,8 +19,7 @@ from p4perf.evaluation.fitting.selection import ExactRule
 from p4perf.evaluation.fitting.tables import model_rows
 from p4perf.evaluation.fitting.uncertainty import bootstrap
 from p4perf.evaluation.fitting.working_set import CacheMark, Explanation
-from p4perf.models.component import ComponentModel, Quantity, Scale, Uncertainty
-from p4perf.models.fitting import PiecewiseFitting
+from p4perf.models.component import ComponentModel, PiecewiseFitting, Quantity, Scale, Uncertainty
 from p4perf.models.templates import FloatArray, registered_templates
 from p4perf.results.table import Samples
 from p4perf.version import __version__

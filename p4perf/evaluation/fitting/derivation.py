@@ -37,7 +37,7 @@ from p4perf.evaluation.fitting.split_finders import (
     wanted_intervals,
 )
 from p4perf.evaluation.fitting.split_finders.base import Candidates
-from p4perf.models.fitting import PiecewiseFitting
+from p4perf.models.component import PiecewiseFitting
 from p4perf.models.templates import SCHOLZ2021_RANKS, FloatArray, Template, registered_templates, scholz2021_templates
 from p4perf.results.table import LEVEL, SEED
 

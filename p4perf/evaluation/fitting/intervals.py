@@ -13,9 +13,8 @@ from p4perf.evaluation.fitting import engine
 from p4perf.evaluation.fitting.engine import BatchFit, IndexArray, SegmentBatch, least_samples
 from p4perf.evaluation.fitting.error_metrics import ErrorMetric
 from p4perf.evaluation.fitting.selection import ExactRule, PairwiseRule
-from p4perf.models.fitting import Fitting
-from p4perf.models.functions import FunctionTemplate
-from p4perf.models.templates import BasisTemplate, FloatArray, Template
+from p4perf.models.component import Fitting
+from p4perf.models.templates import BasisTemplate, FloatArray, FunctionTemplate, Template
 
 MAX_CALLS_PER_PARAMETER = 200
 

@@ -41,7 +41,7 @@ import numpy.typing as npt
 from p4perf.errors import DataError
 from p4perf.evaluation.fitting.engine import BatchFit, Choice, IndexArray, SegmentBatch, can_bulge
 from p4perf.evaluation.fitting.error_metrics import ErrorMetric
-from p4perf.models.fitting import PiecewiseFitting
+from p4perf.models.component import PiecewiseFitting
 from p4perf.models.templates import BasisTemplate, FloatArray, Polynomial, Template
 
 ERROR_FLOOR = 1e-6

@@ -29,8 +29,7 @@ from p4perf.evaluation.fitting.engine import BatchFit, IndexArray, SegmentBatch
 from p4perf.evaluation.fitting.error_metrics import ErrorMetric, error_metric
 from p4perf.evaluation.fitting.intervals import fit_general
 from p4perf.evaluation.fitting.selection import ExactRule
-from p4perf.models.component import ConfidenceInterval, Uncertainty
-from p4perf.models.fitting import Fitting, PiecewiseFitting
+from p4perf.models.component import ConfidenceInterval, Fitting, PiecewiseFitting, Uncertainty
 from p4perf.models.templates import BasisTemplate, FloatArray, Template
 from p4perf.results.table import LEVEL, SEED, Samples
 

@@ -17,9 +17,8 @@ from matplotlib.ticker import FixedLocator, NullLocator
 from p4perf.errors import NoVerdictError
 from p4perf.evaluation.plots import style
 from p4perf.evaluation.plots.style import PlotInfo
-from p4perf.evaluation.prediction.answer import PathName, Prediction
+from p4perf.evaluation.prediction.answer import PathName, Prediction, line_mpps
 from p4perf.evaluation.prediction.breakdown import ORDER, Itemised, describe
-from p4perf.evaluation.prediction.rates import line_mpps
 from p4perf.models.notation import number
 from p4perf.programs.reading.flow import base_name
 

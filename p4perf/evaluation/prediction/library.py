@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
+
+from typing_extensions import override
 
 from p4perf.errors import DataError, Location, P4PerfError, SpecError, TargetUnavailableError, UsageError
 from p4perf.evaluation.prediction.answer import TargetModel
 from p4perf.evaluation.prediction.learning.constructs import component_increments
 from p4perf.evaluation.prediction.memory import MemoryModel
-from p4perf.models.program import Charge, Construct, CostBreakdown
+from p4perf.models.program import Charge, Construct
 from p4perf.models.program.costs import NOTHING, Basis, CostModel
 from p4perf.models.program.costs_storage import SCHEMA, read_cost_model
 from p4perf.models.program.prices import weaker
@@ -32,28 +35,25 @@ FRAME_BYTES = 1518
 _NOISE = re.compile(r"\((?:r|tm)\)|@.*|\b(?:cpu|processor|intel|amd|\d+-core)\b", re.IGNORECASE)
 
 
-@dataclass(frozen=True)
-class KnownParts:
-    """Prices of primitives that are asked for once only: programs meet the same construct again and again."""
+class ProgramParts(PrimitiveCosts):
+    """Prices of primitives and of what is made of them, asked for once only: programs meet the same again and again."""
 
-    costs: PrimitiveCosts
-    _known: dict[tuple[object, ...], Charge] = field(default_factory=dict, compare=False, repr=False)
+    @cached_property
+    def _known(self) -> dict[tuple[object, ...], Charge]:
+        return {}
 
+    @override
     def charge(self, what: Construct, times: float = 1.0) -> Charge:
         key = (what.kind, what.sizes, times)
         if key not in self._known:
-            self._known[key] = self.costs.charge(what, times)
+            self._known[key] = super().charge(what, times)
         return replace(self._known[key], what=what)
-
-    def charges(self, met: Sequence[tuple[Construct, float]]) -> Sequence[Charge]:
-        """One charge for each of several constructs, in order; what the baseline has paid for costs nothing."""
-        return self.costs.charges(met)
 
     def component(self, what: Construct, times: float = 1.0) -> Charge | None:
         """The price of a component as that of what an average packet meets in it; None if something has no price."""
         key = (what.kind, what.sizes)
         if key not in self._known:
-            self._known[key] = component_charge(self.costs, what)
+            self._known[key] = component_charge(self, what)
         found = self._known[key]
         if found.basis == "unknown":
             return None
@@ -80,41 +80,6 @@ def component_charge(costs: PrimitiveCosts, what: Construct) -> Charge:
     return Charge(what, 1.0, cycles, sources, basis, remark)
 
 
-@dataclass(frozen=True)
-class ProgramPricing:
-    """A cost model for components and for primitives.
-
-    Components are priced as the model says. Programs of primitives have the charges of these, and what the model says
-    that tables cost beside one another; the interval is the wider one of both, relative to the sum.
-    """
-
-    model: CostModel
-    parts: PrimitiveCosts | None = None
-
-    @property
-    def target(self) -> str:
-        return self.model.target
-
-    def charge(self, what: Construct, times: float = 1.0) -> Charge:
-        return self.model.charge(what, times)
-
-    def breakdown(self, met: Sequence[tuple[Construct, float]]) -> CostBreakdown:
-        if self.parts is None or any(what.kind == "component" for what, _ in met):
-            return self.model.breakdown(met)
-        alone = self.parts.breakdown(met)
-        beside = self.model.breakdown(met)
-        found = replace(alone, baseline=self.model.baseline, interaction=beside.interaction)
-        sums = (alone.cycles, beside.cycles)
-        down = max((cycles.value - cycles.low) / cycles.value for cycles in sums)
-        up = max((cycles.high - cycles.value) / cycles.value for cycles in sums)
-        return replace(
-            found,
-            low=max(found.cycles.value * (1 - down), 0.0),
-            high=found.cycles.value * (1 + up),
-            warnings=tuple(dict.fromkeys((*alone.warnings, *beside.warnings))),
-        )
-
-
 def is_cost_model(text: str) -> bool:
     """Whether a text says that it is a cost model of programs; what else is wrong with it is another matter."""
     if SCHEMA not in text:
@@ -128,12 +93,10 @@ def is_cost_model(text: str) -> bool:
 
 def parse_cost_model(text: str, file: str) -> TargetModel:
     model = read_cost_model(text, file=file)
-    parts = None
     if model.primitives is not None:
-        parts = PrimitiveCosts.from_record(dict(model.primitives), file=file)
-        model = replace(model, parts=KnownParts(parts))
+        model = replace(model, parts=ProgramParts.from_record(dict(model.primitives), file=file))
     machine = machine_name(model.machine.get("cpu_model", ""))
-    return TargetModel(ProgramPricing(model, parts), machine, _clock_hz(model, file), file, MemoryModel(model))
+    return TargetModel(model, machine, _clock_hz(model, file), file, MemoryModel(model))
 
 
 def machine_name(cpu_model: str) -> str:

@@ -21,8 +21,8 @@ from p4perf.models.program.curves import (
 from p4perf.models.program.graph import Size
 from p4perf.plugins import load_plugin
 from p4perf.programs import ir
+from p4perf.programs.component import build_workload
 from p4perf.programs.reading.flow import base_name
-from p4perf.programs.workload import build_workload
 from p4perf.targets.roles import SizesMemory
 
 ARRAYS = ("counter", "meter", "register read", "register write")

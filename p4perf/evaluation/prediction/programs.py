@@ -1,21 +1,280 @@
-"""Which programs are predicted: the points of an experiment, or a program that somebody wrote, with changes."""
+"""Which programs are predicted: the points of an experiment, or a program that somebody wrote, with changes.
+
+``NAME.SIZE=VALUE`` gives the constructs of a node another size (``ipv4_lpm.entries=1e6``, ``acl.match_kind=exact``,
+``ipv4_lpm.hit=0.5``). A node is left out by its name: packets go on where all paths from it meet again, and what stands
+between costs nothing any more, such as the actions of a table.
+
+Breakdowns before and after a change come of the same prices, so what is the same in both cancels, with its errors. The
+errors of what differs count as independent of one another: half widths are added as squares.
+"""
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from typing_extensions import override
+
 from p4perf.errors import DataError, Location, SpecError, UsageError
-from p4perf.evaluation.prediction.changes import Change, changed, parse_change
+from p4perf.evaluation.prediction.answer import PathName, Prediction
+from p4perf.evaluation.prediction.breakdown import CostLine
 from p4perf.evaluation.prediction.reading import ReadOptions, read_program, read_shares, shares_of_trace
 from p4perf.evaluation.prediction.reading.own import component_graph
-from p4perf.models.program import ProgramGraph
-from p4perf.models.program.paths import shares
+from p4perf.models.estimate import Estimate
+from p4perf.models.program import KINDS, Charge, Construct, Node, ProgramGraph
+from p4perf.models.program.costs import NOTHING
+from p4perf.models.program.graph import Size
+from p4perf.models.program.paths import shares, sorted_nodes, weigh
 from p4perf.programs.component import component_parameters
+from p4perf.programs.reading.flow import base_name
 from p4perf.specs import Experiment, Point, load_experiment
 from p4perf.specs.loader import catalogue_names
 from p4perf.specs.messages import nearest
+
+MATCH_KINDS = ("exact", "lpm", "ternary", "range", "optional", "selector")
+_ASSIGNMENT = re.compile(r"\s*(?P<node>[^=]+)\.(?P<size>\w+)\s*=\s*(?P<value>.+?)\s*")
+_END = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One change, as it was given: a size of a node, or a node that is left out (``size`` is empty)."""
+
+    node: str
+    size: str = ""
+    value: Size = 0.0
+
+    @override
+    def __str__(self) -> str:
+        if not self.size:
+            return f"without {self.node}"
+        value = f"{self.value:g}" if isinstance(self.value, float) else self.value
+        return f"{self.node}.{self.size}={value}"
+
+
+def parse_change(text: str) -> Change:
+    """A change such as ``ipv4_lpm.entries=1e6``."""
+    match = _ASSIGNMENT.fullmatch(text)
+    if match is None:
+        raise UsageError(f"--set {text}: expected NAME.SIZE=VALUE", hint="for example --set ipv4_lpm.entries=1e6")
+    node, size, value = match["node"].strip(), match["size"], match["value"]
+    sizes = sorted({name for names in KINDS.values() for name in names} - {"name"})
+    if size not in sizes:
+        raise UsageError(f"--set {text}: no construct has a size {size!r}", hint=nearest(size, sizes, "there are"))
+    return Change(node, size, _value(size, value, text))
+
+
+def _value(size: str, value: str, text: str) -> Size:
+    if size == "match_kind":
+        if value not in MATCH_KINDS:
+            raise UsageError(f"--set {text}: there is no match kind {value!r}", hint=", ".join(MATCH_KINDS))
+        return value
+    if size in ("to", "operator", "algorithm"):
+        return value
+    try:
+        number = float(value.replace("_", ""))
+    except ValueError:
+        number = -1.0
+    if not 0 <= number < 1e15 or (size == "hit" and number > 1):
+        raise UsageError(f"--set {text}: {value!r} is no {'share' if size == 'hit' else 'number'} that {size} can have")
+    return number
+
+
+def changed(graph: ProgramGraph, changes: Sequence[Change]) -> ProgramGraph:
+    """The program with all changes, in order."""
+    for change in changes:
+        for name in find_nodes(graph, change.node):
+            # Leaving out a copy of a table may leave no path to another one.
+            if name in graph.nodes:
+                graph = _resized(graph, graph.nodes[name], change) if change.size else without(graph, name)
+    return graph
+
+
+def find_nodes(graph: ProgramGraph, name: str) -> tuple[str, ...]:
+    """A node by its name, with its copies; leading parts may be left out (``ipv4_lpm`` of ``MyIngress.ipv4_lpm``)."""
+    copies: dict[str, list[str]] = {}
+    for node in graph.nodes:
+        copies.setdefault(base_name(node), []).append(node)
+    if name in copies:
+        return tuple(copies[name])
+    found = [n for n in copies if re.search(rf"[./: ]{re.escape(name)}$", n)]
+    tables = [n for n in found if graph.nodes[copies[n][0]].kind == "table"]
+    chosen = found if len(found) == 1 else tables
+    if len(chosen) == 1:
+        return tuple(copies[chosen[0]])
+    if found:
+        raise UsageError(f"{name} can be {', '.join(found[:5])} in {graph.name}", hint="give the whole name")
+    named = [base_name(n) for n, node in graph.nodes.items() if node.constructs]
+    raise UsageError(f"{graph.name} has no {name}", hint=nearest(name, named, "it has"))
+
+
+def _resized(graph: ProgramGraph, node: Node, change: Change) -> ProgramGraph:
+    labels = {edge.label for edge in node.edges}
+    if change.size == "hit" and isinstance(change.value, float) and labels & {"hit", "miss"}:
+        label, share = ("hit", change.value) if "hit" in labels else ("miss", 1 - change.value)
+        return weigh(graph, {node.name: {label: share}})
+    held = sorted({n for what in node.constructs for n, _ in what.sizes if n != "name"})
+    if change.size not in held:
+        raise UsageError(
+            f"{node.name} has no {change.size}", hint=nearest(change.size, held, "it has") if held else None
+        )
+    sized = (
+        replace(what, sizes=tuple((n, change.value if n == change.size else v) for n, v in what.sizes))
+        for what in node.constructs
+    )
+    return _with(graph, replace(node, constructs=tuple(sized)))
+
+
+def without(graph: ProgramGraph, name: str) -> ProgramGraph:
+    """The program without a node.
+
+    Of a table its actions go as well: packets go on where all paths through it meet again that are not the end of a
+    packet. Anything else stays as a step that costs nothing, and its edges stay as they are.
+    """
+    node = graph.nodes[name]
+    if node.kind != "table":
+        return _with(graph, replace(node, constructs=()))
+    to = _meeting_point(graph, name)
+    edges = (replace(node.edges[0], label="", to=to, probability=1.0),) if node.edges and to != _END else ()
+    shorter = _with(graph, replace(node, constructs=(), edges=edges))
+    reached = {n.name for n in sorted_nodes(shorter)}
+    return replace(shorter, nodes={n: v for n, v in shorter.nodes.items() if n in reached})
+
+
+def _with(graph: ProgramGraph, node: Node) -> ProgramGraph:
+    return replace(graph, nodes={**graph.nodes, node.name: node})
+
+
+def _meeting_point(graph: ProgramGraph, name: str) -> str:
+    """The first node behind a table and its actions that all paths come to on which a packet is not dropped.
+
+    That is an immediate postdominator in the graph without the paths that can only end in a drop; empty if it is the
+    end.
+    """
+    depth: dict[str, int] = {_END: 0}
+    after: dict[str, str] = {_END: _END}
+    lost: dict[str, bool] = {}
+    for node in reversed(sorted_nodes(graph)):
+        goals = [edge.to for edge in node.edges] or [_END]
+        drops = any(what.kind == "drop" for what in node.constructs) or base_name(node.name) == "dropped"
+        lost[node.name] = all(drops if goal == _END else lost[goal] for goal in goals)
+        kept = [goal for goal in goals if goal == _END or not lost[goal]] or goals
+        common = kept[0]
+        for goal in kept[1:]:
+            common = _common(common, goal, depth, after)
+        after[node.name], depth[node.name] = common, depth[common] + 1
+        if node.name == name:
+            # Past the actions of the table, and what decides between them.
+            while common != _END and (
+                graph.nodes[common].kind == "action" or base_name(common).startswith(f"{base_name(name)}:")
+            ):
+                common = after[common]
+            return common
+    raise UsageError(f"packets never come to {name}")
+
+
+def _common(a: str, b: str, depth: Mapping[str, int], after: Mapping[str, str]) -> str:
+    while a != b:
+        a, b = (after[a], b) if depth[a] >= depth[b] else (a, after[b])
+    return a
+
+
+@dataclass(frozen=True, slots=True)
+class LineDifference:
+    """One line that differs: what it was, what it is, None where it is not there."""
+
+    node: str
+    part: str
+    before: Charge | None
+    after: Charge | None
+
+    @property
+    def what(self) -> Construct:
+        charge = self.after or self.before
+        assert charge is not None  # noqa: S101 - one of both is there
+        return charge.what
+
+    @property
+    def cycles(self) -> Estimate:
+        """After less before [cycles]. What is only met more or less often has the same error in both."""
+        a, b = self.before, self.after
+        old, new = (NOTHING if charge is None else charge.cycles for charge in (a, b))
+        value = new.value - old.value
+        if a is not None and b is not None and a.what.sizes == b.what.sizes and a.times > 0:
+            more = b.times / a.times - 1
+            return Estimate(value, *sorted((more * old.low, more * old.high)))
+        down = math.hypot(new.value - new.low, old.high - old.value)
+        up = math.hypot(new.high - new.value, old.value - old.low)
+        return Estimate(value, value - down, value + up)
+
+
+@dataclass(frozen=True)
+class CostDifference:
+    """Two predictions of the same target beside each other.
+
+    Args:
+        cycles: after less before [cycles].
+        lines: what differs, the largest difference first.
+    """
+
+    before: Prediction
+    after: Prediction
+    cycles: Estimate
+    mpps: Estimate
+    lines: tuple[LineDifference, ...]
+    interaction: float
+
+
+def difference(before: Prediction, after: Prediction, path: PathName = "expected") -> CostDifference:
+    old, new = before.breakdowns[path], after.breakdowns[path]
+    lines = _differing(_grouped(old.lines), _grouped(new.lines))
+    interaction = new.breakdown.interaction - old.breakdown.interaction
+    value = new.breakdown.cycles.value - old.breakdown.cycles.value
+    bands = [line.cycles for line in lines]
+    down = math.sqrt(sum((b.value - b.low) ** 2 for b in bands))
+    up = math.sqrt(sum((b.high - b.value) ** 2 for b in bands))
+    cycles = Estimate(value, value - down, value + up)
+    return CostDifference(before, after, cycles, _rates(before, cycles, path), lines, interaction)
+
+
+def _rates(before: Prediction, cycles: Estimate, path: PathName) -> Estimate:
+    """The difference of the rate of one core [Mpps]; the unchanged cost is taken as it is."""
+    old, mhz = before.cycles(path).value, before.clock_hz / 1e6
+    ends = [mhz / max(old + d, 1e-9) - mhz / old for d in (cycles.value, cycles.high, cycles.low)]
+    return Estimate(*ends)
+
+
+_Key = tuple[str, str, str, int]
+
+
+def _grouped(lines: tuple[CostLine, ...]) -> Mapping[_Key, Charge]:
+    """Charges by node, part, kind of construct, and their number among these; the copies of a node are one."""
+    found: dict[_Key, Charge] = {}
+    numbers: dict[tuple[str, str], int] = {}
+    for line in lines:
+        kind = line.charge.what.kind
+        number = numbers.get((line.node, kind), 0)
+        numbers[line.node, kind] = number + 1
+        key = (base_name(line.node), line.part, kind, number)
+        one, other = line.charge, found.get(key)
+        if other is not None:  # in two copies of a node: errors are the same, too
+            one = replace(other, times=other.times + one.times, cycles=other.cycles + one.cycles)
+        found[key] = one
+    return found
+
+
+def _differing(old: Mapping[_Key, Charge], new: Mapping[_Key, Charge]) -> tuple[LineDifference, ...]:
+    pairs = {key: (old.get(key), new.get(key)) for key in dict.fromkeys([*old, *new])}
+    found = [
+        LineDifference(node, part, a, b)
+        for (node, part, *_), (a, b) in pairs.items()
+        if a is None or b is None or (a.what.sizes, a.times, a.cycles) != (b.what.sizes, b.times, b.cycles)
+    ]
+    return tuple(sorted(found, key=lambda line: -abs(line.cycles.value)))
+
 
 SPEC_SUFFIXES = (".yaml", ".yml")
 UNIFORM = "uniform"

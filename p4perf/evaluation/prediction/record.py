@@ -13,13 +13,12 @@ from p4perf.evaluation.prediction.answer import (
     MeasuredPrediction,
     PathName,
     Prediction,
+    SizeRate,
     TargetModel,
     predict,
 )
 from p4perf.evaluation.prediction.breakdown import CostLine, Itemised, NodeSum
-from p4perf.evaluation.prediction.changes import CostDifference, difference
-from p4perf.evaluation.prediction.programs import Pair, ProgramSubject
-from p4perf.evaluation.prediction.rates import SizeRate
+from p4perf.evaluation.prediction.programs import CostDifference, Pair, ProgramSubject, difference
 from p4perf.models.estimate import exactly
 from p4perf.models.program.costs import NOTHING
 from p4perf.models.program.paths import ProgramPath

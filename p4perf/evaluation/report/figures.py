@@ -15,8 +15,7 @@ import numpy as np
 from markupsafe import Markup
 
 from p4perf.evaluation.fitting.working_set import CacheMark, size_text
-from p4perf.models.component import ComponentModel
-from p4perf.models.fitting import Fitting
+from p4perf.models.component import ComponentModel, Fitting
 
 DIGITS = 5
 """Significant digits of the numbers of a figure: less than a pixel of any screen."""

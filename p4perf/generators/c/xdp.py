@@ -22,7 +22,7 @@ from p4perf.programs.analysis import changes_layout, control_nodes, needs_restor
 from p4perf.programs.capabilities import Capabilities, Limit, constructs
 from p4perf.programs.component import TrafficPlan
 from p4perf.programs.entries import check_entries
-from p4perf.programs.hashes import crc_table
+from p4perf.programs.operators import crc_table
 from p4perf.programs.packets import FCS_BYTES, field_offset_bits, frame, headers_size_bytes
 from p4perf.version import __version__
 

@@ -36,7 +36,7 @@ from p4perf.programs import ir
 from p4perf.programs.analysis import reorders, statements
 from p4perf.programs.capabilities import Capabilities
 from p4perf.programs.entries import entry_rows
-from p4perf.programs.hashes import HASH_BITS
+from p4perf.programs.operators import HASH_BITS
 
 _ALGORITHMS = {"crc16": "crc16", "crc32": "crc32", "checksum16": "csum16"}
 

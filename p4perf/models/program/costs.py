@@ -106,10 +106,8 @@ LARGE = 1e6
 """Entries of a table whose size is a matter of its entries only."""
 
 
-class PartPricing(Protocol):
+class PartPricing(Pricing, Protocol):
     """What prices constructs that are no components."""
-
-    def charge(self, what: Construct, times: float = 1.0) -> Charge: ...
 
     def charges(self, met: Sequence[tuple[Construct, float]]) -> Sequence[Charge]:
         """One charge for each of several constructs, in order; what the baseline has paid for costs nothing."""
@@ -220,6 +218,27 @@ class CostModel:
         return _charge(what, times, price, lookups, name)
 
     def breakdown(self, met: Sequence[tuple[Construct, float]]) -> CostBreakdown:
+        """The price of what a packet meets.
+
+        Programs of primitives have the charges of these, and what tables cost beside one another by this model; the
+        interval is the wider one of both, relative to the sum.
+        """
+        beside = self._breakdown(met)
+        if self.parts is None or any(what.kind == "component" for what, _ in met):
+            return beside
+        alone = self.parts.breakdown(met)
+        found = replace(alone, baseline=self.baseline, interaction=beside.interaction)
+        sums = (alone.cycles, beside.cycles)
+        down = max((cycles.value - cycles.low) / cycles.value for cycles in sums)
+        up = max((cycles.high - cycles.value) / cycles.value for cycles in sums)
+        return replace(
+            found,
+            low=max(found.cycles.value * (1 - down), 0.0),
+            high=found.cycles.value * (1 + up),
+            warnings=tuple(dict.fromkeys((*alone.warnings, *beside.warnings))),
+        )
+
+    def _breakdown(self, met: Sequence[tuple[Construct, float]]) -> CostBreakdown:
         charges = self._charges(met)
         program = self.composition(met, charges)
         total = self.form.total(program)

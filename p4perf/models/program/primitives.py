@@ -12,7 +12,7 @@ import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import Any, Self
 
 from p4perf.errors import UsageError
 from p4perf.models.component import Reader
@@ -235,7 +235,7 @@ class PrimitiveCosts:
         return found
 
     @classmethod
-    def from_record(cls, record: object, *, file: str = "<model>") -> PrimitiveCosts:
+    def from_record(cls, record: object, *, file: str = "<model>") -> Self:
         """Read prices.
 
         Raises:

@@ -11,9 +11,9 @@ Times are whole numbers of steps of a lattice whose step is chosen; results are 
 
 from p4perf.models.queue import distributions as distributions
 from p4perf.models.queue.distributions import Lattice as Lattice
+from p4perf.models.queue.distributions import QueueResult as QueueResult
 from p4perf.models.queue.distributions import convolve as convolve
 from p4perf.models.queue.moderated import ModeratedQueue as ModeratedQueue
 from p4perf.models.queue.poll import Bernoulli as Bernoulli
 from p4perf.models.queue.poll import Poisson as Poisson
 from p4perf.models.queue.poll import PollQueue as PollQueue
-from p4perf.models.queue.results import QueueResult as QueueResult

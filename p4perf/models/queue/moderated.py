@@ -16,11 +16,17 @@ import numpy as np
 from scipy import fft
 
 from p4perf.errors import NoVerdictError, UsageError
-from p4perf.models.queue.distributions import FloatArray, Lattice, as_lattice, check_lattice
-from p4perf.models.queue.path import follow
-from p4perf.models.queue.results import RESOLUTION, QueueResult, objective_us
+from p4perf.models.queue.distributions import (
+    RESOLUTION,
+    FloatArray,
+    Lattice,
+    QueueResult,
+    as_lattice,
+    check_lattice,
+    objective_us,
+)
 from p4perf.models.queue.stationary import MAX_STATES, decay, reach, stationary_by_iteration, stationary_work
-from p4perf.models.queue.work import Batches, batch_kernel, collect
+from p4perf.models.queue.work import Batches, batch_kernel, collect, follow
 
 RESIDUAL = 1e-10
 """A stationary distribution that misses its equations by more is not given out."""

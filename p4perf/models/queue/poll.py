@@ -32,8 +32,16 @@ from scipy import fft, sparse, special
 from scipy.sparse import linalg
 
 from p4perf.errors import UsageError
-from p4perf.models.queue.distributions import TAIL, FloatArray, Lattice, as_lattice, check_lattice, powers
-from p4perf.models.queue.results import RESOLUTION, QueueResult
+from p4perf.models.queue.distributions import (
+    RESOLUTION,
+    TAIL,
+    FloatArray,
+    Lattice,
+    QueueResult,
+    as_lattice,
+    check_lattice,
+    powers,
+)
 from p4perf.models.queue.stationary import stationary_by_iteration
 
 MAX_RING = 16_384
@@ -156,7 +164,7 @@ class Cycle:
         taken: mean number of packets that the poll took.
         full_cycles: share of the polls that found packets.
         ring: distribution of what a poll finds [packets].
-        residual: as in :class:`~p4perf.models.queue.results.QueueResult`.
+        residual: as in :class:`~p4perf.models.queue.distributions.QueueResult`.
     """
 
     arrivals: FloatArray

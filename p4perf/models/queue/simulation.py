@@ -15,10 +15,9 @@ import numpy.typing as npt
 
 from p4perf.errors import UsageError
 from p4perf.models.queue import _events
-from p4perf.models.queue.distributions import Lattice, exponential, geometric
+from p4perf.models.queue.distributions import QUANTILES, Lattice, exponential, geometric
 from p4perf.models.queue.moderated import ModeratedQueue
 from p4perf.models.queue.poll import Bernoulli, Poisson, PollQueue
-from p4perf.models.queue.results import QUANTILES
 
 REPLICATIONS = 16
 LEVEL = 0.95

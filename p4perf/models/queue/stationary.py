@@ -10,7 +10,7 @@ in a few steps; what does not converge there is left to the LU. Three things nee
 * Large systems. The probability of large work falls like exp(-theta u), with theta > 0 the root of
   E[exp(theta D)] = 1, D the change of work (below a load of one; above it the same holds downwards from the limit).
   States beyond 1e-19 are left out.
-* What is left out, and rounding, show up in the residual, which :mod:`p4perf.models.queue.path` computes packet by
+* What is left out, and rounding, show up in the residual, which :mod:`p4perf.models.queue.work` computes packet by
   packet where some may be refused, and not from this matrix.
 """
 

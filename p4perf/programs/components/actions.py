@@ -14,7 +14,7 @@ from p4perf.programs import ir
 from p4perf.programs.builder import ProgramBuilder
 from p4perf.programs.component import Component, ComponentParameters
 from p4perf.programs.components.baseline import append_header, data_fields, pattern
-from p4perf.programs.hashes import HASH_BITS, internet_checksum
+from p4perf.programs.operators import HASH_BITS, internet_checksum
 
 
 class HeaderFieldWrites(Component):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from p4perf.models.program.graph import Construct, Edge, construct
 from p4perf.programs.reading import bmv2_types as types
@@ -28,6 +29,13 @@ class Actions:
     by_name: Mapping[str, Tree]
     primitives: Primitives
 
+    def of(self, tree: Tree) -> Tree:
+        """The action that an object names by its id."""
+        number = tree.whole("action_id")
+        if number not in self.by_id:
+            raise tree.at("action_id").error("there is no action of this id")
+        return self.by_id[number]
+
     def data_bytes(self, name: str) -> int:
         tree = self.by_name.get(name)
         return -(-sum(p.whole("bitwidth") for p in tree.each("runtime_data")) // 8) if tree else 0
@@ -35,14 +43,16 @@ class Actions:
     def steps(self, tree: Tree, name: str, end: str, exit_to: str, taken: Mapping[str, Step]) -> list[Step]:
         where = types.located(f"action {tree.text('name')}", types.place(tree))
         widths = tuple(p.whole("bitwidth") for p in tree.each("runtime_data"))
-        own = replace(self.primitives, where=where, runtime_bits=widths)
+        own = replace(self.primitives, runtime_bits=widths)
         calls = list(tree.each("primitives"))
-        code = [self._instruction(own, call, n, len(calls), exit_to) for n, call in enumerate(calls)]
+        code = [self._instruction(own, where, call, n, len(calls), exit_to) for n, call in enumerate(calls)]
         return steps_of(name, code, end, where=where, taken=taken)
 
-    def _instruction(self, own: Primitives, call: Tree, number: int, count: int, exit_to: str) -> Instruction:
+    @staticmethod
+    def _instruction(own: Primitives, where: str, call: Tree, number: int, count: int, exit_to: str) -> Instruction:
         op = call.text("op")
-        where = types.located(own.where.split(", ")[0], types.place(call)) if types.place(call) else own.where
+        if place := types.place(call):
+            where = types.located(where.split(", ")[0], place)
         if op == "exit":
             return Instruction(jumps=(("", exit_to),), falls=None)
         if op == "_jump":
@@ -51,8 +61,7 @@ class Actions:
             asked = call.at("parameters").item(0)
             constructs = tuple(own.values.conditions(asked, where))
             to = _target(call, 1, number, count)
-            fact = own.values.fact(asked)
-            test, inverted = (None, False) if fact is None else (fact[0], not fact[1])
+            test, inverted = own.values.fact(asked)
             jumps: tuple[tuple[str, int | str], ...] = (("false", to),)
             return Instruction(constructs, (), jumps, "true", test=test, inverted=inverted, where=where)
         met, effects = own.translate(call, where)
@@ -119,20 +128,14 @@ class PipelineReader:
         where = types.located(f"condition {text or name}", types.place(tree))
         values = self.actions.primitives.values
         asked = tree.at("expression")
-        fact = values.fact(asked)
+        test, inverted = values.fact(asked)
         constructs = tuple(values.conditions(asked, where))
         edges = (Edge("true", self._next(tree, "true_next")), Edge("false", self._next(tree, "false_next")))
-        test, inverted = (None, False) if fact is None else (fact[0], not fact[1])
         return Step(self.names[name], "condition", constructs, edges, where, test=test, inverted=inverted)
 
     def _call(self, tree: Tree) -> None:
-        number = tree.whole("action_id")
-        if number not in self.actions.by_id:
-            raise tree.at("action_id").error("there is no action of this id")
-        name = self.names[tree.text("name")]
-        self._add(
-            self.actions.steps(self.actions.by_id[number], name, self._next(tree, "next_node"), self.end, self.taken)
-        )
+        action, name = self.actions.of(tree), self.names[tree.text("name")]
+        self._add(self.actions.steps(action, name, self._next(tree, "next_node"), self.end, self.taken))
 
     def _table(self, tree: Tree, profiles: Mapping[str, Tree]) -> None:
         name = tree.text("name")
@@ -179,10 +182,7 @@ class PipelineReader:
         if not tree.has("default_entry"):
             return None, False
         entry = tree.at("default_entry")
-        number = entry.whole("action_id")
-        if number not in self.actions.by_id:
-            raise entry.at("action_id").error("there is no action of this id")
-        return self.actions.by_id[number].text("name"), entry.flag("action_const")
+        return self.actions.of(entry).text("name"), entry.flag("action_const")
 
     def _possible(self, tree: Tree, actions: list[str], default: str | None, entries: list[Tree]) -> list[str]:
         """Actions that entries may have: those of constant entries, or all but a default that does nothing."""
@@ -214,15 +214,7 @@ class PipelineReader:
     ) -> list[Construct]:
         name = tree.text("name")
         known = self.actions.primitives.known
-        bits = 0
-        for key in keys:
-            target = key.at("target")
-            if key.optional("match_type") == "valid":
-                bits += 1
-            elif isinstance(target.value, dict):
-                bits += self.actions.primitives.values.bits(target)
-            else:
-                bits += known.field_bits(target)
+        bits = sum(self.actions.primitives.values.key_bits(key) for key in keys)
         size = tree.whole("max_size") if tree.has("max_size") else 0
         entries = self.entries.get(name, constant or size)
         if name not in self.entries and not constant:
@@ -324,16 +316,13 @@ class _Reader:
         deparsers = list(self.root.each("deparsers"))
         if not parsers or not pipelines:
             raise self.root.error("is an empty program: it has no parser or no pipeline")
-        externs = {e.text("name"): e for e in self.root.each("extern_instances")}
-        primitives = Primitives(self.known, externs, "", self.clone_bytes, self._remark)
         actions = {a.whole("id"): a for a in self.root.each("actions")}
         by_name: dict[str, Tree] = {}
         for action in actions.values():
             by_name.setdefault(action.text("name"), action)
-        table = Actions(actions, by_name, primitives)
+        table = Actions(actions, by_name, self.primitives)
         self._unknown_tables(pipelines)
-        self.steps[SENT] = Step(SENT, "end")
-        self.steps[LOST] = Step(LOST, "end")
+        self.steps |= {name: Step(name, "end") for name in (SENT, LOST)}
         end = SENT
         # Backwards, so that every part knows what comes after it.
         for n in reversed(range(len(pipelines))):
@@ -347,12 +336,16 @@ class _Reader:
             if n == 0:
                 end = self._verified(end)
             if n < len(parsers):
-                end = self._parser(parsers[n], primitives, end, psa=len(parsers) > 1)
+                end = self._parser(parsers[n], end, psa=len(parsers) > 1)
         if self.known.undeclared:
             names = ", ".join(list(self.known.undeclared)[:3])
             self._remark(f"fields that the program does not declare are counted with {types.FIELD_BITS} bit: {names}")
-        remarks = tuple(self.remarks)
-        return Flow(self.name, self.steps, end, "bmv2", remarks)
+        return Flow(self.name, self.steps, end, "bmv2", tuple(self.remarks))
+
+    @cached_property
+    def primitives(self) -> Primitives:
+        externs = {e.text("name"): e for e in self.root.each("extern_instances")}
+        return Primitives(self.known, externs, self.clone_bytes, self._remark)
 
     def _remark(self, text: str) -> None:
         self.remarks[text] = None
@@ -363,8 +356,8 @@ class _Reader:
             if name not in names:
                 raise self.root.error(f"there is no table {name!r}")
 
-    def _parser(self, tree: Tree, primitives: Primitives, accept: str, *, psa: bool) -> str:
-        found = ParserReader(tree, primitives, accept, self._remark).steps()
+    def _parser(self, tree: Tree, accept: str, *, psa: bool) -> str:
+        found = ParserReader(tree, self.primitives, accept).steps()
         for step in found:
             if step.name in self.steps:
                 raise tree.error(f"two things are called {step.name!r}")
@@ -420,19 +413,18 @@ class _Reader:
         if not checksum.has("if_cond"):
             self.steps[name] = asked
             return name
-        values = Primitives(self.known, {}, "", self.clone_bytes, self._remark).values
+        values = types.Expressions(self.known)
         condition = checksum.at("if_cond")
-        fact = values.fact(condition)
+        test, inverted = values.fact(condition)
         if isinstance(condition.value, dict) and condition.optional("type") == "bool":
             if condition.value.get("value") is not True:
                 return after
             self.steps[name] = asked
             return name
-        if fact is not None and fact[1]:
-            self.steps[name] = Step(name, "block", (), (Edge("", after),), what.where, present=((fact[0], what),))
+        if test is not None and not inverted:
+            self.steps[name] = Step(name, "block", (), (Edge("", after),), what.where, present=((test, what),))
             return name
         self.steps[name] = asked
-        test, inverted = (None, False) if fact is None else (fact[0], not fact[1])
         edges = (Edge("true", name), Edge("false", after))
         decision = f"{name}?"
         constructs = tuple(values.conditions(condition, what.where))
@@ -446,15 +438,9 @@ class _Reader:
         for item in tree.each("order"):
             header = self.known.header(item)
             emitted.append((item.text(), construct("emit", f"{where}, {item.text()}", bytes=-(-header.bits // 8))))
-        calls = []
-        own = Primitives(
-            self.known, {e.text("name"): e for e in self.root.each("extern_instances")}, where, 0, self._remark
-        )
-        for call in tree.each("primitives"):
-            calls += own.translate(call, where)[0]
-        unique = name if name not in self.steps else f"{name} deparser"
-        self.steps[unique] = Step(unique, "deparser", tuple(calls), (Edge("", after),), where, present=tuple(emitted))
-        start = unique
+        calls = tuple(c for call in tree.each("primitives") for c in self.primitives.translate(call, where)[0])
+        start = name if name not in self.steps else f"{name} deparser"
+        self.steps[start] = Step(start, "deparser", calls, (Edge("", after),), where, present=tuple(emitted))
         if after == SENT:
             for checksum, calculation in reversed(self._checksums("update")):
                 start = self._conditional(checksum, self._checksum(checksum, calculation, update=True), start)

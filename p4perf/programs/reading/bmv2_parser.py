@@ -7,7 +7,8 @@ the methods of PSA's externs (targets/psa_switch). What is not among them become
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 
 from p4perf.models.program.graph import Construct, Edge, construct
 from p4perf.programs.reading import bmv2_types as types
@@ -39,25 +40,24 @@ Result = tuple[list[Construct], list[Effect]]
 
 @dataclass(frozen=True)
 class Primitives:
-    """Primitives of one action or parser state.
+    """Primitives of one action, or of the parsers and deparsers of a program.
 
     Args:
-        externs: its extern instances, by name.
-        runtime_bits: widths of the parameters of the action.
+        externs: extern instances, by name.
         clone_bytes: size of the packets that are cloned.
         remark: receives remarks for the reader of the program.
+        runtime_bits: widths of the parameters of the action.
     """
 
     known: types.Declarations
     externs: dict[str, Tree]
-    where: str
     clone_bytes: int
     remark: Callable[[str], None]
     runtime_bits: tuple[int, ...] = ()
-    values: types.Expressions = field(init=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "values", types.Expressions(self.known, self.runtime_bits))
+    @cached_property
+    def values(self) -> types.Expressions:
+        return types.Expressions(self.known, self.runtime_bits)
 
     def translate(self, call: Tree, where: str) -> Result:
         op, given = call.text("op"), list(call.each("parameters"))
@@ -136,7 +136,9 @@ class Primitives:
         else:
             pairs = zip(self.known.members(to), self.known.members(known), strict=False)
             effects = [Valid(a, b) for a, b in pairs]
-            effects += _fields_of(self.known, to)
+            headers = [h for h in self.known.members(to) if h in self.known.headers]
+            # Fields of a header that was overwritten: their values are unknown.
+            effects += [Assigned(f"{h}.{name}", None) for h in headers for name, _ in self.known.headers[h].fields]
         return [construct("write", where, bits=bits, to=where_to)], effects
 
     def _header(self, added: bool, target: Tree, where: str) -> Result:
@@ -150,9 +152,7 @@ class Primitives:
         what = construct("add header" if added else "remove header", where, bytes=size)
         effects: list[Effect] = []
         for name in names:
-            if added:
-                others = [u for u in self.known.unions.values() if name in u]
-                effects += [Valid(other, False) for union in others for other in union if other != name]
+            effects += [Valid(other, False) for other in self.known.others(name) if added]
             effects.append(Valid(name, added))
         return [what], effects
 
@@ -268,40 +268,23 @@ def _name(tree: Tree) -> str:
     return tree.text("value")
 
 
-def _fields_of(known: types.Declarations, header: str) -> list[Effect]:
-    """Fields of a header that was overwritten: their values are unknown."""
-    return [
-        Assigned(f"{h}.{name}", None)
-        for h in known.members(header)
-        if h in known.headers
-        for name, _ in known.headers[h].fields
-    ]
-
-
 PARSER_ERROR = "standard_metadata.parser_error"
 
 Filled = tuple[tuple[str, int], ...]
 """How many elements of stacks are filled."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class ParserReader:
-    """Reads one parser.
-
-    Args:
-        primitives: of its operations, without a place.
-        accept: name of the step after it.
-        remark: receives remarks for the reader of the program.
-    """
+    """Reads one parser; ``accept`` is the name of the step after it."""
 
     tree: Tree
     primitives: Primitives
     accept: str
-    remark: Callable[[str], None]
-    states: dict[str, Tree] = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "states", types.check_unique(self.tree.each("parse_states")))
+        self.states = types.check_unique(self.tree.each("parse_states"))
+        self.known, self.values, self.remark = self.primitives.known, self.primitives.values, self.primitives.remark
 
     def steps(self) -> list[Step]:
         """Its steps, the first one first."""
@@ -338,9 +321,7 @@ class ParserReader:
                     effects.append(Assigned(PARSER_ERROR, None))
                     return Step(name, "parser state", tuple(constructs), full, where, tuple(effects)), []
                 constructs += self._extract(op, header, where)
-                others = [u for u in self.primitives.known.unions.values() if header in u]
-                effects += [Valid(other, False) for union in others for other in union if other != header]
-                effects.append(Valid(header, True))
+                effects += [*(Valid(other, False) for other in self.known.others(header)), Valid(header, True)]
                 continue
             more, settled = self._operation(kind, op, where)
             constructs += more
@@ -355,14 +336,13 @@ class ParserReader:
         if kind == "regular" and isinstance(value.value, dict):
             return self._computed(value)
         if kind == "regular":
-            self.primitives.known.header(value)
+            self.known.header(value)
             return value.text()
         stack = value.text() if kind == "stack" else value.item(0).text()
-        known = self.primitives.known
         if kind == "stack":
-            members: tuple[str, ...] = known.stacks.get(stack, ())
+            members: tuple[str, ...] = self.known.stacks.get(stack, ())
         elif kind == "union_stack":
-            members = known.union_stacks.get(stack, ())
+            members = self.known.union_stacks.get(stack, ())
         else:
             raise target.error(f"extracts to {kind!r}, which is not known")
         if not members:
@@ -374,7 +354,7 @@ class ParserReader:
         if kind == "stack":
             return members[at]
         union, member = members[at], value.item(1).text()
-        wanted = [h for h in known.unions.get(union, ()) if h.rpartition(".")[2] == member]
+        wanted = [h for h in self.known.unions.get(union, ()) if h.rpartition(".")[2] == member]
         if not wanted:
             raise value.error(f"there is no member {member!r} in {union!r}")
         return wanted[0]
@@ -384,7 +364,7 @@ class ParserReader:
         _, inner = types.unwrapped(value)
         if inner.has("left"):
             _, stack = types.unwrapped(inner.at("left"))
-            members = self.primitives.known.stacks.get(stack.text(), ()) if isinstance(stack.value, str) else ()
+            members = self.known.stacks.get(stack.text(), ()) if isinstance(stack.value, str) else ()
             if members:
                 self.remark(
                     f"which element of {stack.text()} is extracted is only known at run time: the first is counted"
@@ -394,10 +374,10 @@ class ParserReader:
 
     def _extract(self, op: Tree, header: str, where: str) -> list[Construct]:
         found: list[Construct] = []
-        kind = self.primitives.known.headers[header]
+        kind = self.known.headers[header]
         if op.text("op") == "extract_VL":
             length = op.at("parameters").item(1)
-            found += self.primitives.values.operations(length, types.FIELD_BITS, where)
+            found += self.values.operations(length, types.FIELD_BITS, where)
         if kind.varying:
             self.remark(f"header {header} has a varying length and is counted with its greatest, {kind.bits // 8} B")
         return [*found, construct("extract", where, bytes=-(-kind.bits // 8))]
@@ -409,11 +389,11 @@ class ParserReader:
             return self.primitives.translate(op.at("parameters").item(0), where)
         if kind == "verify":
             self.remark("packets that fail a verify of the parser are counted as if they passed")
-            return self.primitives.values.conditions(op.at("parameters").item(0), where), []
+            return self.values.conditions(op.at("parameters").item(0), where), []
         if kind in ("advance", "shift"):
             more = []
             if kind == "advance":
-                more = self.primitives.values.operations(op.at("parameters").item(0), types.FIELD_BITS, where)
+                more = self.values.operations(op.at("parameters").item(0), types.FIELD_BITS, where)
             return [*more, construct("unknown", where, name=kind)], []
         self.remark(f"parser operation {kind} is not known and counted as unknown")
         return [construct("unknown", where, name=kind)], []
@@ -421,8 +401,7 @@ class ParserReader:
     def _transitions(
         self, state: Tree, filled: Filled, where: str
     ) -> tuple[list[Edge], list[tuple[str, Filled, Tree]], list[Construct]]:
-        values: types.Expressions = self.primitives.values
-        widths = [values.bits(part) for part in state.each("transition_key")]
+        widths = [self.values.bits(part) for part in state.each("transition_key")]
         edges: dict[str, Edge] = {}
         after: list[tuple[str, Filled, Tree]] = []
         ended = False

@@ -12,30 +12,22 @@ followed.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from p4perf.programs.analysis import COMPARE, OPERATE
+from p4perf.programs.packets import bits_of
 from p4perf.programs.reading.bmv2_parser import BINARY, DROP_PORT, EGRESS, label_of
 from p4perf.programs.reading.bmv2_types import VALID, Declarations, Expressions, declarations, unwrapped
-from p4perf.programs.reading.commands import AddedEntry, Commands, constant_entries
+from p4perf.programs.reading.commands import Data, Entries, Entry, constant_entries
 from p4perf.programs.reading.tree import MAX_DEPTH, Tree
 
 MAX_SHIFT = 4096
 """Shifts are not followed further than this."""
 
-_BINARY: dict[str, Callable[[int, int], int]] = {
-    "+": operator.add,
-    "-": operator.sub,
+OPERATIONS: Mapping[str, Callable[[int, int], int]] = {
+    **{str(sign): function for sign, function in (*OPERATE.items(), *COMPARE.items())},
     "*": operator.mul,
-    "&": operator.and_,
-    "|": operator.or_,
-    "^": operator.xor,
-    "==": operator.eq,
-    "!=": operator.ne,
-    ">": operator.gt,
-    ">=": operator.ge,
-    "<": operator.lt,
-    "<=": operator.le,
     "/": lambda a, b: a // b if b else 0,
     "%": lambda a, b: a % b if b else 0,
     "<<": lambda a, b: a << min(b, MAX_SHIFT) if b >= 0 else 0,
@@ -60,16 +52,7 @@ class State:
     fields: dict[tuple[str, str], int | None] = field(default_factory=dict)
     valid: set[str] = field(default_factory=set)
     filled: dict[str, int] = field(default_factory=dict)
-    data: tuple[int, ...] = ()
-
-    def bits(self, offset: int, width: int) -> int | None:
-        """Bits of the packet ahead of the parser; None if it is too short."""
-        begin = self.at + offset
-        end = begin + width
-        if begin < 0 or end > 8 * len(self.frame):
-            return None
-        chunk = int.from_bytes(self.frame[begin // 8 : -(-end // 8)], "big")
-        return chunk >> (-end % 8) & ((1 << width) - 1)
+    data: Data = ()
 
     def read(self, header: str, name: str) -> int | None:
         if name == VALID:
@@ -90,7 +73,7 @@ class State:
             number = inner.whole()
             return self.data[number] if number < len(self.data) else None
         if kind == "lookahead":
-            return self.bits(inner.item(0).whole(), inner.item(1).whole())
+            return bits_of(self.frame, self.at + inner.item(0).whole(), inner.item(1).whole())
         if kind == "stack_field":
             stack = inner.item(0).text()
             members = [m for m in self.known.members(stack) if m in self.valid]
@@ -135,7 +118,7 @@ class State:
             if any(side is not None and int(side != 0) == decided for side in (left, right)):
                 return decided
             return None if left is None or right is None else 1 - decided
-        found = _BINARY.get(op)
+        found = OPERATIONS.get(op)
         return None if found is None or left is None or right is None else int(found(left, right))
 
     @staticmethod
@@ -208,7 +191,7 @@ class Machine:
     """
 
     root: Tree
-    commands: Commands
+    commands: Entries
     known: Declarations = field(init=False)
 
     def __post_init__(self) -> None:
@@ -220,11 +203,11 @@ class Machine:
         self._parser = next(root.each("parsers"))
         self._states = {s.text("name"): s for s in self._parser.each("parse_states")}
         self._pipelines = list(root.each("pipelines"))
-        self._tables: dict[str, list[AddedEntry]] = {}
+        self._tables: dict[str, list[Entry]] = {}
         for pipeline in self._pipelines:
             for table in pipeline.each("tables"):
                 name = table.text("name")
-                self._tables[name] = constant_entries(table, root, by_id) + self.commands.entries.get(name, [])
+                self._tables[name] = constant_entries(table, self.known, by_id) + self.commands.tables.get(name, [])
         self._vsets = {v.text("name") for v in root.each("parse_vsets")}
 
     def run(self, frame: bytes, port: int = 0) -> tuple[list[Decision], str]:
@@ -247,19 +230,15 @@ class Machine:
                 state.fields["standard_metadata", "egress_port"] = state.read("standard_metadata", "egress_spec")
                 state.fields["standard_metadata", "egress_spec"] = 0
                 self._run(pipeline, state, made)
-                dropped = self._dropped(state)
-                made.append((f"{pipeline.text('name')} end", "true" if dropped else "false"))
-                if dropped:
+                port_sent = state.read("standard_metadata", "egress_spec")
+                if port_sent is None:
+                    raise UnknownDecisionError("the egress port")
+                made.append((f"{pipeline.text('name')} end", "true" if port_sent == DROP_PORT else "false"))
+                if port_sent == DROP_PORT:
                     break
         except UnknownDecisionError as reason:
             return made, str(reason)
         return made, ""
-
-    def _dropped(self, state: State) -> bool:
-        port = state.read("standard_metadata", "egress_spec")
-        if port is None:
-            raise UnknownDecisionError("the egress port")
-        return port == DROP_PORT
 
     # The parser
 
@@ -329,7 +308,7 @@ class Machine:
         at = 0
         for name, bits in layout.fields:
             width = varying if name == layout.varying else bits
-            found = state.bits(at, width)
+            found = bits_of(state.frame, state.at + at, width)
             if found is None:
                 raise UnknownDecisionError("packets that are too short for their headers")
             state.fields[header, name] = found
@@ -406,7 +385,7 @@ class Machine:
             return left, following.optional(action)
         return left, tree.optional("base_default_next")
 
-    def _default(self, tree: Tree, name: str) -> tuple[str, tuple[int, ...]]:
+    def _default(self, tree: Tree, name: str) -> tuple[str, Data]:
         if name in self.commands.defaults:
             return self.commands.defaults[name]
         if not tree.has("default_entry"):
@@ -414,7 +393,7 @@ class Machine:
         entry = tree.at("default_entry")
         return self._by_id.get(entry.whole("action_id"), ""), tuple(d.number() for d in entry.each("action_data"))
 
-    def _lookup(self, tree: Tree, name: str, keys: list[Tree], state: State) -> AddedEntry | None:
+    def _lookup(self, tree: Tree, name: str, keys: list[Tree], state: State) -> Entry | None:
         entries = self._tables[name]
         if not entries:
             return None
@@ -441,7 +420,7 @@ class Machine:
 
     # Actions
 
-    def _act(self, action: str, data: tuple[int, ...], node: str, state: State, made: list[Decision]) -> bool:
+    def _act(self, action: str, data: Data, node: str, state: State, made: list[Decision]) -> bool:
         """Run an action; whether it leaves the pipeline."""
         if action not in self._actions:
             return False
@@ -495,7 +474,7 @@ class Machine:
         left, right = values[0], values[-1]
         if left is None or right is None:
             return state.write(given[0], None)
-        return state.write(given[0], _BINARY[sign](left, max(right, 0) if sign in ("<<", ">>") else right))
+        return state.write(given[0], OPERATIONS[sign](left, max(right, 0) if sign in ("<<", ">>") else right))
 
     def _copy(self, target: Tree, source: Tree, state: State) -> None:
         to, of = state.header_of(target), state.header_of(source)

@@ -90,6 +90,10 @@ class Declarations:
             return tuple(h for union in self.union_stacks[name] for h in self.unions.get(union, ()))
         return (name,)
 
+    def others(self, header: str) -> list[str]:
+        """The headers that are not valid when one is: the other members of its unions."""
+        return [other for union in self.unions.values() if header in union for other in union if other != header]
+
     def bits(self, name: str) -> int:
         """Greatest width of what a header, a stack or a union of that name stands for."""
         found = [self.headers[h].bits for h in self.members(name) if h in self.headers]
@@ -259,6 +263,13 @@ class Expressions:
         sides = (value.at(side) for side in ("left", "right") if value.has(side))
         return max((self.bits(side, depth + 1) for side in sides), default=0)
 
+    def key_bits(self, key: Tree) -> int:
+        """Width of a key field of a table."""
+        target = key.at("target")
+        if key.optional("match_type") == "valid":
+            return 1
+        return self.bits(target) if isinstance(target.value, dict) else self.known.field_bits(target)
+
     def operations(self, tree: Tree, bits: int, where: str, depth: int = 0) -> list[Construct]:
         """What has to be computed for a value of a width."""
         kind, value = unwrapped(tree, depth)
@@ -304,30 +315,26 @@ class Expressions:
             return [*found, construct("condition", where, bits=bits)]
         return [*self.operations(tree, 1, where, depth + 1), construct("condition", where, bits=1)]
 
-    def fact(self, tree: Tree, depth: int = 0) -> tuple[Fact, bool] | None:
-        """The fact that a condition asks for, and whether it has to hold; None if it asks for something else."""
+    def fact(self, tree: Tree, depth: int = 0) -> tuple[Fact | None, bool]:
+        """The fact that a condition asks for, None if it asks for something else, and whether it must not hold."""
         kind, value = unwrapped(tree, depth)
         if kind == "field":
             return _field_fact(value, 1)
-        if kind != "expression":
-            return None
-        op = value.text("op")
-        if op == "not":
-            inner = self.fact(value.at("right"), depth + 1)
-            return None if inner is None else (inner[0], not inner[1])
+        op = value.text("op") if kind == "expression" else ""
+        if op in ("not", "d2b"):
+            inner, inverted = self.fact(value.at("right"), depth + 1)
+            return inner, inner is not None and inverted != (op == "not")
         if op == "valid":
-            return value.at("right").text("value"), True
-        if op == "d2b":
-            return self.fact(value.at("right"), depth + 1)
+            return value.at("right").text("value"), False
         if op not in ("==", "!="):
-            return None
+            return None, False
         (left_kind, left), (right_kind, right) = (unwrapped(value.at(side), depth) for side in ("left", "right"))
         if left_kind == "hexstr":
             (left_kind, left), (right_kind, right) = (right_kind, right), (left_kind, left)
         if left_kind != "field" or right_kind != "hexstr":
-            return None
-        found = _field_fact(left, right.number())
-        return None if found is None else (found[0], found[1] == (op == "=="))
+            return None, False
+        found, inverted = _field_fact(left, right.number())
+        return found, found is not None and inverted != (op == "!=")
 
     def constant(self, tree: Tree, bits: int) -> int | None:
         """The value of a constant, cut to a width; None if it is none."""
@@ -372,13 +379,13 @@ class Expressions:
         return FIELD_BITS
 
 
-def _field_fact(reference: Tree, value: int) -> tuple[Fact, bool] | None:
+def _field_fact(reference: Tree, value: int) -> tuple[Fact | None, bool]:
     if not isinstance(reference.item(0).value, str):
-        return None  # an element of a stack that is only known at run time
+        return None, False  # an element of a stack that is only known at run time
     header, field = reference.item(0).text(), reference.item(1).text()
     if field == VALID:
-        return header, value != 0
-    return (f"{header}.{field}", value), True
+        return header, value == 0
+    return (f"{header}.{field}", value), False
 
 
 def unwrapped(tree: Tree, depth: int = 0) -> tuple[str, Tree]:

@@ -1,4 +1,4 @@
-"""Entries of tables of bmv2: those in the JSON of a program, and those that runtime commands add.
+"""Entries of tables: those in the JSON of a program for bmv2, and those that runtime commands add.
 
 Commands are those of bmv2's own simple_switch_CLI (docs/runtime_CLI.md): ``table_add TABLE ACTION KEY... => DATA...
 [PRIORITY]`` and ``table_set_default TABLE ACTION DATA...``. Others change no table and are left out.
@@ -13,172 +13,176 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from p4perf.errors import DataError, Location
+from p4perf.programs.reading.bmv2_types import Declarations, Expressions, declarations
 from p4perf.programs.reading.tree import Tree, match_name, read_text
 
+COMMANDS = ("table_add", "table_set_default")
+
 _MAC = re.compile(r"[0-9A-Fa-f]{1,2}(:[0-9A-Fa-f]{1,2}){5}")
+
+_SIGNS = {"->": "range", "&&&": "ternary", "/": "lpm"}
+"""What a key field has in it, and the kind of match that this means."""
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """One key field of an entry: values ``v`` with ``low <= v & mask <= high`` match; ``prefix`` is of an lpm key."""
+    """One key field of an entry: values ``v`` with ``low <= v & mask <= high`` match."""
 
     mask: int
     low: int
     high: int
-    prefix: int = 0
+
+    @classmethod
+    def masked(cls, value: int, mask: int) -> Match:
+        return cls(mask, value & mask, value & mask)
 
     def fits(self, value: int) -> bool:
         return self.low <= value & self.mask <= self.high
 
 
+Data = tuple[int | None, ...]
+"""Action data in the order of the action's parameters; None where unknown."""
+
+
 @dataclass(frozen=True, slots=True)
-class AddedEntry:
+class Entry:
     """One entry of a table: all its key fields, the name of its action, its data; a low priority is looked at first."""
 
     keys: tuple[Match, ...]
     action: str
-    data: tuple[int, ...]
+    data: Data
     priority: int = 0
 
     def fits(self, values: Sequence[int]) -> bool:
-        """Whether the values of the key fields match."""
         return all(key.fits(value) for key, value in zip(self.keys, values, strict=True))
 
     @property
     def prefix(self) -> int:
-        return max((key.prefix for key in self.keys), default=0)
+        """Bits that its key fields compare; those of one table differ in it by the lengths of their prefixes."""
+        return sum(key.mask.bit_count() for key in self.keys)
 
 
 @dataclass(frozen=True)
-class Commands:
-    """What runtime commands make of the tables of a program."""
+class Entries:
+    """Entries and default actions by the names of tables."""
 
-    entries: dict[str, list[AddedEntry]] = field(default_factory=dict)
-    defaults: dict[str, tuple[str, tuple[int, ...]]] = field(default_factory=dict)
-    left_out: tuple[str, ...] = ()
+    tables: dict[str, list[Entry]] = field(default_factory=dict)
+    defaults: dict[str, tuple[str, Data]] = field(default_factory=dict)
+    left_out: dict[str, None] = field(default_factory=dict)
     """Names of the commands that were left out."""
+    _exact: dict[str, dict[tuple[int, ...], Entry] | None] = field(default_factory=dict)
+    """Tables all of whose keys are whole values, by these."""
+
+    @property
+    def used(self) -> dict[str, frozenset[str]]:
+        return {name: frozenset(entry.action for entry in entries) for name, entries in self.tables.items()}
+
+    def find(self, table: str, values: Sequence[int]) -> Entry | None:
+        """The entry that a packet finds on SWX: that of the lowest priority, then of the longest prefix."""
+        entries = self.tables.get(table, [])
+        if table not in self._exact:
+            whole = all(key.low == key.high and (key.mask + 1).bit_count() == 1 for e in entries for key in e.keys)
+            plain = whole and len({tuple(key.mask for key in e.keys) for e in entries}) == 1
+            self._exact[table] = {tuple(key.low for key in e.keys): e for e in entries} if plain else None
+        exact = self._exact[table]
+        if exact is not None:
+            return exact.get(tuple(values))
+        fitting = [entry for entry in entries if entry.fits(values)]
+        return min(fitting, key=lambda entry: (entry.priority, -entry.prefix), default=None)
+
+    def carry_out(
+        self, words: list[str], table: str, action: str, keys: list[tuple[str, int]], bits: list[int], where: Location
+    ) -> None:
+        """Carry out one of :data:`COMMANDS`.
+
+        Args:
+            table, action: as the program calls them.
+            keys: kind of match and width of each key field; a kind that is empty is what the field looks like.
+            bits: widths of the parameters of the action.
+        """
+        if words[0] == "table_set_default":
+            self.defaults[table] = (action, _data(words[3:], bits, where))
+            return
+        if "=>" not in words:
+            raise DataError("table_add needs => between key and action data", location=where)
+        at = words.index("=>")
+        given, data = words[3:at], words[at + 1 :]
+        if len(given) != len(keys):
+            raise DataError(f"table {table} has {len(keys)} key fields, not {len(given)}", location=where)
+        matches = tuple(_match(kind, word, width, where) for (kind, width), word in zip(keys, given, strict=True))
+        priority = 0
+        if len(data) == len(bits) + 1 and any(kind in ("", "ternary", "range", "optional") for kind, _ in keys):
+            priority, data = number_of(data[-1], 32, where), data[:-1]
+        self.tables.setdefault(table, []).append(Entry(matches, action, _data(data, bits, where), priority))
 
 
-def read_commands(path: Path, root: Tree) -> Commands:
-    """Read runtime commands for a program.
+def read_commands(path: Path, root: Tree) -> Entries:
+    """Read runtime commands for a program for bmv2.
 
     Raises:
         DataError: the file cannot be read, or a command does not belong to the program; with the line.
     """
     tables = {t.text("name"): t for p in root.each("pipelines") for t in p.each("tables")}
-    actions: Mapping[str, Tree] = {a.text("name"): a for a in root.each("actions")}
-    found = Commands()
-    left_out: dict[str, None] = {}
+    actions = {a.text("name"): a for a in root.each("actions")}
+    values = Expressions(declarations(root))
+    found = Entries()
     for number, raw in enumerate(read_text(path).splitlines(), 1):
         words = raw.split("#")[0].split()
         if not words:
             continue
         where = Location(str(path), number)
-        if words[0] not in ("table_add", "table_set_default"):
-            left_out[words[0]] = None
+        if words[0] not in COMMANDS:
+            found.left_out[words[0]] = None
             continue
         if len(words) < 3:
             raise DataError(f"{words[0]} needs a table and an action", location=where)
         table = match_name(words[1], tables, "table", where)
         action = match_name(words[2], [a.text() for a in tables[table].each("actions")], "action", where)
-        sizes = [p.whole("bitwidth") for p in actions[action].each("runtime_data")] if action in actions else []
-        if words[0] == "table_set_default":
-            found.defaults[table] = (action, _data(words[3:], sizes, where))
-            continue
-        if "=>" not in words:
-            raise DataError("table_add needs => between key and action data", location=where)
-        at = words.index("=>")
-        entry = _entry(tables[table], words[3:at], action, words[at + 1 :], sizes, root, where)
-        found.entries.setdefault(table, []).append(entry)
-    return Commands(found.entries, found.defaults, tuple(left_out))
+        bits = [p.whole("bitwidth") for p in actions[action].each("runtime_data")] if action in actions else []
+        keys = [(key.text("match_type"), values.key_bits(key)) for key in tables[table].each("key")]
+        found.carry_out(words, table, action, keys, bits, where)
+    return found
 
 
-def _entry(
-    table: Tree, keys: list[str], action: str, data: list[str], sizes: list[int], root: Tree, where: Location
-) -> AddedEntry:
-    fields = list(table.each("key"))
-    if len(keys) != len(fields):
-        raise DataError(f"table {table.text('name')} has {len(fields)} key fields, not {len(keys)}", location=where)
-    widths = widths_of(root)
-    matches = []
-    for key, word in zip(fields, keys, strict=True):
-        kind = key.text("match_type")
-        bits = 1 if kind == "valid" else width(widths, key.at("target"))
-        matches.append(_match(kind, word, bits, where))
-    ranked = table.optional("match_type") in ("ternary", "range", "optional")
-    priority = 0
-    if ranked and len(data) == len(sizes) + 1:
-        priority, data = number_of(data[-1], 32, where), data[:-1]
-    return AddedEntry(tuple(matches), action, _data(data, sizes, where), priority)
-
-
-def constant_entries(table: Tree, root: Tree, actions: Mapping[int, str]) -> list[AddedEntry]:
+def constant_entries(table: Tree, known: Declarations, actions: Mapping[int, str]) -> list[Entry]:
     """The entries of a table in the JSON."""
-    widths = widths_of(root)
-    fields = list(table.each("key"))
+    bits = [Expressions(known).key_bits(key) for key in table.each("key")]
     found = []
     for entry in table.each("entries"):
-        matches = []
-        for n, key in enumerate(entry.each("match_key")):
-            if n >= len(fields):
-                raise key.error("the table has fewer key fields")
-            kind = key.text("match_type")
-            bits = 1 if fields[n].optional("match_type") == "valid" else width(widths, fields[n].at("target"))
-            matches.append(_constant(key, kind, bits))
-        if len(matches) != len(fields):
-            raise entry.error(f"has {len(matches)} key fields, the table {len(fields)}")
+        keys = list(entry.each("match_key"))
+        if len(keys) != len(bits):
+            raise entry.error(f"has {len(keys)} key fields, the table {len(bits)}")
+        matches = tuple(_constant(key, key.text("match_type"), width) for key, width in zip(keys, bits, strict=True))
         act = entry.at("action_entry")
         number = act.whole("action_id")
         if number not in actions:
             raise act.error("there is no action of this id")
         data = tuple(d.number() for d in act.each("action_data"))
         priority = entry.whole("priority") if entry.has("priority") else 0
-        found.append(AddedEntry(tuple(matches), actions[number], data, priority))
+        found.append(Entry(matches, actions[number], data, priority))
     return found
-
-
-def widths_of(root: Tree) -> dict[tuple[str, str], int]:
-    types = {
-        t.text("name"): {
-            f.item(0).text(): f.item(1).value for f in t.each("fields") if isinstance(f.item(1).value, int)
-        }
-        for t in root.each("header_types")
-    }
-    return {
-        (h.text("name"), name): bits
-        for h in root.each("headers")
-        for name, bits in types.get(h.text("header_type"), {}).items()
-    }
-
-
-def width(widths: Mapping[tuple[str, str], int], target: Tree) -> int:
-    """Width of a field; 1 of a validity bit."""
-    if isinstance(target.value, str):
-        return 1
-    return widths.get((target.item(0).text(), target.item(1).text()), 1)
 
 
 def _constant(key: Tree, kind: str, bits: int) -> Match:
     ones = (1 << bits) - 1
     if kind == "valid":
-        value = int(key.flag("key"))
-        return Match(1, value, value)
+        return Match.masked(int(key.flag("key")), 1)
     if kind == "range":
         return Match(ones, key.at("start").number(), key.at("end").number())
     value = key.at("key").number()
     if kind == "lpm":
         return _prefix(value, key.whole("prefix_length"), bits)
-    mask = key.at("mask").number() if kind in ("ternary", "optional") and key.has("mask") else ones
-    return Match(mask, value & mask, value & mask)
+    return Match.masked(value, key.at("mask").number() if kind in ("ternary", "optional") and key.has("mask") else ones)
 
 
 def _prefix(value: int, length: int, bits: int) -> Match:
-    mask = ((1 << bits) - 1) >> max(bits - length, 0) << max(bits - length, 0)
-    return Match(mask, value & mask, value & mask, length)
+    return Match.masked(value, ((1 << bits) - 1) >> max(bits - length, 0) << max(bits - length, 0))
 
 
 def _match(kind: str, word: str, bits: int, where: Location) -> Match:
+    """A key field of a kind as commands have it: a value, a prefix, a value with mask, or a range."""
     ones = (1 << bits) - 1
+    kind = kind or next((each for sign, each in _SIGNS.items() if sign in word), "exact")
     if kind == "lpm":
         address, slash, length = word.partition("/")
         if not slash or not length.isdecimal() or int(length) > bits:
@@ -187,19 +191,17 @@ def _match(kind: str, word: str, bits: int, where: Location) -> Match:
     if kind in ("ternary", "optional"):
         text, both, masked = word.partition("&&&")
         mask = number_of(masked, bits, where) if both else ones
-        wanted = number_of(text, bits, where) & mask
-        return Match(mask, wanted, wanted)
+        return Match.masked(number_of(text, bits, where), mask)
     if kind == "range":
         low, arrow, high = word.partition("->")
         if not arrow:
             raise DataError(f"{word!r} is no range LOW->HIGH", location=where)
         return Match(ones, number_of(low, bits, where), number_of(high, bits, where))
     truth = {"true": 1, "false": 0}.get(word.lower()) if kind == "valid" else None
-    value = number_of(word, bits, where) if truth is None else truth
-    return Match(ones, value, value)
+    return Match.masked(number_of(word, bits, where) if truth is None else truth, ones)
 
 
-def _data(words: list[str], sizes: list[int], where: Location) -> tuple[int, ...]:
+def _data(words: list[str], sizes: list[int], where: Location) -> Data:
     if len(words) != len(sizes):
         raise DataError(f"the action takes {len(sizes)} values, not {len(words)}", location=where)
     return tuple(number_of(word, bits, where) for word, bits in zip(words, sizes, strict=True))

@@ -9,11 +9,10 @@ from p4perf.evaluation.papers.baldi2018 import load_hardware
 from p4perf.evaluation.prediction.operations import derive
 from p4perf.experiment import point_workload
 from p4perf.models.eo import estimate
-from p4perf.programs.component import TrafficPlan
+from p4perf.programs.component import TrafficPlan, build_workload
 from p4perf.programs.interpreter import Interpreter
 from p4perf.programs.ir import ApplyTable, CallAction, ParserState
 from p4perf.programs.packets import frame
-from p4perf.programs.workload import build_workload
 from p4perf.specs import load_experiment
 from p4perf.specs.loader import list_catalogue
 

@@ -33,7 +33,7 @@ def test_boxes_of_what_is_not_measured_are_hatched():
         router(), TargetModel(FlatPricing(prices={**PRICES}), "bench", 2e9, "test"), Conditions(offered=None)
     )
     assert not any(box.hatch for box in flame_boxes(each.expected, "router"))
-    from p4perf.evaluation.prediction.changes import changed, parse_change
+    from p4perf.evaluation.prediction.programs import changed, parse_change
 
     far = predict(changed(router(), [parse_change("fib.entries=2e6")]), each.model, Conditions(offered=None))
     hatched = [box.text for box in flame_boxes(far.expected, "router") if box.hatch]

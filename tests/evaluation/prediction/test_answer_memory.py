@@ -13,7 +13,7 @@ from p4perf.evaluation.prediction.memory import MemoryModel
 from p4perf.evaluation.prediction.record import memory_records, record, summary
 from p4perf.models.program import Edge, Node, ProgramGraph, construct
 from p4perf.models.program.costs_storage import cost_model_json
-from p4perf.programs.workload import build_workload
+from p4perf.programs.component import build_workload
 from p4perf.records import as_rows
 from p4perf.targets.dpdk_c import program_bytes
 from p4perf.targets.xdp import table_bytes

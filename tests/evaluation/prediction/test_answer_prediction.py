@@ -6,8 +6,15 @@ from support.pricing import PRICES, FlatPricing, lookup, router
 from p4perf.errors import CapabilityError, DataError, UsageError
 from p4perf.evaluation.prediction.answer import Conditions, TargetModel, predict
 from p4perf.evaluation.prediction.breakdown import base_name, describe
-from p4perf.evaluation.prediction.changes import Change, changed, difference, parse_change
-from p4perf.evaluation.prediction.programs import Pair, ProgramSubject, uniform
+from p4perf.evaluation.prediction.programs import (
+    Change,
+    Pair,
+    ProgramSubject,
+    changed,
+    difference,
+    parse_change,
+    uniform,
+)
 from p4perf.evaluation.prediction.record import answer, breakdown_rows, node_rows, record, summary
 from p4perf.models.program import Edge, Node, ProgramGraph, construct
 

@@ -7,8 +7,7 @@ import pytest
 from support.pricing import router
 
 from p4perf.errors import UsageError
-from p4perf.evaluation.prediction.breakdown import BINS, CostSpread, cost_spread
-from p4perf.evaluation.prediction.rates import (
+from p4perf.evaluation.prediction.answer import (
     Offered,
     latency_at,
     line_mpps,
@@ -16,6 +15,7 @@ from p4perf.evaluation.prediction.rates import (
     per_core,
     size_rate,
 )
+from p4perf.evaluation.prediction.breakdown import BINS, CostSpread, cost_spread
 from p4perf.models.estimate import Estimate
 from p4perf.models.program import Edge, Node, ProgramGraph, construct
 

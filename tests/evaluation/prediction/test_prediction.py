@@ -11,7 +11,7 @@ from p4perf.evaluation.prediction.learning import (
     prediction_errors,
     relative_error,
 )
-from p4perf.programs.workload import build_workload
+from p4perf.programs.component import build_workload
 from p4perf.specs import load_experiment
 
 CACHES = {"L1": 48 << 10, "L2": 2 << 20}

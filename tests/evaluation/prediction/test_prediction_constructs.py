@@ -18,9 +18,8 @@ from p4perf.experiment.planning import point_workload
 from p4perf.models.program import Construct
 from p4perf.models.program.paths import met as met_on_average
 from p4perf.programs import ir
-from p4perf.programs.component import TrafficPlan
+from p4perf.programs.component import TrafficPlan, build_workload
 from p4perf.programs.packets import frame
-from p4perf.programs.workload import build_workload
 
 FRAME_BYTES = 128
 

@@ -16,8 +16,7 @@ from p4perf.evaluation.prediction.learning.design import PriceRow
 from p4perf.evaluation.prediction.learning.primitives import learn_prices
 from p4perf.models.program import Construct, construct
 from p4perf.models.program.primitives import PrimitiveCosts
-from p4perf.programs.component import TrafficPlan
-from p4perf.programs.workload import build_workload
+from p4perf.programs.component import TrafficPlan, build_workload
 
 FRAME_BYTES = 512
 NOISE = 0.01

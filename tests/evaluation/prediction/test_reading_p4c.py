@@ -15,7 +15,7 @@ from p4perf.evaluation.prediction.reading.own import read_own
 from p4perf.generators.p4.v1model import V1Model
 from p4perf.models.program import ProgramGraph
 from p4perf.models.program.paths import analyse
-from p4perf.programs.component import TrafficPlan
+from p4perf.programs.component import TrafficPlan, build_workload
 from p4perf.programs.interpreter import Interpreter
 from p4perf.programs.packets import frame
 from p4perf.programs.reading.bmv2_run import Machine
@@ -23,7 +23,6 @@ from p4perf.programs.reading.commands import read_commands
 from p4perf.programs.reading.flow import resolve
 from p4perf.programs.reading.p4c import compile_p4
 from p4perf.programs.reading.tree import parse_json
-from p4perf.programs.workload import build_workload
 
 PROGRAMS = Path(__file__).parent / "programs"
 ROUTER = PROGRAMS / "router.p4"

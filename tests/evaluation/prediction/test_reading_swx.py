@@ -15,8 +15,8 @@ from p4perf.formats.swx_spec import read_specification
 from p4perf.generators.swx.spec import Pipeline
 from p4perf.models.program import ProgramGraph
 from p4perf.models.program.paths import analyse, sorted_nodes
+from p4perf.programs.component import build_workload
 from p4perf.programs.reading.flow import resolve
-from p4perf.programs.workload import build_workload
 
 TUNNEL = Path(__file__).parent / "programs" / "tunnel.spec"
 

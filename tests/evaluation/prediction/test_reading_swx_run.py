@@ -13,17 +13,16 @@ from p4perf.errors import DataError
 from p4perf.evaluation.prediction.learning.constructs import swx_path
 from p4perf.evaluation.prediction.reading import ReadOptions, read_program, shares_of_trace
 from p4perf.evaluation.prediction.reading.swx import swx_flow
-from p4perf.evaluation.prediction.reading.swx_entries import SwxEntries, read_swx_entries
-from p4perf.evaluation.prediction.reading.swx_run import SwxMachine
+from p4perf.evaluation.prediction.reading.swx_run import SwxMachine, read_swx_entries
 from p4perf.formats.swx_spec import read_specification
 from p4perf.generators.swx.spec import Pipeline
 from p4perf.models.program.paths import analyse
-from p4perf.programs.component import TrafficPlan
-from p4perf.programs.hashes import crc32c_raw
+from p4perf.programs.component import TrafficPlan, build_workload
 from p4perf.programs.interpreter import Interpreter
+from p4perf.programs.operators import crc32c_raw
 from p4perf.programs.packets import frame
+from p4perf.programs.reading.commands import Entries
 from p4perf.programs.reading.flow import Flow
-from p4perf.programs.workload import build_workload
 
 ROUTER = """
 struct ethernet_t {
@@ -240,7 +239,7 @@ def test_what_comes_out_is_what_the_reference_says(
     program = workload.program
     text = Pipeline(program, "program", 124).specification()
     spec = read_specification(text, "program.spec")
-    entries = SwxEntries()
+    entries = Entries()
     if program.tables:
         (tmp_path / "rules").write_text(
             "".join(

@@ -12,9 +12,9 @@ from p4perf.evaluation.prediction.reading import ReadOptions, read_program, shar
 from p4perf.evaluation.prediction.reading.own import load_point, point_program, read_own
 from p4perf.evaluation.prediction.reading.program import own_runner
 from p4perf.models.program.paths import analyse
+from p4perf.programs.component import build_workload
 from p4perf.programs.packets import frame
 from p4perf.programs.reading.flow import resolve
-from p4perf.programs.workload import build_workload
 
 PROGRAMS = Path(__file__).parent / "programs"
 ROUTER = PROGRAMS / "router.json"

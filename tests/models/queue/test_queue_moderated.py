@@ -11,8 +11,8 @@ from p4perf.errors import UsageError
 from p4perf.evaluation.papers.gebert2016 import printed_result
 from p4perf.models.queue import Lattice, ModeratedQueue, distributions
 from p4perf.models.queue import moderated as module
+from p4perf.models.queue.distributions import objective_us
 from p4perf.models.queue.moderated import second_method
-from p4perf.models.queue.results import objective_us
 from p4perf.models.queue.stationary import stationary_work
 from p4perf.models.queue.work import NEGLIGIBLE, batch_kernel, collect
 

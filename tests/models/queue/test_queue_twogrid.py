@@ -8,8 +8,7 @@ from p4perf.models.queue import Lattice, ModeratedQueue, _sums, convolve, distri
 from p4perf.models.queue.direct import Changes, admit, bands, cross, mixture, powers_direct, smear
 from p4perf.models.queue.distributions import powers
 from p4perf.models.queue.moderated import second_method
-from p4perf.models.queue.path import follow
-from p4perf.models.queue.work import batch_kernel, collect
+from p4perf.models.queue.work import batch_kernel, collect, follow
 
 LARGE = [
     ("det", 7.4, 200, 2000),

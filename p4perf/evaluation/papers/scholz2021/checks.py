@@ -17,8 +17,8 @@ from p4perf.evaluation.fitting.selection import ExactRule, PairwiseRule
 from p4perf.evaluation.fitting.split_finders import SecondDerivative
 from p4perf.evaluation.fitting.synthetic import FAMILIES, SyntheticSeries, piecewise_series
 from p4perf.evaluation.papers.claims import Quantity
+from p4perf.models.component import Fitting, PiecewiseFitting
 from p4perf.models.eo.mapping import OVERHEAD_BYTES
-from p4perf.models.fitting import Fitting, PiecewiseFitting
 from p4perf.models.templates import SCHOLZ2021_RANKS, FloatArray, find_template, scholz2021_templates
 
 FIG_2_SLOPE = 0.072

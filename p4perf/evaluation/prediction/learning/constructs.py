@@ -34,11 +34,10 @@ from p4perf.formats.swx_spec import Specification, read_specification
 from p4perf.generators.swx.spec import Pipeline
 from p4perf.models.program import Construct, construct
 from p4perf.models.program.graph import Size
-from p4perf.programs.component import TrafficPlan
+from p4perf.programs.component import TrafficPlan, build_workload
 from p4perf.programs.interpreter import Interpreter
 from p4perf.programs.ir import ApplyTable, Program, Workload
 from p4perf.programs.packets import FCS_BYTES, frame
-from p4perf.programs.workload import build_workload
 
 Met = tuple[tuple[Construct, float], ...]
 

@@ -16,12 +16,11 @@ from p4perf.programs.analysis import (
     statements,
     subexpressions,
 )
-from p4perf.programs.component import component_parameters
+from p4perf.programs.component import build_workload, component_parameters
 from p4perf.programs.interpreter import Interpreter
 from p4perf.programs.packets import FCS_BYTES
 from p4perf.programs.reading.bmv2_run import Decision
 from p4perf.programs.reading.flow import Assigned, Effect, Fact, Flow, Instruction, Step, Valid, steps_of
-from p4perf.programs.workload import build_workload
 from p4perf.specs import Experiment, Point, load_experiment
 
 INDEX_BITS = 32

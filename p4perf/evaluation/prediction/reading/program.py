@@ -16,8 +16,7 @@ from p4perf.errors import DataError, Location, UsageError
 from p4perf.evaluation.prediction.reading.own import OwnPackets, component_graph, load_point, point_program, read_own
 from p4perf.evaluation.prediction.reading.shares import Shares
 from p4perf.evaluation.prediction.reading.swx import swx_flow
-from p4perf.evaluation.prediction.reading.swx_entries import SwxEntries, read_swx_entries
-from p4perf.evaluation.prediction.reading.swx_run import SwxMachine
+from p4perf.evaluation.prediction.reading.swx_run import SwxMachine, read_swx_entries
 from p4perf.formats.pcap import read_capture
 from p4perf.formats.swx_spec import Specification, read_specification
 from p4perf.models.program.graph import Node, ProgramGraph
@@ -25,7 +24,7 @@ from p4perf.programs.ir import Program
 from p4perf.programs.packets import FCS_BYTES
 from p4perf.programs.reading.bmv2 import is_bmv2, read_bmv2
 from p4perf.programs.reading.bmv2_run import Decision, Machine, standard_port
-from p4perf.programs.reading.commands import AddedEntry, Commands, read_commands
+from p4perf.programs.reading.commands import Entries, read_commands
 from p4perf.programs.reading.flow import Flow, base_name, resolve
 from p4perf.programs.reading.p4c import compile_p4
 from p4perf.programs.reading.tree import Tree, parse_json, read_text, without_index
@@ -98,7 +97,7 @@ def _swx_graph(text: str, path: Path | str, options: ReadOptions) -> ProgramGrap
     return resolve(flow_of_swx(spec, path, entries, options), str(path))
 
 
-def flow_of_swx(spec: Specification, path: Path | str, entries: SwxEntries | None, options: ReadOptions) -> Flow:
+def flow_of_swx(spec: Specification, path: Path | str, entries: Entries | None, options: ReadOptions) -> Flow:
     """The steps of a specification of SWX with its entries, if they are known."""
     given, used = dict(options.entries), {}
     if entries is not None:
@@ -120,7 +119,7 @@ def counted(root: Tree, commands: Path) -> dict[str, int]:
     """How many entries commands add to the tables of a program, all tables with a key."""
     if not is_bmv2(root):
         return {}
-    added: dict[str, list[AddedEntry]] = read_commands(commands, root).entries
+    added = read_commands(commands, root).tables
     names = [t.text("name") for p in root.each("pipelines") for t in p.each("tables") if list(t.each("key"))]
     constant = {t.text("name") for p in root.each("pipelines") for t in p.each("tables") if list(t.each("entries"))}
     return {name: len(added.get(name, ())) for name in names if name not in constant}
@@ -232,16 +231,16 @@ def _prepared(path: Path | str, options: ReadOptions) -> tuple[ProgramGraph, Run
     graph = bmv2_graph(root, Path(path).stem, options)
     if not standard_port(root):
         raise UsageError(f"{path} is not for v1model, the only architecture whose programs can be run")
-    commands = read_commands(options.commands, root) if options.commands is not None else Commands()
+    commands = read_commands(options.commands, root) if options.commands is not None else Entries()
     remarks = [f"commands {', '.join(commands.left_out)} were left out"] if commands.left_out else []
-    if not any(commands.entries.values()):
+    if not any(commands.tables.values()):
         remarks.append("tables without constant entries are empty: give runtime commands that fill them")
     return graph, Machine(root, commands).run, remarks
 
 
 def _prepared_swx(text: str, path: Path | str, options: ReadOptions) -> tuple[ProgramGraph, Runner, list[str]]:
     spec = read_specification(text, str(path))
-    entries = read_swx_entries(options.commands, spec) if options.commands is not None else SwxEntries()
+    entries = read_swx_entries(options.commands, spec) if options.commands is not None else Entries()
     flow = flow_of_swx(spec, path, None if options.commands is None else entries, options)
     remarks = [f"commands {', '.join(entries.left_out)} were left out"] if entries.left_out else []
     if spec.tables and not any(entries.tables.values()):

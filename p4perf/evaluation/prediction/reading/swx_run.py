@@ -11,17 +11,20 @@ them ends the path of a packet here.
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
+from p4perf.errors import DataError, Location
 from p4perf.evaluation.prediction.reading.own import Passed
-from p4perf.evaluation.prediction.reading.swx_entries import SwxEntries
-from p4perf.evaluation.prediction.reading.swx_instructions import COMPARE, JUMPS, SENT
-from p4perf.formats.swx_spec import Specification, SpecLine, number
-from p4perf.programs.hashes import crc32c_raw
-from p4perf.programs.reading.bmv2_run import UnknownDecisionError
+from p4perf.evaluation.prediction.reading.swx_instructions import COMPARE, COMPUTE, JUMPS, SENT
+from p4perf.formats.swx_spec import Specification, SpecLine, number, words_of
+from p4perf.programs.operators import crc32c_raw
+from p4perf.programs.packets import bits_of
+from p4perf.programs.reading.bmv2_run import OPERATIONS, UnknownDecisionError
+from p4perf.programs.reading.commands import COMMANDS, Data, Entries, Entry, Match, number_of
 from p4perf.programs.reading.flow import Flow, Step
+from p4perf.programs.reading.tree import match_name, read_text
 
 
 @dataclass
@@ -64,14 +67,12 @@ class Values:
     def extract(self, header: str, *, keep: bool = False) -> None:
         """Take a header from the packet; with ``keep`` it is only looked at."""
         at = self.at
-        total = sum(bits for _, bits in self.header(header))
-        if at + total > 8 * len(self.frame):
-            raise UnknownDecisionError("packets that are too short for their headers")
         for name, bits in self.header(header):
-            end = at + bits
-            chunk = int.from_bytes(self.frame[at // 8 : -(-end // 8)], "big")
-            self.fields[f"h.{header}.{name}"] = chunk >> (-end % 8) & ((1 << bits) - 1)
-            at = end
+            found = bits_of(self.frame, at, bits)
+            if found is None:
+                raise UnknownDecisionError("packets that are too short for their headers")
+            self.fields[f"h.{header}.{name}"] = found
+            at += bits
         self.valid.add(header)
         if not keep:
             self.at = at
@@ -139,21 +140,84 @@ Found = tuple[str, Mapping[str, int | None]] | None
 Lookup = Callable[[str, list[int | None]], Found]
 """Name of a table and the values of its key fields."""
 
-_COMPUTE: Mapping[str, Callable[[int, int], int]] = {
-    "add": operator.add,
-    "sub": operator.sub,
-    "and": operator.and_,
-    "or": operator.or_,
-    "xor": operator.xor,
-    "shl": lambda a, b: a << min(b, 4096),
-    "shr": lambda a, b: a >> min(b, 4096),
-}
-_COMPARE: Mapping[str, Callable[[int, int], bool]] = {
-    "==": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    ">": operator.gt,
-}
+
+def read_swx_entries(path: Path, spec: Specification) -> Entries:
+    """Entries of tables, from either of two formats.
+
+    * That of DPDK's pipeline application: ``match KEY... [priority N] action NAME [ARGUMENT VALUE]...`` after a line
+      ``table NAME``; a key is a value, or ``VALUE/MASK``.
+    * Commands of bmv2 (:mod:`p4perf.programs.reading.commands`). Names may have the parts in front that p4c-dpdk
+      leaves out (``MainControl.routes``).
+    """
+    found, table = Entries(), ""
+    for line, raw in enumerate(read_text(path).splitlines(), 1):
+        words = list(words_of(raw))
+        if not words:
+            continue
+        where = Location(str(path), line)
+        if words[0] == "table" and len(words) == 2:
+            table = _name(words[1], spec.tables, "table", where)
+        elif words[0] == "match":
+            if not table:
+                raise DataError("stands before the first line 'table NAME'", location=where)
+            found.tables.setdefault(table, []).append(_entry(table, words, spec, where))
+        elif words[0] in COMMANDS:
+            if len(words) < 3:
+                raise DataError(f"{words[0]} needs a table and an action", location=where)
+            named = _name(words[1], spec.tables, "table", where)
+            action = _name(words[2], spec.actions, "action", where)
+            keys = [("", bits) for bits in _keys(named, spec)]
+            found.carry_out(words, named, action, keys, [bits for _, bits in _parameters(action, spec)], where)
+        elif words[0].startswith("table_") or "_" in words[0]:
+            found.left_out[words[0]] = None
+        else:
+            raise DataError(f"{words[0]!r} begins neither an entry of SWX nor a command of bmv2", location=where)
+    return found
+
+
+def _name(wanted: str, known: Iterable[str], noun: str, where: Location) -> str:
+    """The name that is meant; p4c-dpdk leaves leading parts out, and joins those that it keeps with an underscore."""
+    names = list(known)
+    parts = wanted.split(".")
+    for first in range(len(parts)):
+        if (short := "_".join(parts[first:])) in names:
+            return short
+    return match_name(wanted, names, noun, where)
+
+
+def _keys(table: str, spec: Specification) -> list[int]:
+    """Widths of the key fields of a table."""
+    keys = spec.tables[table].inner("key")
+    return [spec.bits(line.word(0), line) for line in keys.lines] if keys is not None else []
+
+
+def _parameters(action: str, spec: Specification) -> Sequence[tuple[str, int]]:
+    return spec.structs.get(spec.arguments(action), ())
+
+
+def _entry(table: str, words: list[str], spec: Specification, where: Location) -> Entry:
+    keys = _keys(table, spec)
+    matched, rest = words[1 : len(keys) + 1], words[len(keys) + 1 :]
+    priority = 0
+    if len(rest) > 1 and rest[0] == "priority":
+        priority, rest = number_of(rest[1], 32, where), rest[2:]
+    if len(matched) < len(keys) or len(rest) < 2 or rest[0] != "action":
+        raise DataError(f"an entry of table {table} has {len(keys)} key fields and an action", location=where)
+    action = _name(rest[1], spec.actions, "action", where)
+    data: dict[str, int] = {}
+    for name, word in zip(rest[2::2], rest[3::2], strict=False):
+        value = number(word.removeprefix("N(").removeprefix("H(").removesuffix(")"))
+        if value is None:
+            raise DataError(f"{word!r} is no number", location=where)
+        data[name] = value
+    matches = tuple(_masked(word, bits, where) for word, bits in zip(matched, keys, strict=True))
+    return Entry(matches, action, tuple(data.get(name) for name, _ in _parameters(action, spec)), priority)
+
+
+def _masked(word: str, bits: int, where: Location) -> Match:
+    value, slash, mask = word.partition("/")
+    kept = number_of(mask, bits, where) if slash else (1 << bits) - 1
+    return Match.masked(number_of(value, bits, where), kept)
 
 
 @dataclass
@@ -166,7 +230,7 @@ class SwxMachine:
 
     spec: Specification
     flow: Flow
-    entries: SwxEntries = field(default_factory=SwxEntries)
+    entries: Entries = field(default_factory=Entries)
     lookup: Lookup | None = None
     registers: dict[tuple[str, int], int | None] = field(default_factory=dict)
     _emitted: list[str] = field(default_factory=list)
@@ -260,7 +324,7 @@ class SwxMachine:
         left, right = values.read(line.word(2)), values.read(line.word(3))
         if left is None or right is None:
             raise UnknownDecisionError(f"{line.word(2)} in line {line.number}")
-        return _COMPARE[COMPARE[op]](left, right)
+        return bool(OPERATIONS[COMPARE[op]](left, right))
 
     # Tables
 
@@ -288,8 +352,7 @@ class SwxMachine:
 
     def _default(self, table: str, default: SpecLine | None) -> tuple[str, Mapping[str, int | None]]:
         if table in self.entries.defaults:
-            found = self.entries.defaults[table]
-            return found.action, found.data
+            return self._named(*self.entries.defaults[table])
         if default is None:
             return "", {}
         words = default.words[default.words.index("args") + 1 :] if "args" in default.words else ()
@@ -302,15 +365,18 @@ class SwxMachine:
         if None in keys:
             raise UnknownDecisionError(f"a key of table {table}")
         entry = self.entries.find(table, [key for key in keys if key is not None])
-        return None if entry is None else (entry.action, entry.data)
+        return None if entry is None else self._named(entry.action, entry.data)
+
+    def _named(self, action: str, data: Data) -> tuple[str, Mapping[str, int | None]]:
+        return action, {name: value for (name, _), value in zip(_parameters(action, self.spec), data, strict=True)}
 
     # Instructions
 
     def _execute(self, line: SpecLine, values: Values) -> None:
         op = line.word(0)
-        if op in _COMPUTE:
+        if op in COMPUTE:
             left, right = values.read(line.word(1)), values.read(line.word(2))
-            result = None if left is None or right is None else _COMPUTE[op](left, right)
+            result = None if left is None or right is None else OPERATIONS[COMPUTE[op]](left, right)
             values.write(line.word(1), result, line)
         elif op == "mov":
             self._move(line.word(1), line.word(2), values, line)
