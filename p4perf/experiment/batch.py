@@ -35,11 +35,10 @@ from p4perf.results import RunDirectory
 from p4perf.results.files import json_text
 from p4perf.specs import Experiment
 from p4perf.targets.base import JobResult, NodeFacts, Target
-from p4perf.targets.roles import Serves, is_served, links_of, measuring, serving
-from p4perf.targets.service import ServedProgram
+from p4perf.targets.roles import ServedProgram, Serves, ServiceStep, is_served, links_of, measuring, serving
+from p4perf.testbeds.base import build_failure, says_disk_full
 from p4perf.testbeds.batch import base as batches
-from p4perf.testbeds.batch.roles import NamedOffer, NamedPart, NamedStep, named_parts
-from p4perf.testbeds.builds import build_failure, says_disk_full
+from p4perf.testbeds.batch.folder import NamedOffer, NamedPart, named_parts
 from p4perf.testbeds.loadgen.base import Account, Load, LoadGenerator, LoadOffers, LoadSession
 from p4perf.testbeds.serving import check_answer
 
@@ -133,27 +132,28 @@ class _Reader:
     def accounts(self, parts: Sequence[NamedPart], loads: Sequence[Load]) -> list[Account]:
         found: list[Account] = []
         for part in parts:
-            for step in part.prepare:
-                self._step(step)
+            for name, step in part.prepare.items():
+                self._step(name, step)
             self._answer(part, 0)
             for number, offer in enumerate(part.offers):
                 found.append(self._load(part, offer, loads[len(found)], number))
-            for step in part.release:
-                self._step(step)
+            for name, step in part.release.items():
+                self._step(name, step)
         return found
 
     def _load(self, part: NamedPart, named: NamedOffer, load: Load, number: int) -> Account:
-        seen = {each.step.what: self._step(each) for each in (*named.before, *named.during, *named.after)}
+        steps = {**named.before, **named.during, **named.after}
+        seen = {step.what: self._step(name, step) for name, step in steps.items()}
         self._answer(part, number + 1)
         result = self._result(named.name, self._sender)
         texts = {name: self._outcome.left.get((named.name, name)) for name in named.offer.leaves}
         left = {name: text for name, text in texts.items() if text is not None}
         return self._offers.account(load, result, left, self._target.evidence(seen), self._sender)
 
-    def _step(self, named: NamedStep) -> JobResult:
-        result = self._result(named.name, f"{self._dut}, {named.step.what}")
+    def _step(self, name: str, step: ServiceStep) -> JobResult:
+        result = self._result(name, f"{self._dut}, {step.what}")
         try:
-            self._target.check_step(named.step, result)
+            self._target.check_step(step, result)
         except MeasurementError as error:
             raise MeasurementError(f"{self._dut}, {error.message}", key=error.key, hint=error.hint) from error
         return result

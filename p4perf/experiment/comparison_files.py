@@ -11,8 +11,7 @@ from p4perf.evaluation.comparison import ComparedPair, RankPair
 from p4perf.experiment.compare import ComparedExperiment, ComparedRun, KeyDifference, RunComparison
 from p4perf.experiment.outputs import write_outputs
 from p4perf.records import Document, Interval, Record, Scalar, as_rows, doc, interval
-from p4perf.results.files import csv_text, json_text
-from p4perf.results.folders import dated_name, file_word
+from p4perf.results.files import csv_text, dated_name, file_word, json_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -29,7 +29,7 @@ from p4perf.experiment.bench import Bench, TrialDone, TrialOrder
 from p4perf.experiment.planning import PlannedPoint
 from p4perf.experiment.record import open_target, open_testbed, refuse_fatal
 from p4perf.plugins import load_plugin
-from p4perf.results.facts import IDENTITY_FACTS
+from p4perf.results.manifest import IDENTITY_FACTS
 from p4perf.targets.base import BuildPlan, Job, JobResult, NodeFacts, Problem, TrialOptions
 from p4perf.testbeds.base import Testbed
 from p4perf.testbeds.batch.base import BatchTestbed

@@ -18,7 +18,7 @@ from p4perf.experiment.sizing import MEASURED, REFUSED, cell_of
 from p4perf.models.component import ComponentModel
 from p4perf.results import Run, read_model
 from p4perf.results.campaign import CampaignDirectory
-from p4perf.results.facts import NodeFacts, machine_facts
+from p4perf.results.manifest import NodeFacts, machine_facts
 from p4perf.results.table import FIXED_COLUMNS, rows_of_metric, unit_of
 
 Key = tuple[str, str]

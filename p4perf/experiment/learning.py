@@ -28,7 +28,7 @@ from p4perf.programs.component import TrafficPlan, component_parameters
 from p4perf.programs.ir import Workload
 from p4perf.results import Run, readable_runs, run_folders
 from p4perf.results.campaign import RUNS
-from p4perf.results.facts import differences
+from p4perf.results.manifest import differences
 from p4perf.specs import Experiment, load_experiment
 from p4perf.version import __version__
 

@@ -20,8 +20,7 @@ from p4perf.experiment.compare import numbered, require_distinct
 from p4perf.experiment.outputs import write_outputs
 from p4perf.records import Document, Interval, Record, as_rows, doc, interval
 from p4perf.results import Run
-from p4perf.results.files import csv_text, json_text
-from p4perf.results.folders import dated_name, file_word
+from p4perf.results.files import csv_text, dated_name, file_word, json_text
 from p4perf.results.table import FIXED_COLUMNS
 
 if TYPE_CHECKING:

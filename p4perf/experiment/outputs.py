@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from p4perf.results.files import write_text_atomically
-from p4perf.results.folders import filled_folder, new_folder
+from p4perf.results.files import filled_folder, new_folder, write_text_atomically
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

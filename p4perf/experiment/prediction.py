@@ -20,8 +20,7 @@ from p4perf.experiment.record import open_target, open_testbed
 from p4perf.experiment.session import measure_run, new_run
 from p4perf.models.estimate import Estimate
 from p4perf.results import Run
-from p4perf.results.files import json_text, read_text
-from p4perf.results.folders import file_word
+from p4perf.results.files import file_word, json_text, read_text
 from p4perf.targets.dpdk_swx_program import VaryingBytes
 
 if TYPE_CHECKING:

@@ -17,8 +17,7 @@ from p4perf.experiment.bench import measured_gate_ratio
 from p4perf.experiment.evaluate import plain
 from p4perf.experiment.record import open_target, open_testbed
 from p4perf.experiment.session import require_usable
-from p4perf.results.files import json_text, write_atomically, write_text_atomically
-from p4perf.results.folders import dated_name, new_folder
+from p4perf.results.files import dated_name, json_text, new_folder, write_atomically, write_text_atomically
 from p4perf.results.table import summarise
 from p4perf.targets.base import TrialOptions, TrialSummary
 from p4perf.targets.dpdk_swx import DpdkSwxTarget

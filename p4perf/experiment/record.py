@@ -11,7 +11,7 @@ from p4perf.errors import CapabilityError, DataError, TargetUnavailableError, Te
 from p4perf.experiment.planning import PlannedPoint, SweepPlan, plan_sweep
 from p4perf.plugins import load_plugin
 from p4perf.results import Manifest, RunDirectory
-from p4perf.results.facts import differences
+from p4perf.results.manifest import differences
 from p4perf.specs import Experiment
 from p4perf.targets.base import BuildPlan, NodeFacts, Problem, Target
 from p4perf.targets.roles import SizesMemory

@@ -43,7 +43,7 @@ from p4perf.records import Document, Record, doc
 from p4perf.results import Run, files, is_run
 from p4perf.results.campaign import RecordFolder
 from p4perf.results.crate import CrateOptions, crate_metadata
-from p4perf.results.folders import dated_name, filled_folder, new_folder
+from p4perf.results.files import dated_name, filled_folder, new_folder
 from p4perf.specs import load_experiment
 from p4perf.testbeds.batch.base import BatchTestbed
 from p4perf.version import __version__

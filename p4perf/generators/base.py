@@ -1,13 +1,27 @@
-"""The contract of a generator, and the files that it makes."""
+"""The contract of a generator, the files that it makes, and text from templates.
+
+There is one kind of Jinja environment for the generators of p4perf and of plug-ins. Templates may come from specs of
+strangers only as data, never as code; still the environment is sandboxed, knows no attribute that starts with an
+underscore, and an undefined name is an error instead of an empty string.
+"""
 
 from __future__ import annotations
 
+import json
+import re
+import shlex
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from functools import cache
+from pathlib import Path
+from typing import Any, ClassVar
 
-from p4perf.generators.rendering import environment
+from jinja2 import ChoiceLoader, FileSystemLoader, PackageLoader, StrictUndefined
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+from typing_extensions import override
+
+from p4perf.errors import SpecError
 from p4perf.plugins import folder_beside
 from p4perf.programs.component import TrafficPlan
 from p4perf.programs.ir import Workload
@@ -47,3 +61,103 @@ class Generator(ABC):
     def render(self, template: str, **context: object) -> str:
         """Render a template of the folder ``templates`` beside the module of the generator, else of p4perf's own."""
         return environment(folder_beside(type(self), "templates")).get_template(template).render(**context)
+
+
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+
+
+def identifier(name: str) -> str:
+    """The name itself, if it is an identifier in P4, C and Lua."""
+    if not _IDENTIFIER.fullmatch(name):
+        raise SpecError(
+            f"{name!r} is not an identifier", hint="use letters, digits and underscores, at most 64 of them"
+        )
+    return name
+
+
+def comment(text: str) -> str:
+    """Text that cannot end the comment it stands in, whether that is one of P4, C or Lua, of a line or of a block.
+
+    Control characters become spaces; ``*/``, ``/*``, ``]]`` and a final backslash are taken apart.
+    """
+    line = "".join(c if c.isprintable() else " " for c in text)
+    for token in ("*/", "/*", "]]", "]="):
+        while token in line:
+            line = line.replace(token, f"{token[0]} {token[1]}")
+    return line + " ." if line.rstrip().endswith("\\") else line
+
+
+def shell(word: str) -> str:
+    """A word for a POSIX shell, which takes it as it is."""
+    if "\0" in word:
+        raise SpecError("a zero byte cannot be in a command")
+    return shlex.quote(word)
+
+
+def shell_command(words: Sequence[str], places: Mapping[str, str]) -> str:
+    """Words of a command for a POSIX shell, every one quoted; ``{name}`` stands for a variable of ``places``."""
+    if not places:
+        return " ".join(map(shell, words))
+    pattern = re.compile(rf"\{{({'|'.join(map(re.escape, places))})\}}")
+    return " ".join(_with_variables(pattern.split(word), places) for word in words)
+
+
+def _with_variables(pieces: Sequence[str], places: Mapping[str, str]) -> str:
+    """A word of pieces of text and, at odd places, names of variables."""
+    variables = [f'"${{{identifier(places[piece])}}}"' if n % 2 else "" for n, piece in enumerate(pieces)]
+    text = "".join(
+        variable or (shell(piece) if piece else "") for variable, piece in zip(variables, pieces, strict=True)
+    )
+    return text or "''"
+
+
+def yaml_scalar(value: str | int | float | bool) -> str:
+    """A scalar of YAML that is read as that value; text in double quotes, as JSON writes it."""
+    if isinstance(value, str) and any(ord(c) > 0xFFFF or 0xD800 <= ord(c) < 0xE000 for c in value):
+        raise SpecError(f"{value!r:.60} cannot be written as YAML", hint="use characters of the basic plane")
+    try:
+        if not isinstance(value, str | int | float):
+            raise TypeError(type(value))
+        return json.dumps(value, allow_nan=False).replace("\x7f", "\\u007f")
+    except (TypeError, ValueError) as error:
+        raise SpecError(f"{value!r:.60} is no scalar of YAML") from error
+
+
+class _Environment(ImmutableSandboxedEnvironment):
+    """The sandbox, which asks once for every attribute of every type: its answer depends on nothing else."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._safe: dict[tuple[type, str], bool] = {}
+
+    @override
+    def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
+        key = (type(obj), attr)
+        if key not in self._safe:
+            self._safe[key] = super().is_safe_attribute(obj, attr, value)
+        return self._safe[key]
+
+
+@cache
+def environment(folder: Path | None = None) -> ImmutableSandboxedEnvironment:
+    """The environment: strict, sandboxed, without autoescape (the output is code, not HTML).
+
+    Templates in the folder of a plug-in are looked up before those of p4perf.
+    """
+    own = PackageLoader("p4perf.generators", "templates")
+    env = _Environment(
+        loader=own if folder is None else ChoiceLoader([FileSystemLoader(folder), own]),
+        undefined=StrictUndefined,
+        autoescape=False,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        line_comment_prefix=None,
+    )
+    env.filters |= {"identifier": identifier, "comment": comment, "yaml": yaml_scalar}
+    env.filters |= {"shell": shell, "shell_command": shell_command}
+    return env
+
+
+def render(template: str, **context: object) -> str:
+    return environment().get_template(template).render(**context)

@@ -13,8 +13,7 @@ from typing_extensions import override
 
 from p4perf.errors import CapabilityError
 from p4perf.formats.moongen import COMPLETION_MARKER, TOKEN
-from p4perf.generators.base import GeneratedFile, Generator
-from p4perf.generators.rendering import render
+from p4perf.generators.base import GeneratedFile, Generator, render
 from p4perf.programs.component import TrafficPlan
 from p4perf.programs.ir import PacketSpec, Program, Workload
 from p4perf.programs.packets import FCS_BYTES, field_offset_bits, frame, headers_size_bytes

@@ -18,11 +18,8 @@ from typing import Any, ClassVar
 
 from p4perf.errors import DataError, Location
 from p4perf.results import files
-from p4perf.results.files import exclusive
-from p4perf.results.folders import dated_name, new_folder
 
 RUNS = "runs"
-_LOCK = ".lock"
 
 
 class RecordFolder:
@@ -64,7 +61,7 @@ class RecordFolder:
     @contextmanager
     def lock(self) -> Iterator[None]:
         """Be the only process that works on this folder."""
-        with exclusive(self._path / _LOCK, f"the {self.NOUN} {self._path}"):
+        with files.exclusive(self._path / files.LOCK, f"the {self.NOUN} {self._path}"):
             yield
 
     def read_record(self) -> dict[str, Any]:
@@ -128,7 +125,8 @@ class CampaignDirectory(RecordFolder):
             "left_s": request["budget_s"],
             "cells": [],
         }
-        return cls(new_folder(parent / dated_name((name,), now), lambda folder: cls.fill(folder, content)))
+        wanted = parent / files.dated_name((name,), now)
+        return cls(files.new_folder(wanted, lambda folder: cls.fill(folder, content)))
 
     @classmethod
     def open(cls, path: Path) -> CampaignDirectory:

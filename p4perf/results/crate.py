@@ -91,8 +91,6 @@ METADATA_FILE = "ro-crate-metadata.json"
 """Name of the description of an RO-Crate, at its root."""
 
 CHUNK_BYTES = 1 << 20
-_LOCK = ".lock"
-_TEMPORARY = (".p4perf-", ".tmp")
 
 
 @dataclass(frozen=True)
@@ -138,9 +136,7 @@ def _paths(root: Path, folder: Path) -> Iterator[str]:
     for entry in entries:
         path = Path(entry.path)
         relative = path.relative_to(root).as_posix()
-        if entry.name == _LOCK or relative == METADATA_FILE:
-            continue
-        if entry.name.startswith(_TEMPORARY[0]) and entry.name.endswith(_TEMPORARY[1]):
+        if entry.name == files.LOCK or relative == METADATA_FILE or files.TEMPORARY.fullmatch(entry.name):
             continue
         here = Location(str(path).encode(errors="replace").decode())
         if "\\" in entry.name or not entry.name.isprintable():  # what not every system can have in an archive

@@ -7,6 +7,7 @@ import csv
 import errno
 import fcntl
 import io
+import itertools
 import json
 import math
 import os
@@ -14,7 +15,8 @@ import re
 import secrets
 import shutil
 import socket
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, NoReturn
 
@@ -29,7 +31,13 @@ _REASONS = {
     errno.EPERM: ("the operation is not permitted", "choose another output folder, or change its permissions"),
 }
 
-_TEMPORARY = re.compile(r"\.p4perf-(\d+)-[0-9a-f]{8}\.tmp")
+LOCK = ".lock"
+"""Lock file of a folder of results."""
+
+TEMPORARY = re.compile(r"\.p4perf-(\d+)-[0-9a-f]{8}\.tmp")
+"""Names of :func:`temporary_sibling`."""
+
+_UNFIT = re.compile(r"[^A-Za-z0-9._+-]+")
 
 
 @contextlib.contextmanager
@@ -71,7 +79,7 @@ def remove_leftovers(root: Path) -> None:
     """Remove the temporary files below ``root`` whose process died before it could rename or remove them."""
     for folder, _, names in os.walk(root):
         for name in names:
-            if (match := _TEMPORARY.fullmatch(name)) and not _alive(int(match[1])):
+            if (match := TEMPORARY.fullmatch(name)) and not _alive(int(match[1])):
                 with contextlib.suppress(OSError):
                     (Path(folder) / name).unlink()
 
@@ -227,6 +235,76 @@ def _line_of(text: str, number: int) -> str | None:
     lines = text.split("\n")
     line = lines[number - 1] if number <= len(lines) else ""
     return line if line.isprintable() and len(line) <= 200 else None
+
+
+def dated_name(words: Iterable[str], now: datetime) -> str:
+    """``<word>--<word>--<YYYYMMDDTHHMMSS>``; what is unfit for a folder name becomes ``-``."""
+    return "--".join([*map(file_word, words), now.strftime("%Y%m%dT%H%M%S")])
+
+
+def file_word(word: str) -> str:
+    """A word as part of a file name: what is unfit becomes ``-``."""
+    return _UNFIT.sub("-", word).lstrip(".") or "-"
+
+
+def move_to_free_name(folder: Path, wanted: Path) -> Path:
+    """Rename a folder that is not empty to the first free one of ``wanted``, ``wanted-2``, ``wanted-3`` and so on."""
+    names = itertools.chain([wanted], (wanted.with_name(f"{wanted.name}-{count}") for count in itertools.count(2)))
+    while True:
+        path = next(names)
+        if os.path.lexists(path):
+            continue
+        try:
+            return folder.rename(path)
+        except OSError as error:
+            taken_meanwhile = error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR)
+            if not taken_meanwhile:
+                raise
+
+
+def new_folder(wanted: Path, fill: Callable[[Path], object]) -> Path:
+    """Make a folder with all that belongs into it, or nothing at all.
+
+    Args:
+        wanted: where; if that is taken, ``wanted-2``, ``wanted-3`` and so on. Missing folders above are made.
+
+    Raises:
+        StorageError: it cannot be written; nothing is left behind.
+    """
+    wanted = wanted.absolute()
+    with storing(wanted):
+        wanted.parent.mkdir(parents=True, exist_ok=True)
+        temporary = temporary_sibling(wanted)
+        temporary.mkdir()
+        try:
+            fill(temporary)
+            sync_directory(temporary)
+            path = move_to_free_name(temporary, wanted)
+        except BaseException:
+            shutil.rmtree(temporary, ignore_errors=True)
+            raise
+        sync_directory(wanted.parent)
+    return path
+
+
+def filled_folder(folder: Path, fill: Callable[[Path], object]) -> Path:
+    """Put results into a folder that the user named.
+
+    Args:
+        folder: one that is not there yet appears all at once; in one that is there, files of the same names are
+            replaced.
+
+    Raises:
+        UsageError: it is a file.
+    """
+    if folder.is_dir():
+        path = folder.absolute()
+        with storing(path):
+            fill(path)
+        return path
+    if folder.exists():
+        raise UsageError(f"{folder} is a file, not a folder")
+    return new_folder(folder, fill)
 
 
 def replace_folder(wanted: Path, content: Mapping[str, bytes], marker: str) -> Path:

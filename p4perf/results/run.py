@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from p4perf.errors import DataError, NoVerdictError, UsageError
-from p4perf.results.facts import NodeFacts
 from p4perf.results.files import read_text
-from p4perf.results.manifest import Manifest, RunIdentity
+from p4perf.results.manifest import Manifest, NodeFacts, RunIdentity
 from p4perf.results.rundir import RunDirectory
 
 if TYPE_CHECKING:

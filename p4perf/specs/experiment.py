@@ -15,11 +15,9 @@ from typing_extensions import override
 
 from p4perf.errors import DataError, Location, SpecError
 from p4perf.formats.pcap import Capture, read_capture
-from p4perf.specs.loader import load_tree
+from p4perf.specs.loader import load_tree, set_value
 from p4perf.specs.messages import explain, located, nearest
-from p4perf.specs.overlay import set_value
-from p4perf.specs.parameters import ParametersOf
-from p4perf.specs.points import Point, make_points
+from p4perf.specs.points import ParametersOf, Point, make_points
 from p4perf.specs.schema import ExperimentSpec
 from p4perf.specs.source import MAX_EXPONENT_INTEGER, SourceNode, needs_quotes
 from p4perf.specs.sweep import thinned, variable_names

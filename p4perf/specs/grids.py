@@ -72,21 +72,18 @@ def _branch_or_value(value: Any) -> str | None:
 
 _FORMS = "expected a list of values, {log: [lo, hi]}, {range: [lo, hi]} or {linear: [lo, hi], step: s}"
 
-VariableSpec = Annotated[
+_Rules = (
     Annotated[tuple[SweptValue, ...], Tag("<list>")]
     | Annotated[LogValues, Tag("<log>")]
     | Annotated[RangeValues, Tag("<range>")]
-    | Annotated[LinearValues, Tag("<linear>")],
-    Discriminator(_branch, custom_error_type="p4perf_form", custom_error_message=_FORMS),
-]
+    | Annotated[LinearValues, Tag("<linear>")]
+)
+
+VariableSpec = Annotated[_Rules, Discriminator(_branch, custom_error_type="p4perf_form", custom_error_message=_FORMS)]
 """How a spec writes the values of a variable."""
 
 AssignedSpec = Annotated[
-    Annotated[SweptValue, Tag("<value>")]
-    | Annotated[tuple[SweptValue, ...], Tag("<list>")]
-    | Annotated[LogValues, Tag("<log>")]
-    | Annotated[RangeValues, Tag("<range>")]
-    | Annotated[LinearValues, Tag("<linear>")],
+    Annotated[SweptValue, Tag("<value>")] | _Rules,
     Discriminator(_branch_or_value, custom_error_type="p4perf_form", custom_error_message=_FORMS),
 ]
 """What a variant assigns to a variable: one value, or several."""

@@ -14,7 +14,6 @@ import csv
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
-from types import MappingProxyType
 from typing import Any
 
 from p4perf.errors import UsageError
@@ -30,28 +29,15 @@ _OPTIONAL = (
     *("simulated_host_line_requests", "simulated_function_line_requests"),
 )
 
-FACTOR_ITEMS: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "a": ("023",),
-        "b": ("007",),
-        "c": ("014",),
-        "d": ("012", "020"),
-        "e": ("044", "045"),
-        "f": ("047", "052", "056", "059", "061", "067", "073", "079"),
-    }
-)
-"""The items of each factor."""
-
-FACTOR_TITLES: Mapping[str, str] = MappingProxyType(
-    {
-        "a": "no virtio header",
-        "b": "queue entries of 4 B",
-        "c": "no buffer header",
-        "d": "small buffers",
-        "e": "zero-copy",
-        "f": "long batches",
-    }
-)
+FACTORS: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "a": ("no virtio header", ("023",)),
+    "b": ("queue entries of 4 B", ("007",)),
+    "c": ("no buffer header", ("014",)),
+    "d": ("small buffers", ("012", "020")),
+    "e": ("zero-copy", ("044", "045")),
+    "f": ("long batches", ("047", "052", "056", "059", "061", "067", "073", "079")),
+}
+"""Title and items of each factor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +83,7 @@ def read_items() -> tuple[Item, ...]:
             tuple(row["parents"].split()),
             row["factors"],
             row["change"],
-            MappingProxyType(dict(_setting(text) for text in row["settings"].split())),
+            dict(_setting(text) for text in row["settings"].split()),
             row["not_run_because"],
         )
         for row in csv.DictReader(text.splitlines())
@@ -147,8 +133,8 @@ def items_spec(items: Iterable[Item] | None = None) -> dict[str, Any]:
             **({"inherits": inherits} if inherits else {}),
             **({"set": {".".join((*PARAMETERS, k)): v for k, v in item.settings.items()}} if item.settings else {}),
         }
-    for factor, numbers in FACTOR_ITEMS.items():
-        variants[factor] = {"title": FACTOR_TITLES[factor], "inherits": [f"item_{number}" for number in numbers]}
+    for factor, (title, numbers) in FACTORS.items():
+        variants[factor] = {"title": title, "inherits": [f"item_{number}" for number in numbers]}
     return {
         "spec_version": 1,
         "name": "vio/items",

@@ -19,7 +19,17 @@ from p4perf.specs.grids import VariableSpec
 from p4perf.specs.messages import nearest, quoted, validation_error
 from p4perf.specs.metrics import LOAD_METRICS, METRICS, MODELLED_PATTERN, metric_named
 from p4perf.specs.sections import CombinedSpec, MultiplexSpec, ProgramSpec, TrafficSpec, VariantSpec
-from p4perf.specs.types import DurationMs, ExperimentName, FrequencyGhz, Strict, Whole, Word, check_once, check_word
+from p4perf.specs.types import (
+    WORD_SCHEMA,
+    DurationMs,
+    ExperimentName,
+    FrequencyGhz,
+    Strict,
+    Whole,
+    Word,
+    check_once,
+    check_word,
+)
 
 IMPORTED = "imported"
 """The component of a run that was imported: what the program was is not known, and it cannot be generated."""
@@ -94,8 +104,7 @@ class DeviceSpec(Strict):
     ] = None
 
 
-_WORDS: dict[str, Any] = {"type": "string", "pattern": r"^[a-z][a-z0-9_]*$"}
-_GROUP: dict[str, Any] = {"type": "array", "items": _WORDS}
+_GROUP: dict[str, Any] = {"type": "array", "items": WORD_SCHEMA}
 
 
 class SweepSpec(Strict):

@@ -139,11 +139,13 @@ class TrafficSpec(Strict):
 
 Parameters = Mapping[str, Any]
 
-_WORD: dict[str, Any] = {"type": "string", "pattern": r"^[a-z][a-z0-9_]*$"}
 _PARAMETER: dict[str, Any] = {"type": ["boolean", "integer", "number", "string"]}
 _PARAMETERS: dict[str, Any] = {"type": "object", "additionalProperties": _PARAMETER}
 _ITEM: dict[str, Any] = {
-    "anyOf": [_WORD, {"type": "object", "additionalProperties": _PARAMETERS, "minProperties": 1, "maxProperties": 1}]
+    "anyOf": [
+        kinds.WORD_SCHEMA,
+        {"type": "object", "additionalProperties": _PARAMETERS, "minProperties": 1, "maxProperties": 1},
+    ]
 }
 
 _ITEM_HINT = "write a name, or one name with its parameters: match_action_table: {entries: 1000}"
@@ -165,7 +167,7 @@ class ProgramSpec(Strict):
             description="the component, or the components in the order in which they are composed; in a list, a name "
             "or a mapping of one name to its own parameters"
         ),
-        WithJsonSchema({"anyOf": [_WORD, {"type": "array", "items": _ITEM, "minItems": 1}]}),
+        WithJsonSchema({"anyOf": [kinds.WORD_SCHEMA, {"type": "array", "items": _ITEM, "minItems": 1}]}),
     ]
     parameters: Annotated[
         dict[Word, Any],
@@ -271,7 +273,7 @@ class VariantSpec(Strict):
     inherits: Annotated[
         tuple[Word, ...],
         Field(description="variant, or variants in order, of which it has all settings; later ones win"),
-        WithJsonSchema({"anyOf": [_WORD, {"type": "array", "items": _WORD}]}),
+        WithJsonSchema({"anyOf": [kinds.WORD_SCHEMA, {"type": "array", "items": kinds.WORD_SCHEMA}]}),
     ] = ()
     set: Annotated[
         dict[str, Any],

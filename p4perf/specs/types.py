@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema, model_validator
 from pydantic_core import PydanticCustomError
 
-from p4perf.errors import SpecError
-from p4perf.specs.messages import nearest, quoted, validation_error
+from p4perf.errors import DataError, Location, SpecError
+from p4perf.specs.messages import explain, nearest, quoted, validation_error
+from p4perf.specs.source import MAX_BYTES, SourceNode, parse_bytes
 from p4perf.specs.units import Dimension, parse_quantity
 
 NAME_PATTERN = r"^[a-z0-9]+(-[a-z0-9]+)*(/[a-z0-9]+(-[a-z0-9]+)*)*$"
@@ -47,6 +49,42 @@ class Strict(BaseModel):
                     hint = nearest(str(key), cls.model_fields, "known keys")
                     raise validation_error(f"unknown key {key!r}", hint=hint, path=(key,), key=True)
         return data
+
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def read_strictly(file: Path, model: type[Model], what: str) -> tuple[Model, SourceNode]:
+    """The content of a YAML file that is no spec but read as strictly, and its tree with the places of all values.
+
+    Args:
+        what: its kind, for messages: ``node file``.
+
+    Raises:
+        DataError: it cannot be read or is wrong; with the place.
+    """
+    try:
+        if not file.is_file():
+            raise DataError(f"there is no such {what}", location=Location(str(file)))
+        with file.open("rb") as opened:
+            data = opened.read(MAX_BYTES + 1)
+    except (OSError, ValueError) as error:
+        message = f"cannot be read: {getattr(error, 'strerror', None) or error}"
+        raise DataError(message, location=Location(str(file))) from error
+    return parse_strictly(data, str(file), model)
+
+
+def parse_strictly(data: bytes, file: str, model: type[Model]) -> tuple[Model, SourceNode]:
+    """As :func:`read_strictly`, for the bytes of a file."""
+    try:
+        root = parse_bytes(data, file)
+        try:
+            return model.model_validate(root.plain()), root
+        except ValidationError as error:
+            raise explain(error, root) from error
+    except SpecError as error:
+        message = error.message.replace("the spec", "the file").replace("for a spec", "for it")
+        raise DataError(message, location=error.location, key=error.key, hint=error.hint) from error
 
 
 def reference_name(value: object) -> str | None:
@@ -177,7 +215,9 @@ def _literal_or_reference(*words: str) -> Callable[[Any], Any]:
 _REFERENCE_SCHEMA = {"type": "string", "pattern": REFERENCE_PATTERN}
 _QUANTITY_SCHEMA = {"type": "string", "pattern": r"^[0-9][0-9_.eE+-]*\s*[A-Za-zµμ/]+$"}
 
-Word = Annotated[str, BeforeValidator(check_word), WithJsonSchema({"type": "string", "pattern": WORD_PATTERN})]
+WORD_SCHEMA: dict[str, Any] = {"type": "string", "pattern": WORD_PATTERN}
+
+Word = Annotated[str, BeforeValidator(check_word), WithJsonSchema(WORD_SCHEMA)]
 """Name of a variable, parameter or component."""
 
 SweptValue = Annotated[

@@ -13,8 +13,8 @@ from typing import TypeVar
 from pydantic import ValidationError
 
 from p4perf.errors import SpecError
+from p4perf.specs.loader import bare_path, set_at
 from p4perf.specs.messages import explain, nearest, quoted
-from p4perf.specs.overlay import bare_path, set_at
 from p4perf.specs.schema import VARIANT, DeviceSpec, ExperimentSpec
 from p4perf.specs.sections import CombinedSpec, ProgramSpec, TrafficSpec
 from p4perf.specs.source import KeyPath, Scalar, SourceNode

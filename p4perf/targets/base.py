@@ -19,7 +19,7 @@ from p4perf.errors import UsageError
 from p4perf.programs.capabilities import Capabilities
 from p4perf.programs.component import TrafficPlan
 from p4perf.programs.ir import Workload
-from p4perf.results.facts import NodeFacts as NodeFacts
+from p4perf.results.manifest import NodeFacts as NodeFacts
 
 TrialRecord = Mapping[str, Any]
 """What one trial printed, as JSON data: kept raw in the run directory."""
@@ -44,7 +44,7 @@ class BuildPlan:
 
     def commands_with(self, places: Mapping[str, str]) -> tuple[tuple[str, ...], ...]:
         """The commands with the places of the parts in them."""
-        return tuple(tuple(_placed(argument, places) for argument in command) for command in self.commands)
+        return tuple(placed(command, places) for command in self.commands)
 
     @property
     def key(self) -> str:
@@ -54,10 +54,12 @@ class BuildPlan:
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:32]
 
 
-def _placed(argument: str, places: Mapping[str, str]) -> str:
+def placed(command: Sequence[str], places: Mapping[str, str]) -> tuple[str, ...]:
+    """A command with places for ``{name}`` in its arguments."""
+    words = list(command)
     for name, place in places.items():
-        argument = argument.replace(f"{{{name}}}", place)
-    return argument
+        words = [word.replace(f"{{{name}}}", place) for word in words]
+    return tuple(words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,11 @@ class JobResult:
     stderr: str
     duration_s: float
     timed_out: bool = False
+
+    @property
+    def tail(self) -> str:
+        """The last lines of stderr, or else of stdout, for a message; empty if there are none."""
+        return " / ".join((self.stderr.strip() or self.stdout.strip()).splitlines()[-3:])
 
 
 _SIGNALS = {int(s): s.name for s in signal.Signals}

@@ -185,7 +185,7 @@ def trial_record(result: JobResult) -> TrialRecord:
             "windows": {"n": len(windows), **{key: [w[key] for w in windows] for key in windows[0]}},
         }
     except (StopIteration, KeyError, IndexError, TypeError, ValueError) as error:
-        tail = " / ".join((result.stderr or result.stdout).strip().splitlines()[-3:])[:300] or "no output"
+        tail = result.tail[:300] or "no output"
         raise MeasurementError(f"the trial {ending(result.returncode)} and its output is no record: {tail}") from error
     window_statistics(record)
     return record

@@ -13,7 +13,6 @@ from typing import Any, ClassVar
 
 from typing_extensions import override
 
-from p4perf.errors import CapabilityError
 from p4perf.generators.c.dpdk import MAX_FRAME_BYTES, VARIANTS, DpdkC, capabilities, operators, table_kind
 from p4perf.generators.c.dpdk_text import layout
 from p4perf.programs.capabilities import Capabilities
@@ -22,6 +21,7 @@ from p4perf.programs.ir import Program, Table, Workload
 from p4perf.targets.base import BuildPlan, NodeFacts, PointPlan
 from p4perf.targets.builds import NATIVE, dpdk_c_plan
 from p4perf.targets.dpdk import HARNESS_VERSION, POOL_BYTES, LinkedDpdkTarget
+from p4perf.targets.link import check_frame_size
 from p4perf.targets.oracle import PACKETS, verification_file
 
 TBL24_BYTES = 4 << 24
@@ -123,11 +123,7 @@ class DpdkCTarget(LinkedDpdkTarget):
 
     @override
     def check(self, workload: Workload, traffic: TrafficPlan) -> None:
-        if traffic.frame_size_bytes > MAX_FRAME_BYTES:
-            raise CapabilityError(
-                f"dpdk-c takes frames of at most {MAX_FRAME_BYTES} B (one mbuf), not {traffic.frame_size_bytes} B",
-                key="traffic.frame_size",
-            )
+        check_frame_size("dpdk-c", traffic.frame_size_bytes, MAX_FRAME_BYTES)
         super().check(workload, traffic)
 
     @override

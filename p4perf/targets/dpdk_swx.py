@@ -16,9 +16,9 @@ from typing import Any, ClassVar
 from typing_extensions import override
 
 from p4perf.errors import UsageError
+from p4perf.generators.base import render
 from p4perf.generators.p4.dpdk import Pna
 from p4perf.generators.p4.writer import p4_name
-from p4perf.generators.rendering import render
 from p4perf.generators.swx.spec import CAPABILITIES, Pipeline
 from p4perf.programs import ir
 from p4perf.programs.capabilities import Capabilities, Limit, both

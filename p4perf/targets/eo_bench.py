@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from p4perf.errors import MeasurementError
-from p4perf.generators.rendering import render
+from p4perf.generators.base import render
 from p4perf.targets.base import BuildPlan, Job, NodeFacts, TrialOptions, TrialRecord
 from p4perf.targets.builds import DPDK_C, dpdk_c_plan, small_plan
 from p4perf.targets.dpdk import POOL_BYTES, eal_arguments, trial_arguments

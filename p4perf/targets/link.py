@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,6 +12,8 @@ from p4perf.formats.pcap import Capture
 from p4perf.programs.ir import Workload
 from p4perf.programs.packets import FCS_BYTES, headers_size_bytes
 from p4perf.targets.base import NodeFacts
+
+PCI_ADDRESS = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 
 FRAMES_FILE = "frames.bin"
 

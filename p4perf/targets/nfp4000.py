@@ -37,8 +37,8 @@ from p4perf.programs.component import TrafficPlan
 from p4perf.programs.ir import Program, Workload
 from p4perf.targets.base import BuildPlan, Job, JobResult, MetricValue, NodeFacts, PointPlan, Problem, point_key
 from p4perf.targets.builds import context_of, shell
-from p4perf.targets.roles import Serves
-from p4perf.targets.service import ServedProgram, Service, ServiceStep, step_failed
+from p4perf.targets.link import PCI_ADDRESS
+from p4perf.targets.roles import ServedProgram, Serves, Service, ServiceStep, step_failed
 
 FIRMWARE = "firmware.nffw"
 OUTPUT = "out"
@@ -190,24 +190,21 @@ INTERFACES_BEFORE: Final = "interfaces before"
 INTERFACES_AFTER: Final = "interfaces after"
 BUILT: Final = "what was built"
 
-_ADDRESS = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
 
 _START = f"start it: systemctl start nfp-sdk6-rte; its log is {LOG}"
 
-_KNOWN: tuple[tuple[str, str, str], ...] = (
-    (
-        "incompatible firmware",
+_KNOWN = {
+    "incompatible firmware": (
         "the card holds a firmware that the runtime does not know",
         "unload it with nfp-nffw unload -n 0, then start the runtime: systemctl start nfp-sdk6-rte",
     ),
-    (
-        r"load\w* (is )?(already )?in progress|already loading|\bbusy\b",
+    r"load\w* (is )?(already )?in progress|already loading|\bbusy\b": (
         "somebody else is loading a design",
         "wait until rtecli status reports that it is loaded, and leave the card to one user at a time",
     ),
-    (r"connection refused|could not connect|cannot connect|ttransport", "the runtime does not answer", _START),
-)
+    r"connection refused|could not connect|cannot connect|ttransport": ("the runtime does not answer", _START),
+}
 """Patterns of failures, their meaning, and what to do. None of them is the fault of the point."""
 
 
@@ -219,7 +216,7 @@ def _interfaces(facts: NodeFacts) -> list[str]:
     found = []
     for key, address in sorted(facts.values.items()):
         name = key.removeprefix("interface_")
-        if name != key and _NAME.fullmatch(name) and _ADDRESS.fullmatch(address):
+        if name != key and _NAME.fullmatch(name) and PCI_ADDRESS.fullmatch(address):
             found.append(f"{name}={address}")
     return found
 
@@ -436,7 +433,7 @@ class Nfp4000Target(Serves):
         if not result.timed_out and result.returncode == 0 and complaint is None:
             return
         said = f"{result.stderr}\n{result.stdout}"
-        for pattern, meaning, hint in _KNOWN:
+        for pattern, (meaning, hint) in _KNOWN.items():
             if re.search(pattern, said, re.IGNORECASE):
                 raise MeasurementError(step_failed(step, result, meaning).message, hint=hint)
         if step.what not in (BUILT, INTERFACES_BEFORE, INTERFACES_AFTER) and (

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from typing_extensions import override
 
 from p4perf.errors import CapabilityError, MeasurementError
-from p4perf.generators.rendering import render
+from p4perf.generators.base import render
 from p4perf.programs.component import TrafficPlan
 from p4perf.programs.ir import Program, Workload
 from p4perf.targets.base import (
@@ -26,6 +26,7 @@ from p4perf.targets.base import (
     TrialRecord,
     TrialSummary,
     ending,
+    placed,
     point_key,
 )
 from p4perf.targets.roles import Measures
@@ -72,8 +73,9 @@ def harness_record(result: JobResult, version: int) -> TrialRecord:
     if result.timed_out:
         raise MeasurementError(f"the program was stopped after {result.duration_s:.0f} s without a result")
     if not lines:
-        tail = " / ".join((result.stderr or result.stdout).strip().splitlines()[-3:]) or "no output"
-        raise MeasurementError(f"the program {ending(result.returncode)} and left no result: {tail}")
+        raise MeasurementError(
+            f"the program {ending(result.returncode)} and left no result: {result.tail or 'no output'}"
+        )
     try:
         record = json.loads(lines[-1])
     except json.JSONDecodeError as error:
@@ -236,7 +238,7 @@ def recorded(record: Mapping[str, Any], *metrics: str) -> tuple[MetricValue, ...
 def standalone_files(target: Measures, plan: PointPlan) -> Mapping[str, bytes]:
     """A planned point as a folder: files by name; ``sh build.sh && sh run.sh`` prints what one trial measures."""
     job = target.trial(plan, TrialOptions(), NodeFacts({}))
-    argv = [argument.replace("{build}", ".").replace("{folder}", ".") for argument in job.argv]
+    argv = placed(job.argv, {"build": ".", "folder": "."})
     files, commands = _flat(plan.build)
     scripts = {
         "build.sh": render("sh/build.sh.j2", commands=[shlex.join(command) for command in commands]),

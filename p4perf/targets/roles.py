@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
 
-from p4perf.errors import CapabilityError
+from p4perf.errors import CapabilityError, MeasurementError
 from p4perf.programs.ir import Program, Table, Workload
 from p4perf.targets.base import (
     Job,
@@ -24,7 +25,6 @@ from p4perf.targets.base import (
     TrialSummary,
 )
 from p4perf.targets.link import LinkPlan
-from p4perf.targets.service import ServedProgram, Service, ServiceStep, step_failed
 
 
 class Measures(Target):
@@ -121,6 +121,57 @@ class Connects(Target):
         Raises:
             CapabilityError: the target has no port of that kind.
         """
+
+
+ServedProgram = Literal["program", "baseline"]
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceStep:
+    """A command that runs to its end on the node of the device.
+
+    ``what`` is what it does, in the words of a message: ``loading the firmware``.
+    """
+
+    what: str
+    job: Job
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """A device between the packets of a load generator.
+
+    Args:
+        prepare: commands before, one after the other.
+        main: the command that runs as long as the device is needed; None where the device then runs by itself.
+        ready: extended regular expression (POSIX); a line of the output of ``main`` that matches it means that the
+            device forwards packets.
+        broken: likewise; a line that matches it means that the device will never forward. Empty: there is none.
+        ready_timeout_s: time limit for ``ready``, in seconds.
+        settle_s: pause between ``ready`` and the first packet, in seconds.
+        before: commands whose output is kept with a trial, run right before it: counters.
+        during: commands that run while load is offered, beginning when it has settled.
+        after: as ``before``, right after it.
+        release: commands at the end, run whatever happened.
+    """
+
+    prepare: tuple[ServiceStep, ...] = ()
+    main: Job | None = None
+    ready: str = ""
+    broken: str = ""
+    ready_timeout_s: float = 60.0
+    settle_s: float = 0.0
+    before: tuple[ServiceStep, ...] = ()
+    during: tuple[ServiceStep, ...] = ()
+    after: tuple[ServiceStep, ...] = ()
+    release: tuple[ServiceStep, ...] = ()
+
+
+def step_failed(step: ServiceStep, result: JobResult, why: str = "") -> MeasurementError:
+    """The failure of a step, with the last lines of its output."""
+    status = f"ended with status {result.returncode}"
+    how = f"was stopped after {result.duration_s:.0f} s" if result.timed_out else status
+    return MeasurementError(f"{step.what}: {why or f'the command {how}'}{f': {result.tail}' if result.tail else ''}")
 
 
 class Serves(Target):

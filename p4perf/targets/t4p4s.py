@@ -18,9 +18,9 @@ from typing import Any, ClassVar
 from typing_extensions import override
 
 from p4perf.errors import CapabilityError, MeasurementError
+from p4perf.generators.base import render
 from p4perf.generators.p4.t4p4s import CAPABILITIES as DIALECT
 from p4perf.generators.p4.t4p4s import MAX_ENTRIES, T4P4S
-from p4perf.generators.rendering import render
 from p4perf.programs import ir
 from p4perf.programs.capabilities import Capabilities
 from p4perf.programs.component import TrafficPlan

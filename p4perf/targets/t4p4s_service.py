@@ -10,7 +10,6 @@ switch takes. It polls: its cores are always busy, and in overload every cycle i
 from __future__ import annotations
 
 import re
-import signal
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -18,16 +17,15 @@ from typing import Any, ClassVar
 from typing_extensions import override
 
 from p4perf.errors import CapabilityError, MeasurementError
+from p4perf.generators.base import render
 from p4perf.generators.p4.t4p4s import T4P4S
-from p4perf.generators.rendering import render
 from p4perf.programs.component import TrafficPlan
 from p4perf.programs.ir import Workload
-from p4perf.targets.base import BuildPlan, Job, JobResult, MetricValue, NodeFacts, PointPlan, Problem, point_key
+from p4perf.targets.base import BuildPlan, Job, JobResult, MetricValue, NodeFacts, PointPlan, Problem, ending, point_key
 from p4perf.targets.builds import context_of
 from p4perf.targets.counters import CYCLES, LLC_MISSES, not_counted, perf_counts, perf_job
-from p4perf.targets.link import check_frame_size
-from p4perf.targets.roles import Serves
-from p4perf.targets.service import ServedProgram, Service, ServiceStep, step_failed
+from p4perf.targets.link import PCI_ADDRESS, check_frame_size
+from p4perf.targets.roles import ServedProgram, Serves, Service, ServiceStep, step_failed
 from p4perf.version import __version__
 
 INTERFACES = ("ingress", "egress")
@@ -70,7 +68,6 @@ MAX_TRIPLES = 900
 """Characters of the map of queues: t4p4s reads no more than 1024 of an option (t4p4s.sh, ``conn.recv``)."""
 
 _PATH = re.compile(r"/[A-Za-z0-9/._@+-]+")
-_PCI = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 _ESCAPES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 READY = "P4_FWD: entering main loop on lcore [0-9]+"
@@ -120,10 +117,7 @@ def meaning(status: int, codes: Mapping[int, str]) -> str:
     """What an exit code (0 to 255) of ``t4p4s.sh`` means."""
     if status in codes:
         return codes[status]
-    if 128 < status <= 128 + 64:
-        names = {int(s): s.name for s in signal.Signals}
-        return f"it died of signal {status - 128} ({names.get(status - 128, 'unknown')})"
-    return "it failed"
+    return f"it {ending(128 - status)}" if 128 < status <= 128 + 64 else "it failed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +186,7 @@ def addresses(facts: NodeFacts) -> tuple[str, ...]:
     found = []
     for name in INTERFACES:
         address = facts.text(f"interface_{name}")
-        if not _PCI.fullmatch(address):
+        if not PCI_ADDRESS.fullmatch(address):
             what = f"{address!r} is no PCI address" if address else f"the node file names no interface {name}"
             raise CapabilityError(
                 f"t4p4s receives on interface ingress and sends on egress: {what}",

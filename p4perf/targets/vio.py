@@ -26,14 +26,14 @@ from typing import Any, ClassVar
 from typing_extensions import override
 
 from p4perf.errors import CapabilityError, MeasurementError
-from p4perf.generators.rendering import render
+from p4perf.generators.base import render
 from p4perf.programs.capabilities import CONSTRUCTS, NOT_OF_THE_LANGUAGE, Capabilities, Limit
 from p4perf.programs.component import TrafficPlan
 from p4perf.programs.components.baseline import ETHERNET_VALUES
 from p4perf.programs.ir import Workload
 from p4perf.programs.packets import FCS_BYTES
 from p4perf.programs.virtual_io import VirtualIo
-from p4perf.results.facts import cpu_list
+from p4perf.results.manifest import cpu_list
 from p4perf.targets import process
 from p4perf.targets.base import (
     BuildPlan,

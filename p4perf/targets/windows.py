@@ -37,17 +37,9 @@ MEDIAN_ERROR = math.sqrt(math.pi / 2)
 DETECTABLE = 1.96
 """Standard errors above which a difference is significant with 95 % confidence."""
 
-_ARRAYS = (
-    "program",
-    "preemptions",
-    "tsc_per_packet",
-    "chain_before_tsc",
-    "mix_before_tsc",
-    "chain_after_tsc",
-    "mix_after_tsc",
-)
-
-_PEER = tuple(f"peer_{key}" for key in ("preemptions", *_ARRAYS[3:]))
+_CALIBRATORS = ("chain_before_tsc", "mix_before_tsc", "chain_after_tsc", "mix_after_tsc")
+_ARRAYS = ("program", "preemptions", "tsc_per_packet", *_CALIBRATORS)
+_PEER = tuple(f"peer_{key}" for key in ("preemptions", *_CALIBRATORS))
 """Columns of a second process on another core that takes part in every window, where there is one: a window counts if
 both were undisturbed."""
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from p4perf.results.facts import NodeFacts, cpu_list
+from p4perf.results.manifest import NodeFacts, cpu_list
 from p4perf.targets.windows import GATE_TOLERANCE, lower_mode
 
 State = Literal["ok", "warning", "missing", "info"]

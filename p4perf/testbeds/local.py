@@ -13,10 +13,10 @@ from pathlib import Path
 
 from typing_extensions import override
 
-from p4perf.errors import StorageError, TestbedError
-from p4perf.targets.base import BuildPlan, Job, JobResult, NodeFacts, Problem
-from p4perf.testbeds.base import Conversation, Testbed
-from p4perf.testbeds.builds import LONGEST_BUILD_S, Builder, no_product, placed
+from p4perf.errors import BuildError, StorageError, TestbedError
+from p4perf.results.files import write_atomically
+from p4perf.targets.base import BuildPlan, Job, JobResult, NodeFacts, Problem, placed
+from p4perf.testbeds.base import LONGEST_BUILD_S, Builder, Conversation, Testbed
 from p4perf.testbeds.processes import LocalConversation, run_command
 from p4perf.testbeds.tuning import fixed_frequency
 
@@ -87,7 +87,7 @@ class LocalTestbed(Testbed):
         if job.build is not None:
             places["build"] = str(self.build(job.build))
         write_files(job, folder)
-        return placed(job, places)
+        return placed(job.argv, places)
 
 
 def write_files(job: Job, folder: Path) -> None:
@@ -95,18 +95,7 @@ def write_files(job: Job, folder: Path) -> None:
     for name, data in job.files.items():
         path = folder / name
         if not path.exists() or path.read_bytes() != data:
-            write_file(path, data)
-
-
-def write_file(path: Path, data: bytes) -> None:
-    """Write a file, all at once."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        temporary.write_bytes(data)
-        temporary.replace(path)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise StorageError(f"cannot write {path}: {error.strerror}") from error
+            write_atomically(path, (data,))
 
 
 class _LocalBuilder(Builder):
@@ -120,13 +109,10 @@ class _LocalBuilder(Builder):
 
     @override
     def begin(self, plan: BuildPlan) -> Path:
-        try:
+        with _building(self._builds):
             self._builds.mkdir(parents=True, exist_ok=True)
             _remove_stale(self._builds)
             work = Path(tempfile.mkdtemp(prefix=f".{plan.key}.", dir=self._builds))
-        except OSError as error:
-            what = f"cannot write to {self._builds}: {error.strerror}"
-            raise StorageError(what, hint="set XDG_CACHE_HOME") from error
         try:
             with _building(work):
                 for name, text in plan.files.items():
@@ -146,7 +132,7 @@ class _LocalBuilder(Builder):
         with _building(work):
             (work / "build.log").write_text(log, encoding="utf-8")
             if not (work / plan.product).exists():
-                raise no_product(plan, self.where)
+                raise BuildError(f"the build made no {plan.product}")
             try:
                 work.rename(final)
             except OSError:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,12 +10,12 @@ from typing import Any, Self
 from typing_extensions import override
 
 from p4perf.errors import DataError, Location, TestbedError, UsageError
-from p4perf.results.files import parse_object, read_text
+from p4perf.results.files import json_text, parse_object, read_text, write_text_atomically
 from p4perf.targets.base import NodeFacts, Problem
 from p4perf.testbeds.batch.base import AnyJob, AnyOutcome, BatchResults, BatchTestbed, Note
 from p4perf.testbeds.batch.folder import text_files, write_folder
 from p4perf.testbeds.batch.outcomes import OUTCOME, STDERR, STDOUT, Missing, probed_facts, read_outcome, text_of
-from p4perf.testbeds.local import LocalTestbed, facts_of, write_file
+from p4perf.testbeds.local import LocalTestbed, facts_of
 from p4perf.testbeds.pos.experiment import experiment_files, is_tree, node_facts, read_trials
 
 MARK = "p4perf.json"
@@ -104,7 +103,7 @@ class ManualTestbed(BatchTestbed):
         }
         files = experiment_files(jobs, title) | text_files(texts)
         write_folder(self._folder, files)
-        write_file(self._folder / MARK, (json.dumps(mark, indent=2) + "\n").encode())
+        write_text_atomically(self._folder / MARK, json_text(mark))
 
     @override
     def run_batch(self, names: Sequence[str], folder: Path, note: Note) -> BatchResults:
@@ -118,7 +117,7 @@ class ManualTestbed(BatchTestbed):
             try:
                 outcomes[name] = read_outcome(name, parts)
             except Missing as error:
-                missing[name] = error.why
+                missing[name] = str(error)
         before, after = (text_of(results / file) for file in (FACTS, "facts-after.txt"))
         for tree in (results, *sorted(results.iterdir())) if results.is_dir() else ():
             if tree.is_dir() and not tree.is_symlink() and is_tree(tree):  # somebody put results of pos there

@@ -13,7 +13,7 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import IO, Self
@@ -46,16 +46,16 @@ def printable(text: str) -> str:
 
 
 def diagnosis(
-    stderr: str, known: Sequence[tuple[str, str, str]], otherwise: str, *, quote: bool = False
+    stderr: str, known: Mapping[str, tuple[str, str]], otherwise: str, *, quote: bool = False
 ) -> tuple[str, str | None]:
     """What is wrong with a command, and a hint.
 
     Args:
-        known: regular expressions of messages, each with what is wrong and the hint.
+        known: what is wrong and the hint, by regular expressions of messages.
         otherwise: what is wrong if no message is known; the last line of ``stderr`` is added.
     """
     lines = [printable(line.strip()) for line in stderr.splitlines() if line.strip()]
-    for pattern, what, hint in known:
+    for pattern, (what, hint) in known.items():
         if re.search(pattern, stderr):
             quoted = next((line for line in lines if re.search(pattern, line)), "") if quote else ""
             return f"{what} ({quoted})" if quoted else what, hint

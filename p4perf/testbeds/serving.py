@@ -1,4 +1,4 @@
-"""A device that is up for a load generator of its own: :class:`~p4perf.targets.service.Service`, carried out."""
+"""A device that is up for a load generator of its own: :class:`~p4perf.targets.roles.Service`, carried out."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from typing import Any, Self
 
 from p4perf.errors import MeasurementError, P4PerfError
 from p4perf.targets.base import Job, JobResult, NodeFacts, PointPlan, ending
-from p4perf.targets.roles import Serves
-from p4perf.targets.service import ServedProgram, Service, ServiceStep
+from p4perf.targets.roles import ServedProgram, Serves, Service, ServiceStep
 from p4perf.testbeds.base import Conversation, Testbed
 
 ANSWER_S = 30.0

@@ -35,10 +35,9 @@ from p4perf.specs.schema import ExperimentSpec
 from p4perf.specs.units import UNITS
 from p4perf.targets import process, roles, windows
 from p4perf.targets.base import Target
+from p4perf.testbeds.nodes import NodeSpec, PosNodeSpec, SiteFile, read_node, read_site
 from p4perf.testbeds.pos import cli as pos_failures
-from p4perf.testbeds.pos.site import PosNodeSpec, SiteFile, read_site
 from p4perf.testbeds.ssh import connection
-from p4perf.testbeds.ssh.nodefile import NodeSpec, read_node
 
 SOURCE = Path(package.__file__).parent
 HARNESS = SOURCE / "targets" / "harness"

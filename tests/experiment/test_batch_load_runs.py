@@ -13,7 +13,7 @@ from p4perf.experiment.recorder import Silent
 from p4perf.experiment.session import measure_run, new_run
 from p4perf.results import RunDirectory
 from p4perf.specs import load_experiment
-from p4perf.testbeds.batch import roles
+from p4perf.testbeds.batch import folder as batch_folder
 from p4perf.testbeds.loadgen import moongen as generator
 
 pytestmark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
@@ -189,8 +189,8 @@ def soon(service, dies):
 def test_every_fault_is_named_and_costs_its_trial_only(lab, fakes, monkeypatch):
     """MoonGen fails and ends with 0, leaves an empty file, is killed with its script; a run is lost; a device dies."""
     device = fakes("fake-served")
-    monkeypatch.setattr(roles, "MEET_S", 3.0)
-    monkeypatch.setattr(roles, "ANSWER_S", 1.0)
+    monkeypatch.setattr(batch_folder, "MEET_S", 3.0)
+    monkeypatch.setattr(batch_folder, "ANSWER_S", 1.0)
     monkeypatch.setattr(generator, "START_S", 5.0)
 
     class Soon(device):

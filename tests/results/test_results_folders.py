@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from p4perf.errors import StorageError, UsageError
-from p4perf.results.folders import dated_name, filled_folder, new_folder
+from p4perf.results.files import dated_name, filled_folder, new_folder
 
 
 def fill(folder):

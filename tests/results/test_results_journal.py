@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from p4perf.errors import DataError, UsageError
 from p4perf.results import RunDirectory
-from p4perf.results.journal import Journal
+from p4perf.results.rundir import Journal
 
 Make = Callable[..., dict[str, Any]]
 

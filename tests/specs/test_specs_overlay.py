@@ -1,7 +1,7 @@
 import pytest
 
 from p4perf.errors import SpecError
-from p4perf.specs.overlay import merge, set_value
+from p4perf.specs.loader import merge, set_value
 from p4perf.specs.source import parse_text
 
 SPEC = """

@@ -1,7 +1,7 @@
 import pytest
 
 from p4perf.errors import SpecError
-from p4perf.specs.references import Scope, parse_condition
+from p4perf.specs.sweep import Scope, parse_condition
 
 SCOPE = Scope(frozenset({"n"}), (("a", {"x": "$n", "y": 3, "z": "$y"}), ("b", {"x": 7, "w": "$x", "only": "word"})))
 

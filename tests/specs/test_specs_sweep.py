@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from p4perf.errors import SpecError
-from p4perf.specs.references import Scope, parse_condition
 from p4perf.specs.schema import SweepSpec
-from p4perf.specs.sweep import expand, sweep_axes, thinned, variable_names
+from p4perf.specs.sweep import Scope, expand, parse_condition, sweep_axes, thinned, variable_names
 
 
 def points(data, *, limit=100_000, conditions=()):

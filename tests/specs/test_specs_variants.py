@@ -360,7 +360,7 @@ def test_the_number_of_subsets_is_known_before(length, data):
     sizes = data.draw(st.lists(st.integers(0, length), min_size=1, unique=True))
     names = [f"v{i}" for i in range(length)]
     sweep = SweepSpec.model_validate({"multiplex": {"subsets_of": names, "sizes": sizes}})
-    from p4perf.specs.references import Scope
+    from p4perf.specs.sweep import Scope
 
     points = expand(sweep, Scope(frozenset(names), ()))
     assert len(points) == sweep_axes(sweep)[0].size == sum(math.comb(length, size) for size in sizes)

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from p4perf.formats.moongen import COMPLETION_MARKER, without_colours
+from p4perf.generators.base import render
 from p4perf.generators.moongen import MoonGen
-from p4perf.generators.rendering import render
 from p4perf.programs.component import TrafficPlan
 from p4perf.programs.ir import Workload
 

@@ -12,8 +12,7 @@ from p4perf.programs.component import TrafficPlan, build_workload
 from p4perf.targets import nfp4000 as steps
 from p4perf.targets.base import Job, JobResult, NodeFacts
 from p4perf.targets.nfp4000 import BUILD_TIMEOUT_S, MAX_ENTRIES, Nfp4000Target, card_of
-from p4perf.targets.roles import is_served, measuring
-from p4perf.targets.service import ServiceStep
+from p4perf.targets.roles import ServiceStep, is_served, measuring
 
 TARGET = Nfp4000Target()
 

@@ -13,8 +13,7 @@ from p4perf.generators.p4.t4p4s import CAPABILITIES
 from p4perf.programs.component import TrafficPlan, build_workload
 from p4perf.targets.base import JobResult, NodeFacts
 from p4perf.targets.counters import EVENTS, Count, not_counted, perf_counts, perf_job
-from p4perf.targets.roles import Serves
-from p4perf.targets.service import ServiceStep
+from p4perf.targets.roles import Serves, ServiceStep
 from p4perf.targets.t4p4s_service import (
     CHECKING,
     COMPILE_CODES,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from p4perf.results.facts import NodeFacts, cpu_list
+from p4perf.results.manifest import NodeFacts, cpu_list
 from p4perf.testbeds.health import TOOLS, environment_checks, noise_checks, setting_checks, tool_checks
 
 GOOD = {

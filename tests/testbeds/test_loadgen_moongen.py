@@ -10,8 +10,7 @@ from p4perf.evaluation.load import LatencyHistogram
 from p4perf.programs.component import TrafficPlan, build_workload
 from p4perf.targets.base import BuildPlan, NodeFacts, PointPlan
 from p4perf.targets.link import LinkPlan
-from p4perf.targets.roles import Serves
-from p4perf.targets.service import Service
+from p4perf.targets.roles import Serves, Service
 from p4perf.testbeds.loadgen.base import Load, Spacing
 from p4perf.testbeds.loadgen.moongen import MoonGenGenerator
 from p4perf.testbeds.local import LocalTestbed

@@ -212,7 +212,7 @@ class TestBuilds:
             if ROOT:
                 pytest.skip("root may write everywhere")
             cache.mkdir(mode=0o500)
-        with pytest.raises(StorageError, match="cannot write to") as caught:
+        with pytest.raises(StorageError, match="cannot build in") as caught:
             LocalTestbed(cache).build(shell("touch made"))
         assert "XDG_CACHE_HOME" in caught.value.hint
 

@@ -8,8 +8,7 @@ from support.sshd import alive, wait_until
 
 from p4perf.errors import MeasurementError, TestbedError
 from p4perf.targets.base import BuildPlan, Job, NodeFacts, PointPlan
-from p4perf.targets.roles import Serves
-from p4perf.targets.service import Service, ServiceStep
+from p4perf.targets.roles import Serves, Service, ServiceStep
 from p4perf.testbeds.local import LocalTestbed
 from p4perf.testbeds.serving import ServedDevice
 from p4perf.testbeds.ssh.testbed import SshTestbed

@@ -19,8 +19,8 @@ from support.sshd import LONG_S, alive, key, wait_until
 
 from p4perf.errors import BuildError, ExitCode, MeasurementError, StorageError, TestbedError
 from p4perf.targets.base import BuildPlan, Job
+from p4perf.testbeds.nodes import read_node
 from p4perf.testbeds.ssh.connection import Connection
-from p4perf.testbeds.ssh.nodefile import read_node
 from p4perf.testbeds.ssh.testbed import SshTestbed
 
 ROOT = os.geteuid() == 0

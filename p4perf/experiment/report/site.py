@@ -16,8 +16,7 @@ from p4perf.experiment.report.pages import Compared, comparison_context, documen
 from p4perf.experiment.report.runs import RunPage, axis_text, read_runs
 from p4perf.experiment.report.sources import Sources
 from p4perf.experiment.sizing import Cell
-from p4perf.results.files import json_text, replace_folder
-from p4perf.results.folders import file_word
+from p4perf.results.files import file_word, json_text, replace_folder
 from p4perf.version import __version__
 
 MARKER = "p4perf-report.json"

@@ -22,10 +22,9 @@ from dataclasses import dataclass
 from typing_extensions import override
 
 from p4perf.errors import CapabilityError
-from p4perf.generators.base import GeneratedFile, Generator
+from p4perf.generators.base import GeneratedFile, Generator, render
 from p4perf.generators.c import dpdk_text
 from p4perf.generators.c.dpdk_text import WORD_BITS, DpdkLayout, FieldWriter, StatementWriter
-from p4perf.generators.rendering import render
 from p4perf.programs import ir
 from p4perf.programs.analysis import condition_operands, control_nodes, statements, used_actions
 from p4perf.programs.capabilities import Capabilities, Limit

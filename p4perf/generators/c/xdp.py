@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from typing_extensions import override
 
 from p4perf.errors import CapabilityError
-from p4perf.generators.base import GeneratedFile, Generator
+from p4perf.generators.base import GeneratedFile, Generator, render
 from p4perf.generators.c import xdp_layout
 from p4perf.generators.c.xdp_text import WORD_BITS, XdpWriter, hashed_bytes, mask, number, store_sub
-from p4perf.generators.rendering import render
 from p4perf.programs import ir
 from p4perf.programs.analysis import changes_layout, control_nodes, needs_restore, statements, used_actions
 from p4perf.programs.capabilities import Capabilities, Limit, constructs

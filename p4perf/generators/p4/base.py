@@ -11,9 +11,8 @@ from typing import Any, ClassVar
 from typing_extensions import override
 
 from p4perf.errors import CapabilityError
-from p4perf.generators.base import GeneratedFile, Generator
+from p4perf.generators.base import GeneratedFile, Generator, identifier, render
 from p4perf.generators.p4.writer import FlowFacts, Writer, analyse, check_names, free_name, p4_name, possibly_absent
-from p4perf.generators.rendering import identifier, render
 from p4perf.programs import ir
 from p4perf.programs.analysis import control_nodes, operands, statements, subexpressions
 from p4perf.programs.capabilities import Capabilities, constructs
@@ -162,6 +161,8 @@ class P4Generator(Generator):
     title: ClassVar[str]
     """What the first line of a program calls the dialect."""
     template: ClassVar[str]
+    writer_class: ClassVar[type[Writer]]
+    """What writes the statements of a program in this dialect."""
     max_port: ClassVar[int]
     compilers: ClassVar[tuple[tuple[str, ...], ...]] = ()
     """Commands that compile a program: a tool and its arguments, with ``{source}`` and ``{output}``."""
@@ -211,7 +212,7 @@ class P4Generator(Generator):
             may_lack_port=flow.may_lack_port,
             verified=program.verified,
             updated=program.updated,
-            name=writer.name,
+            name=p4_name,
             control=list(writer.control_lines()),
             extra_metadata=list(writer.extra_metadata()),
             instances=list(writer.instances()),
@@ -220,9 +221,8 @@ class P4Generator(Generator):
         )
         return (GeneratedFile(f"{stem}.p4", (text,)), *self.companions(stem, program, writer))
 
-    @abstractmethod
     def writer(self, program: ir.Program, flow: FlowFacts) -> Writer:
-        """What writes the statements of a program in this dialect."""
+        return self.writer_class(program, flow)
 
     @abstractmethod
     def context(self, stem: str, program: ir.Program, writer: Writer) -> Mapping[str, Any]:
@@ -230,7 +230,6 @@ class P4Generator(Generator):
 
     def check(self, program: ir.Program, flow: FlowFacts) -> None:
         """Refuse what the table of capabilities cannot say."""
-        del program, flow
 
     def adapted(self, program: ir.Program) -> ir.Program:
         """The program in the form that the dialect needs it in, with the same meaning."""
@@ -238,7 +237,6 @@ class P4Generator(Generator):
 
     def companions(self, stem: str, program: ir.Program, writer: Writer) -> tuple[GeneratedFile, ...]:
         """Files that a program needs at run time."""
-        del stem, program, writer
         return ()
 
 

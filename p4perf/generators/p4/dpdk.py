@@ -49,11 +49,10 @@ from typing import Any, ClassVar, Literal
 from typing_extensions import override
 
 from p4perf.errors import CapabilityError
-from p4perf.generators.base import GeneratedFile
+from p4perf.generators.base import GeneratedFile, render
 from p4perf.generators.p4 import writer as p4
 from p4perf.generators.p4.base import P4Generator, Pieces, assigned_wide, unshared
 from p4perf.generators.p4.writer import FlowFacts, Writer
-from p4perf.generators.rendering import render
 from p4perf.programs import ir
 from p4perf.programs.analysis import condition_operands, control_nodes, destination, expressions, statements
 from p4perf.programs.capabilities import Capabilities, Construct, Limit, Quantity
@@ -185,10 +184,6 @@ class DpdkGenerator(P4Generator):
 
     max_port: ClassVar[int] = MAX_PORT
     writer_class: ClassVar[type[DpdkWriter]]
-
-    @override
-    def writer(self, program: ir.Program, flow: FlowFacts) -> Writer:
-        return self.writer_class(program, flow)
 
     @override
     def adapted(self, program: ir.Program) -> ir.Program:

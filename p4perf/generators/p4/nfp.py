@@ -27,11 +27,10 @@ from typing import Any, ClassVar
 from typing_extensions import override
 
 from p4perf.errors import CapabilityError
-from p4perf.generators.base import GeneratedFile
+from p4perf.generators.base import GeneratedFile, render
 from p4perf.generators.p4.base import Pieces, key_texts
 from p4perf.generators.p4.v1model import NfpWriter, V1Model, V1Writer, nfp_ports
 from p4perf.generators.p4.writer import Writer, p4_name
-from p4perf.generators.rendering import render
 from p4perf.programs import ir
 from p4perf.programs.analysis import statements
 from p4perf.programs.capabilities import CONSTRUCTS, Capabilities, Construct

@@ -27,11 +27,10 @@ from typing import Any, ClassVar
 from typing_extensions import override
 
 from p4perf.errors import CapabilityError
-from p4perf.generators.base import GeneratedFile
+from p4perf.generators.base import GeneratedFile, render
 from p4perf.generators.p4 import writer as p4
 from p4perf.generators.p4.base import MAX_CONST_BYTES, MAX_CONST_ENTRIES, P4Generator, Pieces, key_texts
 from p4perf.generators.p4.writer import FlowFacts, Writer
-from p4perf.generators.rendering import render
 from p4perf.programs import ir
 from p4perf.programs.analysis import reorders, statements
 from p4perf.programs.capabilities import Capabilities
@@ -330,10 +329,6 @@ class V1Model(P4Generator):
     )
     writer_class: ClassVar[type[V1Writer]] = V1Writer
     command_files: ClassVar[Mapping[str, str]] = {"program": "commands.txt", "baseline": "baseline-commands.txt"}
-
-    @override
-    def writer(self, program: ir.Program, flow: FlowFacts) -> Writer:
-        return self.writer_class(program, flow)
 
     @override
     def check(self, program: ir.Program, flow: FlowFacts) -> None:

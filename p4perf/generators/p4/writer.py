@@ -11,7 +11,7 @@ from functools import cache
 from typing import ClassVar
 
 from p4perf.errors import CapabilityError
-from p4perf.generators.rendering import identifier
+from p4perf.generators.base import identifier
 from p4perf.programs import ir
 from p4perf.programs.analysis import COMPARE, MIRRORED, expressions, read_fields, statements
 from p4perf.programs.dataflow import PathState, follow
@@ -271,9 +271,6 @@ class Writer:
         self.scope: NameScope = program_scope(program, self.pass_number())
 
     # What templates ask for -------------------------------------------------------------------------------------------
-
-    def name(self, name: str) -> str:
-        return p4_name(name)
 
     def field(self, ref: ir.FieldRef) -> str:
         return self.scope.fields[ref].text

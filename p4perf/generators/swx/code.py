@@ -154,7 +154,7 @@ class ExpressionWriter:
             return e.value < 1 << bits
         if isinstance(e, ir.FieldRef):
             return self._model.width_bits(e) <= bits
-        return isinstance(e, ir.ParameterRef) and self._model.parameter_bits(self._action, e.name) <= bits
+        return isinstance(e, ir.ParameterRef) and self._model.parameter(self._action, e.name).width_bits <= bits
 
     def assign(self, ref: ir.FieldRef, value: ir.Expression) -> None:
         places = self._model.layout.places(ref)

@@ -108,11 +108,6 @@ def uses(program: ir.Program, kind: type) -> bool:
     return any(isinstance(s, kind) for s in analysis.statements(program))
 
 
-def recirculates_by_flag(program: ir.Program) -> bool:
-    """Whether recirculation has to wait for the end: SWX would take the next packet for one that comes back."""
-    return uses(program, ir.Recirculate) and uses(program, ir.Drop)
-
-
 WORD_BITS = 64
 
 SCRATCH = "swx"
@@ -341,7 +336,8 @@ class Model:
         self.packet_bytes = packet_bytes
         self.findings: Findings = examine(program)
         self.layout = PipelineLayout(program, self.findings.unsafe_reads)
-        self.recirculates_by_flag = recirculates_by_flag(program)
+        # Recirculation waits for the end then: SWX would take the next packet for one that comes back.
+        self.recirculates_by_flag = uses(program, ir.Recirculate) and uses(program, ir.Drop)
         self.clones = tuple(sorted({s.port for s in analysis.statements(program) if isinstance(s, ir.Clone)}))
         self.groups = list(
             dict.fromkeys(s.ports for s in analysis.statements(program) if isinstance(s, ir.Multicast) and s.ports)
@@ -412,12 +408,8 @@ class Model:
             if name in self._helpers:
                 yield self._helpers[name], 0
 
-    @property
-    def needs_pass_number(self) -> bool:
-        return "swx_pass" in self._helpers
-
-    def has(self, flag: str) -> bool:
-        return flag in self._helpers
+    def has(self, helper: str) -> bool:
+        return helper in self._helpers
 
     # Action data
 
@@ -432,17 +424,14 @@ class Model:
         return found
 
     def argument_words(self, action: str, parameter: str) -> list[tuple[str, int, int]]:
-        field = self._parameter(action, parameter)
+        field = self.parameter(action, parameter)
         return [(field.name, field.width_bits, 0)] if field.width_bits <= WORD_BITS else split_words(field)
 
     def argument(self, action: str, parameter: str) -> str:
         """Operand of a parameter, of a long one that of its lowest word."""
         return f"t.{self.argument_words(action, parameter)[-1][0]}"
 
-    def parameter_bits(self, action: str, parameter: str) -> int:
-        return self._parameter(action, parameter).width_bits
-
-    def _parameter(self, action: str, parameter: str) -> ir.Field:
+    def parameter(self, action: str, parameter: str) -> ir.Field:
         return next(p for p in self.program.action(action).parameters if p.name == parameter)
 
     # Expressions

@@ -16,7 +16,7 @@ from typing_extensions import override
 
 from p4perf.errors import TestbedError
 from p4perf.targets.base import BuildPlan, Job, JobResult, NodeFacts
-from p4perf.targets.service import Service
+from p4perf.targets.roles import Service
 from p4perf.testbeds.base import Testbed
 from p4perf.testbeds.loadgen.base import Offer
 
@@ -71,7 +71,7 @@ class LoadOutcome:
     """What became of a trial with a load generator.
 
     Args:
-        results: of the commands that were run, by their names in :mod:`p4perf.testbeds.batch.roles`.
+        results: of the commands that were run, by their names in :mod:`p4perf.testbeds.batch.folder`.
         said: what ``serve.sh`` said of the device, line by line, by the name of the part.
         left: texts of the files that the load generator left, by the name of the trial of it and theirs.
         duration_s: what it took on the node of the device, in seconds.

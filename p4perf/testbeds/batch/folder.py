@@ -16,34 +16,48 @@
 Where trials have a load generator, there is the same for each of the two nodes, and with it::
 
       loads.txt             name and time limit in seconds of each of these trials
-      loads/NAME.sh         the script of the role of the node, see :mod:`p4perf.testbeds.batch.roles`
+      loads/NAME.sh         the script of the role of the node
       role.sh, serve.sh     what these scripts need
+
+On the node of the device the script brings it up and down by the steps of its :class:`~p4perf.targets.roles.Service`,
+on that of the load generator another one runs the commands of its :class:`~p4perf.testbeds.loadgen.base.Offer`. They
+meet twice for every load: when the device is up and watched, and when the traffic is over. Neither skips a meeting
+because something failed, so that the other does not wait in vain. Every command has a name in the trial, under which
+its outputs are kept: ``part0-prepare1``, ``load2-during0``.
 """
 
 from __future__ import annotations
 
+import math
 import re
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from importlib.resources import files as package_files
 from pathlib import Path
 from typing import Any
 
 from p4perf.errors import StorageError, TestbedError
-from p4perf.generators.rendering import render
+from p4perf.generators.base import render
 from p4perf.targets.base import BuildPlan, Job
-from p4perf.testbeds.base import Role
-from p4perf.testbeds.batch.base import AnyJob, BatchJob, LoadJob
-from p4perf.testbeds.batch.roles import jobs_of, limit_s, script_text
-from p4perf.testbeds.builds import BUILD_TIMEOUT_S, FILE_NAME, files_key
+from p4perf.targets.roles import Service, ServiceStep
+from p4perf.testbeds.base import BUILD_TIMEOUT_S, FILE_NAME, Role, files_key
+from p4perf.testbeds.batch.base import AnyJob, BatchJob, LoadJob, LoadPart
+from p4perf.testbeds.loadgen.base import Offer
 from p4perf.testbeds.local import probe_text
+from p4perf.testbeds.serving import ANSWER_S
 from p4perf.testbeds.serving import SCRIPT as SERVE
 
 DUT: Role = "dut"
-"""Folder of what the device under test gets."""
-
 LOADGEN: Role = "loadgen"
-"""Folder of what the load generator gets."""
+ROLES = (DUT, LOADGEN)
+"""Folders of what device under test and load generator get."""
+
+MEET_S = 300.0
+"""How much later than its commands may take a node may come to a meeting, in seconds: it copies and uploads files."""
+
+PATIENCE = 2
+"""Factor of the wait for a node that may itself have waited in vain before; as in ``role.sh``."""
 
 NONE = "-"
 """What stands in ``trials.txt`` where a trial has no program or no files."""
@@ -63,7 +77,7 @@ def node_files(jobs: Sequence[AnyJob], role: Role = DUT) -> Files:
         found[name] = (package_files("p4perf.testbeds.batch") / name).read_bytes()
     alone = [job for job in jobs if isinstance(job, BatchJob)] if role == DUT else []
     loads = [job for job in jobs if isinstance(job, LoadJob)]
-    commands = [*(job.job for job in alone), *(each for job in loads for each in jobs_of(job, role))]
+    commands = [*(job.job for job in alone), *(each for job in loads for each in _jobs_of(job, role))]
     found |= _builds([each.build for each in commands if each.build is not None])
     lines = []
     for job in alone:
@@ -81,15 +95,15 @@ def _load_files(loads: Sequence[LoadJob], role: Role) -> Files:
     found: Files = {
         "role.sh": (package_files("p4perf.testbeds.batch") / "role.sh").read_bytes(),
         SERVE: (package_files("p4perf.testbeds") / SERVE).read_bytes(),
-        LOADS: "".join(f"{_name(job)} {limit_s(job):.3f}\n" for job in loads).encode(),
+        LOADS: "".join(f"{_name(job)} {_limit_s(job):.3f}\n" for job in loads).encode(),
     }
     for job in loads:
-        for each in jobs_of(job, role):
+        for each in _jobs_of(job, role):
             found |= _files(each)
         for offer in (offer for part in job.parts for offer in part.offers):
             for name in offer.leaves:
                 _checked(name)
-        found[f"loads/{job.name}.sh"] = script_text(job, role, _folders).encode()
+        found[f"loads/{job.name}.sh"] = _role_script(job, role).encode()
     return found
 
 
@@ -162,6 +176,111 @@ def _build_script(plan: BuildPlan) -> str:
 
 def _render(template: str, **values: Any) -> str:
     return render(f"batch/{template}", **values)
+
+
+Steps = Mapping[str, ServiceStep]
+"""Steps by their names in the trial."""
+
+
+@dataclass(frozen=True, slots=True)
+class NamedOffer:
+    """A trial of the load generator under its name, and the steps around it."""
+
+    name: str
+    offer: Offer
+    before: Steps
+    during: Steps
+    after: Steps
+
+
+@dataclass(frozen=True, slots=True)
+class NamedPart:
+    """A part of the trial under its name; ``main`` is that of the command that runs as long as the device is up."""
+
+    main: str
+    service: Service
+    prepare: Steps
+    offers: tuple[NamedOffer, ...]
+    release: Steps
+
+
+def named_parts(job: LoadJob) -> tuple[NamedPart, ...]:
+    parts, loads = [], 0
+    for number, part in enumerate(job.parts):
+        name, service = f"part{number}", part.service
+        offers = []
+        for offer in part.offers:
+            load = f"load{loads}"
+            around = (_named(f"{load}-{when}", getattr(service, when)) for when in ("before", "during", "after"))
+            offers.append(NamedOffer(load, offer, *around))
+            loads += 1
+        prepare, release = (_named(f"{name}-{when}", getattr(service, when)) for when in ("prepare", "release"))
+        parts.append(NamedPart(f"{name}-main", service, prepare, tuple(offers), release))
+    return tuple(parts)
+
+
+def _named(prefix: str, steps: Sequence[ServiceStep]) -> Steps:
+    return {f"{prefix}{number}": step for number, step in enumerate(steps)}
+
+
+def _jobs_of(job: LoadJob, role: Role) -> Iterator[Job]:
+    for part in job.parts:
+        service = part.service
+        if role == "loadgen":
+            yield from (offer.job for offer in part.offers)
+            continue
+        steps = (*service.prepare, *service.before, *service.during, *service.after, *service.release)
+        yield from (step.job for step in steps)
+        if service.main is not None:
+            yield service.main
+
+
+def _limit_s(job: LoadJob) -> float:
+    """What a trial may take at the most, in seconds, with the longest wait for the other node."""
+    work_s = sum(
+        _up_s(p.service) + _down_s(p.service) + len(p.offers) * (_around_s(p.service) + _load_s(p)) for p in job.parts
+    )
+    return work_s + PATIENCE * _wait_s(job)
+
+
+def _up_s(service: Service) -> float:
+    ready_s = service.ready_timeout_s + ANSWER_S if service.main is not None else 0.0
+    return sum(step.job.timeout_s for step in service.prepare) + ready_s + service.settle_s
+
+
+def _around_s(service: Service) -> float:
+    return sum(step.job.timeout_s for step in (*service.before, *service.after)) + ANSWER_S
+
+
+def _down_s(service: Service) -> float:
+    return sum(step.job.timeout_s for step in service.release) + (ANSWER_S if service.main is not None else 0.0)
+
+
+def _load_s(part: LoadPart) -> float:
+    during = (step.job for step in part.service.during)
+    return max((job.timeout_s for job in (*during, *(offer.job for offer in part.offers))), default=0.0)
+
+
+def _wait_s(job: LoadJob) -> float:
+    """How long a node waits for the other one: what that may do since the last meeting, at the most.
+
+    That is a load, or going down (in the trial before, too), coming up, and the steps around a load.
+    """
+    services = [part.service for part in job.parts]
+    longest = [max(map(of, services), default=0.0) for of in (_up_s, _around_s, _down_s)]
+    return max(sum(longest), max(map(_load_s, job.parts), default=0.0)) + MEET_S
+
+
+def _role_script(job: LoadJob, role: Role) -> str:
+    return _render(
+        f"role-{role}.sh.j2",
+        name=job.name,
+        about=job.about,
+        parts=named_parts(job),
+        wait_s=math.ceil(_wait_s(job)),
+        folders=_folders,
+        answer_s=ANSWER_S,
+    )
 
 
 def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:

@@ -11,7 +11,7 @@ from p4perf.errors import DataError, Location
 from p4perf.targets.base import JobResult, NodeFacts
 from p4perf.testbeds.base import Role
 from p4perf.testbeds.batch.base import JobOutcome, LoadOutcome
-from p4perf.testbeds.batch.roles import ROLES
+from p4perf.testbeds.batch.folder import ROLES
 from p4perf.testbeds.local import facts_of
 from p4perf.testbeds.processes import exit_status
 
@@ -26,11 +26,7 @@ _NUMBERS = {"exit": "[0-9]{1,3}", "duration_ns": "[0-9]{1,18}"}
 
 
 class Missing(Exception):  # noqa: N818 - it is no failure of p4perf: the trial is measured again
-    """A trial has no result that can be used; ``why`` is a part of a sentence."""
-
-    def __init__(self, why: str) -> None:
-        super().__init__(why)
-        self.why = why
+    """A trial has no result that can be used; the message is a part of a sentence."""
 
 
 def read_outcome(name: str, files: Mapping[str, Path]) -> JobOutcome:
@@ -195,7 +191,7 @@ def together(found: Mapping[str, RoleRecord | Missing]) -> LoadOutcome:
     """
     records = {record.role: (node, record) for node, record in found.items() if isinstance(record, RoleRecord)}
     waited = [f"node {node} waited in vain at {record.lost}" for node, record in records.values() if record.lost]
-    missing = [f"node {node}, measuring{gone.why}" for node, gone in found.items() if isinstance(gone, Missing)]
+    missing = [f"node {node}, measuring{gone}" for node, gone in found.items() if isinstance(gone, Missing)]
     if len(records) + len(missing) < len(ROLES):
         absent = [role for role in ROLES if role not in records]
         missing.append(f"measuring: the node with the role {absent[0]} has no run of it")

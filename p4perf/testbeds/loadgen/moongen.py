@@ -6,7 +6,6 @@ Every trial is a run of one of the generated scripts. Latencies are those of pro
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,10 +15,10 @@ from typing_extensions import override
 
 from p4perf.errors import CapabilityError, MeasurementError, TestbedError
 from p4perf.formats.moongen import read_output
+from p4perf.generators.base import render
 from p4perf.generators.moongen import DEFAULT_WARMUP_S, MoonGen
-from p4perf.generators.rendering import render
 from p4perf.targets.base import Job, JobResult, NodeFacts, PointPlan, Problem, Target
-from p4perf.targets.link import LinkPlan
+from p4perf.targets.link import PCI_ADDRESS, LinkPlan
 from p4perf.targets.roles import serving
 from p4perf.testbeds.base import Testbed
 from p4perf.testbeds.loadgen.base import Account, Device, Load, LoadGenerator, LoadOffers, LoadSession, Offer
@@ -44,7 +43,6 @@ _FILES = {
     "max-load": ("max-load-tx.csv", "max-load-rx.csv"),
     "latency": ("latency-tx.csv", "latency-rx.csv", "histogram.csv", "probes.csv"),
 }
-_PCI = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 
 
 class MoonGenGenerator(LoadGenerator):
@@ -190,12 +188,11 @@ class MoonGenSession(LoadSession):
         self._device.switch(load.device)
         for name in offer.leaves:
             self._testbed.artifact_path(self._folder, name).unlink(missing_ok=True)
-        evidence = {"before": self._device.before()}
+        before = self._device.before()
         with self._device.during() as during:
             result = self._testbed.run(offer.job, self._folder)
-        evidence |= {"during": during, "after": self._device.after()}
+        seen = {**before, **during, **self._device.after()}
         self._device.check()
-        seen = {**evidence["before"], **evidence["during"], **evidence["after"]}
         places = {name: self._testbed.artifact_path(self._folder, name) for name in offer.leaves}
         left = {n: p.read_text(encoding="utf-8", errors="replace") for n, p in places.items() if p.is_file()}
         return self._offers.account(load, result, left, self._device.evidence(seen), self._testbed.label)
@@ -216,7 +213,7 @@ def _ports(facts: NodeFacts) -> tuple[list[str], tuple[int, int]]:
         return [], (0, 1)
     if len(named) == 1:
         named = dict.fromkeys(("tx", "rx"), next(iter(named.values())))
-    if not {"tx", "rx"} <= named.keys() or not all(_PCI.fullmatch(a) for a in named.values()):
+    if not {"tx", "rx"} <= named.keys() or not all(PCI_ADDRESS.fullmatch(a) for a in named.values()):
         raise TestbedError(
             f"the interfaces of the load generator are {', '.join(named)}",
             hint="name two of them tx and rx in the node file, or only one that does both",

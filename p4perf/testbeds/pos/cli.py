@@ -12,47 +12,40 @@ from pathlib import Path
 
 from p4perf.errors import TestbedError
 from p4perf.targets.base import JobResult
-from p4perf.testbeds.pos.site import PosNode
+from p4perf.testbeds.nodes import PosNode
 from p4perf.testbeds.processes import diagnosis, run_command
 
-_KNOWN = (
-    (
-        "Nodes are already allocated",
+_KNOWN = {
+    "Nodes are already allocated": (
         "it is allocated already",
         "pos allocations free NODE if the allocation is yours and not needed, or wait; free_before in the site file",
     ),
-    (
-        "no calendar event for node",
+    "no calendar event for node": (
         "there is no entry in the calendar for it at this time",
         "make one with pos calendar create, and run again",
     ),
-    (
-        "Maximum number of future entries",
+    "Maximum number of future entries": (
         "there are too many entries of this user in the calendar",
         "remove one of them (pos calendar)",
     ),
-    (
-        "neither allocation nor node|[Nn]o such node|[Uu]nknown node|[Nn]ode .* does not exist",
+    "neither allocation nor node|[Nn]o such node|[Uu]nknown node|[Nn]ode .* does not exist": (
         "pos knows no such node",
         "see to nodes in the site file and to pos nodes list",
     ),
-    ("[Ii]mage .*(not found|does not exist|unknown)|[Nn]o such image", "pos has no such image", "pos images list"),
-    (
-        "not (yet )?(bootstrapped|booted|reset)|has to be reset|needs (a )?reset",
+    "[Ii]mage .*(not found|does not exist|unknown)|[Nn]o such image": ("pos has no such image", "pos images list"),
+    "not (yet )?(bootstrapped|booted|reset)|has to be reset|needs (a )?reset": (
         "it is not booted",
         "pos nodes reset NODE, and look at its console",
     ),
-    (
-        "Connection refused|Max retries exceeded|ConnectionError|Failed to establish a new connection",
+    "Connection refused|Max retries exceeded|ConnectionError|Failed to establish a new connection": (
         "the daemon of pos does not answer",
         "is this the management host? try pos nodes list",
     ),
-    (
-        "No space left on device|Disk quota exceeded",
+    "No space left on device|Disk quota exceeded": (
         "a disk is full",
         "make room on the node or on the management host",
     ),
-)
+}
 
 
 CALL_S = 120.0

@@ -17,7 +17,7 @@ from p4perf.testbeds.base import Role
 from p4perf.testbeds.batch.base import AnyJob, AnyOutcome, LoadJob
 from p4perf.testbeds.batch.folder import DUT, LOADGEN, Files, below, node_files, text_files
 from p4perf.testbeds.batch.outcomes import Missing, RoleRecord, read_outcome, read_role, text_of, together
-from p4perf.testbeds.pos.site import PosNode, PosNodeSpec, SiteFile
+from p4perf.testbeds.nodes import PosNode, PosNodeSpec, SiteFile
 from p4perf.testbeds.processes import printable
 
 GLOBAL_VARIABLES = "global-variables.yml"
@@ -126,7 +126,7 @@ def read_trials(
         try:
             outcomes[name] = _of_both(some, name) if name in loads else _of_one(some, name)
         except Missing as error:
-            missing[name] = error.why if some else f"no run in {folder} is of it"
+            missing[name] = str(error) if some else f"no run in {folder} is of it"
     return outcomes, missing
 
 
@@ -138,7 +138,7 @@ def _of_one(runs: Sequence[_Run], name: str) -> AnyOutcome:
             _require_finished(run)
             return read_outcome(name, run.uploads)
         except Missing as error:
-            why = f"node {run.node}, measuring, run {run.number}: {error.why}"
+            why = f"node {run.node}, measuring, run {run.number}: {error}"
     raise Missing(why)
 
 
@@ -152,7 +152,7 @@ def _of_both(runs: Sequence[_Run], name: str) -> AnyOutcome:
             _require_finished(run)
             found[run.node] = read_role(name, run.uploads)
         except Missing as error:
-            found[run.node] = Missing(f", run {run.number}: {error.why}")
+            found[run.node] = Missing(f", run {run.number}: {error}")
     return together(found)
 
 

@@ -14,17 +14,16 @@ from typing_extensions import override
 
 from p4perf.errors import DataError, Location, P4PerfError, StorageError, TestbedError
 from p4perf.formats.pos import FINISHED
+from p4perf.results.files import write_text_atomically
 from p4perf.targets.base import NodeFacts, Problem
-from p4perf.testbeds.base import Role
+from p4perf.testbeds.base import Role, says_disk_full
 from p4perf.testbeds.batch.base import AnyJob, BatchResults, BatchTestbed, LoadJob, Note
 from p4perf.testbeds.batch.folder import DUT, LOADGEN, load_names, longest_trial_s, text_files, write_folder
 from p4perf.testbeds.batch.outcomes import probed_facts, text_of
-from p4perf.testbeds.builds import says_disk_full
-from p4perf.testbeds.equipment import file_and_node
-from p4perf.testbeds.local import facts_of, write_file
+from p4perf.testbeds.local import facts_of
+from p4perf.testbeds.nodes import PosNode, file_and_node, read_site
 from p4perf.testbeds.pos import experiment
 from p4perf.testbeds.pos.cli import Allocation, PosCli
-from p4perf.testbeds.pos.site import PosNode, read_site
 from p4perf.testbeds.processes import interrupts_wait
 
 FACTS = "facts.txt"
@@ -280,7 +279,7 @@ def _path(folder: Path, key: str) -> Path:
 
 
 def _note_down(folder: Path, key: str, text: str) -> None:
-    write_file(_path(folder, key), f"{text}\n".encode())
+    write_text_atomically(_path(folder, key), f"{text}\n")
 
 
 def _noted(folder: Path, key: str) -> str | None:

@@ -1,29 +1,182 @@
-"""Testbed ssh: a node that is reached by the system's OpenSSH."""
+"""Testbed ssh: a node that is reached by the system's OpenSSH.
+
+Files and builds on the node are stored by their content, made beside, and renamed when they are whole.
+"""
 
 from __future__ import annotations
 
 import base64
 import binascii
 import contextlib
+import hashlib
 import re
 import shutil
+import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Self
 
 from typing_extensions import override
 
-from p4perf.errors import MeasurementError, P4PerfError, StorageError, TestbedError
-from p4perf.targets.base import BuildPlan, Job, JobResult, NodeFacts, Problem
-from p4perf.testbeds.base import Conversation, Role, Testbed
-from p4perf.testbeds.builds import FILE_NAME, placed
-from p4perf.testbeds.equipment import file_and_node
-from p4perf.testbeds.local import facts_of, write_file, write_files
-from p4perf.testbeds.processes import LocalConversation
-from p4perf.testbeds.ssh.builder import COPY_BYTES_PER_S, RemoteBuilder, Store, refuse, supervised
-from p4perf.testbeds.ssh.connection import ALIVE_S, CALL_S, Connection, Reply, exit_code, lost, new_mark, split_report
-from p4perf.testbeds.ssh.nodefile import RemoteNode, read_node
+from p4perf.errors import BuildError, MeasurementError, P4PerfError, StorageError, TestbedError
+from p4perf.results.files import write_atomically
+from p4perf.targets.base import BuildPlan, Job, JobResult, NodeFacts, Problem, placed
+from p4perf.testbeds.base import FILE_NAME, Builder, Conversation, Role, Testbed, files_key, says_disk_full
+from p4perf.testbeds.local import facts_of, write_files
+from p4perf.testbeds.nodes import RemoteNode, file_and_node, read_node
+from p4perf.testbeds.processes import LocalConversation, printable
+from p4perf.testbeds.ssh import connection as ssh
+from p4perf.testbeds.ssh.connection import CALL_S, Connection, Reply
 from p4perf.testbeds.tuning import CPUS, TOLERANCE
+
+COPY_BYTES_PER_S = 250_000
+"""Slowest copying that is waited for, beyond the time that every call gets."""
+
+_NO_PRODUCT = 3
+
+
+def storage_failure(connection: Connection, step: str, reply: Reply) -> P4PerfError:
+    """Why the node could not write. When a connection ends, its folders go first."""
+    if connection.ends_within(ssh.LOSS_S):
+        return ssh.lost(connection.node, step, reply.stderr)
+    lines = [line for line in reply.stderr.splitlines() if line.strip()]
+    if says_disk_full(reply.stderr):
+        return StorageError(
+            f"node {connection.node.name}, {step}: the disk is full",
+            hint=f"make room for {connection.opened().work} on the node",
+        )
+    return StorageError(f"node {connection.node.name}, {step}: {printable(lines[-1]) if lines else 'no reason given'}")
+
+
+class Store:
+    """Files on a node."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._known: set[str] = set()
+
+    def put(self, files: Mapping[str, bytes]) -> Path:
+        """A folder of the node with these files, copied once for equal ones; they are not to be written to."""
+        final = self._connection.opened().work / "files" / files_key(files)
+        if str(final) not in self._known:
+            self.copy(files, self._connection.opened().new_folder(), final)
+            self._known.add(str(final))
+        return final
+
+    def copy(self, files: Mapping[str, bytes], folder: Path, final: Path | None = None) -> None:
+        """Make a folder with these files, which becomes ``final`` when it is complete; errors as in :meth:`put`."""
+        for name in files:
+            if FILE_NAME.fullmatch(name) is None:
+                raise self._connection.node.error("copying files", f"{name!r} is no name for a file")
+        data = b"".join(files.values())
+        sizes = [word for name, content in files.items() for word in (name, str(len(content)))]
+        reply = self._connection.call(
+            "copying files",
+            "store.sh",
+            *(str(folder), str(final or ""), hashlib.sha256(data).hexdigest(), *sizes),
+            stdin=base64.b64encode(data).decode("ascii"),
+            timeout_s=CALL_S + len(data) / COPY_BYTES_PER_S,
+        )
+        if reply.code != 0:
+            raise storage_failure(self._connection, "copying files", reply)
+
+
+class RemoteBuilder(Builder):
+    """The builds of a node, in the same folders as those of its own local runs."""
+
+    def __init__(self, connection: Connection, store: Store) -> None:
+        self._connection, self._store = connection, store
+        self.where = f" on node {connection.node.name}"
+        self._known: set[str] = set()
+        self._begun: set[Path] = set()
+        self._lock = threading.Lock()
+
+    def _final(self, plan: BuildPlan) -> Path:
+        return self._connection.opened().work / "builds" / plan.key
+
+    @override
+    def finished(self, plan: BuildPlan) -> Path | None:
+        final = self._final(plan)
+        if plan.key not in self._known:
+            if self._connection.call("building", "exists.sh", str(final / plan.product)).code != 0:
+                return None
+            self._known.add(plan.key)
+        return final
+
+    @override
+    def begin(self, plan: BuildPlan) -> Path:
+        work = self._connection.opened().new_folder()
+        self._store.copy({name: text.encode() for name, text in plan.files.items()}, work)
+        with self._lock:
+            self._begun.add(work)
+        return work
+
+    @override
+    def step(self, command: tuple[str, ...], work: Path, limit_s: float) -> JobResult:
+        return supervised(self._connection, "building", "step", work, None, limit_s, command)[0]
+
+    @override
+    def finish(self, plan: BuildPlan, work: Path, log: str) -> Path:
+        final = self._final(plan)
+        reply = self._connection.call(
+            "building", "finish.sh", *(str(work), str(final), plan.product), stdin=log, timeout_s=CALL_S
+        )
+        self._forget(work)
+        if reply.code == _NO_PRODUCT:
+            raise BuildError(f"the build{self.where} made no {plan.product}")
+        if reply.code != 0:
+            raise storage_failure(self._connection, "building", reply)
+        self._known.add(plan.key)
+        return final
+
+    @override
+    def keep(self, work: Path, log: str) -> Path:
+        kept = self._connection.opened().work / "failed-build"
+        self._connection.call("building", "finish.sh", str(work), str(kept), "", stdin=log)
+        self._forget(work)
+        return kept
+
+    @override
+    def discard(self, work: Path) -> None:
+        if work in self._begun and self._connection.is_open:
+            self._connection.call("building", "remove.sh", str(work))
+        self._forget(work)
+
+    def _forget(self, work: Path) -> None:
+        with self._lock:
+            self._begun.discard(work)
+
+
+def supervised(
+    connection: Connection,
+    step: str,
+    mode: str,
+    folder: Path,
+    files: Path | None,
+    limit_s: float,
+    argv: tuple[str, ...],
+) -> tuple[JobResult, Reply]:
+    """Run a command on the node.
+
+    Args:
+        mode: ``job`` or ``step``, see ``supervise.sh``.
+        folder: its working directory; a job gets a new one.
+        files: a folder with files that a job finds copies of in its own.
+    """
+    words = (mode, str(folder), str(files or ""), f"{limit_s:.3f}", *argv)
+    reply = connection.call(step, "supervise.sh", *words, held=True, timeout_s=limit_s + CALL_S)
+    refuse(connection, step, reply, argv)
+    late = "late" in reply.report
+    return JobResult(reply.code, reply.stdout, reply.stderr, reply.duration_s, late), reply
+
+
+def refuse(connection: Connection, step: str, reply: Reply, argv: tuple[str, ...]) -> None:
+    """Raise the error of a command that could not be started; errors as in :func:`supervised`."""
+    if "absent" in reply.report:
+        raise connection.node.error(step, f"cannot start {argv[0]}: there is no such command on the node")
+    if "failed" in reply.report:
+        raise storage_failure(connection, step, reply)
+
 
 _STEP = "conversing"
 
@@ -36,16 +189,16 @@ class RemoteConversation(LocalConversation):
     def __init__(
         self, connection: Connection, script: str, arguments: tuple[str, ...], command: tuple[str, ...]
     ) -> None:
-        self._connection, self._mark, self._command = connection, new_mark(), command
+        self._connection, self._mark, self._command = connection, ssh.new_mark(), command
         text = connection.command(_STEP, script, self._mark, *arguments)
         super().__init__(connection.opened().argv(text), Path("/"))
 
     @override
     def _ended(self, code: int | None, said: str) -> P4PerfError:
-        words, report = split_report(said, self._mark)
-        status = exit_code(report)
+        words, report = ssh.split_report(said, self._mark)
+        status = ssh.exit_code(report)
         if status is None:
-            return lost(self._connection.node, _STEP, said)
+            return ssh.lost(self._connection.node, _STEP, said)
         try:
             refuse(self._connection, _STEP, Reply(status, "", words, 0.0, report), self._command)
         except P4PerfError as error:
@@ -55,7 +208,7 @@ class RemoteConversation(LocalConversation):
     @override
     def _silent(self, timeout_s: float) -> P4PerfError:
         try:
-            self._connection.call(_STEP, "exists.sh", "/", timeout_s=ALIVE_S)
+            self._connection.call(_STEP, "exists.sh", "/", timeout_s=ssh.ALIVE_S)
         except TestbedError as error:
             return error
         return super()._silent(timeout_s)
@@ -193,7 +346,7 @@ class SshTestbed(Testbed):
         # Last: what is before may have had to connect again, and the folder goes with the connection.
         there = self._connection.opened().new_folder()
         places["folder"] = str(there)
-        return placed(job, places), there, files
+        return placed(job.argv, places), there, files
 
     def _fetch(self, reply: Reply, there: Path, folder: Path) -> None:
         left = [
@@ -207,10 +360,6 @@ class SshTestbed(Testbed):
         if sum(size for _, size in left) > MAX_FETCH_BYTES:
             self._connection.call(step, "remove.sh", str(there))
             raise self._node.error(step, f"the job left more than {MAX_FETCH_BYTES >> 20} MiB")
-        try:
-            (folder / FETCHED).mkdir(exist_ok=True)
-        except OSError as error:
-            raise StorageError(f"cannot make {folder / FETCHED}: {error.strerror}") from error
         for name, size in left:
             limit_s = CALL_S + size / COPY_BYTES_PER_S
             fetched = self._connection.call(step, "fetch.sh", str(there), name, timeout_s=limit_s)
@@ -220,5 +369,5 @@ class SshTestbed(Testbed):
                 raise self._node.error(step, f"{name} arrived damaged") from error
             if fetched.code != 0 or len(data) != size:
                 raise self._node.error(step, f"{name} did not arrive whole")
-            write_file(folder / FETCHED / name, data)
+            write_atomically(folder / FETCHED / name, (data,))
         self._connection.call(step, "remove.sh", str(there))

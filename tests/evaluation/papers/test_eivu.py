@@ -14,7 +14,7 @@ from p4perf.evaluation.papers.takeya2024.eivu import SERVERS, best_split, read_s
 from p4perf.evaluation.papers.takeya2024.factors import analyse
 from p4perf.plugins import load_plugin
 from p4perf.specs import load_experiment
-from p4perf.specs.items import FACTOR_ITEMS, items_of, items_spec, read_items
+from p4perf.specs.items import FACTORS, items_of, items_spec, read_items
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +100,7 @@ def test_single_items_and_halves_multiply_to_less_than_all_of_them(study):
     """d, e and f were never measured alone; their halves were."""
     for server in SERVERS:
         rows = study.items(server)["mpps"]
-        halves = [item for items in FACTOR_ITEMS.values() for item in items]
+        halves = [item for _, items in FACTORS.values() for item in items]
         product = np.prod([rows[item] / rows["001"] for item in halves])
         assert product < rows["106"] / rows["001"]
         assert rows["073"] / rows["001"] == pytest.approx(
@@ -289,7 +289,7 @@ def test_141_items():
 def test_the_combinations_are_whole_factors_and_all_of_them():
     combined = [item for item in read_items() if item.category == "combinational"]
     for item in combined:
-        parts = [part for factor in item.factors for part in FACTOR_ITEMS[factor]]
+        parts = [part for factor in item.factors for part in FACTORS[factor][1]]
         assert sorted(item.parents) == sorted(parts)
     found = {item.factors for item in combined}
     expected = {"".join(c) for size in range(2, 7) for c in itertools.combinations("abcdef", size)}

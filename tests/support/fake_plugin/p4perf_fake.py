@@ -12,8 +12,7 @@ from typing import ClassVar
 from p4perf.errors import MeasurementError
 from p4perf.programs.capabilities import Capabilities, Limit
 from p4perf.targets.base import BuildPlan, Job, MetricValue, PointPlan, Problem, TrialSummary
-from p4perf.targets.roles import Measures, Serves
-from p4perf.targets.service import Service, ServiceStep
+from p4perf.targets.roles import Measures, Serves, Service, ServiceStep
 
 
 class FakeTarget(Measures):

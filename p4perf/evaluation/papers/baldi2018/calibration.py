@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from p4perf.errors import MeasurementError
-from p4perf.generators.rendering import render
+from p4perf.generators.base import render
 from p4perf.models.estimate import Estimate
 from p4perf.targets.base import NodeFacts
 from p4perf.targets.eo_bench import CURVE_BYTES, LIST_ENTRIES, MANY_ENTRIES, Case

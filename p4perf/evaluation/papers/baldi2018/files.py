@@ -17,8 +17,7 @@ from p4perf.models import eo
 from p4perf.models.eo.operations import FRAME, find_operation
 from p4perf.specs.messages import nearest, validation_error
 from p4perf.specs.source import MAX_BYTES, parse_bytes
-from p4perf.specs.strictfile import parse_strictly, read_strictly
-from p4perf.specs.types import Strict
+from p4perf.specs.types import Strict, parse_strictly, read_strictly
 from p4perf.specs.units import Dimension, parse_quantity
 
 NAME = r"^[a-z0-9]+(-[a-z0-9]+)*(/[a-z0-9]+(-[a-z0-9]+)*)*$"

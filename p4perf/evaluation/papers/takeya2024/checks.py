@@ -12,7 +12,7 @@ from p4perf.evaluation.papers.takeya2024 import eivu
 from p4perf.evaluation.papers.takeya2024.cesim import CacheHierarchy, CacheModel, Variant, log_error
 from p4perf.evaluation.papers.takeya2024.factors import FactorAnalysis, analyse
 from p4perf.models.eo.mapping import MIN_FRAME_BYTES, OVERHEAD_BYTES
-from p4perf.specs.items import FACTOR_ITEMS, read_items
+from p4perf.specs.items import FACTORS, read_items
 
 _CHANGE = re.compile(r"(?P<before>\d+)(?: [a-zA-Z]+)? -> (?:(?P<after>\d+))?")
 
@@ -78,7 +78,7 @@ def changes_of_factor(factor: str, items: tuple[str, ...]) -> dict[str, Quantity
         "before": tuple(before),
         "after": tuple(int(change["after"]) for change in found if change and change["after"]),
         "rest": before[0] - sum(before[1:]),
-        "of_factor": set(items) <= set(FACTOR_ITEMS[factor]),
+        "of_factor": set(items) <= set(FACTORS[factor][1]),
     }
 
 

@@ -4,8 +4,8 @@ import pytest
 
 from p4perf.errors import DataError, ExitCode, TestbedError, UsageError
 from p4perf.experiment import open_testbed
+from p4perf.testbeds.nodes import read_node
 from p4perf.testbeds.ssh.connection import WATCH, Connection, _first_argv
-from p4perf.testbeds.ssh.nodefile import read_node
 
 WHOLE = """\
 nodes:

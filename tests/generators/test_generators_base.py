@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from p4perf.errors import SpecError
-from p4perf.generators.rendering import comment, environment, identifier, shell, shell_command, yaml_scalar
+from p4perf.generators.base import comment, environment, identifier, shell, shell_command, yaml_scalar
 
 
 @pytest.mark.parametrize("name", ["a", "_", "ether_type", "A9", "x" * 64])

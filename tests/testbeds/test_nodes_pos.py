@@ -6,8 +6,8 @@ import pytest
 import yaml
 
 from p4perf.errors import DataError, UsageError
+from p4perf.testbeds.nodes import PosNode, PosNodeSpec, SiteFile, read_site
 from p4perf.testbeds.pos.experiment import experiment_files
-from p4perf.testbeds.pos.site import PosNode, PosNodeSpec, SiteFile, read_site
 from p4perf.testbeds.pos.testbed import PosTestbed
 
 WHOLE = """
