@@ -68,7 +68,7 @@ class Equipment(Strict):
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class NamedNode:
     """A node as a testbed uses it."""
 
     name: str
@@ -151,7 +151,7 @@ class NodeFile(Strict):
 
 
 @dataclass(frozen=True, slots=True)
-class RemoteNode(Node):
+class RemoteNode(NamedNode):
     """A node of a node file: paths of keys are absolute, the load generator is that of ``generator_node``."""
 
     spec: NodeSpec
@@ -260,7 +260,7 @@ class SiteFile(Strict):
 
 
 @dataclass(frozen=True, slots=True)
-class PosNode(Node):
+class PosNode(NamedNode):
     """A node of a site file, and the node that sends load to it."""
 
     spec: PosNodeSpec

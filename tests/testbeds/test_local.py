@@ -258,6 +258,7 @@ class TestJobs:
             testbed.run(Job(("no-such-command",), 20.0), folder)
 
     def test_a_folder_that_cannot_be_written(self, testbed, folder):
+        (folder / "missing").touch()
         with pytest.raises(StorageError, match="cannot write"):
             testbed.run(Job(("true",), 20.0, files={"missing/data.bin": b""}), folder)
 
