@@ -28,7 +28,7 @@ from p4perf.evaluation.papers.scholz2021 import checks as scholz2021
 from p4perf.evaluation.papers.takeya2024 import checks as takeya2024
 from p4perf.specs.messages import nearest
 from p4perf.specs.source import SourceNode
-from p4perf.specs.strictfile import parse_strictly, read_strictly
+from p4perf.specs.types import parse_strictly, read_strictly
 
 SUFFIX = ".yaml"
 SUFFIXES = (SUFFIX, ".yml")

@@ -26,8 +26,7 @@ from p4perf.models.templates import FloatArray
 from p4perf.results.table import median_interval
 from p4perf.specs.messages import nearest, validation_error
 from p4perf.specs.source import MAX_BYTES
-from p4perf.specs.strictfile import parse_strictly, read_strictly
-from p4perf.specs.types import Strict
+from p4perf.specs.types import Strict, parse_strictly, read_strictly
 
 if TYPE_CHECKING:
     import pandas as pd
