@@ -52,12 +52,7 @@ GRID = 101
 
 @dataclass(frozen=True)
 class PointRatio:
-    """The ratio at one point.
-
-    Args:
-        ratio: ratio of the medians; unbounded where a side has one start only.
-        deviation: standard deviation of the logarithm of the ratio; None without an interval.
-    """
+    """The ratio of the medians at one point, unbounded where a side has one start; the deviation of its logarithm."""
 
     x: float
     ratio: Estimate
@@ -68,11 +63,9 @@ class PointRatio:
 
 @dataclass(frozen=True)
 class MeasuredRatios:
-    """Ratios at the points that both runs measured.
+    """Ratios at the points that both runs measured, and their geometric mean over the points with an interval.
 
-    Args:
-        mean: geometric mean over the points with an interval; None if there is no such point.
-        undefined: shared abscissae where a start was not positive, so that there is no ratio.
+    ``undefined`` are shared abscissae where a start was not positive, so that there is no ratio.
     """
 
     points: tuple[PointRatio, ...]
@@ -87,12 +80,9 @@ class MeasuredRatios:
 
 @dataclass(frozen=True)
 class ModelRatio:
-    """The ratio of two curves; arrays of one shape.
+    """The ratio of two curves over their shared domain, with its band; arrays of one shape.
 
-    Args:
-        x: abscissae, ascending, from the first to the last x of the shared domain.
-        value: ratio of the curves, NaN where one of them is not positive.
-        low: lower end of its band, NaN where a model has no band or the band reaches zero.
+    NaN stands where a curve is not positive, and in the band where a model has none or it reaches zero.
     """
 
     x: FloatArray

@@ -159,16 +159,13 @@ MAX_POINTS = 6000
 
 @dataclass(frozen=True)
 class Derivation:
-    """Every curve that was derived, and the chosen one.
+    """Every curve that was derived from samples (medians of repetitions), and the chosen one.
 
     Args:
-        x: abscissae, ascending, without duplicates.
-        y: samples (medians where an abscissa was given more than once).
         fittings: best piecewise fitting of each number of segments that the samples allow, ascending. In the profile
             exact, a number of segments whose error is above that of fewer segments is left out unless it was asked for:
             the margin of Eq. 3 within segments makes that possible, and the breakpoint is unwanted.
         criteria: L1-BIC (the lowest is chosen), AIC, AICc and BIC of each of them.
-        chosen: index of the chosen one.
     """
 
     x: tuple[float, ...]

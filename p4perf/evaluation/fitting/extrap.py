@@ -31,7 +31,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, FiniteFloat,
 from p4perf.errors import DataError, Location, UsageError
 from p4perf.results.files import parse_object, read_text, write_text_atomically
 from p4perf.results.table import Samples
-from p4perf.specs.messages import nearest
+from p4perf.specs.messages import describe, nearest
 
 Point = tuple[float, ...]
 VALUE = "value"
@@ -40,12 +40,9 @@ VALUE = "value"
 
 @dataclass(frozen=True)
 class ExtrapSeries:
-    """One metric of one region over one parameter.
+    """One metric of one region over one parameter, without a unit: Extra-P knows none.
 
-    Args:
-        region: the region or callpath, such as ``main->solve``; empty if the file names none.
-        samples: its repetitions over the parameter, without a unit: Extra-P knows none.
-        constants: the other parameters, which did not vary, with their values.
+    ``constants`` are the other parameters, which did not vary. Names that the file leaves out are empty.
     """
 
     region: str
@@ -71,10 +68,7 @@ class ExtrapExperiment:
         self.values.setdefault((region, metric), {}).setdefault(point, []).extend(values)
 
     def series(self, x: str | None = None) -> tuple[ExtrapSeries, ...]:
-        """All series.
-
-        Args:
-            x: the parameter that is the abscissa; by default the one that varies.
+        """All series over a parameter, by default the one that varies.
 
         Raises:
             UsageError: there is no parameter of that name.
@@ -278,29 +272,15 @@ def _unique(names: Sequence[str], file: str) -> tuple[str, ...]:
     return tuple(names)
 
 
-_MESSAGES = {
-    "missing": "is missing",
-    "float_type": "must be a number",
-    "finite_number": "must be a finite number",
-    "int_type": "must be a whole number",
-    "string_type": "must be text",
-    "list_type": "must be a list",
-    "dict_type": "must be an object",
-    "model_type": "must be an object",
-    "too_short": "must not be empty",
-    "string_too_short": "must not be empty",
-}
-
-
 def _checked(kind: type[T], data: dict[str, Any], file: str, line: int | None = None) -> T:
     try:
         return kind.model_validate(data)
     except ValidationError as exc:
         error = exc.errors(include_url=False)[0]
-        key = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error["loc"]).removeprefix(".")
-        raise DataError(
-            _MESSAGES.get(error["type"], error["msg"]), location=Location(file, line), key=key or None
-        ) from exc
+        path = error["loc"][:-1] if error["type"] == "missing" else error["loc"]
+        key = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).removeprefix(".")
+        message, hint = describe(error)
+        raise DataError(message, location=Location(file, line), key=key or None, hint=hint) from exc
 
 
 _TOKEN = re.compile(r"[()]|[^\s()]+")
@@ -461,12 +441,9 @@ def parse_extrap(text: str, file: str, *, x: str | None = None) -> tuple[ExtrapS
 
 
 def read_extrap(path: Path, *, x: str | None = None) -> tuple[ExtrapSeries, ...]:
-    """Read a file of Extra-P in its text, JSON or JSON Lines format.
+    """Read all series of a file of Extra-P in its text, JSON or JSON Lines format, in the order of the file.
 
-    Repetitions are kept. Where one region and metric comes more than once, or one point, they are further repetitions.
-
-    Returns:
-        One series for each region and metric, in the order of the file.
+    Where one region and metric comes more than once, or one point, they are further repetitions.
 
     Raises:
         UsageError: there is no parameter x.

@@ -267,13 +267,7 @@ GROUP = "p4perf.importers"
 def read_sources(
     paths: Sequence[Path], options: ImportOptions, *, importer: str | None = None
 ) -> tuple[str, list[Reading]]:
-    """Read files and folders, all by the same reader.
-
-    Args:
-        importer: name of the reader; None: the one that recognises the first path.
-
-    Returns:
-        Name of the reader, and what is in each path.
+    """Read files and folders by one reader, unless named the one that recognises the first path; also returns its name.
 
     Raises:
         DataError: something is damaged, or no reader recognises it.

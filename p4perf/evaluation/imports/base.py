@@ -140,10 +140,7 @@ class ImportOptions:
             name_facts(self.pattern, "")
 
     def facts_of(self, name: str) -> tuple[dict[str, Fact], int | None, str]:
-        """What the name of a file or test tells.
-
-        Returns:
-            The facts, the repetition if the pattern has one, and the name with the numbers replaced by their fields.
+        """What the name of a file or test tells: facts, repetition, and the name with fields instead of the numbers.
 
         Raises:
             UsageError: the name does not fit the pattern.
@@ -256,12 +253,9 @@ class ImportedValue:
 
 @dataclass(frozen=True, slots=True)
 class ImportedTrial:
-    """What was measured together.
+    """What was measured together, under conditions by the names of the source.
 
-    Args:
-        facts: conditions by the names of the source: variables and constants.
-        repetition: number from 0, if the source has one; else repetitions are counted.
-        flags: short marks of what is unusual, such as ``unfinished``.
+    Repetitions without a number are counted. Flags are short marks of what is unusual, such as ``unfinished``.
     """
 
     facts: Mapping[str, Fact]
@@ -305,10 +299,7 @@ class Importer(ABC):
 
     @abstractmethod
     def read(self, path: Path, options: ImportOptions) -> Reading:
-        """Everything in a file or folder.
-
-        Args:
-            options: what the user said; names are those of the source.
+        """Everything in a file or folder, by the names of the source.
 
         Raises:
             DataError: it is damaged, or not of this kind; with file, and line or key.

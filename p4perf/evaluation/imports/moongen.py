@@ -74,13 +74,9 @@ def counter_values(
     fraction: float | None = None,
     sent: DeviceCounter | None = None,
 ) -> tuple[list[ImportedValue], list[LeftOut], tuple[str, ...]]:
-    """Rate and loss of the counters of a file.
+    """Rate and loss of the counters of a file, what is left out, and flags.
 
-    Args:
-        fraction: share of the maximum that was offered; the metrics are those at that load then.
-
-    Returns:
-        Values, what is left out, and flags.
+    With a fraction, the share of the maximum that was offered, the metrics are those at that load.
     """
     if not counters:
         return [], [LeftOut(str(path), NO_ROWS)], ()

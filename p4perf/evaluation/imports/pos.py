@@ -38,12 +38,10 @@ _OF_LAUNCH = (".loop", ".status", ".file")
 
 @dataclass(frozen=True, slots=True)
 class RunFile:
-    """A file that belongs to a run.
+    """A file that belongs to a run; its stem is without the number of the run and the time of its launch.
 
-    Args:
-        stem: its name without the number of the run, the time of its launch and the suffix.
-        repetition: what follows the suffix (``.csv_2``), None if nothing does.
-        launched: whether a launched command wrote it; its outputs are bytes as Python prints them.
+    ``repetition`` is what follows the suffix (``.csv_2``). What a launched command wrote is bytes as Python prints
+    them.
     """
 
     path: Path

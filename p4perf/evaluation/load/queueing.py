@@ -25,14 +25,7 @@ ROUNDED = 0.02
 
 @dataclass(frozen=True)
 class System:
-    """A processor and what stands in front of it.
-
-    Args:
-        overhead_us: work of an interrupt [us].
-        buffer_us: work that the buffer holds, L [us]; None: it never overflows.
-        batch_cost_us: work for a batch, in poll mode [us].
-        empty_poll_us: time of a poll that finds nothing [us].
-    """
+    """A processor and what stands in front of it; ``buffer_us`` is the work that it holds, None if without bound."""
 
     service: Law
     mode: Mode

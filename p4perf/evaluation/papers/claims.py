@@ -221,13 +221,10 @@ EXACT = 1e-9
 
 @dataclass(frozen=True)
 class Finding:
-    """What became of one claim.
+    """What became of one claim; ``missed`` are differences from the paper, for people.
 
-    Args:
-        quantities: what the check computed, by name; empty where it could not.
-        missed: differences from the paper, for people.
-        failure: exit code of what kept it from being checked, else OK.
-        run: folder of the run that was measured for it, relative to that of the report; empty without one.
+    ``failure`` is the exit code of what kept it from being checked, ``run`` the folder of the run that was measured for
+    it, relative to that of the report.
     """
 
     paper: str

@@ -47,12 +47,9 @@ def label_text(labels: Mapping[str, str]) -> str:
 
 @dataclass(frozen=True)
 class NamedSamples:
-    """One of many series.
+    """One of many series: its measurements, or why they cannot be used, which then is the result.
 
-    Args:
-        labels: what distinguishes it from the others, such as ``{"target": "dpdk-c", "metric": "cycles"}``.
-        samples: the measurements, or why they cannot be used; then that is the result.
-        provenance: further facts to store in the model, as JSON values.
+    Labels tell it from the others, such as ``{"target": "dpdk-c", "metric": "cycles"}``.
     """
 
     labels: Mapping[str, str]

@@ -154,10 +154,7 @@ def open_series(
     x_scale: Scale = "linear",
     most: int = MOST_SERIES,
 ) -> SeriesSource:
-    """The series of a file, in whatever format it is.
-
-    Args:
-        path: a CSV file, or one of Extra-P in its text, JSON or JSON Lines format, recognised by content.
+    """The series of a CSV file, or of one of Extra-P in its text, JSON or JSON Lines format; recognised by content.
 
     Raises:
         UsageError: a name is missing or unknown, or there are too many series.

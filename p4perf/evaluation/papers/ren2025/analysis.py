@@ -271,11 +271,7 @@ class OpqAnalysis:
 def analyse(
     platforms: Sequence[Platform], options: OpqOptions | None = None, *, agree: tuple[Platform, Platform] | None = None
 ) -> OpqAnalysis:
-    """Analyse the operators of platforms.
-
-    Args:
-        platforms: one at least, with different names.
-        agree: two measurements of one machine that are to be compared.
+    """Analyse the operators of one platform or more, and compare two measurements of one machine if asked to.
 
     Raises:
         UsageError: there is no platform, two have one name, or the threshold names what is not there.

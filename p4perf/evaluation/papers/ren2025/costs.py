@@ -286,10 +286,7 @@ def shipped_platforms() -> tuple[str, ...]:
 
 
 def load_platforms(name: str) -> tuple[Platform, ...]:
-    """The platforms of a file.
-
-    Args:
-        name: one that ships with p4perf, such as ``ren2025``, or the path of a file.
+    """The platforms of a file: one that ships with p4perf, such as ``ren2025``, or one by its path.
 
     Raises:
         UsageError: there is neither; names the nearest.

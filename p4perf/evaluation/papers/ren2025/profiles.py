@@ -64,15 +64,7 @@ def slopes(sizes: FloatArray) -> FloatArray:
 
 
 def logarithmic(sizes: FloatArray, cycles: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """C(64) and k by ordinary least squares on logarithms.
-
-    Args:
-        sizes: bytes, shape (n,), two at least.
-        cycles: positive costs, shape (..., n).
-
-    Returns:
-        C(64) and k, each of shape (...).
-    """
+    """C(64) and k, each of shape (...), by least squares on the logarithms of costs above zero of shape (..., n)."""
     logs = np.log(cycles)
     k = logs @ slopes(sizes)
     base = np.exp(logs.mean(axis=-1) - k * (np.log(sizes / BASE_SIZE_BYTES)).mean())
@@ -148,13 +140,7 @@ FLOOR = 0.01
 
 @dataclass(frozen=True)
 class SizeCost:
-    """The cost at one size.
-
-    Args:
-        cycles: median in cycles per packet with its interval; None if it is below the resolution.
-        below_cycles: the resolution if the median is below it, else None.
-        repetitions: number of accepted repetitions; 0 for a published law.
-    """
+    """The median cost at one size, or the resolution that it is below; a published law has no repetitions."""
 
     size_bytes: int
     cycles: Estimate | None

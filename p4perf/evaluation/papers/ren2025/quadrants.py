@@ -81,14 +81,7 @@ class Threshold:
             ) from None
 
     def of_rows(self, base_cycles: FloatArray, platforms: Sequence[str], operators: Sequence[str]) -> FloatArray:
-        """The threshold of every row.
-
-        Args:
-            base_cycles: base costs, shape (..., rows); one that is below the resolution counts as that.
-
-        Returns:
-            Cycles, shape (..., rows).
-        """
+        """The threshold of every row [cycles], like the base costs of shape (..., rows)."""
         values = np.asarray(base_cycles, dtype=np.float64)
         if self.rule is Rule.NUMBER:
             return np.full_like(values, self.cycles or 0.0)
@@ -155,12 +148,9 @@ def quadrant_of(exponent: float, high: bool) -> Quadrant:
 
 @dataclass(frozen=True, eq=False)
 class Placement:
-    """Where an operator lies.
+    """Where an operator lies: nowhere without base cost or exponent, without probabilities if nothing was repeated.
 
-    Args:
-        quadrant: None if it has no exponent or no base cost.
-        probabilities: of all four quadrants; None without repetitions.
-        draws: the quadrant in each replicate, as an index into :class:`Quadrant`; None without repetitions.
+    ``draws`` is the quadrant in each replicate, as an index into :class:`Quadrant`.
     """
 
     profile: OperatorProfile

@@ -47,12 +47,7 @@ _BISECTIONS = 200
 
 @dataclass(frozen=True, slots=True)
 class CacheHierarchy:
-    """Latencies and hit ratios of a processor's caches.
-
-    Args:
-        l1_cycles: latency of L1 in cycles; l2_cycles and l3_cycles as well.
-        memory_cycles: latency of memory that scales with the clock, in cycles.
-        l2_hit_ratio: share of the accesses to L2 that hit; l3_hit_ratio as well.
+    """Latencies and hit ratios of a processor's caches; ``memory_cycles`` is the part that scales with the clock.
 
     Raises:
         UsageError: a clock or latency that is not positive, latencies that do not rise from level to level, or a ratio
@@ -130,12 +125,7 @@ class TippingPoint:
 
 @dataclass(frozen=True, slots=True)
 class CacheModel:
-    """The model of one processor and one program.
-
-    Args:
-        alpha: share of pure processing, 0 to below 1.
-        best_mpps: T0.
-        accesses_per_packet: N0.
+    """The model of one processor and one program, with alpha, T0 and N0.
 
     Raises:
         UsageError: a parameter out of its bounds, or fewer accesses than fit into t0 one after another (beta < 1).
@@ -281,12 +271,9 @@ _SHRINK = 0.3
 
 @dataclass(frozen=True, slots=True)
 class CacheFit:
-    """A fitted model.
+    """A fitted model, with the accesses per packet that make the beta found.
 
-    Args:
-        model: with the alpha found, and the accesses per packet that make the beta found.
-        rms_log_error: root of the mean square of ln(model / measured).
-        at_bounds: parameters that ended at a bound of their search, which the data do not determine.
+    ``at_bounds`` are parameters that ended at a bound of their search, which the data do not determine.
     """
 
     model: CacheModel

@@ -54,13 +54,9 @@ ALL = "106"
 
 @dataclass(frozen=True)
 class Split:
-    """The best two levels of log throughput over a quantity.
+    """The best two levels of log throughput (geometric means, in Mpps) over a quantity, and its values beside the step.
 
-    Args:
-        low: largest value of the quantity in the lower group.
-        high: smallest one in the upper group.
-        below: geometric mean of the throughput of the lower group, in Mpps.
-        r_squared: share of the variance of log throughput that two levels explain.
+    ``r_squared`` is the share of the variance of log throughput that two levels explain.
     """
 
     low: float

@@ -51,12 +51,9 @@ class FactorialCell:
 
 @dataclass(frozen=True, slots=True)
 class Factorial:
-    """A factorial experiment, whole or in part.
+    """A factorial experiment, whole or in part; combinations that were not measured have no cell.
 
-    Args:
-        cells: by combination; those that were not measured are not there.
-        higher_is_better: whether a gain is a rise; else it is a fall.
-        cache: what the cache use of the cells is, empty if it is not known.
+    ``cache`` is what the cache use of the cells is, empty if it is not known.
     """
 
     factors: tuple[str, ...]
@@ -119,8 +116,6 @@ def factorial_from_table(
     """The cells of a run.
 
     Args:
-        metric: which metric; its accepted values are the repetitions.
-        factors: columns that are 0 or 1.
         where: which value other swept variables have, as text.
         cache: metric for the axis of cache use; its median is taken.
 
@@ -237,12 +232,9 @@ class Effect:
 
 @dataclass(frozen=True, slots=True)
 class EffectModel:
-    """A fitted model of effects.
+    """A fitted model of effects: of the factors in their order, then of their pairs if it has pairs.
 
-    Args:
-        base: its value for the base, in the unit of the metric.
-        effects: of the factors in their order, then of their pairs if it has pairs.
-        r_squared: share of the variance of the logarithms that it explains.
+    ``base`` is in the unit of the metric, ``r_squared`` the share of the variance of the logarithms that it explains.
     """
 
     base: float
