@@ -11,8 +11,8 @@ import pandas as pd
 
 from p4perf.errors import DataError
 from p4perf.evaluation.load import LatencyHistogram
-from p4perf.evaluation.plots import PlotInfo, load, load_data, save
-from p4perf.evaluation.plots.load_data import RateBound, array, repetitions
+from p4perf.evaluation.plots import PlotInfo, load, save
+from p4perf.evaluation.plots.load import RateBound, array, repetitions
 from p4perf.results import Run
 
 DRAWN = {"p50": 50.0, "p90": 90.0, "p99": 99.0, "p99.9": 99.9}
@@ -103,7 +103,7 @@ def _by_load(seen: Sequence[_Seen]) -> dict[_Key, list[_Seen]]:
     return found
 
 
-def _curves(by_load: Mapping[_Key, Sequence[_Seen]]) -> list[load_data.LatencyCurve]:
+def _curves(by_load: Mapping[_Key, Sequence[_Seen]]) -> list[load.LatencyCurve]:
     """The distributions of a few loads, evenly chosen."""
     items = list(by_load.items())
     if len(items) > MOST_CURVES:
@@ -114,7 +114,7 @@ def _curves(by_load: Mapping[_Key, Sequence[_Seen]]) -> list[load_data.LatencyCu
         label = rate if fraction is None else f"{100 * fraction:g} % ({rate})"
         latency, floor = _merged([s.latency for s in some]), _merged([s.floor for s in some])
         if latency is not None:
-            curves.append(load_data.LatencyCurve(label, latency, floor))
+            curves.append(load.LatencyCurve(label, latency, floor))
     return curves
 
 
@@ -123,9 +123,7 @@ def _merged(histograms: Sequence[LatencyHistogram | None]) -> LatencyHistogram |
     return there[0].merge(*there[1:]) if there else None
 
 
-def _line(
-    label: str, percentile: float, loads: Sequence[float], at: Sequence[Sequence[_Seen]]
-) -> load_data.LatencyLine:
+def _line(label: str, percentile: float, loads: Sequence[float], at: Sequence[Sequence[_Seen]]) -> load.LatencyLine:
     def supported(histogram: LatencyHistogram | None) -> list[float]:
         if histogram is None:
             return []
@@ -133,7 +131,7 @@ def _line(
         return [] if value is None or value <= 0 else [value]
 
     floors = [_merged([s.floor for s in some]) for some in at]
-    return load_data.LatencyLine(
+    return load.LatencyLine(
         label,
         array(loads),
         repetitions([v for s in some for v in supported(s.latency)] for some in at),
@@ -143,7 +141,7 @@ def _line(
 
 
 def _loss(loads: Sequence[float], at: Sequence[Sequence[_Seen]], bounds: Sequence[RateBound], info: PlotInfo) -> Any:
-    curve = load_data.LossCurve(
+    curve = load.LossCurve(
         "loss",
         array(loads),
         repetitions([s.loss_ratio for s in some] for some in at),
@@ -166,7 +164,7 @@ def _bounds(table: pd.DataFrame) -> list[RateBound]:
     return found
 
 
-def _throughputs(table: pd.DataFrame) -> list[load_data.ThroughputCurve]:
+def _throughputs(table: pd.DataFrame) -> list[load.ThroughputCurve]:
     """NDR and PDR over the frame size, if that is what is swept."""
     if "frame_size" not in table.columns or table["frame_size"].nunique() < FEWEST_LOADS:
         return []
@@ -181,7 +179,7 @@ def _throughputs(table: pd.DataFrame) -> list[load_data.ThroughputCurve]:
         )
         middle = by_size.median()
         curves.append(
-            load_data.ThroughputCurve(
+            load.ThroughputCurve(
                 label,
                 array(middle.index.to_numpy()),
                 array(middle.to_numpy()),

@@ -8,7 +8,7 @@ import pytest
 import yaml
 from support.pos import FakePos
 
-from p4perf.evaluation.imports.pos import scan_tree
+from p4perf.evaluation.imports.moongen import scan_tree
 
 SCRIPT = """#!/bin/sh
 echo "run $(pos_get_variable -l pkt_sz)"

@@ -284,17 +284,11 @@ def _with_breakpoint(crossing: Estimate, models: Sequence[ComponentModel]) -> Es
 MARGIN = 0.05
 LEAST_POINTS = 3
 CHANCE = 0.05
-_LESS_IS_FASTER = frozenset(
-    {
-        "cycles_per_packet",
-        "tsc_cycles_per_packet",
-        "baseline_cycles_per_packet",
-        "cost_cycles_per_packet",
-        "latency",
-        "instructions",
-    }
+_LESS_IS_FASTER = (
+    *("cycles_per_packet", "tsc_cycles_per_packet", "baseline_cycles_per_packet", "cost_cycles_per_packet"),
+    *("latency", "instructions"),
 )
-_MORE_IS_FASTER = frozenset({"packet_rate", "throughput_ndr"})
+_MORE_IS_FASTER = ("packet_rate", "throughput_ndr")
 
 
 class ComparisonOutcome(StrEnum):

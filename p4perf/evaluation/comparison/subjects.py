@@ -22,18 +22,7 @@ from statistics import NormalDist
 import numpy as np
 from scipy import stats
 
-from p4perf.evaluation.comparison.ratios import (
-    MARGIN,
-    ComparisonVerdict,
-    Crossing,
-    MeasuredRatios,
-    ModelRatio,
-    crossings,
-    grid,
-    measured_ratios,
-    model_ratio,
-    verdict,
-)
+from p4perf.evaluation.comparison import ratios
 from p4perf.models.component import ComponentModel, Quantity
 from p4perf.models.estimate import Estimate
 from p4perf.models.templates import FloatArray
@@ -114,7 +103,7 @@ def component_costs(a: Samples, b: Samples, *, increase: bool) -> tuple[float, f
 class ComparisonOptions:
     """How runs are compared; ``margin`` is the smallest difference that matters, as a share."""
 
-    margin: float = MARGIN
+    margin: float = ratios.MARGIN
     level: float = LEVEL
     resamples: int = RESAMPLES
     seed: int = SEED
@@ -136,10 +125,10 @@ class ComparedPair:
 
     run: str
     reference: str
-    measured: MeasuredRatios
-    curve: ModelRatio | None
-    crossings: tuple[Crossing, ...] | None
-    verdict: ComparisonVerdict
+    measured: ratios.MeasuredRatios
+    curve: ratios.ModelRatio | None
+    crossings: tuple[ratios.Crossing, ...] | None
+    verdict: ratios.ComparisonVerdict
 
 
 @dataclass(frozen=True)
@@ -190,13 +179,13 @@ def compare_subjects(
 
 
 def _pair(run: ComparedSamples, base: ComparedSamples, options: ComparisonOptions) -> ComparedPair:
-    measured = measured_ratios(
+    measured = ratios.measured_ratios(
         run.samples, base.samples, level=options.level, resamples=options.resamples, seed=options.seed
     )
     curve, places = None, None
-    if run.model is not None and base.model is not None and len(at := grid(run.model, base.model)):
-        curve, places = model_ratio(run.model, base.model, at), crossings(run.model, base.model)
-    judged = verdict(measured, metric=run.samples.y_name, x_name=run.samples.x_name, margin=options.margin)
+    if run.model is not None and base.model is not None and len(at := ratios.grid(run.model, base.model)):
+        curve, places = ratios.model_ratio(run.model, base.model, at), ratios.crossings(run.model, base.model)
+    judged = ratios.verdict(measured, metric=run.samples.y_name, x_name=run.samples.x_name, margin=options.margin)
     return ComparedPair(run.label, base.label, measured, curve, places, judged)
 
 

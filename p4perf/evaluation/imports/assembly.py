@@ -7,20 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from p4perf.errors import DataError, Location, UsageError
-from p4perf.evaluation.imports.base import (
-    Fact,
-    ImportedTrial,
-    ImportedValue,
-    Importer,
-    ImportOptions,
-    LeftOut,
-    Reading,
-    check_file,
-    check_variable,
-    convert,
-    read_plain_text,
-    unit_of_metric,
-)
+from p4perf.evaluation.imports import base
 from p4perf.plugins import load_plugin, plugin_names
 from p4perf.specs.messages import nearest
 from p4perf.specs.sweep import MAX_POINTS
@@ -33,13 +20,13 @@ class Result:
     """A repetition (from 0) of a point; values by metric, in the order of the source and the units of the metrics."""
 
     repetition: int
-    values: Mapping[str, ImportedValue]
+    values: Mapping[str, base.ImportedValue]
     flags: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ImportedPoint:
-    values: Mapping[str, Fact]
+    values: Mapping[str, base.Fact]
     results: tuple[Result, ...]
 
 
@@ -49,12 +36,12 @@ class Assembly:
 
     variables: tuple[str, ...]
     points: tuple[ImportedPoint, ...]
-    constants: Mapping[str, Fact]
+    constants: Mapping[str, base.Fact]
     metrics: tuple[str, ...]
-    left_out: tuple[LeftOut, ...]
+    left_out: tuple[base.LeftOut, ...]
 
 
-def assemble(readings: Sequence[Reading], options: ImportOptions) -> Assembly:
+def assemble(readings: Sequence[base.Reading], options: base.ImportOptions) -> Assembly:
     """Put trials together. What varies in their facts is a variable, and so is what the user names.
 
     Raises:
@@ -73,7 +60,7 @@ def assemble(readings: Sequence[Reading], options: ImportOptions) -> Assembly:
         if all(trial.facts.get(name) == value for name, value in options.only.items()):
             kept.append(trial)
         else:
-            left_out.append(LeftOut(str(trial.place), "is not among --only"))
+            left_out.append(base.LeftOut(str(trial.place), "is not among --only"))
     chosen = list(_chosen(kept, options, left_out))
     if not chosen:
         raise _nothing(left_out, readings)
@@ -86,7 +73,7 @@ def assemble(readings: Sequence[Reading], options: ImportOptions) -> Assembly:
     return Assembly(variables, points, constants, tuple(metrics), tuple(left_out))
 
 
-def _nothing(left_out: Sequence[LeftOut], readings: Sequence[Reading]) -> DataError:
+def _nothing(left_out: Sequence[base.LeftOut], readings: Sequence[base.Reading]) -> DataError:
     reasons = list(dict.fromkeys(f"{item.place} {item.reason}" for item in left_out))
     more = f" (and {len(reasons) - 3} more)" if len(reasons) > 3 else ""
     where = next((Location(str(file)) for reading in readings for file in reading.files), None)
@@ -97,7 +84,7 @@ def _nothing(left_out: Sequence[LeftOut], readings: Sequence[Reading]) -> DataEr
 # --- facts
 
 
-def _with_facts(trials: Sequence[ImportedTrial], options: ImportOptions) -> Iterator[ImportedTrial]:
+def _with_facts(trials: Sequence[base.ImportedTrial], options: base.ImportOptions) -> Iterator[base.ImportedTrial]:
     """Trials with facts renamed and set, and numbered if a fact is the repetition."""
     names = {named.wanted: named.name for named in options.variables}
     known = {name for trial in trials for name in trial.facts}
@@ -122,7 +109,7 @@ def _with_facts(trials: Sequence[ImportedTrial], options: ImportOptions) -> Iter
         yield replace(trial, facts={**facts, **options.settings}, repetition=number)
 
 
-def _check_only(trials: Sequence[ImportedTrial], options: ImportOptions) -> None:
+def _check_only(trials: Sequence[base.ImportedTrial], options: base.ImportOptions) -> None:
     for name, value in options.only.items():
         seen = dict.fromkeys(str(trial.facts[name]) for trial in trials if name in trial.facts)
         if str(value) not in seen:
@@ -131,17 +118,17 @@ def _check_only(trials: Sequence[ImportedTrial], options: ImportOptions) -> None
             )
 
 
-def _same(trials: Sequence[ImportedTrial], name: str, value: Fact) -> bool:
+def _same(trials: Sequence[base.ImportedTrial], name: str, value: base.Fact) -> bool:
     return all(trial.facts.get(name) == value for trial in trials)
 
 
-def _variables(trials: Sequence[ImportedTrial], options: ImportOptions) -> tuple[str, ...]:
+def _variables(trials: Sequence[base.ImportedTrial], options: base.ImportOptions) -> tuple[str, ...]:
     named = [item.name for item in options.variables]
     known = dict.fromkeys(name for trial in trials for name in trial.facts)
     varying = [n for n in known if not _same(trials, n, trials[0].facts.get(n, ""))]
     variables = tuple(dict.fromkeys([*named, *varying]))
     for name in variables:
-        check_variable(name, "variable of the source")
+        base.check_variable(name, "variable of the source")
         for trial in trials:
             if name not in trial.facts:
                 hint = f"--set {name}=VALUE, or import it alone"
@@ -160,17 +147,17 @@ def _variables(trials: Sequence[ImportedTrial], options: ImportOptions) -> tuple
 
 
 def _chosen(
-    trials: Sequence[ImportedTrial], options: ImportOptions, left_out: list[LeftOut]
-) -> Iterator[ImportedTrial]:
+    trials: Sequence[base.ImportedTrial], options: base.ImportOptions, left_out: list[base.LeftOut]
+) -> Iterator[base.ImportedTrial]:
     """Trials with the requested values, in the units of their metrics."""
     met: set[str] = set()
     for trial in trials:
-        values: dict[str, ImportedValue] = {}
+        values: dict[str, base.ImportedValue] = {}
         for value in trial.values:
             metrics = list(_metrics_of(value, options))
             met.update(asked for asked, _ in metrics)
             if not metrics:
-                left_out.append(LeftOut(str(value.place), value.why or f"{value.name} is not asked for"))
+                left_out.append(base.LeftOut(str(value.place), value.why or f"{value.name} is not asked for"))
             for _, metric in metrics:
                 if metric == LATENCY:
                     hint = "write latency_mean, latency_p50, latency_p99, latency_max or the like"
@@ -193,7 +180,7 @@ def _label(metric: str, source: str) -> str:
     return f"{metric}={source}" if source else metric
 
 
-def _metrics_of(value: ImportedValue, options: ImportOptions) -> Iterator[tuple[str, str]]:
+def _metrics_of(value: base.ImportedValue, options: base.ImportOptions) -> Iterator[tuple[str, str]]:
     """Options that ask for this value, each with the metric that it then is."""
     if not options.metrics:
         if value.metric:
@@ -208,20 +195,20 @@ def _metrics_of(value: ImportedValue, options: ImportOptions) -> Iterator[tuple[
             yield _label(named.name, named.source), named.name
 
 
-def _converted(value: ImportedValue, metric: str, options: ImportOptions) -> ImportedValue:
+def _converted(value: base.ImportedValue, metric: str, options: base.ImportOptions) -> base.ImportedValue:
     unit = value.unit or options.units.get(metric) or options.units.get("") or ""
     try:
-        number = convert(value.value, unit, metric)
+        number = base.convert(value.value, unit, metric)
     except UsageError as error:
         raise UsageError(f"{value.place}: {error.message}", hint=error.hint) from error
-    return replace(value, value=number, unit=unit_of_metric(metric), metric=metric)
+    return replace(value, value=number, unit=base.unit_of_metric(metric), metric=metric)
 
 
 # --- points
 
 
-def _points(trials: Sequence[ImportedTrial], variables: tuple[str, ...]) -> Iterator[ImportedPoint]:
-    groups: dict[tuple[Fact, ...], list[ImportedTrial]] = {}
+def _points(trials: Sequence[base.ImportedTrial], variables: tuple[str, ...]) -> Iterator[ImportedPoint]:
+    groups: dict[tuple[base.Fact, ...], list[base.ImportedTrial]] = {}
     for trial in trials:
         groups.setdefault(tuple(trial.facts[name] for name in variables), []).append(trial)
     size = 1
@@ -236,9 +223,9 @@ def _points(trials: Sequence[ImportedTrial], variables: tuple[str, ...]) -> Iter
         yield ImportedPoint(dict(zip(variables, key, strict=True)), _results(groups[key]))
 
 
-def _results(trials: Sequence[ImportedTrial]) -> tuple[Result, ...]:
+def _results(trials: Sequence[base.ImportedTrial]) -> tuple[Result, ...]:
     """Repetitions: those with a number as they are, the others where their metrics have room."""
-    slots: dict[int, tuple[dict[str, ImportedValue], set[str]]] = {}
+    slots: dict[int, tuple[dict[str, base.ImportedValue], set[str]]] = {}
     reached: dict[tuple[str, ...], int] = {}
     for trial in sorted(trials, key=lambda trial: trial.repetition is None):
         values = {value.metric: value for value in trial.values}
@@ -265,8 +252,8 @@ GROUP = "p4perf.importers"
 
 
 def read_sources(
-    paths: Sequence[Path], options: ImportOptions, *, importer: str | None = None
-) -> tuple[str, list[Reading]]:
+    paths: Sequence[Path], options: base.ImportOptions, *, importer: str | None = None
+) -> tuple[str, list[base.Reading]]:
     """Read files and folders by one reader, unless named the one that recognises the first path; also returns its name.
 
     Raises:
@@ -279,11 +266,11 @@ def read_sources(
         if not path.exists():
             raise DataError("there is no such file or folder", location=Location(str(path)))
     name = importer or recognise(paths[0])
-    reader: Importer = load_plugin(GROUP, name)()
+    reader: base.Importer = load_plugin(GROUP, name)()
     for path in paths:
-        if importer is None and not reader.recognises(path) and path.is_file() and not read_plain_text(path).strip():
+        if importer is not None or reader.recognises(path):
             continue
-        if importer is None and not reader.recognises(path):
+        if not path.is_file() or base.read_plain_text(path).strip():
             hint = "import files of different kinds one after another, or say what they are with --from"
             raise DataError(f"is not of the kind {name}, as {paths[0]} is", location=Location(str(path)), hint=hint)
     return name, [reader.read(path, options) for path in paths]
@@ -293,13 +280,13 @@ def recognise(path: Path) -> str:
     """The name of the reader for a file or folder. A CSV file that another reader recognises goes to that."""
     where = Location(str(path))
     if path.is_file():
-        check_file(path)
+        base.check_file(path)
     known = plugin_names(GROUP)
     found = [name for name in known if load_plugin(GROUP, name)().recognises(path)]
     found = [name for name in found if name != "csv"] or found
     if len(found) == 1:
         return found[0]
-    if path.is_file() and not found and not read_plain_text(path).strip():
+    if path.is_file() and not found and not base.read_plain_text(path).strip():
         raise DataError("is empty", location=where)
     said = f"could be of several kinds: {', '.join(found)}" if found else "is of no kind that is known"
     raise DataError(said, location=where, hint=f"say what it is: --from {', '.join(known)}")

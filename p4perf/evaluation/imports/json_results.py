@@ -15,21 +15,7 @@ from typing import Any, ClassVar
 from typing_extensions import override
 
 from p4perf.errors import DataError, MeasurementError, UsageError
-from p4perf.evaluation.imports.base import (
-    Fact,
-    ImportedTrial,
-    ImportedValue,
-    Importer,
-    ImportOptions,
-    LeftOut,
-    Place,
-    Reading,
-    fact,
-    files_below,
-    json_of,
-    read_json,
-    tidy_number,
-)
+from p4perf.evaluation.imports import base
 from p4perf.evaluation.imports.moongen import histogram_values
 from p4perf.evaluation.load.histogram import LatencyHistogram, decode
 from p4perf.specs.metrics import at_load
@@ -43,8 +29,8 @@ class JsonNode:
     path: Path
     key: str = ""
 
-    def place(self, *names: str) -> Place:
-        return Place(self.path, None, ".".join([self.key, *names] if self.key else names))
+    def place(self, *names: str) -> base.Place:
+        return base.Place(self.path, None, ".".join([self.key, *names] if self.key else names))
 
     def get(self, name: str) -> Any:
         return self.content.get(name)
@@ -72,7 +58,7 @@ class JsonNode:
         return found
 
 
-def checked_number(value: Any, place: Place) -> float:
+def checked_number(value: Any, place: base.Place) -> float:
     """A number, zero at least."""
     if value is None:
         raise place.error("is missing")
@@ -98,7 +84,7 @@ _PERCENTILE = re.compile(r"latency_p[0-9]")
 _LOADS = {"pdr_10": 0.1, "pdr_50": 0.5, "pdr_90": 0.9}
 
 
-class CsitImporter(Importer):
+class CsitImporter(base.Importer):
     """A file of a test case, or a folder with such files (``*.json``) at any depth."""
 
     name: ClassVar[str] = "csit"
@@ -109,40 +95,40 @@ class CsitImporter(Importer):
         if path.is_dir():
             first = next(iter(sorted(path.rglob("*.json"))[:1]), None)
             return first is not None and self.recognises(first)
-        return {"test_id", "result"} <= json_of(path).keys()
+        return {"test_id", "result"} <= base.json_of(path).keys()
 
     @override
-    def read(self, path: Path, options: ImportOptions) -> Reading:
-        files = [p for p in files_below(path) if p.suffix == ".json"] if path.is_dir() else [path]
+    def read(self, path: Path, options: base.ImportOptions) -> base.Reading:
+        files = [p for p in base.files_below(path) if p.suffix == ".json"] if path.is_dir() else [path]
         if not files:
-            raise Place(path).error("has no JSON files")
-        trials: list[ImportedTrial] = []
-        left_out: list[LeftOut] = []
+            raise base.Place(path).error("has no JSON files")
+        trials: list[base.ImportedTrial] = []
+        left_out: list[base.LeftOut] = []
         used, duts = [], set()
         for file in files:
             try:
-                root = JsonNode(read_json(file), file)
+                root = JsonNode(base.read_json(file), file)
                 found = list(_trials(root, options, left_out))
             except DataError as error:
                 if not options.skip_damaged:
                     raise
-                left_out.append(LeftOut(str(file), f"is damaged: {error.message}"))
+                left_out.append(base.LeftOut(str(file), f"is damaged: {error.message}"))
                 continue
             if found:
                 used.append(file)
                 duts.add(root.text("dut_type").lower())
             trials += found
-        return Reading(tuple(trials), tuple(left_out), tuple(used), duts.pop() if len(duts) == 1 else "", "csit")
+        return base.Reading(tuple(trials), tuple(left_out), tuple(used), duts.pop() if len(duts) == 1 else "", "csit")
 
 
-def _trials(root: JsonNode, options: ImportOptions, left_out: list[LeftOut]) -> Iterator[ImportedTrial]:
+def _trials(root: JsonNode, options: base.ImportOptions, left_out: list[base.LeftOut]) -> Iterator[base.ImportedTrial]:
     version = root.text("version")
     if version.split(".")[0] != MAJOR:
         raise root.place("version").error(f"is {version!r:.40}, but versions {MAJOR}.x of the model are read")
     place = root.place("result")
     if root.get("passed") is not True:
         message = root.get("message")
-        left_out.append(LeftOut(str(root.path), f"the test failed: {message!s:.200}".replace("\n", " ")))
+        left_out.append(base.LeftOut(str(root.path), f"the test failed: {message!s:.200}".replace("\n", " ")))
         return
     facts, repetition = _facts(root, options)
     result = root.child("result")
@@ -150,7 +136,7 @@ def _trials(root: JsonNode, options: ImportOptions, left_out: list[LeftOut]) -> 
     if kind == "ndrpdr":
         values = [*_bound(result, "ndr", left_out), *_bound(result, "pdr", left_out), *_latency(result, left_out)]
         if values:
-            yield ImportedTrial(facts, tuple(values), place, repetition)
+            yield base.ImportedTrial(facts, tuple(values), place, repetition)
     elif kind == "mrr":
         rate = result.child("receive_rate").child("rate")
         numbers = rate.get("values")
@@ -160,46 +146,50 @@ def _trials(root: JsonNode, options: ImportOptions, left_out: list[LeftOut]) -> 
             return
         for index, number in enumerate(numbers):
             where = rate.place(f"values[{index}]")
-            value = ImportedValue("receive_rate", checked_number(number, where), "pps", where, "receive_rate")
-            yield ImportedTrial(facts, (value,), where, repetition if len(numbers) == 1 else None)
+            value = base.ImportedValue("receive_rate", checked_number(number, where), "pps", where, "receive_rate")
+            yield base.ImportedTrial(facts, (value,), where, repetition if len(numbers) == 1 else None)
     else:
-        left_out.append(LeftOut(str(place), f"there is no metric for results of the type {kind!r:.40}"))
+        left_out.append(base.LeftOut(str(place), f"there is no metric for results of the type {kind!r:.40}"))
 
 
-def _bound(result: JsonNode, name: str, left_out: list[LeftOut]) -> Iterator[ImportedValue]:
+def _bound(result: JsonNode, name: str, left_out: list[base.LeftOut]) -> Iterator[base.ImportedValue]:
     rate = result.child(name).child("lower").child("rate")
     if _is_packet_rate(rate, left_out):
-        yield ImportedValue(f"{name}.lower", rate.number("value"), "pps", rate.place("value"), f"throughput_{name}")
+        yield base.ImportedValue(
+            f"{name}.lower", rate.number("value"), "pps", rate.place("value"), f"throughput_{name}"
+        )
 
 
-def _is_packet_rate(rate: JsonNode, left_out: list[LeftOut]) -> bool:
+def _is_packet_rate(rate: JsonNode, left_out: list[base.LeftOut]) -> bool:
     unit = rate.text("unit")
     if unit != "pps":
-        left_out.append(LeftOut(str(rate.place("unit")), f"is {unit!r:.20}, not a rate of packets"))
+        left_out.append(base.LeftOut(str(rate.place("unit")), f"is {unit!r:.20}, not a rate of packets"))
     return unit == "pps"
 
 
-def _latency(result: JsonNode, left_out: list[LeftOut]) -> Iterator[ImportedValue]:
+def _latency(result: JsonNode, left_out: list[base.LeftOut]) -> Iterator[base.ImportedValue]:
     """Smallest, mean and largest latency forward and its percentiles, at shares of the PDR."""
     if result.get("latency_reverse") is not None:
-        left_out.append(LeftOut(str(result.place("latency_reverse")), "is the other direction of the same trial"))
+        left_out.append(base.LeftOut(str(result.place("latency_reverse")), "is the other direction of the same trial"))
     forward = result.maybe("latency_forward")
     if forward is None:
         return
-    left_out.append(LeftOut(str(forward.place("pdr_0")), "is at a fixed small load, not at a share of the maximum"))
+    left_out.append(
+        base.LeftOut(str(forward.place("pdr_0")), "is at a fixed small load, not at a share of the maximum")
+    )
     for name, share in _LOADS.items():
         node = forward.maybe(name)
         if node is None or not node.number("max"):
-            left_out.append(LeftOut(str(forward.place(name)), "no latency was sampled"))
+            left_out.append(base.LeftOut(str(forward.place(name)), "no latency was sampled"))
             continue
         unit = node.text("unit")
         for key, statistic in (("min", "min"), ("avg", "mean"), ("max", "max")):
             metric = at_load(f"latency_{statistic}", share)
-            yield ImportedValue(f"latency_forward.{name}.{key}", node.number(key), unit, node.place(key), metric)
+            yield base.ImportedValue(f"latency_forward.{name}.{key}", node.number(key), unit, node.place(key), metric)
         yield from _percentiles(node, name, share, left_out)
 
 
-def _percentiles(node: JsonNode, name: str, share: float, left_out: list[LeftOut]) -> Iterator[ImportedValue]:
+def _percentiles(node: JsonNode, name: str, share: float, left_out: list[base.LeftOut]) -> Iterator[base.ImportedValue]:
     """Percentiles of a histogram whose values are microseconds; a damaged one is left out, for CSIT lacks some."""
     place = node.place("hdrh")
     try:
@@ -207,21 +197,21 @@ def _percentiles(node: JsonNode, name: str, share: float, left_out: list[LeftOut
         high_us = [high for _, high in layout.edges([index for index, _ in counts])]
         histogram = LatencyHistogram.from_values([1000.0 * us for us in high_us], [count for _, count in counts])
     except (DataError, MeasurementError, UsageError) as error:
-        left_out.append(LeftOut(str(place), error.message))
+        left_out.append(base.LeftOut(str(place), error.message))
         return
     values, rare = histogram_values(histogram, place, f"latency_forward.{name}.hdrh", share)
     left_out += rare
     yield from (value for value in values if _PERCENTILE.match(value.metric))
 
 
-def _facts(root: JsonNode, options: ImportOptions) -> tuple[dict[str, Fact], int | None]:
+def _facts(root: JsonNode, options: base.ImportOptions) -> tuple[dict[str, base.Fact], int | None]:
     """Frame size, cores, threads, network card, test, device and its version."""
     name = root.text("test_id").rsplit(".", 1)[-1]
     try:
         told, repetition, rest = options.facts_of(name)
     except UsageError as error:
         raise UsageError(f"{root.path}: {error.message}", hint=error.hint) from error
-    facts: dict[str, Fact] = {}
+    facts: dict[str, base.Fact] = {}
     if match := _TEST.search(name):
         facts = {"frame_size": int(match["size"]), "cores": int(match["cores"])}
         if match["threads"]:
@@ -240,7 +230,7 @@ PDR_PERCENT = 0.5
 FILTERED = "latency.average is smoothed by TRex and no mean; its histogram has buckets too wide for percentiles"
 
 
-class TrexImporter(Importer):
+class TrexImporter(base.Importer):
     """What ``get_stats()`` of a client returns, or what ``ndr_bench`` writes, as a JSON file."""
 
     name: ClassVar[str] = "trex"
@@ -248,27 +238,27 @@ class TrexImporter(Importer):
 
     @override
     def recognises(self, path: Path) -> bool:
-        content = json_of(path)
+        content = base.json_of(path)
         return _is_bench(content) or _is_statistics(content)
 
     @override
-    def read(self, path: Path, options: ImportOptions) -> Reading:
+    def read(self, path: Path, options: base.ImportOptions) -> base.Reading:
         """One trial. Facts are those of the file name, and of a benchmark its title, cores and tunables."""
         facts, repetition, _ = options.facts_of(path.name)
-        root = JsonNode(read_json(path), path)
-        left_out: list[LeftOut] = []
+        root = JsonNode(base.read_json(path), path)
+        left_out: list[base.LeftOut] = []
         if _is_bench(root.content):
             facts = {**_facts_of_bench(root.child("config")), **facts}
             values = _bench(root, left_out)
         elif _is_statistics(root.content):
             values = _statistics(root, left_out)
         else:
-            raise Place(path).error(
+            raise base.Place(path).error(
                 "is not JSON of TRex: it has neither total and global, nor results and config",
                 hint="json.dump(client.get_stats(), file), or stl_ndr_bench_tool.py --output",
             )
-        trials = (ImportedTrial(facts, tuple(values), Place(path), repetition),) if values else ()
-        return Reading(trials, tuple(left_out), (path,))
+        trials = (base.ImportedTrial(facts, tuple(values), base.Place(path), repetition),) if values else ()
+        return base.Reading(trials, tuple(left_out), (path,))
 
 
 def _is_bench(content: Mapping[str, object]) -> bool:
@@ -281,52 +271,52 @@ def _is_statistics(content: Mapping[str, object]) -> bool:
     return isinstance(total, Mapping) and "opackets" in total
 
 
-def _facts_of_bench(config: JsonNode) -> dict[str, Fact]:
-    facts: dict[str, Fact] = {}
+def _facts_of_bench(config: JsonNode) -> dict[str, base.Fact]:
+    facts: dict[str, base.Fact] = {}
     given = {**(config.get("tunables") or {}), "cores": config.get("cores"), "title": config.get("title")}
     for name, value in given.items():
         if isinstance(value, str):
-            facts[name] = fact(value)
+            facts[name] = base.fact(value)
         elif isinstance(value, int | float) and not isinstance(value, bool):
-            facts[name] = tidy_number(value)
+            facts[name] = base.tidy_number(value)
     return facts
 
 
-def _bench(root: JsonNode, left_out: list[LeftOut]) -> list[ImportedValue]:
+def _bench(root: JsonNode, left_out: list[base.LeftOut]) -> list[base.ImportedValue]:
     """Sent and received rate and loss at the highest load that the benchmark accepted."""
     results, config = root.child("results"), root.child("config")
     accepted_percent, loss_percent = config.number("pdr"), results.number("drop_rate_percentage")
     if loss_percent > accepted_percent:
         why = f"the benchmark found no load: {loss_percent:g} % are lost at the last, {accepted_percent:g} % may be"
-        left_out.append(LeftOut(str(results.place("drop_rate_percentage")), why))
+        left_out.append(base.LeftOut(str(results.place("drop_rate_percentage")), why))
         return []
     metric = {0.0: "throughput_ndr", PDR_PERCENT: "throughput_pdr"}.get(accepted_percent, "")
     why = f"up to {accepted_percent:g} % were lost: neither NDR (0 %) nor PDR ({PDR_PERCENT:g} %)"
     sent, received = results.place("tx_pps"), results.place("rx_pps")
     return [
-        ImportedValue("tx_pps", results.number("tx_pps"), "pps", sent, metric, why),
-        ImportedValue("rx_pps", results.number("rx_pps"), "pps", received, "packet_rate"),
-        ImportedValue("loss_ratio", loss_percent, "%", results.place("drop_rate_percentage"), "loss_ratio"),
+        base.ImportedValue("tx_pps", results.number("tx_pps"), "pps", sent, metric, why),
+        base.ImportedValue("rx_pps", results.number("rx_pps"), "pps", received, "packet_rate"),
+        base.ImportedValue("loss_ratio", loss_percent, "%", results.place("drop_rate_percentage"), "loss_ratio"),
         *_latency_values({key: results.child("latency").child(key) for key in results.get("latency") or {}}, left_out),
     ]
 
 
-def _statistics(root: JsonNode, left_out: list[LeftOut]) -> list[ImportedValue]:
+def _statistics(root: JsonNode, left_out: list[base.LeftOut]) -> list[base.ImportedValue]:
     """Received rate at the moment of reading, loss since the counters were cleared, smallest and largest latency."""
     total = root.child("total")
     values = []
     if rate_pps := total.number("rx_pps"):
-        values.append(ImportedValue("rx_pps", rate_pps, "pps", total.place("rx_pps"), "packet_rate"))
+        values.append(base.ImportedValue("rx_pps", rate_pps, "pps", total.place("rx_pps"), "packet_rate"))
     else:
-        left_out.append(LeftOut(str(total.place("rx_pps")), "is 0: the traffic had stopped when it was read"))
+        left_out.append(base.LeftOut(str(total.place("rx_pps")), "is 0: the traffic had stopped when it was read"))
     sent, received = total.number("opackets"), total.number("ipackets")
     if not sent or received > sent:
         what = f"{received:.0f} packets came back of {sent:.0f} that were sent"
-        left_out.append(LeftOut(str(total.place("ipackets")), f"the loss is not known: {what}"))
+        left_out.append(base.LeftOut(str(total.place("ipackets")), f"the loss is not known: {what}"))
     else:
         why = "packets that were under way when the counters were read would count as lost" if rate_pps else ""
         metric, place = "" if why else "loss_ratio", total.place("ipackets")
-        values.append(ImportedValue("loss_ratio", 1 - received / sent, "lost/sent", place, metric, why))
+        values.append(base.ImportedValue("loss_ratio", 1 - received / sent, "lost/sent", place, metric, why))
     streams = root.maybe("latency")
     if streams is not None:
         found = {key: streams.child(key) for key in streams.content if key.isdigit()}
@@ -334,17 +324,17 @@ def _statistics(root: JsonNode, left_out: list[LeftOut]) -> list[ImportedValue]:
     return values
 
 
-def _latency_values(streams: Mapping[str, JsonNode], left_out: list[LeftOut]) -> list[ImportedValue]:
+def _latency_values(streams: Mapping[str, JsonNode], left_out: list[base.LeftOut]) -> list[base.ImportedValue]:
     """Smallest and largest latency over all streams [us]."""
     seen = [node for node in streams.values() if node.number("total_max") > 0]
     if not seen:
         if streams:
-            left_out.append(LeftOut(str(next(iter(streams.values())).place()), "no latency was sampled"))
+            left_out.append(base.LeftOut(str(next(iter(streams.values())).place()), "no latency was sampled"))
         return []
     low = min(seen, key=lambda node: node.number("total_min"))
     high = max(seen, key=lambda node: node.number("total_max"))
-    left_out.append(LeftOut(str(seen[0].place("average")), FILTERED))
+    left_out.append(base.LeftOut(str(seen[0].place("average")), FILTERED))
     return [
-        ImportedValue("total_min", low.number("total_min"), "us", low.place("total_min"), "latency_min"),
-        ImportedValue("total_max", high.number("total_max"), "us", high.place("total_max"), "latency_max"),
+        base.ImportedValue("total_min", low.number("total_min"), "us", low.place("total_min"), "latency_min"),
+        base.ImportedValue("total_max", high.number("total_max"), "us", high.place("total_max"), "latency_max"),
     ]

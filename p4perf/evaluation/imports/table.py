@@ -17,49 +17,35 @@ from typing_extensions import override
 
 from p4perf.errors import DataError, Location, UsageError
 from p4perf.evaluation.fitting.datafiles import column_index, csv_rows, finite_number
-from p4perf.evaluation.imports.base import (
-    Fact,
-    ImportedTrial,
-    ImportedValue,
-    Importer,
-    ImportOptions,
-    LeftOut,
-    Named,
-    Place,
-    Reading,
-    fact,
-    head_of,
-    needs_unit,
-    read_plain_text,
-)
+from p4perf.evaluation.imports import base
 from p4perf.specs.metrics import metric_named
 
 _UNIT = re.compile(r".*[\[(]([^\])]{1,30})[\])]\s*")
 
 
-class CsvImporter(Importer):
+class CsvImporter(base.Importer):
     name: ClassVar[str] = "csv"
     summary: ClassVar[str] = "any CSV file: columns of variables, metrics, repetitions and units, by name"
 
     @override
     def recognises(self, path: Path) -> bool:
-        head = next((line for line in head_of(path).splitlines() if line.strip()), "")
+        head = next((line for line in base.head_of(path).splitlines() if line.strip()), "")
         cells = re.split(r"[,;\t]", head)
-        first = fact(cells[0])
+        first = base.fact(cells[0])
         return len(cells) > 1 and not head.lstrip().startswith(("{", "[")) and isinstance(first, str) and first != ""
 
     @override
-    def read(self, path: Path, options: ImportOptions) -> Reading:
+    def read(self, path: Path, options: base.ImportOptions) -> base.Reading:
         told, number, _ = options.facts_of(path.name)
         table = _Table(path, options)
-        left_out: list[LeftOut] = []
+        left_out: list[base.LeftOut] = []
         trials = []
         for line, cells in table.lines():
             values = tuple(table.values(cells, line, left_out))
             if values:
                 facts = {**told, **table.facts(cells, line)}
-                trials.append(ImportedTrial(facts, values, Place(path, line), number))
-        return Reading(tuple(trials), tuple(left_out), (path,))
+                trials.append(base.ImportedTrial(facts, values, base.Place(path, line), number))
+        return base.Reading(tuple(trials), tuple(left_out), (path,))
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +57,9 @@ class _Column:
 
 
 class _Table:
-    def __init__(self, path: Path, options: ImportOptions) -> None:
+    def __init__(self, path: Path, options: base.ImportOptions) -> None:
         self._path, self._options = path, options
-        rows = csv_rows(read_plain_text(path).splitlines(keepends=True), str(path))
+        rows = csv_rows(base.read_plain_text(path).splitlines(keepends=True), str(path))
         first = next(rows, None)
         if first is None:
             raise DataError("names no columns", location=Location(str(path)), hint="the first line must name them")
@@ -113,7 +99,7 @@ class _Table:
 
     def _wide(self) -> Iterator[_Column]:
         options = self._options
-        asked = options.metrics or tuple(Named(name) for name in self._names if metric_named(name) is not None)
+        asked = options.metrics or tuple(base.Named(name) for name in self._names if metric_named(name) is not None)
         if not asked:
             raise UsageError(
                 f"{self._path} has no column with the name of a metric",
@@ -130,7 +116,7 @@ class _Table:
             return ""
         bracket = _UNIT.fullmatch(column)
         unit = options.units.get(metric) or options.units.get("") or (bracket[1] if bracket else "")
-        if not unit and metric_named(metric) is not None and needs_unit(metric):
+        if not unit and metric_named(metric) is not None and base.needs_unit(metric):
             raise UsageError(
                 f"{self._path}: in which unit is {metric}?", hint=f"--unit {metric}=UNIT, or --unit-column"
             )
@@ -147,26 +133,26 @@ class _Table:
         if empty:
             raise DataError("has a header but no rows", location=Location(str(self._path)))
 
-    def facts(self, cells: Sequence[str], line: int) -> Mapping[str, Fact]:
-        found = {name: fact(cells[index]) for name, index in self._facts.items()}
+    def facts(self, cells: Sequence[str], line: int) -> Mapping[str, base.Fact]:
+        found = {name: base.fact(cells[index]) for name, index in self._facts.items()}
         for name, value in found.items():
             if value == "":
-                raise Place(self._path, line, name).error("is empty")
+                raise base.Place(self._path, line, name).error("is empty")
             if isinstance(value, str) and value.lower().lstrip("+-") in ("nan", "inf", "infinity"):
-                raise Place(self._path, line, name).error(f"{value!r} is not a finite number")
+                raise base.Place(self._path, line, name).error(f"{value!r} is not a finite number")
         return found
 
-    def values(self, cells: Sequence[str], line: int, left_out: list[LeftOut]) -> Iterator[ImportedValue]:
+    def values(self, cells: Sequence[str], line: int, left_out: list[base.LeftOut]) -> Iterator[base.ImportedValue]:
         """The values of a line; empty cells of metrics are left out."""
         for column in (self._of_long(cells, line),) if self._long else self._columns:
-            place = Place(self._path, line, self._names[column.index])
+            place = base.Place(self._path, line, self._names[column.index])
             unit = column.unit if self._unit is None else cells[self._unit]
             if cells[column.index] == "":
-                left_out.append(LeftOut(str(place), "the cell is empty"))
+                left_out.append(base.LeftOut(str(place), "the cell is empty"))
                 continue
             why = "" if metric_named(column.metric) else "is not a metric of p4perf"
             metric = "" if why else column.metric
-            yield ImportedValue(column.name, _number(cells[column.index], place), unit, place, metric, why)
+            yield base.ImportedValue(column.name, _number(cells[column.index], place), unit, place, metric, why)
 
     def _of_long(self, cells: Sequence[str], line: int) -> _Column:
         if self._metric is None:
@@ -174,12 +160,12 @@ class _Table:
             return _Column(self._value, named.wanted, named.name, self._unit_of(named.name, self._options.value))
         name = cells[self._metric]
         if not name:
-            raise Place(self._path, line, self._options.metric_column).error("is empty")
+            raise base.Place(self._path, line, self._options.metric_column).error("is empty")
         metric = next((n.name for n in self._options.metrics if n.wanted == name), name)
         return _Column(self._value, name, metric, self._unit_of(metric, self._options.value))
 
 
-def _number(text: str, place: Place) -> float:
+def _number(text: str, place: base.Place) -> float:
     if math.isnan(value := finite_number(text)):
         raise place.error(f"{text!r:.60} is not a finite number")
     return value

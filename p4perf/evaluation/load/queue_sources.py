@@ -33,15 +33,7 @@ _SHAPES: Mapping[str, Callable[[float], Lattice]] = MappingProxyType(
 )
 
 ARRIVALS: Mapping[str, str] = MappingProxyType(
-    {
-        "poisson": "exponential",
-        "exponential": "exponential",
-        "det": "det",
-        "cbr": "det",
-        "geometric": "geometric",
-        "nbin": "nbin",
-        "poisson-pmf": "poisson-pmf",
-    }
+    {"poisson": "exponential", "cbr": "det", **{kind: kind for kind in _SHAPES}}
 )
 """Names of arrivals, and the distribution of the interarrival time. ``poisson`` is a Poisson process."""
 

@@ -5,7 +5,7 @@ from support.imports import LOG, counter_csv, histogram, make_pos
 
 from p4perf.errors import DataError, UsageError
 from p4perf.evaluation.imports import ImportOptions, Named, assemble
-from p4perf.evaluation.imports.pos import PosImporter, parse_loop, python_bytes
+from p4perf.evaluation.imports.moongen import PosImporter, parse_loop, python_bytes
 
 READER = PosImporter()
 RUNS = [({"pkt_sz": size, "pkt_rate": rate}, 10.0 * rate + size / 64) for size in (64, 128) for rate in (1, 2, 3)]

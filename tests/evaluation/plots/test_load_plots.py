@@ -12,20 +12,18 @@ from p4perf.errors import DataError, UsageError
 from p4perf.evaluation.load import LatencyHistogram
 from p4perf.evaluation.plots import PlotInfo, save_figure
 from p4perf.evaluation.plots.load import (
-    latency_distribution_figure,
-    latency_over_load_figure,
-    loss_figure,
-    throughput_figure,
-)
-from p4perf.evaluation.plots.load_data import (
     LatencyCurve,
     LatencyLine,
     LossCurve,
     RateBound,
     ThroughputCurve,
     array,
+    latency_distribution_figure,
+    latency_over_load_figure,
     line_rate_mpps,
+    loss_figure,
     repetitions,
+    throughput_figure,
 )
 from p4perf.evaluation.plots.style import COLOURS, MARKERS, PAPER, plain
 
