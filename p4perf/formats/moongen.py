@@ -39,13 +39,9 @@ FINAL = "(StdDev"
 
 @dataclass(frozen=True, slots=True)
 class DeviceCounter:
-    """What one counter of one device counted.
+    """What one counter of one device counted: mean packet rate without the first second, and packets in total.
 
-    Args:
-        rate_mpps: mean packet rate without the first second [Mpps]; None if there are too few rows for one.
-        packets: packets in total; None if that is not told.
-        finished: whether the counter was finished, and not killed.
-        line: line of the last row, from 1.
+    A rate is None of too few rows. A counter that was killed is not ``finished``. The line is that of the last row.
     """
 
     device: str

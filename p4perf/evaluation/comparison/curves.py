@@ -5,8 +5,7 @@ an increase over its value at the first x (a paper that prints slopes but no lev
 taken too: its curve less its value at the start of the shared domain.
 
 Without samples there is no verdict: nothing is known of how far starts scatter. What there is: the ratio of the curves,
-with a band where both have one (:mod:`~p4perf.evaluation.comparison.ratios`), and where they cross
-(:mod:`~p4perf.evaluation.comparison.ratios`).
+with a band where both have one, and where they cross (:mod:`~p4perf.evaluation.comparison.ratios`).
 """
 
 from __future__ import annotations

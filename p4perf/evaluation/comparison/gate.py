@@ -61,12 +61,9 @@ class GateOptions:
 
 @dataclass(frozen=True)
 class ComponentShifts:
-    """A component that both sides measured.
+    """A component that both sides measured; no shifts, with a reason, where there is nothing to compare.
 
-    Args:
-        metric: what was measured; decides which direction is worse.
-        shifts: of its points; None where there is nothing to compare.
-        labels: the points, as text for people, in the order of the shifts.
+    The metric decides which direction is worse; ``labels`` are the points, as text for people.
     """
 
     metric: str
@@ -77,11 +74,9 @@ class ComponentShifts:
 
 @dataclass(frozen=True)
 class LocalShift:
-    """A stretch of points whose shift is significant and beyond the margin.
+    """A stretch of points whose shift is significant and beyond the margin; the p-value is adjusted for all of them.
 
-    Args:
-        ratio: its ratio; the most shifted stretch was looked for, so it is somewhat too far from 1.
-        p_value: adjusted for all stretches and all components.
+    The most shifted stretch was looked for, so its ratio is somewhat too far from 1.
     """
 
     first: str

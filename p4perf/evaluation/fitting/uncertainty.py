@@ -117,12 +117,7 @@ further one with its nominal frequency. numpy's default makes 90 % intervals of 
 
 @dataclass(frozen=True, eq=False)
 class _Replicates:
-    """What is refitted.
-
-    Args:
-        y: replicates, shape (resamples, n).
-        templates: what segments may be refitted with; None: only with their own template.
-    """
+    """What is refitted: replicates y, shape (resamples, n); without templates, segments keep their own."""
 
     x: FloatArray
     y: FloatArray

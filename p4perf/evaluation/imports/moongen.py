@@ -135,7 +135,7 @@ def latency_values(path: Path, name: str, fraction: float | None = None) -> Foun
 
 def histogram_values(histogram: LatencyHistogram, place: base.Place, name: str, fraction: float | None = None) -> Found:
     """Statistics and percentiles of a histogram of latencies [us]; percentiles only where the samples support them."""
-    percentiles = histogram.percentiles(tuple(PERCENTILES.values()))
+    percentiles = histogram.percentiles()
     numbers = {key: found for key, p in PERCENTILES.items() if (found := percentiles[p]) is not None}
     numbers |= {"min": histogram.min_us, "mean": histogram.mean_us, "max": histogram.max_us}
     numbers["stddev"] = histogram.stddev_us

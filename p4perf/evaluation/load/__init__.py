@@ -4,7 +4,6 @@ A latency is the time from sending to receiving a frame (compare RFC 1242, secti
 reported in microseconds. Percentiles never come from means of percentiles: histograms are merged first.
 """
 
-from p4perf.evaluation.load.histogram import PERCENTILES as PERCENTILES
 from p4perf.evaluation.load.histogram import SUPPORT as SUPPORT
 from p4perf.evaluation.load.histogram import LatencyHistogram as LatencyHistogram
 from p4perf.evaluation.load.histogram import Layout as Layout

@@ -30,6 +30,7 @@ from p4perf.errors import DataError, Location, MeasurementError, UsageError
 from p4perf.evaluation.fitting.datafiles import finite_number
 from p4perf.models.templates import FloatArray
 from p4perf.results.files import read_text
+from p4perf.specs.metrics import PERCENTILES
 
 Counts = tuple[tuple[int, int], ...]
 """Index and count of every bucket that is not empty, ascending."""
@@ -135,7 +136,6 @@ def decode(text: str) -> tuple[Layout, Counts]:
     return layout, counts
 
 
-PERCENTILES = (50.0, 75.0, 90.0, 95.0, 99.0, 99.9, 99.99)
 SUPPORT = 10
 """Fewest samples beyond a percentile that is reported. Their number scatters like a Poisson number, by its square
 root: of ten samples the share in the tail is known to about a third, of fewer it is mostly chance."""
@@ -273,13 +273,13 @@ class LatencyHistogram:
         rank = max(int(p * total / 100 + 0.5), 1)
         return (total - rank if p >= 50 else rank - 1) >= SUPPORT
 
-    def percentiles(self, wanted: Sequence[float] = PERCENTILES) -> dict[float, float | None]:
+    def percentiles(self, wanted: Sequence[float] = tuple(PERCENTILES.values())) -> dict[float, float | None]:
         """Several percentiles [µs]; None is one that the number of samples does not support."""
         supported = [p for p in wanted if self.supports(p)]
         found = self.layout.histogram(self.counts).get_percentile_to_value_dict(supported) if supported else {}
         return {p: float(found[p]) / NS_PER_US if p in found else None for p in wanted}
 
-    def unsupported_text(self, wanted: Sequence[float] = PERCENTILES) -> str:
+    def unsupported_text(self, wanted: Sequence[float] = tuple(PERCENTILES.values())) -> str:
         """Which percentiles are left out and why; empty if none is."""
         left_out = [f"p{p:g}" for p in wanted if not self.supports(p)]
         if not left_out:

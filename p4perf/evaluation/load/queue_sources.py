@@ -42,11 +42,8 @@ ARRIVALS: Mapping[str, str] = MappingProxyType(
 class Law:
     """The distribution of a time, before a lattice is chosen.
 
-    Args:
-        kind: ``det``, ``exponential``, ``poisson-pmf``, ``geometric``, ``nbin``, ``gamma`` or ``data``.
-        values_us: times of ``data`` [us].
-        origin: where the number comes from, for people; empty if the text states it.
-        ordered: whether ``data`` is a trace, in the order of time.
+    ``kind`` is ``det``, ``exponential``, ``poisson-pmf``, ``geometric``, ``nbin``, ``gamma`` or ``data``. Data are
+    ``ordered`` if they are a trace; ``origin`` says for people where a number comes from that the text does not state.
     """
 
     kind: str

@@ -122,7 +122,7 @@ def _offered(offered: Mapping[str, Any], metrics: tuple[str, ...], *, single: bo
 
 def _latencies(histogram: Any, prefix: str, named: Any) -> Iterator[MetricValue]:
     latencies = LatencyHistogram.from_record(histogram)
-    found = latencies.percentiles(tuple(PERCENTILES.values()))
+    found = latencies.percentiles()
     for name, percentile in PERCENTILES.items():
         if (value := found[percentile]) is not None:
             yield MetricValue(named(f"{prefix}_{name}"), value, "us")

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator
 
 from p4perf.errors import DataError
-from p4perf.evaluation.papers.takeya2024.factors import Combination, FactorAnalysis, Factorial, FactorialCell
+from p4perf.evaluation.papers.takeya2024.factors import FactorAnalysis
 from p4perf.evaluation.plots import style
 from p4perf.evaluation.plots.style import PlotInfo
 from p4perf.models import Quantity
@@ -28,22 +25,31 @@ def cache_figure(analysis: FactorAnalysis, *, info: PlotInfo = style.PLAIN) -> F
     Raises:
         DataError: there is no cache use above 0 of two cells at least.
     """
-    factorial = analysis.factorial
-    cells = [cell for cell in factorial.cells.values() if cell.cache is not None and cell.cache > 0]
-    if len(cells) < 2:
+    factorial, rungs = analysis.factorial, analysis.ladder.rungs if analysis.ladder is not None else ()
+    points = {
+        present: (cell.cache, cell.median) for present, cell in factorial.cells.items() if cell.cache and cell.cache > 0
+    }
+    if len(points) < 2:
         raise DataError("there is no cache use to draw the metric over", hint="name its metric with --cache")
     with style.new_figure(style.WIDTH_IN, _HEIGHT_IN) as figure:
         axes = figure.add_subplot()
         figure.subplots_adjust(left=0.1, right=0.8, top=1 - 0.5 / _HEIGHT_IN, bottom=0.75 / _HEIGHT_IN)
-        counts = sorted({len(cell.present) for cell in cells})
+        counts = sorted({len(present) for present in points})
         for count in counts:
-            some = [cell for cell in cells if len(cell.present) == count]
+            some = [point for present, point in points.items() if len(present) == count]
             axes.plot(
-                [_use(cell) for cell in some], [cell.median for cell in some], ls="none", marker="o", ms=5,
-                mfc=_colour(count), mec=style.PAPER, mew=0.6, zorder=3,
-            )  # fmt: skip
-        _draw_ladder_path(axes, analysis)
-        _name_ends(axes, factorial)
+                *zip(*some, strict=True), ls="none", marker="o", ms=5, mfc=_colour(count), mec=style.PAPER, mew=0.6
+            )
+        visited = [frozenset(rung.factor for rung in rungs[:count]) for count in range(len(rungs) + 1)]
+        path = [points[present] for present in visited if present in points]
+        axes.plot(*zip(*path, strict=True), color=style.GREY, lw=1.0, zorder=1.5)
+        everything = frozenset(factorial.factors)
+        for present in (frozenset[str](), *(frozenset((name,)) for name in factorial.factors), everything):
+            if present in points:
+                label = "all" if present == everything else factorial.name(present)
+                axes.annotate(
+                    label, points[present], xytext=(5, 4), textcoords="offset points", fontsize=8, color=style.INK
+                )
         axes.set_xscale("log")
         axes.set_yscale("log")
         for axis in (axes.xaxis, axes.yaxis):
@@ -72,10 +78,9 @@ def ladder_figure(analysis: FactorAnalysis, *, info: PlotInfo = style.PLAIN) -> 
         axes = figure.add_subplot()
         figure.subplots_adjust(left=0.2, right=0.88, top=1 - 0.5 / height, bottom=0.75 / height)
         axes.barh(0, ladder.base, color=style.GREY, height=0.66, zorder=3)
-        before, present = ladder.base, frozenset[str]()
+        before = ladder.base
         names = ["base"]
         for at, rung in enumerate(ladder.rungs, start=1):
-            present |= {rung.factor}
             axes.barh(at, rung.value - before, left=before, color=_colour(at), height=0.66, zorder=3)
             text = f"{style.minus(number(rung.value, 3))}  (×{style.minus(number(rung.gain, 3))})"
             axes.annotate(
@@ -97,42 +102,6 @@ def ladder_figure(analysis: FactorAnalysis, *, info: PlotInfo = style.PLAIN) -> 
         style.set_grid(axes, "x", hidden=("top", "right", "left"))
         style.frame(figure, info, "Best order of the factors", left=0.02)
     return figure
-
-
-def _draw_ladder_path(axes: Axes, analysis: FactorAnalysis) -> None:
-    if analysis.ladder is None:
-        return
-    present: Combination = frozenset()
-    visited: list[FactorialCell] = []
-    for name in (None, *(rung.factor for rung in analysis.ladder.rungs)):
-        present = present if name is None else present | {name}
-        cell = analysis.factorial.cells.get(present)
-        if cell is not None and cell.cache is not None and cell.cache > 0:
-            visited.append(cell)
-    axes.plot(
-        [_use(cell) for cell in visited], [cell.median for cell in visited], color=style.GREY, lw=1.0, zorder=2
-    )  # fmt: skip
-
-
-def _name_ends(axes: Axes, factorial: Factorial) -> None:
-    """Names at the base, at all factors, and at each factor alone."""
-    wanted: Sequence[Combination] = (
-        frozenset(),
-        *(frozenset((name,)) for name in factorial.factors),
-        frozenset(factorial.factors),
-    )
-    for present in wanted:
-        cell = factorial.cells.get(present)
-        if cell is None or cell.cache is None or not cell.cache > 0:
-            continue
-        label = "all" if len(present) == len(factorial.factors) else factorial.name(present)
-        axes.annotate(
-            label, (cell.cache, cell.median), xytext=(5, 4), textcoords="offset points", fontsize=8, color=style.INK
-        )
-
-
-def _use(cell: FactorialCell) -> float:
-    return cell.cache or 0.0
 
 
 def _colour(count: int) -> str:

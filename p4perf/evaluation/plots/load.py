@@ -40,8 +40,7 @@ class LatencyCurve:
 class LatencyLine:
     """One percentile of the latency over offered load, of each repetition [µs]; none where it is not supported: a gap.
 
-    A load with quality flags is drawn hollow. ``floor_us`` is the percentile of the link without a device; NaN:
-    unknown.
+    A load with quality flags is drawn hollow. ``floor_us`` is the same of the link without a device, NaN if unknown.
     """
 
     label: str

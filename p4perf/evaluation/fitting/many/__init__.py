@@ -169,34 +169,28 @@ def fit_many(
     if scheduler is not None:
         require_distributed()
     packed = pack_options(options) if scheduler is not None or (processes or 1) > 1 else None
-    return _results(series, options, packed, processes, scheduler, progress or (lambda _: None))
 
+    def results() -> Generator[SeriesResult, None, None]:
+        source, count = iter(series), processes
+        if scheduler is None and count is None:
+            count = threads_available()
+            head = list(islice(source, FEW))
+            sizes = (len(item.samples.x) for item in head if isinstance(item.samples, Samples))
+            if len(head) < FEW and all(size <= SHORT for size in sizes):
+                count = 1
+            source = chain(head, source)
+        if count == 1:
+            found = (fit_series(item, options) for item in source)
+        else:
+            workers = Processes(count or 1) if scheduler is None else Cluster(scheduler)
+            found = fit_in_order(source, packed or pack_options(options), workers)
+        with contextlib.closing(found):
+            for finished, result in enumerate(found, start=1):
+                if progress is not None:
+                    progress(finished)
+                yield result
 
-def _results(
-    series: Iterable[NamedSamples],
-    options: FitOptions,
-    packed: bytes | None,
-    processes: int | None,
-    scheduler: str | None,
-    progress: Callable[[int], Any],
-) -> Generator[SeriesResult, None, None]:
-    source = iter(series)
-    if scheduler is None and processes is None:
-        processes = threads_available()
-        head = list(islice(source, FEW))
-        sizes = (len(item.samples.x) for item in head if isinstance(item.samples, Samples))
-        if len(head) < FEW and all(size <= SHORT for size in sizes):
-            processes = 1
-        source = chain(head, source)
-    if processes == 1:
-        results = (fit_series(item, options) for item in source)
-    else:
-        workers = Processes(processes or 1) if scheduler is None else Cluster(scheduler)
-        results = fit_in_order(source, packed or pack_options(options), workers)
-    with contextlib.closing(results):
-        for finished, result in enumerate(results, start=1):
-            progress(finished)
-            yield result
+    return results()
 
 
 SINGLE_THREAD = tuple(f"{library}_NUM_THREADS" for library in ("OMP", "OPENBLAS", "MKL"))

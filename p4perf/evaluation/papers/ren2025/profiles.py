@@ -124,9 +124,8 @@ def log_error(cycles: FloatArray, predicted: FloatArray) -> float:
 def better_law(error_power: float, error_affine: float, sizes: int, noise: float) -> Better:
     """Which law is nearer; both have two parameters, so their errors compare as they are.
 
-    Args:
-        sizes: number of sizes; with two, both laws go through them.
-        noise: standard error of the logarithm of a median; what is smaller than that decides nothing.
+    Two sizes decide nothing, for both laws go through them, and neither do differences below ``noise``, the standard
+    error of the logarithm of a median.
     """
     worse = max(error_power, error_affine)
     if sizes < 3 or worse <= max(noise, NEGLIGIBLE) or worse <= CLEARLY * min(error_power, error_affine):

@@ -178,8 +178,7 @@ def factorial_from_csv(
 ) -> Factorial:
     """The cells of a CSV file with a header line; rows with the same factors are repetitions.
 
-    Args:
-        factors: columns that are 0 or 1; without them all columns but these that hold both and nothing else.
+    Without factors they are all other columns that hold 0 and 1 and nothing else.
 
     Raises:
         DataError: the file cannot be read, has no such column, no factors, or a cell that is no number; with file and
