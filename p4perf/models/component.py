@@ -152,12 +152,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Quantity:
-    """What an axis shows.
-
-    Args:
-        unit: unit, empty for a count.
-        scale: how the axis is drawn and sampled; it does not influence the fit.
-    """
+    """What an axis shows; a count has no unit. Its scale is that of drawing and sampling, not of the fit."""
 
     name: str
     unit: str = ""
@@ -206,12 +201,7 @@ class Uncertainty:
 
 @dataclass(frozen=True)
 class CurveEstimate:
-    """Values of a model at some abscissae; arrays of one shape.
-
-    Args:
-        low: lower end of the band; both ends are NaN if the model has none.
-        extrapolated: true where x lies outside of the domain that was measured.
-    """
+    """Values of a model, its band (NaN if it has none), and whether they lie outside of the domain; of one shape."""
 
     value: FloatArray
     low: FloatArray
@@ -311,12 +301,7 @@ class Reader:
         return hint(value)
 
     def read(self, kind: type[T], *optional: str, **given: object) -> T:
-        """A dataclass whose fields have the names of the keys.
-
-        Args:
-            optional: keys that may be absent.
-            given: fields that are not read.
-        """
+        """A dataclass whose fields have the names of the keys, but for those given; ``optional`` ones may be absent."""
         names = [each.name for each in fields(cast("Any", kind)) if each.name not in given]
         present = [name for name in names if name in self.data or name not in optional]
         hints = _hints(cast("Any", kind))

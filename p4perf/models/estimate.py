@@ -9,12 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A number with its interval, both in one unit.
-
-    Args:
-        low: lower end of the interval; minus infinity if it is unknown or open.
-        high: upper end; infinity if it is unknown or open.
-    """
+    """A number with its interval, both in one unit; an end that is unknown or open is infinite."""
 
     value: float
     low: float = -math.inf

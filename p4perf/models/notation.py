@@ -107,11 +107,7 @@ class Notation(ABC):
 
 @dataclass(frozen=True)
 class _Formula(Notation):
-    """Formulas for people.
-
-    Args:
-        digits: significant digits of coefficients; positions on the axis of x have six at least.
-    """
+    """Formulas for people, with ``digits`` significant digits; positions on the axis of x have six at least."""
 
     x: str = "x"
     digits: int = 4

@@ -91,9 +91,7 @@ class Basis(ABC):
 
         Args:
             parameters: one row per function, coefficients first, then the shape.
-            origin: present origin of every row.
-            first: first abscissa of every segment.
-            last: last abscissa of every segment.
+            origin, first, last: present origin of every row, and the first and last abscissa of its segment.
         """
         return parameters, origin == 0
 

@@ -38,12 +38,7 @@ RateBound = Literal["cpu", "line"]
 
 @dataclass(frozen=True, slots=True)
 class SizeRate:
-    """What is reached with frames of one size.
-
-    Args:
-        mpps: million packets a second of all cores.
-        gbps: 10**9 bit a second on the line, with preamble and gap.
-    """
+    """What all cores reach with frames of one size: packets, and 10**9 bit/s on the line with preamble and gap."""
 
     frame_bytes: int
     mpps: Estimate
@@ -96,12 +91,7 @@ MAX_LOAD = 1.5
 
 @dataclass(frozen=True, slots=True)
 class Offered:
-    """What is offered to the program.
-
-    Args:
-        load: share of what cores and line allow at the expected cost; None if a rate is given.
-        rate_mpps: million packets a second over all cores; None if a share is given.
-    """
+    """What is offered: a share of what cores and line allow at the expected cost, or a rate over all cores."""
 
     load: float | None = 0.7
     rate_mpps: float | None = None
@@ -119,11 +109,7 @@ class Offered:
 
 @dataclass(frozen=True)
 class LatencyAnswer:
-    """Latency and loss at a load.
-
-    Args:
-        overloaded: whether the expected cost, or the upper end of its interval, is more than the cores can do.
-    """
+    """Latency and loss at a load. Overloaded: the cost, or its upper end, is more than the cores can do."""
 
     rate_mpps: float
     load: Estimate
@@ -219,11 +205,7 @@ RENDERED = (
 
 @dataclass(frozen=True)
 class TargetModel:
-    """Prices of one target on one machine.
-
-    Args:
-        origin: where the model comes from: a file, or ``reference``.
-    """
+    """Prices of one target on one machine; ``origin``: where the model comes from: a file, or ``reference``."""
 
     pricing: Pricing
     machine: str
@@ -243,12 +225,7 @@ class TargetModel:
 
 @dataclass(frozen=True)
 class Conditions:
-    """Under which conditions a prediction is made.
-
-    Args:
-        frame_bytes: frame size with FCS; None: that of the program, or 64.
-        offered: load for latency and loss; None: neither is predicted.
-    """
+    """Conditions of a prediction. Not given: the frame size is that of the program or 64, nothing is offered."""
 
     frame_bytes: int | None = None
     cores: int = 1
@@ -465,11 +442,7 @@ def _listed(names: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class MeasuredPrediction:
-    """A prediction, and what was measured of the same program.
-
-    Args:
-        cycles: median of the accepted starts with its 95 % interval.
-    """
+    """A prediction, and what was measured: the median of the accepted starts with its 95 % interval."""
 
     prediction: Prediction
     cycles: Estimate

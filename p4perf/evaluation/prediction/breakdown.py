@@ -262,11 +262,7 @@ class CostSpread:
 
 
 def cost_spread(graph: ProgramGraph, cost: Callable[[Node, Edge | None], float], highest: float) -> CostSpread:
-    """The distribution of the sum of the costs of the nodes that a packet meets.
-
-    Args:
-        cost: of a node that is left by an edge, zero or more.
-    """
+    """The distribution of the sum of the costs, each zero or more, of the nodes that a packet meets."""
     nodes = sorted_nodes(graph)
     step = max(highest / BINS, 1e-9)
     bins = BINS + len(nodes) + 2

@@ -213,12 +213,7 @@ class LineDifference:
 
 @dataclass(frozen=True)
 class CostDifference:
-    """Two predictions of the same target beside each other.
-
-    Args:
-        cycles: after less before [cycles].
-        lines: what differs, the largest difference first.
-    """
+    """Two predictions of the same target: after less before [cycles], and what differs, the largest first."""
 
     before: Prediction
     after: Prediction
@@ -307,11 +302,7 @@ class Wanted:
 
 @dataclass(frozen=True)
 class ProgramSubject:
-    """One program.
-
-    Args:
-        experiment: the experiment that it is a point of, with its changes.
-    """
+    """One program; ``experiment``: the experiment that it is a point of, with its changes."""
 
     graph: ProgramGraph
     changes: tuple[str, ...] = ()

@@ -30,11 +30,7 @@ Check = Callable[[ProgramSubject, str], None]
 
 @dataclass(frozen=True)
 class Answers:
-    """Everything that was asked for.
-
-    Args:
-        predictions: of every program on every target, the unchanged one in front of the changed one.
-    """
+    """Everything that was asked for; among the predictions the unchanged program stands in front of the changed one."""
 
     predictions: tuple[Prediction, ...]
     differences: tuple[CostDifference, ...] = ()

@@ -337,12 +337,7 @@ def estimate(
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """A function, or several in a row, and the load that it has to take.
-
-    Attributes:
-        frame_bytes: frame size with the FCS; None: that of the first function.
-        remote: share of packets that come into the cache of another socket.
-    """
+    """Functions in a row and their load. ``remote``: share of packets that come into the cache of another socket."""
 
     name: str
     functions: tuple[NetworkFunction, ...]

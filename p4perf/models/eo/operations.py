@@ -320,11 +320,7 @@ class Printed:
 
 @dataclass(frozen=True, slots=True)
 class NetworkFunction:
-    """A network function: a sequence of elementary operations, the same on every machine.
-
-    Attributes:
-        frame_bytes: frame size that is meant if none is given, in bytes with the FCS.
-    """
+    """A sequence of elementary operations, the same on every machine; ``frame_bytes``, with FCS, if none are given."""
 
     name: str
     calls: tuple[Call, ...]

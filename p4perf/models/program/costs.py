@@ -50,11 +50,9 @@ class CostBreakdown:
     Args:
         baseline: what a program that only forwards costs.
         interaction: what constructs cost together beyond their sum (negative if less).
-        low: lower end of the interval of the sum.
-        high: upper end.
+        low, high: ends of the interval of the sum.
         level: coverage that the interval aims at.
         memory_bytes: of tables, arrays and code of the whole program; None if nothing is known of it.
-        warnings: such as that the program is outside of what the model was calibrated for.
     """
 
     baseline: float
@@ -123,10 +121,9 @@ class TableCache:
     """The cache in which tables cost little, and what distinguishes a table in it from one beyond it.
 
     Args:
-        size_bytes: of the second-level cache.
+        size_bytes, near_bytes: of the second-level cache, and of the first-level data cache.
         inside: entries of a usual table that fits into it well.
         beyond: entries of one most of whose lookups miss it.
-        near_bytes: of the first-level data cache.
     """
 
     size_bytes: float
@@ -142,11 +139,8 @@ class Calibration:
 
     Args:
         components: most of them in a program.
-        tables: most lookups of a packet.
-        misses: most lookups of a packet that miss.
-        cycles: most cycles per packet.
-        cached: relative half width of the 90 % interval of programs whose tables are in the cache.
-        beyond: the same of programs with a table that is not.
+        tables, misses, cycles: most lookups, lookups that miss, and cycles of a packet.
+        cached, beyond: relative half width of the 90 % interval of programs with all tables in the cache, and others.
     """
 
     programs: int
@@ -173,14 +167,12 @@ class CostModel:
 
     Args:
         baseline: cycles per packet of the program that only forwards.
-        form: the interaction between components.
         cache: None where the size of the second-level cache is not known, or no table was measured.
         calibration: None if no composed program was measured.
         frame_bytes: frame size of all programs, with FCS.
         provenance: runs, versions and dates, as JSON values.
-        primitives: prices of constructs that are no components, as JSON values, for ``parts``; None without.
+        primitives: prices of constructs that are no components, as JSON values; ``parts``, not stored, has them.
         baseline_code_bytes: machine code of the program that only forwards; None if it was not measured.
-        parts: what prices these; not stored.
     """
 
     target: str

@@ -33,10 +33,8 @@ class CostPoint:
 
     Args:
         parameters: all of them, those at their defaults too.
-        cycles: per packet above the baseline.
-        error: standard error of that.
-        memory_bytes: of its tables and arrays; None if it was not measured.
-        code_bytes: machine code above that of the baseline; None if it was not measured.
+        cycles, code_bytes: above the baseline, with the standard error of the cycles.
+        memory_bytes: of its tables and arrays; None, as of code, if it was not measured.
     """
 
     parameters: Parameters
@@ -48,10 +46,9 @@ class CostPoint:
 
 @dataclass(frozen=True, slots=True)
 class InterpolatedCost:
-    """A cost that was read off measured points.
+    """A cost per packet that was read off measured points.
 
     Args:
-        cycles: per packet.
         error: standard error: of the points, and of what lies between them.
         on_grid: it was measured at just these parameters.
         outside: what of it is outside of what was measured, for people; empty if nothing is.
@@ -125,11 +122,7 @@ class ParameterAxis:
 
 @dataclass(frozen=True)
 class ComponentCosts:
-    """What a component costs.
-
-    Args:
-        defaults: values of parameters that need not be named.
-    """
+    """What a component costs; ``defaults``: values of parameters that need not be named."""
 
     name: str
     defaults: Parameters

@@ -193,11 +193,7 @@ class LoopError(ValueError):
 
 
 class NowhereError(LookupError):
-    """A name that something leads to, but that is not there.
-
-    Args:
-        source: what leads to it; empty: it is the start.
-    """
+    """A name that something leads to, but that is not there; ``source``: what leads to it; empty: it is the start."""
 
     def __init__(self, name: str, source: str) -> None:
         super().__init__(name)

@@ -82,16 +82,13 @@ class Composition:
     """What the forms see of a program. Cycles are per packet.
 
     Args:
-        baseline: of the empty program.
-        tables_alone: sum of the costs of its lookups, each as if alone.
-        others: sum of the costs of all other parts.
+        tables_alone, others: sums of the costs of its lookups, each as if alone, and of all other parts.
         shared: what lookups cost more since tables share the second-level cache.
         tables: lookups per packet.
         near_misses: lookups that leave the first-level cache.
         misses: lookups that miss the second-level cache, in units of one whose table is far beyond it, as if alone.
-        shared_misses: the same with tables that share the cache.
         missing: cost of the lookups that miss, as if alone.
-        shared_missing: the same with tables that share the cache.
+        shared_misses, shared_missing: the same with tables that share the cache.
         pooled: what the headers of all parts cost in one chain more than in chains of their own.
         parts: how many parts there are; one part has no company.
     """
@@ -129,8 +126,7 @@ class Form:
 
     Args:
         coefficients: ``a0`` to ``a4``; empty without.
-        spacings: where ``X`` is known, ascending.
-        excess: ``X`` there, rising.
+        spacings, excess: where ``X`` is known, ascending, and ``X`` there, rising.
         density: ``D``.
     """
 
@@ -249,15 +245,7 @@ _KEY_UNIT_BYTES = 16
 
 @dataclass(frozen=True, slots=True)
 class TableUse:
-    """An exact table that packets look up, or one of prefixes.
-
-    Args:
-        entries: in it, all equally likely.
-        data_bytes: action data of an entry.
-        times: lookups per packet.
-        prefixes: an lpm table.
-        layout: what it is made of, see :data:`Layout`.
-    """
+    """An exact table that packets look up, or one of prefixes; all its entries are equally likely."""
 
     entries: float
     key_bytes: float = 16.0

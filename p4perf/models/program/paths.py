@@ -41,11 +41,7 @@ class PathStep:
 
 @dataclass(frozen=True, slots=True)
 class ProgramPath:
-    """One path through a program.
-
-    Args:
-        log_probability: natural logarithm of its probability; ``-inf`` if it cannot happen.
-    """
+    """One path through a program; its natural ``log_probability`` is ``-inf`` if it cannot happen."""
 
     steps: tuple[PathStep, ...]
     log_probability: float
@@ -62,8 +58,7 @@ class Analysis:
 
     Args:
         visits: how many times a packet meets each node on average, by its name.
-        most_expensive: paths of falling cost.
-        most_probable: paths of falling probability.
+        most_expensive, most_probable: paths of falling cost and of falling probability.
         assumed: names of the nodes for which the branch probabilities are unknown, so that all edges have the same.
     """
 

@@ -152,7 +152,7 @@ class Price:
     """The price of one kind of construct: ``(constant + sum of curves) * product of factors``, in cycles.
 
     Each one beyond ``many`` in a row costs ``more`` cycles more (see :func:`surplus`): of few, a processor does some
-    beside other work.
+    beside other work; None if any number does.
 
     Args:
         key: its name, see :func:`price_key`.
@@ -160,14 +160,10 @@ class Price:
         curves: in cycles, each zero at its first knot.
         factors: without unit, each one at the size where it was measured.
         domains: where it was measured, of every size.
-        low: lower end of the interval as a share of the price, at most 1.
-        high: upper end, at least 1.
+        low, high: ends of the interval as shares of the price, at most 1 and at least 1.
         spread: cycles by which both ends are further away: what points are off for each of their constructs.
-        points: measured points that it rests on.
-        sources: names of their experiments, the one that says most first.
+        points, sources: how many measured points it rests on, and their experiments, the one that says most first.
         limit: None, or where the points do not tell this construct from others: cycles that it costs at most.
-        many: number in a row that costs no more than one by one; None if any number does.
-        more: cycles that each further one costs in addition.
     """
 
     key: str

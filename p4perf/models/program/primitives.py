@@ -67,12 +67,7 @@ class Agreement:
 
 @dataclass(frozen=True)
 class PrimitiveCosts:
-    """The prices of one target on one machine; a :class:`~p4perf.models.program.costs.Pricing`.
-
-    Args:
-        baseline: cycles per packet of the program that only forwards.
-        agreement: with the measurements that they were learnt from.
-    """
+    """The prices of one target on one machine [cycles/packet]; a :class:`~p4perf.models.program.costs.Pricing`."""
 
     target: str
     baseline: float

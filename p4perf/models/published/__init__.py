@@ -45,11 +45,7 @@ class Unavailable:
 
 @dataclass(frozen=True)
 class PublishedPaper:
-    """A paper with models.
-
-    Args:
-        unavailable: what it has no numbers of.
-    """
+    """A paper with models; ``unavailable``: what it has no numbers of."""
 
     key: str
     title: str

@@ -61,12 +61,7 @@ def _mixture_by_transform(rows: FloatArray, base: FloatArray, length: int) -> Fl
 
 
 def smear(rows: FloatArray, base: FloatArray, out: FloatArray) -> None:
-    """Each row convolved with an array.
-
-    Args:
-        rows: (rows, width).
-        out: zeros, contiguous, which take the result; (rows, width + base.size - 1).
-    """
+    """Each row of (rows, width) convolved with an array, into contiguous zeros (rows, width + base.size - 1)."""
     width = rows.shape[1]
     if base.size > SHORT:
         length = width + base.size - 1
@@ -99,13 +94,9 @@ def admit(front: FloatArray, beyond: FloatArray, service: FloatArray, count: int
 
 
 def cross(matrix: FloatArray) -> tuple[FloatArray, FloatArray] | None:
-    """Two factors of a matrix, up to rounding of its largest element; None where they would not be much smaller.
+    """Two factors of a contiguous matrix, which is overwritten: columns and rows of crosses through it.
 
-    Args:
-        matrix: is overwritten; contiguous, (rows, columns).
-
-    Returns:
-        Columns and rows of crosses through the matrix, (rank, rows) and (rank, columns).
+    They are exact up to rounding of its largest element; None where they would not be much smaller.
     """
     count, width = matrix.shape
     most = min(count, width) // 3

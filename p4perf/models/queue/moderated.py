@@ -166,11 +166,7 @@ GRID = 20
 
 @dataclass(frozen=True, eq=False)
 class Tuned:
-    """The best interval [steps].
-
-    Args:
-        tried: intervals [steps], their objective [us] and their loss, ascending; infinite where the load is too high.
-    """
+    """The best interval [steps]; of all tried ones [steps] the objective [us], infinite in overload, and the loss."""
 
     moderation: int
     objective_us: float
@@ -240,11 +236,8 @@ class SecondMethod:
     """How far Eq. 6-8, applied again and again to an empty and to a full system, are from the direct solve.
 
     It uses neither the transition matrix nor its factors. Agreement of both starts with the direct solve shows that the
-    distribution is the stationary one, and that there is only one.
-
-    Args:
-        largest: largest absolute difference of the distribution functions, over both starts.
-        iterations: steps of both starts together.
+    distribution is the stationary one, and that there is only one. ``largest`` is the largest absolute difference of
+    the distribution functions over both starts, ``iterations`` the steps of both.
     """
 
     largest: float
@@ -252,7 +245,7 @@ class SecondMethod:
     iterations: int
 
 
-def second_method(queue: ModeratedQueue, seen: Lattice, *, tolerance: float = 1e-13) -> SecondMethod:
+def second_method(queue: ModeratedQueue, seen: Lattice) -> SecondMethod:
     """Compare the work that batches find, as :meth:`ModeratedQueue.solve` found it, with that of the second method.
 
     Raises:
@@ -268,7 +261,7 @@ def second_method(queue: ModeratedQueue, seen: Lattice, *, tolerance: float = 1e
     for start in (0, min(queue.limit, image.states) - 1):
         first = np.zeros(image.states)
         first[start] = 1.0
-        found, residual, steps = stationary_by_iteration(image, first, tolerance=tolerance)
+        found, residual, steps = stationary_by_iteration(image, first)
         largest = max(largest, float(np.abs(np.cumsum(found) - exact).max()))
         worst, count = max(worst, residual), count + steps
     return SecondMethod(largest, worst, count)

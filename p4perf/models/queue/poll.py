@@ -156,11 +156,9 @@ class Cycle:
     """A stationary cycle, from one poll to the next.
 
     Args:
-        arrivals: expected accepted arrivals at position pos + 1 of the ring, y steps before the next poll;
-            (ring, steps).
+        arrivals: expected accepted arrivals at position pos + 1 of the ring, y steps before the next poll.
         lost: expected arrivals that found the ring full.
-        mean_time: mean length of a cycle [steps].
-        busy: mean time of it that is work [steps].
+        mean_time, busy: mean length of a cycle, and of what is work in it [steps].
         taken: mean number of packets that the poll took.
         full_cycles: share of the polls that found packets.
         ring: distribution of what a poll finds [packets].

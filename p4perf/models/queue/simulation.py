@@ -51,13 +51,7 @@ class Estimated:
 
 @dataclass(frozen=True, eq=False)
 class Simulated:
-    """What a simulation saw.
-
-    Args:
-        utilisation: share of the time in which the processor works.
-        delay: distribution of all processing times [steps of ``step_us``].
-        packets: packets in all, without warming up.
-    """
+    """What a simulation saw of so many packets, without warming up; delays of all of them in steps of ``step_us``."""
 
     mean_us: Estimated
     std_us: Estimated

@@ -186,12 +186,7 @@ class BatchChanges:
         return int(self.starts.shape[1])
 
     def changes(self, depth: int, theta: float = 0.0) -> Changes:
-        """The distributions of z with room 0 .. depth (or all of them), as steps from one to the next.
-
-        Args:
-            depth: most room.
-            theta: the probability of a change by z - s0 is multiplied with exp(theta (z - s0)).
-        """
+        """The distributions of z, times exp(theta (z - s0)), with room 0 .. depth, as steps from one to the next."""
         depth = min(max(depth, 0), self.rooms)
         if theta:
             return self._weighted(depth, theta)
@@ -361,8 +356,7 @@ class Path:
 
     Args:
         delay: processing time of accepted packets [steps].
-        refused: mean number of refused packets of a batch.
-        batch_refused: mean over batches of the refused share.
+        refused, batch_refused: means over batches of the number and of the share of refused packets.
         idle: mean time in an interval in which the processor has nothing to do [steps].
         residual: sum of the absolute differences between the work of this batch and of the next.
     """

@@ -82,7 +82,6 @@ class PipelineReader:
     Args:
         entries: how many entries tables hold, where that is known.
         end: name of the step after it.
-        remark: receives remarks for the reader of the program.
         taken: steps of the program so far; those of this pipeline are added.
     """
 
@@ -283,11 +282,7 @@ def is_bmv2(root: Tree) -> bool:
 
 
 def read_bmv2(root: Tree, name: str, entries: Mapping[str, int], clone_bytes: int | None = None) -> Flow:
-    """The steps of a program.
-
-    Args:
-        entries: how many entries tables hold, where that is known.
-        clone_bytes: size of cloned packets.
+    """The steps of a program, with the numbers of entries that are known of its tables, and the size of cloned packets.
 
     Raises:
         DataError: the document is not a program for bmv2, or an empty one.

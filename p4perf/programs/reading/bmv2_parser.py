@@ -40,14 +40,7 @@ Result = tuple[list[Construct], list[Effect]]
 
 @dataclass(frozen=True)
 class Primitives:
-    """Primitives of one action, or of the parsers and deparsers of a program.
-
-    Args:
-        externs: extern instances, by name.
-        clone_bytes: size of the packets that are cloned.
-        remark: receives remarks for the reader of the program.
-        runtime_bits: widths of the parameters of the action.
-    """
+    """Primitives of one action, with the widths of its parameters, or of the parsers and deparsers of a program."""
 
     known: types.Declarations
     externs: dict[str, Tree]

@@ -42,8 +42,7 @@ class State:
     Args:
         at: bits that the parser has taken.
         fields: values; those that are missing are zero, those that are None not known.
-        valid: headers that are there.
-        filled: elements of stacks that are filled.
+        filled: how many elements of stacks are filled.
     """
 
     known: Declarations
@@ -184,11 +183,7 @@ class UnknownDecisionError(Exception):
 
 @dataclass
 class Machine:
-    """One program with its entries.
-
-    Args:
-        commands: entries and default actions that were added at run time.
-    """
+    """One program with its entries; ``commands``: entries and default actions that were added at run time."""
 
     root: Tree
     commands: Entries

@@ -222,11 +222,7 @@ ACCESS = ("access_union_header", "last_stack_index", "size_stack", "valid", "val
 
 @dataclass(frozen=True)
 class Expressions:
-    """Expressions of one place.
-
-    Args:
-        runtime_bits: widths of the parameters of the action in which they stand.
-    """
+    """Expressions of one place; ``runtime_bits``: widths of the parameters of the action in which they stand."""
 
     known: Declarations
     runtime_bits: tuple[int, ...] = ()

@@ -58,9 +58,7 @@ class Step:
 
     Args:
         name: unique in the program.
-        kind: of the node.
         constructs: what every packet meets there.
-        edges: what follows.
         where: for people.
         effects: facts that it settles, in order, before anything is asked.
         test: the fact that decides between its edges ``true`` and ``false``, if one does.
@@ -268,20 +266,13 @@ def _with_sources(order: Sequence[Step], facts: set[Fact]) -> set[Fact]:
 
 @dataclass(frozen=True, slots=True)
 class Instruction:
-    """One instruction.
+    """One instruction; what it has in common with a :class:`Step` means the same.
 
     Args:
-        constructs: what a packet meets.
-        effects: facts that it settles.
         jumps: label of the edge and where it goes: the number of an instruction, the name of a step, or nowhere.
         falls: label of the edge to the instruction after it; None if it is never reached from here.
-        test: the fact that decides between edges ``true`` and ``false``.
-        inverted: whether the fact holds on the edge ``false``.
-        present: constructs that are only met where a fact holds.
         kind: of the node that it becomes, if it is one of its own.
         name: of that node; empty: by its number.
-        where: for people.
-        code: lines of a specification of SWX that it stands for.
     """
 
     constructs: tuple[Construct, ...] = ()
@@ -316,7 +307,6 @@ def steps_of(
     Args:
         name: of the first step; the others are this, ``@`` and the number of their first instruction.
         end: name of the step after the last instruction; empty: there is none.
-        kind: of steps without one of their own.
         taken: steps whose names must not be used again.
     """
     if not instructions:

@@ -150,7 +150,7 @@ def without_index(name: str) -> str:
     return _UNROLLED.sub("", name)
 
 
-def match_name(wanted: str, known: Iterable[str], noun: str, where: Location | None, key: str | None = None) -> str:
+def match_name(wanted: str, known: Iterable[str], noun: str, where: Location | None) -> str:
     """The one of the names that is meant: that name, or the only one that ends with it behind a dot or slash.
 
     Raises:
@@ -164,11 +164,11 @@ def match_name(wanted: str, known: Iterable[str], noun: str, where: Location | N
         return ends[0]
     if ends:
         listed = ", ".join(ends[:4])
-        raise DataError(f"{wanted!r} could be several of {noun}", location=where, key=key, hint=f"one of {listed}")
+        raise DataError(f"{wanted!r} could be several of {noun}", location=where, hint=f"one of {listed}")
     short = {name.replace("/", ".").rpartition(".")[2]: name for name in reversed(names)}
     near = difflib.get_close_matches(wanted, [*names, *short], n=1)
     if near:
         hint = f"did you mean {near[0]}?"
     else:
         hint = f"known: {', '.join(names[:8])}{', ...' if len(names) > 8 else ''}" if names else "the program has none"
-    raise DataError(f"there is no {noun} {wanted!r}", location=where, key=key, hint=hint)
+    raise DataError(f"there is no {noun} {wanted!r}", location=where, hint=hint)

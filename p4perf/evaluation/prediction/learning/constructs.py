@@ -57,11 +57,7 @@ class PacketPath:
 
 
 def packet_path(program: Program, workload: Workload, traffic: TrafficPlan) -> PacketPath:
-    """What an average packet of a workload meets in a program.
-
-    Args:
-        program: the program of the workload, or its baseline.
-    """
+    """What an average packet of a workload meets in its program, or in its baseline."""
     flow = read_own(program, program.name, workload.packets.frame_size_bytes)
     tally = Tally()
     for drawn, weight in drawn_packets(workload, traffic):
@@ -80,19 +76,12 @@ def increment(workload: Workload, traffic: TrafficPlan) -> PacketPath:
 
 
 def component_increments(
-    components: Sequence[tuple[str, Mapping[str, Any]]], traffic: TrafficPlan, *, baseline: str = "l2fwd"
+    components: Sequence[tuple[str, Mapping[str, Any]]], traffic: TrafficPlan
 ) -> tuple[PacketPath, ...]:
-    """What each component of a composed program adds to those before it, in their order.
-
-    Args:
-        baseline: name of the component that every program starts with.
-    """
+    """What each component of a composed program adds to those before it, in their order."""
     size = traffic.frame_size_bytes
-    whole = build_workload(components, frame_size_bytes=size, baseline=baseline)
-    shorter = [
-        build_workload(components[:n], frame_size_bytes=size, baseline=baseline).program
-        for n in range(1, len(components))
-    ]
+    whole = build_workload(components, frame_size_bytes=size)
+    shorter = [build_workload(components[:n], frame_size_bytes=size).program for n in range(1, len(components))]
     paths = [packet_path(program, whole, traffic) for program in (whole.baseline, *shorter, whole.program)]
     return tuple(without(path, before) for before, path in pairwise(paths))
 

@@ -327,30 +327,8 @@ def _known(model: CostModel, program: MeasuredProgram) -> bool:
     return all(model.charge(construct_of(*component)).basis != "unknown" for component in program.components)
 
 
-@dataclass(frozen=True)
-class _Composed:
-    """Composed programs and what they are made of, for fits that leave one out."""
-
-    programs: Sequence[MeasuredProgram]
-    compositions: Sequence[Composition]
-    cycles: Sequence[float]
-    judged: Sequence[int]
-
-    def left_out(self, name: FormName, density: float = DENSITY) -> list[float]:
-        """Relative errors of the programs, each predicted by a form that was fitted without it."""
-        errors = []
-        for n, cycles in enumerate(self.cycles):
-            rest = [k for k in range(len(self.cycles)) if k != n]
-            form = fit_form(name, [self.compositions[k] for k in rest], [self.cycles[k] for k in rest], density)
-            errors.append(relative_error(form.total(self.compositions[n]), cycles))
-        return errors
-
-    def size(self, errors: Sequence[float]) -> float:
-        """One number for the errors of the judged programs: their mean, none counted as more than :data:`LARGEST`."""
-        return float(np.mean(np.minimum(np.abs([errors[n] for n in self.judged]), LARGEST)))
-
-
 def _composed(model: CostModel, programs: Sequence[MeasuredProgram], form: FormName | None) -> CostModel:
+    """The model with what composed programs say of interactions."""
     if not programs:
         return model if form is None else replace(model, form=Form(form))
     compositions = []
@@ -360,8 +338,7 @@ def _composed(model: CostModel, programs: Sequence[MeasuredProgram], form: FormN
     chosen = [n for n, p in enumerate(programs) if p.experiment == REPRESENTATIVE]
     judged = chosen if len(chosen) >= FEW else list(range(len(programs)))
     cycles = [p.over(model.baseline) for p in programs]
-    composed = _Composed(programs, compositions, cycles, judged)
-    name, density, errors = _choose(composed, form)
+    name, density, errors = _choose(compositions, cycles, judged, form)
     fitted = fit_form(name, compositions, cycles, density)
     checked = [CheckedProgram(programs[n].components, cycles[n], cycles[n] * (1 + errors[n])) for n in judged]
     beyond = [c.shared_misses >= CACHED for c in compositions]
@@ -377,20 +354,39 @@ def _composed(model: CostModel, programs: Sequence[MeasuredProgram], form: FormN
     return replace(model, form=fitted, checked=tuple(checked), calibration=calibration)
 
 
-def _choose(composed: _Composed, form: FormName | None) -> tuple[FormName, float, list[float]]:
+def _choose(
+    compositions: Sequence[Composition], cycles: Sequence[float], judged: Sequence[int], form: FormName | None
+) -> tuple[FormName, float, list[float]]:
+    """The form with the smallest errors of the judged programs, its density, and the errors of all programs."""
+
+    def size(errors: Sequence[float]) -> float:
+        return float(np.mean(np.minimum(np.abs([errors[n] for n in judged]), LARGEST)))
+
     name, density = form or "sum", DENSITY
-    errors = composed.left_out(name)
-    if form is None and len(composed.programs) < FEWEST_COMPOSED:
+    errors = _left_out(name, compositions, cycles, density)
+    if form is None and len(compositions) < FEWEST_COMPOSED:
         return name, density, errors
-    misses = any(c.shared_misses >= CACHED for c in composed.compositions)
+    misses = any(c.shared_misses >= CACHED for c in compositions)
     for other in FORMS[1:] if form is None else (form,):
         for dense in DENSITIES if other.startswith("spacing") and misses else (DENSITY,):
             if other.startswith("spacing") and not misses:
                 continue
-            found = composed.left_out(other, dense)
-            if composed.size(found) < SIMPLER * composed.size(errors):
+            found = _left_out(other, compositions, cycles, dense)
+            if size(found) < SIMPLER * size(errors):
                 name, density, errors = other, dense, found
     return name, density, errors
+
+
+def _left_out(
+    name: FormName, compositions: Sequence[Composition], cycles: Sequence[float], density: float
+) -> list[float]:
+    """Relative errors of programs, each predicted by a form that was fitted without it."""
+    errors = []
+    for n, measured in enumerate(cycles):
+        rest = [k for k in range(len(cycles)) if k != n]
+        form = fit_form(name, [compositions[k] for k in rest], [cycles[k] for k in rest], density)
+        errors.append(relative_error(form.total(compositions[n]), measured))
+    return errors
 
 
 def _half_width(errors: Sequence[float], all_errors: Sequence[float]) -> float:

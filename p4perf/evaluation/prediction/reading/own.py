@@ -126,11 +126,7 @@ leave or goes through the program again, and whether it comes again as it came."
 
 
 def load_point(source: str, wanted: Mapping[str, str] | None) -> tuple[Experiment, Point]:
-    """A spec and one of its points.
-
-    Args:
-        wanted: swept variables and the values of the point, as texts; None: the only point.
-    """
+    """A spec, and the point with these values (as texts) of its swept variables; without any its only point."""
     experiment = load_experiment(source, parameters_of=component_parameters)
     points = experiment.points
     if wanted:

@@ -18,7 +18,7 @@ from p4perf.evaluation.prediction.reading.shares import Shares
 from p4perf.evaluation.prediction.reading.swx import swx_flow
 from p4perf.evaluation.prediction.reading.swx_run import SwxMachine, read_swx_entries
 from p4perf.formats.pcap import read_capture
-from p4perf.formats.swx_spec import Specification, read_specification
+from p4perf.formats.swx_spec import read_specification
 from p4perf.models.program.graph import Node, ProgramGraph
 from p4perf.programs.ir import Program
 from p4perf.programs.packets import FCS_BYTES
@@ -27,7 +27,7 @@ from p4perf.programs.reading.bmv2_run import Decision, Machine, standard_port
 from p4perf.programs.reading.commands import Entries, read_commands
 from p4perf.programs.reading.flow import Flow, base_name, resolve
 from p4perf.programs.reading.p4c import compile_p4
-from p4perf.programs.reading.tree import Tree, parse_json, read_text, without_index
+from p4perf.programs.reading.tree import parse_json, read_text, without_index
 
 Format = Literal["bmv2", "swx", "p4", "p4perf"]
 
@@ -80,65 +80,11 @@ def read_program(path: Path | str, options: ReadOptions | None = None) -> Progra
     """
     options = options or ReadOptions()
     form = options.form or guess_form(Path(path))
-    if form == "p4perf":
-        graph = _read_own(str(path), options)
+    if form == "p4perf" and options.constructs == "components":
+        graph = component_graph(*load_point(str(path), options.point))
     else:
-        text, form = load_text(Path(path), form, options)
-        if form == "swx":
-            graph = _swx_graph(text, path, options)
-        else:
-            graph = bmv2_graph(parse_json(text, str(path)), Path(path).stem, options)
+        graph = resolve(_opened(path, form, options).flow, str(path))
     return replace(graph, frame_bytes=options.frame_bytes or graph.frame_bytes)
-
-
-def _swx_graph(text: str, path: Path | str, options: ReadOptions) -> ProgramGraph:
-    spec = read_specification(text, str(path))
-    entries = None if options.commands is None else read_swx_entries(options.commands, spec)
-    return resolve(flow_of_swx(spec, path, entries, options), str(path))
-
-
-def flow_of_swx(spec: Specification, path: Path | str, entries: Entries | None, options: ReadOptions) -> Flow:
-    """The steps of a specification of SWX with its entries, if they are known."""
-    given, used = dict(options.entries), {}
-    if entries is not None:
-        used = entries.used
-        for table in spec.tables:
-            given.setdefault(table, len(entries.tables.get(table, ())))
-    return swx_flow(spec, str(path), Path(path).stem, given, packet_bytes(options), used)
-
-
-def bmv2_graph(root: Tree, name: str, options: ReadOptions) -> ProgramGraph:
-    given = dict(options.entries)
-    if options.commands is not None:
-        for table, entries in counted(root, options.commands).items():
-            given.setdefault(table, entries)
-    return resolve(read_bmv2(root, name, given, packet_bytes(options)), root.file)
-
-
-def counted(root: Tree, commands: Path) -> dict[str, int]:
-    """How many entries commands add to the tables of a program, all tables with a key."""
-    if not is_bmv2(root):
-        return {}
-    added = read_commands(commands, root).tables
-    names = [t.text("name") for p in root.each("pipelines") for t in p.each("tables") if list(t.each("key"))]
-    constant = {t.text("name") for p in root.each("pipelines") for t in p.each("tables") if list(t.each("entries"))}
-    return {name: len(added.get(name, ())) for name in names if name not in constant}
-
-
-def load_text(path: Path, form: Format, options: ReadOptions) -> tuple[str, Literal["bmv2", "swx"]]:
-    """The text of a program for bmv2 or SWX; programs in P4 are compiled."""
-    if form == "p4":
-        compiled = compile_p4(path, options.arch, options.defines, options.includes)
-        return compiled.text, compiled.form
-    text = read_text(path)
-    if not text.strip():
-        raise DataError("is empty", location=Location(str(path)))
-    return text, "swx" if form == "swx" else "bmv2"
-
-
-def packet_bytes(options: ReadOptions) -> int | None:
-    """Bytes of packets in memory, without FCS; None if unknown."""
-    return None if options.frame_bytes is None else options.frame_bytes - FCS_BYTES
 
 
 def guess_form(path: Path) -> Format:
@@ -162,16 +108,77 @@ def guess_form(path: Path) -> Format:
     )
 
 
-def _read_own(source: str, options: ReadOptions) -> ProgramGraph:
-    experiment, point = load_point(source, options.point)
-    if options.constructs == "components":
-        return component_graph(experiment, point)
-    program = point_program(experiment, point)
-    return resolve(read_own(program, experiment.spec.name, point.frame_size_bytes), source)
-
-
 Runner = Callable[[bytes], tuple[list[Decision], str]]
 """Runs one packet: its decisions in order, and why there are no more of them (empty: its path has ended)."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    """A program in steps, what makes its runner, and remarks on what that does not execute."""
+
+    flow: Flow
+    runner: Callable[[], Runner]
+    remarks: tuple[str, ...] = ()
+
+
+def _opened(path: Path | str, form: Format, options: ReadOptions) -> _Opened:
+    if form == "p4perf":
+        experiment, point = load_point(str(path), options.point)
+        program = point_program(experiment, point)
+        flow = read_own(program, experiment.spec.name, point.frame_size_bytes)
+        return _Opened(flow, lambda: own_runner(program))
+    if form == "p4":
+        compiled = compile_p4(Path(path), options.arch, options.defines, options.includes)
+        form, text = compiled.form, compiled.text
+    else:
+        text = read_text(Path(path))
+        if not text.strip():
+            raise DataError("is empty", location=Location(str(path)))
+    packet_bytes = None if options.frame_bytes is None else options.frame_bytes - FCS_BYTES
+    return (_opened_swx if form == "swx" else _opened_bmv2)(text, Path(path), options, packet_bytes)
+
+
+def _opened_swx(text: str, path: Path, options: ReadOptions, packet_bytes: int | None) -> _Opened:
+    spec = read_specification(text, str(path))
+    entries, counts = Entries(), dict[str, int]()
+    if options.commands is not None:
+        entries = read_swx_entries(options.commands, spec)
+        counts = {table: len(entries.tables.get(table, ())) for table in spec.tables}
+    flow = swx_flow(spec, str(path), path.stem, {**counts, **options.entries}, packet_bytes, entries.used)
+    remarks = _left_out(entries)
+    if spec.tables and not any(entries.tables.values()):
+        remarks += ("all tables are empty: give the rules that fill them",)
+    if spec.meters:
+        remarks += ("all packets are green to meters",)
+    return _Opened(flow, lambda: SwxMachine(spec, flow, entries).run, remarks)
+
+
+def _opened_bmv2(text: str, path: Path, options: ReadOptions, packet_bytes: int | None) -> _Opened:
+    root = parse_json(text, str(path))
+    entries, counts = Entries(), dict[str, int]()
+    if options.commands is not None and is_bmv2(root):
+        entries = read_commands(options.commands, root)
+        tables = [t for p in root.each("pipelines") for t in p.each("tables")]
+        counts = {
+            t.text("name"): len(entries.tables.get(t.text("name"), ()))
+            for t in tables
+            if list(t.each("key")) and not list(t.each("entries"))
+        }
+    flow = read_bmv2(root, path.stem, {**counts, **options.entries}, packet_bytes)
+    remarks = _left_out(entries)
+    if not any(entries.tables.values()):
+        remarks += ("tables without constant entries are empty: give runtime commands that fill them",)
+
+    def runner() -> Runner:
+        if not standard_port(root):
+            raise UsageError(f"{path} is not for v1model, the only architecture whose programs can be run")
+        return Machine(root, entries).run
+
+    return _Opened(flow, runner, remarks)
+
+
+def _left_out(entries: Entries) -> tuple[str, ...]:
+    return (f"commands {', '.join(entries.left_out)} were left out",) if entries.left_out else ()
 
 
 def shares_of_trace(
@@ -190,7 +197,13 @@ def shares_of_trace(
         The shares, and remarks on what could not be executed.
     """
     options = options or ReadOptions()
-    graph, run, remarks = _prepared(path, options)
+    form = options.form or guess_form(Path(path))
+    if form == "p4perf" and options.constructs != "primitives":
+        raise UsageError(
+            "a capture says nothing of components: they have no paths", hint="ask for the program that is generated"
+        )
+    opened = _opened(path, form, options)
+    graph, run = resolve(opened.flow, str(path)), opened.runner()
     frames = read_capture(capture).frames
     seen: dict[str, Counter[str]] = {}
     reasons: Counter[str] = Counter()
@@ -206,48 +219,11 @@ def shares_of_trace(
         total = sum(counts.values())
         if len(labels) > 1 and total:
             edges[name] = {label: counts[label] / total for label in labels}
-    remarks += [
+    unfollowed = (
         f"{count} of {len(frames)} packets were not followed to the end: it depends on {reason}"
         for reason, count in reasons.most_common()
-    ]
-    return Shares(edges), tuple(remarks)
-
-
-def _prepared(path: Path | str, options: ReadOptions) -> tuple[ProgramGraph, Runner, list[str]]:
-    form = options.form or guess_form(Path(path))
-    if form == "p4perf":
-        if options.constructs != "primitives":
-            raise UsageError(
-                "a capture says nothing of components: they have no paths", hint="ask for the program that is generated"
-            )
-        experiment, point = load_point(str(path), options.point)
-        program = point_program(experiment, point)
-        graph = resolve(read_own(program, experiment.spec.name, point.frame_size_bytes), str(path))
-        return graph, own_runner(program), []
-    text, form = load_text(Path(path), form, options)
-    if form == "swx":
-        return _prepared_swx(text, path, options)
-    root = parse_json(text, str(path))
-    graph = bmv2_graph(root, Path(path).stem, options)
-    if not standard_port(root):
-        raise UsageError(f"{path} is not for v1model, the only architecture whose programs can be run")
-    commands = read_commands(options.commands, root) if options.commands is not None else Entries()
-    remarks = [f"commands {', '.join(commands.left_out)} were left out"] if commands.left_out else []
-    if not any(commands.tables.values()):
-        remarks.append("tables without constant entries are empty: give runtime commands that fill them")
-    return graph, Machine(root, commands).run, remarks
-
-
-def _prepared_swx(text: str, path: Path | str, options: ReadOptions) -> tuple[ProgramGraph, Runner, list[str]]:
-    spec = read_specification(text, str(path))
-    entries = read_swx_entries(options.commands, spec) if options.commands is not None else Entries()
-    flow = flow_of_swx(spec, path, None if options.commands is None else entries, options)
-    remarks = [f"commands {', '.join(entries.left_out)} were left out"] if entries.left_out else []
-    if spec.tables and not any(entries.tables.values()):
-        remarks.append("all tables are empty: give the rules that fill them")
-    if spec.meters:
-        remarks.append("all packets are green to meters")
-    return resolve(flow, str(path)), SwxMachine(spec, flow, entries).run, remarks
+    )
+    return Shares(edges), (*opened.remarks, *unfollowed)
 
 
 def own_runner(program: Program) -> Runner:

@@ -34,11 +34,7 @@ TABLE_KEYS = ("hit", "actions", "entries")
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """Shares of packets, as :func:`p4perf.models.program.paths.weigh` takes them, and entries of tables.
-
-    Args:
-        edges: name of a node, label of an edge, share of the packets at that node.
-    """
+    """Shares of packets by node and label of its edges (:func:`~p4perf.models.program.paths.weigh`), and entries."""
 
     edges: Mapping[str, Mapping[str, float]]
     entries: Mapping[str, int] = field(default_factory=dict)

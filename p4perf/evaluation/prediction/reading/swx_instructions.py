@@ -36,11 +36,7 @@ JUMPS = ("jmp", "jmpv", "jmpnv", "jmph", "jmpnh", "jmpa", "jmpna", *COMPARE)
 
 @dataclass(frozen=True)
 class Translator:
-    """Translates instructions of one place.
-
-    Args:
-        action: name of the action in which they stand, empty in the apply block.
-    """
+    """Translates instructions of one place: of the action of that name, or of the apply block, which has none."""
 
     spec: Specification
     where: str
@@ -242,11 +238,7 @@ class Waits:
     _offsets: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def of(self, lines: Sequence[SpecLine], labels: dict[str, int]) -> list[int | None]:
-        """Of each instruction that waits, how many have waited before it, up to :data:`MOST`; None of the others.
-
-        Args:
-            labels: numbers of the instructions that have one.
-        """
+        """How many have waited before each instruction that waits, up to :data:`MOST`; None of the others."""
         found: list[int | None] = []
         arrives: dict[int, Pending] = {}
         now: Pending | None = Pending()

@@ -222,11 +222,7 @@ def _masked(word: str, bits: int, where: Location) -> Match:
 
 @dataclass
 class SwxMachine:
-    """One specification with its entries. Registers keep what earlier packets wrote.
-
-    Args:
-        lookup: what is found in tables; by default what ``entries`` has.
-    """
+    """One specification with its entries, or with another ``lookup``. Registers keep what earlier packets wrote."""
 
     spec: Specification
     flow: Flow
