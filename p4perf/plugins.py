@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import sys
 from collections.abc import Mapping
+from dataclasses import fields
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -52,6 +53,21 @@ def load_plugin(group: str, name: str) -> Any:
         hint = f"did you mean {near[0]}?" if near else f"supported: {', '.join(sorted(found))}"
         raise UsageError(f"unknown {noun} {name!r}", hint=hint)
     return found[name].load()
+
+
+def open_plugin(group: str, name: str, **options: Any) -> Any:
+    """An instance of the dataclass behind one entry point.
+
+    Raises:
+        UsageError: nothing of that name is registered, it has no such option, or a value is wrong.
+    """
+    plugin = load_plugin(group, name)
+    known = [field.name for field in fields(plugin)]
+    for option in options:
+        if option not in known:
+            hint = f"known: {', '.join(known)}" if known else "it has no options"
+            raise UsageError(f"the {GROUPS[group]} {name!r} has no option {option!r}", hint=hint)
+    return plugin(**options)
 
 
 def folder_beside(kind: type, name: str) -> Path:

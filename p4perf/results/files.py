@@ -354,6 +354,23 @@ def _check_replaceable(folder: Path, marker: str) -> None:
         )
 
 
+def lock(handle: int, path: Path, what: str, *, names_holder: bool = False) -> None:
+    """Lock an open file; a StorageError if another process holds it, or if it cannot be locked.
+
+    Args:
+        what: the locked thing, for the message.
+        names_holder: whether the text of the file is the process that holds it.
+    """
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        holder = os.pread(handle, 200, 0).decode(errors="replace").strip() if names_holder else ""
+        message = f"{what} is being written by {holder or 'another process'}"
+        raise StorageError(message, hint="wait until it has finished, or stop it") from error
+    except OSError as error:
+        raise StorageError(f"cannot lock {path}: {error.strerror}", hint="choose an output on a local disk") from error
+
+
 @contextlib.contextmanager
 def exclusive(path: Path, what: str) -> Iterator[None]:
     """Hold the lock file ``path`` for the body; ``what`` names the locked thing in the message.
@@ -367,17 +384,7 @@ def exclusive(path: Path, what: str) -> Iterator[None]:
     with storing(path):
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            holder = os.pread(handle, 200, 0).decode(errors="replace").strip() or "another process"
-            raise StorageError(
-                f"{what} is being written by {holder}", hint="wait until it has finished, or stop it"
-            ) from error
-        except OSError as error:
-            raise StorageError(
-                f"cannot lock {path}: {error.strerror}", hint="choose an output folder on a local disk"
-            ) from error
+        lock(handle, path, what, names_holder=True)
         with storing(path):
             os.ftruncate(handle, 0)
             os.pwrite(handle, f"process {os.getpid()} on {socket.gethostname()}\n".encode(), 0)

@@ -14,7 +14,6 @@ from p4perf.experiment.search import (
     Overload,
     Search,
     SearchLimits,
-    base,
     ndr_and_pdr,
     open_search,
 )
@@ -103,7 +102,7 @@ def test_width_of_bounds():
 @pytest.fixture
 def registered(monkeypatch):
     known = {search.name: search for search in (MLRSearch, Bisection, Overload)}
-    monkeypatch.setattr(base, "load_plugin", lambda group, name: known[name])
+    monkeypatch.setattr("p4perf.plugins.load_plugin", lambda group, name: known[name])
 
 
 @pytest.mark.usefixtures("registered")

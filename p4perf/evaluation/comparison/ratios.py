@@ -52,7 +52,11 @@ GRID = 101
 
 @dataclass(frozen=True)
 class PointRatio:
-    """The ratio of the medians at one point, unbounded where a side has one start; the deviation of its logarithm."""
+    """The ratio of the medians at one point.
+
+    ``deviation`` is the standard deviation of its logarithm. Where a side has one start only there is neither that nor
+    an interval.
+    """
 
     x: float
     ratio: Estimate

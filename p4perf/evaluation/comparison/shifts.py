@@ -90,7 +90,7 @@ class Shift:
 
 @dataclass(frozen=True)
 class Stretch:
-    """Neighbouring points that are shifted together; ``p_value`` counts the number of stretches, at most 1."""
+    """Neighbouring points that are shifted together; ``p_value`` is that of the shift times the number of stretches."""
 
     first: int
     last: int

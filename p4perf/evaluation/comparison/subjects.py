@@ -36,7 +36,7 @@ COST_METRIC = "cost_cycles_per_packet"
 
 @dataclass(frozen=True)
 class Correlation:
-    """A rank correlation, unbounded where all ranks agree; ``p_value`` is that of no relation."""
+    """A rank correlation, unbounded where all ranks agree, and the probability of one so far from 0 by chance."""
 
     value: Estimate
     p_value: float
@@ -44,7 +44,10 @@ class Correlation:
 
 @dataclass(frozen=True)
 class RankCorrelation:
-    """How alike two targets rank components, and its verdict: ``same order``, ``opposite order`` or none."""
+    """How alike two targets rank components.
+
+    The verdict is ``same order``, ``opposite order``, ``no relation shown`` or ``no verdict``.
+    """
 
     components: int
     spearman: Correlation | None

@@ -254,7 +254,7 @@ GROUP = "p4perf.importers"
 def read_sources(
     paths: Sequence[Path], options: base.ImportOptions, *, importer: str | None = None
 ) -> tuple[str, list[base.Reading]]:
-    """Read files and folders by one reader, unless named the one that recognises the first path; also returns its name.
+    """Read files and folders by one reader, by default the one that recognises the first path; with its name.
 
     Raises:
         DataError: something is damaged, or no reader recognises it.

@@ -25,7 +25,11 @@ ROUNDED = 0.02
 
 @dataclass(frozen=True)
 class System:
-    """A processor and what stands in front of it; ``buffer_us`` is the work that it holds, None if without bound."""
+    """A processor and what stands in front of it.
+
+    An interrupt costs ``overhead_us``; in poll mode a batch costs ``batch_cost_us``, and a poll that finds nothing
+    takes ``empty_poll_us``. ``buffer_us`` is the work that the buffer holds, None if it never overflows.
+    """
 
     service: Law
     mode: Mode

@@ -14,12 +14,12 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, ClassVar
 
 from p4perf.errors import MeasurementError, UsageError
-from p4perf.plugins import load_plugin
+from p4perf.plugins import open_plugin
 
 GROUP = "p4perf.searches"
 
@@ -299,13 +299,7 @@ def open_search(name: str, **options: Any) -> Search:
     Raises:
         UsageError: there is no search or no option of that name, or a value is wrong.
     """
-    plugin = load_plugin(GROUP, name)
-    known = [field.name for field in fields(plugin)]
-    for option in options:
-        if option not in known:
-            hint = f"known: {', '.join(known)}" if known else "it has no options"
-            raise UsageError(f"the search {name!r} has no option {option!r}", hint=hint)
-    search: Search = plugin(**options)
+    search: Search = open_plugin(GROUP, name, **options)
     return search
 
 

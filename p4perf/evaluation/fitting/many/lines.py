@@ -10,7 +10,6 @@ A last line without its end was cut off by a kill; it is not read, and is writte
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import time
@@ -20,10 +19,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from p4perf.errors import DataError, Location, StorageError, UsageError
+from p4perf.errors import DataError, Location, UsageError
 from p4perf.models.component import SCHEMA, ComponentModel
 from p4perf.models.templates import registered_templates
-from p4perf.results.files import parse_object, storing, strict_json
+from p4perf.results.files import lock, parse_object, storing, strict_json
 
 BEGINNING = b'{"labels":'
 """What every line begins with: other files are not touched."""
@@ -55,7 +54,7 @@ class ModelLines:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
         try:
-            self._lock()
+            lock(self._handle, path, str(path))
             end = self._read(index=not restart)
             with storing(path):
                 os.ftruncate(self._handle, 0 if restart else end)
@@ -119,18 +118,6 @@ class ModelLines:
         self._lines += 1
         self._places[_key(labels)] = _Place(fingerprint, self._end, len(line), self._lines)
         self._end += len(line)
-
-    def _lock(self) -> None:
-        try:
-            fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise StorageError(
-                f"{self.path} is being written by another process", hint="wait until it has finished, or stop it"
-            ) from error
-        except OSError as error:
-            raise StorageError(
-                f"cannot lock {self.path}: {error.strerror}", hint="choose an output file on a local disk"
-            ) from error
 
     def _read(self, *, index: bool) -> int:
         """Learn what is in the file, as far as it is wanted. Returns the end of the last complete line."""

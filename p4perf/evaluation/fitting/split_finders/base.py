@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -27,7 +27,7 @@ import numpy.typing as npt
 from p4perf.errors import UsageError
 from p4perf.evaluation.fitting.selection import ExactRule, PairwiseRule
 from p4perf.models.templates import FloatArray
-from p4perf.plugins import load_plugin
+from p4perf.plugins import open_plugin
 
 GROUP = "p4perf.split_finders"
 
@@ -168,13 +168,7 @@ class SplitFinder(ABC):
 
 
 def open_split_finder(name: str, **options: Any) -> SplitFinder:
-    plugin = load_plugin(GROUP, name)
-    known = [field.name for field in fields(plugin)]
-    for option in options:
-        if option not in known:
-            hint = f"known: {', '.join(known)}" if known else "it has no options"
-            raise UsageError(f"the split finder {name!r} has no option {option!r}", hint=hint)
-    finder: SplitFinder = plugin(**options)
+    finder: SplitFinder = open_plugin(GROUP, name, **options)
     return finder
 
 
