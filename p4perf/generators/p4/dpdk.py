@@ -83,23 +83,13 @@ class DpdkWriter(Writer):
     port_bits: ClassVar[int] = PORT_BITS
     masks_indices: ClassVar[bool] = False
     prefix: ClassVar[Literal["PSA", "PNA"]]
-    drop_now: ClassVar[str]
     other_colour: ClassVar[str]
     """A colour that no conforming packet has."""
-
-    def __init__(self, program: ir.Program, flow: FlowFacts) -> None:
-        super().__init__(program, flow)
-        self.drop_flag: str | None = None
 
     @property
     def sum(self) -> str:
         """The metadata field for a checksum that is verified."""
         return self.metadata_name("checksum_sum")
-
-    @override
-    def flags(self) -> Iterator[str]:
-        if self.drop_flag:
-            yield self.drop_flag
 
     @override
     def extra_metadata(self) -> Iterator[str]:
@@ -142,10 +132,6 @@ class DpdkWriter(Writer):
     @override
     def epilogue(self) -> Iterator[str]:
         yield from p4.alternatives([(f"{self.drop_flag} == 1", (self.drop_now,))] if self.drop_flag else [])
-
-    @override
-    def drop(self) -> str:
-        return f"{self.drop_flag} = 1;" if self.drop_flag else self.drop_now
 
     @override
     def hash(self, statement: ir.Hash) -> Iterator[str]:
@@ -305,16 +291,13 @@ PSA_CAPABILITIES = Capabilities(
 
 
 class PsaWriter(DpdkWriter):
-    """Statements of psa."""
-
     prefix = "PSA"
     drop_now = "ingress_drop(ostd);"
     other_colour = "RED"
 
-    def __init__(self, program: ir.Program, flow: FlowFacts) -> None:
-        super().__init__(program, flow)
-        if flow.revived:
-            self.drop_flag = f"meta.{self.metadata_name('dropped')}"
+    @override
+    def keeps_drops(self) -> bool:
+        return self.flow.revived
 
     @override
     def meter_call(self, name: str, index: str) -> str:
@@ -327,8 +310,6 @@ class PsaWriter(DpdkWriter):
 
 
 class Psa(DpdkGenerator):
-    """Renders the programs for psa."""
-
     name = "psa"
     summary = "P4_16 for psa as p4c-dpdk takes it"
     title = "psa (p4c-dpdk)"
@@ -359,19 +340,19 @@ PNA_CAPABILITIES = Capabilities(
 
 
 class PnaWriter(DpdkWriter):
-    """Statements of pna."""
-
     prefix = "PNA"
     drop_now = "drop_packet();"
     other_colour = "YELLOW"
 
     def __init__(self, program: ir.Program, flow: FlowFacts) -> None:
         super().__init__(program, flow)
-        if flow.lasting_after_drop:
-            self.drop_flag = f"meta.{self.metadata_name('dropped')}"
-        self.forwarded = f"meta.{self.metadata_name('forwarded')}" if flow.may_lack_port else None
+        self.forwarded = self.flag("forwarded") if flow.may_lack_port else None
         waits = flow.recirculates and (flow.drop_after_again or flow.may_lack_port or self.drop_flag is not None)
-        self.recirculated = f"meta.{self.metadata_name('recirculated')}" if waits else None
+        self.recirculated = self.flag("recirculated") if waits else None
+
+    @override
+    def keeps_drops(self) -> bool:
+        return self.flow.lasting_after_drop
 
     @override
     def pass_number(self) -> p4.Typed | None:
@@ -415,8 +396,6 @@ class PnaWriter(DpdkWriter):
 
 
 class Pna(DpdkGenerator):
-    """Renders the programs for pna."""
-
     name = "pna"
     summary = "P4_16 for pna as p4c-dpdk takes it"
     title = "pna (p4c-dpdk)"

@@ -55,8 +55,6 @@ class GroupNode:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A multicast group."""
-
     number: int
     nodes: tuple[GroupNode, ...]
 
@@ -84,9 +82,6 @@ class V1Writer(Writer):
 
     def __init__(self, program: ir.Program, flow: FlowFacts) -> None:
         super().__init__(program, flow)
-        self.drop_flag: str | None = None
-        if flow.revived or (flow.again and flow.drops):
-            self.drop_flag = f"meta.{self.metadata_name('dropped')}"
         self.groups: list[Group] = []
         self.sessions: list[Session] = []
         self._numbers: dict[tuple[int, ...], int] = {}
@@ -94,31 +89,33 @@ class V1Writer(Writer):
         self._replicate()
 
     @override
+    def keeps_drops(self) -> bool:
+        return self.flow.revived or (self.flow.again and self.flow.drops)
+
+    @override
     def pass_number(self) -> p4.Typed | None:
-        return p4.Typed(f"meta.{self.metadata_name('passes')}", PASS_BITS)
+        return p4.Typed(self.flag("passes"), PASS_BITS)
 
     @property
     def passes(self) -> str | None:
         """The metadata field that counts passes, if anything asks for it."""
-        return f"meta.{self.metadata_name('passes')}" if self.flow.counts_passes else None
+        return self.flag("passes") if self.flow.counts_passes else None
 
     @override
     def extra_metadata(self) -> Iterator[str]:
         for reference in self.flags():
             yield f"bit<8> {reference.removeprefix('meta.')}"
-        if self.passes and self.flow.again:
-            yield f"@field_list(0) bit<{PASS_BITS}> {self.passes.removeprefix('meta.')}"
-        elif self.passes:
-            yield f"bit<{PASS_BITS}> {self.passes.removeprefix('meta.')}"
+        if self.passes:
+            kept = "@field_list(0) " if self.flow.again else ""
+            yield f"{kept}bit<{PASS_BITS}> {self.passes.removeprefix('meta.')}"
 
     @override
     def flags(self) -> Iterator[str]:
-        if self.drop_flag:
-            yield self.drop_flag
+        yield from super().flags()
         if self.flow.resubmits:
-            yield f"meta.{self.metadata_name('resubmitted')}"
+            yield self.flag("resubmitted")
         if self.flow.recirculates:
-            yield f"meta.{self.metadata_name('recirculated')}"
+            yield self.flag("recirculated")
 
     @override
     def instances(self) -> Iterator[str]:
@@ -148,7 +145,7 @@ class V1Writer(Writer):
         count = [f"{self.passes} = {self.passes} + {PASS_BITS}w1;"] if self.passes else []
         if self.flow.resubmits:
             resubmit = [*count, "resubmit_preserving_field_list(0);"]
-            branches.append((f"meta.{self.metadata_name('resubmitted')} == 1", resubmit))
+            branches.append((f"{self.flag('resubmitted')} == 1", resubmit))
         if self.flow.recirculates:
             lines = []
             if self.flow.may_lack_port:
@@ -156,14 +153,14 @@ class V1Writer(Writer):
             if self._numbers:
                 lines.append("standard_metadata.mcast_grp = 0;")
             if lines:
-                branches.append((f"meta.{self.metadata_name('recirculated')} == 1", lines))
+                branches.append((f"{self.flag('recirculated')} == 1", lines))
         yield from p4.alternatives(branches)
 
     def egress(self) -> list[str]:
         """What happens in egress: recirculation, but not that of clones."""
         if not self.flow.recirculates:
             return []
-        condition = f"meta.{self.metadata_name('recirculated')} == 1"
+        condition = f"{self.flag('recirculated')} == 1"
         if any(isinstance(s, ir.Clone) for s in statements(self.program)):
             condition += "".join(f" && standard_metadata.instance_type != {kind}" for kind in CLONES)
         count = [f"    {self.passes} = {self.passes} + {PASS_BITS}w1;"] if self.passes else []
@@ -174,10 +171,6 @@ class V1Writer(Writer):
     @override
     def set_egress(self, port: ir.Expression, scope: p4.NameScope) -> str:
         return f"{self.port_field} = {p4.expression_text(scope, port, self.port_bits)};"
-
-    @override
-    def drop(self) -> str:
-        return f"{self.drop_flag} = 1;" if self.drop_flag else self.drop_now
 
     @override
     def hash(self, statement: ir.Hash) -> Iterator[str]:
@@ -209,8 +202,7 @@ class V1Writer(Writer):
 
     @override
     def again(self, statement: ir.Recirculate | ir.Resubmit) -> str:
-        stem = "resubmitted" if isinstance(statement, ir.Resubmit) else "recirculated"
-        return f"meta.{self.metadata_name(stem)} = 1;"
+        return f"{self.flag('resubmitted' if isinstance(statement, ir.Resubmit) else 'recirculated')} = 1;"
 
     @override
     def clone(self, position: int, action: ir.Action) -> Iterator[str]:

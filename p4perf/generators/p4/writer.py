@@ -264,11 +264,14 @@ class Writer:
     port_bits: ClassVar[int]
     masks_indices: ClassVar[bool] = True
     """Whether an index has to be taken modulo the size of its array in the text."""
+    drop_now: ClassVar[str]
+    """The statement that drops a packet at once."""
 
     def __init__(self, program: ir.Program, flow: FlowFacts) -> None:
         self.program = program
         self.flow = flow
         self.scope: NameScope = program_scope(program, self.pass_number())
+        self.drop_flag = self.flag("dropped") if self.keeps_drops() else None
 
     # What templates ask for -------------------------------------------------------------------------------------------
 
@@ -282,9 +285,17 @@ class Writer:
         """A name for a metadata field that the program does not have."""
         return free_name(stem, (p4_name(f.name) for f in self.program.metadata))
 
+    def flag(self, stem: str) -> str:
+        return f"meta.{self.metadata_name(stem)}"
+
+    def keeps_drops(self) -> bool:
+        """Whether drops are kept in a flag, which is tested at the end of the control."""
+        return False
+
     def flags(self) -> Iterator[str]:
         """Metadata fields that hold what the control flow decided, until its end."""
-        yield from ()
+        if self.drop_flag:
+            yield self.drop_flag
 
     def zeroed(self) -> Iterator[str]:
         """Metadata fields that have to be set to zero, because something may read them before they are written."""
@@ -426,7 +437,7 @@ class Writer:
         raise self.missing("an egress port")
 
     def drop(self) -> str:
-        raise self.missing("a drop")
+        return f"{self.drop_flag} = 1;" if self.drop_flag else self.drop_now
 
     def hash(self, statement: ir.Hash) -> Iterator[str]:
         raise self.missing(f"hash {statement.algorithm}")

@@ -92,14 +92,14 @@ class ExpressionWriter:
     def temporary(self) -> str:
         """A metadata field of 64 bit, for this statement."""
         self._temporaries += 1
-        return self._model.temporary(self._temporaries)
+        return self._model.helper(f"swx_temporary_{self._temporaries}", WORD_BITS)
 
     def operand(self, e: ir.Expression) -> str:
         """An operand that has the value of an expression; instructions may be needed to get it."""
         if isinstance(e, ir.Const):
             return number(e.value)
         if isinstance(e, ir.PassNumber):
-            return self._model.pass_number
+            return self._model.helper("swx_pass")
         if isinstance(e, ir.ParameterRef):
             return self._model.argument(self._action, e.name)
         if isinstance(e, ir.FieldRef):
@@ -207,7 +207,7 @@ class ExpressionWriter:
         elif isinstance(value, ir.ParameterRef):
             sources = {word: f"t.{name}" for name, _, word in self._model.argument_words(self._action, value.name)}
         elif isinstance(value, ir.PassNumber):
-            sources = {0: self._model.pass_number}
+            sources = {0: self._model.helper("swx_pass")}
         for place in places:
             if isinstance(value, ir.Const):
                 source = number(value.value >> place.word * WORD_BITS, place.bits)
@@ -289,22 +289,27 @@ class Statements(ExpressionWriter):
             case ir.MeterPacket(ref, meter, index):
                 self._meter(ref, meter, index)
             case ir.Drop() if self._action in model.findings.flagged_drops:
-                code.op("mov", model.flag("swx_dropped"), "0x1")
+                code.op("mov", model.helper("swx_dropped"), "0x1")
             case ir.Drop():
                 code.op("drop")
             case ir.Recirculate() if model.recirculates_by_flag:
-                code.op("mov", model.flag("swx_again"), "0x1")
+                code.op("mov", model.helper("swx_again"), "0x1")
             case ir.Recirculate():
                 code.op("recirculate")
             case ir.Clone(port):
-                code.op("mov", model.session, number(model.mirrors.index(port)))
-                code.op("mirror", model.slot, model.session)
-                code.op("add", model.slot, "0x1")
+                self.mirror(port)
             case ir.Multicast(ports):
                 group = model.groups.index(ports) + 1 if ports else 0
-                code.op("mov", model.flag("swx_group"), number(group))
+                code.op("mov", model.helper("swx_group"), number(group))
             case _:
                 raise CapabilityError(f"dpdk-swx has no {type(statement).__name__}")
+
+    def mirror(self, port: int) -> None:
+        """A copy of the packet, as it is sent, by another port."""
+        session = self._model.helper("swx_session")
+        self._code.op("mov", session, number(self._model.mirrors.index(port)))
+        self._code.op("mirror", self._model.helper("swx_slot"), session)
+        self._code.op("add", self._model.helper("swx_slot"), "0x1")
 
     # Headers
 

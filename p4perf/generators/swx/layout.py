@@ -316,6 +316,15 @@ class PipelineLayout:
         return [ir.FieldRef(SCRATCH, f.name) for f in found]
 
 
+HELPERS = {
+    **dict.fromkeys(("swx_dropped", "swx_again", "swx_group"), 8),  # what is decided at the end
+    "swx_slot": 8,  # counts the copies of a packet
+    "swx_session": 16,  # to which port a copy goes
+    "swx_pass": 32,  # how often the packet came back
+    "swx_checksum": 16,  # the one that a header came with
+}
+"""Metadata fields of p4perf's own and their widths in bits."""
+
 MAX_PORT_BITS = 8
 """Widest port that may be calculated: the pipeline needs as many ports as it has values."""
 
@@ -358,32 +367,11 @@ class Model:
         places = self.layout.places(ref)
         return sum(p.bits for p in places)
 
-    def _helper(self, name: str, bits: int) -> str:
+    def helper(self, name: str, bits: int = 0) -> str:
+        """A metadata field of p4perf's own: one of :data:`HELPERS`, or another of that width."""
         if name not in self._helpers:
-            self._helpers[name] = self.layout.metadata.append(name, bits)
+            self._helpers[name] = self.layout.metadata.append(name, bits or HELPERS[name])
         return self._helpers[name]
-
-    def flag(self, name: str) -> str:
-        """A metadata field for something that is decided at the end; zero at the start of every pass."""
-        return self._helper(name, 8)
-
-    def temporary(self, n: int) -> str:
-        return self._helper(f"swx_temporary_{n}", WORD_BITS)
-
-    @property
-    def slot(self) -> str:
-        """Counts the copies of a packet."""
-        return self._helper("swx_slot", 8)
-
-    @property
-    def session(self) -> str:
-        """Says to which port a copy goes."""
-        return self._helper("swx_session", 16)
-
-    @property
-    def pass_number(self) -> str:
-        """How often the packet came back."""
-        return self._helper("swx_pass", 32)
 
     @property
     def sum(self) -> str:
@@ -391,11 +379,6 @@ class Model:
         if "sum" not in self._helpers:
             self._helpers["sum"] = self.layout.scratch.append("sum", 16)
         return self._helpers["sum"]
-
-    @property
-    def checked(self) -> str:
-        """The checksum that a header came with."""
-        return self._helper("swx_checksum", 16)
 
     def zeroed(self) -> Iterator[tuple[str, int]]:
         """Metadata fields and what they have to hold at the start of every pass."""
@@ -479,7 +462,7 @@ class Model:
         for n, key in enumerate(table.keys):
             for p in self.layout.places(key.field):
                 name = f"swx_key_{table.name}_{n}" + (f"_w{p.word}" if len(self.layout.places(key.field)) > 1 else "")
-                operand = self._helper(name, whole_bytes(p.bits))
+                operand = self.helper(name, whole_bytes(p.bits))
                 fields.append((operand, p.bits))
                 copies.append((operand, self.as_field(p.operand) if p.alone else key.field))
         return fields, copies

@@ -107,7 +107,7 @@ class Control:
         for operand, value in self._model.zeroed():
             start.op("mov", operand, number(value))
         if self._model.has("swx_pass"):
-            start.op("recircid", self._model.pass_number)
+            start.op("recircid", self._model.helper("swx_pass"))
         return [*start.lines(), *body]
 
     # Parser
@@ -248,9 +248,9 @@ class Control:
             sum_field = f"h.{checksum.header}.{checksum.field}"
             if checksum.header not in always_there:
                 self._code.op("jmpnv", after, f"h.{checksum.header}")
-            self._code.op("mov", self._model.checked, sum_field)
+            self._code.op("mov", self._model.helper("swx_checksum"), sum_field)
             Statements(self._model, self._code, "").header_checksum(checksum)
-            self._code.op("jmpeq", right, sum_field, self._model.checked)
+            self._code.op("jmpeq", right, sum_field, self._model.helper("swx_checksum"))
             self._code.op("drop")
             self._code.place(right)
             self._code.place(after)
@@ -266,10 +266,10 @@ class Control:
         model, code = self._model, self._code
         send, dropped = code.label("send"), code.label("dropped")
         if model.has("swx_dropped"):
-            code.op("jmpneq", dropped, model.flag("swx_dropped"), "0x0")
+            code.op("jmpneq", dropped, model.helper("swx_dropped"), "0x0")
         if model.has("swx_again"):
             once = code.label("once")
-            code.op("jmpeq", once, model.flag("swx_again"), "0x0")
+            code.op("jmpeq", once, model.helper("swx_again"), "0x0")
             code.op("recirculate")
             code.op("jmp", send)
             code.place(once)
@@ -292,11 +292,9 @@ class Control:
         model, code = self._model, self._code
         for n, ports in enumerate(model.groups):
             other = code.label("group")
-            code.op("jmpneq", other, model.flag("swx_group"), number(n + 1))
+            code.op("jmpneq", other, model.helper("swx_group"), number(n + 1))
             for port in ports[1:]:
-                code.op("mov", model.session, number(model.mirrors.index(port)))
-                code.op("mirror", model.slot, model.session)
-                code.op("add", model.slot, "0x1")
+                Statements(model, code, "").mirror(port)
             code.op("mov", model.layout.port_out, number(ports[0]))
             code.op("jmp", send)
             code.place(other)
