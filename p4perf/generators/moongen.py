@@ -49,12 +49,6 @@ class MoonGen(Generator):
 
     @override
     def generate(self, workload: Workload, traffic: TrafficPlan) -> tuple[GeneratedFile, ...]:
-        """The two scripts.
-
-        Raises:
-            CapabilityError: the frame has a size that MoonGen's devices do not send, a varying field is not made of
-                whole bytes, fields vary over different ranges, or the traffic has an unknown pattern or distribution.
-        """
         # On a wire the FCS is the device's.
         context = _frames(workload.program, replace(workload.packets, keeps_fcs=False)) | _traffic(traffic)
         title, notes = workload.program.name, list(workload.notes)

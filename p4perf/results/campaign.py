@@ -140,7 +140,6 @@ class CampaignDirectory(RecordFolder):
         return campaign
 
     def content(self) -> dict[str, Any]:
-        """``campaign.json`` as it is on disk."""
         content = self.read_record()
         pairs = all(isinstance(pair, list) and len(pair) == 2 for pair in content["overrides"])
         if not pairs or len(content["sources"]) != len(content["experiments"]):

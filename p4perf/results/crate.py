@@ -39,8 +39,6 @@ _ORCID = re.compile(r"\d{4}-\d{4}-\d{4}-\d{3}[\dX]")
 
 @dataclass(frozen=True)
 class Author:
-    """Who publishes the results."""
-
     name: str
     orcid: str | None = None
 

@@ -151,7 +151,6 @@ class RunDirectory:
         return files.read_text(self._path / _SPEC)
 
     def manifest(self) -> dict[str, Any]:
-        """The manifest as it is on disk."""
         return manifests.read_manifest(self._path / _MANIFEST)
 
     def identity(self) -> RunIdentity:

@@ -78,8 +78,6 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class JobResult:
-    """The outcome of a job."""
-
     returncode: int
     stdout: str
     stderr: str

@@ -289,8 +289,6 @@ _SWITCH_HINT = "build the behavioral-model of p4lang (1.15.0 or newer) and put i
 
 
 class Bmv2Target(HarnessTarget, Connects):
-    """simple_switch on one core, behind a veth pair."""
-
     name = "bmv2"
     summary = "simple_switch (bmv2) with what p4c-bm2-ss compiles, all of its threads on one core, behind a veth pair"
     metrics = (*COST_METRICS, "packet_rate", "memory_bytes", "compile_time", "load_time")

@@ -108,8 +108,6 @@ OPERATOR_PACKETS = 256
 
 
 class DpdkCTarget(LinkedDpdkTarget):
-    """Compiled C on DPDK, measured from memory to memory on one core."""
-
     name = "dpdk-c"
     summary = "generated C on DPDK (rte_hash, bursts of 32), memory to memory on one core"
     variants: ClassVar[Mapping[str, str]] = VARIANTS
@@ -117,7 +115,6 @@ class DpdkCTarget(LinkedDpdkTarget):
     no_load = "dpdk-c reads packets from memory as fast as the program takes them: it has no offered load"
 
     def __init__(self, variants: Sequence[str] = ()) -> None:
-        """Choose variants; an instance has the table of capabilities that goes with its choice."""
         super().__init__(variants)
         vars(self)["capabilities"] = capabilities(self.chosen)
 

@@ -158,8 +158,6 @@ HASHES: Hashes = (("crc32", crc32c_raw), ("checksum16", swx_checksum))
 
 
 class DpdkSwxTarget(LinkedDpdkTarget):
-    """The SWX pipeline of DPDK 22.11, measured from memory to memory on one core."""
-
     name = PRODUCT
     summary = "the SWX pipeline of DPDK, compiled from the C that it generates, memory to memory on one core"
     metrics: ClassVar[tuple[str, ...]] = (*DpdkTarget.metrics, "program_instructions")

@@ -336,8 +336,6 @@ def _object(text: str) -> dict[str, Any]:
 
 
 class Nfp4000Target(Serves):
-    """An Agilio CX between the packets of a load generator."""
-
     name = "nfp4000"
     summary = "Netronome Agilio CX (NFP-4000, SDK 6.1), loaded from outside; never run with a real card"
     metrics = ("packet_rate", "compile_time")

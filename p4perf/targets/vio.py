@@ -206,8 +206,6 @@ _CAPABILITIES = Capabilities(
 
 
 class VioTarget(HarnessTarget, Calibrates, Simulates):
-    """Host and network function, each a process on a core of its own."""
-
     name = "vio"
     summary = "virtual network I/O: host and network function on a core each, queues in shared memory, no NIC"
     metrics = ("cycles_per_packet", "tsc_cycles_per_packet", "packet_rate", "memory_bytes")

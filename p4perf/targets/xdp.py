@@ -73,8 +73,6 @@ TRIE_NODE_BYTES = 48
 
 
 class XdpTarget(HarnessTarget, Connects, SizesMemory):
-    """eBPF in the kernel, measured from memory to memory on one core."""
-
     name = "xdp"
     summary = "generated eBPF for XDP in this kernel (BPF_PROG_TEST_RUN, JIT), memory to memory on one core"
     metrics = (

@@ -34,8 +34,6 @@ HERE_ONLY = re.compile(
 
 
 class ManualTestbed(BatchTestbed):
-    """An experiment folder that is run by hand on another machine, without p4perf there."""
-
     name = "manual"
     summary = "a folder that somebody runs on another machine, without p4perf there: manual:FOLDER"
 

@@ -69,8 +69,6 @@ class Equipment(Strict):
 
 @dataclass(frozen=True, slots=True)
 class NamedNode:
-    """A node as a testbed uses it."""
-
     name: str
 
     def error(self, step: str, what: str, hint: str | None = None) -> TestbedError:

@@ -69,7 +69,6 @@ class ServedDevice:
         return self._target.evidence(results)
 
     def check(self) -> None:
-        """Make sure that it still runs."""
         if self._main is not None:
             self._answer(self._main, "state", ANSWER_S)
 

@@ -20,8 +20,6 @@ HUGEPAGES_WANTED = 2048
 
 @dataclass(frozen=True, slots=True)
 class SettingChange:
-    """One setting that was changed."""
-
     path: str
     before: str
     after: str

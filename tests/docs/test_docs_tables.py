@@ -36,7 +36,7 @@ from p4perf.specs.units import UNITS
 from p4perf.targets import process, roles, windows
 from p4perf.targets.base import Target
 from p4perf.testbeds.nodes import NodeSpec, PosNodeSpec, SiteFile, read_node, read_site
-from p4perf.testbeds.pos import cli as pos_failures
+from p4perf.testbeds.pos import testbed as pos_failures
 from p4perf.testbeds.ssh import connection
 
 SOURCE = Path(package.__file__).parent

@@ -188,7 +188,7 @@ def test_results_that_are_gone(pos, tmp_path):
 def test_a_node_that_hangs(pos, tmp_path, monkeypatch):
     """The loop of a node that is dead never ends; the node is freed, and what it did is read."""
     monkeypatch.setattr("p4perf.testbeds.pos.testbed.STALL_S", -LONG_S + 3)
-    monkeypatch.setattr("p4perf.testbeds.pos.cli.SLICE_S", 0.3)
+    monkeypatch.setattr("p4perf.testbeds.pos.testbed.SLICE_S", 0.3)
     batch = Batch(pos, tmp_path / "batch", "echo 0", "sleep 600")
     with pytest.raises(TestbedError, match="node cesis, measuring: no run has ended for 3 s"):
         batch.run()

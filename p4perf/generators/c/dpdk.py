@@ -227,7 +227,6 @@ class DpdkC(Generator):
 
     @override
     def generate(self, workload: ir.Workload, traffic: TrafficPlan) -> tuple[GeneratedFile, ...]:
-        """``program.c`` and ``baseline.c``, and beside them the text of a user's operator."""
         own = next((s.code for s in operators(workload.program) if s.code), None)
         return (
             GeneratedFile("program.c", (render_program(workload.program, "under_test", self._variants),)),
@@ -242,8 +241,6 @@ def operators(program: ir.Program) -> tuple[ir.Operator, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _View:
-    """A program as the templates see it."""
-
     program: ir.Program
     plan: DpdkLayout
     writer: StatementWriter

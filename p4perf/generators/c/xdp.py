@@ -98,12 +98,6 @@ class Xdp(Generator):
 
     @override
     def generate(self, workload: ir.Workload, traffic: TrafficPlan) -> tuple[GeneratedFile, ...]:
-        """``program.bpf.c``, ``baseline.bpf.c``, ``layout.c``.
-
-        Raises:
-            CapabilityError: see :data:`XDP_CAPABILITIES`; also a parser with a loop, more maps than a program may
-                have, and keys, select fields and metadata that are wider than a register where they are computed with.
-        """
         XDP_CAPABILITIES.check(workload.program, workload.packets)
         stream = _stream(workload.program, workload.packets)
         return (

@@ -172,10 +172,6 @@ class P4Generator(Generator):
 
     @override
     def generate(self, workload: ir.Workload, traffic: TrafficPlan) -> tuple[GeneratedFile, ...]:
-        """The two programs, and the files with entries that are not in their text.
-
-        Pieces of entry files are made while they are written.
-        """
         files = self.files("program", workload.program, workload.packets, workload.notes)
         if workload.baseline not in self._baselines:
             self._baselines[workload.baseline] = self.files("baseline", workload.baseline)

@@ -138,7 +138,6 @@ def ports_of(program: ir.Program) -> list[int]:
 
 
 def _config(program: ir.Program) -> Iterator[str]:
-    """The p4cfg file in pieces."""
     yield '{"tables": {'
     for position, table in enumerate(program.tables):
         names = {"control": CONTROL, "table": p4_name(table.name), "action": p4_name(table.default_action)}

@@ -452,7 +452,6 @@ class Writer:
         raise self.missing("random")
 
     def again(self, statement: ir.Recirculate | ir.Resubmit) -> str:
-        """The packet goes through the program once more."""
         raise self.missing(type(statement).__name__.lower())
 
     def clone(self, position: int, action: ir.Action) -> Iterator[str]:
@@ -460,7 +459,6 @@ class Writer:
         raise self.missing("clone")
 
     def multicast(self, statement: ir.Multicast) -> str:
-        """The packet is sent by several ports."""
         raise self.missing("multicast")
 
     def missing(self, what: str) -> CapabilityError:

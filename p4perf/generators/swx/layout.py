@@ -72,7 +72,6 @@ def _flagged_drops(program: ir.Program) -> set[str]:
 
 
 def examine(program: ir.Program) -> Findings:
-    """What the instructions of a program have to take care of."""
     flagged = _flagged_drops(program)
     found = follow(program, drop_ends=lambda action: action not in flagged)
     findings = Findings(flagged_drops=flagged, edges=found.edges)
@@ -136,8 +135,6 @@ class FieldPlace:
 
 @dataclass(frozen=True, slots=True)
 class StructField:
-    """A field of a structure of SWX."""
-
     name: str
     bits: int
     first: int

@@ -53,7 +53,6 @@ class MoonGenGenerator(LoadGenerator):
 
     @override
     def problems(self, facts: NodeFacts) -> tuple[Problem, ...]:
-        """MoonGen itself, and which interfaces it has."""
         found = []
         if not facts.text("tool_moongen"):
             found.append(Problem("there is no MoonGen", "name it in the node file, under tools: {moongen: PATH}"))

@@ -41,27 +41,11 @@ def experiment_files(jobs: Sequence[AnyJob], title: str, node: PosNode | None = 
         node: that of a site file; without one, names and images of nodes are arguments of ``experiment.sh``.
     """
     site = SiteFile.model_construct(nodes={}) if node is None else node.site
-    nodes: dict[Role, PosNode | None] = {DUT: node}
+    unnamed = PosNode("", PosNodeSpec.model_construct(image=""), site, None)
+    nodes: dict[Role, PosNode] = {DUT: node or unnamed}
     if any(isinstance(job, LoadJob) for job in jobs):
-        nodes[LOADGEN] = None if node is None else node.generator
-    specs = {r: PosNodeSpec.model_construct(image="") if each is None else each.spec for r, each in nodes.items()}
-    values: dict[str, Any] = {
-        "title": title,
-        "nodes": [
-            {
-                "role": role,
-                "name": "" if each is None else each.name,
-                "image": specs[role].image,
-                "folder": specs[role].folder,
-                "boot_parameters": list(specs[role].boot_parameters),
-            }
-            for role, each in nodes.items()
-        ],
-        "cli": list(site.cli),
-        "duration_min": site.duration_min,
-        "result_folder": site.result_folder,
-        "free_before": site.free_before,
-    }
+        nodes[LOADGEN] = (node and node.generator) or unnamed
+    values = {"title": title, "nodes": nodes, "site": site}
     trials = {TRIAL: [job.name for job in jobs]} if jobs else {}
     texts: dict[str, tuple[str, Mapping[str, Any]]] = {
         "experiment.sh": ("experiment.sh.j2", values),
@@ -69,7 +53,8 @@ def experiment_files(jobs: Sequence[AnyJob], title: str, node: PosNode | None = 
         LOOP_VARIABLES: _variables(f"{len(jobs)} trials in random order", {}, trials),
     }
     found: Files = {}
-    for role, spec in specs.items():
+    for role, each in nodes.items():
+        spec = each.spec
         found |= below(role, node_files(jobs, role))
         if LOADGEN in nodes:
             found[f"{role}/{BARRIER}"] = (package_files("p4perf.testbeds.pos") / BARRIER).read_bytes()
