@@ -65,9 +65,9 @@ def interval(meaning: str, unit: str = "", *, of: str = "") -> Any:
     return KeyDeclaration(meaning, unit, of, flat=True)
 
 
-def spread(stands_for: str, meaning: str, *, of: str = "", optional: bool = False) -> Any:
+def spread(stands_for: str, meaning: str, *, of: str = "") -> Any:
     """A mapping whose keys, which are not fixed, stand beside those of the record."""
-    return KeyDeclaration(meaning, "", of, optional, stands_for=stands_for)
+    return KeyDeclaration(meaning, "", of, stands_for=stands_for)
 
 
 @dataclass_transform(

@@ -249,11 +249,6 @@ def _store(base: str, offset: int, width: int, value: str) -> str:
     return f"store_bits({base}, {offset}, {width}, {value});"
 
 
-def is_aligned(header: ir.Header, field: str) -> bool:
-    """Whether a field of 16 bit lies on a word of the internet checksum."""
-    return header.offset_bits(field) % 16 == 0
-
-
 _DEEPEST_INDENT = 12
 """Conditionals that stand deeper than this are not indented any further."""
 

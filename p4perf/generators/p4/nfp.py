@@ -112,20 +112,16 @@ def with_ports(program: ir.Program, stride: int) -> ir.Program:
     for statement in statements(program):
         if isinstance(statement, ir.SetEgress) and not isinstance(statement.port, ir.Const | ir.ParameterRef):
             raise CapabilityError("an output port that is computed cannot be mapped to the ports of this card")
+
+    def mapped(statement: ir.Statement) -> ir.Statement:
+        match statement:
+            case ir.SetEgress(ir.Const(port)):
+                return ir.SetEgress(ir.Const(port * stride))
+        return statement
+
+    actions = (replace(a, body=tuple(map(mapped, a.body))) for a in program.actions)
     tables = (replace(t, entries=replace(t.entries, port=t.entries.port * stride)) for t in program.tables)
-    return replace(program, actions=tuple(_with_ports(a, stride) for a in program.actions), tables=tuple(tables))
-
-
-def _with_ports(action: ir.Action, stride: int) -> ir.Action:
-    return replace(
-        action,
-        body=tuple(
-            ir.SetEgress(ir.Const(s.port.value * stride))
-            if isinstance(s, ir.SetEgress) and isinstance(s.port, ir.Const)
-            else s
-            for s in action.body
-        ),
-    )
+    return replace(program, actions=tuple(actions), tables=tuple(tables))
 
 
 def ports_of(program: ir.Program) -> list[int]:
