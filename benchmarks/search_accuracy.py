@@ -21,7 +21,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from p4perf.experiment.search import Bisection, MLRSearch, Overload, Search, SearchLimits, ndr_and_pdr
+from p4perf.experiment.search import Search, SearchLimits, ndr_and_pdr
+from p4perf.experiment.search.bisection import Bisection, Overload
+from p4perf.experiment.search.mlrsearch import MLRSearch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from support.simulated_device import SimulatedDevice, random_capacity, single_losses

@@ -18,7 +18,7 @@ from typer.main import get_command
 from p4perf.cli import app
 from p4perf.cli.inspect import documents
 from p4perf.errors import ExitCode
-from p4perf.experiment.campaign_report import ReportFile
+from p4perf.experiment.campaign import ReportFile
 from p4perf.records import DOCUMENT_VERSION, Record, key_table, text_of
 from p4perf.specs.schema import ExperimentSpec
 

@@ -1,15 +1,133 @@
-"""The application object and the door: every failure becomes one clear message and the documented exit code."""
+"""The door: the application, what its commands share of options and output, and how failures end.
+
+stdout is data, stderr is diagnostics.
+"""
 
 from __future__ import annotations
 
+import csv
+import io
+import json
+import math
 import os
 import sys
-from typing import Annotated, Any, NoReturn
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from p4perf.errors import ExitCode, P4PerfError
+from p4perf.errors import ExitCode, P4PerfError, SpecError, UsageError
+from p4perf.results import Manifest, RunIdentity
 from p4perf.version import __version__
+
+if TYPE_CHECKING:
+    from p4perf.records import Document
+    from p4perf.specs import Experiment
+    from p4perf.specs.units import Dimension
+
+
+class Format(StrEnum):
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+
+
+FormatOption = Annotated[Format, typer.Option("--format", "-f", help="How to print the result.")]
+
+Row = Mapping[str, Any]
+
+
+def emit(fmt: Format, document: Document, *, title: str = "", rows: Sequence[Row] | None = None) -> None:
+    """Print a document.
+
+    Args:
+        rows: what CSV and table have instead of the rows of the document.
+    """
+    content = document.as_dict()
+    if fmt is Format.JSON:
+        sys.stdout.write(json.dumps(content, indent=2, allow_nan=False, default=str) + "\n")
+    elif fmt is Format.CSV:
+        _print_csv(content["rows"] if rows is None else rows)
+    else:
+        print_table(content["rows"] if rows is None else rows, title)
+
+
+def _columns(rows: Sequence[Row]) -> list[str]:
+    return list(dict.fromkeys(key for row in rows for key in row))
+
+
+def _print_csv(rows: Sequence[Row]) -> None:
+    out = io.StringIO()
+    writer = csv.DictWriter(out, _columns(rows), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows([{k: _cell(v) for k, v in row.items()} for row in rows])
+    sys.stdout.write(out.getvalue())
+
+
+def print_table(rows: Sequence[Row], title: str = "") -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    # A pipe gets no line breaks inside cells: 200 columns hold every table of p4perf.
+    console = Console(file=sys.stdout, width=None if sys.stdout.isatty() else 200, highlight=False)
+    if not rows:
+        console.print("nothing to show")
+        return
+    table = Table(
+        title=Text(title, no_wrap=True, overflow="ignore") if title else None,
+        title_justify="left",
+        header_style="bold",
+        box=None,
+        pad_edge=False,
+    )
+    for column in _columns(rows):
+        numeric = all(isinstance(row.get(column), int | float) for row in rows)
+        table.add_column(column.replace("_", " "), justify="right" if numeric else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(_cell(row.get(column))) for column in _columns(rows)))
+    console.print(table)
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, list | tuple):
+        return ", ".join(_cell(v) for v in value)
+    if isinstance(value, Mapping):
+        return ", ".join(f"{k}={_cell(v)}" for k, v in value.items())
+    return str(value)
+
+
+def with_interval(value: float | None, low: float | None, high: float | None) -> str:
+    """Such as ``12.3 [12.1, 12.6]``; the value alone if an end is unknown, and nothing without a value."""
+    known = [end for end in (value, low, high) if end is not None and math.isfinite(end)]
+    if value is None or not math.isfinite(value):
+        return ""
+    return f"{value:.4g} [{low:.4g}, {high:.4g}]" if len(known) == 3 else f"{value:.4g}"
+
+
+def say_origin(run: RunIdentity) -> None:
+    if run.origin:
+        say(f"note: {run.origin}")
+
+
+def say_environment(run: Manifest) -> None:
+    """Say how the controls of the environment stood when a run began."""
+    for check in run.environment:
+        advice = f" ({check['advice']})" if check["advice"] else ""
+        say(f"environment: {check['check']}: {check['value']}{advice}")
+
+
+def say(text: str) -> None:
+    """Print a line for people on stderr."""
+    sys.stderr.write(text + "\n")
+
 
 app = typer.Typer(
     name="p4perf",
@@ -108,3 +226,68 @@ def _closed_pipe() -> int:
 def _fail(text: str, code: ExitCode) -> int:
     sys.stderr.write(f"error: {text}\n")
     return code
+
+
+SpecArgument = Annotated[str, typer.Argument(help="Experiment of the catalogue, or path of a spec file.")]
+SetOption = Annotated[
+    list[str] | None, typer.Option("--set", help="Change the spec: entries=1000, trials.repetitions=5. Repeatable.")
+]
+PointsOption = Annotated[
+    int | None, typer.Option("--points", min=1, help="Keep at most N values of every swept variable, evenly thinned.")
+]
+
+
+def load(spec: str, sets: list[str] | None, points: int | None) -> Experiment:
+    """The experiment with the changes of the command line."""
+    from p4perf.programs.component import component_parameters
+    from p4perf.specs import load_experiment
+
+    experiment = load_experiment(spec, overrides=overrides_of(sets), points=points, parameters_of=component_parameters)
+    combined = experiment.spec.sweep.combined
+    if points is not None and (names := [*combined.each_of, *combined.subsets_of]):
+        say(f"note: --points leaves all combinations of {', '.join(names)} there; sweep.multiplex chooses among them")
+    return experiment
+
+
+def overrides_of(sets: list[str] | None) -> list[tuple[str, str]]:
+    """Keys and values of every ``--set``."""
+    overrides = []
+    for text in sets or ():
+        key, equals, value = text.partition("=")
+        if not equals or not key.strip():
+            raise UsageError(f"--set {text}: expected key=value", hint="for example --set entries=1000")
+        overrides.append((key.strip(), value.strip()))
+    return overrides
+
+
+def quantity(text: str, dimension: Dimension, unit: str, option: str) -> float:
+    """The value of an option that is a number above zero with a unit, in that unit."""
+    from p4perf.specs.units import parse_quantity
+
+    try:
+        value = float(parse_quantity(text, dimension, unit))
+    except SpecError as error:
+        raise UsageError(f"{option}: {error.message}", hint=error.hint) from error
+    if value <= 0:
+        raise UsageError(f"{option}: {text} is not more than zero")
+    return value
+
+
+def assignments(texts: list[str] | None, option: str, form: str, hint: str | None = None) -> dict[str, str]:
+    """Names and values of an option such as ``--where frame=64``; of a repeated name the last value."""
+    found = {}
+    for text in texts or ():
+        name, equals, value = text.partition("=")
+        if not equals or not name.strip():
+            raise UsageError(f"{option} {text}: expected {form}", hint=hint)
+        found[name.strip()] = value.strip()
+    return found
+
+
+def check_choice(value: str | None, option: str, known: tuple[str, ...]) -> None:
+    """Refuse a value that is not one of the known words; None is no choice."""
+    if value is not None and value not in known:
+        raise UsageError(f"{option} {value}: expected {', '.join(known[:-1])} or {known[-1]}")
+
+
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")]

@@ -1,29 +1,33 @@
-"""The command that sets runs of the same experiment, or models of one component, side by side: compare."""
+"""The commands that set results against others: compare, gate (a baseline) and reproduce (claims of papers)."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from datetime import UTC, datetime
+from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from p4perf.cli.app import app
-from p4perf.cli.output import Format, FormatOption, emit, print_table, say, with_interval
+from p4perf.cli.app import Format, FormatOption, QuietOption, app, emit, print_table, say, with_interval
 from p4perf.errors import UsageError
 from p4perf.records import Interval
+from p4perf.results.files import json_text, write_atomically, write_text_atomically
 
 if TYPE_CHECKING:
     from p4perf.evaluation.comparison import ComparedPair
     from p4perf.evaluation.comparison.curves import CurvePair
     from p4perf.evaluation.comparison.subjects import Correlation
+    from p4perf.evaluation.papers import Finding, Kind
     from p4perf.experiment.compare import ComparedExperiment, RunComparison
     from p4perf.experiment.subjects import ComparedModel, ComponentComparison, CurvesDocument
+    from p4perf.models.component import ComponentModel
 
 
 def compare_models(found: ComponentComparison, output: Path | None, fmt: Format) -> None:
-    """Print the comparison, and write it as JSON if a folder is named."""
     from p4perf.experiment.subjects import curves_document
-    from p4perf.results.files import json_text, write_text_atomically
 
     document = curves_document(found)
     if fmt is Format.TABLE:
@@ -61,21 +65,9 @@ def _print_component(found: ComponentComparison, document: CurvesDocument) -> No
 
 def _part_rows(subject: ComparedModel) -> list[dict[str, Any]]:
     """The segments of a curve; of a published one also those whose parameters are not printed."""
-    from p4perf.evaluation.fitting.error_metrics import error_text
-
     model = subject.model
-    name = model.y.name
-    rows: list[dict[str, Any]] = [
-        {
-            "subject": subject.label,
-            "from": f"{segment.start:.4g}",
-            "to": f"{segment.end:.4g}",
-            "function": formula.removeprefix(f"{name} = "),
-            "unit": model.y.label(),
-            "error": error_text(model.error, segment.error) if segment.error else "",
-        }
-        for segment, formula in zip(model.fitting.segments, model.formulas(), strict=True)
-    ]
+    head = {"subject": subject.label, "from": "", "to": "", "function": "", "unit": model.y.label()}
+    rows = [head | row for row in _segment_rows(model)]
     said = model.provenance.get("segments", []) if subject.published else []
     for segment in said[len(rows) :]:
         function = f"{segment['function']}: {segment['printed']}"
@@ -83,6 +75,22 @@ def _part_rows(subject: ComparedModel) -> list[dict[str, Any]]:
         ends = {"from": segment["from"], "to": segment["to"]}
         rows.append({"subject": subject.label, **ends, "function": function, **empty})
     return rows
+
+
+def _segment_rows(model: ComponentModel) -> list[dict[str, Any]]:
+    """The segments of a curve. Of a published one, an error of 0 is one that is not printed."""
+    from p4perf.evaluation.fitting.error_metrics import error_text
+    from p4perf.models.published import is_published
+
+    return [
+        {
+            "from": f"{segment.start:g}",
+            "to": f"{segment.end:g}",
+            "function": formula.removeprefix(f"{model.y.name} = "),
+            "error": "" if is_published(model) and not segment.error else error_text(model.error, segment.error),
+        }
+        for segment, formula in zip(model.fitting.segments, model.formulas(), strict=True)
+    ]
 
 
 def _sentence(pair: CurvePair) -> str:
@@ -151,8 +159,7 @@ def compare(
     if at:
         raise UsageError("--at goes with --component")
     from p4perf.evaluation.comparison import ComparisonOptions
-    from p4perf.experiment.compare import compare_runs
-    from p4perf.experiment.comparison_files import comparison_document, write_comparison
+    from p4perf.experiment.compare import compare_runs, comparison_document, write_comparison
 
     found = compare_runs(runs, reference=reference, metric=metric, options=ComparisonOptions(margin=margin))
     made, plots = write_comparison(found, output, datetime.now(UTC))
@@ -214,25 +221,12 @@ def _point_rows(experiment: ComparedExperiment) -> list[dict[str, Any]]:
 
 
 def _model_rows(experiment: ComparedExperiment) -> list[dict[str, Any]]:
-    from p4perf.evaluation.fitting.error_metrics import error_text
-
-    rows = []
-    for subject in experiment.comparison.subjects:
-        model = subject.model
-        if model is None:
-            rows.append({"run": subject.label, "from": "", "to": "", "function": "no model", "error": ""})
-            continue
-        for segment, formula in zip(model.fitting.segments, model.formulas(), strict=True):
-            rows.append(
-                {
-                    "run": subject.label,
-                    "from": f"{segment.start:g}",
-                    "to": f"{segment.end:g}",
-                    "function": formula.removeprefix(f"{model.y.name} = "),
-                    "error": error_text(model.error, segment.error),
-                }
-            )
-    return rows
+    none = {"from": "", "to": "", "function": "no model", "error": ""}
+    return [
+        {"run": subject.label, **row}
+        for subject in experiment.comparison.subjects
+        for row in ([none] if subject.model is None else _segment_rows(subject.model))
+    ]
 
 
 def _verdict_rows(found: RunComparison) -> list[dict[str, Any]]:
@@ -282,3 +276,146 @@ def _rank_rows(found: RunComparison) -> list[dict[str, Any]]:
         }
         for ranks in found.ranks
     ]
+
+
+@app.command()
+def gate(
+    runs: Annotated[list[Path], typer.Argument(help="New run directories or campaigns.")],
+    baseline: Annotated[
+        list[Path], typer.Option("--baseline", help="A run directory, a campaign or a model.json. Repeatable.")
+    ],
+    margin: Annotated[str, typer.Option("--margin", help="Smallest change that matters, such as 5% or 0.05.")] = "5%",
+    metric: Annotated[str | None, typer.Option("--metric", help="Metric; default: the modelled one.")] = None,
+    relative: Annotated[
+        bool, typer.Option("--relative", help="Compare in units of the baseline program that each start measures, too.")
+    ] = False,
+    junit: Annotated[Path | None, typer.Option("--junit", help="Write JUnit XML to this file.")] = None,
+    summary: Annotated[Path | None, typer.Option("--summary", help="Append a table in Markdown to this file.")] = None,
+    fmt: FormatOption = Format.TABLE,
+) -> int:
+    """Judge new runs by a baseline: exit code 0 if nothing is slower, 1 if something is, 6 if that cannot be told."""
+    share = _share(margin)
+
+    from p4perf.evaluation.comparison.gate import GateOptions
+    from p4perf.experiment.gate import append_summary, counts, gate_document, gate_runs, junit_xml, short_rows
+
+    options = GateOptions(margin=share)
+    found = gate_runs(baseline, runs, metric=metric, relative=relative, options=options)
+    if junit is not None:
+        write_atomically(junit, (junit_xml(found),))
+    if summary is not None:
+        append_summary(found, summary)
+    for warning in found.warnings:
+        say(f"warning: {warning}")
+    document = gate_document(found)
+    title = f"against {', '.join(map(str, baseline))}, margin {100 * options.margin:g} %"
+    emit(fmt, document, title=title, rows=short_rows(found) if fmt is Format.TABLE else None)
+    say(f"{document.verdict}: {counts(found)}")
+    return int(found.exit_code)
+
+
+def _share(text: str) -> float:
+    """A share from ``5%`` or ``0.05``."""
+    number = text.strip().removesuffix("%").strip()
+    try:
+        value = float(number)
+    except ValueError:
+        value = float("nan")
+    value = value / 100 if text.strip().endswith("%") else value
+    if not 0 < value < 1:
+        raise UsageError(f"--margin {text}: expected a share below 1", hint="for example --margin 5% or --margin 0.05")
+    return value
+
+
+class Only(StrEnum):
+    ANALYTIC = "analytic"
+    PUBLISHED = "published"
+    MEASURED = "measured"
+
+
+_KINDS: dict[Only, Kind] = {
+    Only.ANALYTIC: "analytic",
+    Only.PUBLISHED: "published data",
+    Only.MEASURED: "re-measured by shape",
+}
+
+
+@app.command()
+def reproduce(
+    claims: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[PAPER[:CLAIM]]...",
+            help="Papers (scholz2021), their figures, tables and equations (scholz2021:fig2), single claims "
+            "(scholz2021:fig2-four-parts), or a FILE.yaml of your own; default: all.",
+            show_default=False,
+        ),
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Measure few points, so that it takes some minutes.")] = False,
+    only: Annotated[
+        list[Only] | None, typer.Option("--only", help="Only claims of this kind. Repeatable.", show_default=False)
+    ] = None,
+    show: Annotated[bool, typer.Option("--list", help="List the claims, check nothing.")] = False,
+    testbed: Annotated[str, typer.Option("--testbed", help="Where experiments run, as in p4perf run.")] = "local",
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Folder of a new or an earlier reproduction; default: a new one."),
+    ] = None,
+    quiet: QuietOption = False,
+    fmt: FormatOption = Format.TABLE,
+) -> int:
+    """Compute or measure again what published papers claim, and tell what comes out.
+
+    Every claim has a source and a check. Verdicts that are not as expected end with 1.
+    """
+    from p4perf.cli.progress import SweepProgress
+    from p4perf.evaluation.papers import chosen_claims
+    from p4perf.experiment import reproduction
+
+    chosen = chosen_claims(claims or (), tuple(_KINDS[each] for each in only or ()))
+    if show:
+        if quick or output is not None:
+            raise UsageError("--list checks nothing", hint="leave --quick and --output out")
+        emit(fmt, reproduction.listed(chosen))
+        return 0
+    folder = reproduction.ReproductionFolder.at(output, datetime.now(UTC))
+    told: Callable[[str], None] = (lambda line: None) if quiet else say
+    bar = partial(SweepProgress, quiet=quiet)
+    try:
+        findings = reproduction.Reproduction(folder, told, bar, testbed=testbed, quick=quick).check(chosen)
+    except KeyboardInterrupt:
+        say(f"\nstopped; everything finished is on disk. Continue with the same command and --output {folder.path}")
+        raise
+    code = reproduction.exit_code(findings)
+    papers = list({paper.key: paper for paper, _ in chosen}.values())
+    written = folder.report(findings, papers, code)
+    document = reproduction.reproduction_document(findings, code, output=folder.path, quick=quick)
+    table = [
+        {
+            "claim": f"{row.paper}:{row.claim}",
+            "the paper": row.paper_value,
+            "here": row.our_value,
+            "verdict": row.verdict if row.as_expected else f"{row.verdict} (not expected)",
+        }
+        for row in document.rows
+    ]
+    emit(fmt, document, rows=table if fmt is Format.TABLE else None)
+    _conclude(findings)
+    for path in written:
+        say(f"written: {path}")
+    return int(code)
+
+
+def _conclude(findings: tuple[Finding, ...]) -> None:
+    for finding in findings:
+        if finding.verdict == "not possible here" and finding.failure:
+            say(f"not possible here: {finding.key}: {finding.reason}")
+        elif not finding.as_expected:
+            why = "; ".join((*finding.missed, *finding.drifted)) or finding.reason
+            say(f"not as expected: {finding.key} is {finding.verdict}, not {finding.claim.expected}: {why}")
+    verdicts = [finding.verdict for finding in findings]
+    counted = ", ".join(f"{verdicts.count(v)} {v}" for v in dict.fromkeys(sorted(verdicts)))
+    unexpected = sum(not finding.as_expected for finding in findings)
+    say(f"{len(findings)} claims: {counted}; {unexpected or 'none'} not as expected")
+    if ours := sum(bool(finding.claim.inference) for finding in findings):
+        say(f"{ours} of them rest in part on our reading of the paper; the report says on which")

@@ -9,9 +9,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from p4perf.cli.app import app
-from p4perf.cli.options import PointsOption, QuietOption, SetOption, assignments, load
-from p4perf.cli.output import Format, FormatOption, emit, print_table, say
+from p4perf.cli.app import (
+    Format,
+    FormatOption,
+    PointsOption,
+    QuietOption,
+    SetOption,
+    app,
+    assignments,
+    emit,
+    load,
+    print_table,
+    say,
+)
 from p4perf.errors import ExitCode, UsageError
 from p4perf.records import Document, Interval, Record, Scalar, as_rows, doc, interval, spread
 
@@ -37,7 +47,7 @@ def calibrate(
     """
     from p4perf.evaluation.papers.baldi2018.files import parse_hardware
     from p4perf.experiment import open_testbed
-    from p4perf.experiment.calibration import calibrate as measure
+    from p4perf.experiment.learning import calibrate as measure
     from p4perf.results.files import write_text_atomically
 
     found = measure(

@@ -18,11 +18,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from p4perf.cli.app import app
-from p4perf.cli.options import PointsOption, SetOption, load
-from p4perf.cli.output import Format, FormatOption, emit, say
+from p4perf.cli.app import Format, FormatOption, PointsOption, SetOption, app, emit, load, say
 from p4perf.errors import CapabilityError, ExitCode, P4PerfError, TargetUnavailableError, UsageError
 from p4perf.records import Document, Record, Scalar, doc, spread
+from p4perf.results.files import storing, write_atomically, write_text_atomically
 
 if TYPE_CHECKING:
     from p4perf.generators.base import Generator
@@ -32,31 +31,27 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
-    """A point that a generator refuses, or that no program can have (then the generator is empty), with the reason."""
-
+class _OfPoint:
     experiment: str
     index: int
     values: Mapping[str, Any]
     generator: str
+
+
+@dataclass(frozen=True, slots=True)
+class Refused(_OfPoint):
+    """A point that a generator refuses, or that no program can have (then the generator is empty), with the reason."""
+
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
-    """A file of a point that was written."""
-
-    experiment: str
-    index: int
-    values: Mapping[str, Any]
-    generator: str
+class Written(_OfPoint):
     path: Path
 
 
 @dataclass(slots=True)
 class Generated:
-    """Everything that became of some points."""
-
     written: list[Written] = field(default_factory=list)
     refused: list[Refused] = field(default_factory=list)
     left_out: int = 0
@@ -161,8 +156,6 @@ class Generation:
             self.outcome.written.append(written)
 
     def _store(self, path: Path, content: Iterable[str] | bytes) -> None:
-        from p4perf.results.files import storing, write_atomically
-
         pieces = (content,) if isinstance(content, bytes) else (piece.encode() for piece in content)
         if self._standalone:
             write_atomically(path, pieces)
@@ -225,21 +218,13 @@ class CompilerVerdict:
     verdict: str
     message: str
 
-    @property
-    def accepted(self) -> bool:
-        return self.verdict == "ok"
+
+Commands = Mapping[str, tuple[tuple[str, ...], ...]]
+"""Compilers of P4 by generator, as commands."""
 
 
-@dataclass(frozen=True, slots=True)
-class Tools:
-    """The commands that are there and those that are not, by generator."""
-
-    found: Mapping[str, tuple[tuple[str, ...], ...]]
-    missing: Mapping[str, tuple[str, ...]]
-
-
-def find_tools(generators: Sequence[str]) -> Tools:
-    """Look for the compilers of P4 dialects on the path."""
+def find_tools(generators: Sequence[str]) -> tuple[Commands, dict[str, tuple[str, ...]]]:
+    """The compilers of P4 dialects on the path, and the names of those that are not there, by generator."""
     from p4perf.plugins import load_plugin
 
     found, missing = {}, {}
@@ -255,10 +240,10 @@ def find_tools(generators: Sequence[str]) -> Tools:
         raise TargetUnavailableError(
             f"no compiler of P4 is here to verify with: {names} are not on the path", hint="install p4c, or set PATH"
         )
-    return Tools(found, missing)
+    return found, missing
 
 
-def verify(outcome: Generated, tools: Tools, finished: Callable[[float], None]) -> Iterator[CompilerVerdict]:
+def verify(outcome: Generated, tools: Commands, finished: Callable[[float], None]) -> Iterator[CompilerVerdict]:
     """Compile every distinct program with every tool that takes it, in the order in which they were written.
 
     ``finished`` gets the share that is done, from 0 to 1.
@@ -266,7 +251,7 @@ def verify(outcome: Generated, tools: Tools, finished: Callable[[float], None]) 
     jobs = [
         (written, outcome.copies[key], command)
         for key, written in outcome.texts.items()
-        for command in tools.found.get(written.generator, ())
+        for command in tools.get(written.generator, ())
     ]
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         for done, verdict in enumerate(pool.map(lambda job: _compile(*job), jobs), start=1):
@@ -334,7 +319,6 @@ def generate(
     generator refuses is reported, and does not stop the others.
     """
     from p4perf.plugins import load_plugin, plugin_names
-    from p4perf.results.files import write_text_atomically
 
     if everything == (spec is not None):
         raise UsageError("generate takes an experiment or --all", hint="p4perf list shows the experiments")
@@ -358,7 +342,7 @@ def generate(
         text = json.dumps([asdict(r) for r in outcome.refused], indent=1) + "\n"
         write_text_atomically(output / REFUSED_FILE, text)
     if tools is not None:
-        _report_verdicts(fmt, outcome, tools)
+        _report_verdicts(fmt, outcome, *tools)
     elif everything:
         _report_all(fmt, outcome, names)
     else:
@@ -478,19 +462,19 @@ class GenerateVerifyDocument(Document):
     rows: tuple[_GenerateVerifyRow, ...] = doc("")
 
 
-def _report_verdicts(fmt: Format, outcome: Generated, tools: Tools) -> None:
+def _report_verdicts(fmt: Format, outcome: Generated, tools: Commands, missing: Mapping[str, tuple[str, ...]]) -> None:
     from p4perf.cli.progress import Share
 
-    for name, missing in tools.missing.items():
-        if missing:
-            left = ", ".join(c[0] for c in tools.found[name]) or "nothing"
-            say(f"note: {name} is not verified by {', '.join(missing)}, which is not on the path (but by {left})")
+    absent = {name: names for name, names in missing.items() if names}
+    for name, names in absent.items():
+        left = ", ".join(c[0] for c in tools[name]) or "nothing"
+        say(f"note: {name} is not verified by {', '.join(names)}, which is not on the path (but by {left})")
     with Share("compiling") as share:
         verdicts = list(verify(outcome, tools, share))
     rows = tuple(_GenerateVerifyRow.read(v, message=v.message or None) for v in verdicts)
-    absent = tuple(_Missing(generator=name, tools=found) for name, found in tools.missing.items() if found)
-    emit(fmt, GenerateVerifyDocument(missing=absent, refused=len(outcome.refused), rows=rows))
-    failed = sum(not v.accepted for v in verdicts)
+    lacking = tuple(_Missing(generator=name, tools=names) for name, names in absent.items())
+    emit(fmt, GenerateVerifyDocument(missing=lacking, refused=len(outcome.refused), rows=rows))
+    failed = sum(v.verdict != "ok" for v in verdicts)
     say(f"{len(verdicts) - failed} of {len(verdicts)} verdicts are ok")
     if failed:
         raise typer.Exit(int(ExitCode.VERDICT_FAILED))

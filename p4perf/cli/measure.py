@@ -3,39 +3,37 @@
 from __future__ import annotations
 
 import fnmatch
+import logging
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from p4perf.cli.app import app
-from p4perf.cli.options import (
+from p4perf.cli.app import (
+    Format,
+    FormatOption,
     PointsOption,
     QuietOption,
-    SchedulerOption,
     SetOption,
-    WorkersOption,
-    check_cluster,
-    crew_opener,
+    app,
+    emit,
     load,
-    opened_testbed,
     overrides_of,
-    resuming,
+    say,
+    say_environment,
 )
-from p4perf.cli.output import Format, FormatOption, emit, say, say_environment
-from p4perf.errors import ExitCode, MeasurementError, NoVerdictError, SpecError, UsageError
+from p4perf.errors import ExitCode, MeasurementError, NoVerdictError, UsageError
 from p4perf.records import Document, Record, Scalar, doc, spread
 from p4perf.results import Run
 from p4perf.results.campaign import CampaignDirectory
 from p4perf.results.files import read_bytes, read_text
 
 if TYPE_CHECKING:
-    from p4perf.cli.progress import SweepProgress
-    from p4perf.experiment import SweepOutcome
+    from p4perf.experiment import Crew, SweepOutcome
     from p4perf.experiment.program import ProgramInput
     from p4perf.experiment.sizing import Cell
     from p4perf.results import RunDirectory
@@ -88,7 +86,6 @@ class ProgramDocument(Document):
 def program_input(
     program: Path, entries: Path | None, frame: str | None, vary: str | None, expect: Path | None
 ) -> ProgramInput:
-    """The specification of a pipeline, its entries and its packets, as the options name them."""
     from p4perf.experiment.program import ProgramInput
 
     if program.suffix != ".spec":
@@ -109,7 +106,6 @@ def program_input(
 def run_program(
     given: ProgramInput, target: str, testbed: str, output: Path, repetitions: int, *, quiet: bool, fmt: Format
 ) -> int:
-    """Measure the specification of a pipeline and print its numbers; the exit code."""
     from p4perf.experiment.program import measure_program
 
     told: Callable[[str], None] = (lambda line: None) if quiet else say
@@ -231,28 +227,25 @@ def _new_campaign(
 
 def _measure(folder: CampaignDirectory, scheduler: str | None, workers: str | None, fmt: Format, *, quiet: bool) -> int:
     """Measure what a campaign still needs and report on it; the exit code."""
-    from p4perf.experiment.campaign import Campaign
-    from p4perf.experiment.campaign_report import write_report
+    from p4perf.experiment.campaign import Campaign, write_report
 
+    told: Callable[[str], None] = (lambda line: None) if quiet else say
     content = folder.content()
     targets, budget_s = content["targets"], content["budget_s"]
-    if not quiet:
-        limit = "without a budget" if budget_s is None else f"within {budget_s / 60:.4g} minutes"
-        number = len(content["experiments"])
-        say(f"{number * len(targets)} runs: {number} experiments on {', '.join(targets)}, {limit}")
-        say(f"campaign: {folder.path}")
+    limit = "without a budget" if budget_s is None else f"within {budget_s / 60:.4g} minutes"
+    number = len(content["experiments"])
+    told(f"{number * len(targets)} runs: {number} experiments on {', '.join(targets)}, {limit}")
+    told(f"campaign: {folder.path}")
     with crew_opener(scheduler, workers, quiet=quiet) as crew, resumable(folder.path, scheduler):
-        cells = Campaign(folder, _Talk(quiet=quiet), crew).measure(
-            lambda run: _conclude_cell(run, plots=len(targets) == 1)
-        )
-        report = write_report(folder, cells)
-    emit(fmt, _campaign_document(folder.path, cells))
-    if report.note:
-        say(f"warning: {report.note}")
-    if not quiet:
-        say(f"{100 * report.accepted_share:.1f} % of the planned points have accepted trials")
-        for path in report.files:
-            say(f"report: {path}")
+        cells = Campaign(folder, told, crew).measure()
+        files, note = write_report(folder, cells)
+    document = _campaign_document(folder.path, cells)
+    emit(fmt, document)
+    if note:
+        say(f"warning: {note}")
+    told(f"{100 * document.accepted_share:.1f} % of the planned points have accepted trials")
+    for path in files:
+        told(f"report: {path}")
     if not all(c.complete for c in cells):
         say(f"not everything is measured; {resuming(folder.path, scheduler)} continues it")
     return int(exit_code(cells))
@@ -272,14 +265,6 @@ def _campaign_document(path: Path, cells: Sequence[Cell]) -> CampaignDocument:
     return CampaignDocument(campaign=str(path), accepted_share=accepted_share(cells), rows=rows)
 
 
-def _conclude_cell(run: Run, *, plots: bool) -> None:
-    """The model of a run, and its plots unless the report compares it; a run that allows none keeps its numbers."""
-    from p4perf.experiment.evaluate import evaluate_run
-
-    with suppress(NoVerdictError, SpecError):
-        evaluate_run(run, plots=plots)
-
-
 def exit_code(cells: Sequence[Cell]) -> ExitCode:
     """0 if everything that a target can do is measured; 3 if a target cannot be used or all is refused; else 4."""
     from p4perf.experiment.sizing import REFUSED, UNAVAILABLE
@@ -290,20 +275,59 @@ def exit_code(cells: Sequence[Cell]) -> ExitCode:
     return ExitCode.OK if here == list(cells) and any(c.state != REFUSED for c in here) else ExitCode.UNAVAILABLE
 
 
-class _Talk:
-    """Tells how a campaign goes, a line for every run."""
+SchedulerOption = Annotated[
+    str | None,
+    typer.Option("--scheduler", help="Measure on all workers with a device of a Dask scheduler: tcp://10.0.0.1:8786."),
+]
 
-    def __init__(self, *, quiet: bool) -> None:
-        self._quiet = quiet
+WorkersOption = Annotated[
+    str | None,
+    typer.Option("--workers", help="With --scheduler: only workers with names that match, such as 'xeon-*'."),
+]
 
-    def cell(self, number: int, total: int, cell: Cell, text: str) -> None:
-        if not self._quiet:
-            say(f"[{number:{len(str(total))}d}/{total}] {cell.experiment} on {cell.target}: {text}")
 
-    def run(self) -> SweepProgress:
-        from p4perf.cli.progress import SweepProgress
+def check_cluster(scheduler: str | None, workers: str | None) -> None:
+    """Refuse options that only a cluster understands."""
+    from p4perf.evaluation.fitting.cluster import require_distributed
 
-        return SweepProgress(quiet=True)
+    if scheduler is not None:
+        require_distributed()
+    elif workers is not None:
+        raise UsageError("--workers chooses workers of a cluster", hint="name it with --scheduler")
+
+
+@contextmanager
+def crew_opener(scheduler: str | None, workers: str | None, *, quiet: bool) -> Iterator[Callable[[str], Crew] | None]:
+    """Open the devices of a cluster for the address of a testbed, once; close them at the end. None without one."""
+    from p4perf.experiment import open_crew
+
+    check_cluster(scheduler, workers)
+    if scheduler is None:
+        yield None
+        return
+    with ExitStack() as stack:
+
+        def open_once(address: str) -> Crew:
+            # What the client of Dask says of lost connections, p4perf says, too.
+            logging.getLogger("distributed").setLevel(logging.CRITICAL)
+            crew = open_crew(scheduler, address, workers, lambda text: None if quiet else say(f"note: {text}"))
+            stack.callback(crew.close)
+            return crew
+
+        yield open_once
+
+
+@contextmanager
+def opened_testbed(address: str, scheduler: str | None, workers: str | None, *, quiet: bool) -> Iterator[Testbed]:
+    """The testbed at an address, or the devices of a cluster that have theirs there."""
+    from p4perf.experiment import open_testbed
+
+    with crew_opener(scheduler, workers, quiet=quiet) as opener:
+        yield open_testbed(address) if opener is None else opener(address)
+
+
+def resuming(path: object, scheduler: str | None) -> str:
+    return f"p4perf resume {path}" + (f" --scheduler {scheduler}" if scheduler else "")
 
 
 DEFAULT_TARGET = "dpdk-c"
@@ -534,5 +558,4 @@ def _conclude(run: Run, outcome: SweepOutcome, fmt: Format, *, strict: bool, qui
 
 
 def _flags(run: Run) -> str:
-    """Quality flags of the accepted trials and how many have them."""
     return ", ".join(f"{flag} ({n})" for flag, n in run.flag_counts.items())

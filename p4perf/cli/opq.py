@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
-from p4perf.cli.app import app
+from p4perf.cli.app import Format, FormatOption, QuietOption, app, check_choice, emit, print_table, say, say_environment
 from p4perf.cli.measure import DEFAULT_TARGET, resumable
-from p4perf.cli.options import QuietOption, check_choice
-from p4perf.cli.output import Format, FormatOption, emit, print_table, say, say_environment
 from p4perf.errors import ExitCode, MeasurementError, UsageError
 from p4perf.records import Document, Record, doc
 
@@ -68,7 +66,7 @@ def operator(
     """Measure what an operator of your own, a function in C, costs for a packet."""
     from p4perf.cli.progress import SweepProgress
     from p4perf.experiment import measure_run, new_run, open_target, open_testbed, plan_sweep, require_usable
-    from p4perf.experiment.operator import build_operator, operator_experiment
+    from p4perf.experiment.program import build_operator, operator_experiment
     from p4perf.testbeds.batch.base import BatchTestbed
 
     experiment = operator_experiment(source, packet_sizes(sizes), repetitions)

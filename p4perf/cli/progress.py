@@ -11,7 +11,10 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TaskID, TextColumn, TimeElapsedColumn
 from typing_extensions import override
 
-from p4perf.cli.output import LINE_EVERY_S, SHOW_AFTER_S
+LINE_EVERY_S = 15.0
+"""Without a terminal, shortest time between two lines."""
+SHOW_AFTER_S = 1.0
+"""A step that takes no longer than this shows no bar."""
 
 
 class _Shown:

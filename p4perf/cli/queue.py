@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from p4perf.cli.app import app
-from p4perf.cli.options import quantity
-from p4perf.cli.output import Format, FormatOption, emit, say
+from p4perf.cli.app import Format, FormatOption, app, emit, quantity, say
 from p4perf.errors import UsageError
 from p4perf.records import Document, Record, doc
 
@@ -103,15 +101,11 @@ class QueueTuneDocument(Document):
 
 
 class QueueMode(StrEnum):
-    """What stands in front of the processor."""
-
     MODERATED = "moderated"
     POLL = "poll"
 
 
 class QueueProfile(StrEnum):
-    """Which equations."""
-
     EXACT = "exact"
     PRINTED = "printed"
 
@@ -173,16 +167,32 @@ def queue(
     fmt: FormatOption = Format.TABLE,
 ) -> None:
     """Predict latency and loss at a load from what a packet costs."""
-    from p4perf.evaluation.load.queue_sources import arrival_law, service_law
-    from p4perf.evaluation.load.queueing import operating_points, read_measured
+    from p4perf.evaluation.load.queue_sources import arrival_law, choose_step_us, parse_time_us, service_law
+    from p4perf.evaluation.load.queueing import System, operating_points, read_measured
     from p4perf.evaluation.papers.gebert2016 import printed_result
     from p4perf.models.queue import ModeratedQueue
 
     frequency_ghz = None if frequency is None else quantity(frequency, "frequency", "GHz", "--frequency")
     law = service_law(service, frequency_ghz=frequency_ghz)
-    system, moderations_us = _system(
-        law, mode, moderation, (overhead, buffer, batch_cost, empty_poll), (ring, burst), lattice
-    )
+    moderations_us = [parse_time_us(text, "--moderation") for text in moderation or [DEFAULT_MODERATION]]
+    if mode is QueueMode.POLL and moderation:
+        raise UsageError("--moderation is for moderated interrupts; a program that polls has none")
+    overhead_us = parse_time_us(overhead, "--overhead")
+    buffer_us: float | None = None
+    if buffer.isdecimal():  # packets, with their mean service time
+        buffer_us = int(buffer) * law.mean_us
+    elif buffer != "none":
+        buffer_us = parse_time_us(buffer, "--buffer")
+    batch_cost_us = parse_time_us(batch_cost, "--batch-cost")
+    if lattice is not None:
+        step_us = parse_time_us(lattice, "--lattice")
+    else:
+        beside = (*moderations_us, overhead_us) if mode is QueueMode.MODERATED else (batch_cost_us,)
+        step_us = choose_step_us(law, beside, buffer_us or 0.0)
+    if step_us <= 0:
+        raise UsageError("--lattice: a step is longer than zero")
+    empty_us = step_us if empty_poll is None else parse_time_us(empty_poll, "--empty-poll")
+    system = System(law, mode.value, step_us, overhead_us, buffer_us, batch_cost_us, ring, burst, empty_us)
     compared = () if measured is None else read_measured(measured)
     rates = [_rate_pps(text) for text in rate or ()] or [m.rate_mpps * 1e6 for m in compared]
     kinds = arrivals or ["poisson"]
@@ -209,42 +219,6 @@ def queue(
     emit(fmt, QueueDocument.read(system, profile=profile.value, plots=plots, rows=rows), title=title)
     for plot in plots:
         say(f"plot: {plot}")
-
-
-def _system(
-    law: Law,
-    mode: QueueMode,
-    moderation: Sequence[str] | None,
-    times: tuple[str, str, str, str | None],
-    sizes: tuple[int, int],
-    lattice: str | None,
-) -> tuple[System, list[float]]:
-    from p4perf.evaluation.load.queue_sources import choose_step_us, parse_time_us
-    from p4perf.evaluation.load.queueing import System
-
-    moderations_us = [parse_time_us(text, "--moderation") for text in moderation or [DEFAULT_MODERATION]]
-    if mode is QueueMode.POLL and moderation:
-        raise UsageError("--moderation is for moderated interrupts; a program that polls has none")
-    overhead_us = parse_time_us(times[0], "--overhead")
-    buffer_us: float | None = None
-    if times[1].isdecimal():  # packets, with their mean service time
-        buffer_us = int(times[1]) * law.mean_us
-    elif times[1] != "none":
-        buffer_us = parse_time_us(times[1], "--buffer")
-    batch_cost_us = parse_time_us(times[2], "--batch-cost")
-    if lattice is not None:
-        step_us = parse_time_us(lattice, "--lattice")
-    else:
-        beside = (*moderations_us, overhead_us) if mode is QueueMode.MODERATED else (batch_cost_us,)
-        step_us = choose_step_us(law, beside, buffer_us or 0.0)
-    if step_us <= 0:
-        raise UsageError("--lattice: a step is longer than zero")
-    empty_us = step_us if times[3] is None else parse_time_us(times[3], "--empty-poll")
-    system = System(
-        law, "poll" if mode is QueueMode.POLL else "moderated", step_us, overhead_us, buffer_us, batch_cost_us,
-        sizes[0], sizes[1], empty_us,
-    )  # fmt: skip
-    return system, moderations_us
 
 
 def _rate_pps(text: str) -> float:

@@ -21,14 +21,14 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter
 from typing_extensions import override
 
 from p4perf.errors import BuildError, DataError, Location, MeasurementError, StorageError, TestbedError, UsageError
-from p4perf.experiment.bench import TrialDone, with_served
+from p4perf.experiment.bench import TrialDone, adopt, same_machine, with_served
 from p4perf.experiment.conductor import SweepConductor
 from p4perf.experiment.load import LoadMeasurement, LoadPlan, load_plan
 from p4perf.experiment.planning import PlannedPoint
-from p4perf.experiment.record import adopt, same_machine
 from p4perf.experiment.recorder import SIMULATED
 from p4perf.plugins import load_plugin
 from p4perf.results import RunDirectory
@@ -214,7 +214,6 @@ CALIBRATION = "calibration"
 
 _BATCHES = "batches"
 _NOTE = "batch.json"
-_STATE = ("calibrates", "calibrated", "read")
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,6 +241,9 @@ class TrialBatch:
         return (*((CALIBRATION,) if self.calibrates else ()), *(trial.name for trial in self.trials))
 
 
+_BATCH = TypeAdapter(TrialBatch)
+
+
 class TrialBatches:
     def __init__(self, run: RunDirectory) -> None:
         self._run = run
@@ -256,22 +258,15 @@ class TrialBatches:
         return found
 
     def write(self, batch: TrialBatch) -> None:
-        state = {key: getattr(batch, key) for key in _STATE}
-        content = {"schema_version": 1, **state, "trials": [asdict(trial) for trial in batch.trials]}
-        self._run.write_text(f"{_BATCHES}/{batch.number:03}/{_NOTE}", json_text(content))
+        content = {key: value for key, value in asdict(batch).items() if key != "number"}
+        self._run.write_text(f"{_BATCHES}/{batch.number:03}/{_NOTE}", json_text({"schema_version": 1, **content}))
 
     def _read(self, number: int) -> TrialBatch:
         name = f"{_BATCHES}/{number:03}/{_NOTE}"
         try:
-            content = json.loads(self._run.read_text(name))
-            trials = tuple(
-                BatchTrial(str(t["name"]), int(t["point"]), int(t["attempt"]), int(t["seed"]))
-                for t in content["trials"]
-            )
-            flags = [bool(content[key]) for key in _STATE]
-        except (ValueError, KeyError, TypeError) as error:
+            return _BATCH.validate_python({**json.loads(self._run.read_text(name)), "number": number})
+        except (ValueError, TypeError) as error:
             raise DataError("is damaged", location=Location(str(self._run.locate(name)))) from error
-        return TrialBatch(number, trials, *flags)
 
 
 class BatchConductor(SweepConductor):

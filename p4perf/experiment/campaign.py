@@ -1,4 +1,4 @@
-"""Many experiments on several targets within a time budget: planned, measured one after another, resumable.
+"""Many experiments on several targets within a time budget: planned, measured one by one, resumable, and reported.
 
 The time that is left is spread over the experiments that are left by the square root of their trials, small ones
 first, so that what they do not need goes to the large ones. All targets of an experiment are measured one right after
@@ -9,23 +9,34 @@ a build take on a target is learnt from the runs before.
 from __future__ import annotations
 
 import math
+import os
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, replace
-from typing import Protocol
+from datetime import datetime
+from pathlib import Path
 
-from p4perf.errors import BuildError, MeasurementError, NoVerdictError, P4PerfError
+from p4perf.errors import BuildError, DataError, MeasurementError, NoVerdictError, P4PerfError, SpecError
+from p4perf.evaluation.report import render_page
 from p4perf.experiment import sizing
+from p4perf.experiment.bench import open_target, open_testbed
+from p4perf.experiment.compare import RunComparison, compare_runs, write_comparison
 from p4perf.experiment.conductor import TimeLimit
 from p4perf.experiment.crew import Crew
-from p4perf.experiment.record import open_target, open_testbed
-from p4perf.experiment.recorder import Progress, SweepOutcome
+from p4perf.experiment.evaluate import COST, evaluate_run, metric_ends
+from p4perf.experiment.recorder import SweepOutcome
 from p4perf.experiment.session import measure_run, new_run, require_usable, resume_run
-from p4perf.experiment.sizing import FAILED, MEASURED, OPEN, Cell, Device, Sized
+from p4perf.experiment.sizing import FAILED, MEASURED, OPEN, REFUSED, UNAVAILABLE, Cell, Device, Sized
 from p4perf.programs.component import component_parameters
+from p4perf.records import Record, doc
 from p4perf.results import Run, RunDirectory
 from p4perf.results.campaign import CampaignDirectory
+from p4perf.results.files import csv_text, json_text
 from p4perf.specs import Experiment, load_experiment
+from p4perf.specs.sweep import variable_names
+from p4perf.version import __version__
 
 RESERVE_SHARE = 0.06
 """Share of the budget that is kept for the report."""
@@ -41,26 +52,21 @@ GUARANTEE = 0.5
 
 NOT_REACHED = "not reached"
 
-Conclude = Callable[[Run], object]
-"""What is done with a run that has been measured, such as deriving its model."""
-
-
-class CampaignProgress(Protocol):
-    def cell(self, number: int, total: int, cell: Cell, text: str) -> None:
-        """Cell ``number`` (from 1) of ``total`` has ended."""
-
-    def run(self) -> Progress:
-        """The listener of the next run."""
-
 
 class Campaign:
-    """Measures what a campaign folder asks for."""
+    """Measures what a campaign folder asks for.
+
+    Args:
+        told: gets a line for every cell that has ended.
+    """
 
     def __init__(
-        self, folder: CampaignDirectory, progress: CampaignProgress, crew: Callable[[str], Crew] | None = None
+        self,
+        folder: CampaignDirectory,
+        told: Callable[[str], object],
+        crew: Callable[[str], Crew] | None = None,
     ) -> None:
-        self._folder = folder
-        self._progress = progress
+        self._folder, self._told = folder, told
         content = folder.content()
         names, sources = (map(str, content[key]) for key in ("experiments", "sources"))
         self._sources = dict(zip(names, sources, strict=True))
@@ -71,8 +77,8 @@ class Campaign:
         self._devices = [Device(open_target(str(label))) for label in content["targets"]]
         self._cells: dict[tuple[str, str], Cell] = {}
 
-    def measure(self, conclude: Conclude) -> tuple[Cell, ...]:
-        """Measure what is not measured yet, as long as the budget lasts; ``conclude`` is called for every run.
+    def measure(self) -> tuple[Cell, ...]:
+        """Measure what is not measured yet, as long as the budget lasts, and derive the models.
 
         A campaign that is complete is left as it is. One that used its budget up gets it once more.
 
@@ -90,14 +96,14 @@ class Campaign:
                 self._left_s = math.inf if content["left_s"] is None else float(content["left_s"])
                 self._begun = time.monotonic()
                 try:
-                    self._measure(sorted(waiting, key=self._trials), conclude)
+                    self._measure(sorted(waiting, key=self._trials))
                     self._save()
                     self._left_s = math.inf if content["budget_s"] is None else float(content["budget_s"])
                 finally:
                     self._save()
             return all_cells(self._folder)
 
-    def _measure(self, waiting: Sequence[str], conclude: Conclude) -> None:
+    def _measure(self, waiting: Sequence[str]) -> None:
         self._deadline_s = self._begun + self._left_s * (1 - RESERVE_SHARE)
         for device in self._devices:
             try:
@@ -114,9 +120,9 @@ class Campaign:
             # Whatever this one takes, those that come later get a part of their shares.
             kept_s = 0.0 if math.isinf(left_s) else (1 - share) * GUARANTEE * left_s
             limit = TimeLimit(soft_s, max(soft_s, self._deadline_s - kept_s))
-            self._experiment(name, self._sized(name, share * left_s), limit, conclude)
+            self._experiment(name, self._sized(name, share * left_s), limit)
 
-    def _experiment(self, name: str, sized: Sized, limit: TimeLimit, conclude: Conclude) -> None:
+    def _experiment(self, name: str, sized: Sized, limit: TimeLimit) -> None:
         waiting = [d for d in self._devices if self._waits(name, d)]
         plans = sized.plans
         costs_s = {d.label: d.pace.cost_s(plans[d.label], sized.repetitions) for d in waiting if d.label in plans}
@@ -137,14 +143,13 @@ class Campaign:
                 total_s = sum(costs_s.values())
                 part = costs_s.pop(device.label) / total_s
                 own = TimeLimit(now + part * (limit.soft_s - now), now + part * (limit.hard_s - now))
-                cell = self._run(cell, earlier, sized, device, own, conclude)
+                cell = self._run(cell, earlier, sized, device, own)
             self._record(cell)
             number, total = len(self._cells), len(self._sources) * len(self._devices)
-            self._progress.cell(number, total, cell, sizing.summary(cell))
+            where = f"[{number:{len(str(total))}d}/{total}] {cell.experiment} on {cell.target}"
+            self._told(f"{where}: {sizing.summary(cell)}")
 
-    def _run(
-        self, cell: Cell, earlier: Cell | None, sized: Sized, device: Device, limit: TimeLimit, conclude: Conclude
-    ) -> Cell:
+    def _run(self, cell: Cell, earlier: Cell | None, sized: Sized, device: Device, limit: TimeLimit) -> Cell:
         """Measure a cell, or continue it. It is on record before its first trial, so that a kill loses nothing."""
         begun = time.monotonic()
         plan = sized.plans[device.label]
@@ -158,18 +163,19 @@ class Campaign:
         try:
             if earlier is not None and earlier.run:
                 cell = replace(cell, run=earlier.run, wall_s=earlier.wall_s)
-                path, progress, crew = self._folder.path / earlier.run, self._progress.run(), self._crew
+                crew = self._crew
                 same_crew = None if crew is None else lambda address: crew
-                run, outcome = resume_run(path, progress, limit=limit, crew=same_crew)
+                run, outcome = resume_run(self._folder.path / earlier.run, limit=limit, crew=same_crew)
             else:
                 run, plan = new_run(sized.experiment, device.target, self._testbed, self._folder.runs)
                 cell = replace(cell, run=str(run.path.relative_to(self._folder.path)))
                 self._record(cell)
-                outcome = measure_run(
-                    sized.experiment, plan.points, device.target, self._testbed, run, self._progress.run(), limit=limit
-                )
+                place = self._testbed
+                outcome = measure_run(sized.experiment, plan.points, device.target, place, run, limit=limit)
             if run.state().trials:
-                conclude(Run(run))
+                # A run that allows no model keeps its numbers; the report compares those of several targets.
+                with suppress(NoVerdictError, SpecError):
+                    evaluate_run(Run(run), plots=len(self._devices) == 1)
         except (BuildError, MeasurementError, NoVerdictError) as error:
             return replace(cell, state=FAILED, reason=error.message, complete=True)
         except P4PerfError as error:
@@ -259,3 +265,165 @@ def _measured(cell: Cell, outcome: SweepOutcome, wall_s: float, run: RunDirector
         wall_s=round(cell.wall_s + wall_s, 3),
         complete=state.complete,
     )
+
+
+_COMPARISON = "comparison"
+
+
+class CellRecord(Record):
+    """What became of one experiment on one target."""
+
+    experiment: str = doc("name of the experiment")
+    target: str = doc("target")
+    state: str = doc("as in [campaign](#campaign)")
+    reason: str = doc("why it is not measured")
+    points: int = doc("points that were planned")
+    full_points: int = doc("points of the whole sweep, refused ones too")
+    accepted: int = doc("points with accepted trials")
+    refused_points: tuple[str, ...] = doc("points beyond a limit of the target, with the reason")
+    failed_points: tuple[str, ...] = doc("points that failed, with the reason")
+    repetitions: int = doc("accepted trials that each point was to have")
+    trials: int = doc("trials on disk")
+    wall_s: float = doc("time that it took", "s")
+    first_cost_cycles_per_packet: float | None = doc(
+        "median of the cost over the baseline at the first accepted point", "cycles/packet"
+    )
+    last_cost_cycles_per_packet: float | None = doc("at the last one", "cycles/packet")
+    slope_cycles_per_packet: float | None = doc(
+        "their difference over that of the variable; null if several or words are swept", "cycles/packet"
+    )
+    model: tuple[str, ...] = doc("functions of the segments, for people")
+    verdict: str = doc("`reference`, or the verdict of the comparison with the reference")
+    flags: str = doc("flags of the accepted trials, with their numbers")
+    run: str = doc("path of its run directory in this folder")
+
+
+class ReportFile(Record):
+    """The content of ``report.json``."""
+
+    accepted_share: float = doc("planned points that have accepted trials", "ratio")
+    cells: tuple[CellRecord, ...] = doc("")
+
+
+def write_report(folder: CampaignDirectory, cells: Sequence[Cell]) -> tuple[list[Path], str]:
+    """Write ``report.html``, ``report.json``, ``report.csv`` and, for several targets, the folder ``comparison``.
+
+    Returns:
+        The files, the first for people, and why there is no comparison; empty if there is one or none was due.
+    """
+    content = folder.content()
+    overrides = [(str(key), str(value)) for key, value in content["overrides"]]
+    targets = [str(t) for t in content["targets"]]
+    comparison, plots, note = _comparison(folder, cells)
+    verdicts = _verdicts(comparison)
+    by_place = {(c.experiment, c.target): c for c in cells}
+    records = {place: _record(folder.path, cell, verdicts.get(place, "")) for place, cell in by_place.items()}
+    share = sizing.accepted_share(cells)
+    numbers = ReportFile(accepted_share=share, cells=tuple(records.values()))
+    flat = [{k: "; ".join(v) if isinstance(v, list) else v for k, v in r.as_dict().items()} for r in numbers.cells]
+    specs = [load_experiment(source, overrides=overrides).spec for source in content["sources"]]
+    measured = [c for c in cells if c.state == MEASURED]
+    states = Counter(c.state for c in cells)
+    files = [
+        folder.write_text(
+            "report.html",
+            render_page(
+                "campaign.html.j2",
+                title=f"{len(content['experiments'])} experiments on {', '.join(targets)}",
+                machine=_machine(folder.path, measured),
+                created=content["created"][:16].replace("T", " "),
+                spent_s=float(content["spent_s"]),
+                budget_s=content["budget_s"],
+                accepted=sum(c.accepted for c in cells),
+                planned=sum(c.points for c in cells),
+                accepted_share=share,
+                pairs=len(cells),
+                states={state: states[state] for state in (MEASURED, REFUSED, UNAVAILABLE, FAILED, OPEN)},
+                thinned=sum(c.thinned for c in measured),
+                fewer_repetitions=sum(c.repetitions < c.full_repetitions for c in measured),
+                note=note,
+                targets=targets,
+                rows=[
+                    {
+                        "spec": spec,
+                        "variable": spec.variable or ", ".join(variable_names(spec.sweep)),
+                        "cells": [records[spec.name, target] for target in targets],
+                        "plot": plots.get(spec.name),
+                    }
+                    for spec in specs
+                ],
+                summaries={place: sizing.summary(cell) for place, cell in by_place.items()},
+                overview=plots.get("overview"),
+                ranks=comparison.ranks if comparison else (),
+                version=__version__,
+            ),
+        ),
+        folder.write_text("report.json", json_text(numbers.as_dict())),
+        folder.write_text("report.csv", csv_text(flat)),
+    ]
+    return files, note
+
+
+def _comparison(folder: CampaignDirectory, cells: Sequence[Cell]) -> tuple[RunComparison | None, dict[str, str], str]:
+    """The comparison of all experiments that several targets measured, its plots by experiment, and why there is none.
+
+    Sweeps of several variables and of none have no curves to compare.
+    """
+    found = {c: Run.open(folder.path / c.run) for c in cells if c.state == MEASURED and c.accepted}
+    found = {c: run for c, run in found.items() if run.variable}
+    several = Counter(c.experiment for c in found)
+    paths = [run.path for c, run in found.items() if several[c.experiment] > 1]
+    if not paths:
+        return None, {}, ""
+    try:
+        comparison = compare_runs(paths)
+    except P4PerfError as error:
+        return None, {}, f"the runs cannot be compared: {error.message}"
+    _, files = write_comparison(comparison, folder.path / _COMPARISON, datetime.now().astimezone())
+    pictures = [os.path.relpath(path, folder.path) for path in files if path.suffix == ".svg"]
+    names = [e.comparison.experiment for e in comparison.experiments]
+    plots = dict(zip(names, pictures, strict=False))
+    return comparison, plots | ({"overview": pictures[-1]} if len(pictures) > len(names) else {}), ""
+
+
+def _verdicts(comparison: RunComparison | None) -> dict[tuple[str, str], str]:
+    found: dict[tuple[str, str], str] = {}
+    for experiment in comparison.experiments if comparison else ():
+        numbers = experiment.comparison
+        found[(numbers.experiment, numbers.reference)] = "reference"
+        for pair in numbers.pairs:
+            verdict = pair.verdict
+            ratio = f" ({verdict.ratio.value:.3g} times)" if verdict.ratio else ""
+            found[(numbers.experiment, pair.run)] = f"{verdict.outcome.value}{ratio}"
+    return found
+
+
+def _record(folder: Path, cell: Cell, verdict: str) -> CellRecord:
+    formulas: tuple[str, ...] = ()
+    flags = ""
+    ends: tuple[float | None, float | None, float | None] = (None, None, None)
+    if cell.state == MEASURED:
+        run = Run.open(folder / cell.run)
+        ends = metric_ends(run.table, COST, [run.variable or "point_index"], numeric=run.variable is not None)
+        with suppress(DataError):
+            formulas = run.model.formulas()
+        flags = ", ".join(f"{flag} ({n})" for flag, n in run.flag_counts.items())
+    return CellRecord.read(
+        cell,
+        first_cost_cycles_per_packet=ends[0],
+        last_cost_cycles_per_packet=ends[1],
+        slope_cycles_per_packet=ends[2],
+        model=formulas,
+        verdict=verdict,
+        flags=flags,
+    )
+
+
+def _machine(folder: Path, measured: Sequence[Cell]) -> str:
+    if not measured:
+        return "Nothing was measured"
+    manifest = Run.open(folder / measured[0].run).manifest
+    pages = "hugepages" if manifest.hugepages else "4 KiB pages"
+    facts = (("DPDK", manifest.node.text("dpdk_version")), ("Linux", manifest.node.text("kernel")))
+    versions = [f"{name} {version}" for name, version in facts if version]
+    return ", ".join([manifest.node.text("cpu_model", "unknown processor"), *versions, pages])

@@ -20,12 +20,11 @@ from typing_extensions import override
 from p4perf.errors import BuildError, DataError, MeasurementError, P4PerfError, StorageError, TestbedError
 from p4perf.evaluation.fitting import cluster
 from p4perf.evaluation.fitting.cluster import Task
-from p4perf.experiment.bench import TrialDone, TrialOrder, begin
+from p4perf.experiment.bench import OWN, TrialDone, TrialOrder, begin, only_same
 from p4perf.experiment.conductor import SweepConductor
 from p4perf.experiment.crew import LOOK_S, Crew, DeviceOfCrew, Errand, prepare, run_trial, simulate
 from p4perf.experiment.ledger import Ledger
 from p4perf.experiment.planning import PlannedPoint, plan_sweep
-from p4perf.experiment.record import OWN, only_same
 from p4perf.experiment.recorder import BUILD_LOG
 from p4perf.results.rundir import RECORD_FILES
 

@@ -18,10 +18,9 @@ from datetime import UTC, datetime
 from typing_extensions import override
 
 from p4perf.errors import BuildError, ExitCode, MeasurementError
-from p4perf.experiment.bench import Bench, TrialDone, begin
+from p4perf.experiment.bench import Bench, TrialDone, begin, tag_of
 from p4perf.experiment.ledger import Ledger
 from p4perf.experiment.planning import PlannedPoint
-from p4perf.experiment.record import tag_of
 from p4perf.experiment.recorder import Progress, Recorder, Silent, SweepOutcome, steal_share
 from p4perf.results import RunDirectory
 from p4perf.specs import Experiment

@@ -25,9 +25,8 @@ from typing_extensions import override
 
 from p4perf.errors import BuildError, P4PerfError, TestbedError, UsageError
 from p4perf.evaluation.fitting.cluster import Scheduler, Task, WorkerInfo
-from p4perf.experiment.bench import Bench, TrialDone, TrialOrder
+from p4perf.experiment.bench import Bench, TrialDone, TrialOrder, open_target, open_testbed, refuse_fatal
 from p4perf.experiment.planning import PlannedPoint
-from p4perf.experiment.record import open_target, open_testbed, refuse_fatal
 from p4perf.plugins import load_plugin
 from p4perf.results.manifest import IDENTITY_FACTS
 from p4perf.targets.base import BuildPlan, Job, JobResult, NodeFacts, Problem, TrialOptions
@@ -58,7 +57,6 @@ class Introduction:
 
 
 def introduce(testbed: Testbed) -> Introduction:
-    """Identify the device."""
     if isinstance(testbed, BatchTestbed):
         raise UsageError(f"testbed {testbed.label} works in batches, and a cluster decides between trials")
     refuse_fatal(testbed.problems(), TestbedError, f"testbed {testbed.label} cannot be used")
@@ -83,7 +81,6 @@ def prepare(
 
 
 def run_job(testbed: Testbed, job: Job) -> JobResult:
-    """Run a job in a folder of its own."""
     with tempfile.TemporaryDirectory(prefix="p4perf-") as folder:
         return testbed.run(job, Path(folder))
 
@@ -98,7 +95,6 @@ def run_trial(testbed: Testbed, target: str, facts: NodeFacts, order: TrialOrder
 def simulate(
     testbed: Testbed, target: str, facts: NodeFacts, planned: PlannedPoint, options: TrialOptions
 ) -> dict[str, Any] | None:
-    """See :meth:`~p4perf.experiment.bench.Bench.simulate`."""
     with tempfile.TemporaryDirectory(prefix="p4perf-") as folder:
         return Bench(open_target(target), testbed, facts).simulate(planned, options, Path(folder))
 
@@ -117,13 +113,11 @@ _opened = lru_cache(maxsize=1)(open_testbed)
 """The testbed of this worker, which may hold a connection."""
 
 
-def pack(testbed: str, errand: Errand) -> bytes:
-    """An errand for a worker with a testbed at that address; what :func:`run_errand` takes."""
-    return pickle.dumps((__version__, testbed, pickle.dumps(errand)))
-
-
 def run_errand(request: bytes) -> bytes:
-    """Do an errand; runs in a worker. Failures of p4perf are answers like others; what is none is raised."""
+    """Do an errand; runs in a worker. Failures of p4perf are answers like others; what is none is raised.
+
+    The request holds the version of p4perf, the address of the testbed, and the errand, pickled.
+    """
     version, address, packed = pickle.loads(request)  # noqa: S301 - from the process that we work for
     try:
         if version != __version__:
@@ -137,14 +131,6 @@ def run_errand(request: bytes) -> bytes:
     except P4PerfError as error:
         answer = error
     return pickle.dumps(answer)
-
-
-def unpack(answer: bytes) -> Any:
-    """Read what :func:`run_errand` gave back. A failure is raised as it was."""
-    found = pickle.loads(answer)  # noqa: S301 - from our own workers
-    if isinstance(found, P4PerfError):
-        raise found
-    return found
 
 
 OPTIONS = f" --nthreads 1 --resources {RESOURCE}=1"
@@ -177,7 +163,6 @@ class DeviceOfCrew:
 
     @property
     def place(self) -> dict[str, Any]:
-        """The entry of the manifest."""
         known = self.introduction
         return {"host": known.host, **known.record, "facts": dict(known.facts.values)}
 
@@ -348,10 +333,11 @@ class Crew(Testbed):
 
     def _send(self, worker: str, testbed: str, errand: Errand) -> Task:
         where = {"workers": [worker], "allow_other_workers": False, "resources": {RESOURCE: 1}}
-        return self.scheduler.submit(run_errand, pack(testbed, errand), **where)
+        request = pickle.dumps((__version__, testbed, pickle.dumps(errand)))
+        return self.scheduler.submit(run_errand, request, **where)
 
     def answer(self, task: Task) -> Any:
-        """What came of a finished errand."""
+        """What came of a finished errand; a failure of p4perf is raised as it was."""
         from distributed import KilledWorker
 
         try:
@@ -360,7 +346,10 @@ class Crew(Testbed):
             raise self.scheduler.lost() from error
         except KilledWorker as error:
             raise TestbedError("its worker died again and again", hint="see the logs of the workers") from error
-        return unpack(packed)
+        found = pickle.loads(packed)  # noqa: S301 - from our own workers
+        if isinstance(found, P4PerfError):
+            raise found
+        return found
 
     def close(self) -> None:
         self.scheduler.close()

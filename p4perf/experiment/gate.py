@@ -64,8 +64,6 @@ class GatedComponent:
 
 @dataclass(frozen=True)
 class GateResult:
-    """Everything that a gate says."""
-
     components: tuple[GatedComponent, ...]
     options: GateOptions
     relative: bool
@@ -213,7 +211,6 @@ def _differences(old: GateSide, new: GateSide, warnings: list[str]) -> tuple[Key
 
 
 def _against_runs(before: Starts, after: Starts) -> tuple[PointShifts | None, tuple[str, ...]]:
-    """Shifts of the shared points, and their labels."""
     if before.variables != after.variables:
         swept = [", ".join(s.variables) or "nothing" for s in (before, after)]
         raise UsageError(f"the baseline sweeps {swept[0]}, the new run {swept[1]}")

@@ -30,8 +30,6 @@ PointKey = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Starts:
-    """Accepted starts of one metric."""
-
     variables: tuple[str, ...]
     points: Mapping[PointKey, tuple[float, ...]]
     unit: str
@@ -73,7 +71,6 @@ class GateSide:
         return machine_facts(NodeFacts(node), versions, testbed, hugepages if isinstance(hugepages, bool) else None)
 
     def starts(self, metric: str, *, relative: bool = False) -> Starts:
-        """The accepted starts of a metric, all runs together."""
         every = [_starts(run.table, metric, relative=relative) for run in self.runs]
         if len({s.variables for s in every}) > 1:
             swept = " and ".join(", ".join(s.variables) or "nothing" for s in every)

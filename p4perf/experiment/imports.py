@@ -57,8 +57,6 @@ class ImportOrder:
 
 @dataclass(frozen=True, slots=True)
 class FoundResults:
-    """What an import would write."""
-
     importer: str
     paths: tuple[Path, ...]
     readings: tuple[Reading, ...]

@@ -1,9 +1,13 @@
-"""Learning the cost model of a machine: the fixtures of the catalogue are measured, and their runs are read."""
+"""What a machine costs: prices learnt from fixtures and runs, and elementary operations measured one by one."""
 
 from __future__ import annotations
 
+import json
+import re
 import statistics
+import tempfile
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,16 +15,17 @@ from typing import Any
 
 import numpy as np
 
-from p4perf.errors import DataError, Location, NoVerdictError, UsageError
+from p4perf.errors import DataError, Location, MeasurementError, NoVerdictError, UsageError
+from p4perf.evaluation.papers.baldi2018.calibration import CaseCycles, Chase, MachineCalibration, read_chase
 from p4perf.evaluation.prediction.learning import MeasuredProgram, learn, measured_programs
 from p4perf.evaluation.prediction.learning.constructs import PacketPath, increment, swx_increment
 from p4perf.evaluation.prediction.learning.design import PriceRow
 from p4perf.evaluation.prediction.learning.primitives import learn_prices
+from p4perf.experiment.bench import measured_gate_ratio, open_target, open_testbed
 from p4perf.experiment.evaluate import BASELINE, COST
 from p4perf.experiment.planning import point_label, point_workload
-from p4perf.experiment.record import open_target, open_testbed
-from p4perf.experiment.recorder import Progress
-from p4perf.experiment.session import measure_run, new_run, resume_run
+from p4perf.experiment.recorder import Progress, Silent
+from p4perf.experiment.session import measure_run, new_run, require_usable, resume_run
 from p4perf.models.program.costs import CostModel
 from p4perf.models.program.interactions import FormName
 from p4perf.models.program.primitives import PrimitiveCosts
@@ -30,6 +35,11 @@ from p4perf.results import Run, readable_runs, run_folders
 from p4perf.results.campaign import RUNS
 from p4perf.results.manifest import differences
 from p4perf.specs import Experiment, load_experiment
+from p4perf.targets.base import NodeFacts, TrialOptions
+from p4perf.targets.eo_bench import Case, case_cycles, case_job, cases, chase_job, level_bytes
+from p4perf.targets.roles import Measures, measuring
+from p4perf.testbeds.base import Testbed
+from p4perf.testbeds.batch.base import BatchTestbed
 from p4perf.version import __version__
 
 FORWARDING = "l2fwd"
@@ -138,26 +148,27 @@ def measure_fixtures(
     target: str,
     testbed: str,
     parent: Path,
-    names: Sequence[str] = FIXTURES,
     *,
     resume: bool = False,
     overrides: Sequence[tuple[str, str]] = (),
-    progress: Progress | None = None,
-    told: Callable[[str], object] = lambda line: None,
+    progress: Callable[[], AbstractContextManager[Progress]] = lambda: nullcontext(Silent()),
+    told: Callable[[str], object],
 ) -> list[Run]:
-    """Measure the fixtures, each in a run directory of its own."""
+    """Measure the fixtures, each in a run directory of its own and with a new ``progress``."""
     runs = []
     device, place = open_target(target), open_testbed(testbed)
-    for name in names:
+    for name in FIXTURES:
         experiment = load_experiment(name, overrides=overrides, parameters_of=component_parameters)
         begun = _begun(parent, experiment, device.label, place.label) if resume else None
         if begun is not None:
             told(f"{name} on {target}: continuing {begun}")
-            runs.append(Run(resume_run(begun, progress)[0]))
-            continue
-        run, plan = new_run(experiment, device, place, parent)
-        told(f"{name} on {target} ({place.label}): {len(plan.points)} programs, run directory {run.path}")
-        measure_run(experiment, plan.points, device, place, run, progress)
+            with progress() as listener:
+                run, _ = resume_run(begun, listener)
+        else:
+            run, plan = new_run(experiment, device, place, parent)
+            told(f"{name} on {target} ({place.label}): {len(plan.points)} programs, run directory {run.path}")
+            with progress() as listener:
+                measure_run(experiment, plan.points, device, place, run, listener)
         runs.append(Run(run))
     return runs
 
@@ -248,3 +259,122 @@ def _same_place(runs: Sequence[Run]) -> None:
                 location=Location(str(run.directory.manifest_file)),
                 hint="a cost model is of one machine",
             )
+
+
+ATTEMPTS = 5
+"""Starts of a case for each accepted one, at most."""
+
+FREE_BYTES = 1 << 30
+"""Available memory that is assumed where it is unknown."""
+
+
+def calibrate(
+    testbed: Testbed,
+    *,
+    name: str = "",
+    starts: int = 3,
+    mode: str = "gated",
+    told: Callable[[str], None] = lambda line: None,
+) -> MachineCalibration:
+    """Measure every micro-benchmark on the node of a testbed.
+
+    The cases follow each other, and then again, so that a disturbed minute does not spoil all starts of one.
+
+    Raises:
+        UsageError: a testbed that works in batches.
+        TestbedError, TargetUnavailableError: there is no compiler, no DPDK, or no way to reach the node.
+        BuildError: a micro-benchmark does not compile.
+        MeasurementError: a case has no accepted start.
+    """
+    if isinstance(testbed, BatchTestbed):
+        raise UsageError(
+            f"testbed {testbed.name} cannot answer while it works, which a calibration needs",
+            hint="log in to the node and run p4perf calibrate there, or use ssh:FILE:NODE",
+        )
+    target = measuring(open_target("dpdk-c"))
+    facts = require_usable(target, testbed)
+    available = facts.number("memory_available_bytes") or FREE_BYTES
+    wanted = cases(facts.cache_bytes, available)
+    with tempfile.TemporaryDirectory(prefix="p4perf-") as folder:
+        runner = _Runner(target, testbed, facts, Path(folder), mode)
+        runner.hugepages = target.use_hugepages(max(case.memory_bytes for case in wanted), facts)
+        told("pointer chase")
+        chases = runner.chase(level_bytes(facts.cache_bytes, available))
+        pairs = _measure_all(runner, wanted, starts, told)
+    return MachineCalibration(
+        name=name or _slug(facts.text("cpu_model", "this machine")),
+        facts=facts,
+        clock_hz=runner.clock_hz,
+        measured={case.name: CaseCycles(case, tuple(pairs[case.name])) for case in wanted},
+        chases=chases,
+        starts=starts,
+        hugepages=runner.hugepages,
+        made=datetime.now(UTC).strftime("%Y-%m-%d"),
+        version=__version__,
+    )
+
+
+def _measure_all(
+    runner: _Runner, wanted: Sequence[Case], starts: int, told: Callable[[str], None]
+) -> dict[str, list[tuple[float, float]]]:
+    """Accepted starts of every case. What is rejected is tried again when all others had their turn."""
+    pairs: dict[str, list[tuple[float, float]]] = {case.name: [] for case in wanted}
+    reasons: dict[str, str] = {}
+    for turn in range(starts * ATTEMPTS):
+        todo = [case for case in wanted if len(pairs[case.name]) < min(turn + 1, starts)]
+        if not todo:
+            break
+        for number, case in enumerate(todo):
+            told(f"turn {turn + 1}: {case.name} ({number + 1} of {len(todo)})")
+            try:
+                pairs[case.name].append(runner.measure(case, turn + 1))
+            except MeasurementError as error:
+                reasons[case.name] = error.message
+                told(f"  {case.name}: {error.message}")
+    if missing := [name for name, found in pairs.items() if not found]:
+        raise MeasurementError(
+            f"no start of {', '.join(missing)} was accepted: {reasons[missing[0]]}",
+            hint="wait for a quieter time (p4perf doctor)",
+        )
+    return pairs
+
+
+class _Runner:
+    """The node, its gate ratio and its clock as they are known by now."""
+
+    def __init__(self, target: Measures, testbed: Testbed, facts: NodeFacts, folder: Path, mode: str) -> None:
+        self._target, self._testbed, self._facts, self._folder = target, testbed, facts, folder
+        self._options = TrialOptions(mode=mode, gate_ratio=measured_gate_ratio(target, testbed, folder))
+        self._clocks: list[float] = []
+        self.hugepages = False
+
+    @property
+    def clock_hz(self) -> float:
+        """Core clock, median over the starts."""
+        return sorted(self._clocks)[len(self._clocks) // 2]
+
+    def chase(self, sizes: dict[str, int]) -> dict[tuple[str, int], Chase]:
+        result = self._testbed.run(chase_job(list(sizes.values()), self._facts), self._folder)
+        if result.returncode != 0 or result.timed_out:
+            raise MeasurementError(f"the pointer chase failed: {result.stderr.strip()[:200] or 'no message'}")
+        lines: list[dict[str, Any]] = [json.loads(line) for line in result.stdout.splitlines() if line.startswith("{")]
+        by_size = {size: level for level, size in sizes.items()}
+        return {(by_size[c.size_bytes], c.chains): c for c in read_chase(lines)}
+
+    def measure(self, case: Case, seed: int) -> tuple[float, float]:
+        """One start of a case: core cycles of a packet with the operation, and without."""
+        options = replace(self._options, seed=seed, hugepages=self.hugepages)
+        record = self._target.parse(self._testbed.run(case_job(case, options, self._facts), self._folder))
+        ratio = self._target.gate_ratio(record)
+        if ratio is not None and ratio < (options.gate_ratio or ratio + 1):
+            self._options = replace(self._options, gate_ratio=ratio)
+        pair = case_cycles(record, self._options.gate_ratio)
+        chains = sorted(float(c) for c in record["windows"]["chain_before_tsc"])
+        self._clocks.append(float(record["tsc_hz"]) * float(record["chain_core_cycles"]) / chains[len(chains) // 2])
+        return pair
+
+
+def _slug(model: str) -> str:
+    """A name for files: small letters and digits, joined by hyphens."""
+    words = re.findall(r"[a-z0-9]+", re.sub(r"\((r|tm)\)", " ", model.lower()))
+    return "-".join(w for w in words if w not in ("cpu", "processor", "intel", "amd"))[:60] or "this-machine"

@@ -16,8 +16,8 @@ from p4perf.evaluation.papers.ren2025 import costs
 from p4perf.evaluation.papers.ren2025.analysis import OpqAnalysis
 from p4perf.evaluation.papers.ren2025.costs import OPERATOR, PACKET_SIZE, OperatorCosts, Platform
 from p4perf.evaluation.papers.ren2025.quadrants import Placement, Quadrant
+from p4perf.evaluation.plots.style import write_outputs
 from p4perf.experiment.compare import numbered, require_distinct
-from p4perf.experiment.outputs import write_outputs
 from p4perf.records import Document, Interval, Record, as_rows, doc, interval
 from p4perf.results import Run
 from p4perf.results.files import csv_text, dated_name, file_word, json_text
@@ -137,7 +137,7 @@ PARENT = Path("operators")
 def write_opq(found: OpqAnalysis, folder: Path | None, now: datetime) -> tuple[Path, tuple[Path, ...]]:
     """Write document, rows and plots, by default into a new folder below ``operators``.
 
-    Folder, result and errors are those of :func:`~p4perf.experiment.outputs.write_outputs`.
+    Folder, result and errors are those of :func:`~p4perf.evaluation.plots.style.write_outputs`.
     """
     document = opq_document(found)
     texts = {"opq.json": json_text(document.as_dict()), "opq.csv": csv_text(as_rows(document.rows))}

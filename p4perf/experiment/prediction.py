@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from p4perf.errors import MeasurementError, UsageError
+from p4perf.evaluation.plots.style import write_outputs
 from p4perf.evaluation.prediction.answer import MeasuredPrediction, PathName, Prediction
 from p4perf.evaluation.prediction.programs import ProgramSubject
 from p4perf.evaluation.prediction.record import Answers, predict_document
+from p4perf.experiment.bench import open_target, open_testbed
 from p4perf.experiment.evaluate import point_rows
-from p4perf.experiment.outputs import write_outputs
 from p4perf.experiment.planning import point_workload
-from p4perf.experiment.program import BROADCAST, ProgramInput, measure_program
-from p4perf.experiment.record import open_target, open_testbed
+from p4perf.experiment.program import ProgramInput, measure_program
 from p4perf.experiment.session import measure_run, new_run
 from p4perf.models.estimate import Estimate
 from p4perf.results import Run
 from p4perf.results.files import file_word, json_text, read_text
-from p4perf.targets.dpdk_swx_program import VaryingBytes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -34,7 +33,7 @@ MOST_FLAMES = 12
 def write_predictions(found: Answers, path: PathName, folder: Path, now: datetime) -> tuple[Path, tuple[Path, ...]]:
     """Write ``prediction.json`` and the plots, with the cost breakdown of a path.
 
-    Result and errors are those of :func:`~p4perf.experiment.outputs.write_outputs`.
+    Result and errors are those of :func:`~p4perf.evaluation.plots.style.write_outputs`.
     """
     texts = {"prediction.json": json_text(predict_document(found, path).as_dict())}
     return write_outputs(texts, dict(_figures(found, path, now)), folder, folder)
@@ -60,27 +59,18 @@ def _figures(found: Answers, path: PathName, now: datetime) -> Iterator[tuple[st
 METRIC = "cycles_per_packet"
 
 
-@dataclass(frozen=True)
-class Packets:
-    """Packets (without FCS) and tables with which a specification of SWX is measured."""
-
-    frame: bytes = BROADCAST
-    varying: VaryingBytes | None = None
-    rules: str = ""
-    repetitions: int = 3
-
-
 def measure(
     subjects: Sequence[tuple[ProgramSubject, Prediction]],
     testbed: str,
     parent: Path,
-    packets: Packets,
-    told: Callable[[str], object] = lambda _: None,
+    given: ProgramInput,
+    told: Callable[[str], object],
 ) -> tuple[MeasuredPrediction, ...]:
     """Measure programs where their target is. The points of an experiment are measured in one run for each target.
 
     Args:
         subjects: points of an experiment, or specifications of SWX without changes, with what was said of them.
+        given: packets and tables of a specification, whose name and text are those of its file.
 
     Raises:
         UsageError: such programs cannot be measured, or not with these changes.
@@ -96,7 +86,8 @@ def measure(
             found += _points(points, target, testbed, parent, told)
         for subject, prediction in own:
             if subject.experiment is None and subject.file is not None:
-                found.append(_specification(subject.file, prediction, testbed, parent, packets, told))
+                own_input = replace(given, name=subject.file.stem, specification=read_text(subject.file))
+                found.append(_specification(own_input, prediction, testbed, parent, told))
     return tuple(found)
 
 
@@ -148,11 +139,10 @@ def _points(
 
 
 def _specification(
-    path: Path, prediction: Prediction, testbed: str, parent: Path, packets: Packets, told: Callable[[str], object]
+    given: ProgramInput, prediction: Prediction, testbed: str, parent: Path, told: Callable[[str], object]
 ) -> MeasuredPrediction:
-    given = ProgramInput(path.stem, read_text(path), packets.frame, packets.rules, packets.varying)
     target = prediction.model.target
-    result = measure_program(given, target, testbed, parent, repetitions=packets.repetitions, told=told)
+    result = measure_program(given, target, testbed, parent, told=told)
     row = next((r for r in result.rows if r["metric"] == METRIC), None)
     if row is None:
         raise MeasurementError(f"target {target} does not give {METRIC}")

@@ -15,10 +15,9 @@ from typing import Any, Protocol
 
 from p4perf.errors import BuildError, ExitCode, MeasurementError
 from p4perf.evaluation.load.records import latency_log
-from p4perf.experiment.bench import TrialDone, TrialOrder
+from p4perf.experiment.bench import OWN, TrialDone, TrialOrder
 from p4perf.experiment.ledger import SIMULATION, Ledger
 from p4perf.experiment.planning import PlannedPoint
-from p4perf.experiment.record import OWN
 from p4perf.results import RunDirectory
 from p4perf.specs import Experiment
 from p4perf.targets.base import BuildPlan, Job, JobResult, NodeFacts, Target, TrialOptions
@@ -114,7 +113,6 @@ class Recorder:
         self._durations_s: dict[str, float] = {}
 
     def open(self) -> None:
-        """Load what is on disk."""
         manifest = self.run.record()
         self.hugepages = bool(manifest.hugepages)
         for planned in self.points:
@@ -154,7 +152,6 @@ class Recorder:
         )
 
     def calibrated(self, result: JobResult, testbed: str | None = None) -> None:
-        """Record the calibration of a testbed."""
         lines = [json.loads(line) for line in result.stdout.splitlines() if line.startswith("{")]
         for line in lines:
             self.ledger.observe(measuring(self._target).gate_ratio(line), testbed)

@@ -18,12 +18,12 @@ from __future__ import annotations
 import hashlib
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from typing_extensions import override
 
@@ -33,9 +33,8 @@ from p4perf.evaluation.papers import CHECKS, SHAPES, Claim, Finding, PaperClaims
 from p4perf.evaluation.papers.claims import Remeasured
 from p4perf.evaluation.papers.shapes import MeasuredRun
 from p4perf.evaluation.report import render_markdown, render_page
-from p4perf.experiment.evaluate import evaluate_run, fit_options, run_marks
-from p4perf.experiment.factors import run_factorial
-from p4perf.experiment.record import open_target, open_testbed
+from p4perf.experiment.bench import open_target, open_testbed
+from p4perf.experiment.evaluate import evaluate_run, fit_options, run_factorial, run_marks
 from p4perf.experiment.recorder import Progress
 from p4perf.experiment.session import measure_run, new_run, resume_run
 from p4perf.programs.component import component_parameters
@@ -170,7 +169,6 @@ class ReproductionFolder(RecordFolder):
         return (*written, crate)
 
     def write(self) -> None:
-        """Put everything that is known on disk."""
         self._written_s = time.monotonic()
         self._content["updated"] = datetime.now(UTC).isoformat(timespec="seconds")
         self.write_record(self._content)
@@ -298,21 +296,25 @@ _FAILURES: Mapping[type[P4PerfError], ExitCode] = {
 """Failures of one claim; whatever else happens ends the whole call."""
 
 
-class ReproductionProgress(Protocol):
-    def claim(self, number: int, total: int, finding: Finding, known: bool) -> None:
-        """Claim ``number`` (from 1) of ``total`` is done; ``known`` from before."""
-
-    def run(self, claim: Claim) -> Progress:
-        """The listener of the run that is measured for a claim."""
-
-
 class Reproduction:
-    """Checks claims and keeps what was found in a folder."""
+    """Checks claims and keeps what was found in a folder.
+
+    Args:
+        told: gets a line for every claim, and for every run that is measured.
+        progress: the listener of a run.
+    """
 
     def __init__(
-        self, folder: ReproductionFolder, progress: ReproductionProgress, *, testbed: str = "local", quick: bool = False
+        self,
+        folder: ReproductionFolder,
+        told: Callable[[str], object],
+        progress: Callable[[], AbstractContextManager[Progress]],
+        *,
+        testbed: str = "local",
+        quick: bool = False,
     ) -> None:
-        self._folder, self._progress, self._testbed, self._quick = folder, progress, testbed, quick
+        self._folder, self._told, self._progress = folder, told, progress
+        self._testbed, self._quick = testbed, quick
         self._measured: dict[str, MeasuredRun | P4PerfError] = {}
 
     def check(self, claims: Sequence[Chosen]) -> tuple[Finding, ...]:
@@ -331,7 +333,8 @@ class Reproduction:
                     if known is None:
                         self._folder.keep(finding)
                     found.append(finding)
-                    self._progress.claim(number, len(claims), finding, known is not None)
+                    before = f"{finding.duration_s:.1f} s" if known is None else "from before"
+                    self._told(f"{number}/{len(claims)} {finding.key}: {finding.verdict}, {before}")
             finally:
                 self._folder.write()
             return tuple(found)
@@ -358,7 +361,7 @@ class Reproduction:
                 return replace(judge(paper, claim, {}), reason=error.message)
             return judge(paper, claim, quantities)
         try:
-            return judge(paper, claim, SHAPES[claim.check.name](self._run(claim, claim.measure), **arguments))
+            return judge(paper, claim, SHAPES[claim.check.name](self._run(claim.measure), **arguments))
         except P4PerfError as error:
             failure = next((code for kind, code in _FAILURES.items() if isinstance(error, kind)), None)
             if failure is None:
@@ -366,12 +369,12 @@ class Reproduction:
             reason = f"{error.message} ({error.hint})" if error.hint else error.message
             return impossible(paper, claim, reason, failure)
 
-    def _run(self, claim: Claim, measure: Remeasured) -> MeasuredRun:
+    def _run(self, measure: Remeasured) -> MeasuredRun:
         """The run of a claim; a failure is kept and not tried again for the next claim."""
         key = self._key(measure)
         if key not in self._measured:
             try:
-                self._measured[key] = self._measure(claim, measure, key)
+                self._measured[key] = self._measure(measure, key)
             except P4PerfError as error:
                 self._measured[key] = error
         known = self._measured[key]
@@ -379,13 +382,14 @@ class Reproduction:
             raise known
         return known
 
-    def _measure(self, claim: Claim, measure: Remeasured, key: str) -> MeasuredRun:
+    def _measure(self, measure: Remeasured, key: str) -> MeasuredRun:
         path = self._folder.run_of(key)
         if path is not None and self._complete(path):
             return measured_run(Run.open(self._folder.path / path))
-        progress = self._progress.run(claim)
+        self._told(f"measuring {measure.experiment} on {measure.target}")
         if path is not None:
-            run, _ = resume_run(self._folder.path / path, progress)
+            with self._progress() as listener:
+                run, _ = resume_run(self._folder.path / path, listener)
         else:
             pairs = [text.partition("=") for text in (*measure.change, *(measure.quick if self._quick else ()))]
             overrides = [(key.strip(), value.strip()) for key, _, value in pairs]
@@ -398,7 +402,8 @@ class Reproduction:
                 )
             run, plan = new_run(experiment, target, place, self._folder.runs)
             self._folder.begin_run(key, run.path)
-            measure_run(experiment, plan.points, target, place, run, progress)
+            with self._progress() as listener:
+                measure_run(experiment, plan.points, target, place, run, listener)
         with suppress(NoVerdictError):
             evaluate_run(Run(run), plots=not self._quick)
         return measured_run(Run(run))

@@ -11,11 +11,11 @@ from pathlib import Path
 
 from p4perf.errors import DataError, TargetUnavailableError, TestbedError, UsageError
 from p4perf.experiment.batch import BatchConductor, refuse_what_needs_answers
+from p4perf.experiment.bench import open_target, open_testbed, place_of, plan_record, refuse_fatal, same_machine
 from p4perf.experiment.cluster import ClusterConductor
 from p4perf.experiment.conductor import Conductor, TimeLimit
 from p4perf.experiment.crew import Crew
 from p4perf.experiment.planning import PlannedPoint, SweepPlan, plan_sweep
-from p4perf.experiment.record import open_target, open_testbed, place_of, plan_record, refuse_fatal, same_machine
 from p4perf.experiment.recorder import Progress, SweepOutcome
 from p4perf.results import Run, RunDirectory
 from p4perf.specs import Experiment

@@ -181,7 +181,6 @@ class Sized:
 
     @property
     def repetitions(self) -> int:
-        """Accepted trials that every point shall have."""
         return self.experiment.spec.trials.repetitions
 
 

@@ -9,8 +9,7 @@ from typing import Any
 
 from p4perf.errors import DataError, NoVerdictError, UsageError
 from p4perf.evaluation.comparison.curves import CurveComparison, CurveSubject, compare_curves
-from p4perf.experiment.compare import KeyDifference, differences
-from p4perf.experiment.comparison_files import CrossingRecord
+from p4perf.experiment.compare import CrossingRecord, KeyDifference, differences
 from p4perf.models.component import ComponentModel
 from p4perf.models.published import SEPARATOR, find_published, is_published, papers, published_models, subject_of
 from p4perf.records import Document, Interval, Record, doc, interval

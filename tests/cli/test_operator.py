@@ -5,8 +5,8 @@ import yaml
 from support.command import p4perf
 
 from p4perf.errors import BuildError, DataError, UsageError
-from p4perf.experiment.operator import explained, operator_experiment, operator_name, read_code
 from p4perf.experiment.planning import point_workload
+from p4perf.experiment.program import explained, operator_experiment, operator_name, read_code
 from p4perf.programs.components.operator import MAX_CODE_BYTES
 from p4perf.programs.operators import OPERATORS
 from p4perf.specs import load_experiment

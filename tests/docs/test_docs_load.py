@@ -15,7 +15,7 @@ from test_docs_json import compare, fits, section
 import p4perf as package
 from p4perf.evaluation.load import Layout
 from p4perf.evaluation.load import records as evaluation
-from p4perf.experiment import load_figures
+from p4perf.experiment import evaluate
 from p4perf.experiment.load import LATENCY_AT, LoadMeasurement, load_plan
 from p4perf.experiment.search import Flag
 from p4perf.plugins import load_plugin, plugin_names
@@ -108,7 +108,7 @@ def test_metrics(single, several):
 
 
 def test_figures():
-    text = inspect.getsource(load_figures)
+    text = inspect.getsource(evaluate)
     assert first_cells(page_table("load.md", "file", "what it shows")) == re.findall(r'place, "([\w-]+)"', text)
 
 

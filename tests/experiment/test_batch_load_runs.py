@@ -8,7 +8,7 @@ from support.command import p4perf
 from support.moongen import moongen, why_not
 from support.pos import FakePos
 
-from p4perf.experiment.record import open_testbed
+from p4perf.experiment.bench import open_testbed
 from p4perf.experiment.recorder import Silent
 from p4perf.experiment.session import measure_run, new_run
 from p4perf.results import RunDirectory

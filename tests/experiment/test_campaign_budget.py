@@ -36,7 +36,7 @@ def world(monkeypatch):
     """A clock, what a run takes by experiment, the log of all runs, and the shares of the experiments."""
     clock, takes, log = Clock(), {}, []
 
-    def run(self, cell, earlier, sized, device, limit, conclude):
+    def run(self, cell, earlier, sized, device, limit):
         assert limit.soft_s <= limit.hard_s
         allowed_s = limit.soft_s - clock.now
         used_s = min(takes.get(cell.experiment, allowed_s), allowed_s)

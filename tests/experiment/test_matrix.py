@@ -3,8 +3,7 @@
 import pytest
 
 from p4perf.errors import P4PerfError
-from p4perf.experiment.matrix import Column, Coverage, coverage, limits
-from p4perf.experiment.planning import plan_sweep
+from p4perf.experiment.planning import Column, Coverage, coverage, limits, plan_sweep
 from p4perf.programs.capabilities import Capabilities, Limit
 from p4perf.specs import list_catalogue, load_experiment
 from p4perf.targets.base import NodeFacts

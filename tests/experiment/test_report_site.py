@@ -11,8 +11,7 @@ import pytest
 from support.runs import make_run
 
 from p4perf.errors import DataError, UsageError
-from p4perf.experiment.compare import compare_runs
-from p4perf.experiment.comparison_files import comparison_document
+from p4perf.experiment.compare import compare_runs, comparison_document
 from p4perf.experiment.evaluate import evaluate_run
 from p4perf.experiment.report import Site, find_sources, write_site
 from p4perf.experiment.sizing import Cell

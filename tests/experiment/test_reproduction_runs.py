@@ -1,6 +1,7 @@
 """Reproductions on the stand-in targets: what is measured, kept, gone on with, and refused."""
 
 import json
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -159,21 +160,15 @@ def test_a_wrong_verdict_counts_more_than_one_that_is_missing(tmp_path, claims):
     assert "bytes is 152128 B, not 152129 B" in said
 
 
-class Impatient:
-    """Stops after the first claim."""
-
-    def claim(self, number, total, finding, known):
+def test_what_was_found_before_an_interruption_is_kept(tmp_path):
+    def impatient(text):
+        """Stops after the first claim."""
         raise KeyboardInterrupt
 
-    def run(self, claim):
-        raise AssertionError
-
-
-def test_what_was_found_before_an_interruption_is_kept(tmp_path):
     claims = chosen_claims(["ren2025:eq3-cost-from-two-rates", "ren2025:fits-are-good"])
     folder = ReproductionFolder.at(tmp_path / "out", datetime.now(UTC))
     with pytest.raises(KeyboardInterrupt):
-        Reproduction(folder, Impatient()).check(claims)
+        Reproduction(folder, impatient, nullcontext).check(claims)
     again = ReproductionFolder.at(tmp_path / "out", datetime.now(UTC))
     known = [again.finding(paper.key, claim, quick=False) for paper, claim in claims]
     assert known[0].verdict == "reproduced"

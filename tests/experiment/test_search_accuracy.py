@@ -5,7 +5,9 @@ from random import Random
 import pytest
 from support.simulated_device import SimulatedDevice, random_capacity, single_losses
 
-from p4perf.experiment.search import PDR_LOSS_RATIO, Bisection, End, MLRSearch, Overload, SearchLimits, ndr_and_pdr
+from p4perf.experiment.search import PDR_LOSS_RATIO, End, SearchLimits, ndr_and_pdr
+from p4perf.experiment.search.bisection import Bisection, Overload
+from p4perf.experiment.search.mlrsearch import MLRSearch
 
 SEEDS = range(100)
 LIMITS = SearchLimits(1e3, 40e6)

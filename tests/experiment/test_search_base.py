@@ -5,18 +5,17 @@ import pytest
 from p4perf.errors import MeasurementError, UsageError
 from p4perf.experiment.search import (
     PDR_LOSS_RATIO,
-    Bisection,
     Bounds,
     Flag,
     Goal,
     LoadTrial,
-    MLRSearch,
-    Overload,
     Search,
     SearchLimits,
     ndr_and_pdr,
     open_search,
 )
+from p4perf.experiment.search.bisection import Bisection, Overload
+from p4perf.experiment.search.mlrsearch import MLRSearch
 
 NAN = float("nan")
 

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from MLRsearch.target_stat import TargetStat
 
-from p4perf.experiment.search import Goal, LoadTrial
-from p4perf.experiment.search.exploration import conditional_throughput, meets, relevant_bounds
+from p4perf.experiment.search import Goal, LoadTrial, conditional_throughput, meets, relevant_bounds
 
 GOAL = Goal("ndr", exceed_ratio=0.5, final_trial_duration_s=1.0, duration_sum_s=4.0, initial_trial_duration_s=0.5)
 

@@ -4,7 +4,9 @@ import dataclasses
 import re
 from pathlib import Path
 
-from p4perf.experiment.search import Bisection, End, Flag, Goal, LoadTrial, MLRSearch, Overload
+from p4perf.experiment.search import End, Flag, Goal, LoadTrial
+from p4perf.experiment.search.bisection import Bisection, Overload
+from p4perf.experiment.search.mlrsearch import MLRSearch
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "searching.md").read_text()
 

@@ -4,18 +4,9 @@ import pytest
 from support.simulated_device import SimulatedDevice
 
 from p4perf.errors import MeasurementError, UsageError
-from p4perf.experiment.search import (
-    Bisection,
-    End,
-    Flag,
-    Goal,
-    LoadTrial,
-    MLRSearch,
-    Overload,
-    SearchLimits,
-    ndr_and_pdr,
-)
-from p4perf.experiment.search.exploration import REPEATS
+from p4perf.experiment.search import REPEATS, End, Flag, Goal, LoadTrial, SearchLimits, ndr_and_pdr
+from p4perf.experiment.search.bisection import Bisection, Overload
+from p4perf.experiment.search.mlrsearch import MLRSearch
 
 GOALS = ndr_and_pdr(0.2)
 LIMITS = SearchLimits(1e3, 14.88e6)

@@ -8,7 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.simulated_device import SimulatedDevice
 
-from p4perf.experiment.search import Bisection, End, Flag, LoadTrial, MLRSearch, Overload, SearchLimits, ndr_and_pdr
+from p4perf.experiment.search import End, Flag, LoadTrial, SearchLimits, ndr_and_pdr
+from p4perf.experiment.search.bisection import Bisection, Overload
+from p4perf.experiment.search.mlrsearch import MLRSearch
 
 every_search = pytest.mark.parametrize("search", [MLRSearch(), Bisection()], ids=lambda s: s.name)
 all_methods = pytest.mark.parametrize("search", [MLRSearch(), Bisection(), Overload()], ids=lambda s: s.name)

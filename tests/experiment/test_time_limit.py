@@ -35,12 +35,13 @@ def test_without_a_limit_everything_is_measured():
 def test_a_run_that_came_to_no_trial_stays_open(tmp_path, monkeypatch):
     campaign = new_campaign(tmp_path, specs(tmp_path, HEADERS), ["fake"], budget_s=3600)
     concluded = []
+    monkeypatch.setattr(module, "evaluate_run", lambda run, plots: concluded.append(run))
     with monkeypatch.context() as patch:
         patch.setattr(module, "TimeLimit", lambda soft_s, hard_s: TimeLimit(0.0, 0.0))
-        (cell,) = Campaign(campaign, Listener()).measure(concluded.append)
+        (cell,) = Campaign(campaign, Listener()).measure()
     assert (cell.state, cell.complete, cell.accepted) == ("open", False, 0)
     assert cell.reason == "stopped before its end"
     assert concluded == [], "there is nothing to derive a model from"
-    (after,) = Campaign(campaign, Listener()).measure(concluded.append)
+    (after,) = Campaign(campaign, Listener()).measure()
     assert (after.state, after.complete, after.run) == ("measured", True, cell.run)
     assert len(concluded) == 1

@@ -10,7 +10,7 @@ from support.many_programs import check_many
 
 from p4perf.errors import DataError
 from p4perf.experiment import plan_sweep
-from p4perf.experiment.operator import build_operator, operator_experiment
+from p4perf.experiment.program import build_operator, operator_experiment
 from p4perf.programs.component import build_workload
 from p4perf.programs.operators import OPERATORS
 

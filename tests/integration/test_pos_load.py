@@ -7,7 +7,7 @@ from support.pos import FakePos
 from support.t4p4s import EGRESS, INGRESS, FakeT4P4S
 
 from p4perf.errors import MeasurementError
-from p4perf.experiment.record import open_target
+from p4perf.experiment.bench import open_target
 from p4perf.experiment.session import measure_run, new_run
 from p4perf.results import RunDirectory
 from p4perf.specs import load_experiment

@@ -2,10 +2,11 @@
 
 from datetime import UTC, datetime
 
-from p4perf.errors import NoVerdictError
+import pytest
+
+from p4perf.experiment import campaign as module
 from p4perf.experiment.campaign import Campaign
 from p4perf.experiment.evaluate import evaluate_run
-from p4perf.experiment.recorder import Silent
 from p4perf.results.campaign import CampaignDirectory
 from p4perf.specs import load_experiment
 
@@ -21,13 +22,10 @@ class Listener:
         self.told = []
         self.interrupt_after = interrupt_after
 
-    def cell(self, number, total, cell, text):
-        self.told.append((number, total, cell.experiment, cell.target, text))
+    def __call__(self, text):
+        self.told.append(text)
         if len(self.told) == self.interrupt_after:
             raise KeyboardInterrupt
-
-    def run(self):
-        return Silent()
 
 
 def specs(folder, *texts):
@@ -53,14 +51,9 @@ def new_campaign(folder, sources, targets, *, budget_s=None, overrides=(), point
     return CampaignDirectory.create(folder / "runs", "catalogue", request, datetime(2026, 11, 21, 10, 15, tzinfo=UTC))
 
 
-def conclude(run):
-    try:
-        evaluate_run(run, plots=False)
-    except NoVerdictError:
-        return
-
-
-def measure(campaign, listener=None, conclude=conclude):
-    """Measure; the cells by experiment and target."""
-    cells = Campaign(campaign, listener or Listener()).measure(conclude)
+def measure(campaign, listener=None, conclude=evaluate_run):
+    """Measure, and draw nothing; the cells by experiment and target."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "evaluate_run", lambda run, plots: conclude(run, plots=False))
+        cells = Campaign(campaign, listener or Listener()).measure()
     return {(c.experiment, c.target): c for c in cells}

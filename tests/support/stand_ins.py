@@ -140,15 +140,15 @@ def install(names: Iterable[str]) -> None:
     """Let stand-ins take the place of these targets, and of the native load generator, in this process."""
     from support.load_session import FakeGenerator
 
-    from p4perf.experiment import calibration
+    from p4perf.experiment import learning
     from p4perf.targets import nfp4000, t4p4s_service
 
     for name in set(names) - {"-"}:
         _register("p4perf.targets", name, stand_in(plugins.load_plugin("p4perf.targets", name)))
     _register("p4perf.load_generators", "native", FakeGenerator)
     _hurry()
-    calibration._Runner.measure = _case  # type: ignore[method-assign]
-    calibration._Runner.chase = _chase  # type: ignore[method-assign]
+    learning._Runner.measure = _case  # type: ignore[method-assign]
+    learning._Runner.chase = _chase  # type: ignore[method-assign]
     if sysfs := os.environ.get("P4PERF_TEST_SYSFS"):
         t4p4s_service.ServedT4P4S.sysfs = sysfs
         t4p4s_service.PERF_S = 0.1
@@ -175,7 +175,7 @@ def _hurry() -> None:
     from matplotlib.figure import Figure
 
     from p4perf.cli import generate, measure
-    from p4perf.experiment import comparison_files, evaluate, load_figures, program
+    from p4perf.experiment import compare, evaluate, program
     from p4perf.experiment.campaign import Campaign
     from p4perf.specs import source
     from p4perf.testbeds.local import LocalTestbed
@@ -205,8 +205,8 @@ def _hurry() -> None:
 
     Campaign.__init__ = few  # type: ignore[method-assign]
     source.parse_text = cache(source.parse_text)
-    load_figures.load_figures = lambda *given, **named: ()
-    comparison_files._figures = lambda *given, **named: ()
+    evaluate.load_figures = lambda *given, **named: ()
+    compare._figures = lambda *given, **named: ()
     evaluate.DerivedModel.draw = lambda *given, **named: ()  # type: ignore[method-assign]
     evaluate.save = lambda *given, **named: ()
     evaluate.model_figure = lambda *given, **named: Figure()

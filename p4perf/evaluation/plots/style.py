@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +25,7 @@ from p4perf.errors import UsageError
 from p4perf.models import ComponentModel, Quantity
 from p4perf.models.notation import number
 from p4perf.models.templates import FloatArray
-from p4perf.results.files import write_atomically
+from p4perf.results.files import filled_folder, new_folder, write_atomically, write_text_atomically
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F5AA2", "#8C6D31")
 """Distinguishable with any colour vision (Okabe and Ito 2008), two added."""
@@ -274,9 +274,40 @@ def save_figure(figure: Figure, path: Path) -> None:
     write_atomically(path, [buffer.getvalue()])
 
 
+_KINDS = ("svg", "png")
+
+
 def save(figure: Figure, place: Callable[[str], Path], name: str) -> tuple[Path, ...]:
     """Write a figure as SVG and PNG; ``place`` says where a file goes, by its name."""
-    paths = tuple(place(f"{name}.{kind}") for kind in ("svg", "png"))
+    paths = tuple(place(f"{name}.{kind}") for kind in _KINDS)
     for path in paths:
         save_figure(figure, path)
     return paths
+
+
+def write_outputs(
+    texts: Mapping[str, str], figures: Mapping[str, Figure], folder: Path | None, default: Path
+) -> tuple[Path, tuple[Path, ...]]:
+    """Write texts by file name, and figures by name as SVG and as PNG.
+
+    Args:
+        folder: one that is not there yet appears all at once; in one that is there, files of the same names are
+            replaced. None makes a new one.
+        default: the place of a new one, or that with a number behind it if it is taken.
+
+    Returns:
+        The folder, and the files of the figures.
+
+    Raises:
+        StorageError: it cannot be written.
+        UsageError: ``folder`` is a file.
+    """
+
+    def fill(place: Path) -> None:
+        for name, text in texts.items():
+            write_text_atomically(place / name, text)
+        for name, figure in figures.items():
+            save(figure, place.joinpath, name)
+
+    where = new_folder(default, fill) if folder is None else filled_folder(folder, fill)
+    return where, tuple(where / f"{name}.{kind}" for name in figures for kind in _KINDS)

@@ -10,11 +10,9 @@ from typing import Any
 from p4perf.errors import P4PerfError
 from p4perf.evaluation.plots.style import UNITS
 from p4perf.evaluation.report.figures import script_json
-from p4perf.experiment.compare import compare_runs
-from p4perf.experiment.comparison_files import comparison_document
+from p4perf.experiment.compare import compare_runs, comparison_document
 from p4perf.experiment.prediction import current_keys
 from p4perf.experiment.report.runs import RunPage, axis_text
-from p4perf.experiment.report.sources import Sources
 
 
 @dataclass(frozen=True)
@@ -30,7 +28,6 @@ class Compared:
 
 
 def stored(content: Mapping[str, Any]) -> list[Compared]:
-    """The experiments of a ``comparison.json``."""
     rows: dict[str, list[Mapping[str, Any]]] = {}
     for row in content["rows"]:
         rows.setdefault(row["experiment"], []).append(row)
@@ -57,7 +54,6 @@ def missing(pages: Sequence[RunPage], known: Sequence[Compared]) -> tuple[list[C
 
 
 def comparison_context(compared: Compared, pages: Mapping[str, RunPage], hrefs: Mapping[str, str]) -> dict[str, Any]:
-    """What the template of a comparison needs."""
     record = compared.record
     labels = [run["label"] for run in record["runs"]]
     points: dict[float, dict[str, Mapping[str, Any]]] = {}
@@ -132,8 +128,6 @@ MOST_BARS = 25
 
 @dataclass(frozen=True)
 class DocumentPage:
-    """A page that is not of a run."""
-
     folder: str
     name: str
     text: str
@@ -142,15 +136,14 @@ class DocumentPage:
     context: Mapping[str, Any]
 
 
-def documents(sources: Sources, notes: list[str]) -> list[DocumentPage]:
-    """All predictions and claims; what cannot be read is noted."""
+def documents(stored: Sequence[tuple[Path, Mapping[str, Any]]], notes: list[str]) -> list[DocumentPage]:
+    """The pages of predictions and claims; what cannot be read is noted."""
     found: list[DocumentPage] = []
-    for make, given in ((_predictions, sources.predictions), (_claims, sources.reproductions)):
-        for path, content in given:
-            try:
-                found += make(path, content)
-            except (KeyError, TypeError, ValueError, AttributeError) as error:
-                notes.append(f"{path} is damaged or of another version of p4perf: {type(error).__name__}, {error}")
+    for path, content in stored:
+        try:
+            found += (_predictions if content["kind"] == "predict" else _claims)(path, content)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            notes.append(f"{path} is damaged or of another version of p4perf: {type(error).__name__}, {error}")
     return found
 
 

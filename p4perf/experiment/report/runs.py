@@ -42,8 +42,6 @@ _PROGRAMS = ("program.c", "program.h")
 
 @dataclass(frozen=True)
 class Listing:
-    """A text of a run."""
-
     title: str
     note: str
     html: Markup
@@ -289,7 +287,6 @@ def _model(run: Run, metric: str, variable: str | None) -> ComponentModel | None
 
 
 def _model_values(model: ComponentModel, marks: Sequence[CacheMark]) -> dict[str, Any]:
-    """What a page states of a model, by field."""
     known, prefix = model.uncertainty, f"{model.y.name} = "
     intervals = known.parameters if known is not None else [()] * len(model.fitting.segments)
     error = error_text(model.error, model.fitting.error)

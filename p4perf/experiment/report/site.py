@@ -1,23 +1,114 @@
-"""The site: pages from everything that was found, written all at once."""
+"""The site: what paths name is found, pages are made of it, and all are written at once."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from p4perf.errors import DataError
+from p4perf.errors import DataError, UsageError
 from p4perf.evaluation.report import render_page
 from p4perf.evaluation.report.assets import assets
 from p4perf.evaluation.report.figures import script_json
 from p4perf.experiment.report.pages import Compared, comparison_context, documents, missing, stored
 from p4perf.experiment.report.runs import RunPage, axis_text, read_runs
-from p4perf.experiment.report.sources import Sources
-from p4perf.experiment.sizing import Cell
-from p4perf.results.files import file_word, json_text, replace_folder
+from p4perf.experiment.sizing import MEASURED, Cell, cell_of
+from p4perf.results import is_run, run_folders
+from p4perf.results.campaign import RUNS, CampaignDirectory
+from p4perf.results.files import file_word, json_text, parse_object, read_text, replace_folder
 from p4perf.version import __version__
+
+_DOCUMENTS = ("comparison.json", "prediction.json", "reproduction.json")
+
+
+@dataclass
+class Sources:
+    """What was found.
+
+    Args:
+        cells: experiments that campaigns did not measure on a target, with the reason.
+        documents: predictions and claims.
+    """
+
+    runs: list[Path] = field(default_factory=list)
+    cells: list[Cell] = field(default_factory=list)
+    comparisons: list[tuple[Path, dict[str, Any]]] = field(default_factory=list)
+    documents: list[tuple[Path, dict[str, Any]]] = field(default_factory=list)
+
+
+def find_sources(paths: Sequence[Path]) -> Sources:
+    """Everything that the paths hold.
+
+    Raises:
+        UsageError: a path is not there, or holds nothing of this kind.
+        DataError: a file that says what there is is damaged.
+    """
+    found = Sources()
+    for path in paths:
+        if not path.exists():
+            raise UsageError(f"there is no run directory, folder or file {path}")
+        inside = sorted(path.iterdir()) if path.is_dir() else []
+        folders = [each for each in inside if each.is_dir() and each.name[:1] != "."]
+        if not _add(path, found) and not sum(_add(folder, found) for folder in folders):
+            raise UsageError(
+                f"{path} holds no run, campaign, comparison, prediction or claims",
+                hint="name a run directory, a campaign folder, or a folder that holds some",
+            )
+    found.runs = list({run.resolve(): run for run in found.runs}.values())
+    return found
+
+
+def _add(path: Path, found: Sources) -> bool:
+    """Add what a path is; whether it is anything."""
+    if path.is_file():
+        return _add_document(path, found)
+    if is_run(path):
+        found.runs.append(path)
+        return True
+    if CampaignDirectory.is_one(path):
+        _add_campaign(CampaignDirectory.open(path), found)
+        return True
+    known = [path / name for name in _DOCUMENTS if (path / name).is_file()]
+    for file in known:
+        _add_document(file, found)
+    return bool(known)
+
+
+def _add_document(file: Path, found: Sources) -> bool:
+    content = parse_object(read_text(file), file)
+    match content.get("kind"):
+        case "comparison":
+            found.comparisons.append((file, content))
+            found.runs += [run for run in _named_runs(content) if is_run(run)]
+        case "predict":
+            found.documents.append((file, content))
+        case "reproduction":
+            found.documents.append((file, content))
+            found.runs += run_folders(file.parent / RUNS)
+        case _:
+            return False
+    return True
+
+
+def _named_runs(content: Mapping[str, Any]) -> list[Path]:
+    """The runs of a comparison; none of a damaged one, which the site notes."""
+    try:
+        return [Path(str(run["run"])) for experiment in content["experiments"] for run in experiment["runs"]]
+    except (KeyError, TypeError):
+        return []
+
+
+def _add_campaign(campaign: CampaignDirectory, found: Sources) -> None:
+    cells = [cell_of(entry, campaign.file) for entry in campaign.content()["cells"]]
+    found.cells += [cell for cell in cells if cell.state != MEASURED]
+    named = [campaign.path / cell.run for cell in cells if cell.run]
+    found.runs += [run for run in named if is_run(run)]
+    comparison = campaign.path / "comparison" / "comparison.json"
+    if comparison.is_file():
+        found.comparisons.append((comparison, parse_object(read_text(comparison), comparison)))
+
 
 MARKER = "p4perf-report.json"
 """The file by which a folder is known as a site of p4perf, which may be replaced."""
@@ -35,8 +126,6 @@ _SWITCHES = (
 
 @dataclass(frozen=True)
 class Site:
-    """A site on disk."""
-
     path: Path
     pages: Mapping[str, int]
     size_bytes: int
@@ -79,7 +168,7 @@ class _Maker:
         self.notes = list(notes)
         self._pages = sorted(pages, key=lambda p: (p.experiment, p.target, p.testbed, p.created, p.name))
         self._compared, self._ranks = self._comparisons(sources)
-        self._documents = documents(sources, self.notes)
+        self._documents = documents(sorted(sources.documents, key=lambda each: str(each[1]["kind"])), self.notes)
         self._title = title or self._default_title()
         taken: set[str] = set()
         self._runs = [(_free(f"runs/{file_word(p.name)}", taken), p) for p in self._pages]

@@ -11,8 +11,16 @@ from typing import ClassVar, Literal
 from typing_extensions import override
 
 from p4perf.errors import UsageError
-from p4perf.experiment.search.base import Bounds, Flag, Goal, Measure, Search, SearchLimits, SearchResult
-from p4perf.experiment.search.exploration import Exploration, meets, relevant_bounds
+from p4perf.experiment.search import (
+    Bounds,
+    Exploration,
+    Flag,
+    Goal,
+    Measure,
+    Search,
+    SearchLimits,
+    SearchResult,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,28 +64,20 @@ class Bisection(Search):
 
     def _narrow(self, exploration: Exploration, goal: Goal) -> None:
         lowest, highest = exploration.limits.min_load_pps, exploration.limits.max_load_pps
-        lower, upper = relevant_bounds(exploration.loads, goal)
-        if upper is None:
-            if _decide(exploration, goal, highest):
-                return
-            upper = highest
-        floor = lowest if lower is None else lower
+        known = exploration.bounds(goal)
+        if known.upper_pps is None and exploration.decide(goal, highest):
+            return
+        floor, upper = known.lower_pps or lowest, known.upper_pps or highest
         while upper - floor > goal.width * upper:
             middle = math.sqrt(floor * upper) if self.midpoint == "geometric" else (floor + upper) / 2
             if not floor < middle < upper:
                 break
-            if _decide(exploration, goal, middle):
+            if exploration.decide(goal, middle):
                 floor = middle
             else:
                 upper = middle
         if floor < upper:
-            _decide(exploration, goal, floor)
-
-
-def _decide(exploration: Exploration, goal: Goal, load_pps: float) -> bool:
-    while (verdict := meets(exploration.loads.get(load_pps, ()), goal)) is None:
-        exploration.trial(load_pps, goal.final_trial_duration_s)
-    return verdict
+            exploration.decide(goal, floor)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class Overload(Search):
     def find(self, measure: Measure, goals: Sequence[Goal], limits: SearchLimits) -> SearchResult:
         exploration = Exploration(measure, goals, limits)
         load, duration_s = limits.max_load_pps, max(goal.final_trial_duration_s for goal in goals)
-        wanted = max(1, math.ceil(max(goal.duration_sum_s for goal in goals) / duration_s - _ROUNDING))
+        wanted = max(1, math.ceil(max(goal.duration_sum_s for goal in goals) / duration_s - 1e-9))
 
         def explore() -> None:
             for _ in range(wanted):
@@ -120,6 +120,3 @@ class Overload(Search):
         rates = [t.receive_rate_pps for t in trials]
         median = statistics.median(rates)
         return Bounds(self.name, median, median, median, tuple(sorted(flags)), (min(rates), max(rates)))
-
-
-_ROUNDING = 1e-9

@@ -9,8 +9,7 @@ from typing import Any, ClassVar
 from typing_extensions import override
 
 from p4perf.errors import UsageError
-from p4perf.experiment.search.base import Goal, Measure, Search, SearchLimits, SearchResult
-from p4perf.experiment.search.exploration import Exploration
+from p4perf.experiment.search import Exploration, Goal, Measure, Search, SearchLimits, SearchResult
 
 
 @dataclass(frozen=True, slots=True)

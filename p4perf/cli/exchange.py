@@ -1,22 +1,26 @@
-"""The command that reads other people's results into a run directory: import."""
+"""The commands that take results in and hand them on: import, export, report, pack."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from p4perf.cli.app import app
-from p4perf.cli.options import check_choice
-from p4perf.cli.output import Format, FormatOption, emit, say
+from p4perf.cli.app import Format, FormatOption, app, check_choice, emit, say
 from p4perf.errors import UsageError
-from p4perf.records import Document, Record, Scalar, doc, spread
+from p4perf.records import Document, Record, Scalar, doc, listing, spread
+from p4perf.results import read_model
+from p4perf.results.files import write_text_atomically
 
 if TYPE_CHECKING:
     from p4perf.evaluation.imports import Named
     from p4perf.experiment.imports import FoundResults
+
 
 _ALONE = "give p4perf import no options but --format with it"
 
@@ -238,3 +242,130 @@ def _say_left_out(reasons: Sequence[Mapping[str, Any]]) -> None:
         places = reason["examples"][:LISTED]
         more = f" and {reason['count'] - len(places)} more" if reason["count"] > len(places) else ""
         say(f"left out: {', '.join(places)}{more}: {reason['reason']}")
+
+
+class Language(StrEnum):
+    PYTHON = "python"
+    C = "c"
+    LATEX = "latex"
+
+
+@app.command()
+def export(
+    model: Annotated[Path, typer.Argument(help="A model.json, or a run directory that has one.")],
+    language: Annotated[Language, typer.Option("--as", help="What to write.")] = Language.PYTHON,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="A file instead of the screen.")] = None,
+) -> None:
+    """Write a model as a function in Python or C, or as a formula in LaTeX."""
+    from p4perf.models.export import export_model
+
+    if not model.exists():
+        raise UsageError(f"there is no model or run directory {model}")
+    text = export_model(read_model(model), language.value)
+    if output is None:
+        typer.echo(text, nl=not text.endswith("\n"))
+        return
+    write_text_atomically(output, text if text.endswith("\n") else text + "\n")
+    say(f"written: {output}")
+
+
+class _ReportRow(Record):
+    kind: str = doc("`index`, `matrix`, `run`, `comparison` or `document`")
+    pages: int = doc("pages of that kind")
+
+
+class ReportDocument(Document):
+    """`p4perf report RUN... -o DIR`.
+
+    See [reports](report.md).
+    """
+
+    KIND = "report"
+
+    output: str = doc("folder of the site")
+    index: str = doc("the page to open")
+    size_bytes: int = doc("size of all files", "B")
+    notes: tuple[str, ...] = doc("what could not be shown, for people")
+    rows: tuple[_ReportRow, ...] = doc("")
+
+
+@app.command()
+def report(
+    runs: Annotated[
+        list[Path],
+        typer.Argument(
+            help="Runs, campaigns, comparisons, predictions, claims (folders or JSON), or folders of these."
+        ),
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder of the site; a site there is replaced.")],
+    title: Annotated[str | None, typer.Option("--title", help="Heading of the site; default: what it holds.")] = None,
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", "-j", min=1, help="Processes that read runs; default: all processors.")
+    ] = None,
+    fmt: FormatOption = Format.TABLE,
+) -> None:
+    """Make a site of pages with interactive figures, which opens from disk without a network."""
+    from p4perf.cli.progress import Share
+    from p4perf.experiment.report import find_sources, write_site
+
+    sources = find_sources(runs)
+    with Share("reading runs") as progress:
+        site = write_site(sources, output, title=title or "", processes=jobs, progress=progress)
+    for note in site.notes:
+        say(f"warning: {note}")
+    rows = tuple(_ReportRow(kind=kind, pages=count) for kind, count in site.pages.items() if count)
+    emit(fmt, ReportDocument.read(site, output=site.path, rows=rows))
+    say(f"written: {site.index}, {site.size_bytes / 1e6:.1f} MB")
+
+
+class _PackRow(Record):
+    archive: str = doc("path of the zip")
+    files: int = doc("files of the folder that are in it")
+    size_bytes: int = doc("their size", "B")
+    packed_bytes: int = doc("size of the zip", "B")
+
+
+PackDocument = listing("pack", _PackRow, "`p4perf pack FOLDER`: one row.\n\nSee [packing](packing.md).")
+
+
+@app.command()
+def pack(
+    folder: Annotated[Path, typer.Argument(help="Run directory, campaign or comparison.")],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="The zip; default: named after the folder, in this one.")
+    ] = None,
+    licence: Annotated[
+        str | None, typer.Option("--licence", "--license", help="SPDX identifier or address, such as CC-BY-4.0.")
+    ] = None,
+    author: Annotated[list[str] | None, typer.Option("--author", help="'Jane Doe [<ORCID>]'. Repeatable.")] = None,
+    title: Annotated[str | None, typer.Option("--title", help="Title; default: what was measured.")] = None,
+    fmt: FormatOption = Format.TABLE,
+) -> None:
+    """Pack results into a zip that describes itself (RO-Crate), for an archive or for other people."""
+    from p4perf.results.crate import Author, CrateOptions
+    from p4perf.results.crate import pack as write_archive
+
+    archive = output if output is not None else Path(f"{folder.absolute().name}.zip")
+    options = CrateOptions(
+        name=title,
+        licence=licence,
+        authors=tuple(map(Author.parse, author or ())),
+        published=_published(os.environ.get("SOURCE_DATE_EPOCH")),
+    )
+    entries = write_archive(folder, archive, options)
+    size = sum(entry.size_bytes for entry in entries)
+    packed_bytes = archive.stat().st_size
+    row = _PackRow(archive=str(archive), files=len(entries), size_bytes=size, packed_bytes=packed_bytes)
+    emit(fmt, PackDocument(rows=(row,)))
+    if licence is None:
+        say("note: without --licence the results may not be reused")
+
+
+def _published(text: str | None) -> datetime | None:
+    """The time that reproducible builds set, in seconds since 1970."""
+    if not text:
+        return None
+    try:
+        return datetime.fromtimestamp(int(text), UTC)
+    except (ValueError, OverflowError, OSError) as error:
+        raise UsageError(f"SOURCE_DATE_EPOCH={text} is not a time in seconds since 1970") from error
