@@ -195,16 +195,13 @@ def _new_campaign(
 ) -> CampaignDirectory:
     """The folder of a campaign that nothing is measured of yet."""
     from p4perf.experiment import open_target, open_testbed
+    from p4perf.experiment.bench import refuse_batches
     from p4perf.specs import list_catalogue
-    from p4perf.testbeds.batch.base import BatchTestbed
 
     # The workers of a cluster open testbeds of their own.
     place = None if cluster else open_testbed(testbed)
-    if isinstance(place, BatchTestbed):
-        raise UsageError(
-            f"testbed {place.label} works in batches, and a campaign decides between trials",
-            hint="run its experiments one after another",
-        )
+    if place is not None:
+        refuse_batches(place, "a campaign decides between trials: run its experiments one after another")
     catalogue = {entry.name for entry in list_catalogue()}
     names: dict[str, str] = {}
     for source in experiments:

@@ -66,13 +66,12 @@ def operator(
     """Measure what an operator of your own, a function in C, costs for a packet."""
     from p4perf.cli.progress import SweepProgress
     from p4perf.experiment import measure_run, new_run, open_target, open_testbed, plan_sweep, require_usable
+    from p4perf.experiment.bench import refuse_batches
     from p4perf.experiment.program import build_operator, operator_experiment
-    from p4perf.testbeds.batch.base import BatchTestbed
 
     experiment = operator_experiment(source, packet_sizes(sizes), repetitions)
     target, place = open_target(DEFAULT_TARGET), open_testbed(testbed)
-    if isinstance(place, BatchTestbed):
-        raise UsageError(f"testbed {place.label} works in batches", hint="use local or ssh")
+    refuse_batches(place, "an operator is built before it is measured")
     facts = require_usable(target, place)
     build_operator(source, plan_sweep(experiment, target, facts).points[0].plan.build, place)
     directory, plan = new_run(experiment, target, place, output)

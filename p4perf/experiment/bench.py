@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from p4perf.errors import BuildError, CapabilityError, DataError, MeasurementError, TargetUnavailableError, TestbedError
+from p4perf.errors import BuildError, CapabilityError, DataError, MeasurementError, P4PerfError, UsageError
 from p4perf.experiment.load import LoadMeasurement, LoadPlan
 from p4perf.experiment.planning import PlannedPoint, SweepPlan, plan_sweep
 from p4perf.plugins import load_plugin
@@ -22,6 +22,7 @@ from p4perf.specs import Experiment
 from p4perf.targets.base import BuildPlan, NodeFacts, Problem, Target, TrialOptions
 from p4perf.targets.roles import Measures, Simulates, SizesMemory, calibration_of, measuring, serving
 from p4perf.testbeds.base import Testbed
+from p4perf.testbeds.batch.base import BatchTestbed
 from p4perf.testbeds.health import environment_checks
 from p4perf.testbeds.loadgen.base import LoadGenerator
 from p4perf.testbeds.local import LocalTestbed
@@ -50,12 +51,16 @@ def open_testbed(address: str) -> Testbed:
     return testbed
 
 
-def refuse_fatal(
-    problems: Sequence[Problem], kind: type[TestbedError] | type[TargetUnavailableError], message: str
-) -> None:
+def refuse_fatal(problems: Sequence[Problem], kind: type[P4PerfError], message: str) -> None:
     """Raise the fatal problems of a testbed or target, if there are any."""
     if fatal := [p for p in problems if p.fatal]:
         raise kind(f"{message}: {'; '.join(p.what for p in fatal)}", hint="; ".join(p.hint for p in fatal))
+
+
+def refuse_batches(testbed: Testbed, why: str) -> None:
+    """Refuse a testbed that does not answer between trials; ``why`` says what needs that."""
+    if isinstance(testbed, BatchTestbed):
+        raise UsageError(f"testbed {testbed.label} works in batches, and {why}", hint="use local or ssh")
 
 
 Place = Mapping[str, Any]

@@ -21,7 +21,7 @@ from p4perf.evaluation.prediction.learning import MeasuredProgram, learn, measur
 from p4perf.evaluation.prediction.learning.constructs import PacketPath, increment, swx_increment
 from p4perf.evaluation.prediction.learning.design import PriceRow
 from p4perf.evaluation.prediction.learning.primitives import learn_prices
-from p4perf.experiment.bench import measured_gate_ratio, open_target, open_testbed
+from p4perf.experiment.bench import measured_gate_ratio, open_target, open_testbed, refuse_batches
 from p4perf.experiment.evaluate import BASELINE, COST
 from p4perf.experiment.planning import point_label, point_workload
 from p4perf.experiment.recorder import Progress, Silent
@@ -39,7 +39,6 @@ from p4perf.targets.base import NodeFacts, TrialOptions
 from p4perf.targets.eo_bench import Case, case_cycles, case_job, cases, chase_job, level_bytes
 from p4perf.targets.roles import Measures, measuring
 from p4perf.testbeds.base import Testbed
-from p4perf.testbeds.batch.base import BatchTestbed
 from p4perf.version import __version__
 
 FORWARDING = "l2fwd"
@@ -286,11 +285,7 @@ def calibrate(
         BuildError: a micro-benchmark does not compile.
         MeasurementError: a case has no accepted start.
     """
-    if isinstance(testbed, BatchTestbed):
-        raise UsageError(
-            f"testbed {testbed.name} cannot answer while it works, which a calibration needs",
-            hint="log in to the node and run p4perf calibrate there, or use ssh:FILE:NODE",
-        )
+    refuse_batches(testbed, "a calibration needs answers: run p4perf calibrate on the node")
     target = measuring(open_target("dpdk-c"))
     facts = require_usable(target, testbed)
     available = facts.number("memory_available_bytes") or FREE_BYTES

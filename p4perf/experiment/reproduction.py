@@ -33,7 +33,7 @@ from p4perf.evaluation.papers import CHECKS, SHAPES, Claim, Finding, PaperClaims
 from p4perf.evaluation.papers.claims import Remeasured
 from p4perf.evaluation.papers.shapes import MeasuredRun
 from p4perf.evaluation.report import render_markdown, render_page
-from p4perf.experiment.bench import open_target, open_testbed
+from p4perf.experiment.bench import open_target, open_testbed, refuse_batches
 from p4perf.experiment.evaluate import evaluate_run, fit_options, run_factorial, run_marks
 from p4perf.experiment.recorder import Progress
 from p4perf.experiment.session import measure_run, new_run, resume_run
@@ -44,7 +44,6 @@ from p4perf.results.campaign import RecordFolder
 from p4perf.results.crate import CrateOptions, crate_metadata
 from p4perf.results.files import dated_name, filled_folder, new_folder
 from p4perf.specs import load_experiment
-from p4perf.testbeds.batch.base import BatchTestbed
 from p4perf.version import __version__
 
 SCHEMA_VERSION = 1
@@ -395,11 +394,7 @@ class Reproduction:
             overrides = [(key.strip(), value.strip()) for key, _, value in pairs]
             experiment = load_experiment(measure.experiment, overrides=overrides, parameters_of=component_parameters)
             target, place = open_target(measure.target), open_testbed(self._testbed)
-            if isinstance(place, BatchTestbed):
-                raise UsageError(
-                    f"testbed {place.label} works in batches, and a reproduction measures one run after another",
-                    hint="use local or ssh",
-                )
+            refuse_batches(place, "a reproduction measures one run after another")
             run, plan = new_run(experiment, target, place, self._folder.runs)
             self._folder.begin_run(key, run.path)
             with self._progress() as listener:

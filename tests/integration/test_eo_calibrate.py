@@ -13,7 +13,7 @@ from p4perf.targets.dpdk import HARNESS_VERSION
 from p4perf.targets.eo_bench import case_job, cases, chase_job
 from p4perf.targets.process import harness_record
 from p4perf.targets.windows import window_statistics
-from p4perf.testbeds.pos.testbed import PosTestbed
+from p4perf.testbeds.manual import ManualTestbed
 
 OPTIONS = TrialOptions(mode="plain", windows=20, window_us=100, warmup_ms=1)
 
@@ -58,8 +58,8 @@ def test_more_memory_than_there_is_is_not_asked_for(facts):
 
 
 def test_batches_cannot_calibrate():
-    with pytest.raises(UsageError, match="cannot answer while it works"):
-        calibrate(PosTestbed.__new__(PosTestbed))
+    with pytest.raises(UsageError, match="a calibration needs answers"):
+        calibrate(ManualTestbed.__new__(ManualTestbed))
 
 
 def test_a_machine_without_dpdk_is_told(tmp_path):
