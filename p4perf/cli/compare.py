@@ -389,7 +389,8 @@ def reproduce(
     code = reproduction.exit_code(findings)
     papers = list({paper.key: paper for paper, _ in chosen}.values())
     written = folder.report(findings, papers, code)
-    document = reproduction.reproduction_document(findings, code, output=folder.path, quick=quick)
+    summary = reproduction.summary_record(findings, code)
+    document = reproduction.ReproductionDocument.read(summary, output=folder.path, quick=quick, rows=findings)
     table = [
         {
             "claim": f"{row.paper}:{row.claim}",

@@ -215,8 +215,6 @@ def eo(
 
 def _functions(names: Sequence[str], as_spec: bool) -> list[NetworkFunction] | None:
     """The functions of these names; None if there is one, which is an experiment."""
-    from pathlib import Path
-
     from p4perf.evaluation.papers.baldi2018 import function_names, load_function
     from p4perf.evaluation.papers.baldi2018.files import SUFFIXES, is_function_file
     from p4perf.specs.loader import catalogue_names

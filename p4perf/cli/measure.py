@@ -84,18 +84,19 @@ class ProgramDocument(Document):
 
 
 def program_input(
-    program: Path, entries: Path | None, frame: str | None, vary: str | None, expect: Path | None
+    program: Path | None, entries: Path | None, frame: str | None, vary: str | None, expect: Path | None = None
 ) -> ProgramInput:
+    """What the options say. Without ``program``, the specification is still to come."""
     from p4perf.experiment.program import ProgramInput
 
-    if program.suffix != ".spec":
+    if program is not None and program.suffix != ".spec":
         raise UsageError(
             f"{program} is no specification of an SWX pipeline",
             hint="--program takes a .spec; p4c-dpdk makes one of a P4 program",
         )
     return ProgramInput(
-        program.stem,
-        read_text(program),
+        program.stem if program is not None else "",
+        read_text(program) if program is not None else "",
         given_frame(frame),
         read_text(entries) if entries is not None else "",
         varying_bytes(vary) if vary is not None else None,

@@ -24,16 +24,16 @@ from p4perf.cli.app import (
     quantity,
     say,
 )
+from p4perf.cli.measure import program_input
 from p4perf.errors import UsageError
 from p4perf.records import Document, Record, doc
 from p4perf.results import Run
-from p4perf.results.files import read_text, write_text_atomically
+from p4perf.results.files import write_text_atomically
 
 if TYPE_CHECKING:
     from p4perf.evaluation.prediction.answer import Conditions, MeasuredPrediction, PathName, Prediction
     from p4perf.evaluation.prediction.programs import CostDifference, ProgramSubject
     from p4perf.evaluation.prediction.record import Answers
-    from p4perf.experiment.program import ProgramInput
     from p4perf.models.estimate import Estimate
     from p4perf.models.program.costs import CostModel
 
@@ -301,7 +301,7 @@ def predict(
     )
     if not measure and (frame or vary):
         raise UsageError("--frame and --vary are for --measure")
-    packets = _packets(frame, vary, rules) if measure else None
+    packets = program_input(None, rules, frame, vary) if measure else None
     conditions = _conditions(frame_size, cores, line_rate, frequency, load, rate)
     chosen = open_models(models or [], targets or [])
     pairs = open_subjects(wanted)
@@ -363,15 +363,6 @@ def _conditions(
         offered = Offered(None, quantity(rate, "packet rate", "Mpps", "--rate"))
     clock_hz = None if frequency is None else quantity(frequency, "frequency", "Hz", "--frequency")
     return Conditions(frame_size, cores, quantity(line_rate, "data rate", "bit/s", "--line-rate"), offered, clock_hz)
-
-
-def _packets(frame: str | None, vary: str | None, rules: Path | None) -> ProgramInput:
-    """The packets and tables of a specification whose name and text are still to come."""
-    from p4perf.cli.measure import given_frame, varying_bytes
-    from p4perf.experiment.program import ProgramInput
-
-    varying = varying_bytes(vary) if vary is not None else None
-    return ProgramInput("", "", given_frame(frame), read_text(rules) if rules is not None else "", varying)
 
 
 class _LearntRow(Record):

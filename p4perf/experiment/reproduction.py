@@ -277,12 +277,6 @@ def summary_record(findings: Sequence[Finding], code: ExitCode) -> dict[str, Any
     }
 
 
-def reproduction_document(
-    findings: Sequence[Finding], code: ExitCode, *, output: Path, quick: bool
-) -> ReproductionDocument:
-    return ReproductionDocument.read(summary_record(findings, code), output=output, quick=quick, rows=findings)
-
-
 _FAILURES: Mapping[type[P4PerfError], ExitCode] = {
     errors.CapabilityError: ExitCode.UNAVAILABLE,
     errors.TargetUnavailableError: ExitCode.UNAVAILABLE,
