@@ -8,6 +8,7 @@ from typing import Literal
 from p4perf.evaluation.papers.baldi2018 import load_function, load_hardware
 from p4perf.evaluation.papers.claims import Quantity, number_of
 from p4perf.models import eo
+from p4perf.models.eo.mapping import OperationBreakdown
 
 MACHINE = "xeon-e5-2690v2"
 GATEWAY = ("bng/access", "bng/core")
@@ -26,28 +27,20 @@ FIGURE_3_END = ("copy", "shift", "mask", "add", "copy", "shift", "add", "store")
 
 def operation_cost(operation: str, profile: str = "formula", remote: float = 0.0) -> dict[str, Quantity]:
     """Cycles and accesses to memory of one elementary operation (section 2.2)."""
-    function = eo.parse_function("one", [operation])
-    breakdown = eo.make_breakdown([function], load_hardware(MACHINE, profile), frame_bytes=64, remote=remote)
-    return {"cycles": breakdown.cycles, "dram_accesses": breakdown.dram_accesses}
+    return _costs(_breakdown(operation, load_hardware(MACHINE, profile), remote))
 
 
 def function_cost(function: str, profile: str = "formula", frame_bytes: int = 64) -> dict[str, Quantity]:
     """Cycles, accesses to memory and rates of one core for a function (section 3)."""
     found = _estimated(function, profile, frame_bytes)
-    return {
-        "cycles": found.breakdown.cycles,
-        "dram_accesses": found.breakdown.dram_accesses,
-        "mpps": found.mpps_per_core,
-        "gbps": found.mpps_per_core * found.wire_bytes * 8 / 1e3,
-    }
+    return {**_costs(found.breakdown), **_rates(found.mpps_per_core, found)}
 
 
 def field_cost(field_bytes: int, level: Literal["L1", "L2"], in_cache: bool = True) -> dict[str, Quantity]:
     """Cycles and accesses of parsing a field by the other forms of its formula: from L2, or not in a cache yet."""
     accesses = "0" if in_cache else LINES
     hardware = _with_rule(load_hardware(MACHINE, "formula"), "parse", f"{level} * ceil(b / 8)", accesses)
-    breakdown = eo.make_breakdown([eo.parse_function("one", [f"parse({field_bytes})"])], hardware, frame_bytes=64)
-    return {"cycles": breakdown.cycles, "dram_accesses": breakdown.dram_accesses}
+    return _costs(_breakdown(f"parse({field_bytes})", hardware))
 
 
 def total_with_access_of_checksum(function: str) -> dict[str, Quantity]:
@@ -55,15 +48,14 @@ def total_with_access_of_checksum(function: str) -> dict[str, Quantity]:
     hardware = load_hardware(MACHINE, "paper")
     rule = hardware.rules["inc_checksum"]
     hardware = _with_rule(hardware, "inc_checksum", str(rule.cycles), LINES)
-    breakdown = eo.make_breakdown([load_function(function)], hardware, frame_bytes=64)
-    return {"cycles": breakdown.cycles, "dram_accesses": breakdown.dram_accesses}
+    return _costs(eo.make_breakdown([load_function(function)], hardware, frame_bytes=64))
 
 
 def rates_at_clock(function: str, profile: str, clock_ghz: float) -> dict[str, Quantity]:
     """Rates of one core for a function at another clock, with frames of 64 B."""
     hardware = replace(load_hardware(MACHINE, profile), clock_hz=clock_ghz * 1e9)
     found = eo.estimate([load_function(function)], hardware, frame_bytes=64)
-    return {"mpps": found.mpps_per_core, "gbps": found.mpps_per_core * found.wire_bytes * 8 / 1e3}
+    return _rates(found.mpps_per_core, found)
 
 
 def estimates_over_sizes(function: str, profile: str, frame_bytes: tuple[int, ...]) -> dict[str, Quantity]:
@@ -102,15 +94,9 @@ def cache_for_tables() -> dict[str, Quantity]:
     """How large a table may be to lie in L1 and L2 together [KiB], and how many entries of 12 B that are."""
     hardware = load_hardware(MACHINE)
     size = hardware.capacity_bytes("L2")
-
-    def cached(entries: int) -> bool:
-        breakdown = eo.make_breakdown(
-            [eo.parse_function("one", [f"ht_lookup(1, 12, {entries})"])], hardware, frame_bytes=64
-        )
-        return not breakdown.dram_accesses
-
     entries = size // 12
-    return {"kib": size / 1024, "entries_in_cache": entries, "cached": cached(entries), "beyond": cached(entries + 1)}
+    cached, beyond = (not _breakdown(f"ht_lookup(1, 12, {n})", hardware).dram_accesses for n in (entries, entries + 1))
+    return {"kib": size / 1024, "entries_in_cache": entries, "cached": cached, "beyond": beyond}
 
 
 def cache_latencies(clock_ghz: float) -> dict[str, Quantity]:
@@ -145,7 +131,7 @@ def memory_rate(function: str, data_rate_mts: float = 1333, cas_cycles: float = 
     found = _estimated(function, "paper", 64)
     memory = replace(found.hardware.memory, data_rate_mts=data_rate_mts, cas_cycles=cas_cycles)
     mpps = eo.accesses_per_s(memory) / found.breakdown.dram_accesses / 1e6
-    return {"mpps": mpps, "gbps": mpps * found.wire_bytes * 8 / 1e3}
+    return _rates(mpps, found)
 
 
 def memory_ratio(first: str, second: str) -> dict[str, Quantity]:
@@ -177,10 +163,8 @@ def gateway_rate(frame_bytes: int, cores: int) -> dict[str, Quantity]:
 def remote_packets(header_bytes: int, data_bytes: int) -> dict[str, Quantity]:
     """What receiving costs more if half of the packets are in the cache of the other socket (section 4.2)."""
     hardware = load_hardware(MACHINE, "formula")
-    function = eo.parse_function("one", [f"I/O_mem({header_bytes}, {data_bytes})"])
-    near, far = (
-        eo.make_breakdown([function], hardware, frame_bytes=64, remote=share) for share in (0.0, SOCKET_REMOTE_SHARE)
-    )
+    operation = f"I/O_mem({header_bytes}, {data_bytes})"
+    near, far = (_breakdown(operation, hardware, share) for share in (0.0, SOCKET_REMOTE_SHARE))
     return {"cycles": far.cycles - near.cycles, "dram_accesses": far.dram_accesses - near.dram_accesses}
 
 
@@ -245,6 +229,18 @@ def cost_ratio(first: str, second: str, profile: str = "formula") -> dict[str, Q
     """Cycles of one function over those of another."""
     cycles = [_estimated(name, profile, 64).breakdown.cycles for name in (first, second)]
     return {"ratio": cycles[0] / cycles[1], "difference": cycles[0] - cycles[1]}
+
+
+def _breakdown(operation: str, hardware: eo.Hardware, remote: float = 0.0) -> OperationBreakdown:
+    return eo.make_breakdown([eo.parse_function("one", [operation])], hardware, frame_bytes=64, remote=remote)
+
+
+def _costs(breakdown: OperationBreakdown) -> dict[str, Quantity]:
+    return {"cycles": breakdown.cycles, "dram_accesses": breakdown.dram_accesses}
+
+
+def _rates(mpps: float, found: eo.RateEstimate) -> dict[str, Quantity]:
+    return {"mpps": mpps, "gbps": mpps * found.wire_bytes * 8 / 1e3}
 
 
 def _with_rule(hardware: eo.Hardware, operation: str, cycles: str, accesses: str) -> eo.Hardware:
