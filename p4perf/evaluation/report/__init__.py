@@ -7,8 +7,6 @@ from functools import cache
 from jinja2 import PackageLoader, StrictUndefined
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from p4perf.evaluation.report.figures import explanation
-
 
 @cache
 def _environment(escape: bool = True) -> ImmutableSandboxedEnvironment:
@@ -54,3 +52,38 @@ def markdown_cell(value: object) -> str:
 def render_markdown(template: str, **context: object) -> str:
     """Render a template of this folder to Markdown; it escapes with the filter ``cell``."""
     return _environment(escape=False).get_template(template).render(**context)
+
+
+EXPLANATIONS = {
+    "few_windows": "Too few windows count. The trial is rejected; wait for a quieter time, or free CPUs.",
+    "low_acceptance": "Less than 20 % of the windows count. The trial is rejected; see who else uses the machine.",
+    "high_spread": "The counted windows are spread by 15 % or more. The trial is rejected; repeat it.",
+    "timed_out": "The time was over before all wanted windows were there. The trial can be accepted all the same.",
+    "hopped": "The harness moved to another CPU during the trial.",
+    "no_realtime": "Real-time scheduling was not granted: run as root or grant CAP_SYS_NICE.",
+    "no_hugepages": "Memory is in 4 KiB pages; compare large tables with care.",
+    "ungated": "Plain mode: the calibrators did not decide which windows count. Make sure that the core is isolated.",
+    "moved": "The device was lost, and the point was measured anew on another one. The trial is not accepted.",
+    "no_accepted_rows": "The point has no accepted trial at all; its flags are those of the rejected ones.",
+    "preempted": "Another thread had the core of generator or device: loss may not be the device's.",
+    "disturbed_core": "Another thread shared the core of the device with it.",
+    "drift": "The clock of a core changed by more than 5 % during the traffic.",
+    "clock_unknown": "The processor does not say that its TSC has a constant rate: rates and latencies can be off.",
+    "few_samples": "p99 of an offered load is left out: fewer than ten latencies lie beyond it.",
+    "rate_off_target": "A constant rate was missed by more than 0.1 %, or packets were left over.",
+    "foreign_packets": "Packets came back without a stamp of their segment.",
+    "generator_bound": "The result is near to what the generator can do without a device: it is a lower bound.",
+    "lost_at_offered_load": "Packets were lost at an offered load; latencies are those of the others.",
+    "latency_overflow": "Packets took longer than 10 s and are in no percentile.",
+    "at_maximum": "The highest load of the search meets the goal: there is no upper bound.",
+    "below_minimum": "Even the lowest load exceeds the goal. The trial is rejected.",
+    "not_converged": "The search ended before its bounds were close enough; they hold all the same.",
+    "no_lower_bound": "The search ended before any load met the goal. The trial is rejected.",
+    "disturbed": "Without the loss of disturbed trials the bounds would be others: repeat at a quieter time.",
+    "ndr_far_below_pdr": "Without any loss there is far less than with a little: something loses packets at all loads.",
+}
+
+
+def explanation(flag: str) -> str:
+    """The meaning of a flag; a plug-in may have others, which are unknown here."""
+    return EXPLANATIONS.get(flag, "Not a flag of p4perf itself: see the documentation of the target or testbed.")

@@ -1,7 +1,7 @@
-"""What the interactive figures show, as plain values: the script of the pages makes Plotly's traces of it.
+"""What pages of a site show besides text: interactive figures, source text as HTML, and the files that all pages share.
 
-Traces are made in the browser because the colours follow its dark mode, and because a few hundred numbers are a tenth
-of the text of the traces.
+Figures are plain values; the script of the pages makes Plotly's traces of them, because the colours follow the dark
+mode of the browser, and because a few hundred numbers are a tenth of the text of the traces.
 """
 
 from __future__ import annotations
@@ -9,10 +9,18 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from functools import cache
+from importlib.resources import files
+from typing import Any, ClassVar
 
 import numpy as np
-from markupsafe import Markup
+from markupsafe import Markup, escape
+from pygments.lexer import Lexer, RegexLexer, words
+from pygments.lexers.c_cpp import CLexer
+from pygments.lexers.data import JsonLexer, YamlLexer
+from pygments.lexers.scripting import LuaLexer
+from pygments.lexers.special import TextLexer
+from pygments.token import Comment, Keyword, Name, Number, Operator, Punctuation, String, Whitespace
 
 from p4perf.evaluation.fitting.working_set import CacheMark, size_text
 from p4perf.models.component import ComponentModel, Fitting
@@ -38,45 +46,10 @@ def rounded(value: Any, digits: int = DIGITS) -> Any:
     return value
 
 
-def script_json(value: Any, digits: int = DIGITS) -> Markup:
+def script_json(value: Any) -> Markup:
     """JSON for an element ``script``: ``<``, ``>`` and ``&`` are escaped, so no text in it can close the element."""
-    text = json.dumps(rounded(value, digits), allow_nan=False, separators=(",", ":"), ensure_ascii=False)
+    text = json.dumps(rounded(value), allow_nan=False, separators=(",", ":"), ensure_ascii=False)
     return Markup(text.translate(_ESCAPES))  # noqa: S704 - nothing in it is markup
-
-
-EXPLANATIONS = {
-    "few_windows": "Too few windows count. The trial is rejected; wait for a quieter time, or free CPUs.",
-    "low_acceptance": "Less than 20 % of the windows count. The trial is rejected; see who else uses the machine.",
-    "high_spread": "The counted windows are spread by 15 % or more. The trial is rejected; repeat it.",
-    "timed_out": "The time was over before all wanted windows were there. The trial can be accepted all the same.",
-    "hopped": "The harness moved to another CPU during the trial.",
-    "no_realtime": "Real-time scheduling was not granted: run as root or grant CAP_SYS_NICE.",
-    "no_hugepages": "Memory is in 4 KiB pages; compare large tables with care.",
-    "ungated": "Plain mode: the calibrators did not decide which windows count. Make sure that the core is isolated.",
-    "moved": "The device was lost, and the point was measured anew on another one. The trial is not accepted.",
-    "no_accepted_rows": "The point has no accepted trial at all; its flags are those of the rejected ones.",
-    "preempted": "Another thread had the core of generator or device: loss may not be the device's.",
-    "disturbed_core": "Another thread shared the core of the device with it.",
-    "drift": "The clock of a core changed by more than 5 % during the traffic.",
-    "clock_unknown": "The processor does not say that its TSC has a constant rate: rates and latencies can be off.",
-    "few_samples": "p99 of an offered load is left out: fewer than ten latencies lie beyond it.",
-    "rate_off_target": "A constant rate was missed by more than 0.1 %, or packets were left over.",
-    "foreign_packets": "Packets came back without a stamp of their segment.",
-    "generator_bound": "The result is near to what the generator can do without a device: it is a lower bound.",
-    "lost_at_offered_load": "Packets were lost at an offered load; latencies are those of the others.",
-    "latency_overflow": "Packets took longer than 10 s and are in no percentile.",
-    "at_maximum": "The highest load of the search meets the goal: there is no upper bound.",
-    "below_minimum": "Even the lowest load exceeds the goal. The trial is rejected.",
-    "not_converged": "The search ended before its bounds were close enough; they hold all the same.",
-    "no_lower_bound": "The search ended before any load met the goal. The trial is rejected.",
-    "disturbed": "Without the loss of disturbed trials the bounds would be others: repeat at a quieter time.",
-    "ndr_far_below_pdr": "Without any loss there is far less than with a little: something loses packets at all loads.",
-}
-
-
-def explanation(flag: str) -> str:
-    """The meaning of a flag; a plug-in may have others, which are unknown here."""
-    return EXPLANATIONS.get(flag, "Not a flag of p4perf itself: see the documentation of the target or testbed.")
 
 
 CURVE_POINTS = 40
@@ -167,3 +140,95 @@ def run_figure(
         "marks": marks(found_marks),
         "residuals": [list(r.values()) for r in residuals(model, points)] if model else [],
     }
+
+
+_OWN = ("site.css", "site.js")
+PLOTLY = "plotly.min.js"
+
+
+def assets() -> dict[str, bytes]:
+    """Content by file name. Plotly's script (MIT licence) is the one that its Python package ships."""
+    folder = files("p4perf.evaluation.report") / "site"
+    found = {name: (folder / name).read_bytes() for name in _OWN}
+    return found | {PLOTLY: (files("plotly") / "package_data" / PLOTLY).read_bytes()}
+
+
+_KEYWORDS = (
+    *("abstract", "action", "actions", "apply", "const", "control", "default", "default_action", "else", "entries"),
+    *("enum", "error", "exit", "extern", "header", "header_union", "if", "in", "inout", "key", "match_kind", "out"),
+    *("package", "parser", "pragma", "return", "select", "size", "state", "struct", "switch", "table", "transition"),
+    *("tuple", "typedef", "type", "value_set", "exact", "lpm", "ternary", "range", "accept", "reject"),
+)
+_TYPES = ("bit", "bool", "int", "string", "varbit", "void", "packet_in", "packet_out")
+_SWX = (
+    *("instanceof", "args", "metadata", "pipeline", "regarray", "metarray", "initval", "rx", "tx", "extract", "emit"),
+    *("mov", "add", "sub", "and", "or", "xor", "shl", "shr", "jmp", "jmpv", "jmpnv", "jmpeq", "jmpneq", "jmplt"),
+    *("jmpgt", "jmph", "jmpnh", "jmpa", "jmpna", "validate", "invalidate", "ckadd", "cksub", "regrd", "regwr"),
+    *("regadd", "regprefetch", "meter", "metprefetch", "learn", "forget", "recirculate", "mirror", "hash", "rss"),
+    "drop",
+)
+
+
+class P4Lexer(RegexLexer):  # type: ignore[misc]
+    """P4-16 (words of the language specification, version 1.2.4), and the text of DPDK's SWX pipelines."""
+
+    name = "P4"
+    tokens: ClassVar[dict[str, Any]] = {
+        "root": [
+            (r"\s+", Whitespace),
+            (r"//[^\n]*", Comment.Single),
+            (r"/\*(?:[^*]|\*(?!/))*\*/", Comment.Multiline),
+            (r"[#;][^\n]*(?=\n)(?<=[^;])", Comment.Preproc),
+            (r"@\w+", Name.Decorator),
+            (r'"[^"\n]*"', String),
+            (words(_KEYWORDS, prefix=r"\b", suffix=r"\b"), Keyword),
+            (words(_TYPES, prefix=r"\b", suffix=r"\b"), Keyword.Type),
+            (words(_SWX, prefix=r"\b", suffix=r"\b"), Name.Builtin),
+            (r"\b(?:true|false)\b", Keyword.Constant),
+            (r"(?:\d+[ws])?0[xX][0-9a-fA-F_]+|(?:\d+[ws])?0[bB][01_]+|(?:\d+[ws])?\d[\d_]*", Number),
+            (r"[A-Za-z_]\w*", Name),
+            (r"[-+*/%&|^~!<>=?]+", Operator),
+            (r"[{}()\[\];:,.]", Punctuation),
+        ]
+    }
+
+
+_LEXERS: dict[str, type[Lexer]] = {
+    "p4": P4Lexer, "spec": P4Lexer, "c": CLexer, "h": CLexer, "lua": LuaLexer, "yaml": YamlLexer, "json": JsonLexer,
+}  # fmt: skip
+
+
+@cache
+def _lexer(kind: str) -> Lexer:
+    return _LEXERS.get(kind, TextLexer)(stripnl=False)
+
+
+_CLASSES: tuple[tuple[Any, str], ...] = (
+    (Comment.Preproc, "d"),
+    (Comment.PreprocFile, "s"),
+    (Comment, "c"),
+    (Keyword.Type, "t"),
+    (Keyword, "k"),
+    (Number, "m"),
+    (String, "s"),
+    (Name.Builtin, "b"),
+    (Name.Decorator, "d"),
+    (Name.Tag, "t"),
+    (Name.Function, "b"),
+)
+"""The classes that the style sheet knows; the other words stand as they are, which halves the pages."""
+
+
+@cache
+def _class(kind: Any) -> str:
+    return next((name for parent, name in _CLASSES if kind in parent), "")
+
+
+def highlighted(text: str, file_name: str) -> Markup:
+    """A text as escaped HTML, its words in elements ``i`` with classes. The suffix of the name decides the language."""
+    lexer = _lexer(file_name.rsplit(".", 1)[-1].lower())
+    pieces = []
+    for kind, value in lexer.get_tokens(text):
+        name, shown = _class(kind), escape(value)
+        pieces.append(f"<i class={name}>{shown}</i>" if name and not value.isspace() else str(shown))
+    return Markup("".join(pieces))  # noqa: S704 - every value is escaped

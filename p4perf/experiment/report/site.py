@@ -10,8 +10,7 @@ from typing import Any
 
 from p4perf.errors import DataError, UsageError
 from p4perf.evaluation.report import render_page
-from p4perf.evaluation.report.assets import assets
-from p4perf.evaluation.report.figures import script_json
+from p4perf.evaluation.report.figures import assets, script_json
 from p4perf.experiment.report.pages import Compared, comparison_context, documents, missing, stored
 from p4perf.experiment.report.runs import RunPage, axis_text, read_runs
 from p4perf.experiment.sizing import MEASURED, Cell, cell_of

@@ -5,9 +5,8 @@ import re
 
 import pytest
 
-from p4perf.evaluation.report import amount
-from p4perf.evaluation.report.assets import assets, highlighted
-from p4perf.evaluation.report.figures import EXPLANATIONS, explanation, rounded, script_json
+from p4perf.evaluation.report import EXPLANATIONS, amount, explanation
+from p4perf.evaluation.report.figures import assets, highlighted, rounded, script_json
 
 
 def test_json_in_a_script_cannot_end_it_and_reads_back() -> None:
