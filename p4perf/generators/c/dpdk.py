@@ -24,7 +24,8 @@ from typing_extensions import override
 from p4perf.errors import CapabilityError
 from p4perf.generators.base import GeneratedFile, Generator, render
 from p4perf.generators.c import dpdk_text
-from p4perf.generators.c.dpdk_text import WORD_BITS, DpdkLayout, FieldWriter, StatementWriter
+from p4perf.generators.c.dpdk_text import DpdkLayout, DpdkWriter
+from p4perf.generators.c.writer import WORD_BITS
 from p4perf.programs import ir
 from p4perf.programs.analysis import condition_operands, control_nodes, statements, used_actions
 from p4perf.programs.capabilities import Capabilities, Limit
@@ -98,7 +99,7 @@ def table_kind(program: ir.Program, table: ir.Table, variants: Collection[str]) 
     return "list32" if bits <= 32 else "list64" if bits <= 64 else "list"
 
 
-def table_text(fields: FieldWriter, table: ir.Table, index: int, variants: Collection[str]) -> TableText:
+def table_text(fields: DpdkWriter, table: ir.Table, index: int, variants: Collection[str]) -> TableText:
     program = fields.program
     kind, bits = table_kind(program, table, variants), program.key_bits(table)
     refs = [key.field for key in table.keys]
@@ -243,7 +244,7 @@ def operators(program: ir.Program) -> tuple[ir.Operator, ...]:
 class _View:
     program: ir.Program
     plan: DpdkLayout
-    writer: StatementWriter
+    writer: DpdkWriter
     actions: tuple[ir.Action, ...]
     tables: tuple[TableText, ...]
     groups: tuple[tuple[int, ...], ...]
@@ -270,8 +271,8 @@ def render_program(program: ir.Program, role: str, variants: Collection[str] = (
     check(program, variants)
     plan, body = dpdk_text.layout(program), list(statements(program))
     groups = tuple(dict.fromkeys(s.ports for s in body if isinstance(s, ir.Multicast) and s.ports))
-    writer = StatementWriter(program, plan, groups)
-    tables = tuple(table_text(writer.fields, t, n, variants) for n, t in enumerate(program.tables))
+    writer = DpdkWriter(program, plan, groups)
+    tables = tuple(table_text(writer, t, n, variants) for n, t in enumerate(program.tables))
     first = dpdk_text.first_table(program)
     view = _View(
         program=program,
@@ -288,7 +289,7 @@ def render_program(program: ir.Program, role: str, variants: Collection[str] = (
         view=view,
         program=program,
         plan=plan,
-        fields=writer.fields,
+        fields=writer,
         role=role,
         version=__version__,
         multiplier=ir.ENTRY_MULTIPLIER,

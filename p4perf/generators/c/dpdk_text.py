@@ -6,9 +6,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
-from p4perf.errors import CapabilityError
+from typing_extensions import override
+
+from p4perf.generators.c.writer import WORD_BITS, CWriter
 from p4perf.programs import ir
 from p4perf.programs.analysis import changes_layout, destination, statements
 from p4perf.programs.dataflow import follow
@@ -99,9 +102,6 @@ def first_table(program: ir.Program) -> str | None:
     return None
 
 
-WORD_BITS = 64
-"""Widest number that is computed with."""
-
 _WORD = (1 << WORD_BITS) - 1
 
 
@@ -120,12 +120,27 @@ def number(value: int, form: str = "{}") -> str:
     return f"{form.format(value & _WORD)}ull"
 
 
-class FieldWriter:
-    """Fields of one program as C text; ``p`` is the packet, ``d`` the action data."""
+@dataclass(frozen=True)
+class DpdkWriter(CWriter):
+    """Fields, actions and control flow.
 
-    def __init__(self, program: ir.Program, always_valid: frozenset[str]) -> None:
-        self.program = program
-        self.always_valid = always_valid
+    Args:
+        groups: ports of the multicast groups.
+        written: headers that the action writes, and whose place was looked up at its beginning.
+    """
+
+    plan: DpdkLayout
+    groups: tuple[tuple[int, ...], ...]
+    written: frozenset[str] = frozenset()
+
+    word_type: ClassVar[str] = "uint64_t"
+    zero: ClassVar[str] = "0"
+    limit: ClassVar[str] = f"dpdk-c computes with up to {WORD_BITS} bit"
+
+    @staticmethod
+    @override
+    def constant(value: int) -> str:
+        return number(value)
 
     def in_memory(self, ref: ir.FieldRef) -> bool:
         """Whether a field is kept as bytes (all but metadata of up to 64 bit)."""
@@ -137,8 +152,8 @@ class FieldWriter:
             return f"p->m_{ref.field}", -self.program.width_bits(ref) % 8
         return f"p->h_{ref.header}", self.program.header(ref.header).offset_bits(ref.field)
 
+    @override
     def load(self, ref: ir.FieldRef, low: int = 0) -> str:
-        """The value of a field, or of up to 64 bits of it from bit ``low`` (counted from the lowest) on."""
         width = self.program.width_bits(ref)
         if low >= width:
             return "0"
@@ -148,52 +163,36 @@ class FieldWriter:
         taken = min(WORD_BITS, width - low)
         return _load(base, offset + width - low - taken, taken)
 
-    def expression(self, e: ir.Expression, low: int = 0) -> str:
-        """The value of an expression, modulo two to the 64, shifted to the right by ``low`` (a multiple of 64) bits."""
-        match e:
-            case ir.Const(value):
-                return number(value >> low)
-            case ir.FieldRef():
-                return self.load(e, low)
-            case ir.ParameterRef(name):
-                return "0" if low else f"(uint64_t)d->{name}"
-            case ir.BinaryOp(operator, left, right):
-                if low:
-                    raise CapabilityError(f"dpdk-c computes with up to {WORD_BITS} bit")
-                return f"({self.expression(left)} {operator} {self.expression(right)})"
-            case ir.PassNumber():
-                return "0" if low else "(uint64_t)p->pass"
-
-    def condition(self, condition: ir.Condition) -> str:
-        match condition:
-            case ir.Compare(comparator, left, right):
-                return f"{self.expression(left)} {comparator} {self.expression(right)}"
-            case ir.IsValid(header):
-                return self.is_valid(header)
-
+    @override
     def is_valid(self, header: str) -> str:
-        return "true" if header in self.always_valid else f"p->h_{header} != absent"
+        return "true" if header in self.plan.always_valid else f"p->h_{header} != absent"
 
-    def target(self, ref: ir.FieldRef) -> str:
-        """Pointer to the bytes in which a field lies, for writing."""
+    def _pointer(self, ref: ir.FieldRef) -> str:
+        """To the bytes in which a field lies, for writing."""
+        if ref.header in self.written:
+            return f"to_{ref.header}"
         base, _ = self.place(ref)
-        return base if ref.header == ir.METADATA or ref.header in self.always_valid else f"writable({base})"
+        return base if ref.header == ir.METADATA or ref.header in self.plan.always_valid else f"writable({base})"
 
-    def store(self, ref: ir.FieldRef, values: Sequence[str], pointer: str | None = None) -> Iterator[str]:
-        """Statements that write a field: the value in words of 64 bit, the lowest first; those that lack are zero."""
+    @override
+    def store(self, ref: ir.FieldRef, value: str) -> Iterator[str]:
+        yield from self._store_words(ref, (value,), self._pointer(ref))
+
+    def _store_words(self, ref: ir.FieldRef, values: Sequence[str], pointer: str) -> Iterator[str]:
+        """The value in words of 64 bit, the lowest first; those that lack are zero."""
         width = self.program.width_bits(ref)
         if not self.in_memory(ref):
             yield f"p->m_{ref.field} = {values[0]} & {mask(width)};"
             return
         _, offset = self.place(ref)
-        base = pointer or self.target(ref)
         for n, low in enumerate(range(0, width, WORD_BITS)):
             taken = min(WORD_BITS, width - low)
-            yield _store(base, offset + width - low - taken, taken, values[n] if n < len(values) else "0")
+            yield _store(pointer, offset + width - low - taken, taken, values[n] if n < len(values) else "0")
 
-    def assign(self, ref: ir.FieldRef, value: ir.Expression, pointer: str | None = None) -> Iterator[str]:
+    @override
+    def assign(self, ref: ir.FieldRef, value: ir.Expression) -> Iterator[str]:
         words = [self.expression(value, low) for low in range(0, self.program.width_bits(ref), WORD_BITS)]
-        yield from self.store(ref, words, pointer)
+        yield from self._store_words(ref, words, self._pointer(ref))
 
     def bits(self, refs: Sequence[ir.FieldRef]) -> int:
         return sum(self.program.width_bits(ref) for ref in refs)
@@ -232,6 +231,122 @@ class FieldWriter:
             at += self.program.width_bits(ref)
         return _plus(base, first // 8) if first % 8 == 0 else None
 
+    @override
+    def action(self, action: ir.Action) -> Iterator[str]:
+        """The body of an action. Where the written headers are is decided once, unless it adds or removes them."""
+        moved = {s.header for s in action.body if isinstance(s, ir.AddHeader | ir.RemoveHeader)}
+        written = {ref.header for s in action.body if (ref := destination(s)) is not None}
+        fixed = written - moved - {ir.METADATA} - self.plan.always_valid
+        for header in self.program.headers:
+            if header.name in fixed:
+                yield f"uint8_t *const to_{header.name} = writable(p->h_{header.name});"
+        if fixed:
+            yield ""
+        body = replace(self, written=frozenset(fixed))
+        for statement in action.body:
+            yield from body.statement(statement)
+
+    def _index(self, index: ir.Expression, size: int) -> str:
+        return f"{self.expression(index)} & {mask(max((size - 1).bit_length(), 1)) if size > 1 else 0}"
+
+    @override
+    def colour(self, meter: str, index: ir.Expression) -> str:
+        return f"colour(&meter_{meter}[{self._index(index, self.program.meter(meter).size)}], p->length)"
+
+    @override
+    def register(self, name: str, index: ir.Expression) -> str:
+        return f"register_{name}[{self._index(index, self.program.register(name).size)}]"
+
+    @override
+    def random(self, ref: ir.FieldRef) -> Iterator[str]:
+        words = -(-self.program.width_bits(ref) // WORD_BITS)
+        yield from self._store_words(ref, ("rte_rand()",) * words, self._pointer(ref))
+
+    @override
+    def effect(self, statement: ir.Statement) -> Iterator[str]:
+        value = self.expression
+        match statement:
+            case ir.SetEgress(port):
+                yield f"p->egress = (int32_t){value(port)};"
+            case ir.Drop():
+                yield "p->dropped = true;"
+            case ir.RemoveHeader(name):
+                yield f"p->h_{name} = absent;"
+            case ir.CountPacket(name, index):
+                yield f"counter_{name}[{self._index(index, self.program.counter(name).size)}]++;"
+            case ir.WriteRegister(name, index, expression):
+                width = self.program.register(name).width_bits
+                yield f"{self.register(name, index)} = ({c_type(width)})({value(expression)} & {mask(width)});"
+            case ir.Recirculate():
+                yield "p->recirculated = true;"
+            case ir.Resubmit():
+                yield "p->resubmitted = true;"
+            case ir.Clone(port):
+                yield f"send_clone(p, {port});"
+            case ir.RunOperator(ref, operator):
+                yield from self.store(ref, f"({self.load(ref)} ^ {_call(operator)})")
+            case ir.Fence(None):
+                yield "fence(p->data, p->length);"
+            case ir.Fence(ir.FieldRef() as ref):
+                yield from self.store(ref, f"fence_after({self.load(ref)}, p->data, p->length)")
+            case ir.Multicast(ports):
+                if self.groups:
+                    yield f"p->group = {self.groups.index(ports) + 1 if ports else 0};"
+
+    @override
+    def add_header(self, statement: ir.AddHeader) -> Iterator[str]:
+        name = statement.header
+        yield "{"
+        for n, (field, expression) in enumerate(statement.values):
+            width = self.program.header(name).field(field).width_bits
+            for k, low in enumerate(range(0, width, WORD_BITS)):
+                yield f"\tconst uint64_t value_{n}_{k} = {self.expression(expression, low)};"
+        if statement.values:
+            yield ""
+        yield f"\tmemset(added_{name}, 0, sizeof(added_{name}));"
+        for n, (field, _) in enumerate(statement.values):
+            ref = ir.FieldRef(name, field)
+            words = -(-self.program.width_bits(ref) // WORD_BITS)
+            values = [f"value_{n}_{k}" for k in range(words)]
+            for line in self._store_words(ref, values, f"added_{name}"):
+                yield f"\t{line}"
+        yield f"\tp->h_{name} = added_{name};"
+        yield "}"
+
+    @override
+    def hash_fields(self, statement: ir.Hash) -> Iterator[str]:
+        size = self.bits(statement.fields) // 8
+        if pointer := self.together(statement.fields):
+            yield from self.store(statement.destination, f"hash_{statement.algorithm}({pointer}, {size})")
+            return
+        yield "{"
+        yield f"\tuint8_t bytes[{size}] = {{0}};"
+        yield ""
+        for line in self.gather(statement.fields, "bytes"):
+            yield f"\t{line}"
+        for line in self.store(statement.destination, f"hash_{statement.algorithm}(bytes, {size})"):
+            yield f"\t{line}"
+        yield "}"
+
+    def control(self, nodes: tuple[ir.ControlNode, ...], batched: str | None, depth: int = 0) -> Iterator[str]:
+        """The control flow. ``batched`` is the table whose first application was looked up for the whole burst."""
+        indent = "\t" * min(depth, _DEEPEST_INDENT)
+        for node in nodes:
+            match node:
+                case ir.ApplyTable(table):
+                    found = f"find_{table}(p)" if batched is None else "p->found"
+                    batched = None
+                    yield f"{indent}table_{table}(p, {found});"
+                case ir.CallAction(action):
+                    yield f"{indent}action_{action}(p);"
+                case ir.If(condition, then, otherwise):
+                    yield f"{indent}if ({self.condition(condition)}) {{"
+                    yield from self.control(then, None, depth + 1)
+                    if otherwise:
+                        yield f"{indent}}} else {{"
+                        yield from self.control(otherwise, None, depth + 1)
+                    yield f"{indent}}}"
+
 
 def _plus(base: str, count: int) -> str:
     return f"{base} + {count}" if count else base
@@ -259,136 +374,3 @@ def _call(operator: ir.Operator) -> str:
     if operator.name == "multiply_chain":
         return f"operator_multiply_chain(p->length, {operator.multiplications})"
     return f"operator_{operator.name}(p->data, p->length)"
-
-
-class StatementWriter:
-    """Statements and control flow of one program; ``p`` is the packet, ``d`` the action data."""
-
-    def __init__(self, program: ir.Program, plan: DpdkLayout, groups: tuple[tuple[int, ...], ...]) -> None:
-        self._program = program
-        self._plan = plan
-        self._groups = groups
-        self.fields = FieldWriter(program, plan.always_valid)
-
-    def action(self, action: ir.Action) -> Iterator[str]:
-        """The body of an action. Where the written headers are is decided once, unless it adds or removes them."""
-        moved = {s.header for s in action.body if isinstance(s, ir.AddHeader | ir.RemoveHeader)}
-        written = {ref.header for s in action.body if (ref := destination(s)) is not None}
-        fixed = written - moved - {ir.METADATA} - self._plan.always_valid
-        for header in self._program.headers:
-            if header.name in fixed:
-                yield f"uint8_t *const to_{header.name} = writable(p->h_{header.name});"
-        if fixed:
-            yield ""
-        for statement in action.body:
-            yield from self._statement(statement, fixed)
-
-    def _store(self, ref: ir.FieldRef, value: str, fixed: set[str]) -> Iterator[str]:
-        yield from self.fields.store(ref, (value,), self._pointer(ref, fixed))
-
-    @staticmethod
-    def _pointer(ref: ir.FieldRef, fixed: set[str]) -> str | None:
-        return f"to_{ref.header}" if ref.header in fixed else None
-
-    def _index(self, index: ir.Expression, size: int) -> str:
-        return f"{self.fields.expression(index)} & {mask(max((size - 1).bit_length(), 1)) if size > 1 else 0}"
-
-    def _statement(self, statement: ir.Statement, fixed: set[str]) -> Iterator[str]:
-        value = self.fields.expression
-        match statement:
-            case ir.Assign(ref, expression):
-                yield from self.fields.assign(ref, expression, self._pointer(ref, fixed))
-            case ir.SetEgress(port):
-                yield f"p->egress = (int32_t){value(port)};"
-            case ir.Drop():
-                yield "p->dropped = true;"
-            case ir.AddHeader():
-                yield from self._add(statement)
-            case ir.RemoveHeader(name):
-                yield f"p->h_{name} = absent;"
-            case ir.Hash():
-                yield from self._hash(statement, fixed)
-            case ir.CountPacket(name, index):
-                yield f"counter_{name}[{self._index(index, self._program.counter(name).size)}]++;"
-            case ir.MeterPacket(ref, name, index):
-                cell = f"&meter_{name}[{self._index(index, self._program.meter(name).size)}]"
-                yield from self._store(ref, f"colour({cell}, p->length)", fixed)
-            case ir.ReadRegister(ref, name, index):
-                cell = f"register_{name}[{self._index(index, self._program.register(name).size)}]"
-                yield from self._store(ref, cell, fixed)
-            case ir.WriteRegister(name, index, expression):
-                register = self._program.register(name)
-                cell = f"register_{name}[{self._index(index, register.size)}]"
-                kind = c_type(register.width_bits)
-                yield f"{cell} = ({kind})({value(expression)} & {mask(register.width_bits)});"
-            case ir.Random(ref):
-                words = -(-self._program.width_bits(ref) // WORD_BITS)
-                yield from self.fields.store(ref, ("rte_rand()",) * words, self._pointer(ref, fixed))
-            case ir.Recirculate():
-                yield "p->recirculated = true;"
-            case ir.Resubmit():
-                yield "p->resubmitted = true;"
-            case ir.Clone(port):
-                yield f"send_clone(p, {port});"
-            case ir.RunOperator(ref, operator):
-                yield from self._store(ref, f"({self.fields.load(ref)} ^ {_call(operator)})", fixed)
-            case ir.Fence(None):
-                yield "fence(p->data, p->length);"
-            case ir.Fence(ir.FieldRef() as ref):
-                yield from self._store(ref, f"fence_after({self.fields.load(ref)}, p->data, p->length)", fixed)
-            case ir.Multicast(ports):
-                if self._groups:
-                    yield f"p->group = {self._groups.index(ports) + 1 if ports else 0};"
-
-    def _add(self, statement: ir.AddHeader) -> Iterator[str]:
-        """Values first, since they may be of the header itself; then zeros, then the values."""
-        name = statement.header
-        yield "{"
-        for n, (field, expression) in enumerate(statement.values):
-            width = self._program.header(name).field(field).width_bits
-            for k, low in enumerate(range(0, width, WORD_BITS)):
-                yield f"\tconst uint64_t value_{n}_{k} = {self.fields.expression(expression, low)};"
-        if statement.values:
-            yield ""
-        yield f"\tmemset(added_{name}, 0, sizeof(added_{name}));"
-        for n, (field, _) in enumerate(statement.values):
-            ref = ir.FieldRef(name, field)
-            words = -(-self._program.width_bits(ref) // WORD_BITS)
-            values = [f"value_{n}_{k}" for k in range(words)]
-            for line in self.fields.store(ref, values, f"added_{name}"):
-                yield f"\t{line}"
-        yield f"\tp->h_{name} = added_{name};"
-        yield "}"
-
-    def _hash(self, statement: ir.Hash, fixed: set[str]) -> Iterator[str]:
-        size = self.fields.bits(statement.fields) // 8
-        if pointer := self.fields.together(statement.fields):
-            yield from self._store(statement.destination, f"hash_{statement.algorithm}({pointer}, {size})", fixed)
-            return
-        yield "{"
-        yield f"\tuint8_t bytes[{size}] = {{0}};"
-        yield ""
-        for line in self.fields.gather(statement.fields, "bytes"):
-            yield f"\t{line}"
-        for line in self._store(statement.destination, f"hash_{statement.algorithm}(bytes, {size})", fixed):
-            yield f"\t{line}"
-        yield "}"
-
-    def control(self, nodes: tuple[ir.ControlNode, ...], batched: str | None, depth: int = 0) -> Iterator[str]:
-        """The control flow. ``batched`` is the table whose first application was looked up for the whole burst."""
-        indent = "\t" * min(depth, _DEEPEST_INDENT)
-        for node in nodes:
-            match node:
-                case ir.ApplyTable(table):
-                    found = f"find_{table}(p)" if batched is None else "p->found"
-                    batched = None
-                    yield f"{indent}table_{table}(p, {found});"
-                case ir.CallAction(action):
-                    yield f"{indent}action_{action}(p);"
-                case ir.If(condition, then, otherwise):
-                    yield f"{indent}if ({self.fields.condition(condition)}) {{"
-                    yield from self.control(then, None, depth + 1)
-                    if otherwise:
-                        yield f"{indent}}} else {{"
-                        yield from self.control(otherwise, None, depth + 1)
-                    yield f"{indent}}}"

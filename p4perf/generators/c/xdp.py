@@ -15,7 +15,8 @@ from typing_extensions import override
 from p4perf.errors import CapabilityError
 from p4perf.generators.base import GeneratedFile, Generator, render
 from p4perf.generators.c import xdp_layout
-from p4perf.generators.c.xdp_text import WORD_BITS, XdpWriter, hashed_bytes, mask, number, store_sub
+from p4perf.generators.c.writer import WORD_BITS
+from p4perf.generators.c.xdp_text import XdpWriter, hashed_bytes, mask, number, store_sub
 from p4perf.programs import ir
 from p4perf.programs.analysis import changes_layout, control_nodes, needs_restore, statements, used_actions
 from p4perf.programs.capabilities import Capabilities, Limit, constructs
@@ -140,7 +141,7 @@ def _render(template: str, program: ir.Program, stream: _Stream) -> str:
         key_area_words=(longest + 7) // 8,
         max_stack_key_bytes=MAX_STACK_KEY_BYTES,
         load=writer.load,
-        statements=writer.statements,
+        statements=writer.action,
         condition=writer.condition,
         is_valid=writer.is_valid,
         key_lines=writer.key_lines,

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator
 from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+from typing_extensions import override
 
 from p4perf.errors import CapabilityError
+from p4perf.generators.c.writer import WORD_BITS, CWriter
 from p4perf.generators.c.xdp_layout import HeaderLayout, key_parts
 from p4perf.programs import ir
 from p4perf.programs.analysis import statements
-
-WORD_BITS = 64
 
 
 def number(value: int) -> str:
@@ -195,119 +198,116 @@ def _rounds(algorithm: str, rounds: int, words: list[str]) -> Iterator[str]:
     yield "}"
 
 
-class XdpWriter:
-    """Expressions, statements and keys of one program as C text."""
+@dataclass(frozen=True)
+class XdpWriter(CWriter):
+    """Expressions, statements, keys and checksums."""
 
-    def __init__(self, program: ir.Program, layout: HeaderLayout) -> None:
-        self._program = program
-        self._layout = layout
-        self._loops = hashed_bytes(program) > MAX_WRITTEN_OUT_BYTES
+    layout: HeaderLayout
+
+    word_type: ClassVar[str] = "__u64"
+    zero: ClassVar[str] = "0ull"
+    limit: ClassVar[str] = f"xdp computes with up to {WORD_BITS} bit (registers of eBPF)"
+
+    @cached_property
+    def _loops(self) -> bool:
+        return hashed_bytes(self.program) > MAX_WRITTEN_OUT_BYTES
+
+    @staticmethod
+    @override
+    def constant(value: int) -> str:
+        return number(value)
 
     def base(self, header: str) -> str:
-        return f"p->s->h_{header}" if header in self._layout.offsets else f"p->h_{header}"
+        return f"p->s->h_{header}" if header in self.layout.offsets else f"p->h_{header}"
 
+    @override
     def is_valid(self, header: str) -> str:
-        if header in self._layout.offsets:
+        if header in self.layout.offsets:
             return f"p->v_{header}"
-        return f"(p->h_{header} != NULL)" if header in self._layout.in_place else "0"
+        return f"(p->h_{header} != NULL)" if header in self.layout.in_place else "0"
 
     def _guard(self, header: str) -> str:
-        return "" if header in self._layout.always else self.is_valid(header)
+        return "" if header in self.layout.always else self.is_valid(header)
 
     def _present(self, header: str) -> bool:
-        return header in self._layout.offsets or header in self._layout.in_place
+        return header in self.layout.offsets or header in self.layout.in_place
 
     def _place(self, ref: ir.FieldRef) -> tuple[int, int]:
-        return self._program.header(ref.header).offset_bits(ref.field), self._program.width_bits(ref)
+        return self.program.header(ref.header).offset_bits(ref.field), self.program.width_bits(ref)
 
     def _run(self, ref: ir.FieldRef) -> BitRun:
         if ref.header == ir.METADATA:
-            return BitRun(self._program.width_bits(ref), variable=f"p->m_{ref.field}")
+            return BitRun(self.program.width_bits(ref), variable=f"p->m_{ref.field}")
         offset, width = self._place(ref)
         if not self._present(ref.header):
             return BitRun(width)
         return BitRun(width, self.base(ref.header), offset, self._guard(ref.header))
 
-    def load(self, ref: ir.FieldRef) -> str:
-        if (width := self._program.width_bits(ref)) > WORD_BITS:
-            raise CapabilityError(
-                f"xdp computes with up to {WORD_BITS} bit (registers of eBPF); {ref.header}.{ref.field} has {width}"
-            )
-        return self._run(ref).bits(0, width)
+    def _refuse_wide(self, ref: ir.FieldRef) -> None:
+        if (width := self.program.width_bits(ref)) > WORD_BITS:
+            raise CapabilityError(f"{self.limit}; {ref.header}.{ref.field} has {width}")
 
-    def expression(self, e: ir.Expression) -> str:
-        match e:
-            case ir.Const(value):
-                return number(value & ((1 << WORD_BITS) - 1))
-            case ir.FieldRef():
-                return self.load(e)
-            case ir.ParameterRef(name):
-                return f"(__u64)d->{name}"
-            case ir.BinaryOp(operator, left, right):
-                return f"({self.expression(left)} {operator} {self.expression(right)})"
-            case ir.PassNumber():
-                return "(__u64)p->pass"
-        raise CapabilityError(f"xdp: {type(e).__name__} is not available")
+    @override
+    def load(self, ref: ir.FieldRef, low: int = 0) -> str:
+        self._refuse_wide(ref)
+        return self._bits(ref, low, WORD_BITS)
 
-    def condition(self, condition: ir.Condition) -> str:
-        if isinstance(condition, ir.IsValid):
-            return self.is_valid(condition.header)
-        left, right = self.expression(condition.left), self.expression(condition.right)
-        return f"{left} {condition.comparator} {right}"
+    @override
+    def random(self, ref: ir.FieldRef) -> Iterator[str]:
+        word = "bpf_get_prandom_u32()"
+        wide = self.program.width_bits(ref) > 32
+        yield from self.store(ref, f"((__u64){word} << 32 | {word})" if wide else f"(__u64){word}")
 
-    def statements(self, action: ir.Action) -> Iterator[str]:
-        for statement in action.body:
-            yield from self._statement(statement)
+    @override
+    def colour(self, meter: str, index: ir.Expression) -> str:
+        return f"meter_{meter}(p, (__u32){self.expression(index)})"
 
-    def _statement(self, statement: ir.Statement) -> Iterator[str]:
+    @override
+    def register(self, name: str, index: ir.Expression) -> str:
+        return f"read_{name}((__u32){self.expression(index)})"
+
+    @override
+    def hash_fields(self, statement: ir.Hash) -> Iterator[str]:
+        ref, runs = statement.destination, self._joined(statement.fields)
+        yield "{"
+        yield from (f"\t{line}" for line in hash_lines(statement.algorithm, runs, loops=self._loops))
+        result = "(__u64)hash" if self.program.width_bits(ref) > 32 else "hash"
+        yield from (f"\t{line}" for line in self.store(ref, result))
+        yield "}"
+
+    @override
+    def effect(self, statement: ir.Statement) -> Iterator[str]:
         match statement:
             case ir.Drop():
                 yield "p->dropped = 1;"
             case ir.SetEgress(port):
                 yield f"p->egress = (__s64)({self.expression(port)});"
-            case ir.Assign(ref, value):
-                yield from self._assign(ref, value)
-            case ir.AddHeader(name, values):
-                yield from self._add(name, dict(values))
             case ir.RemoveHeader(name):
                 yield f"p->v_{name} = 0;"
-            case ir.Hash(ref, algorithm, fields):
-                yield "{"
-                yield from (f"\t{line}" for line in hash_lines(algorithm, self._joined(fields), loops=self._loops))
-                result = "(__u64)hash" if self._program.width_bits(ref) > 32 else "hash"
-                yield from (f"\t{line}" for line in self._store(ref, result))
-                yield "}"
-            case ir.Random(ref):
-                wide = self._program.width_bits(ref) > 32
-                word = "bpf_get_prandom_u32()"
-                yield from self._store(ref, f"((__u64){word} << 32 | {word})" if wide else f"(__u64){word}")
-            case ir.MeterPacket(ref, meter, index):
-                yield from self._store(ref, f"meter_{meter}(p, (__u32){self.expression(index)})")
             case ir.Recirculate():
                 yield "p->again |= AGAIN_RECIRCULATE;"
             case ir.Resubmit():
                 yield "p->again |= AGAIN_RESUBMIT;"
             case ir.CountPacket(counter, index):
                 yield f"count_{counter}((__u32){self.expression(index)});"
-            case ir.ReadRegister(ref, register, index):
-                yield from self._store(ref, f"read_{register}((__u32){self.expression(index)})")
             case ir.WriteRegister(register, index, value):
                 yield f"write_{register}((__u32){self.expression(index)}, {self.expression(value)});"
             case _:
                 raise CapabilityError(f"xdp has no {type(statement).__name__}")
 
-    def _assign(self, ref: ir.FieldRef, value: ir.Expression) -> Iterator[str]:
-        if self._program.width_bits(ref) <= WORD_BITS and not self._wide(value):
-            yield from self._store(ref, self.expression(value))
+    @override
+    def assign(self, ref: ir.FieldRef, value: ir.Expression) -> Iterator[str]:
+        if self.program.width_bits(ref) <= WORD_BITS and not self._wide(value):
+            yield from self.store(ref, self.expression(value))
             return
         yield from self._assign_wide(ref, value)
 
     def _wide(self, value: ir.Expression) -> bool:
-        return isinstance(value, ir.FieldRef) and self._program.width_bits(value) > WORD_BITS
+        return isinstance(value, ir.FieldRef) and self.program.width_bits(value) > WORD_BITS
 
     def _assign_wide(self, ref: ir.FieldRef, value: ir.Expression) -> Iterator[str]:
         """Copy a field, constant or parameter of any width, 64 bit at a time from the least significant end."""
-        width = self._program.width_bits(ref)
+        width = self.program.width_bits(ref)
         words = range(0, width, WORD_BITS)
         yield "{"
         for n, low in enumerate(words):
@@ -331,21 +331,16 @@ class XdpWriter:
                 run = self._run(value)
                 have = min(width, run.width - low)
                 return run.bits(run.width - low - have, have) if have > 0 else "0ull"
-            case _ if low == 0 and not isinstance(value, ir.BinaryOp):
-                return self.expression(value)
-            case _ if not isinstance(value, ir.BinaryOp):
-                return "0ull"
-        raise CapabilityError(f"xdp computes with up to {WORD_BITS} bit (registers of eBPF)")
+            case _:
+                return self.expression(value, low)
 
-    def _store(self, ref: ir.FieldRef, value: str) -> Iterator[str]:
-        width = self._program.width_bits(ref)
+    @override
+    def store(self, ref: ir.FieldRef, value: str) -> Iterator[str]:
+        width = self.program.width_bits(ref)
         if ref.header == ir.METADATA:
             yield f"p->m_{ref.field} = {value}" + (f" & {mask(width)};" if width < WORD_BITS else ";")
-        elif width > WORD_BITS:
-            raise CapabilityError(
-                f"xdp computes with up to {WORD_BITS} bit (registers of eBPF); {ref.header}.{ref.field} has {width}"
-            )
         else:
+            self._refuse_wide(ref)
             offset, _ = self._place(ref)
             yield from self._store_at(ref.header, offset, width, value)
 
@@ -355,15 +350,17 @@ class XdpWriter:
             yield f"(void)({value});"
             return
         lines = store_sub(self.base(header), offset, width, value)
-        if header in self._layout.in_place and (guard := self._guard(header)):
+        if header in self.layout.in_place and (guard := self._guard(header)):
             yield f"if ({guard}) {{"
             yield from (f"\t{line}" for line in lines)
             yield "}"
         else:
             yield from lines
 
-    def _add(self, name: str, values: dict[str, ir.Expression]) -> Iterator[str]:
-        header = self._program.header(name)
+    @override
+    def add_header(self, statement: ir.AddHeader) -> Iterator[str]:
+        name, values = statement.header, dict(statement.values)
+        header = self.program.header(name)
         yield "{"
         for field_name, value in values.items():
             width = header.field(field_name).width_bits
@@ -395,7 +392,7 @@ class XdpWriter:
 
     def checksum(self, checksum: ir.HeaderChecksum) -> list[str]:
         """Lines that leave the checksum of a valid header in ``hash``: over all of its fields but itself."""
-        header = self._program.header(checksum.header)
+        header = self.program.header(checksum.header)
         at, width = header.offset_bits(checksum.field), header.field(checksum.field).width_bits
         base = self.base(header.name)
         runs = [BitRun(at, base), BitRun(width), BitRun(header.width_bits - at - width, base, at + width)]
@@ -411,7 +408,7 @@ class XdpWriter:
 
     def key_lines(self, table: ir.Table) -> Iterator[str]:
         """Statements that write the key of a packet to the bytes at ``key``, which is aligned to 8 bytes."""
-        for key, part in zip(table.keys, key_parts(self._program, table), strict=True):
+        for key, part in zip(table.keys, key_parts(self.program, table), strict=True):
             run = self._run(key.field)
             for at, size in _aligned(part.offset_bytes, part.size_bytes):
                 # Bits of the key's bytes, of which the first few may be padding.
