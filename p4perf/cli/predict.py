@@ -134,8 +134,8 @@ def _print_one(each: Prediction, path: PathName, *, several: bool) -> None:
         say(f"{len(itemised.lines)} constructs: --format json has all of them")
     if memory := as_rows(memory_records(each)):
         print_table(memory[:MOST_LINES], title=f"{name}: memory")
-    if itemised.breakdown.memory_bytes is not None:
-        say(f"memory: {itemised.breakdown.memory_bytes:.4g} B")
+    if each.memory is not None and each.memory.size_bytes is not None:
+        say(f"memory: {each.memory.size_bytes:.4g} B")
     if names := sources(each):
         say(f"component models: {', '.join(names)}")
 

@@ -39,9 +39,7 @@ class FlatPricing:
         total = self.baseline + sum(c.cycles.value for c in charges) + self.interaction
         low = self.baseline + sum(c.cycles.low for c in charges) + self.interaction
         high = self.baseline + sum(c.cycles.high for c in charges) + self.interaction
-        return CostBreakdown(
-            self.baseline, charges, self.interaction, min(low, total), max(high, total), memory_bytes=4096.0
-        )
+        return CostBreakdown(self.baseline, charges, self.interaction, min(low, total), max(high, total))
 
 
 def lookup(entries=1000, **more):

@@ -23,7 +23,7 @@ import numpy as np
 
 from p4perf.errors import DataError, UsageError
 from p4perf.evaluation.prediction.breakdown import CostSpread, Itemised, Met, cost_spread, extremes, itemise
-from p4perf.models.eo.mapping import MAX_FRAME_BYTES, MIN_FRAME_BYTES, OVERHEAD_BYTES
+from p4perf.models.eo.mapping import MIN_FRAME_BYTES, OVERHEAD_BYTES, check_frame
 from p4perf.models.estimate import Estimate, exactly
 from p4perf.models.program import Construct, CostBreakdown, Edge, Node, Pricing, ProgramGraph
 from p4perf.models.program.costs import Basis
@@ -71,14 +71,6 @@ def line_rate_from_bytes(mpps: float, line_rate_bps: float) -> int | None:
     if math.isfinite(mpps):
         smallest = max(math.ceil(line_rate_bps / (8e6 * mpps) - OVERHEAD_BYTES - 1e-9), MIN_FRAME_BYTES)
     return smallest if smallest <= FRAME_SIZES_BYTES[-1] else None
-
-
-def check_frame(frame_bytes: int) -> None:
-    """Refuse a size that Ethernet has not."""
-    if not MIN_FRAME_BYTES <= frame_bytes <= MAX_FRAME_BYTES:
-        raise UsageError(
-            f"a frame of {frame_bytes} B is none: it has {MIN_FRAME_BYTES} to {MAX_FRAME_BYTES} B with its FCS"
-        )
 
 
 QUANTILES: tuple[tuple[str, float], ...] = (("p50_us", 0.5), ("p90_us", 0.9), ("p99_us", 0.99), ("p999_us", 0.999))
@@ -355,13 +347,6 @@ def predict(
     itemised = (itemise(model.pricing, met_in(graph, analysis.visits)), lowest[1], highest[1])
     breakdowns: dict[PathName, Itemised] = dict(zip(PATHS, itemised, strict=True))
     memory = None if model.memory is None else model.memory(graph)
-    if memory is not None:
-        # All tables are there, whichever path a packet takes.
-        size = memory.size_bytes
-        breakdowns = {
-            path: replace(each, breakdown=replace(each.breakdown, memory_bytes=size))
-            for path, each in breakdowns.items()
-        }
     expected = band(breakdowns["expected"].breakdown)
     if not expected.value > 0:
         raise UsageError(f"{graph.name} costs {expected.value:g} cycles on {model.name}: there is no rate to tell")

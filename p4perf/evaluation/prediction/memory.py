@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from p4perf.errors import P4PerfError, UsageError
 from p4perf.models.program import Construct, ProgramGraph
@@ -33,72 +34,65 @@ CODE = "code"
 
 
 @dataclass(frozen=True)
-class _Layouts:
-    """What a target knows of the sizes of tables and arrays; nothing, if it is not installed."""
-
-    target: SizesMemory | None
-
-    @classmethod
-    def of(cls, label: str) -> _Layouts:
-        name, _, variants = label.partition(":")
-        try:
-            target = load_plugin("p4perf.targets", name)([v for v in variants.split("+") if v])
-        except UsageError:
-            return cls(None)
-        return cls(target if isinstance(target, SizesMemory) else None)
-
-    def sizes(self, program: ir.Program) -> Mapping[str, float]:
-        return {} if self.target is None else self.target.memory(program)
-
-    def item(self, what: str, size_bytes: float | None) -> MemoryItem:
-        if size_bytes is None or self.target is None:
-            return MemoryItem(what, None, "unknown")
-        return MemoryItem(what, size_bytes, "formula", f"layout of {self.target.layout}")
-
-
-@dataclass(frozen=True)
 class MemoryModel:
     """What a cost model and its target know of memory."""
 
     model: CostModel
 
+    @cached_property
+    def target(self) -> SizesMemory | None:
+        """What knows the layouts of tables and arrays; None if it is not installed, or knows none."""
+        name, _, variants = self.model.target.partition(":")
+        try:
+            target = load_plugin("p4perf.targets", name)([v for v in variants.split("+") if v])
+        except UsageError:
+            return None
+        return target if isinstance(target, SizesMemory) else None
+
+    def _sizes(self, program: ir.Program) -> Mapping[str, float]:
+        return {} if self.target is None else self.target.memory(program)
+
+    def _item(self, what: str, size_bytes: float | None) -> MemoryItem:
+        if size_bytes is None or self.target is None:
+            return MemoryItem(what, None, "unknown")
+        return MemoryItem(what, size_bytes, "formula", f"layout of {self.target.layout}")
+
     def __call__(self, graph: ProgramGraph) -> ProgramMemory:
         """Memory of a program: all of its tables and arrays, whichever path a packet takes, and its code."""
-        layouts = _Layouts.of(self.model.target)
         whats = [(node.name, what) for node in graph.nodes.values() for what in node.constructs]
         components = [(str(what.size("name")), _parameters(what)) for _, what in whats if what.kind == "component"]
-        items = self._built(layouts, components) if components else self._constructs(layouts, whats)
+        items = self._built(components) if components else self._constructs(whats)
         code = self._code(components)
         if code.size_bytes is None:
             return ProgramMemory(items, (f"memory is without the machine code: {code.source}",))
         return ProgramMemory((*items, code))
 
-    def _built(self, layouts: _Layouts, components: Sequence[tuple[str, Mapping[str, Size]]]) -> tuple[MemoryItem, ...]:
+    def _built(self, components: Sequence[tuple[str, Mapping[str, Size]]]) -> tuple[MemoryItem, ...]:
         try:
             program = build_workload(components, frame_size_bytes=FRAME_BYTES).program
         except P4PerfError as error:
             return (MemoryItem(f"tables ({error.message})", None, "unknown"),)
-        sizes = layouts.sizes(program)
-        tables = tuple(self._table(layouts, program, table, f"table {table.name}") for table in program.tables)
+        sizes = self._sizes(program)
+        tables = tuple(self._table(program, table, f"table {table.name}") for table in program.tables)
         names = (*program.states, *(meter.name for meter in program.meters))
-        return (*tables, *(layouts.item(f"array {name}", sizes.get(name)) for name in names))
+        return (*tables, *(self._item(f"array {name}", sizes.get(name)) for name in names))
 
-    def _constructs(self, layouts: _Layouts, whats: Sequence[tuple[str, Construct]]) -> tuple[MemoryItem, ...]:
+    def _constructs(self, whats: Sequence[tuple[str, Construct]]) -> tuple[MemoryItem, ...]:
         """Tables and arrays that constructs look up; a table that is looked up at several places is one."""
         found: dict[str, MemoryItem] = {}
         for node, what in whats:
             name = what.where.partition(",")[0] or base_name(node)
             if what.kind == "lookup" and name not in found:
                 program = _program_of(what)
-                found[name] = self._table(layouts, program, program.tables[0], name)
+                found[name] = self._table(program, program.tables[0], name)
             elif what.kind in ARRAYS and (label := f"{name}: {_array(what)}") not in found:
-                found[label] = layouts.item(label, layouts.sizes(_program_of(what)).get(_ARRAY))
+                found[label] = self._item(label, self._sizes(_program_of(what)).get(_ARRAY))
         return tuple(found.values())
 
-    def _table(self, layouts: _Layouts, program: ir.Program, table: ir.Table, name: str) -> MemoryItem:
+    def _table(self, program: ir.Program, table: ir.Table, name: str) -> MemoryItem:
         """A table: as it was measured, between measured numbers of entries, or by its layout."""
         costs = self.model.components.get(TABLE)
-        if layouts.target is not None and program.match_kind(table) in layouts.target.half_measured:
+        if self.target is not None and program.match_kind(table) in self.target.half_measured:
             costs = None
         sizes: dict[str, Size] = {
             "match_kind": program.match_kind(table),
@@ -112,9 +106,9 @@ class MemoryModel:
 
         def by_layout(count: float) -> float | None:
             other = replace(table, entries=replace(table.entries, count=int(count)))
-            return layouts.sizes(replace(program, tables=(other,))).get(table.name)
+            return self._sizes(replace(program, tables=(other,))).get(table.name)
 
-        item = layouts.item(name, by_layout(table.entries.count))
+        item = self._item(name, by_layout(table.entries.count))
         known = {count: size for count in measured_entries(costs, sizes) if (size := by_layout(count)) is not None}
         scale = scale_of(costs, sizes, known)
         if item.size_bytes is None or scale is None:

@@ -116,7 +116,7 @@ class _PredictRow(Record):
     memory_bytes: float | None = doc(
         "memory of tables, arrays and machine code, as far as it is known; null if nothing is",
         "B",
-        of="expected.breakdown.memory_bytes",
+        of="memory.size_bytes",
     )
     open_above: bool = doc("whether something has neither a price nor a bound")
 
@@ -219,7 +219,7 @@ class _Prediction(Record):
     )
     latency: _Latency | None = doc("")
     memory_bytes: float | None = doc(
-        "memory of tables, arrays and machine code, as far as it is known", "B", of="expected.breakdown.memory_bytes"
+        "memory of tables, arrays and machine code, as far as it is known", "B", of="memory.size_bytes"
     )
     memory: tuple[_Memory, ...] = doc("", of="memory.items")
     path_count: float = doc("paths through the program")
@@ -383,6 +383,9 @@ def sources(found: Prediction) -> list[str]:
 
 # --- tables for people
 
+ENDS = ("baseline", "interaction")
+"""What breakdowns of a program begin and end with."""
+
 
 def breakdown_rows(found: Itemised) -> list[dict[str, Any]]:
     """The cost breakdown as rows of a table: baseline, every construct, interaction."""
@@ -390,10 +393,9 @@ def breakdown_rows(found: Itemised) -> list[dict[str, Any]]:
     same: dict[tuple[str, str, str], list[CostLine]] = {}
     for line in found.lines:
         same.setdefault((line.part, base_name(line.node), line.label), []).append(line)
-    rows = [_plain_row("baseline", breakdown.baseline), *(_same_row(*key, lines) for key, lines in same.items())]
-    if breakdown.interaction:
-        rows.append(_plain_row("interaction", breakdown.interaction))
-    return rows
+    ends = [_row(name, "", "", 1.0, getattr(breakdown, name), None, None, "", "") for name in ENDS]
+    rows = [_same_row(*key, lines) for key, lines in same.items()]
+    return [ends[0], *rows, *(ends[1:] if breakdown.interaction else ())]
 
 
 def _same_row(part: str, node: str, construct: str, lines: Sequence[CostLine]) -> dict[str, Any]:
@@ -401,24 +403,19 @@ def _same_row(part: str, node: str, construct: str, lines: Sequence[CostLine]) -
     charges = [line.charge for line in lines]
     sources = dict.fromkeys(charge.source for charge in charges if charge.source)
     cycles = sum((charge.cycles for charge in charges), NOTHING)
-    row = {
-        "part": part,
-        "node": node,
-        "construct": construct,
-        "times": sum(charge.times for charge in charges),
-        "cycles": cycles.value,
-        "low": cycles.low,
-        "high": cycles.high,
-        "basis": charges[0].basis,
-        "source": next(iter(sources), "").partition(", ")[0],
-    }
-    return {name: json_value(value) for name, value in row.items()}
+    times, source = sum(charge.times for charge in charges), next(iter(sources), "").partition(", ")[0]
+    return _row(part, node, construct, times, cycles.value, cycles.low, cycles.high, charges[0].basis, source)
+
+
+def _row(*values: object) -> dict[str, Any]:
+    names = ("part", "node", "construct", "times", "cycles", "low", "high", "basis", "source")
+    return {name: json_value(value) for name, value in zip(names, values, strict=True)}
 
 
 def node_rows(found: Itemised) -> list[dict[str, Any]]:
     """The sums of the nodes as rows, with baseline, interaction and share of the whole."""
     breakdown = found.breakdown
-    ends = [NodeSum(name, "", 1.0, exactly(getattr(breakdown, name))) for name in ("baseline", "interaction")]
+    ends = [NodeSum(name, "", 1.0, exactly(getattr(breakdown, name))) for name in ENDS]
     sums = [ends[0], *found.by_node(), *(ends[1:] if breakdown.interaction else ())]
     total = breakdown.cycles.value
     return [
@@ -433,13 +430,6 @@ def node_rows(found: Itemised) -> list[dict[str, Any]]:
         }
         for each in sums
     ]
-
-
-def _plain_row(part: str, cycles: float) -> dict[str, Any]:
-    return {
-        "part": part, "node": "", "construct": "", "times": 1.0, "cycles": cycles, "low": None, "high": None,
-        "basis": "", "source": "",
-    }  # fmt: skip
 
 
 def rate_rows(found: Sequence[SizeRate], line_rate_bps: float) -> list[dict[str, Any]]:

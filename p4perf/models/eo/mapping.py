@@ -249,6 +249,14 @@ MAX_FRAME_BYTES = 9216
 Bound = Literal["cpu", "memory", "link"]
 
 
+def check_frame(frame_bytes: int) -> None:
+    """Refuse a size that Ethernet has not."""
+    if not MIN_FRAME_BYTES <= frame_bytes <= MAX_FRAME_BYTES:
+        raise UsageError(
+            f"a frame of {frame_bytes} B is none: it has {MIN_FRAME_BYTES} to {MAX_FRAME_BYTES} B with its FCS"
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class RateEstimate:
     """What a machine does with a function.
@@ -306,8 +314,7 @@ def estimate(
     if not functions:
         raise UsageError("there is no function to estimate")
     size = functions[0].frame_bytes if frame_bytes is None else frame_bytes
-    if not MIN_FRAME_BYTES <= size <= MAX_FRAME_BYTES:
-        raise UsageError(f"a frame of {size} B is none: it has {MIN_FRAME_BYTES} to {MAX_FRAME_BYTES} B with its FCS")
+    check_frame(size)
     if not 1 <= cores <= hardware.total_cores:
         raise UsageError(f"{cores} cores are not possible: {hardware.name} has {hardware.total_cores}")
     if not 0 <= remote <= 1:

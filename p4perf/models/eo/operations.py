@@ -18,7 +18,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Literal
 
@@ -364,14 +364,3 @@ def parse_function(name: str, lines: Iterable[str], symbols: Mapping[str, str | 
                 raise UsageError(f"{name}, line {number}: {error.message}", hint=error.hint) from error
     known = tuple(Symbol(n, parse_expression(v)) for n, v in (symbols or {}).items())
     return NetworkFunction(name, tuple(calls), symbols=known)
-
-
-def merged(calls: Iterable[Call]) -> tuple[Call, ...]:
-    """Equal calls in a row as one that happens more often."""
-    found: list[Call] = []
-    for call in calls:
-        if found and replace(found[-1], times=call.times) == call:
-            found[-1] = replace(call, times=found[-1].times + call.times)
-        else:
-            found.append(call)
-    return tuple(found)

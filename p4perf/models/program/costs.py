@@ -52,7 +52,6 @@ class CostBreakdown:
         interaction: what constructs cost together beyond their sum (negative if less).
         low, high: ends of the interval of the sum.
         level: coverage that the interval aims at.
-        memory_bytes: of tables, arrays and code of the whole program; None if nothing is known of it.
     """
 
     baseline: float
@@ -61,7 +60,6 @@ class CostBreakdown:
     low: float
     high: float
     level: float = 0.9
-    memory_bytes: float | None = None
     warnings: tuple[str, ...] = field(default=())
 
     @property
@@ -251,7 +249,6 @@ class CostModel:
             low=total - math.hypot(total - low, own),
             high=total + math.hypot(high - total, own),
             level=LEVEL,
-            memory_bytes=None,
             warnings=warnings,
         )
 

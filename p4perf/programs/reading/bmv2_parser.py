@@ -33,7 +33,8 @@ BINARY = {
     "shift_left": "<<",
     "shift_right": ">>",
 }
-SILENT = ("no_op",)
+IN_PLACE = {"add_to_field": "+", "subtract_from_field": "-"}
+OPERATORS = BINARY | IN_PLACE
 
 Result = tuple[list[Construct], list[Effect]]
 
@@ -54,9 +55,9 @@ class Primitives:
 
     def translate(self, call: Tree, where: str) -> Result:
         op, given = call.text("op"), list(call.each("parameters"))
-        if op in SILENT:
+        if op == "no_op":
             return [], []
-        if op in ("assign", "modify_field", "assign_VL", "set", *BINARY, "add_to_field", "subtract_from_field"):
+        if op in ("assign", "modify_field", "assign_VL", "set", *OPERATORS):
             return self._assign(op, call, where)
         if op in ("assign_header", "copy_header", "assign_union", "assign_header_stack", "assign_union_stack"):
             return self._copy(call, where)
@@ -85,11 +86,9 @@ class Primitives:
         sources = [given.item(n) for n in range(1, len(given.value))]
         bits = self.values.bits(target)
         found = [c for source in sources for c in self.values.operations(source, bits, where)]
-        if op in BINARY:
-            found.append(construct("compute", where, operator=BINARY[op], bits=bits))
-        elif op in ("add_to_field", "subtract_from_field"):
-            found.append(construct("compute", where, operator="+" if op == "add_to_field" else "-", bits=bits))
-        plain = op in ("assign", "modify_field", "set", "assign_VL") and len(sources) == 1
+        if op in OPERATORS:
+            found.append(construct("compute", where, operator=OPERATORS[op], bits=bits))
+        plain = op not in OPERATORS and len(sources) == 1
         constant = self.values.constant(sources[0], bits) if plain else None
         kind, value = types.unwrapped(target)
         if kind != "field":

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 from p4perf.programs.analysis import COMPARE, OPERATE
 from p4perf.programs.packets import bits_of
-from p4perf.programs.reading.bmv2_parser import BINARY, DROP_PORT, EGRESS, label_of
+from p4perf.programs.reading.bmv2_parser import BINARY, DROP_PORT, EGRESS, IN_PLACE, OPERATORS, label_of
 from p4perf.programs.reading.bmv2_types import VALID, Declarations, Expressions, declarations, unwrapped
 from p4perf.programs.reading.commands import Data, Entries, Entry, constant_entries
 from p4perf.programs.reading.tree import MAX_DEPTH, Tree
@@ -454,22 +454,18 @@ class Machine:
                 (state.valid.discard if op == "remove_header" else state.valid.add)(header)
         elif op in ("assign_header", "copy_header", "assign_union", "assign_header_stack") and len(given) > 1:
             self._copy(given[0], given[1], state)
-        elif (op in BINARY and len(given) > 2) or op in ("add_to_field", "subtract_from_field"):
-            self._compute(op, given, state)
+        elif op in IN_PLACE or (op in BINARY and len(given) > 2):
+            left, *_, right = (state.value(source) for source in (given if op in IN_PLACE else given[1:]))
+            sign = OPERATORS[op]
+            if left is None or right is None:
+                state.write(given[0], None)
+            else:
+                state.write(given[0], OPERATIONS[sign](left, max(right, 0) if sign in ("<<", ">>") else right))
         else:
             # Whatever else it does: fields that it may write are not known any more.
             for tree in given[:1] if op != "execute_meter" else given[2:]:
                 if tree.optional("type") == "field":
                     state.write(tree, None)
-
-    def _compute(self, op: str, given: list[Tree], state: State) -> None:
-        sources = given[1:] if op in BINARY else [given[0], *given[1:]]
-        values = [state.value(source) for source in sources]
-        sign = {"add_to_field": "+", "subtract_from_field": "-"}.get(op) or BINARY[op]
-        left, right = values[0], values[-1]
-        if left is None or right is None:
-            return state.write(given[0], None)
-        return state.write(given[0], OPERATIONS[sign](left, max(right, 0) if sign in ("<<", ">>") else right))
 
     def _copy(self, target: Tree, source: Tree, state: State) -> None:
         to, of = state.header_of(target), state.header_of(source)

@@ -30,7 +30,6 @@ FIELD_BITS = 32
 class HeaderType:
     """Fields of a header or a structure of metadata; a field of varying length has its greatest one."""
 
-    name: str
     fields: tuple[tuple[str, int], ...]
     varying: str = ""
     """Name of its field of varying length, if it has one."""
@@ -45,7 +44,6 @@ class HeaderType:
 class Declarations:
     """Everything that a program declares by name."""
 
-    types: dict[str, HeaderType]
     headers: dict[str, HeaderType]
     metadata: frozenset[str]
     stacks: dict[str, tuple[str, ...]]
@@ -116,7 +114,6 @@ def declarations(root: Tree) -> Declarations:
         unions[u.text("name")] = tuple(_named(by_id, i) for i in u.each("header_ids"))
         union_ids[u.whole("id")] = u.text("name")
     return Declarations(
-        types=types,
         headers=headers,
         metadata=frozenset(metadata),
         stacks={
@@ -154,7 +151,7 @@ def _type(tree: Tree) -> HeaderType:
     if at is not None and tree.has("max_length"):
         rest = tree.whole("max_length") * 8 - sum(bits for n, (_, bits) in enumerate(fields) if n != at)
         fields[at] = (varying, max(rest, 0))
-    return HeaderType(tree.text("name"), tuple(fields), varying)
+    return HeaderType(tuple(fields), varying)
 
 
 def calculation_bytes(known: Declarations, calculation: Tree) -> int:
@@ -178,11 +175,7 @@ def takes_payload(calculation: Tree) -> bool:
 
 def place(tree: Tree) -> str:
     """Place in the P4 program, ``router.p4:53``; empty if the JSON does not have it."""
-    if not tree.has("source_info"):
-        return ""
-    source = tree.value["source_info"]
-    if not isinstance(source, dict):
-        return ""
+    source = _source(tree)
     file, line = source.get("filename"), source.get("line")
     if not isinstance(file, str) or not file or not isinstance(line, int):
         return ""
@@ -191,11 +184,13 @@ def place(tree: Tree) -> str:
 
 def fragment(tree: Tree) -> str:
     """The P4 text of something, empty if the JSON does not have it."""
-    if not tree.has("source_info"):
-        return ""
-    source = tree.value["source_info"]
-    found = source.get("source_fragment") if isinstance(source, dict) else None
+    found = _source(tree).get("source_fragment")
     return " ".join(found.split()) if isinstance(found, str) else ""
+
+
+def _source(tree: Tree) -> dict[str, object]:
+    found = tree.at("source_info").value if tree.has("source_info") else None
+    return found if isinstance(found, dict) else {}
 
 
 def located(*parts: str) -> str:

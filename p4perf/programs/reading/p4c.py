@@ -13,7 +13,6 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -30,16 +29,10 @@ _DEFINE = re.compile(r"[A-Za-z_]\w*(=[\w.+-]*)?")
 _PLAIN_NAME = re.compile(r"\w[\w.-]*")
 
 
-@dataclass(frozen=True, slots=True)
-class Compiled:
-    """What a compiler made of a program: the JSON of bmv2 or a specification of SWX, and its text."""
-
-    form: Literal["bmv2", "swx"]
-    text: str
-
-
-def compile_p4(path: Path, arch: str | None, defines: Sequence[str], includes: Sequence[Path]) -> Compiled:
-    """Compile a P4 program.
+def compile_p4(
+    path: Path, arch: str | None, defines: Sequence[str], includes: Sequence[Path]
+) -> tuple[Literal["bmv2", "swx"], str]:
+    """Compile a P4 program: to the JSON of bmv2 or a specification of SWX, and its text.
 
     Args:
         arch: ``v1model``, ``psa`` or ``pna``; None: that of its ``#include``.
@@ -59,13 +52,13 @@ def compile_p4(path: Path, arch: str | None, defines: Sequence[str], includes: S
     for folder in includes:
         if not folder.is_dir():
             raise UsageError(f"{folder} is no folder of include files")
-    tool = "p4c-bm2-ss" if chosen == "v1model" else "p4c-dpdk"
+    bmv2 = chosen == "v1model"
+    tool, suffix, options = ("p4c-bm2-ss", "json", []) if bmv2 else ("p4c-dpdk", "spec", ["--arch", chosen])
     found = shutil.which(tool)
     if found is None:
         raise TargetUnavailableError(
             f"{path} is P4 for {chosen}, and {tool} is not installed",
-            hint=f"install p4c, or compile elsewhere and give what {tool} makes "
-            + ("(PROGRAM.json)" if chosen == "v1model" else "(PROGRAM.spec)"),
+            hint=f"install p4c, or compile elsewhere and give what {tool} makes (PROGRAM.{suffix})",
         )
     with tempfile.TemporaryDirectory(prefix="p4perf-") as temporary:
         place = Path(temporary)
@@ -75,13 +68,12 @@ def compile_p4(path: Path, arch: str | None, defines: Sequence[str], includes: S
         for n, source in enumerate((path.resolve().parent, *includes)):
             (place / f"include{n}").symlink_to(source.resolve())
             words += ["-I", f"include{n}"]
-        words += [f"-D{define}" for define in defines]
-        out = "out.json" if chosen == "v1model" else "out.spec"
-        words += [*([] if chosen == "v1model" else ["--arch", chosen]), "-o", out, name]
+        out = place / f"out.{suffix}"
+        words += [*(f"-D{define}" for define in defines), *options, "-o", out.name, name]
         _run(words, place, path, tool)
-        if not (place / out).is_file():
+        if not out.is_file():
             raise BuildError(f"{tool} wrote nothing for {path}")
-        return Compiled("bmv2" if chosen == "v1model" else "swx", read_text(place / out))
+        return "bmv2" if bmv2 else "swx", read_text(out)
 
 
 def _arch(text: str, arch: str | None, path: Path) -> str:

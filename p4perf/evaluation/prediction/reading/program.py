@@ -128,8 +128,7 @@ def _opened(path: Path | str, form: Format, options: ReadOptions) -> _Opened:
         flow = read_own(program, experiment.spec.name, point.frame_size_bytes)
         return _Opened(flow, lambda: own_runner(program))
     if form == "p4":
-        compiled = compile_p4(Path(path), options.arch, options.defines, options.includes)
-        form, text = compiled.form, compiled.text
+        form, text = compile_p4(Path(path), options.arch, options.defines, options.includes)
     else:
         text = read_text(Path(path))
         if not text.strip():

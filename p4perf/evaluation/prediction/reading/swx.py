@@ -64,8 +64,8 @@ class _Reader:
 
     def __post_init__(self) -> None:
         self.numbers = {name: n for n, name in enumerate(self.spec.actions)}
-        words = [_instruction(line) for line in self.spec.apply.lines]
-        self.ports = frozenset(w[1] for w in words if w[0] == "tx" and len(w) > 1)
+        instructions = _labelled(self.spec.apply.lines)[1]
+        self.ports = frozenset(i.words[1] for i in instructions if i.words[0] == "tx" and len(i.words) > 1)
 
     def read(self) -> Flow:
         self.steps = {name: Step(name, "end") for name in (SENT, LOST)}
@@ -238,11 +238,6 @@ class _Reader:
 
 def _with_waits(made: Instruction, waits: tuple[Construct, ...]) -> Instruction:
     return replace(made, constructs=(*waits, *made.constructs)) if waits else made
-
-
-def _instruction(line: SpecLine) -> tuple[str, ...]:
-    words = line.words
-    return words[2:] if len(words) > 1 and words[1] == ":" else words
 
 
 def _labelled(lines: Sequence[SpecLine]) -> tuple[dict[str, int], list[SpecLine]]:

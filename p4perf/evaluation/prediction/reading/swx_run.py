@@ -33,7 +33,6 @@ class Values:
 
     spec: Specification
     frame: bytes
-    registers: dict[tuple[str, int], int | None]
     at: int = 0
     fields: dict[str, int | None] = field(default_factory=dict)
     valid: set[str] = field(default_factory=set)
@@ -41,6 +40,8 @@ class Values:
     hit: bool = False
     ran: str = ""
     again: bool = False
+    emitted: list[str] = field(default_factory=list)
+    port: int | None = None
 
     def read(self, operand: str) -> int | None:
         """The value of an operand; metadata that were never written are zero."""
@@ -229,8 +230,6 @@ class SwxMachine:
     entries: Entries = field(default_factory=Entries)
     lookup: Lookup | None = None
     registers: dict[tuple[str, int], int | None] = field(default_factory=dict)
-    _emitted: list[str] = field(default_factory=list)
-    _port: int | None = None
 
     def run(self, frame: bytes, port: int = 0) -> tuple[list[tuple[str, str]], str]:
         """Send one packet, without FCS, through its first pass.
@@ -242,7 +241,7 @@ class SwxMachine:
             DataError: the specification names something that is not there.
         """
         made: list[tuple[str, str]] = []
-        values = Values(self.spec, frame, self.registers)
+        values = Values(self.spec, frame)
         try:
             made.extend((passed.step.name, passed.label) for passed in self._walk(values, port, 0))
         except UnknownDecisionError as reason:
@@ -257,7 +256,7 @@ class SwxMachine:
             UnknownDecisionError: the path continues in an unknown manner.
         """
         for number_of_pass in range(MAX_PASSES):
-            values = Values(self.spec, frame, self.registers)
+            values = Values(self.spec, frame)
             end = None
             for end in self._walk(values, port, number_of_pass):
                 yield end
@@ -273,12 +272,11 @@ class SwxMachine:
             DataError: the specification names something that is not there.
             UnknownDecisionError: something of it is not known.
         """
-        values = Values(self.spec, frame, self.registers)
+        values = Values(self.spec, frame)
         steps = [passed.step.name for passed in self._walk(values, port, 0)]
-        return (self._port, self._sent(values)) if steps[-1] == SENT else None
+        return (values.port, self._sent(values)) if steps[-1] == SENT else None
 
     def _walk(self, values: Values, port: int, number_of_pass: int) -> Iterator[Passed]:
-        self._emitted = []
         values.fields["$pass"] = number_of_pass
         values.fields["$port"] = port
         name = self.flow.start
@@ -288,7 +286,7 @@ class SwxMachine:
                 if line.word(0) not in JUMPS and line.word(0) != "table":
                     self._execute(line, values)
             present = [(fact, what) for fact, what in step.present if isinstance(fact, str) and fact in values.valid]
-            self._emitted += [fact for fact, _ in present]
+            values.emitted += [fact for fact, _ in present]
             label = self._label(step, values)
             yield Passed(step, (*step.constructs, *(what for _, what in present)), label, len(step.edges) > 1)
             name = next((e.to for e in step.edges if e.label == label), "")
@@ -393,7 +391,7 @@ class SwxMachine:
         elif op == "rx":
             values.write(line.word(1), values.fields["$port"], line)
         elif op == "tx":
-            self._port = values.read(line.word(1))
+            values.port = values.read(line.word(1))
         elif op == "recirculate":
             values.again = True
         elif op == "recircid":
@@ -419,15 +417,15 @@ class SwxMachine:
         size = self.spec.registers.get(array, 0)
         cell = None if at is None or not size else (array, at & (size - 1) if size & (size - 1) == 0 else at)
         if op == "regrd":
-            values.write(line.word(1), None if cell is None else values.registers.get(cell, 0), line)
+            values.write(line.word(1), None if cell is None else self.registers.get(cell, 0), line)
         elif cell is not None:
             given = values.read(line.word(3))
-            old = values.registers.get(cell, 0)
+            old = self.registers.get(cell, 0)
             more = None if given is None or old is None else old + given
-            values.registers[cell] = given if op == "regwr" else more
+            self.registers[cell] = given if op == "regwr" else more
 
     def _sent(self, values: Values) -> bytes:
-        parts = [values.header_bytes(name) for name in self._emitted]
+        parts = [values.header_bytes(name) for name in values.emitted]
         if None in parts:
             raise UnknownDecisionError("what a packet carries that comes back")
         return b"".join(part for part in parts if part is not None) + values.frame[values.at // 8 :]
