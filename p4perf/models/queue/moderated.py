@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from scipy import fft
@@ -61,18 +62,15 @@ class ModeratedQueue:
         check_lattice(self.service.mean, "service time")
         if self.service.last == 0:
             raise UsageError("the service time is zero", hint="is the lattice too coarse?")
-        object.__setattr__(self, "moderation", as_lattice(self.moderation, "moderation interval"))
-        object.__setattr__(self, "overhead", as_lattice(self.overhead, "overhead"))
+        _ = self.tau, self.interrupt  # refuses what is negative
 
-    @property
+    @cached_property
     def tau(self) -> Lattice:
-        assert isinstance(self.moderation, Lattice)  # noqa: S101 - made so above
-        return self.moderation
+        return as_lattice(self.moderation, "moderation interval")
 
-    @property
+    @cached_property
     def interrupt(self) -> Lattice:
-        assert isinstance(self.overhead, Lattice)  # noqa: S101 - made so above
-        return self.overhead
+        return as_lattice(self.overhead, "overhead")
 
     def load(self) -> float:
         """Offered load, interrupts included: E[B] / E[A] + E[o] / E[S]."""
@@ -141,7 +139,7 @@ def _endless(batches: Batches, queue: ModeratedQueue, load: float) -> int:
             hint="give a limit, or a lower rate, a longer moderation interval or a shorter service time",
         )
     free = batch_kernel(batches, queue.service, queue.interrupt, 1 << 40)
-    change, first = free.unlimited()
+    change, first = free.unlimited
     length = reach(decay(change, first))
     if not length + free.batch.rooms < MAX_STATES:
         raise UsageError(

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -106,14 +107,12 @@ class PollQueue:
             raise UsageError("an empty poll takes one step at least", hint="take a finer lattice")
         check_lattice(self.arrival.mean, "interarrival time")
         check_lattice(self.service.mean, "service time")
-        object.__setattr__(self, "batch_cost", as_lattice(self.batch_cost, "work for a batch"))
         if self.service.last + self.cost.last == 0 or self.service.first + self.cost.first == 0:
             raise UsageError("a batch takes one step at least", hint="take a finer lattice")
 
-    @property
+    @cached_property
     def cost(self) -> Lattice:
-        assert isinstance(self.batch_cost, Lattice)  # noqa: S101 - made so above
-        return self.batch_cost
+        return as_lattice(self.batch_cost, "work for a batch")
 
     @property
     def load(self) -> float:

@@ -143,7 +143,7 @@ def reach(theta: float) -> float:
 
 def stationary_work(kernel: Kernel) -> FloatArray:
     """P(u = k) of the work that a batch finds, k = 0 .. highest that matters."""
-    change, first = kernel.unlimited()
+    change, first = kernel.unlimited
     highest = _highest(kernel)
     theta = decay(change, first)
     low, high = _window(kernel, theta, highest)
@@ -191,7 +191,7 @@ def _window(kernel: Kernel, theta: float, highest: int) -> tuple[int, int]:
         return 0, highest
     # A batch of which something is refused leaves at least L - S: work falls below that only by free changes.
     edge = max(
-        kernel.limit - kernel.overhead.last - kernel.batch.rooms + min(kernel.unlimited()[1], 0),
+        kernel.limit - kernel.overhead.last - kernel.batch.rooms + min(kernel.unlimited[1], 0),
         kernel.limit - kernel.batch.interval,
     )
     edge -= kernel.batch.closed.size

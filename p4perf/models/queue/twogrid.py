@@ -76,7 +76,7 @@ class Chain:
 
 def chain_of(kernel: Kernel, low: int, high: int, theta: float) -> Chain:
     """The chain of the states low .. high."""
-    change, first = kernel.unlimited()
+    change, first = kernel.unlimited
     over = kernel.overhead
     plain = min(max(kernel.limit - over.last - kernel.batch.rooms + 1 - low, 0), high - low + 1)
     near = kernel.batch.changes(max(kernel.limit - over.first - low - plain, 0) if plain <= high - low else 0, theta)
@@ -88,7 +88,7 @@ def chain_of(kernel: Kernel, low: int, high: int, theta: float) -> Chain:
 
 def stationary_by_two_grids(kernel: Kernel, low: int, high: int, theta: float) -> FloatArray | None:
     """P(u = k) for k = low .. high, up to a factor; None where changes are not smooth, or it does not converge."""
-    change, first = kernel.unlimited()
+    change, first = kernel.unlimited
     width = _cell_width(change, first)
     if width < 2:
         return None

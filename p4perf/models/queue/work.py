@@ -274,18 +274,16 @@ class Kernel:
         return change, self.first_change + self.overhead.first - self.batch.interval
 
     @cached_property
-    def _unlimited(self) -> FloatArray:
-        return convolve(self.free, self.overhead.probabilities)
-
     def unlimited(self) -> tuple[FloatArray, int]:
         """Change of the unfinished work far from both boundaries: probabilities, and the change of the first one.
 
         Changes that are only possible at a boundary are among them, with probability zero.
         """
-        return self._unlimited, self.first_change + self.overhead.first - self.batch.interval
+        change = convolve(self.free, self.overhead.probabilities)
+        return change, self.first_change + self.overhead.first - self.batch.interval
 
     def rows(self, first: int, last: int) -> FloatArray:
-        """Transitions from the states first .. last; column k is the change ``unlimited()[1] + k``."""
+        """Transitions from the states first .. last; column k is the change ``unlimited[1] + k``."""
         over = self.overhead
         extra = np.flatnonzero(over.probabilities)
         depth = self.limit - over.first - first
@@ -302,7 +300,7 @@ class Kernel:
         if extra.size > 1:
             order = np.argsort(given[0], kind="stable")
             given = [each[order] for each in given]
-        columns = self.unlimited()[0].size
+        columns = self.unlimited[0].size
         length = max(columns, changes.length + int(extra[-1]))
         out = changes.sums(given[0], given[1], given[2], given[3], (states.size, length))[:, :columns]
         return _proper(out)

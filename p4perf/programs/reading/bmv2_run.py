@@ -187,14 +187,12 @@ class Machine:
 
     root: Tree
     commands: Entries
-    known: Declarations = field(init=False)
 
     def __post_init__(self) -> None:
         root = self.root
         self.known = declarations(root)
         self._actions = {a.text("name"): a for a in root.each("actions")}
-        by_id = {a.whole("id"): a.text("name") for a in root.each("actions")}
-        self._by_id = by_id
+        self._by_id = {a.whole("id"): a.text("name") for a in root.each("actions")}
         self._parser = next(root.each("parsers"))
         self._states = {s.text("name"): s for s in self._parser.each("parse_states")}
         self._pipelines = list(root.each("pipelines"))
@@ -202,8 +200,9 @@ class Machine:
         for pipeline in self._pipelines:
             for table in pipeline.each("tables"):
                 name = table.text("name")
-                self._tables[name] = constant_entries(table, self.known, by_id) + self.commands.tables.get(name, [])
-        self._vsets = {v.text("name") for v in root.each("parse_vsets")}
+                self._tables[name] = constant_entries(table, self.known, self._by_id) + self.commands.tables.get(
+                    name, []
+                )
 
     def run(self, frame: bytes, port: int = 0) -> tuple[list[Decision], str]:
         """Send one packet, without FCS, through the program.

@@ -29,7 +29,7 @@ def kernel_of(queue):
 
 def both(kernel, theta=None):
     """The stationary work by two grids and by one LU, from the same window."""
-    change, first = kernel.unlimited()
+    change, first = kernel.unlimited
     theta = stationary.decay(change, first) if theta is None else theta
     low, high = stationary._window(kernel, theta, stationary._highest(kernel))
     direct = np.maximum(stationary._solve(kernel, change, first, low, high), 0)
@@ -55,7 +55,7 @@ def test_small_probabilities_are_exact():
 @pytest.mark.parametrize("theta", [0.0, -1e-3, 2e-3])
 def test_the_weights_do_not_matter(theta):
     kernel = kernel_of(moderated("geo", 7.4, 100, 1200))[1]
-    change, first = kernel.unlimited()
+    change, first = kernel.unlimited
     states = (0, stationary._highest(kernel))
     found = twogrid.stationary_by_two_grids(kernel, *states, theta)
     direct = np.maximum(stationary._solve(kernel, change, first, *states), 0)
@@ -86,7 +86,7 @@ def test_changes_that_are_not_smooth_are_left_to_the_direct_solution():
         distributions.from_pmf([10, 20], [0.5, 0.5]), distributions.from_pmf([10, 21], [0.99, 0.01]), 100, 0, 3000
     )
     kernel = kernel_of(queue)[1]
-    change, first = kernel.unlimited()
+    change, first = kernel.unlimited
     assert twogrid._cell_width(change, first) < 10
     result = queue.solve()
     assert result.residual < 1e-10
