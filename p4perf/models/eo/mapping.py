@@ -429,11 +429,7 @@ def _judge(host: Host, demands: Sequence[Demand], share_cores: bool) -> Placemen
 
 def _estimate(host: Host, demand: Demand, others_bytes: float) -> RateEstimate:
     return estimate(
-        demand.functions,
-        host.hardware,
-        frame_bytes=demand.frame_bytes,
-        remote=demand.remote,
-        others_bytes=others_bytes,
+        demand.functions, host.hardware, frame_bytes=demand.frame_bytes, remote=demand.remote, others_bytes=others_bytes
     )
 
 

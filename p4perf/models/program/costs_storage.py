@@ -36,11 +36,7 @@ def cost_model_json(model: CostModel) -> str:
             **({} if model.baseline_code_bytes is None else {"code_bytes": model.baseline_code_bytes}),
         },
         "components": [
-            {
-                "name": costs.name,
-                "defaults": dict(costs.defaults),
-                "points": [_point_record(p) for p in costs.points],
-            }
+            {"name": costs.name, "defaults": dict(costs.defaults), "points": [_point_record(p) for p in costs.points]}
             for costs in model.components.values()
         ],
         "composition": {

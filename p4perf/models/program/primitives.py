@@ -38,11 +38,7 @@ of ternary tables are left out, whose time may be that of a list."""
 
 PAID = "the baseline pays for one"
 
-FORWARDING = (
-    construct("extract", bytes=14),
-    construct("emit", bytes=14),
-    construct("set egress"),
-)
+FORWARDING = (construct("extract", bytes=14), construct("emit", bytes=14), construct("set egress"))
 """What a program that only forwards meets: the baseline has paid for it."""
 
 

@@ -403,7 +403,7 @@ def follow_renewal(queue: PollQueue, arrival: Lattice, work: FloatArray) -> Cycl
     state = np.zeros((queue.ring + 1, steps.residuals))
     ahead = np.maximum(1.0 - np.cumsum(arrival.dense(steps.residuals)), 0.0)
     state[queue.ring if queue.load >= 1 else 0] = ahead / ahead.sum()
-    state, residual, _ = stationary_by_iteration(steps.step, state)
+    state, residual = stationary_by_iteration(steps.step, state)
     if residual > _RESIDUAL:
         raise UsageError(
             f"the stationary distribution of the ring could not be found (residual {residual:.2g})",

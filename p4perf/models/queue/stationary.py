@@ -31,36 +31,29 @@ from p4perf.models.queue.twogrid import stationary_by_two_grids
 from p4perf.models.queue.work import Kernel
 
 DEPTH = 8
+_MOST = 2000
+_ENOUGH = 1e-13
 _CLIP = 1e-30
 _TRANSPORT = 0.05
 
 
-def stationary_by_iteration(
-    image: Callable[[FloatArray], FloatArray], start: FloatArray, *, tolerance: float = 1e-13, most: int = 2000
-) -> tuple[FloatArray, float, int]:
-    """The distribution v with v = image(v), by Anderson's acceleration of v -> image(v).
+def stationary_by_iteration(image: Callable[[FloatArray], FloatArray], start: FloatArray) -> tuple[FloatArray, float]:
+    """The distribution v with v = image(v), by Anderson's acceleration, and its sum of absolute differences to that.
 
     The size of a step says little where the chain forgets slowly; what is compared is image(v) with v itself.
-
-    Args:
-        image: one step of the chain; keeps the sum.
-        tolerance: the sum of absolute differences at which it ends.
-
-    Returns:
-        The distribution, its sum of absolute differences to its image, and the number of steps.
     """
     v = start / start.sum()
     values: list[FloatArray] = []
     differences: list[FloatArray] = []
     best, least = v, np.inf
-    for count in range(1, most + 1):
+    for _ in range(_MOST):
         w = image(v)
         difference = w - v
         size = float(np.abs(difference).sum())
         if size < least:
             best, least = w, size
-        if size <= tolerance:
-            return w / w.sum(), size, count
+        if size <= _ENOUGH:
+            return w / w.sum(), size
         if size > 1e3 * least:
             values, differences, v = [], [], best
             continue
@@ -72,7 +65,7 @@ def stationary_by_iteration(
         differences.append(difference)
         del values[: -DEPTH - 1], differences[: -DEPTH - 1]
         v = _mixed(values, differences)
-    return best / best.sum(), least, most
+    return best / best.sum(), least
 
 
 def _mixed(values: list[FloatArray], differences: list[FloatArray]) -> FloatArray:

@@ -31,13 +31,7 @@ from p4perf.programs.reading.tree import parse_json, read_text, without_index
 
 Format = Literal["bmv2", "swx", "p4", "p4perf"]
 
-SUFFIXES: Mapping[str, Format] = {
-    ".json": "bmv2",
-    ".spec": "swx",
-    ".p4": "p4",
-    ".yaml": "p4perf",
-    ".yml": "p4perf",
-}
+SUFFIXES: Mapping[str, Format] = {".json": "bmv2", ".spec": "swx", ".p4": "p4", ".yaml": "p4perf", ".yml": "p4perf"}
 
 
 @dataclass(frozen=True, slots=True)
