@@ -84,7 +84,7 @@ def setting_checks(facts: NodeFacts) -> list[Check]:
         _check("hyperthreading", smt != "on", smt or "unknown", "turn it off, or keep the sibling CPU idle"),
         Check("setting", "isolated CPUs", "info", isolated or "none", "" if isolated else "isolcpus allows plain mode"),
         Check("setting", "virtual machine", "info", facts.text("virtual_machine", "no"), ""),
-        _check("user", root, "root" if root else "not root", _NO_ROOT),
+        _check("user", root, "root" if root else "not root", "runs get flags: no real-time bursts, no hugepages"),
     ]
 
 
@@ -126,9 +126,6 @@ def _environment(check: str, good: bool | None, value: str, advice: str) -> Chec
     if good is None:
         return Check("environment", check, "info", "not under control of this system", "")
     return _check(check, good, value, advice, area="environment")
-
-
-_NO_ROOT = "everything runs, with flags: no real-time bursts, no hugepages"
 
 
 def _check(name: str, good: bool, value: str, advice: str, *, area: str = "setting") -> Check:

@@ -56,6 +56,9 @@ class Assembler:
         return found
 
 
+HASH_OFFSET_BITS = 256
+"""A hash can only be written to the first 32 bytes of the metadata."""
+
 _OPERATIONS = {"+": "add", "-": "sub", "&": "and", "|": "or", "^": "xor"}
 
 
@@ -64,8 +67,8 @@ def number(value: int, bits: int = WORD_BITS) -> str:
     return f"0x{value & ((1 << bits) - 1):x}"
 
 
-class ExpressionWriter:
-    """Writes expressions and assignments into one list of instructions."""
+class Statements:
+    """Writes expressions and statements into one list of instructions."""
 
     def __init__(self, model: Model, code: Assembler, action: str) -> None:
         self._model = model
@@ -231,13 +234,7 @@ class ExpressionWriter:
         """``ref`` = an operand that was written before."""
         self.assign(ref, self._model.as_field(operand))
 
-
-HASH_OFFSET_BITS = 256
-"""A hash can only be written to the first 32 bytes of the metadata."""
-
-
-class Statements(ExpressionWriter):
-    """Writes statements into one list of instructions."""
+    # Statements
 
     def body(self, statements: tuple[ir.Statement, ...]) -> None:
         """Write statements, up to one that ends the packet."""
