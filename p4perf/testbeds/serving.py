@@ -7,7 +7,7 @@ import binascii
 import contextlib
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from importlib.resources import files
 from pathlib import Path
@@ -72,24 +72,20 @@ class ServedDevice:
         if self._main is not None:
             self._answer(self._main, "state", ANSWER_S)
 
-    def before(self) -> Mapping[str, JobResult]:
-        """Results of the commands before a trial; errors as in :meth:`switch`."""
-        return {step.what: self._step(step) for step in self._service.before}
-
-    def after(self) -> Mapping[str, JobResult]:
-        """Results of the commands behind a trial; errors as in :meth:`switch`."""
-        return {step.what: self._step(step) for step in self._service.after}
-
     @contextlib.contextmanager
-    def during(self) -> Iterator[dict[str, JobResult]]:
-        """Run the commands that go with a trial beside the body; their results are there behind it."""
-        results: dict[str, JobResult] = {}
-        steps: Sequence[ServiceStep] = self._service.during
-        with ThreadPoolExecutor(max_workers=max(1, len(steps))) as pool:
-            begun = [(step.what, pool.submit(self._step, step)) for step in steps]
+    def watched(self) -> Iterator[dict[str, JobResult]]:
+        """Run the commands around a trial, which is the body; all of their results are there behind it.
+
+        Errors as in :meth:`switch`.
+        """
+        service = self._service
+        results = {step.what: self._step(step) for step in service.before}
+        with ThreadPoolExecutor(max_workers=max(1, len(service.during))) as pool:
+            begun = {step.what: pool.submit(self._step, step) for step in service.during}
             yield results
-            for what, future in begun:
-                results[what] = future.result()
+            results |= {what: future.result() for what, future in begun.items()}
+        results |= {step.what: self._step(step) for step in service.after}
+        self.check()
 
     def _step(self, step: ServiceStep) -> JobResult:
         result = self._testbed.run(step.job, self._folder)

@@ -126,7 +126,7 @@ def test_a_switch_comes_up_is_counted_and_goes_down(node):
         device.switch("program")
         device.check()
         wait_for_ports(node, 1)
-        with device.during() as results:
+        with device.watched() as results:
             pass
         assert sum(words.startswith(b"sleep") for words in left_of(node)) == 1
         assert set(perf_counts(results[COUNTING].stderr)) == set(EVENTS)
@@ -149,7 +149,7 @@ def test_the_same_on_a_node_that_is_reached_by_ssh(node, new_node):
     try:
         with node.device() as device:
             device.switch("program")
-            with device.during() as results:
+            with device.watched() as results:
                 pass
             assert set(perf_counts(results[COUNTING].stderr)) == set(EVENTS)
             device.check()
@@ -324,7 +324,7 @@ def test_perf_without_access(node, monkeypatch):
     monkeypatch.setenv("FAKE_PERF", "forbidden")
     with node.device() as device:
         device.switch("baseline")
-        with pytest.raises(MeasurementError, match="operations is limited") as caught, device.during():
+        with pytest.raises(MeasurementError, match="operations is limited") as caught, device.watched():
             pass
     assert "perf_event_paranoid" in caught.value.hint
 

@@ -78,11 +78,9 @@ def test_up_and_down(device, tmp_path):
         assert log.read_text() == "first\nsecond\n"
         served.switch("program")
         assert int(pid.read_text()) == number, "it is up already"
-        with served.during() as during:
-            assert served.before()["counting before"].stdout == "1\n"
-        assert during["watching"].stdout == "2\n"
-        assert {**served.after()}["counting after"].stdout == "3\n"
-        served.check()
+        with served.watched() as seen:
+            assert {what: result.stdout for what, result in seen.items()} == {"counting before": "1\n"}
+        assert (seen["watching"].stdout, seen["counting after"].stdout) == ("2\n", "3\n")
         assert "cleared" not in log.read_text()
     assert not alive(number)
     assert log.read_text() == "first\nsecond\ncleared\n"

@@ -66,8 +66,9 @@ def test_it_comes_up_is_watched_and_goes_down(card, device):
         (rules,) = card.state["rules"].values()
         assert rules == 20
         served.check()
-        with served.during() as during:
-            evidence = TARGET.evidence({**served.before(), **during, **served.after()})
+        with served.watched() as seen:
+            pass
+        evidence = TARGET.evidence(seen)
         served.switch("program")
         assert len(loads(card)) == 1, "it runs already"
     assert card.state["loaded"] is None

@@ -187,11 +187,8 @@ class MoonGenSession(LoadSession):
         self._device.switch(load.device)
         for name in offer.leaves:
             self._testbed.artifact_path(self._folder, name).unlink(missing_ok=True)
-        before = self._device.before()
-        with self._device.during() as during:
+        with self._device.watched() as seen:
             result = self._testbed.run(offer.job, self._folder)
-        seen = {**before, **during, **self._device.after()}
-        self._device.check()
         places = {name: self._testbed.artifact_path(self._folder, name) for name in offer.leaves}
         left = {n: p.read_text(encoding="utf-8", errors="replace") for n, p in places.items() if p.is_file()}
         return self._offers.account(load, result, left, self._device.evidence(seen), self._testbed.label)

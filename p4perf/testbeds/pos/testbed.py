@@ -19,9 +19,9 @@ from typing import Self
 
 from typing_extensions import override
 
-from p4perf.errors import DataError, Location, P4PerfError, StorageError, TestbedError
+from p4perf.errors import DataError, P4PerfError, StorageError, TestbedError
 from p4perf.formats.pos import FINISHED
-from p4perf.results.files import write_text_atomically
+from p4perf.results.files import read_text, write_text_atomically
 from p4perf.targets.base import JobResult, NodeFacts, Problem
 from p4perf.testbeds.base import Role, says_disk_full
 from p4perf.testbeds.batch.base import AnyJob, BatchResults, BatchTestbed, LoadJob, Note
@@ -428,10 +428,5 @@ def _note_down(folder: Path, key: str, text: str) -> None:
 
 
 def _noted(folder: Path, key: str) -> str | None:
-    try:
-        lines = _path(folder, key).read_text(encoding="utf-8").split("\n")
-    except FileNotFoundError:
-        return None
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError("cannot be read", location=Location(str(_path(folder, key)))) from error
-    return lines[0] or None
+    path = _path(folder, key)
+    return (read_text(path).split("\n")[0] or None) if path.exists() else None
