@@ -41,7 +41,7 @@ class Actions:
         return -(-sum(p.whole("bitwidth") for p in tree.each("runtime_data")) // 8) if tree else 0
 
     def steps(self, tree: Tree, name: str, end: str, exit_to: str, taken: Mapping[str, Step]) -> list[Step]:
-        where = types.located(f"action {tree.text('name')}", types.place(tree))
+        where = types.located(f"action {tree.text('name')}", tree)
         widths = tuple(p.whole("bitwidth") for p in tree.each("runtime_data"))
         own = replace(self.primitives, runtime_bits=widths)
         calls = list(tree.each("primitives"))
@@ -51,8 +51,8 @@ class Actions:
     @staticmethod
     def _instruction(own: Primitives, where: str, call: Tree, number: int, count: int, exit_to: str) -> Instruction:
         op = call.text("op")
-        if place := types.place(call):
-            where = types.located(where.split(", ")[0], place)
+        if types.place(call):
+            where = types.located(where.split(", ")[0], call)
         if op == "exit":
             return Instruction(jumps=(("", exit_to),), falls=None)
         if op == "_jump":
@@ -124,7 +124,7 @@ class PipelineReader:
     def _condition(self, tree: Tree) -> Step:
         text = types.fragment(tree)
         name = tree.text("name")
-        where = types.located(f"condition {text or name}", types.place(tree))
+        where = types.located(f"condition {text or name}", tree)
         values = self.actions.primitives.values
         asked = tree.at("expression")
         test, inverted = values.fact(asked)
@@ -139,7 +139,7 @@ class PipelineReader:
     def _table(self, tree: Tree, profiles: Mapping[str, Tree]) -> None:
         name = tree.text("name")
         step_name = self.names[name]
-        where = types.located(f"table {name}", types.place(tree))
+        where = types.located(f"table {name}", tree)
         actions = [a.text() for a in tree.each("actions")]
         for n, action in enumerate(actions):
             if action not in self.actions.by_name:
@@ -196,10 +196,7 @@ class PipelineReader:
         self, tree: Tree, table: str, action: str | None, hit: bool, reached: dict[tuple[str, str], str]
     ) -> str:
         """The first step of an action that a table runs."""
-        following = tree.at("next_tables")
-        marker = "__HIT__" if hit else "__MISS__"
-        key = marker if following.names(marker) else action or ""
-        to = self._next(following, key) if following.names(key) else self._next(tree, "base_default_next")
+        to = self._next(*types.following(tree, action or "", hit=hit))
         if action is None:
             return to
         if (action, to) not in reached:
@@ -387,7 +384,7 @@ class _Reader:
 
     def _checksum(self, checksum: Tree, calculation: Tree, *, update: bool) -> Construct:
         name = checksum.text("name")
-        where = types.located(f"checksum {name}", types.place(checksum))
+        where = types.located(f"checksum {name}", checksum)
         if types.takes_payload(calculation):
             self._remark(f"checksum {name} goes over the payload, which is not counted")
         size = types.calculation_bytes(self.known, calculation)
@@ -428,7 +425,7 @@ class _Reader:
 
     def _deparser(self, tree: Tree, after: str) -> str:
         name = tree.text("name")
-        where = types.located(f"deparser {name}", types.place(tree))
+        where = types.located(f"deparser {name}", tree)
         emitted = []
         for item in tree.each("order"):
             header = self.known.header(item)

@@ -300,7 +300,7 @@ class ParserReader:
 
     def _step(self, state: Tree, filled: Filled) -> tuple[Step, list[tuple[str, Filled, Tree]]]:
         name = self._name(state.text("name"), filled)
-        where = types.located(f"parser state {state.text('name')}", types.place(state))
+        where = types.located(f"parser state {state.text('name')}", state)
         constructs: list[Construct] = []
         effects: list[Effect] = []
         counts = dict(filled)

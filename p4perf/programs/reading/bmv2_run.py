@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from p4perf.programs.analysis import COMPARE, OPERATE
 from p4perf.programs.packets import bits_of
 from p4perf.programs.reading.bmv2_parser import BINARY, DROP_PORT, EGRESS, IN_PLACE, OPERATORS, label_of
-from p4perf.programs.reading.bmv2_types import VALID, Declarations, Expressions, declarations, unwrapped
+from p4perf.programs.reading.bmv2_types import VALID, Declarations, Expressions, declarations, following, unwrapped
 from p4perf.programs.reading.commands import Data, Entries, Entry, constant_entries
 from p4perf.programs.reading.tree import MAX_DEPTH, Tree
 
@@ -320,16 +320,16 @@ class Machine:
             value = None if value is None or part is None else value << 8 * -(-bits // 8) | part
         for transition in tree.each("transitions"):
             kind = transition.optional("type") or "default"
-            following = transition.optional("next_state")
+            after = transition.optional("next_state")
             if kind == "default" or transition.value.get("value") == "default":
-                return ("default" if keys else ""), following
+                return ("default" if keys else ""), after
             if kind == "parse_vset":
                 continue  # value sets are empty until somebody fills them
             if value is None:
                 raise UnknownDecisionError(f"what {node} selects on")
             mask = transition.at("mask").number() if transition.has("mask") else -1
             if value & mask == transition.at("value").number() & mask:
-                return label_of(transition, widths), following
+                return label_of(transition, widths), after
         return ("default" if keys else ""), None
 
     # Pipelines
@@ -371,13 +371,8 @@ class Machine:
         else:
             made.append((name, action))
         left = self._act(action, data, f"{name}:{action}", state, made) if action else False
-        following = tree.at("next_tables")
-        marker = "__HIT__" if entry else "__MISS__"
-        if following.names(marker):
-            return left, following.optional(marker)
-        if following.names(action):
-            return left, following.optional(action)
-        return left, tree.optional("base_default_next")
+        after, key = following(tree, action, hit=entry is not None)
+        return left, after.optional(key)
 
     def _default(self, tree: Tree, name: str) -> tuple[str, Data]:
         if name in self.commands.defaults:

@@ -193,9 +193,16 @@ def _source(tree: Tree) -> dict[str, object]:
     return found if isinstance(found, dict) else {}
 
 
-def located(*parts: str) -> str:
-    """Parts of a place that are not empty, with commas between."""
-    return ", ".join(part for part in parts if part)
+def located(text: str, tree: Tree) -> str:
+    """What something is, with its place in the P4 program behind it if that is known."""
+    return ", ".join(part for part in (text, place(tree)) if part)
+
+
+def following(table: Tree, action: str, *, hit: bool) -> tuple[Tree, str]:
+    """The object, and its key, that names what a packet meets after a table and its action."""
+    after, marker = table.at("next_tables"), "__HIT__" if hit else "__MISS__"
+    key = marker if after.names(marker) else action
+    return (after, key) if after.names(key) else (table, "base_default_next")
 
 
 def check_unique(trees: Iterator[Tree]) -> dict[str, Tree]:
