@@ -39,11 +39,7 @@ Row = Mapping[str, Any]
 
 
 def emit(fmt: Format, document: Document, *, title: str = "", rows: Sequence[Row] | None = None) -> None:
-    """Print a document.
-
-    Args:
-        rows: what CSV and table have instead of the rows of the document.
-    """
+    """Print a document; in CSV and tables, ``rows`` stand instead of those of the document."""
     content = document.as_dict()
     if fmt is Format.JSON:
         sys.stdout.write(json.dumps(content, indent=2, allow_nan=False, default=str) + "\n")

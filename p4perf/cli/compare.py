@@ -147,8 +147,6 @@ def compare(
     fmt: FormatOption = Format.TABLE,
 ) -> None:
     """Compare runs of the same experiments on several targets or machines, or models of one component."""
-    from datetime import UTC, datetime
-
     if component is not None:
         from p4perf.experiment.subjects import compare_component
 

@@ -7,6 +7,7 @@ import logging
 import math
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -424,8 +425,6 @@ def _sources(
 
 def _run_series(path: Path, metric: str | None, x_scale: Scale | None, changes: Mapping[str, Any]) -> NamedSamples:
     """The samples of a run, with the options of its spec."""
-    from dataclasses import replace
-
     from p4perf.evaluation.fitting.many import NamedSamples
     from p4perf.evaluation.fitting.many.sources import FILE
     from p4perf.experiment.evaluate import fit_options

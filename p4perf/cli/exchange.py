@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from p4perf.experiment.imports import FoundResults
 
 
-_ALONE = "give p4perf import no options but --format with it"
-
 LISTED = 3
 """Places that are named for each reason why something was left out."""
 
@@ -151,7 +149,8 @@ def import_(
     if len(sources) == 1 and kind is None and is_ours(sources[0]):
         others = (experiment, target, testbed, title, y, dry_run, x_scale != "linear", output != Path("runs"))
         if options != ImportOptions() or any(others):
-            raise UsageError(f"{sources[0]} is of a run of p4perf, which knows what its results are", hint=_ALONE)
+            what = f"{sources[0]} is of a run of p4perf, which knows what its results are"
+            raise UsageError(what, hint="give p4perf import no options but --format with it")
         return resume(batch_of(sources[0]).parent.parent, fmt=fmt)
     check_choice(x_scale, "--x-scale", ("linear", "log"))
     scale: Literal["linear", "log"] = "log" if x_scale == "log" else "linear"

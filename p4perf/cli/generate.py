@@ -208,17 +208,6 @@ _LIMITED = 'ulimit -v "$0" 2>/dev/null; exec "$@" 2>&1'
 """A shell command that runs another one with that many KiB of memory."""
 
 
-@dataclass(frozen=True, slots=True)
-class CompilerVerdict:
-    """What one tool says of one program: ``ok``, ``refused``, ``crashed`` or ``timeout``, and its message."""
-
-    written: Written
-    copies: int
-    tool: str
-    verdict: str
-    message: str
-
-
 Commands = Mapping[str, tuple[tuple[str, ...], ...]]
 """Compilers of P4 by generator, as commands."""
 
@@ -243,7 +232,7 @@ def find_tools(generators: Sequence[str]) -> tuple[Commands, dict[str, tuple[str
     return found, missing
 
 
-def verify(outcome: Generated, tools: Commands, finished: Callable[[float], None]) -> Iterator[CompilerVerdict]:
+def verify(outcome: Generated, tools: Commands, finished: Callable[[float], None]) -> Iterator[_GenerateVerifyRow]:
     """Compile every distinct program with every tool that takes it, in the order in which they were written.
 
     ``finished`` gets the share that is done, from 0 to 1.
@@ -259,7 +248,8 @@ def verify(outcome: Generated, tools: Commands, finished: Callable[[float], None
             yield verdict
 
 
-def _compile(written: Written, copies: int, command: tuple[str, ...]) -> CompilerVerdict:
+def _compile(written: Written, copies: int, command: tuple[str, ...]) -> _GenerateVerifyRow:
+    row = partial(_GenerateVerifyRow.read, written, programs=copies, tool=command[0])
     with tempfile.TemporaryDirectory(prefix="p4perf-") as folder:
         source = Path(folder) / written.path.name
         shutil.copyfile(written.path, source)
@@ -277,12 +267,12 @@ def _compile(written: Written, copies: int, command: tuple[str, ...]) -> Compile
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            return CompilerVerdict(written, copies, command[0], "timeout", f"not done after {TIMEOUT_S} s")
+            return row(verdict="timeout", message=f"not done after {TIMEOUT_S} s")
     code = result.returncode
     lines = [line for line in result.stdout.splitlines() if line.strip()][:MESSAGE_LINES]
     message = "\n".join(lines) or (f"ended by signal {-code}" if code < 0 else "")
     verdict = "ok" if code == 0 else "refused" if code > 0 else "crashed"
-    return CompilerVerdict(written, copies, command[0], verdict, message)
+    return row(verdict=verdict, message=message or None)
 
 
 MAX_ENTRIES = 1_000_000
@@ -442,11 +432,11 @@ class _Missing(Record):
 
 
 class _GenerateVerifyRow(Record):
-    generator: str = doc("generator", of="written.generator")
-    experiment: str = doc("name of the experiment", of="written.experiment")
-    point: int = doc("number of the first point that has the program", of="written.index")
-    file: str = doc("path of its file", of="written.path")
-    programs: int = doc("files with the same program", of="copies")
+    generator: str = doc("generator")
+    experiment: str = doc("name of the experiment")
+    point: int = doc("number of the first point that has the program", of="index")
+    file: str = doc("path of its file", of="path")
+    programs: int = doc("files with the same program")
     tool: str = doc("the compiler")
     verdict: str = doc("`ok`, `refused`, `crashed` or `timeout`")
     message: str | None = doc("what the compiler said")
@@ -470,11 +460,10 @@ def _report_verdicts(fmt: Format, outcome: Generated, tools: Commands, missing: 
         left = ", ".join(c[0] for c in tools[name]) or "nothing"
         say(f"note: {name} is not verified by {', '.join(names)}, which is not on the path (but by {left})")
     with Share("compiling") as share:
-        verdicts = list(verify(outcome, tools, share))
-    rows = tuple(_GenerateVerifyRow.read(v, message=v.message or None) for v in verdicts)
+        rows = tuple(verify(outcome, tools, share))
     lacking = tuple(_Missing(generator=name, tools=names) for name, names in absent.items())
     emit(fmt, GenerateVerifyDocument(missing=lacking, refused=len(outcome.refused), rows=rows))
-    failed = sum(v.verdict != "ok" for v in verdicts)
-    say(f"{len(verdicts) - failed} of {len(verdicts)} verdicts are ok")
+    failed = sum(row.verdict != "ok" for row in rows)
+    say(f"{len(rows) - failed} of {len(rows)} verdicts are ok")
     if failed:
         raise typer.Exit(int(ExitCode.VERDICT_FAILED))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
@@ -160,8 +161,6 @@ def opq(
     fmt: FormatOption = Format.TABLE,
 ) -> int:
     """Tell the base cost, the exponent and the quadrant of operators, on one machine or several."""
-    from datetime import UTC, datetime
-
     from p4perf.evaluation.papers.ren2025 import OpqOptions, Threshold, analyse, load_platforms
     from p4perf.evaluation.papers.ren2025.analysis import DEFAULT_CONTRAST
     from p4perf.experiment.opq import opq_document, read_platforms, write_opq

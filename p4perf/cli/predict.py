@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -316,8 +317,6 @@ def predict(
         found = replace(found, measured=measure_programs(beside, testbed, runs, packets, told))
     plots: tuple[Path, ...] = ()
     if output is not None:
-        from datetime import UTC, datetime
-
         from p4perf.experiment.prediction import write_predictions
 
         output, plots = write_predictions(found, path.value, output, datetime.now(UTC))

@@ -54,11 +54,7 @@ NOT_REACHED = "not reached"
 
 
 class Campaign:
-    """Measures what a campaign folder asks for.
-
-    Args:
-        told: gets a line for every cell that has ended.
-    """
+    """Measures what a campaign folder asks for; ``told`` gets a line for every cell that has ended."""
 
     def __init__(
         self,

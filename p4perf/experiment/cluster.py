@@ -83,10 +83,6 @@ class ClusterConductor(SweepConductor):
             work.task.drop()
         self._places(self._ledger)
 
-    @override
-    def _node_facts(self) -> None:
-        return None
-
     def _work(self) -> None:
         looked_s = -math.inf
         while True:

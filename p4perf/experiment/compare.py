@@ -123,12 +123,7 @@ def _leaves(value: Any, key: str = "") -> dict[str, str]:
 
 @dataclass(frozen=True)
 class ComparedRun:
-    """A run that takes part.
-
-    Args:
-        points: rows of :func:`p4perf.results.table.summarise`: the swept variable, ``median``, ``low``,
-            ``high``, ``unit``, ``n``, ``rejected``, ``flags``.
-    """
+    """A run that takes part; ``points`` are rows of :func:`p4perf.results.table.summarise`."""
 
     label: str
     path: Path
@@ -146,11 +141,7 @@ class ComparedExperiment:
 
 @dataclass(frozen=True)
 class RunComparison:
-    """Everything that a comparison of runs says.
-
-    Args:
-        ranks: the order of components on each pair of labels; empty for a single experiment.
-    """
+    """What a comparison says; ``ranks``, the order of components on pairs of labels, are empty for one experiment."""
 
     experiments: tuple[ComparedExperiment, ...]
     ranks: tuple[RankPair, ...]

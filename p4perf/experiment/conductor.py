@@ -137,9 +137,9 @@ class SweepConductor(ABC):
     def _end(self) -> None:  # noqa: B027 - most conductors leave nothing open
         """Drop what is still running, also after an exception."""
 
-    @abstractmethod
     def _node_facts(self) -> tuple[NodeFacts, NodeFacts] | None:
         """Facts of the node before and after the sweep; None if they are not known."""
+        return None
 
 
 class Conductor(SweepConductor):

@@ -130,8 +130,7 @@ def metric_ends(
 ) -> tuple[float | None, float | None, float | None]:
     """Medians of a metric at the first and last accepted point, and the slope between them; None where there is none.
 
-    Args:
-        columns: those that distinguish points; a slope needs a single one that is ``numeric``.
+    ``columns`` distinguish points; a slope needs a single one that is ``numeric``.
     """
     rows = table[(table["metric"] == metric) & table["accepted"].astype(bool)]
     if rows.empty:

@@ -43,8 +43,7 @@ _HEAD = "# imported, not measured by p4perf; what is not said here is not known\
 class ImportOrder:
     """Properties of the whole run that the user states; empty ones come from the source, or are unknown.
 
-    Args:
-        y: the metric that is modelled; by default the first that was asked for, or the most telling one.
+    ``y`` is the metric that is modelled; by default the first that was asked for, or the most telling one.
     """
 
     name: str = ""

@@ -68,7 +68,6 @@ def measure_program(
     parent: Path,
     *,
     repetitions: int = 3,
-    mode: str = "gated",
     told: Callable[[str], object] = lambda _: None,
 ) -> ProgramResult:
     """Measure a specification of an SWX pipeline in several process starts, and keep everything in a new folder.
@@ -97,9 +96,9 @@ def measure_program(
     summaries: list[TrialSummary] = []
     failure = ""
     with tempfile.TemporaryDirectory(prefix="p4perf-") as work:
-        ratio = measured_gate_ratio(device, place, Path(work)) if mode == "gated" else None
+        ratio = measured_gate_ratio(device, place, Path(work))
         for attempt in range(repetitions * ATTEMPTS):
-            options = TrialOptions(mode=mode, seed=1000 + attempt, gate_ratio=ratio, hugepages=hugepages)
+            options = TrialOptions(seed=1000 + attempt, gate_ratio=ratio, hugepages=hugepages)
             try:
                 record = dict(device.parse(place.run(trial_of_specification(plan, options, facts), Path(work))))
             except BuildError as error:
@@ -138,7 +137,7 @@ def measure_program(
         "testbed": place.label,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "key": plan.key,
-        "mode": mode,
+        "mode": "gated",
         "gate_ratio": ratio,
         "hugepages": hugepages,
         "frame": given.frame.hex(),
@@ -157,9 +156,6 @@ def measure_program(
     flags = tuple(sorted({flag for s in summaries if s.accepted for flag in s.flags}))
     return ProgramResult(tuple(rows), folder, sum(s.accepted for s in summaries), len(summaries), flags)
 
-
-DEFAULT_SIZES = (64, 128, 256, 512, 1024, 1500)
-"""Packet sizes in bytes."""
 
 SMALLEST, LARGEST = 64, 2048
 

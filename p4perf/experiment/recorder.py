@@ -89,13 +89,10 @@ class SweepOutcome:
 
 
 class Recorder:
-    """Keeps the record of one run. Its lock has to be held.
-
-    Attributes:
-        testbeds: number of points that are measured at once.
-    """
+    """Keeps the record of one run. Its lock has to be held."""
 
     testbeds = 1
+    """Number of points that are measured at once."""
 
     def __init__(
         self,

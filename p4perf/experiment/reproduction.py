@@ -290,12 +290,7 @@ _FAILURES: Mapping[type[P4PerfError], ExitCode] = {
 
 
 class Reproduction:
-    """Checks claims and keeps what was found in a folder.
-
-    Args:
-        told: gets a line for every claim, and for every run that is measured.
-        progress: the listener of a run.
-    """
+    """Checks claims and keeps what was found; ``told`` gets a line for every claim and every run that is measured."""
 
     def __init__(
         self,
@@ -315,7 +310,7 @@ class Reproduction:
 
         Raises:
             SpecError: an experiment of a claim is wrong.
-        UsageError: the testbed works in batches.
+            UsageError: the testbed works in batches.
         """
         with self._folder.lock():
             found = []

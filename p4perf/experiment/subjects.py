@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,16 +20,29 @@ UNKNOWN = "unknown"
 
 @dataclass(frozen=True)
 class ComparedModel:
-    """A model with where it is from; ``facts`` are of the machine and of what was held, as text."""
+    """A model with where it is from."""
 
     label: str
     source: str
     model: ComponentModel
-    facts: Mapping[str, str]
 
     @property
     def published(self) -> bool:
         return is_published(self.model)
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """What is known of the machine, the year and the conditions, as text."""
+        known = self.model.provenance
+        machine, node = _mapping(known.get("machine")), _mapping(known.get("node"))
+        facts = {
+            "processor": machine.get("cpu_model") or node.get("cpu_model"),
+            "clock": machine.get("clock"),
+            "card": machine.get("card") or machine.get("nic"),
+            "year": known.get("year") or str(known.get("created") or "")[:4],
+            "metric": self.model.y.label(),
+        }
+        return {key: str(value) if value else UNKNOWN for key, value in facts.items()}
 
 
 @dataclass(frozen=True)
@@ -84,19 +97,19 @@ def find_subject(component: str, name: str, *, folder: Path, metric: str | None 
     if path.is_file():
         model = _of_component(read_model(path), component, name, metric)
         label = subject_of(model) if is_published(model) else model.target
-        return ComparedModel(label, f"file {path}", model, _facts(model))
+        return ComparedModel(label, f"file {path}", model)
     if is_run(path):
         model = _of_component(Run.open(path).model, component, name, metric)
-        return ComparedModel(model.target, f"run {path}", model, _facts(model))
+        return ComparedModel(model.target, f"run {path}", model)
     if SEPARATOR in name:
         model = find_published(component, name, metric)
         known = model.provenance
         title = next((p.title for p in papers() if p.key == known.get("paper")), str(known.get("paper")))
         places = [f"{what} {known[what]}" for what in ("section", "figure", "equation") if known.get(what) is not None]
-        return ComparedModel(name, f"published: {', '.join((title, *places))}", model, _facts(model))
+        return ComparedModel(name, f"published: {', '.join((title, *places))}", model)
     run = _newest(component, name, folder)
     model = _of_component(run.model, component, str(run.path), metric)
-    return ComparedModel(name, f"run {run.path}", model, _facts(model))
+    return ComparedModel(name, f"run {run.path}", model)
 
 
 def _of_component(model: ComponentModel, component: str, name: str, metric: str | None) -> ComponentModel:
@@ -124,24 +137,8 @@ def _labelled(subjects: Sequence[ComparedModel], names: Sequence[str]) -> tuple[
     """Labels that are unique: where they are not, what the user gave."""
     labels = [s.label for s in subjects]
     return tuple(
-        s if labels.count(s.label) == 1 else ComparedModel(name, s.source, s.model, s.facts)
-        for s, name in zip(subjects, names, strict=True)
+        s if labels.count(s.label) == 1 else replace(s, label=name) for s, name in zip(subjects, names, strict=True)
     )
-
-
-def _facts(model: ComponentModel) -> dict[str, str]:
-    """What is known of the machine, the year and the conditions, as text."""
-    known = model.provenance
-    machine, node = _mapping(known.get("machine")), _mapping(known.get("node"))
-    year = known.get("year") or str(known.get("created") or "")[:4]
-    facts = {
-        "processor": machine.get("cpu_model") or node.get("cpu_model"),
-        "clock": machine.get("clock"),
-        "card": machine.get("card") or machine.get("nic"),
-        "year": year,
-        "metric": model.y.label(),
-    }
-    return {key: str(value) if value else UNKNOWN for key, value in facts.items()}
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

@@ -147,10 +147,11 @@ def test_a_program_is_measured_in_hugepages_where_experiments_are(monkeypatch: p
         raise LookedError
 
     monkeypatch.setattr(program, "require_usable", lambda device, place: facts)
+    monkeypatch.setattr(program, "measured_gate_ratio", lambda device, place, folder: None)
     monkeypatch.setattr(program, "trial_of_specification", trial)
     given = ProgramInput("hosts", SPEC, bytes(60))
     with pytest.raises(LookedError):
-        program.measure_program(given, "dpdk-swx:interpreter", "local", Path("runs"), mode="plain")
+        program.measure_program(given, "dpdk-swx:interpreter", "local", Path("runs"))
 
 
 @pytest.mark.dpdk

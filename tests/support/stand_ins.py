@@ -190,7 +190,6 @@ def _hurry() -> None:
         return run(testbed, job, folder)
 
     LocalTestbed.run = quick  # type: ignore[method-assign]
-    program._gate_ratio = lambda device, place: None
     program.trial_of_specification = lambda plan, options, facts: made_up(options.seed % 3 / 10, 0)
     measure.load = _few(measure.load)
     generate_all = generate._all

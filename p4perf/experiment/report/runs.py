@@ -329,7 +329,7 @@ WORTH_PROCESSES = 24
 
 
 def read_runs(
-    paths: Sequence[Path], *, processes: int | None = None, progress: Callable[[float], object] | None = None
+    paths: Sequence[Path], processes: int | None, progress: Callable[[float], object]
 ) -> tuple[list[RunPage], list[str]]:
     """All runs that can be read, in the given order, and why the others cannot."""
     wanted = processes or len(os.sched_getaffinity(0))
@@ -339,8 +339,7 @@ def read_runs(
             pages.append(found)
         else:
             notes.append(found)
-        if progress is not None:
-            progress(0.9 * done / len(paths))
+        progress(0.9 * done / len(paths))
     return pages, notes
 
 

@@ -24,17 +24,12 @@ _DOCUMENTS = ("comparison.json", "prediction.json", "reproduction.json")
 
 @dataclass
 class Sources:
-    """What was found.
-
-    Args:
-        cells: experiments that campaigns did not measure on a target, with the reason.
-        documents: predictions and claims.
-    """
-
     runs: list[Path] = field(default_factory=list)
     cells: list[Cell] = field(default_factory=list)
+    """Experiments that campaigns did not measure on a target, with the reason."""
     comparisons: list[tuple[Path, dict[str, Any]]] = field(default_factory=list)
     documents: list[tuple[Path, dict[str, Any]]] = field(default_factory=list)
+    """Predictions and claims."""
 
 
 def find_sources(paths: Sequence[Path]) -> Sources:
@@ -114,7 +109,6 @@ MARKER = "p4perf-report.json"
 SCHEMA_VERSION = 1
 KIND = "report"
 
-Progress = Callable[[float], object]
 _SWITCHES = (
     {"name": "logx", "text": "Logarithmic x"},
     {"name": "logy", "text": "Logarithmic y"},
@@ -136,7 +130,12 @@ class Site:
 
 
 def write_site(
-    sources: Sources, folder: Path, *, title: str = "", processes: int | None = None, progress: Progress | None = None
+    sources: Sources,
+    folder: Path,
+    *,
+    title: str = "",
+    processes: int | None = None,
+    progress: Callable[[float], object] = lambda share: None,
 ) -> Site:
     """Write a site. The same sources give the same bytes.
 
@@ -148,7 +147,7 @@ def write_site(
         DataError: nothing of the sources can be read.
         UsageError: the folder holds something that p4perf did not make.
     """
-    pages, notes = read_runs(sources.runs, processes=processes, progress=progress)
+    pages, notes = read_runs(sources.runs, processes, progress)
     if sources.runs and not pages:
         raise DataError(f"none of {len(sources.runs)} runs can be read: {notes[0]}")
     maker = _Maker(sources, pages, notes, title)
@@ -156,8 +155,7 @@ def write_site(
     content = {"schema_version": SCHEMA_VERSION, "kind": KIND, "p4perf": __version__, "pages": maker.counts()}
     files[MARKER] = json_text(content).encode()
     path = replace_folder(folder, files, MARKER)
-    if progress is not None:
-        progress(1.0)
+    progress(1.0)
     return Site(path, maker.counts(), sum(map(len, files.values())), tuple(maker.notes))
 
 

@@ -253,11 +253,7 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """What a search found and all it saw.
-
-    Args:
-        discarded: indices of those that were disturbed and repeated, so that they decided nothing.
-    """
+    """What a search found and all it saw; trials at ``discarded`` were disturbed and repeated, and decided nothing."""
 
     method: str
     bounds: Mapping[str, Bounds]
@@ -350,8 +346,7 @@ def relevant_bounds(loads: Mapping[float, Sequence[LoadTrial]], goal: Goal) -> t
 def conditional_throughput(load_pps: float, trials: Sequence[LoadTrial], goal: Goal) -> float:
     """What comes back at a load, in packets per second, in the worst trial that the exceed ratio does not excuse.
 
-    Args:
-        goal: what the load meets. Trials that are missing from its duration sum count as the worst.
+    Trials that are missing from the duration sum of the goal, which the load meets, count as the worst.
     """
     long = [t for t in trials if t.intended_duration_s >= goal.final_trial_duration_s]
     missing_s = goal.duration_sum_s - math.fsum(t.intended_duration_s for t in long)
