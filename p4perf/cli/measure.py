@@ -315,15 +315,6 @@ def crew_opener(scheduler: str | None, workers: str | None, *, quiet: bool) -> I
         yield open_once
 
 
-@contextmanager
-def opened_testbed(address: str, scheduler: str | None, workers: str | None, *, quiet: bool) -> Iterator[Testbed]:
-    """The testbed at an address, or the devices of a cluster that have theirs there."""
-    from p4perf.experiment import open_testbed
-
-    with crew_opener(scheduler, workers, quiet=quiet) as opener:
-        yield open_testbed(address) if opener is None else opener(address)
-
-
 def resuming(path: object, scheduler: str | None) -> str:
     return f"p4perf resume {path}" + (f" --scheduler {scheduler}" if scheduler else "")
 
@@ -396,7 +387,7 @@ def run(
     target and one report over all of them.
     """
     from p4perf.cli.progress import SweepProgress
-    from p4perf.experiment import measure_run, new_run, open_target
+    from p4perf.experiment import measure_run, new_run, open_target, open_testbed
 
     check_cluster(scheduler, workers)
     if program is not None:
@@ -418,7 +409,8 @@ def run(
             names, targets, testbed, output, cluster=scheduler is not None, budget=budget, sets=sets, points=points
         )
         return _measure(folder, scheduler, workers, fmt, quiet=quiet)
-    with opened_testbed(testbed, scheduler, workers, quiet=quiet) as place:
+    with crew_opener(scheduler, workers, quiet=quiet) as crew:
+        place = open_testbed(testbed) if crew is None else crew(testbed)
         experiment, chosen = load(names[0], sets, points), open_target(targets[0])
         if dry_run:
             _show_plan(experiment, chosen, place, fmt)
