@@ -122,12 +122,12 @@ REFERENCE = "reference"
 """Origin of the models that ship with p4perf."""
 
 
-def available_models(folder: Path = FOLDER) -> tuple[TargetModel, ...]:
-    """The models of a folder, then those that ship with p4perf as far as the folder has none of their name.
+def available_models() -> tuple[TargetModel, ...]:
+    """The models of :data:`FOLDER`, then those that ship with p4perf as far as the folder has none of their name.
 
     Files of the folder that are no cost models of programs are passed over.
     """
-    texts = {str(file): read_text(file) for file in sorted(folder.glob("*.json")) if file.is_file()}
+    texts = {str(file): read_text(file) for file in sorted(FOLDER.glob("*.json")) if file.is_file()}
     models = [parse_cost_model(text, file) for file, text in texts.items() if is_cost_model(text)]
     shipped = files("p4perf.models") / REFERENCE
     names = sorted(file.name for file in shipped.iterdir() if file.name.endswith(".json")) if shipped.is_dir() else []
@@ -139,7 +139,7 @@ def available_models(folder: Path = FOLDER) -> tuple[TargetModel, ...]:
     return tuple(found.values())
 
 
-def open_models(given: Sequence[str], targets: Sequence[str] = (), folder: Path = FOLDER) -> tuple[TargetModel, ...]:
+def open_models(given: Sequence[str], targets: Sequence[str] = ()) -> tuple[TargetModel, ...]:
     """The models that are asked for.
 
     Args:
@@ -152,9 +152,9 @@ def open_models(given: Sequence[str], targets: Sequence[str] = (), folder: Path 
         TargetUnavailableError: there is no model for a target.
     """
     if given:
-        models = [_given(text, folder) for text in given]
+        models = [_given(text) for text in given]
     else:
-        known = available_models(folder)
+        known = available_models()
         own = [m for m in known if m.origin != REFERENCE]
         models = [m for m in known if m in own or not own or not _covered(m, own, targets)]
     if not targets:
@@ -184,7 +184,7 @@ def _is_of(target: str, wanted: str) -> bool:
     return target == wanted or target.partition(":")[0] == wanted
 
 
-def _given(text: str, folder: Path) -> TargetModel:
+def _given(text: str) -> TargetModel:
     path = Path(text)
     if path.is_file():
         content = read_text(path)
@@ -193,7 +193,7 @@ def _given(text: str, folder: Path) -> TargetModel:
                 "is no cost model of programs", location=Location(text), hint="p4perf learn makes such models"
             )
         return parse_cost_model(content, text)
-    known = available_models(folder)
+    known = available_models()
     matching = [m for m in known if text in (m.name, m.machine)]
     if len(matching) == 1:
         return matching[0]

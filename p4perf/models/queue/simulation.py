@@ -20,6 +20,7 @@ from p4perf.models.queue.moderated import ModeratedQueue
 from p4perf.models.queue.poll import Bernoulli, Poisson, PollQueue
 
 REPLICATIONS = 16
+"""Independent ones, from which the intervals come."""
 LEVEL = 0.95
 MAX_TRACE = 10_000_000
 FINER = 8
@@ -65,35 +66,28 @@ class Simulated:
 
 
 def simulate(
-    queue: ModeratedQueue | PollQueue,
-    packets: int = 10_000_000,
-    *,
-    gaps: npt.ArrayLike | None = None,
-    seed: int = 1,
-    replications: int = REPLICATIONS,
-    shares: Sequence[float] = QUANTILES,
+    queue: ModeratedQueue | PollQueue, packets: int = 10_000_000, *, gaps: npt.ArrayLike | None = None, seed: int = 1
 ) -> Simulated:
     """Simulate an operating point.
 
     Args:
         queue: the system. A Poisson process comes on a finer lattice, with its mean preserved.
-        packets: packets in all replications together; each warms up with a tenth more.
+        packets: packets in all :data:`REPLICATIONS` together; each warms up with a tenth more.
         gaps: interarrival times of a trace [steps of the queue], used again and again instead of the distribution; each
             replication begins somewhere else.
-        replications: independent ones, from which the intervals come.
 
     Raises:
         UsageError: a number is not positive, or the trace is empty, negative or all at once.
     """
-    if packets < replications or replications < 1:
+    if packets < REPLICATIONS:
         raise UsageError(f"a simulation needs one packet for each replication at least, not {packets}")
     if gaps is None and isinstance(queue, PollQueue) and isinstance(queue.arrival, Poisson):
         queue = _finer(queue)
     trace = _trace(gaps)
-    each = packets // replications
+    each = packets // REPLICATIONS
     warmup = max(int(_WARMUP * each), 1)
     rows, histograms = [], []
-    for index in range(replications):
+    for index in range(REPLICATIONS):
         histogram = np.zeros(_HISTOGRAM, dtype=np.int64)
         random = np.random.SeedSequence([seed, index]).generate_state(1, np.uint64)
         counts = _run(queue, trace, each + warmup, warmup, int(random[0]), histogram)
@@ -105,7 +99,7 @@ def simulate(
             )
         rows.append(counts)
         histograms.append(histogram)
-    return _summary(queue, rows, histograms, shares)
+    return _summary(queue, rows, histograms)
 
 
 def _run(
@@ -165,21 +159,18 @@ def _trace(gaps: npt.ArrayLike | None) -> npt.NDArray[np.int64]:
 
 
 def _summary(
-    queue: ModeratedQueue | PollQueue,
-    rows: Sequence[Counts],
-    histograms: Sequence[npt.NDArray[np.int64]],
-    shares: Sequence[float],
+    queue: ModeratedQueue | PollQueue, rows: Sequence[Counts], histograms: Sequence[npt.NDArray[np.int64]]
 ) -> Simulated:
     step = queue.step_us
     means: list[float] = []
     stds: list[float] = []
-    found: dict[float, list[float]] = {share: [] for share in shares}
+    found: dict[float, list[float]] = {share: [] for share in QUANTILES}
     longest = max(row[4] for row in rows) + 1
     for histogram in histograms:
         one = Lattice(histogram[:longest] / histogram[:longest].sum())
         means.append(one.mean * step)
         stds.append(one.std * step)
-        for share in shares:
+        for share in QUANTILES:
             found[share].append(one.quantile(share) * step)
     total = np.sum([h[:longest] for h in histograms], axis=0)
     return Simulated(
