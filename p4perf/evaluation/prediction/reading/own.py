@@ -372,9 +372,7 @@ class OwnPackets:
     def run(self, frame: bytes) -> list[list[Decision]]:
         """What a packet decides at parser states, tables and conditions, in order, in each of its passes.
 
-        Raises:
-            RecursionError: the program sends it round for ever.
-            ValueError: a decision depends on a random number.
+        Raises as :meth:`~p4perf.programs.interpreter.Interpreter.run` does.
         """
         self.passes = []
         self._interpreter.run(frame)

@@ -223,7 +223,11 @@ def _masked(word: str, bits: int, where: Location) -> Match:
 
 @dataclass
 class SwxMachine:
-    """One specification with its entries, or with another ``lookup``. Registers keep what earlier packets wrote."""
+    """One specification with its entries, or with another ``lookup``. Registers keep what earlier packets wrote.
+
+    Packets raise a DataError where the specification names something that is not there, and an UnknownDecisionError
+    where their path, or what is sent, depends on something that is not known.
+    """
 
     spec: Specification
     flow: Flow
@@ -232,14 +236,7 @@ class SwxMachine:
     registers: dict[tuple[str, int], int | None] = field(default_factory=dict)
 
     def run(self, frame: bytes, port: int = 0) -> tuple[list[tuple[str, str]], str]:
-        """Send one packet, without FCS, through its first pass.
-
-        Returns:
-            Its decisions, by the names of the steps, and why there are no more of them; empty if its path has ended.
-
-        Raises:
-            DataError: the specification names something that is not there.
-        """
+        """The decisions of a packet, without FCS, in its first pass, and why they end; empty if its path has ended."""
         made: list[tuple[str, str]] = []
         values = Values(self.spec, frame)
         try:
@@ -249,12 +246,7 @@ class SwxMachine:
         return made, ""
 
     def walk(self, frame: bytes, port: int = 0) -> Iterator[Passed]:
-        """The steps that a packet passes, one after another, in all of its passes.
-
-        Raises:
-            DataError: the specification names something that is not there.
-            UnknownDecisionError: the path continues in an unknown manner.
-        """
+        """The steps that a packet passes, one after another, in all of its passes."""
         for number_of_pass in range(MAX_PASSES):
             values = Values(self.spec, frame)
             end = None
@@ -266,12 +258,7 @@ class SwxMachine:
         raise UnknownDecisionError("packets that come back again and again")
 
     def send(self, frame: bytes, port: int = 0) -> tuple[int | None, bytes] | None:
-        """Port and bytes of a packet as it leaves after its first pass; None if it is dropped.
-
-        Raises:
-            DataError: the specification names something that is not there.
-            UnknownDecisionError: something of it is not known.
-        """
+        """Port and bytes of a packet as it leaves after its first pass; None if it is dropped."""
         values = Values(self.spec, frame)
         steps = [passed.step.name for passed in self._walk(values, port, 0)]
         return (values.port, self._sent(values)) if steps[-1] == SENT else None
