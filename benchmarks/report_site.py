@@ -14,7 +14,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from p4perf.experiment.report import Site, find_sources, write_site
+from p4perf.experiment.report.site import Site, find_sources, write_site
 
 MOST_MB, MOST_S, MOST_PAINT_MS = 15.0, 20.0, 1000.0
 

@@ -26,19 +26,6 @@ if TYPE_CHECKING:
     from p4perf.models.component import ComponentModel
 
 
-def compare_models(found: ComponentComparison, output: Path | None, fmt: Format) -> None:
-    from p4perf.experiment.subjects import curves_document
-
-    document = curves_document(found)
-    if fmt is Format.TABLE:
-        _print_component(found, document)
-    else:
-        emit(fmt, document)
-    if output is not None:
-        write_text_atomically(output / "curves.json", json_text(document.as_dict()))
-        say(f"written: {output / 'curves.json'}")
-
-
 def _print_component(found: ComponentComparison, document: CurvesDocument) -> None:
     curves = found.curves
     for subject in found.subjects:
@@ -148,11 +135,18 @@ def compare(
 ) -> None:
     """Compare runs of the same experiments on several targets or machines, or models of one component."""
     if component is not None:
-        from p4perf.experiment.subjects import compare_component
+        from p4perf.experiment.subjects import compare_component, curves_document
 
         names = [str(run) for run in runs]
-        curves = compare_component(component, names, folder=folder, reference=reference, metric=metric, at=at or [])
-        compare_models(curves, output, fmt)
+        models = compare_component(component, names, folder=folder, reference=reference, metric=metric, at=at or [])
+        curves = curves_document(models)
+        if fmt is Format.TABLE:
+            _print_component(models, curves)
+        else:
+            emit(fmt, curves)
+        if output is not None:
+            write_text_atomically(output / "curves.json", json_text(curves.as_dict()))
+            say(f"written: {output / 'curves.json'}")
         return
     if at:
         raise UsageError("--at goes with --component")

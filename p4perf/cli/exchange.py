@@ -305,7 +305,7 @@ def report(
 ) -> None:
     """Make a site of pages with interactive figures, which opens from disk without a network."""
     from p4perf.cli.progress import Share
-    from p4perf.experiment.report import find_sources, write_site
+    from p4perf.experiment.report.site import find_sources, write_site
 
     sources = find_sources(runs)
     with Share("reading runs") as progress:

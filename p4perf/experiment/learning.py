@@ -8,7 +8,7 @@ import statistics
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -44,17 +44,8 @@ from p4perf.version import __version__
 FORWARDING = "l2fwd"
 """The baseline over which prices are increments."""
 
-
 SWX = "dpdk-swx"
 """Programs for it are read instruction by instruction, so its prices are those of instructions."""
-
-
-@dataclass(frozen=True, slots=True)
-class RunRows:
-    """The points of a run from which prices are learnt, or why it has none."""
-
-    rows: tuple[PriceRow, ...]
-    reason: str = ""
 
 
 def learn_primitives(runs: Iterable[Run], target: str) -> PrimitiveCosts:
@@ -68,10 +59,10 @@ def learn_primitives(runs: Iterable[Run], target: str) -> PrimitiveCosts:
     for run in runs:
         if run.identity.target != target:
             continue
-        found = read_rows(run)
-        rows += found.rows
-        if found.reason:
-            remarks.append(f"{run.identity.experiment} says nothing of prices: {found.reason}")
+        try:
+            rows += read_rows(run)
+        except NoVerdictError as error:
+            remarks.append(f"{run.identity.experiment} says nothing of prices: {error.message}")
     if not rows:
         raise NoVerdictError(
             f"no run of {target} says what primitives cost",
@@ -80,22 +71,26 @@ def learn_primitives(runs: Iterable[Run], target: str) -> PrimitiveCosts:
     return learn_prices(rows, target, remarks=remarks)
 
 
-def read_rows(run: Run) -> RunRows:
-    """The measured points of one run, in the order of its sweep."""
+def read_rows(run: Run) -> list[PriceRow]:
+    """The measured points of a run from which prices are learnt, in the order of its sweep.
+
+    Raises:
+        NoVerdictError: there are none; the message is the reason.
+    """
     manifest = run.manifest
     if manifest.imported is not None:
-        return RunRows((), "it was imported")
+        raise NoVerdictError("it was imported")
     experiment = run.experiment
     if experiment.spec.program.baseline != FORWARDING:
-        return RunRows((), f"its baseline is {experiment.spec.program.baseline}")
+        raise NoVerdictError(f"its baseline is {experiment.spec.program.baseline}")
     if experiment.spec.device.cpu_frequency is not None:
-        return RunRows((), "it changes the frequency of the core")
+        raise NoVerdictError("it changes the frequency of the core")
     table = run.table[run.table["accepted"].astype(bool)]
     costs = {str(key): rows["value"].to_numpy() for key, rows in table[table["metric"] == COST].groupby("point")}
     bases = table[table["metric"] == BASELINE]
     baselines = {str(key): float(rows["value"].median()) for key, rows in bases.groupby("point")}
     if not costs:
-        return RunRows((), f"no accepted trial gave {COST}")
+        raise NoVerdictError(f"no accepted trial gave {COST}")
     keys = {_values(point.values): point.key for point in manifest.points}
     found = []
     for point in experiment.points:
@@ -117,7 +112,9 @@ def read_rows(run: Run) -> RunRows:
                 mispredicted=path.mispredicted,
             )
         )
-    return RunRows(tuple(found), "" if found else "its packets or its programs are of another kind")
+    if not found:
+        raise NoVerdictError("its packets or its programs are of another kind")
+    return found
 
 
 def _path(target: str, workload: Workload, traffic: TrafficPlan) -> PacketPath:

@@ -28,7 +28,7 @@ def measured(folder, curve, spec="parser/headers", overrides=(), **options):
 
 def test_every_point_says_what_its_packets_met(tmp_path):
     run = measured(tmp_path, lambda headers: 7.0 * headers, rejected=[10], noise=0)
-    rows = read_rows(run).rows
+    rows = read_rows(run)
     assert [row.point for row in rows] == [f"headers={n}" for n in range(10)]
     assert rows[0].met == ()
     assert sum(times for what, times in rows[3].met if what.kind == "extract") == 3
@@ -54,7 +54,8 @@ def test_prices_come_from_all_runs_of_the_target(tmp_path):
 
 
 def test_runs_without_costs_say_why(tmp_path):
-    assert COST in read_rows(Run.open(make_run(tmp_path, lambda entries: 100.0))).reason
+    with pytest.raises(NoVerdictError, match=COST):
+        read_rows(Run.open(make_run(tmp_path, lambda entries: 100.0)))
 
 
 def test_no_run_of_the_target(tmp_path):
@@ -68,7 +69,7 @@ def test_points_of_swx_are_read_instruction_by_instruction(tmp_path, target, cod
     run = measured(tmp_path, lambda writes: 20.0 * writes, "action/header-field-writes", noise=0)
     manifest = json.loads((run.path / "manifest.json").read_text())
     (run.path / "manifest.json").write_text(json.dumps({**manifest, "target": target}))
-    rows = read_rows(Run.open(run.path)).rows
+    rows = read_rows(Run.open(run.path))
     met = [what for what, times in rows[9].met if times > 0]
     assert sum(what.kind == "compute" for what in met) == 9
     assert not any(what.kind == "write" for what in met)

@@ -10,7 +10,7 @@ from support.command import p4perf
 from support.runs import make_run
 
 from p4perf.experiment.evaluate import evaluate_run
-from p4perf.experiment.report import find_sources, write_site
+from p4perf.experiment.report.site import find_sources, write_site
 from p4perf.results import Run
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")

@@ -13,7 +13,7 @@ from support.runs import make_run
 from p4perf.errors import DataError, UsageError
 from p4perf.experiment.compare import compare_runs, comparison_document
 from p4perf.experiment.evaluate import evaluate_run
-from p4perf.experiment.report import Site, find_sources, write_site
+from p4perf.experiment.report.site import Site, find_sources, write_site
 from p4perf.experiment.sizing import Cell
 from p4perf.results import Run
 from p4perf.results.campaign import CampaignDirectory
