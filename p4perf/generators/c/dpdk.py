@@ -24,7 +24,7 @@ from typing_extensions import override
 from p4perf.errors import CapabilityError
 from p4perf.generators.base import GeneratedFile, Generator, render
 from p4perf.generators.c import dpdk_text
-from p4perf.generators.c.dpdk_text import DpdkLayout, DpdkWriter
+from p4perf.generators.c.dpdk_text import DpdkCWriter, DpdkLayout
 from p4perf.generators.c.writer import WORD_BITS
 from p4perf.programs import ir
 from p4perf.programs.analysis import condition_operands, control_nodes, statements, used_actions
@@ -99,7 +99,7 @@ def table_kind(program: ir.Program, table: ir.Table, variants: Collection[str]) 
     return "list32" if bits <= 32 else "list64" if bits <= 64 else "list"
 
 
-def table_text(fields: DpdkWriter, table: ir.Table, index: int, variants: Collection[str]) -> TableText:
+def table_text(fields: DpdkCWriter, table: ir.Table, index: int, variants: Collection[str]) -> TableText:
     program = fields.program
     kind, bits = table_kind(program, table, variants), program.key_bits(table)
     refs = [key.field for key in table.keys]
@@ -244,7 +244,7 @@ def operators(program: ir.Program) -> tuple[ir.Operator, ...]:
 class _View:
     program: ir.Program
     plan: DpdkLayout
-    writer: DpdkWriter
+    writer: DpdkCWriter
     actions: tuple[ir.Action, ...]
     tables: tuple[TableText, ...]
     groups: tuple[tuple[int, ...], ...]
@@ -271,7 +271,7 @@ def render_program(program: ir.Program, role: str, variants: Collection[str] = (
     check(program, variants)
     plan, body = dpdk_text.layout(program), list(statements(program))
     groups = tuple(dict.fromkeys(s.ports for s in body if isinstance(s, ir.Multicast) and s.ports))
-    writer = DpdkWriter(program, plan, groups)
+    writer = DpdkCWriter(program, plan, groups)
     tables = tuple(table_text(writer, t, n, variants) for n, t in enumerate(program.tables))
     first = dpdk_text.first_table(program)
     view = _View(

@@ -121,7 +121,7 @@ def number(value: int, form: str = "{}") -> str:
 
 
 @dataclass(frozen=True)
-class DpdkWriter(CWriter):
+class DpdkCWriter(CWriter):
     """Fields, actions and control flow.
 
     Args:
