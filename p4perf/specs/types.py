@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema, model_validator
-from pydantic_core import PydanticCustomError
 
 from p4perf.errors import DataError, Location, SpecError
 from p4perf.specs.messages import explain, nearest, quoted, validation_error
@@ -189,11 +188,15 @@ def _within(low: float, high: float, what: str) -> Callable[[Any], Any]:
     return check
 
 
-def _fraction(value: Any) -> float:
-    number = float(_number(value))
-    if not 0 < number <= 1:
-        raise validation_error(f"must be a fraction above 0 and up to 1, got {quoted(value)}")
-    return number
+def _limited(dimension: Dimension, unit: str, low: float, high: float) -> BeforeValidator:
+    read, limited = _quantity(dimension, unit, bare="float"), _within(low, high, unit)
+    return BeforeValidator(lambda value: limited(read(value)))
+
+
+def _fraction(value: Any, path: Sequence[str | int] = ()) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1:
+        raise validation_error(f"must be a fraction above 0 and up to 1, got {quoted(value)}", path=path)
+    return float(value)
 
 
 def _no_reference(value: Any) -> Any:
@@ -214,6 +217,7 @@ def _literal_or_reference(*words: str) -> Callable[[Any], Any]:
 
 _REFERENCE_SCHEMA = {"type": "string", "pattern": REFERENCE_PATTERN}
 _QUANTITY_SCHEMA = {"type": "string", "pattern": r"^[0-9][0-9_.eE+-]*\s*[A-Za-zµμ/]+$"}
+_POSITIVE = WithJsonSchema({"anyOf": [{"type": "number", "exclusiveMinimum": 0}, _REFERENCE_SCHEMA, _QUANTITY_SCHEMA]})
 
 WORD_SCHEMA: dict[str, Any] = {"type": "string", "pattern": WORD_PATTERN}
 
@@ -250,26 +254,15 @@ FrameSize = Annotated[
 ]
 """Frame size in bytes including the FCS (RFC 2544), a quantity, or ``$name``."""
 
-RateMpps = Annotated[
-    float | str,
-    BeforeValidator(_within(1e-6, 1e6, "Mpps")),
-    BeforeValidator(_quantity("packet rate", "Mpps", bare="float")),
-    WithJsonSchema({"anyOf": [{"type": "number", "exclusiveMinimum": 0}, _REFERENCE_SCHEMA, _QUANTITY_SCHEMA]}),
-]
+RateMpps = Annotated[float | str, _limited("packet rate", "Mpps", 1e-6, 1e6), _POSITIVE]
 """Packet rate in million packets per second, a quantity, or ``$name``."""
 
-FrequencyGhz = Annotated[
-    float | str,
-    BeforeValidator(_within(0.01, 100, "GHz")),
-    BeforeValidator(_quantity("frequency", "GHz", bare="float")),
-    WithJsonSchema({"anyOf": [{"type": "number", "exclusiveMinimum": 0}, _REFERENCE_SCHEMA, _QUANTITY_SCHEMA]}),
-]
+FrequencyGhz = Annotated[float | str, _limited("frequency", "GHz", 0.01, 100), _POSITIVE]
 """Frequency of a processor core in GHz, a quantity, or ``$name``."""
 
 DurationMs = Annotated[
     float,
-    BeforeValidator(_within(0, 3_600_000, "ms")),
-    BeforeValidator(_quantity("time", "ms", bare="float")),
+    _limited("time", "ms", 0, 3_600_000),
     BeforeValidator(_no_reference),
     WithJsonSchema({"anyOf": [{"type": "number", "minimum": 0}, _QUANTITY_SCHEMA]}),
 ]
@@ -294,17 +287,10 @@ def _fractions(value: Any) -> Any:
     if isinstance(value, tuple):
         value = list(value)
     items = value if isinstance(value, list) else [value]
-    checked: list[float | str] = []
-    for index, item in enumerate(items):
-        path = (index,) if isinstance(value, list) else ()
-        if _is_reference(item, path):
-            checked.append(item)
-            continue
-        try:
-            checked.append(_fraction(item))
-        except PydanticCustomError:
-            raise validation_error(f"must be a fraction above 0 and up to 1, got {quoted(item)}", path=path) from None
-    return tuple(checked)
+    paths = [(index,) if isinstance(value, list) else () for index in range(len(items))]
+    return tuple(
+        item if _is_reference(item, path) else _fraction(item, path) for item, path in zip(items, paths, strict=True)
+    )
 
 
 _ONE_FRACTION = {"anyOf": [_FRACTION_SCHEMA, _REFERENCE_SCHEMA]}
@@ -337,12 +323,7 @@ BurstLength = Annotated[
 ]
 """Packets of a burst, or ``$name``."""
 
-BurstGap = Annotated[
-    float | str,
-    BeforeValidator(_within(0.001, 1e7, "us")),
-    BeforeValidator(_quantity("time", "us", bare="float")),
-    WithJsonSchema({"anyOf": [{"type": "number", "exclusiveMinimum": 0}, _REFERENCE_SCHEMA, _QUANTITY_SCHEMA]}),
-]
+BurstGap = Annotated[float | str, _limited("time", "us", 0.001, 1e7), _POSITIVE]
 """A pause in microseconds, a quantity, or ``$name``."""
 
 IMIX = ((64, 7), (594, 4), (1518, 1))
