@@ -284,13 +284,8 @@ Fraction = Annotated[float, BeforeValidator(_fraction), WithJsonSchema(_FRACTION
 
 def _fractions(value: Any) -> Any:
     """One fraction or reference becomes a list of one."""
-    if isinstance(value, tuple):
-        value = list(value)
-    items = value if isinstance(value, list) else [value]
-    paths = [(index,) if isinstance(value, list) else () for index in range(len(items))]
-    return tuple(
-        item if _is_reference(item, path) else _fraction(item, path) for item, path in zip(items, paths, strict=True)
-    )
+    placed = {(n,): item for n, item in enumerate(value)} if isinstance(value, list | tuple) else {(): value}
+    return tuple(item if _is_reference(item, path) else _fraction(item, path) for path, item in placed.items())
 
 
 _ONE_FRACTION = {"anyOf": [_FRACTION_SCHEMA, _REFERENCE_SCHEMA]}
