@@ -219,8 +219,11 @@ class StructLayout:
             for name, bits, word in split_words(field)
         )
 
-    def add_container(self, run: list[ir.Field]) -> None:
-        """Append one field for several that are whole bytes together only."""
+    def add_run(self, run: list[ir.Field], *, split: bool) -> None:
+        """Append a field, or one for several that are whole bytes together only."""
+        if len(run) == 1:
+            self.add(run[0], split=split)
+            return
         bits = sum(f.width_bits for f in run)
         operand = self.append(f"{run[0].name}_to_{run[-1].name}", bits)
         above = bits
@@ -232,17 +235,19 @@ class StructLayout:
 def header_layout(header: ir.Header, *, split: bool) -> StructLayout:
     """The structure of a header: as on the wire, fields that are not whole bytes together with their neighbours."""
     layout = StructLayout(f"h.{header.name}")
-    run: list[ir.Field] = []
-    for f in header.fields:
-        run.append(f)
-        if sum(part.width_bits for part in run) % 8:
-            continue
-        if len(run) == 1:
-            layout.add(f, split=split)
-        else:
-            layout.add_container(run)
-        run = []
+    for run in _runs(header.fields, 8):
+        layout.add_run(run, split=split)
     return layout
+
+
+def _runs(fields: Iterable[ir.Field], align_bits: int) -> Iterator[list[ir.Field]]:
+    """Fields in order, cut wherever one ends at a multiple of so many bits."""
+    run: list[ir.Field] = []
+    for f in fields:
+        run.append(f)
+        if sum(part.width_bits for part in run) % align_bits == 0:
+            yield run
+            run = []
 
 
 class PipelineLayout:
@@ -294,22 +299,14 @@ class PipelineLayout:
         """
         base = len(self.scratch.places)
         found = [ir.Field(f"part_{base + n}", w) for n, w in enumerate(widths)]
-        run: list[ir.Field] = []
-        for f in found:
-            run.append(f)
-            bits = sum(part.width_bits for part in run)
-            if bits % align_bits:
-                continue
-            if len(run) == 1:
-                self.scratch.add(f, split=True)
-            elif bits > WORD_BITS:
+        for run in _runs(found, align_bits):
+            bits = sum(f.width_bits for f in run)
+            if len(run) > 1 and bits > WORD_BITS:
                 raise CapabilityError(
                     f"dpdk-swx sums and hashes fields of {WORD_BITS} bit, and {bits} bit lie between two boundaries of "
                     f"{align_bits} bit"
                 )
-            else:
-                self.scratch.add_container(run)
-            run = []
+            self.scratch.add_run(run, split=True)
         return [ir.FieldRef(SCRATCH, f.name) for f in found]
 
 
