@@ -48,11 +48,25 @@ class DpdkTarget(HarnessTarget, Calibrates, SizesMemory):
 
     harness_version = HARNESS_VERSION
     layout: ClassVar[str] = "DPDK 22.11"
-    needs = (process.COMPILER, PKG_CONFIG, DPDK, process.REALTIME, process.HUGEPAGES)
+    needs: ClassVar[tuple[process.Need, ...]] = (
+        process.COMPILER,
+        PKG_CONFIG,
+        DPDK,
+        process.REALTIME,
+        process.HUGEPAGES,
+    )
     metrics: ClassVar[tuple[str, ...]] = (
-        *(*windows.COST_METRICS, "cost_tsc_cycles_per_packet", "cost_resolution_cycles_per_packet"),
-        *("packet_rate", "baseline_packet_rate", "core_frequency", "tsc_frequency"),
-        *("memory_bytes", "code_bytes", "compile_time", "load_time"),
+        *windows.COST_METRICS,
+        "cost_tsc_cycles_per_packet",
+        "cost_resolution_cycles_per_packet",
+        "packet_rate",
+        "baseline_packet_rate",
+        "core_frequency",
+        "tsc_frequency",
+        "memory_bytes",
+        "code_bytes",
+        "compile_time",
+        "load_time",
     )
 
     def restored(self, program: Program) -> bool:

@@ -56,8 +56,13 @@ HEADERS_HINT = "sh tools/fetch-dpdk-headers.sh fetches them; dpdk-swx:interprete
 PRODUCT = "dpdk-swx"
 COMMON_FILES = ("swx.h", "swx_code.h", "swx_port.c", "swx_setup.c", "swx_tables.c")
 INTERPRETER_FILES = (
-    *("swx_interpreter.c", "swx_code.c", "swx_spec.h", "swx_spec.c"),
-    *("swx_lines.h", "swx_lines.c", "swx_check.c"),
+    "swx_interpreter.c",
+    "swx_code.c",
+    "swx_spec.h",
+    "swx_spec.c",
+    "swx_lines.h",
+    "swx_lines.c",
+    "swx_check.c",
 )
 CODEGEN_FILES = ("swx_codegen.c",)
 TRANSLATOR = "swx_translate"

@@ -76,8 +76,14 @@ class XdpTarget(HarnessTarget, Connects, SizesMemory):
     name = "xdp"
     summary = "generated eBPF for XDP in this kernel (BPF_PROG_TEST_RUN, JIT), memory to memory on one core"
     metrics = (
-        *(*COST_METRICS, "packet_rate", "core_frequency"),
-        *("memory_bytes", "program_instructions", "code_bytes", "compile_time", "load_time"),
+        *COST_METRICS,
+        "packet_rate",
+        "core_frequency",
+        "memory_bytes",
+        "program_instructions",
+        "code_bytes",
+        "compile_time",
+        "load_time",
     )
     capabilities: ClassVar[Capabilities] = XDP_CAPABILITIES
     links: ClassVar[tuple[str, ...]] = ("af-packet",)

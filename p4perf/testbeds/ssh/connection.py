@@ -262,11 +262,25 @@ class _Master(LocalConversation):
 
 def _first_argv(node: NodeSpec, socket: Path) -> tuple[str, ...]:
     """Options of ssh: nothing is asked, no unknown host is trusted, nothing is forwarded."""
-    options = dict.fromkeys(("ControlMaster", "BatchMode", "StrictHostKeyChecking", "ClearAllForwardings"), "yes")
-    options |= dict.fromkeys(("ControlPersist", "UpdateHostKeys", "ForwardAgent", "ForwardX11"), "no")
-    options |= {"PermitLocalCommand": "no", "RemoteCommand": "none", "RequestTTY": "no", "LogLevel": "ERROR"}
-    options |= {"ConnectTimeout": str(node.connect_timeout_s), "ConnectionAttempts": "1", "ControlPath": str(socket)}
-    options |= {"ServerAliveInterval": "5", "ServerAliveCountMax": "3"}
+    options = {
+        "ControlMaster": "yes",
+        "ControlPath": str(socket),
+        "ControlPersist": "no",
+        "BatchMode": "yes",
+        "StrictHostKeyChecking": "yes",
+        "UpdateHostKeys": "no",
+        "ConnectTimeout": str(node.connect_timeout_s),
+        "ConnectionAttempts": "1",
+        "ServerAliveInterval": "5",
+        "ServerAliveCountMax": "3",
+        "ForwardAgent": "no",
+        "ForwardX11": "no",
+        "ClearAllForwardings": "yes",
+        "PermitLocalCommand": "no",
+        "RemoteCommand": "none",
+        "RequestTTY": "no",
+        "LogLevel": "ERROR",
+    }
     if node.known_hosts is not None:
         options |= {"UserKnownHostsFile": f'"{node.known_hosts}"', "GlobalKnownHostsFile": os.devnull}
     if node.identity is not None:
