@@ -93,8 +93,7 @@ class DpdkWriter(Writer):
 
     @override
     def extra_metadata(self) -> Iterator[str]:
-        for reference in self.flags():
-            yield f"bit<8> {reference.removeprefix('meta.')}"
+        yield from super().extra_metadata()
         if self.program.verified:
             yield f"bit<16> {self.sum}"
         if self.hashes:
@@ -137,9 +136,8 @@ class DpdkWriter(Writer):
     def hash(self, statement: ir.Hash) -> Iterator[str]:
         to = self.scope.fields[statement.destination]
         data = ", ".join(self.field(f) for f in statement.fields)
-        cast = "" if to.width_bits == 32 else f"(bit<{to.width_bits}>)"
         yield f"meta.{self.digest} = {self.hasher}.get_hash({{ {data} }});"
-        yield f"{to.text} = {cast}meta.{self.digest};"
+        yield f"{to.text} = {p4.cast(p4.Typed(f'meta.{self.digest}', 32), to.width_bits)};"
 
     @override
     def meter(self, statement: ir.MeterPacket, scope: p4.NameScope) -> Iterator[str]:
@@ -160,9 +158,9 @@ class DpdkWriter(Writer):
     def read_register(self, statement: ir.ReadRegister, scope: p4.NameScope, variable: str) -> Iterator[str]:
         register = self.program.register(statement.register)
         to = self.scope.fields[statement.destination]
-        cast = "" if to.width_bits == register.width_bits else f"(bit<{to.width_bits}>)"
         at = self.index(scope, statement.index, register.size)
-        yield f"{to.text} = {cast}{p4.p4_name(register.name)}.read({at});"
+        read = p4.Typed(f"{p4.p4_name(register.name)}.read({at})", register.width_bits)
+        yield f"{to.text} = {p4.cast(read, to.width_bits)};"
 
 
 class DpdkGenerator(P4Generator):

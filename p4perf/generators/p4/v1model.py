@@ -103,8 +103,7 @@ class V1Writer(Writer):
 
     @override
     def extra_metadata(self) -> Iterator[str]:
-        for reference in self.flags():
-            yield f"bit<8> {reference.removeprefix('meta.')}"
+        yield from super().extra_metadata()
         if self.passes:
             kept = "@field_list(0) " if self.flow.again else ""
             yield f"{kept}bit<{PASS_BITS}> {self.passes.removeprefix('meta.')}"

@@ -187,7 +187,7 @@ def expression_text(scope: NameScope, expression: ir.Expression, width_bits: int
     if isinstance(expression, ir.Const):
         return constant_text(expression.value, width_bits)
     if not isinstance(expression, ir.BinaryOp):
-        return _cast(_leaf(scope, expression), width_bits)
+        return cast(_leaf(scope, expression), width_bits)
     operands = []
     left: ir.Expression = expression
     while isinstance(left, ir.BinaryOp) and left.operator == expression.operator:
@@ -212,7 +212,7 @@ def _leaf(scope: NameScope, expression: ir.Expression) -> Typed:
     return scope.pass_number
 
 
-def _cast(typed: Typed, wanted_bits: int) -> str:
+def cast(typed: Typed, wanted_bits: int) -> str:
     return typed.text if typed.width_bits == wanted_bits else f"(bit<{wanted_bits}>){typed.text}"
 
 
@@ -238,7 +238,7 @@ def condition_text(scope: NameScope, condition: ir.Condition) -> str | bool:
         return f"{first.text} {comparator} {constant_text(right.value, first.width_bits)}"
     second = _leaf(scope, right)
     width = max(first.width_bits, second.width_bits)
-    return f"{_cast(first, width)} {comparator} {_cast(second, width)}"
+    return f"{cast(first, width)} {comparator} {cast(second, width)}"
 
 
 def index_text(scope: NameScope, index: ir.Expression, size: int, *, masked: bool = True) -> str:
@@ -305,8 +305,8 @@ class Writer:
         yield from self.flags()
 
     def extra_metadata(self) -> Iterator[str]:
-        """Metadata fields that only the dialect needs, as they are declared."""
-        yield from ()
+        """Metadata fields that only the dialect needs, as they are declared: the flags, and others."""
+        yield from (f"bit<8> {reference.removeprefix('meta.')}" for reference in self.flags())
 
     def instances(self) -> Iterator[str]:
         """Counters, meters, registers and what else externs need, as they are declared."""
