@@ -14,6 +14,7 @@ SYSTEM_PACKAGES := gcc libc6-dev make pkg-config python3 python3-dev python3-ven
                    dpdk libdpdk-dev libpcap-dev dpkg-dev luajit valgrind \
                    clang llvm libbpf-dev libelf-dev bpftool chromium
 SOURCES = $(wildcard p4perf tests benchmarks setup.py)
+ON_PATH = echo "p4perf is in $(BIN); 'source $(BIN)/activate' puts it on the PATH of this shell"
 BENCHMARKS = $(filter-out benchmarks/_%,$(wildcard benchmarks/*.py))
 
 export LC_ALL := C.UTF-8
@@ -33,9 +34,11 @@ help: ## show this help
 	@echo "PYTHON=$(PYTHON) is the interpreter, RUNS=$(RUNS) the folder of the demo's results, TARGET=$(TARGET) its target."
 
 install: $(STAMP) ## install what is missing: system packages, then p4perf and its tools in .venv
+	@$(ON_PATH)
 
 demo: $(STAMP) ## generate, build and measure the demo experiment on this machine; print its table and plot
 	$(BIN)/p4perf run demo/exact-entries --target $(TARGET) -o $(RUNS)
+	@$(ON_PATH)
 
 test: MARKED = not thorough
 test: tests ## lint, then run the tests that a change has to pass

@@ -37,6 +37,14 @@ Every command with its options, as `--help` has them. [Commands](commands.md) ex
 `{{ command.usage }}`
 
 {{ command.help }}
+{% if command.arguments %}
+
+| argument | meaning |
+|---|---|
+{% for row in command.arguments %}
+| `{{ row.name }}` | {{ row.help }} |
+{% endfor %}
+{% endif %}
 {% if command.rows %}
 
 | option | value | default | meaning |
@@ -139,6 +147,15 @@ def _value(parameter: Any, context: Any) -> str:
     return f"{found[1]}..." if found else text.removesuffix(" range")
 
 
+def _argument(parameter: Any) -> Mapping[str, str]:
+    """An argument as it is typed: in brackets if it may be left out, with dots if there may be several."""
+    name = parameter.metavar or parameter.name.upper() + ("..." if parameter.nargs == -1 else "")
+    return {
+        "name": name if parameter.required or name.startswith("[") else f"[{name}]",
+        "help": _cell(getattr(parameter, "help", "") or ""),
+    }
+
+
 def _option(parameter: Any, context: Any) -> Mapping[str, str]:
     flag = getattr(parameter, "is_flag", False)
     default = parameter.default
@@ -161,12 +178,11 @@ def commands_page() -> str:
     root = get_command(app)
     for name, command in _commands(root, "p4perf"):
         context = typer.Context(command, info_name=name)
-        given = [p for p in command.params if p.param_type_name == "argument"]
-        arguments = " ".join(_value(p, context) for p in given)
+        arguments = [_argument(p) for p in command.params if p.param_type_name == "argument"]
         rows = [_option(p, context) for p in command.params if p.param_type_name == "option"]
-        usage = " ".join(word for word in (name, arguments, "[OPTIONS]" if rows else "") if word)
+        usage = " ".join((name, *(a["name"] for a in arguments), "[OPTIONS]" if rows else "")).rstrip()
         text = "\n".join(line.strip() for line in (command.help or "").replace("\f", "").strip().splitlines())
-        found.append({"name": name, "usage": usage, "help": text, "rows": rows})
+        found.append({"name": name, "usage": usage, "help": text, "arguments": arguments, "rows": rows})
     return _page(COMMANDS, commands=found, codes=list(ExitCode))
 
 

@@ -105,14 +105,19 @@ def _current(arguments: list[str]) -> list[str]:
     return found
 
 
+_FORMER_CHOICES = {"best": "lowest-cost", "worst": "highest-cost"}
+
+
 def _misuse(error: Any) -> int:
     """The command line is wrong; without any arguments, the help is the answer."""
     if type(error).__name__ == "NoArgsIsHelpError":
         error.show()
         return ExitCode.USAGE
     path = error.ctx.command_path if getattr(error, "ctx", None) else "p4perf"
-    message = " ".join(error.format_message().split()).rstrip(".")
-    return _fail(f"{message[:1].lower()}{message[1:]}\nhint: {path} --help lists what there is", ExitCode.USAGE)
+    message = " ".join(error.format_message().split()).rstrip(".").replace("Value error, ", "")
+    renamed = [f"{was} is now {now}" for was, now in _FORMER_CHOICES.items() if f"'{was}' is not one of" in message]
+    hint = renamed[0] if renamed else f"{path} --help lists what there is"
+    return _fail(f"{message[:1].lower()}{message[1:]}\nhint: {hint}", ExitCode.USAGE)
 
 
 def _closed_pipe() -> int:

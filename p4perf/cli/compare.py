@@ -126,14 +126,15 @@ def compare(
     ] = None,
     metric: Annotated[str | None, typer.Option("--metric", help="Metric; default: the modelled one.")] = None,
     margin: Annotated[
-        float, typer.Option("--margin", min=0.001, max=0.9, help="Smallest difference that matters; 0.05 is 5 %.")
-    ] = 0.05,
+        str, typer.Option("--margin", help="Smallest difference that matters, such as 5% or 0.05.")
+    ] = "5%",
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Folder for the data and the plots; default: a new one.")
     ] = None,
     fmt: FormatOption = Format.TABLE,
 ) -> None:
     """Compare runs of the same experiments on several targets or machines, or models of one component."""
+    share = _share(margin)
     if component is not None:
         from p4perf.experiment.subjects import compare_component, curves_document
 
@@ -153,7 +154,7 @@ def compare(
     from p4perf.evaluation.comparison import ComparisonOptions
     from p4perf.experiment.compare import compare_runs, comparison_document, write_comparison
 
-    found = compare_runs(runs, reference=reference, metric=metric, options=ComparisonOptions(margin=margin))
+    found = compare_runs(runs, reference=reference, metric=metric, options=ComparisonOptions(margin=share))
     made, plots = write_comparison(found, output, datetime.now(UTC))
     for warning in found.warnings:
         say(f"warning: {warning}")

@@ -123,9 +123,11 @@ def emit_model(evaluation: Evaluation | None, fmt: Format, *, run: str | None) -
     for row in candidates:
         mark = "" if not row.chosen else " (chosen)" if row is best else " (asked for)"
         breakpoints = ", ".join(f"{x:g}" for x in row.breakpoint_x)
-        at = f" at {breakpoints}" if breakpoints else ""
+        at = f", breakpoint{'s' if len(row.breakpoint_x) > 1 else ''} at {breakpoints}" if breakpoints else ""
         noun = "segment" if row.segments == 1 else "segments"
-        score = number(row.l1_bic) if row.l1_bic is not None and math.isfinite(row.l1_bic) else "not defined"
+        score = "not defined (too few points for its parameters)"
+        if row.l1_bic is not None and math.isfinite(row.l1_bic):
+            score = number(row.l1_bic)
         say(f"  {row.segments} {noun}{mark}: {error_text(model.error, row.error)}, L1-BIC {score}{at}")
     for explanation in evaluation.explanations:
         say(explanation.text(model.x.name))

@@ -356,7 +356,12 @@ def check(
 @app.command()
 def schema(
     document: Annotated[
-        str | None, typer.Argument(help="Kind of a document, such as comparison or list.runs; default: the specs.")
+        str | None,
+        typer.Argument(
+            metavar="KIND",
+            help="Kind of a document that a command prints, such as comparison or list.runs; default: the specs.",
+            show_default=False,
+        ),
     ] = None,
 ) -> None:
     """Print the JSON Schema of experiment specs, for editors, or of a document that a command prints."""

@@ -110,8 +110,16 @@ class QueueProfile(StrEnum):
     PRINTED = "printed"
 
 
+_OTHER_MODE = {
+    QueueMode.MODERATED: ("batch_cost", "ring", "burst", "empty_poll"),
+    QueueMode.POLL: ("moderation", "overhead", "buffer", "profile", "check", "tune", "max_loss"),
+}
+"""Options that have no meaning in a mode."""
+
+
 @app.command()
 def queue(
+    context: typer.Context,
     service: Annotated[
         str,
         typer.Option(
@@ -172,11 +180,17 @@ def queue(
     from p4perf.evaluation.papers.gebert2016 import printed_result
     from p4perf.models.queue import ModeratedQueue
 
+    for name in _OTHER_MODE[mode]:
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            other = next(each for each in QueueMode if each is not mode)
+            option = f"--{name.replace('_', '-')}"
+            raise UsageError(
+                f"{option} has no meaning with --mode {mode}", hint=f"leave it out, or give --mode {other}"
+            )
     frequency_ghz = None if frequency is None else quantity(frequency, "frequency", "GHz", "--frequency")
     law = service_law(service, frequency_ghz=frequency_ghz)
     moderations_us = [parse_time_us(text, "--moderation") for text in moderation or [DEFAULT_MODERATION]]
-    if mode is QueueMode.POLL and moderation:
-        raise UsageError("--moderation is for moderated interrupts; a program that polls has none")
     overhead_us = parse_time_us(overhead, "--overhead")
     buffer_us: float | None = None
     if buffer.isdecimal():  # packets, with their mean service time
@@ -245,8 +259,6 @@ def _tune(
 ) -> None:
     from p4perf.models.queue.moderated import tune
 
-    if system.mode == "poll":
-        raise UsageError("--tune searches a moderation interval, which a program that polls has not")
     most_us = max(moderations_us)
     rows = []
     for law in laws:

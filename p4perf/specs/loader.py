@@ -213,6 +213,8 @@ def set_value(root: SourceNode, key: str, text: str) -> SourceNode:
     if path[0] not in ExperimentSpec.model_fields:
         hint = nearest(path[0], ExperimentSpec.model_fields, "known keys")
         raise SpecError(f"unknown key {path[0]!r}", location=place, hint=hint)
+    if path[0] == "model" and path[-1] in _FORMER:
+        raise SpecError(f"unknown key {path[-1]!r}", location=place, hint=f"it is now model.{_FORMER[path[-1]]}")
     scalar = value.content is not None and not isinstance(value.content, Mapping | tuple)
     if scalar and len(path) == 2 and path[0] == "sweep" and path[1] not in SweepSpec.model_fields:
         value = SourceNode((value,), place, place)

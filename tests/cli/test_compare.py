@@ -132,7 +132,7 @@ class TestVerdicts:
             assert (pair["run"], pair["reference"], pair["verdict"]) == ("fast", "slow", "faster")
 
     def test_the_margin(self, runs, tmp_path):
-        found, _ = compared(runs["fast"], runs["slow"], "--margin", 0.7, "-o", tmp_path)
+        found, _ = compared(runs["fast"], runs["slow"], "--margin", "70%", "-o", tmp_path)
         assert found["experiments"][0]["pairs"][0]["verdict"] == "same"
 
 

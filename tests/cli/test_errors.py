@@ -572,3 +572,16 @@ def defect(work, **env):
         [sys.executable, "-c", code, "schema"], capture_output=True, text=True, env=environment(**env), check=False
     )
     return type("Done", (), {"code": done.returncode, "err": done.stderr})
+
+
+class TestFormerWords:
+    """Words of earlier versions are refused with the word of today."""
+
+    def test_a_path(self):
+        done = p4perf("predict", "any.spec", "--path", "worst")
+        assert (done.code, done.err.splitlines()[-1]) == (2, "hint: worst is now highest-cost")
+
+    @pytest.mark.parametrize(("key", "now"), [("parts", "segments"), ("max_parts", "max_segments")])
+    def test_a_key_of_the_model(self, key, now):
+        done = p4perf("check", "demo/exact-entries", "--set", f"model.{key}=2")
+        assert (done.code, done.err.splitlines()[-1]) == (2, f"hint: it is now model.{now}")

@@ -136,7 +136,7 @@ def _endless(batches: Batches, queue: ModeratedQueue, load: float) -> int:
     if load >= 1:
         raise UsageError(
             f"the load is {load:.4g}: without a limit of the buffer the queue grows for ever",
-            hint="give a limit, or a lower rate, a longer moderation interval or a shorter service time",
+            hint="give a limit (--buffer), or a lower rate, a longer moderation interval or a shorter service time",
         )
     free = batch_kernel(batches, queue.service, queue.interrupt, 1 << 40)
     change, first = free.unlimited
