@@ -344,6 +344,11 @@ def _word(hint: Any) -> str:
     return "interval" if kind is Interval else _TYPES.get(kind, "mapping")
 
 
+def counted(count: int, noun: str) -> str:
+    """Such as ``1 point`` and ``3 entry files``."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
 def text_of(record: type[Record]) -> str:
     return inspect.cleandoc(record.__doc__ or "")
 

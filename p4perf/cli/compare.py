@@ -13,7 +13,7 @@ import typer
 
 from p4perf.cli.app import Format, FormatOption, QuietOption, app, emit, print_table, say, with_interval
 from p4perf.errors import UsageError
-from p4perf.records import Interval
+from p4perf.records import Interval, counted
 from p4perf.results.files import json_text, write_atomically, write_text_atomically
 
 if TYPE_CHECKING:
@@ -408,8 +408,8 @@ def _conclude(findings: tuple[Finding, ...]) -> None:
             why = "; ".join((*finding.missed, *finding.drifted)) or finding.reason
             say(f"not as expected: {finding.key} is {finding.verdict}, not {finding.claim.expected}: {why}")
     verdicts = [finding.verdict for finding in findings]
-    counted = ", ".join(f"{verdicts.count(v)} {v}" for v in dict.fromkeys(sorted(verdicts)))
+    listed = ", ".join(f"{verdicts.count(v)} {v}" for v in dict.fromkeys(sorted(verdicts)))
     unexpected = sum(not finding.as_expected for finding in findings)
-    say(f"{len(findings)} claims: {counted}; {unexpected or 'none'} not as expected")
+    say(f"{counted(len(findings), 'claim')}: {listed}; {unexpected or 'none'} not as expected")
     if ours := sum(bool(finding.claim.inference) for finding in findings):
         say(f"{ours} of them rest in part on our reading of the paper; the report says on which")

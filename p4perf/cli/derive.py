@@ -16,7 +16,7 @@ import typer
 from p4perf.cli.app import Format, FormatOption, app, check_choice, emit, say, say_origin
 from p4perf.errors import ExitCode, P4PerfError, UsageError
 from p4perf.evaluation.fitting.tables import CandidateRow, SegmentRow, candidate_rows, model_rows
-from p4perf.records import Document, Record, doc, spread
+from p4perf.records import Document, Record, counted, doc, spread
 from p4perf.results import Run
 
 if TYPE_CHECKING:
@@ -124,11 +124,10 @@ def emit_model(evaluation: Evaluation | None, fmt: Format, *, run: str | None) -
         mark = "" if not row.chosen else " (chosen)" if row is best else " (asked for)"
         breakpoints = ", ".join(f"{x:g}" for x in row.breakpoint_x)
         at = f", breakpoint{'s' if len(row.breakpoint_x) > 1 else ''} at {breakpoints}" if breakpoints else ""
-        noun = "segment" if row.segments == 1 else "segments"
         score = "not defined (too few points for its parameters)"
         if row.l1_bic is not None and math.isfinite(row.l1_bic):
             score = number(row.l1_bic)
-        say(f"  {row.segments} {noun}{mark}: {error_text(model.error, row.error)}, L1-BIC {score}{at}")
+        say(f"  {counted(row.segments, 'segment')}{mark}: {error_text(model.error, row.error)}, L1-BIC {score}{at}")
     for explanation in evaluation.explanations:
         say(explanation.text(model.x.name))
     if evaluation.missing:

@@ -13,7 +13,7 @@ import typer
 
 from p4perf.cli.app import Format, FormatOption, app, check_choice, emit, say
 from p4perf.errors import UsageError
-from p4perf.records import Document, Record, Scalar, doc, listing, spread
+from p4perf.records import Document, Record, Scalar, counted, doc, listing, spread
 from p4perf.results import read_model
 from p4perf.results.files import write_text_atomically
 
@@ -202,7 +202,7 @@ def _emit(fmt: Format, kind: type[Document], found: FoundResults, rows: Sequence
     trials = sum(len(point.results) for point in assembly.points)
     document = kind.read(found, run=run, points=len(assembly.points), trials=trials, rows=rows)
     over = f" over {', '.join(assembly.variables)}" if assembly.variables else ""
-    title = f"{found.spec['name']} on {found.target} ({found.importer}): {len(assembly.points)} points{over}"
+    title = f"{found.spec['name']} on {found.target} ({found.importer}): {counted(len(assembly.points), 'point')}{over}"
     emit(fmt, document, title=title)
     if fmt is Format.TABLE and assembly.constants:
         say("the same everywhere: " + ", ".join(f"{k}={v}" for k, v in assembly.constants.items()))

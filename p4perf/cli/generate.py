@@ -20,7 +20,7 @@ import typer
 
 from p4perf.cli.app import Format, FormatOption, PointsOption, SetOption, app, emit, load, say
 from p4perf.errors import CapabilityError, ExitCode, P4PerfError, TargetUnavailableError, UsageError
-from p4perf.records import Document, Record, Scalar, doc, spread
+from p4perf.records import Document, Record, Scalar, counted, doc, spread
 from p4perf.results.files import storing, write_atomically, write_text_atomically
 
 if TYPE_CHECKING:
@@ -376,9 +376,9 @@ class GenerateDocument(Document):
 def _report_files(fmt: Format, outcome: Generated) -> None:
     emit(fmt, GenerateDocument.read(outcome))
     for (generator, reason), count in Counter((r.generator, r.reason) for r in outcome.refused).items():
-        say(f"note: {generator} refuses {count} {'point' if count == 1 else 'points'}: {reason}")
+        say(f"note: {generator} refuses {counted(count, 'point')}: {reason}")
     if outcome.left_out:
-        say(f"note: {outcome.left_out} entry files of larger tables left out (--max-entries)")
+        say(f"note: {counted(outcome.left_out, 'entry file')} of larger tables left out (--max-entries)")
 
 
 class _GenerateAllRow(Record):
@@ -421,9 +421,9 @@ def _report_all(fmt: Format, outcome: Generated, names: Sequence[str]) -> None:
     impossible = sum(not r.generator for r in outcome.refused)
     emit(fmt, GenerateAllDocument(left_out=outcome.left_out, impossible=impossible, rows=tuple(rows)))
     if outcome.refused:
-        say(f"note: {REFUSED_FILE} lists the {len(outcome.refused)} refused points with their reasons")
+        say(f"note: {REFUSED_FILE} lists {counted(len(outcome.refused), 'refused point')} with reasons")
     if outcome.left_out:
-        say(f"note: {outcome.left_out} entry files left out (--max-entries)")
+        say(f"note: {counted(outcome.left_out, 'entry file')} left out (--max-entries)")
 
 
 class _Missing(Record):

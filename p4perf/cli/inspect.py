@@ -457,7 +457,7 @@ def doctor(
     testbed: Annotated[str, typer.Option("--testbed", help="Where to look: local, or ssh:FILE:NODE.")] = "local",
     fmt: FormatOption = Format.TABLE,
 ) -> int:
-    """Tell which targets, testbeds, metrics and tools are usable here and how good a measurement can be.
+    """Tell which targets, load generators, metrics and tools are usable here and how good a measurement can be.
 
     Changes nothing, unless --fix or --undo says so. Exit code 0 if a target is usable, else 3.
     """

@@ -27,7 +27,7 @@ from p4perf.cli.app import (
     say_environment,
 )
 from p4perf.errors import ExitCode, MeasurementError, NoVerdictError, UsageError
-from p4perf.records import Document, Record, Scalar, doc, spread
+from p4perf.records import Document, Record, Scalar, counted, doc, spread
 from p4perf.results import Run
 from p4perf.results.campaign import CampaignDirectory
 from p4perf.results.files import read_bytes, read_text
@@ -232,7 +232,7 @@ def _measure(folder: CampaignDirectory, scheduler: str | None, workers: str | No
     targets, budget_s = content["targets"], content["budget_s"]
     limit = "without a budget" if budget_s is None else f"within {budget_s / 60:.4g} minutes"
     number = len(content["experiments"])
-    told(f"{number * len(targets)} runs: {number} experiments on {', '.join(targets)}, {limit}")
+    told(f"{counted(number * len(targets), 'run')}: {counted(number, 'experiment')} on {', '.join(targets)}, {limit}")
     told(f"campaign: {folder.path}")
     with crew_opener(scheduler, workers, quiet=quiet) as crew, resumable(folder.path, scheduler):
         cells = Campaign(folder, told, crew).measure()
@@ -344,7 +344,7 @@ def run(
         ),
     ] = None,
     testbed: Annotated[
-        str, typer.Option("--testbed", help="Place (p4perf list testbeds): local, ssh:FILE, pos:FILE, manual:FOLDER.")
+        str, typer.Option("--testbed", help="Where it runs: local, netns, ssh:FILE, pos:FILE, manual:FOLDER.")
     ] = "local",
     scheduler: SchedulerOption = None,
     workers: WorkersOption = None,
@@ -460,7 +460,7 @@ def _say_beginning(experiment: Experiment, target: str, place: Testbed, run: Run
 
     advice = "" if isinstance(place, BatchTestbed) else " (p4perf doctor --fix reserves hugepages)"
     pages = "" if run.record().hugepages else f", 4 KiB pages{advice}"
-    say(f"{experiment.spec.name} on {target} ({place.label}): {points} points{pages}")
+    say(f"{experiment.spec.name} on {target} ({place.label}): {counted(points, 'point')}{pages}")
     if isinstance(place, Crew):
         say(f"devices: {', '.join(place.devices)}")
     say(f"run directory: {run.path}")
@@ -521,7 +521,7 @@ def _conclude(run: Run, outcome: SweepOutcome, fmt: Format, *, strict: bool, qui
     if not quiet:
         rest_s = outcome.wall_s - outcome.measured_s - outcome.built_s
         say(
-            f"{outcome.trials} trials in {outcome.wall_s:.1f} s ({outcome.measured_s:.1f} s measuring, "
+            f"{counted(outcome.trials, 'trial')} in {outcome.wall_s:.1f} s ({outcome.measured_s:.1f} s measuring, "
             f"{outcome.built_s:.1f} s preparing and compiling, {max(rest_s, 0):.1f} s p4perf itself); "
             f"{outcome.complete} of {outcome.points} points have accepted trials"
         )

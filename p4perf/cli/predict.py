@@ -27,7 +27,7 @@ from p4perf.cli.app import (
 )
 from p4perf.cli.measure import program_input
 from p4perf.errors import UsageError
-from p4perf.records import Document, Record, doc
+from p4perf.records import Document, Record, counted, doc
 from p4perf.results import Run
 from p4perf.results.files import write_text_atomically
 
@@ -83,7 +83,7 @@ def _answer_row(each: Prediction, *, changed: bool) -> dict[str, Any]:
         "lowest cost": f"{each.cycles('lowest-cost').value:.4g}",
         "highest cost": f"{each.cycles('highest-cost').value:.4g}",
         "Mpps/core": interval(each.core_mpps),
-        f"Mpps, {_cores(each.conditions.cores)}, {each.frame_bytes} B": interval(each.rate.mpps),
+        f"Mpps, {counted(each.conditions.cores, 'core')}, {each.frame_bytes} B": interval(each.rate.mpps),
         "Gbit/s": f"{each.rate.gbps.value:.4g}",
         "bound": each.rate.bound,
     }
@@ -91,10 +91,6 @@ def _answer_row(each: Prediction, *, changed: bool) -> dict[str, Any]:
         row |= {"p50 us": f"{quantiles['p50_us'].value:.4g}", "p99 us": f"{quantiles['p99_us'].value:.4g}"}
         row["loss"] = f"{latency.loss.value:.3g}"
     return row
-
-
-def _cores(cores: int) -> str:
-    return "1 core" if cores == 1 else f"{cores} cores"
 
 
 def interval(band: Estimate, *, at_least: bool = False) -> str:
@@ -118,7 +114,7 @@ def _print_one(each: Prediction, path: PathName, *, several: bool) -> None:
         count = str(paths) if paths < 1_000_000 else f"{float(paths):.2g}"
         say(f"{count} paths; the most probable ({likely.probability:.3g}): {_shortened(steps(likely))}")
     rows = rate_rows(each.sizes, each.conditions.line_rate_bps)
-    print_table(rows, title=f"{name}: rate over frame size, {_cores(each.conditions.cores)}")
+    print_table(rows, title=f"{name}: rate over frame size, {counted(each.conditions.cores, 'core')}")
     say(_line_text(each))
     if (latency := each.latency) is not None:
         quantiles = ", ".join(f"{name.removesuffix('_us')} {interval(band)}" for name, band in latency.quantiles_us)
@@ -160,7 +156,7 @@ def _line_text(each: Prediction) -> str:
     value, low, high = each.line_rate_from
     rate = f"{each.conditions.line_rate_bps / 1e9:g} Gbit/s"
     if value is None:
-        return f"no frame size of Ethernet fills {rate} with {_cores(each.conditions.cores)}"
+        return f"no frame size of Ethernet fills {rate} with {counted(each.conditions.cores, 'core')}"
     ends = " .. ".join("more than 1518" if end is None else str(end) for end in (high, low))
     return f"{rate} is full from frames of {value} B on ({ends}); Gbit/s count preamble and gap"
 
@@ -407,7 +403,8 @@ def learn(
         typer.Option("--catalogue", help="Folder with runs of the catalogue on that target: prices of primitives."),
     ] = None,
     form: Annotated[
-        str | None, typer.Option("--form", help="Interaction of components: sum, scaled, spacing, 'spacing, scaled'.")
+        str | None,
+        typer.Option("--form", help="Interaction: sum, scaled, overlap, spacing, or 'spacing, scaled'."),
     ] = None,
     sets: SetOption = None,
     quiet: QuietOption = False,

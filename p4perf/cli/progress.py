@@ -11,6 +11,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TaskID, TextColumn, TimeElapsedColumn
 from typing_extensions import override
 
+from p4perf.records import counted
+
 LINE_EVERY_S = 15.0
 """Without a terminal, shortest time between two lines."""
 SHOW_AFTER_S = 1.0
@@ -70,7 +72,7 @@ class SweepProgress(_Shown):
 
     def planned(self, trials: int, finished: int) -> None:
         self._task = self._bar.add_task("measuring", total=trials, completed=finished, left="")
-        self._line(f"{trials} trials planned, {finished} of them finished before")
+        self._line(f"{counted(trials, 'trial')} planned, {finished} of them finished before")
 
     def trial(self, label: str, accepted: bool, remaining: int, remaining_s: float) -> None:
         self._tried += 1
@@ -80,7 +82,7 @@ class SweepProgress(_Shown):
             total = self._bar.tasks[0].completed + accepted + remaining
             self._bar.update(self._task, advance=accepted, total=total, left=left, description=label)
         if time.monotonic() - self._last >= LINE_EVERY_S:
-            self._line(f"{self._accepted} trials accepted of {self._tried}, {remaining} to go, {left}")
+            self._line(f"{counted(self._accepted, 'trial')} accepted of {self._tried}, {remaining} to go, {left}")
 
     def note(self, text: str) -> None:
         if not self._quiet:

@@ -26,7 +26,7 @@ from p4perf.experiment.evaluate import BASELINE
 from p4perf.experiment.gate_sides import GateSide, Key, PointKey, Starts, read_sides, side_origin
 from p4perf.models.component import ComponentModel
 from p4perf.models.estimate import Estimate
-from p4perf.records import Document, Interval, Record, doc, interval
+from p4perf.records import Document, Interval, Record, counted, doc, interval
 from p4perf.results.files import storing
 from p4perf.results.table import Samples
 
@@ -358,7 +358,7 @@ def counts(found: GateResult) -> str:
     """Such as ``30 components: 29 same, 1 slower``."""
     outcomes = [str(c.verdict.outcome) for c in found.components]
     parts = [f"{outcomes.count(name)} {name}" for name in dict.fromkeys(outcomes)]
-    return f"{len(outcomes)} {'component' if len(outcomes) == 1 else 'components'}: {', '.join(parts)}"
+    return f"{counted(len(outcomes), 'component')}: {', '.join(parts)}"
 
 
 def junit_xml(found: GateResult) -> bytes:

@@ -367,7 +367,10 @@ def _weighted(graph: ProgramGraph, path: Path, wanted: Wanted) -> ProgramGraph:
     if wanted.probabilities == UNIFORM:
         return uniform(graph)
     if wanted.probabilities is not None:
-        return read_shares(Path(wanted.probabilities), graph).apply(graph)
+        found = read_shares(Path(wanted.probabilities), graph)
+        # --entries wins over the file.
+        entries = {name: wanted.entries.get(base_name(name), count) for name, count in found.entries.items()}
+        return replace(found, entries=entries).apply(graph)
     return graph
 
 

@@ -13,6 +13,7 @@ from p4perf.evaluation.report.figures import script_json
 from p4perf.experiment.compare import compare_runs, comparison_document
 from p4perf.experiment.prediction import current_keys
 from p4perf.experiment.report.runs import RunPage, axis_text
+from p4perf.records import counted
 
 
 @dataclass(frozen=True)
@@ -235,7 +236,7 @@ def _claims(path: Path, content: Mapping[str, Any]) -> list[DocumentPage]:
         "unexpected": unexpected,
         "created": str(content["created"])[:16].replace("T", " "),
     }
-    text = f"{len(claims)} claims of {len(groups)} papers, checked again"
+    text = f"{counted(len(claims), 'claim')} of {counted(len(groups), 'paper')}, checked again"
     return [
         DocumentPage("claims", path.parent.name or "claims", text, f"{unexpected} not as expected", "claims", context)
     ]

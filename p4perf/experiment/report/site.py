@@ -14,6 +14,7 @@ from p4perf.evaluation.report.figures import assets, script_json
 from p4perf.experiment.report.pages import Compared, comparison_context, documents, missing, stored
 from p4perf.experiment.report.runs import RunPage, axis_text, read_runs
 from p4perf.experiment.sizing import MEASURED, Cell, cell_of
+from p4perf.records import counted
 from p4perf.results import is_run, run_folders
 from p4perf.results.campaign import RUNS, CampaignDirectory
 from p4perf.results.files import file_word, json_text, parse_object, read_text, replace_folder
@@ -257,9 +258,9 @@ class _Maker:
             groups.setdefault(page.experiment, []).append({"href": href, "page": page})
         accepted, planned = sum(p.accepted for p in self._pages), sum(p.planned for p in self._pages)
         count = len(self._pages)
-        lead = f"{count} run{'s' * (count != 1)}, {accepted} of {planned} planned points have accepted trials."
+        lead = f"{counted(count, 'run')}, {accepted} of {planned} planned points have accepted trials."
         return {
-            "lead": lead if self._pages else f"{len(self._documents)} documents.",
+            "lead": lead if self._pages else f"{counted(len(self._documents), 'document')}.",
             "notes": self.notes,
             "documents": [{"href": href, "text": d.text, "what": d.what} for href, d in self._document_pages],
             "experiments": [
@@ -326,7 +327,7 @@ def _run_caption(page: RunPage) -> str:
     )
     if page.model is not None:
         segments = len(page.model["segments"])
-        text += f"; a model of {segments} segment{'s' * (segments != 1)}, {page.model['error']}"
+        text += f"; a model of {counted(segments, 'segment')}, {page.model['error']}"
     return text + ". Small marks are single repetitions, large ones medians with 95 % intervals."
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from p4perf.errors import DataError, UsageError
+from p4perf.evaluation.prediction.programs import Wanted, open_subjects
 from p4perf.evaluation.prediction.reading import Shares, read_program, read_shares
 from p4perf.models.program import ProgramGraph
 from p4perf.models.program.paths import analyse, met, shares
@@ -116,3 +117,17 @@ def test_shares_of_another_program_are_refused(router: ProgramGraph) -> None:
 def test_a_file_that_is_not_there(router: ProgramGraph, tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no such file"):
         read_shares(tmp_path / "no.yaml", router)
+
+
+def test_entries_of_the_command_line_win_over_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "shares.yaml"
+    path.write_text("tables: {routes: {entries: 100}, ports: {entries: 3}}")
+    program = str(PROGRAMS / "router.json")
+    (pair,) = open_subjects(Wanted(program, entries={"Route.routes": 7}, probabilities=str(path)))
+    lookups = {
+        (node.name.partition(" ")[0], dict(construct.sizes)["entries"])
+        for node in pair.subject.graph.nodes.values()
+        for construct in node.constructs
+        if construct.kind == "lookup"
+    }
+    assert lookups == {("Route.denied", 2), ("Route.routes", 7), ("Leave.ports", 3)}
