@@ -26,6 +26,7 @@ from p4perf.experiment.crew import LOOK_S, Crew, DeviceOfCrew, Errand, prepare, 
 from p4perf.experiment.ledger import Ledger
 from p4perf.experiment.planning import PlannedPoint, plan_sweep
 from p4perf.experiment.recorder import BUILD_LOG
+from p4perf.records import counted
 from p4perf.results.rundir import RECORD_FILES
 
 AWAY_S = 30.0
@@ -155,7 +156,7 @@ class ClusterConductor(SweepConductor):
         self._check(device)
         wanted = self._record.open_builds()
         if wanted:
-            self._progress.note(f"building {len(wanted)} programs on {device.name}, where they are not built yet")
+            self._progress.note(f"building {counted(len(wanted), 'program')} on {device.name}, unless built before")
         self._send(device, partial(prepare, plans=wanted, calibration=self._record.calibration()))
 
     def _check(self, device: DeviceOfCrew) -> None:

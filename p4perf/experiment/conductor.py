@@ -22,6 +22,7 @@ from p4perf.experiment.bench import Bench, TrialDone, begin, tag_of
 from p4perf.experiment.ledger import Ledger
 from p4perf.experiment.planning import PlannedPoint
 from p4perf.experiment.recorder import Progress, Recorder, Silent, SweepOutcome, steal_share
+from p4perf.records import counted
 from p4perf.results import RunDirectory
 from p4perf.specs import Experiment
 from p4perf.targets.base import NodeFacts, Target
@@ -187,7 +188,7 @@ class Conductor(SweepConductor):
         if not wanted:
             return
         if len(wanted) > 1:
-            self._progress.note(f"building {len(wanted)} programs, where they are not built yet")
+            self._progress.note(f"building {counted(len(wanted), 'program')}, unless built before")
         with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
             for plan, future in [(plan, pool.submit(self._testbed.build, plan)) for plan in wanted]:
                 try:

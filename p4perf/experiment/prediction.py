@@ -19,6 +19,7 @@ from p4perf.experiment.planning import point_workload
 from p4perf.experiment.program import ProgramInput, measure_program
 from p4perf.experiment.session import measure_run, new_run
 from p4perf.models.estimate import Estimate
+from p4perf.records import counted
 from p4perf.results import Run
 from p4perf.results.files import file_word, json_text, read_text
 
@@ -120,7 +121,7 @@ def _points(
     assert experiment is not None  # noqa: S101 - only points come here
     target, place = open_target(label), open_testbed(testbed)
     run, plan = new_run(experiment, target, place, parent)
-    told(f"measuring {len(plan.points)} points on {label} ({place.label}): {run.path}")
+    told(f"measuring {counted(len(plan.points), 'point')} on {label} ({place.label}): {run.path}")
     outcome = measure_run(experiment, plan.points, target, place, run)
     if outcome.waiting:
         raise UsageError(f"testbed {testbed} measures later: {outcome.waiting}", hint=f"p4perf resume {run.path}")

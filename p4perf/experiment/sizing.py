@@ -18,6 +18,7 @@ from pydantic import TypeAdapter, ValidationError
 from p4perf.errors import CapabilityError, DataError, Location, P4PerfError
 from p4perf.experiment.planning import SweepPlan, plan_sweep
 from p4perf.experiment.recorder import SweepOutcome
+from p4perf.records import counted
 from p4perf.specs import Experiment
 from p4perf.targets.base import NodeFacts, Target, TrialOptions
 from p4perf.targets.roles import measuring
@@ -75,9 +76,9 @@ def summary(cell: Cell) -> str:
     if cell.repetitions < cell.full_repetitions:
         parts.append(f"{cell.repetitions} of {cell.full_repetitions} repetitions")
     if cell.refused_points:
-        parts.append(f"{len(cell.refused_points)} points refused")
+        parts.append(f"{counted(len(cell.refused_points), 'point')} refused")
     if cell.failed_points:
-        parts.append(f"{len(cell.failed_points)} points failed")
+        parts.append(f"{counted(len(cell.failed_points), 'point')} failed")
     parts.append(f"{cell.wall_s:.0f} s")
     if not cell.complete:
         parts.append("not complete")
