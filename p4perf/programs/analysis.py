@@ -45,6 +45,10 @@ def nesting_depth(nodes: tuple[ir.ControlNode, ...]) -> int:
 
 def used_actions(program: ir.Program) -> tuple[str, ...]:
     """Names of the actions that the control flow or a table that it applies can run, in the order of the program."""
+    return program.once("used_actions", lambda: _used_actions(program))
+
+
+def _used_actions(program: ir.Program) -> tuple[str, ...]:
     names: set[str] = set()
     for node in control_nodes(program.control):
         if isinstance(node, ir.ApplyTable):
@@ -141,7 +145,11 @@ def deciding_fields(program: ir.Program) -> set[ir.FieldRef]:
 
 
 def read_fields(program: ir.Program) -> set[ir.FieldRef]:
-    """Fields that an expression, a key, a condition, a select or a checksum reads."""
+    """Fields that an expression, a key, a condition, a select or a checksum reads; callers must not change the set."""
+    return program.once("read_fields", lambda: _read_fields(program))
+
+
+def _read_fields(program: ir.Program) -> set[ir.FieldRef]:
     found = deciding_fields(program)
     for statement in statements(program):
         found |= _fields(operands(statement))

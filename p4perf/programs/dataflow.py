@@ -186,7 +186,7 @@ class _Walk:
         return join((self._nodes(node.then, held), self._nodes(node.otherwise, other)))
 
     def _action(self, action: ir.Action, known: PathState) -> PathState | None:
-        clones = known.clones + any(isinstance(s, ir.Clone) for s in action.body)
+        clones = known.clones
         for statement in action.body:
             self._found.steps.append(DataflowStep(statement, known, action.name))
             for expression in operands(statement):
@@ -213,6 +213,8 @@ class _Walk:
                     known = replace(known, assigned=known.assigned | {PORT}, decided=True)
                 case ir.Multicast(ports) if ports:
                     known = replace(known, decided=True)
+                case ir.Clone():
+                    clones = known.clones + 1
                 case ir.Recirculate() | ir.Resubmit():
                     known = replace(known, passes_again=True)
                 case ir.Drop():

@@ -157,8 +157,12 @@ class NameScope:
     pass_number: Typed | None = None
     parameters: Mapping[str, Typed] = field(default_factory=dict)
 
-    def of_action(self, action: ir.Action) -> NameScope:
-        return replace(self, parameters={p.name: Typed(p4_name(p.name), p.width_bits) for p in action.parameters})
+    def of_action(self, action: ir.Action, ports: Mapping[str, Typed]) -> NameScope:
+        """The scope with the parameters of an action; ``ports`` are those that stand for themselves by other text."""
+        if not action.parameters:
+            return self
+        parameters = {p.name: Typed(p4_name(p.name), p.width_bits) for p in action.parameters}
+        return replace(self, parameters={**parameters, **ports})
 
 
 def program_scope(program: ir.Program, pass_number: Typed | None = None) -> NameScope:
@@ -326,9 +330,8 @@ class Writer:
         return {}
 
     def action_lines(self, action: ir.Action) -> list[str]:
-        scope = self.scope.of_action(action)
         ports = {name: typed for name, (_, typed) in self.typed_ports(action).items()}
-        scope = replace(scope, parameters={**scope.parameters, **ports})
+        scope = self.scope.of_action(action, ports)
         lines: list[str] = []
         for position, statement in enumerate(action.body):
             lines += self.statement(statement, position, action, scope)
@@ -361,7 +364,6 @@ class Writer:
 
     def statement(self, statement: ir.Statement, position: int, action: ir.Action, scope: NameScope) -> Iterator[str]:
         """The text of one statement; ``position`` is its number in the action."""
-        variable = free_name(f"value_{position}", (p4_name(p.name) for p in action.parameters))
         match statement:
             case ir.Assign(ref, value):
                 yield self.assign(ref, expression_text(scope, value, scope.fields[ref].width_bits))
@@ -380,14 +382,16 @@ class Writer:
                 yield f"{p4_name(name)}.count({self.index(scope, index, size)});"
             case ir.MeterPacket():
                 yield from self.meter(statement, scope)
-            case ir.ReadRegister():
-                yield from self.read_register(statement, scope, variable)
+            case ir.ReadRegister() | ir.Random():
+                variable = free_name(f"value_{position}", (p4_name(p.name) for p in action.parameters))
+                if isinstance(statement, ir.Random):
+                    yield from self.random(statement, variable)
+                else:
+                    yield from self.read_register(statement, scope, variable)
             case ir.WriteRegister(name, index, value):
                 register = self.program.register(name)
                 at = self.index(scope, index, register.size)
                 yield f"{p4_name(name)}.write({at}, {expression_text(scope, value, register.width_bits)});"
-            case ir.Random():
-                yield from self.random(statement, variable)
             case ir.Recirculate() | ir.Resubmit():
                 yield self.again(statement)
             case ir.Clone():
