@@ -106,11 +106,18 @@ class Sshd:
         """The processes of sshd that serve a connection, those with the rights of the user last."""
         found, parents = [], [self.process.pid]
         while parents:
-            text = [Path(f"/proc/{p}/task/{p}/children") for p in parents]
-            parents = [int(c) for file in text if file.exists() for c in file.read_text().split()]
-            parents = [p for p in parents if Path(f"/proc/{p}/comm").read_text().strip() == "sshd"]
+            children = [int(c) for p in parents for c in self._of_process(p, f"task/{p}/children").split()]
+            parents = [p for p in children if self._of_process(p, "comm").strip() == "sshd"]
             found += parents
         return found
+
+    @staticmethod
+    def _of_process(pid, name):
+        """A file of a process, empty if the process has ended."""
+        try:
+            return Path(f"/proc/{pid}/{name}").read_text()
+        except (FileNotFoundError, ProcessLookupError):
+            return ""
 
     def cut(self, number=signal.SIGKILL):
         """End all connections, as a node that loses its power does."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
+from types import MappingProxyType
 from typing import ClassVar
 
 from p4perf.errors import CapabilityError
@@ -157,7 +158,7 @@ class NameScope:
     pass_number: Typed | None = None
     parameters: Mapping[str, Typed] = field(default_factory=dict)
 
-    def of_action(self, action: ir.Action, ports: Mapping[str, Typed]) -> NameScope:
+    def of_action(self, action: ir.Action, ports: Mapping[str, Typed] = MappingProxyType({})) -> NameScope:
         """The scope with the parameters of an action; ``ports`` are those that stand for themselves by other text."""
         if not action.parameters:
             return self
