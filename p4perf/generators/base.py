@@ -63,16 +63,21 @@ class Generator(ABC):
         return environment(folder_beside(type(self), "templates")).get_template(template).render(**context)
 
 
-_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,254}")
 
 
 def identifier(name: str) -> str:
     """The name itself, if it is an identifier in P4, C and Lua."""
     if not _IDENTIFIER.fullmatch(name):
         raise SpecError(
-            f"{name!r} is not an identifier", hint="use letters, digits and underscores, at most 64 of them"
+            f"{name!r} is not an identifier", hint="use letters, digits and underscores, at most 255 of them"
         )
     return name
+
+
+def octets(data: bytes) -> str:
+    """Bytes within a C string."""
+    return "".join(f"\\x{byte:02x}" for byte in data)
 
 
 def comment(text: str) -> str:
@@ -155,7 +160,7 @@ def environment(folder: Path | None = None) -> ImmutableSandboxedEnvironment:
         line_comment_prefix=None,
     )
     env.filters |= {"identifier": identifier, "comment": comment, "yaml": yaml_scalar}
-    env.filters |= {"shell": shell, "shell_command": shell_command}
+    env.filters |= {"shell": shell, "shell_command": shell_command, "octets": octets}
     return env
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from p4perf.programs import ir
 
@@ -19,6 +19,11 @@ COMPARE: Mapping[ir.Comparator, Callable[[int, int], bool]] = {
 OPERATE: Mapping[ir.BinaryOperator, Callable[[int, int], int]] = {
     "+": operator.add,
     "-": operator.sub,
+    "*": operator.mul,
+    "/": lambda dividend, divisor: dividend // max(divisor, 1),
+    "%": lambda dividend, divisor: dividend % max(divisor, 1),
+    "<<": operator.lshift,
+    ">>": operator.rshift,
     "&": operator.and_,
     "|": operator.or_,
     "^": operator.xor,
@@ -29,18 +34,29 @@ MIRRORED: Mapping[ir.Comparator, ir.Comparator] = {"==": "==", "!=": "!=", "<": 
 
 
 def control_nodes(nodes: tuple[ir.ControlNode, ...]) -> Iterator[ir.ControlNode]:
-    """All nodes of a control flow, those inside of conditionals after the conditional they stand in."""
+    """All nodes of a control flow, those inside of others after the one they stand in."""
     for node in nodes:
         yield node
-        if isinstance(node, ir.If):
-            yield from control_nodes(node.then)
-            yield from control_nodes(node.otherwise)
+        for branch in branches(node):
+            yield from control_nodes(branch)
+
+
+def branches(node: ir.ControlNode) -> tuple[tuple[ir.ControlNode, ...], ...]:
+    """What stands inside of a node."""
+    match node:
+        case ir.If(_, then, otherwise):
+            return then, otherwise
+        case ir.ApplyTable():
+            return node.branches
+        case ir.Block(body):
+            return (body,)
+        case ir.CallAction():
+            return ()
 
 
 def nesting_depth(nodes: tuple[ir.ControlNode, ...]) -> int:
-    """How deep conditionals stand in one another; 0 where there is none."""
-    inner = (1 + max(nesting_depth(n.then), nesting_depth(n.otherwise)) for n in nodes if isinstance(n, ir.If))
-    return max(inner, default=0)
+    """How deep nodes stand in one another; 0 where there is nothing inside of any."""
+    return max((1 + nesting_depth(branch) for n in nodes for branch in branches(n) if branch), default=0)
 
 
 def used_actions(program: ir.Program) -> tuple[str, ...]:
@@ -50,27 +66,44 @@ def used_actions(program: ir.Program) -> tuple[str, ...]:
 
 def _used_actions(program: ir.Program) -> tuple[str, ...]:
     names: set[str] = set()
-    for node in control_nodes(program.control):
+    for node in control_nodes(program.control + program.egress):
         if isinstance(node, ir.ApplyTable):
-            table = program.table(node.table)
-            names |= {table.default_action, table.entries.action}
+            names.update(program.table(node.table).taken)
         elif isinstance(node, ir.CallAction):
             names.add(node.action)
     return tuple(action.name for action in program.actions if action.name in names)
 
 
 def statements(program: ir.Program) -> Iterator[ir.Statement]:
-    """All statements of the actions that can run."""
+    """All statements of the actions that can run, those inside of a branch after it."""
     for name in used_actions(program):
-        yield from program.action(name).body
+        yield from flattened(program.action(name).body)
+
+
+def flattened(body: Iterable[ir.Statement]) -> Iterator[ir.Statement]:
+    """Statements, and those inside of branches after these."""
+    for statement in body:
+        yield statement
+        if isinstance(statement, ir.Branch):
+            yield from flattened(statement.then)
+            yield from flattened(statement.otherwise)
 
 
 def subexpressions(expression: ir.Expression) -> Iterator[ir.Expression]:
     """An expression and everything in it."""
     yield expression
-    if isinstance(expression, ir.BinaryOp):
-        yield from subexpressions(expression.left)
-        yield from subexpressions(expression.right)
+    match expression:
+        case ir.BinaryOp(_, left, right):
+            yield from subexpressions(left)
+            yield from subexpressions(right)
+        case ir.Cast(value):
+            yield from subexpressions(value)
+        case ir.Conditional(condition, then, otherwise):
+            for inner in (*condition_operands(condition), then, otherwise):
+                yield from subexpressions(inner)
+        case ir.Truth(condition):
+            for inner in condition_operands(condition):
+                yield from subexpressions(inner)
 
 
 def operands(statement: ir.Statement) -> tuple[ir.Expression, ...]:
@@ -81,8 +114,12 @@ def operands(statement: ir.Statement) -> tuple[ir.Expression, ...]:
             return (port,)
         case ir.AddHeader(_, values):
             return tuple(value for _, value in values)
-        case ir.Hash(_, _, fields):
+        case ir.Hash(_, _, fields) | ir.Digest(fields):
             return fields
+        case ir.Branch(condition):
+            return condition_operands(condition)
+        case ir.Truncate(size_bytes):
+            return (size_bytes,)
         case ir.CountPacket(_, index) | ir.MeterPacket(_, _, index) | ir.ReadRegister(_, _, index):
             return (index,)
         case ir.WriteRegister(_, index, value):
@@ -112,13 +149,22 @@ def written_fields(program: ir.Program) -> set[ir.FieldRef]:
 
 
 def condition_operands(condition: ir.Condition) -> tuple[ir.Expression, ...]:
-    return (condition.left, condition.right) if isinstance(condition, ir.Compare) else ()
+    """What a condition compares."""
+    match condition:
+        case ir.Compare(_, left, right):
+            return left, right
+        case ir.Not(inner):
+            return condition_operands(inner)
+        case ir.And(first, second) | ir.Or(first, second):
+            return condition_operands(first) + condition_operands(second)
+        case ir.IsValid():
+            return ()
 
 
 def expressions(program: ir.Program) -> Iterator[ir.Expression]:
     """Every expression that actions, keys and conditions evaluate, and everything in it."""
     wholes = [e for statement in statements(program) for e in operands(statement)]
-    for node in control_nodes(program.control):
+    for node in control_nodes(program.control + program.egress):
         if isinstance(node, ir.ApplyTable):
             wholes += [key.field for key in program.table(node.table).keys]
         elif isinstance(node, ir.If):
@@ -127,14 +173,14 @@ def expressions(program: ir.Program) -> Iterator[ir.Expression]:
         yield from subexpressions(whole)
 
 
-def _fields(expressions: Iterator[ir.Expression] | tuple[ir.Expression, ...]) -> set[ir.FieldRef]:
+def _fields(expressions: Iterable[ir.Expression]) -> set[ir.FieldRef]:
     return {e for expression in expressions for e in subexpressions(expression) if isinstance(e, ir.FieldRef)}
 
 
 def deciding_fields(program: ir.Program) -> set[ir.FieldRef]:
     """Fields that decide what happens to a packet: of selects, conditions and keys, and those that checksums verify."""
-    found = {state.select for state in program.parser if state.select is not None}
-    for node in control_nodes(program.control):
+    found = {ref for state in program.parser for ref in _fields(state.selected)}
+    for node in control_nodes(program.control + program.egress):
         if isinstance(node, ir.ApplyTable):
             found |= {key.field for key in program.table(node.table).keys}
         elif isinstance(node, ir.If):
@@ -155,6 +201,17 @@ def _read_fields(program: ir.Program) -> set[ir.FieldRef]:
         found |= _fields(operands(statement))
     for checksum in program.updated:
         found |= {ir.FieldRef(checksum.header, f.name) for f in program.header(checksum.header).fields}
+    for state in program.parser:
+        for parsing in state.body:
+            match parsing:
+                case ir.Assign(_, value):
+                    found |= _fields((value,))
+                case ir.Extract(_, bits) if bits is not None:
+                    found |= _fields((bits,))
+                case ir.Advance(bits):
+                    found |= _fields((bits,))
+                case ir.Verify(condition):
+                    found |= _fields(condition_operands(condition))
     return found
 
 

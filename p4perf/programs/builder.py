@@ -98,8 +98,8 @@ class ProgramBuilder:
         self._refuse_fork()
         before = self._states[-1]
         ref = ir.FieldRef(before.extracts[-1], select)
-        cases = tuple(ir.SelectCase(value, f"parse_{header.name}") for value, header in branches)
-        self._states[-1] = replace(before, select=ref, cases=cases, default=ir.ACCEPT)
+        cases = tuple(ir.SelectCase.of_value(value, f"parse_{header.name}") for value, header in branches)
+        self._states[-1] = replace(before, selected=(ref,), cases=cases, default=ir.ACCEPT)
         selected, carried = branches[-1 if continued else 0]
         self._carry(select, selected)
         for _, header in branches:
@@ -108,7 +108,7 @@ class ProgramBuilder:
         self._forked = not continued
 
     def _append(self, state: str, header: ir.Header) -> None:
-        self._states.append(ir.ParserState(state, extracts=(header.name,)))
+        self._states.append(ir.ParserState(state, (ir.Extract(header.name),)))
         self._headers.insert(self._chain_end, header)
         self._chain_end += 1
 

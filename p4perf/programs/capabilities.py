@@ -5,7 +5,7 @@ A :class:`Capabilities` is one table. :func:`refusal` holds a program against it
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, get_args
@@ -40,6 +40,26 @@ Construct = Literal[
     "multicast",
     "operator",
     "fence",
+    "range",
+    "optional",
+    "entries one by one",
+    "action selector",
+    "control flow by table result",
+    "exit",
+    "branch in an action",
+    "general expression",
+    "compound condition",
+    "parser computation",
+    "noted parser error",
+    "varying field",
+    "signed field",
+    "intrinsic metadata",
+    "metadata kept for another pass",
+    "byte counter",
+    "hash of the payload",
+    "digest",
+    "truncation",
+    "egress",
     "virtual I/O",
     "offered load",
 ]
@@ -47,8 +67,14 @@ Construct = Literal[
 
 CONSTRUCTS: tuple[Construct, ...] = get_args(Construct)
 
+OF_OWN_PROGRAMS = CONSTRUCTS[CONSTRUCTS.index("range") : CONSTRUCTS.index("virtual I/O")]
+"""Those that no component has, only programs that are read."""
+
+_COMPONENTS = "what p4perf writes for it is what the programs of its components need"
+
 NOT_OF_THE_LANGUAGE: Mapping[Construct, str] = MappingProxyType(
     {
+        **dict.fromkeys(OF_OWN_PROGRAMS, _COMPONENTS),
         "operator": "operators are C functions of the libraries that dpdk-c is made of",
         "fence": "no language but C can order the instructions of a processor; dpdk-c does",
         "virtual I/O": "queues between a host and a program are nothing that the program says; target vio has them",
@@ -155,6 +181,11 @@ def both(first: Capabilities, second: Capabilities) -> Capabilities:
     return Capabilities(first.owner, missing, limits, remarks, offers, {**second.requires, **first.requires})
 
 
+def unsupported(owner: str, what: object) -> CapabilityError:
+    """The refusal of a part of a program, to be raised."""
+    return CapabilityError(f"{owner} has no {type(what).__name__}: {_COMPONENTS}")
+
+
 def _has_load(traffic: TrafficPlan | None) -> bool:
     """Whether the traffic is anything but as many packets as the target takes."""
     return traffic is not None and (
@@ -176,6 +207,10 @@ _OF_STATEMENT: Mapping[type, Construct] = {
     ir.Multicast: "multicast",
     ir.RunOperator: "operator",
     ir.Fence: "fence",
+    ir.Branch: "branch in an action",
+    ir.Exit: "exit",
+    ir.Digest: "digest",
+    ir.Truncate: "truncation",
 }
 
 
@@ -186,7 +221,7 @@ def constructs(program: ir.Program) -> tuple[Construct, ...]:
 
 def _constructs(program: ir.Program) -> tuple[Construct, ...]:
     used: set[str] = set()
-    nodes = list(analysis.control_nodes(program.control))
+    nodes = list(analysis.control_nodes(program.control + program.egress))
     applied = [node.table for node in nodes if isinstance(node, ir.ApplyTable)]
     used |= {key.match_kind for name in applied for key in program.table(name).keys}
     if len(set(applied)) < len(applied):
@@ -204,7 +239,38 @@ def _constructs(program: ir.Program) -> tuple[Construct, ...]:
         used.add("checksum update")
     if program.virtual_io is not None:
         used.add("virtual I/O")
+    used.update(_general(program, nodes))
     return tuple(c for c in CONSTRUCTS if c in used)
+
+
+def _general(program: ir.Program, nodes: Sequence[ir.ControlNode]) -> Iterator[Construct]:
+    """What programs of components have no need of."""
+    applied = [node for node in nodes if isinstance(node, ir.ApplyTable)]
+    tables = [program.table(node.table) for node in applied]
+    states, body = program.parser, list(analysis.statements(program))
+    conditions = [n.condition for n in nodes if isinstance(n, ir.If)]
+    conditions += [s.condition for s in body if isinstance(s, ir.Branch)]
+    inside = [e for whole in analysis.expressions(program) for e in analysis.subexpressions(whole)]
+    fields = [*program.metadata, *(f for h in program.headers for f in h.fields)]
+    uses: Mapping[Construct, bool] = {
+        "entries one by one": any(isinstance(t.entries, ir.EntryList) or t.default_data for t in tables),
+        "action selector": any(t.selector is not None for t in tables),
+        "control flow by table result": any(any(node.branches) for node in applied),
+        "general expression": any(isinstance(e, ir.Cast | ir.Conditional | ir.Truth) for e in inside),
+        "compound condition": any(isinstance(c, ir.Not | ir.And | ir.Or) for c in conditions),
+        "parser computation": any(len(s.extracts) < len(s.body) or (s.selected and s.select is None) for s in states),
+        "noted parser error": program.parser_error is not None,
+        "varying field": any(f.varying for f in fields),
+        "signed field": any(f.signed for f in fields) or any(r.signed for r in program.registers),
+        "intrinsic metadata": bool(program.initial) or any(isinstance(e, ir.Intrinsic) for e in inside),
+        "metadata kept for another pass": any(
+            s.keep for s in body if isinstance(s, ir.Recirculate | ir.Resubmit | ir.Clone)
+        ),
+        "byte counter": any(c.of_bytes for c in program.counters) or any(t.counter for t in tables),
+        "hash of the payload": any(s.payload for s in body if isinstance(s, ir.Hash)),
+        "egress": bool(program.egress),
+    }
+    return (construct for construct, used in uses.items() if used)
 
 
 def quantities(program: ir.Program, packets: ir.PacketSpec | None = None) -> dict[Quantity, int]:

@@ -13,7 +13,7 @@ needs, so that a program gets only those. Compared with the reference interprete
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from p4perf.programs import ir
@@ -98,6 +98,8 @@ class Dataflow:
     """What is known of a packet that the parser accepts."""
     end: PathState | None = None
     """What is known after the control flow; None if no packet gets there."""
+    egress_end: PathState | None = None
+    """What is known after egress, of every copy; None without one, or if no packet gets there."""
     selects: dict[str, Access] = field(default_factory=dict)
     """What the states of the parser select on, by their names."""
     reads: list[Access] = field(default_factory=list)
@@ -123,29 +125,64 @@ def follow(program: ir.Program, *, drop_ends: Callable[[str], bool] | None = Non
     return program.once("dataflow", lambda: _Walk(program, lambda action: False).run())
 
 
+def assumed(condition: ir.Condition, known: PathState) -> tuple[PathState, PathState]:
+    """What is known where a condition holds, and where it does not."""
+    match condition:
+        case ir.IsValid(name):
+            header = frozenset({name})
+            held = replace(known, valid=known.valid | header)
+            return held, replace(known, valid=known.valid - header, maybe_valid=known.maybe_valid - header)
+        case ir.Not(inner):
+            held, other = assumed(inner, known)
+            return other, held
+        case ir.And(left, right):
+            return assumed(right, assumed(left, known)[0])[0], known
+        case ir.Or(left, right):
+            return known, assumed(right, assumed(left, known)[1])[1]
+        case ir.Compare():
+            return known, known
+
+
 class _Walk:
     def __init__(self, program: ir.Program, drop_ends: Callable[[str], bool]) -> None:
         self._program = program
         self._drop_ends = drop_ends
         self._found = Dataflow()
+        self._exits: list[PathState] = []
+        self._cloned = False
 
     def run(self) -> Dataflow:
         found = self._found
         found.parsed = self._parse()
-        found.end = self._nodes(self._program.control, found.parsed)
+        found.end = self._block(self._program.control, found.parsed)
+        if self._program.egress and found.end is not None:
+            copied = found.parsed if found.end.clones else None
+            found.egress_end = self._block(self._program.egress, join((found.end, copied)))
         return found
+
+    def _block(self, nodes: tuple[ir.ControlNode, ...], known: PathState | None) -> PathState | None:
+        """A control flow to its end, or to an exit."""
+        outer, self._exits = self._exits, []
+        known = join((self._nodes(nodes, known), *self._exits))
+        self._exits = outer
+        return known
 
     def _parse(self) -> PathState:
         """Follow the parser until nothing changes; it may have loops."""
-        arrivals: dict[str, PathState] = {"start": PathState()}
+        arrivals: dict[str, PathState] = {
+            "start": PathState(assigned=frozenset(a.destination for a in self._program.initial))
+        }
+        failed: list[PathState] = []
         pending = ["start"]
         while pending:
             name = pending.pop()
             if name == ir.ACCEPT:
                 continue
             state, known = self._program.state(name), arrivals[name]
-            extracted = frozenset(state.extracts)
-            known = replace(known, valid=known.valid | extracted, maybe_valid=known.maybe_valid | extracted)
+            for statement in state.body:
+                if not isinstance(statement, ir.Assign):
+                    failed.append(known)
+                known = self._parsed(statement, known)
             for successor in successors(state):
                 self._found.edges[name, successor] = known
                 before = arrivals.get(successor)
@@ -156,7 +193,28 @@ class _Walk:
         for (name, _), known in self._found.edges.items():
             if (selected := self._program.state(name).select) is not None:
                 self._found.selects[name] = Access(selected, known, None)
-        return arrivals.get(ir.ACCEPT, PathState())
+        noted = failed if self._program.parser_error is not None else ()
+        return join((arrivals.get(ir.ACCEPT), *noted)) or PathState()
+
+    def _parsed(self, statement: ir.ParserStatement | ir.Statement, known: PathState) -> PathState:
+        match statement:
+            case ir.Extract(name) | ir.AddHeader(name):
+                header = frozenset({name})
+                return replace(known, valid=known.valid | header, maybe_valid=known.maybe_valid | header)
+            case ir.RemoveHeader(name):
+                header = frozenset({name})
+                return replace(known, valid=known.valid - header, maybe_valid=known.maybe_valid - header)
+            case ir.Assign(ref) if ref.header == ir.METADATA:
+                return replace(known, assigned=known.assigned | {ref})
+            case ir.Branch(condition, then, otherwise):
+                held, other = assumed(condition, known)
+                for inner in then:
+                    held = self._parsed(inner, held)
+                for inner in otherwise:
+                    other = self._parsed(inner, other)
+                return held.joined(other)
+            case _:
+                return known
 
     def _nodes(self, nodes: tuple[ir.ControlNode, ...], known: PathState | None) -> PathState | None:
         for node in nodes:
@@ -164,30 +222,41 @@ class _Walk:
                 return None
             self._found.steps.append(DataflowStep(node, known, None))
             if isinstance(node, ir.CallAction):
-                known = self._action(self._program.action(node.action), known)
+                known = self._action(node.action, known)
+            elif isinstance(node, ir.Block):
+                known = self._block(node.body, known)
             elif isinstance(node, ir.ApplyTable):
                 table = self._program.table(node.table)
                 for key in table.keys:
                     self._read(key.field, known, None)
-                actions = dict.fromkeys((table.entries.action, table.default_action))
-                known = join([self._action(self._program.action(name), known) for name in actions])
+                known = self._applied(node, table, {name: self._action(name, known) for name in table.taken})
             else:
                 known = self._branches(node, known)
         return known
 
+    def _applied(self, node: ir.ApplyTable, table: ir.Table, after: Mapping[str, PathState | None]) -> PathState | None:
+        """What follows the lookup in a table; ``after`` is what is known behind each of its actions."""
+        if not any(node.branches):
+            return join(after.values())
+        cases = dict(node.cases)
+        followed = {name: self._nodes(cases[name], known) if name in cases else known for name, known in after.items()}
+        found = join(known for name, known in followed.items() if name != table.default_action or name in table.listed)
+        return join((self._nodes(node.hit, found), self._nodes(node.miss, followed[table.default_action])))
+
     def _branches(self, node: ir.If, known: PathState) -> PathState | None:
-        held = other = known
-        if isinstance(node.condition, ir.IsValid):
-            header = frozenset({node.condition.header})
-            held = replace(known, valid=known.valid | header)
-            other = replace(known, valid=known.valid - header, maybe_valid=known.maybe_valid - header)
         for expression in condition_operands(node.condition):
             self._read(expression, known, None)
+        held, other = assumed(node.condition, known)
         return join((self._nodes(node.then, held), self._nodes(node.otherwise, other)))
 
-    def _action(self, action: ir.Action, known: PathState) -> PathState | None:
-        clones = known.clones
-        for statement in action.body:
+    def _action(self, name: str, known: PathState) -> PathState | None:
+        action = self._program.action(name)
+        self._cloned = False
+        after = self._statements(action.body, action, known)
+        return replace(after, clones=known.clones + 1) if self._cloned and after is not None else after
+
+    def _statements(self, body: tuple[ir.Statement, ...], action: ir.Action, known: PathState) -> PathState | None:
+        for statement in body:
             self._found.steps.append(DataflowStep(statement, known, action.name))
             for expression in operands(statement):
                 self._read(expression, known, action.name)
@@ -213,8 +282,17 @@ class _Walk:
                     known = replace(known, assigned=known.assigned | {PORT}, decided=True)
                 case ir.Multicast(ports) if ports:
                     known = replace(known, decided=True)
+                case ir.Branch(condition, then, otherwise):
+                    held, other = assumed(condition, known)
+                    after = join((self._statements(then, action, held), self._statements(otherwise, action, other)))
+                    if after is None:
+                        return None
+                    known = after
                 case ir.Clone():
-                    clones = known.clones + 1
+                    self._cloned = True
+                case ir.Exit():
+                    self._exits.append(known)
+                    return None
                 case ir.Recirculate() | ir.Resubmit():
                     known = replace(known, passes_again=True)
                 case ir.Drop():
@@ -224,7 +302,7 @@ class _Walk:
                 case _:
                     if (ref := destination(statement)) is not None:
                         known = self._write(ref, known, action.name)
-        return known if clones == known.clones else replace(known, clones=clones)
+        return known
 
     def _read(self, expression: ir.Expression, known: PathState, action: str | None) -> None:
         self._found.reads += [

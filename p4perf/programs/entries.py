@@ -40,7 +40,7 @@ def check_entries(program: Program, table: Table) -> None:
     """
     if not table.keys:
         raise CapabilityError(f"table {table.name} has entries but no key")
-    bits, count, free = program.key_bits(table), table.entries.count, table.entries.free_bits
+    bits, count, free = program.key_bits(table), table.entries.count, table.rule.free_bits
     if count > MAX_ENTRIES or free >= bits or count > 1 << (bits - free):
         open_bits = f" of which {free} are free" if free else ""
         raise CapabilityError(
@@ -68,7 +68,7 @@ class KeyMask:
 def key_masks(program: Program, table: Table) -> tuple[KeyMask, ...]:
     """The masks that the keys of every entry of a table have, in declared order."""
     return tuple(
-        KeyMask(width, min(max(table.entries.free_bits - low, 0), width)) for width, low in _edges(program, table)
+        KeyMask(width, min(max(table.rule.free_bits - low, 0), width)) for width, low in _edges(program, table)
     )
 
 
@@ -101,8 +101,8 @@ def entry_rows(
     if numbered:
         last = max(table.entries.count - 1, 0)
         plans.insert(0, _Plan(0, WORD_BITS, max(1, (last.bit_length() + 3) // _DIGIT_BITS), 0))
-    widths = [p.width_bits for p in program.action(table.entries.action).parameters]
-    port = table.entries.port
+    widths = [p.width_bits for p in program.action(table.rule.action).parameters]
+    port = table.rule.port
     lengths = [max(1, (min(w, port.bit_length() if j == 0 else 32) + 3) // 4) for j, w in enumerate(widths)]
     text = row([_DIGIT * p.digits + "0" * p.zeros for p in plans], [_DIGIT * n for n in lengths])
     runs = [match.span() for match in re.finditer(f"{_DIGIT}+", text)]
@@ -134,7 +134,7 @@ class _Plan:
 
 
 def _plans(program: Program, table: Table) -> list[_Plan]:
-    plans, last, free = [], max(table.entries.count - 1, 0), table.entries.free_bits
+    plans, last, free = [], max(table.entries.count - 1, 0), table.rule.free_bits
     for width, low in _edges(program, table):
         zeros = min(max(free - low, 0), width - 1) // _DIGIT_BITS
         shift, kept = low - free + zeros * _DIGIT_BITS, width - zeros * _DIGIT_BITS

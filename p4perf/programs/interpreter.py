@@ -6,12 +6,17 @@ is not valid, which P4 leaves undefined, read as zero here. Whether a random num
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+import contextlib
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from p4perf.programs import ir
-from p4perf.programs.analysis import COMPARE, OPERATE
-from p4perf.programs.operators import OPERATORS, STANDARD_HASHES, HashFunctions, internet_checksum
+from p4perf.programs.operators import OPERATORS, STANDARD_HASHES, HashFunctions
+from p4perf.programs.packet_state import NO_ARGUMENTS, PacketState, ParserError, twos_complement
+
+V = TypeVar("V")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,109 +28,8 @@ class Sent:
     known: bytes | None = None
 
 
-@dataclass(slots=True)
-class PacketState:
-    """One packet in one pass, and what it caused in all passes so far.
-
-    Args:
-        frame: its bytes when the pass began.
-        pass_number: from 0.
-    """
-
-    program: ir.Program
-    frame: bytes
-    pass_number: int
-    sent: list[Sent]
-    hits: list[str]
-    misses: list[str]
-    fields: dict[ir.FieldRef, int] = field(default_factory=dict)
-    random: set[ir.FieldRef] = field(default_factory=set)
-    valid: set[str] = field(default_factory=set)
-    parsed_bytes: int = 0
-    egress: int | None = None
-    ports: tuple[int, ...] = ()
-    dropped: bool = False
-    opaque: bool = False
-    """Whether something that is not known here may have written to any of its bytes."""
-    again: ir.Recirculate | ir.Resubmit | None = None
-
-    def extract(self, header: ir.Header) -> bool:
-        """Take a header from the bytes that are not parsed yet; False if they are too few."""
-        chunk = self.frame[self.parsed_bytes : self.parsed_bytes + header.size_bytes]
-        if len(chunk) < header.size_bytes:
-            return False
-        value, left = int.from_bytes(chunk, "big"), header.width_bits
-        for f in header.fields:
-            left -= f.width_bits
-            self.fields[ir.FieldRef(header.name, f.name)] = (value >> left) & ((1 << f.width_bits) - 1)
-        self.valid.add(header.name)
-        self.parsed_bytes += header.size_bytes
-        return True
-
-    def read(self, ref: ir.FieldRef) -> int:
-        if ref.header != ir.METADATA and ref.header not in self.valid:
-            return 0
-        return self.fields.get(ref, 0)
-
-    def write(self, ref: ir.FieldRef, value: int, *, random: bool = False) -> None:
-        """Give a field a value, of which it takes as many bits as it has."""
-        self.fields[ref] = value & ((1 << self.program.width_bits(ref)) - 1)
-        (self.random.add if random else self.random.discard)(ref)
-
-    def evaluate(self, expression: ir.Expression, arguments: Mapping[str, int]) -> tuple[int, bool]:
-        """Value of an expression, and whether a random number is in it; ``arguments`` are those of the action."""
-        if isinstance(expression, ir.Const):
-            return expression.value, False
-        if isinstance(expression, ir.FieldRef):
-            return self.read(expression), expression in self.random
-        if isinstance(expression, ir.BinaryOp):
-            left, left_random = self.evaluate(expression.left, arguments)
-            right, right_random = self.evaluate(expression.right, arguments)
-            return OPERATE[expression.operator](left, right), left_random or right_random
-        if isinstance(expression, ir.ParameterRef):
-            return arguments[expression.name], False
-        return self.pass_number, False
-
-    def joined(self, refs: Iterable[ir.FieldRef]) -> bytes:
-        value, bits = 0, 0
-        for ref in refs:
-            width = self.program.width_bits(ref)
-            value, bits = value << width | self.read(ref), bits + width
-        return value.to_bytes(bits // 8, "big")
-
-    def checksum(self, checksum: ir.HeaderChecksum) -> int:
-        header = self.program.header(checksum.header)
-        value = 0
-        for f in header.fields:
-            number = 0 if f.name == checksum.field else self.fields[ir.FieldRef(header.name, f.name)]
-            value = value << f.width_bits | number
-        return internet_checksum(value.to_bytes(header.size_bytes, "big"))
-
-    def verified(self, checksum: ir.HeaderChecksum) -> bool:
-        """Whether the checksum of a header is right, if that is valid."""
-        if checksum.header not in self.valid:
-            return True
-        return self.fields[ir.FieldRef(checksum.header, checksum.field)] == self.checksum(checksum)
-
-    def deparse(self) -> tuple[bytes, bytes | None]:
-        """The bytes as they would be sent, and a mask with zeros where bits are random (None: none are)."""
-        out, known = b"", b""
-        for name in self.program.emit:
-            if name not in self.valid:
-                continue
-            header = self.program.header(name)
-            value, mask = 0, 0
-            for f in header.fields:
-                ref = ir.FieldRef(name, f.name)
-                value = (value << f.width_bits) | self.fields[ref]
-                mask = (mask << f.width_bits) | (0 if ref in self.random else (1 << f.width_bits) - 1)
-            out += value.to_bytes(header.size_bytes, "big")
-            known += mask.to_bytes(header.size_bytes, "big")
-        payload = self.frame[self.parsed_bytes :]
-        if self.opaque:
-            return out + payload, bytes(len(out + payload))
-        has_random = any(byte != 0xFF for byte in known)
-        return out + payload, known + b"\xff" * len(payload) if has_random else None
+class _ExitError(Exception):
+    """The end of a control flow by :class:`~p4perf.programs.ir.Exit`."""
 
 
 Watch = Callable[[ir.ParserState | ir.ControlNode | ir.Statement, str | bool | None], None]
@@ -133,6 +37,9 @@ Watch = Callable[[ir.ParserState | ir.ControlNode | ir.Statement, str | bool | N
 
 MAX_PASSES = 256
 """A packet that goes through the program more often than this is taken for one that never leaves it."""
+
+MAX_STATES = 10_000
+"""A parser that takes more states than this for a packet is taken for one that does not end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,8 +66,22 @@ class PacketOutcome:
 
 def entry_parameters(table: ir.Table, action: ir.Action, index: int) -> dict[str, int]:
     """Action data of entry ``index`` by parameter name (see :class:`~p4perf.programs.ir.EntrySet`)."""
-    words = (table.entries.port if j == 0 else ir.entry_data_word(index, j) for j in range(len(action.parameters)))
+    words = (table.rule.port if j == 0 else ir.entry_data_word(index, j) for j in range(len(action.parameters)))
     return {p.name: w & ((1 << p.width_bits) - 1) for p, w in zip(action.parameters, words, strict=True)}
+
+
+@dataclass(frozen=True, slots=True)
+class _Arrival:
+    """A packet as it comes to the parser: for the first time, recirculated or resubmitted."""
+
+    frame: bytes
+    number: int = 0
+    instance_type: int = 0
+    kept: Mapping[ir.FieldRef, int] = field(default_factory=dict)
+
+
+INGRESS_CLONE, EGRESS_CLONE, RECIRCULATED, MULTICAST, RESUBMITTED = 1, 2, 4, 5, 6
+"""Instance types of v1model, beside 0 of a packet that came from outside."""
 
 
 class Interpreter:
@@ -179,6 +100,10 @@ class Interpreter:
         self._hashes = hashes
         self._watch = watch
         self._state: dict[str, dict[int, int]] = {name: {} for name in program.states}
+        self._exact: dict[str, dict[tuple[int, ...], int] | None] = {}
+        self._sent: list[Sent] = []
+        self._hits: list[str] = []
+        self._misses: list[str] = []
 
     @property
     def stateful(self) -> bool:
@@ -189,91 +114,206 @@ class Interpreter:
         """The cells of a counter or register that are not zero."""
         return {index: value for index, value in self._state[name].items() if value}
 
-    def run(self, frame: bytes) -> PacketOutcome:
-        """Process one frame (without FCS) and say what becomes of it.
+    def run(self, frame: bytes, port: int = 0) -> PacketOutcome:
+        """Process one frame (without FCS), that came in by a port, and say what becomes of it.
 
         Raises:
-            RecursionError: the program sends it round more than :data:`MAX_PASSES` times.
+            RecursionError: the program sends it round more than :data:`MAX_PASSES` times, or its parser does not end.
             ValueError: a decision depends on a random number.
         """
-        sent: list[Sent] = []
-        hits: list[str] = []
-        misses: list[str] = []
-        for number in range(MAX_PASSES):
-            packet = PacketState(self._program, frame, number, sent, hits, misses)
-            if not self._parse(packet) or not all(packet.verified(c) for c in self._program.verified):
-                break
-            self._control(self._program.control, packet)
-            for checksum in self._program.updated:
-                if checksum.header in packet.valid:
-                    packet.fields[ir.FieldRef(checksum.header, checksum.field)] = packet.checksum(checksum)
-            if packet.again is None or packet.dropped:
-                self._send(packet)
-                break
-            if isinstance(packet.again, ir.Recirculate):
-                frame = packet.deparse()[0]
-        else:
-            raise RecursionError(f"a packet went through {self._program.name} more than {MAX_PASSES} times")
-        return PacketOutcome(tuple(sorted(sent, key=lambda s: s.port)), tuple(hits), tuple(misses))
+        self._sent, self._hits, self._misses = [], [], []
+        waiting = deque([_Arrival(frame)])
+        for _ in range(MAX_PASSES):
+            waiting.extend(self._pass(waiting.popleft(), port))
+            if not waiting:
+                sent = tuple(sorted(self._sent, key=lambda s: s.port))
+                return PacketOutcome(sent, tuple(self._hits), tuple(self._misses))
+        raise RecursionError(f"a packet went through {self._program.name} more than {MAX_PASSES} times")
 
-    def _send(self, packet: PacketState) -> None:
+    def _parsed(self, arrival: _Arrival, port: int) -> PacketState | None:
+        """The packet behind the parser, None if that drops it."""
+        program = self._program
+        known = {"ingress_port": port, "packet_length": len(arrival.frame), "instance_type": arrival.instance_type}
+        packet = PacketState(program, arrival.frame, arrival.number, known, dict(arrival.kept))
+        for statement in program.initial:
+            if statement.destination not in arrival.kept:
+                self._execute(statement, NO_ARGUMENTS, packet)
+        try:
+            self._parse(packet)
+        except ParserError as error:
+            if program.parser_error is None:
+                return None
+            packet.write(program.parser_error, error.number)
+        for checksum in program.verified:
+            ref = ir.FieldRef(checksum.header, checksum.field)
+            if checksum.header in packet.valid and packet.read(ref) != packet.checksum(checksum):
+                return None
+        return packet
+
+    def _pass(self, arrival: _Arrival, port: int) -> Iterator[_Arrival]:
+        """Take a packet through the program; yields what is to go through it again."""
+        packet = self._parsed(arrival, port)
+        if packet is None:
+            return
+        self._block(self._program.control, packet)
+        for to, kept in packet.clones:
+            if not self._program.egress:
+                self._sent.append(Sent(to, packet.frame))
+                continue
+            clone = self._parsed(replace(arrival, instance_type=INGRESS_CLONE, kept=kept), port)
+            if clone is not None:
+                yield from self._leave(clone.copied(egress_port=to), to)
         if packet.dropped:
             return
-        ports = packet.ports or (() if packet.egress is None else (packet.egress,))
-        if ports:
-            data, known = packet.deparse()
-            packet.sent += [Sent(port, data, known) for port in ports]
+        if isinstance(packet.again, ir.Resubmit):
+            yield _Arrival(packet.frame, arrival.number + 1, RESUBMITTED, packet.kept(packet.again.keep))
+        elif packet.again is not None:
+            yield self._recirculated(packet)
+        elif packet.copies:
+            for to, replication_id in packet.copies:
+                copy = packet.copied(egress_port=to, replication_id=replication_id, instance_type=MULTICAST)
+                yield from self._leave(copy, to)
+        elif packet.egress is not None:
+            yield from self._leave(packet.copied(egress_port=packet.egress), packet.egress)
 
-    def _parse(self, packet: PacketState) -> bool:
+    def _leave(self, packet: PacketState, port: int) -> Iterator[_Arrival]:
+        """Take a copy through egress, and send it; yields it if it is recirculated there."""
+        if self._program.egress:
+            self._block(self._program.egress, packet)
+            for to, kept in packet.clones:
+                clone = packet.copied(egress_port=to, instance_type=EGRESS_CLONE)
+                clone.dropped, clone.again = False, None
+                clone.fields = {r: v for r, v in packet.fields.items() if r.header != ir.METADATA} | kept
+                yield from self._leave(clone, to)
+            if packet.dropped:
+                return
+            if packet.again is not None:
+                yield self._recirculated(packet)
+                return
+        self._update(packet)
+        self._sent.append(Sent(port, *packet.deparse()))
+
+    def _recirculated(self, packet: PacketState) -> _Arrival:
+        kept = packet.kept(packet.again.keep) if packet.again is not None else {}
+        self._update(packet)
+        return _Arrival(packet.deparse()[0], packet.pass_number + 1, RECIRCULATED, kept)
+
+    def _update(self, packet: PacketState) -> None:
+        for checksum in self._program.updated:
+            if checksum.header in packet.valid:
+                packet.write(ir.FieldRef(checksum.header, checksum.field), packet.checksum(checksum))
+
+    def _parse(self, packet: PacketState) -> None:
         name = "start"
-        while name != ir.ACCEPT:
-            parser_state = self._program.state(name)
-            for header_name in parser_state.extracts:
-                if not packet.extract(self._program.header(header_name)):
-                    return False
-            name = parser_state.default
-            if parser_state.select is not None:
-                selected = packet.read(parser_state.select)
-                name = next((c.next_state for c in parser_state.cases if c.value == selected), name)
-            self._watch(parser_state, name)
-        return True
+        for _ in range(MAX_STATES):
+            if name == ir.ACCEPT:
+                return
+            state = self._program.state(name)
+            for statement in state.body:
+                self._parser_statement(statement, packet)
+            name = state.default
+            if state.selected:
+                values = [self._decided(packet.evaluate(e, NO_ARGUMENTS)) for e in state.selected]
+                fitting = (
+                    c.next_state for c in state.cases if all(m.fits(v) for m, v in zip(c.matches, values, strict=True))
+                )
+                name = next(fitting, name)
+            self._watch(state, name)
+        raise RecursionError(f"the parser of {self._program.name} takes more than {MAX_STATES} states")
+
+    def _parser_statement(self, statement: ir.ParserStatement, packet: PacketState) -> None:
+        match statement:
+            case ir.Extract(header, varying_bits):
+                bits = 0 if varying_bits is None else packet.evaluate(varying_bits, NO_ARGUMENTS)[0]
+                packet.extract(self._program.header(header), bits)
+            case ir.Advance(bits_skipped):
+                packet.advance(packet.evaluate(bits_skipped, NO_ARGUMENTS)[0])
+            case ir.Verify(condition, error):
+                if not packet.holds(condition, NO_ARGUMENTS)[0]:
+                    raise ParserError(error)
+            case _:
+                self._execute(statement, NO_ARGUMENTS, packet)
+
+    def _decided(self, found: tuple[V, bool]) -> V:
+        """A value that a decision depends on."""
+        value, random = found
+        if random:
+            raise ValueError(f"{self._program.name} decides by a random number")
+        return value
+
+    def _block(self, nodes: tuple[ir.ControlNode, ...], packet: PacketState) -> None:
+        with contextlib.suppress(_ExitError):
+            self._control(nodes, packet)
 
     def _control(self, nodes: tuple[ir.ControlNode, ...], packet: PacketState) -> None:
         for node in nodes:
             if isinstance(node, ir.ApplyTable):
-                self._apply(self._program.table(node.table), packet)
+                self._apply(node, self._program.table(node.table), packet)
             elif isinstance(node, ir.If):
-                holds = self._holds(node.condition, packet)
+                holds = self._decided(packet.holds(node.condition, NO_ARGUMENTS))
                 self._watch(node, holds)
                 self._control(node.then if holds else node.otherwise, packet)
+            elif isinstance(node, ir.Block):
+                self._block(node.body, packet)
             else:
                 self._watch(node, None)
-                self._call(self._program.action(node.action), {}, packet)
+                self._call(self._program.action(node.action), NO_ARGUMENTS, packet)
 
-    def _holds(self, condition: ir.Condition, packet: PacketState) -> bool:
-        if not isinstance(condition, ir.Compare):
-            return condition.header in packet.valid
-        left, left_random = packet.evaluate(condition.left, {})
-        right, right_random = packet.evaluate(condition.right, {})
-        if left_random or right_random:
-            raise ValueError(f"{self._program.name} decides by a random number")
-        return COMPARE[condition.comparator](left, right)
+    def _apply(self, node: ir.ApplyTable, table: ir.Table, packet: PacketState) -> None:
+        refs = [key.field for key in table.keys]
+        if packet.random.intersection(refs):
+            raise ValueError(f"{self._program.name} looks up a random number in {table.name}")
+        values = [packet.read(ref) & ((1 << self._program.width_bits(ref)) - 1) for ref in refs]
+        action, arguments, hit = self._looked_up(table, values, packet)
+        self._watch(node, hit)
+        (self._hits if hit else self._misses).append(table.name)
+        self._call(action, arguments, packet)
+        for name, nodes in node.cases:
+            if name == action.name:
+                self._control(nodes, packet)
+        self._control(node.hit if hit else node.miss, packet)
 
-    def _apply(self, table: ir.Table, packet: PacketState) -> None:
-        key = 0
-        for part in table.keys:
-            if part.field in packet.random:
-                raise ValueError(f"{self._program.name} looks up a random number in {table.name}")
-            key = (key << self._program.width_bits(part.field)) | packet.read(part.field)
-        index = key >> table.entries.free_bits
-        self._watch(ir.ApplyTable(table.name), index < table.entries.count)
-        if index < table.entries.count:
-            packet.hits.append(table.name)
-            action = self._program.action(table.entries.action)
-            self._call(action, entry_parameters(table, action, index), packet)
+    def _looked_up(
+        self, table: ir.Table, values: list[int], packet: PacketState
+    ) -> tuple[ir.Action, Mapping[str, int], bool]:
+        """The action that a packet takes, its data, and whether an entry was hit."""
+        if isinstance(table.entries, ir.EntrySet):
+            key = 0
+            for part, value in zip(table.keys, values, strict=True):
+                key = (key << self._program.width_bits(part.field)) | value
+            index = key >> table.entries.free_bits
+            if index < table.entries.count:
+                action = self._program.action(table.entries.action)
+                return action, entry_parameters(table, action, index), True
         else:
-            packet.misses.append(table.name)
-            self._call(self._program.action(table.default_action), {}, packet)
+            found = self._found(table, values) if values else None
+            if found is not None:
+                if table.counter:
+                    self._count(self._program.counter(table.counter), found, packet)
+                return *self._chosen(table, table.entries.entries[found], packet), True
+        action = self._program.action(table.default_action)
+        return action, _named(action, table.default_data), False
+
+    def _found(self, table: ir.Table, values: list[int]) -> int | None:
+        """The first entry of a list that fits; those of exact keys are looked up."""
+        if table.name not in self._exact:
+            listing = table.listing if all(key.match_kind == "exact" for key in table.keys) else ()
+            keys = {tuple(m.low for m in entry.matches): n for n, entry in reversed(list(enumerate(listing)))}
+            self._exact[table.name] = keys if listing else None
+        exact = self._exact[table.name]
+        if exact is not None:
+            return exact.get(tuple(values))
+        return next((n for n, entry in enumerate(table.listing) if entry.fits(values)), None)
+
+    def _chosen(self, table: ir.Table, entry: ir.Entry, packet: PacketState) -> tuple[ir.Action, Mapping[str, int]]:
+        """The action of an entry, or that of its choices which the selector takes."""
+        name, data = entry.action, entry.data
+        if entry.choices and table.selector is not None:
+            joined = packet.joined(table.selector.fields)
+            position = self._hashes[table.selector.algorithm](joined) % (1 + len(entry.choices))
+            name, data = ((name, data), *entry.choices)[position]
+        action = self._program.action(name)
+        return action, _named(action, data)
 
     def _call(self, action: ir.Action, arguments: Mapping[str, int], packet: PacketState) -> None:
         for statement in action.body:
@@ -285,6 +325,8 @@ class Interpreter:
             case ir.Assign(ref, expression):
                 value, random = packet.evaluate(expression, arguments)
                 packet.write(ref, value, random=random)
+                if isinstance(expression, ir.FieldRef) and self._program.declared(ref).varying:
+                    packet.varying_bits[ref.header] = packet.varying_bits.get(expression.header, 0)
             case ir.SetEgress(port):
                 packet.egress, _ = packet.evaluate(port, arguments)
             case ir.Drop():
@@ -292,41 +334,55 @@ class Interpreter:
             case ir.AddHeader(name, values):
                 given = {n: packet.evaluate(e, arguments) for n, e in values}
                 packet.valid.add(name)
+                packet.varying_bits.pop(name, None)
                 for f in self._program.header(name).fields:
                     value, random = given.get(f.name, (0, False))
                     packet.write(ir.FieldRef(name, f.name), value, random=random)
             case ir.RemoveHeader(name):
                 packet.valid.discard(name)
-            case ir.Hash(ref, algorithm, fields):
-                value = self._hashes[algorithm](packet.joined(fields))
-                packet.write(ref, value, random=bool(packet.random.intersection(fields)))
+            case ir.Hash(ref, algorithm, fields, payload):
+                data = packet.joined(fields) + (packet.frame[packet.parsed_bytes :] if payload else b"")
+                packet.write(ref, self._hashes[algorithm](data), random=bool(packet.random.intersection(fields)))
             case ir.Random(ref):
                 packet.write(ref, 0, random=True)
             case ir.MeterPacket(ref):
                 packet.write(ref, ir.METER_GREEN)
             case ir.Recirculate() | ir.Resubmit():
                 packet.again = packet.again if isinstance(packet.again, ir.Resubmit) else statement
-            case ir.Clone(port):
-                packet.sent.append(Sent(port, packet.frame))
-            case ir.Multicast(ports):
-                packet.ports = ports
+            case ir.Clone(to, keep):
+                packet.clones.append((to, packet.kept(keep)))
+            case ir.Multicast(ports, ids):
+                packet.copies = tuple(zip(ports, ids or (0,) * len(ports), strict=True))
+            case ir.Truncate(size):
+                packet.size_bytes = self._decided(packet.evaluate(size, arguments))
             case ir.RunOperator():
                 self._operate(statement, packet)
-            case ir.Fence():
+            case ir.Branch(condition, then, otherwise):
+                holds = self._decided(packet.holds(condition, arguments))
+                for inner in then if holds else otherwise:
+                    self._execute(inner, arguments, packet)
+            case ir.Exit():
+                raise _ExitError
+            case ir.Fence() | ir.Digest():
                 pass
             case ir.CountPacket(name, index):
-                cells, at = self._cell(index, self._program.counter(name), arguments, packet)
-                cells[at] = (cells.get(at, 0) + 1) & (1 << 64) - 1
+                counter = self._program.counter(name)
+                self._count(counter, self._cell(index, counter.size, arguments, packet), packet)
             case ir.ReadRegister(ref, name, index):
-                cells, at = self._cell(index, self._program.register(name), arguments, packet)
-                packet.write(ref, cells.get(at, 0))
+                register = self._program.register(name)
+                value = self._state[name].get(self._cell(index, register.size, arguments, packet), 0)
+                packet.write(ref, twos_complement(value, register.width_bits) if register.signed else value)
             case ir.WriteRegister(name, index, expression):
                 register = self._program.register(name)
-                cells, at = self._cell(index, register, arguments, packet)
+                at = self._cell(index, register.size, arguments, packet)
                 value, random = packet.evaluate(expression, arguments)
                 if random:
                     raise ValueError(f"{self._program.name} keeps a random number in {name}")
-                cells[at] = value & ((1 << register.width_bits) - 1)
+                self._state[name][at] = value & ((1 << register.width_bits) - 1)
+
+    def _count(self, counter: ir.Counter, at: int, packet: PacketState) -> None:
+        cells = self._state[counter.name]
+        cells[at] = (cells.get(at, 0) + (len(packet.frame) if counter.of_bytes else 1)) & (1 << 64) - 1
 
     def _operate(self, statement: ir.RunOperator, packet: PacketState) -> None:
         ref, operator = statement.destination, statement.operator
@@ -336,11 +392,13 @@ class Interpreter:
         result = OPERATORS[operator.name].result(packet.deparse()[0], operator)
         packet.write(ref, packet.read(ref) ^ result, random=ref in packet.random)
 
-    def _cell(
-        self, index: ir.Expression, array: ir.Counter | ir.Register, arguments: Mapping[str, int], packet: PacketState
-    ) -> tuple[dict[int, int], int]:
-        """The cells of an array, and which of them is meant."""
+    def _cell(self, index: ir.Expression, size: int, arguments: Mapping[str, int], packet: PacketState) -> int:
+        """Which cell of an array is meant."""
         at, random = packet.evaluate(index, arguments)
         if random:
             raise ValueError(f"{self._program.name} has a random number as an index")
-        return self._state[array.name], at % array.size
+        return at & ((1 << (size - 1).bit_length()) - 1)
+
+
+def _named(action: ir.Action, data: tuple[int, ...]) -> dict[str, int]:
+    return {p.name: value for p, value in zip(action.parameters, data, strict=True)}

@@ -3,280 +3,90 @@
 A :class:`Program` is what every renderer (P4, C on DPDK) reads and what the reference interpreter executes. Its meaning
 is fixed here, so that all of them agree:
 
-* **Parsing** starts in state ``start`` at bit 0 of the frame. A state extracts its headers in order; then its select
-  field decides the next state. A frame too short for an extraction is a parser error: the packet is dropped before
-  any control code runs. State ``accept`` ends parsing. Headers are a whole number of bytes.
+* **Parsing** starts in state ``start`` at bit 0 of the frame. A state runs its statements in order; then what it
+  selects on decides the next state: the first case that fits, else the default. State ``accept`` ends parsing. A
+  frame too short for what is taken from it is a parser error, as is a failed :class:`Verify`: the packet is dropped
+  before any control code runs, or the error is noted and parsing ends. Headers are a whole number of bytes.
 * **Checksums** of ``verified`` headers are tested after parsing, where the header is valid: a wrong one drops the
-  packet before any control code runs. Those of ``updated`` headers are calculated after the control flow, where the
-  header is valid, over all its other fields.
-* **Metadata** fields start at zero; a packet whose egress port was never set is dropped. A field of a header that is
-  not valid reads as zero, and what is written to it is not sent.
-* **Actions** run their statements in order. All arithmetic is unsigned, modulo two to the width of the destination;
-  comparisons are unsigned, of the values as they are.
-* **Drop** is final: the packet is not sent, whatever happens later; only copies that were cloned before or after are.
+  packet before any control code runs. Those of ``updated`` headers are calculated before deparsing, where the header is
+  valid, over all its other fields.
+* **Metadata** fields start at zero, or at what ``initial`` says; a packet whose egress port was never set is dropped. A
+  field of a header that is not valid reads as zero, and what is written to it is not sent.
+* **Actions** run their statements in order. Values are integers, cut to the width of the destination.
+* **Drop** is final: the packet is not sent, whatever happens later; its clones are.
+* **Egress** is a second control flow, which every copy of a packet goes through by itself, with the headers and
+  metadata that it had after the first: the packet itself, those of a multicast, and clones. Drop ends that copy.
 * **Deparsing** emits the valid headers in ``emit`` order, followed by the bytes that were not parsed.
-* **Tables** hold :class:`EntrySet`, a rule that gives key and action data of entry ``i``, so that a table of twenty
-  million entries needs no list.
-* **Counters, registers and meters** start at zero and live as long as the program. Meters are configured so that
-  every packet conforms: a meter always says :data:`METER_GREEN`.
-* **Recirculation and resubmission** take effect after the control flow, unless the packet is dropped: the deparsed
-  packet (recirculation) or the packet as it came into this pass (resubmission, which wins) is parsed again. Metadata
-  and egress port start anew; :class:`PassNumber` counts the passes.
+* **Tables** hold an :class:`EntrySet`, a rule that gives key and action data of entry ``i``, so that a table of twenty
+  million entries needs no list; or an :class:`EntryList`.
+* **Counters, registers and meters** start at zero and live as long as the program. Every packet conforms to
+  what a meter is configured for: it always says :data:`METER_GREEN`.
+* **Recirculation and resubmission** take effect after the control flow (recirculation in egress: after that), unless
+  the packet is dropped: the deparsed packet (recirculation) or the packet as it came into this pass (resubmission,
+  which wins) is parsed again. Metadata and egress port start anew; :class:`PassNumber` counts the passes.
 * **Operators** are C functions over all bytes of the packet, of which only C on DPDK knows; a **fence** changes nothing
   but the order in which a processor works.
 * **Copies**: a clone is the packet as it came into this pass, sent by a port of its own; multicast sends the deparsed
   packet by each of its ports and takes the place of the egress port. A packet that goes through again is not sent.
 
+Expressions are those of :mod:`p4perf.programs.expressions`, statements those of :mod:`p4perf.programs.statements`.
 Widths are in bits, sizes in bytes. Bytes on the wire are big-endian (network order), as P4 has it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
+from p4perf.programs.expressions import METADATA as METADATA
+from p4perf.programs.expressions import And as And
+from p4perf.programs.expressions import BinaryOp as BinaryOp
+from p4perf.programs.expressions import BinaryOperator as BinaryOperator
+from p4perf.programs.expressions import Cast as Cast
+from p4perf.programs.expressions import Comparator as Comparator
+from p4perf.programs.expressions import Compare as Compare
+from p4perf.programs.expressions import Condition as Condition
+from p4perf.programs.expressions import Conditional as Conditional
+from p4perf.programs.expressions import Const as Const
+from p4perf.programs.expressions import Expression as Expression
+from p4perf.programs.expressions import FieldRef as FieldRef
+from p4perf.programs.expressions import Intrinsic as Intrinsic
+from p4perf.programs.expressions import IsValid as IsValid
+from p4perf.programs.expressions import Lookahead as Lookahead
+from p4perf.programs.expressions import Not as Not
+from p4perf.programs.expressions import Or as Or
+from p4perf.programs.expressions import ParameterRef as ParameterRef
+from p4perf.programs.expressions import PassNumber as PassNumber
+from p4perf.programs.expressions import Truth as Truth
+from p4perf.programs.statements import METER_GREEN as METER_GREEN
+from p4perf.programs.statements import AddHeader as AddHeader
+from p4perf.programs.statements import Assign as Assign
+from p4perf.programs.statements import Branch as Branch
+from p4perf.programs.statements import Clone as Clone
+from p4perf.programs.statements import CountPacket as CountPacket
+from p4perf.programs.statements import Digest as Digest
+from p4perf.programs.statements import Drop as Drop
+from p4perf.programs.statements import Exit as Exit
+from p4perf.programs.statements import Fence as Fence
+from p4perf.programs.statements import Hash as Hash
+from p4perf.programs.statements import HashAlgorithm as HashAlgorithm
+from p4perf.programs.statements import MeterPacket as MeterPacket
+from p4perf.programs.statements import Multicast as Multicast
+from p4perf.programs.statements import Operator as Operator
+from p4perf.programs.statements import Random as Random
+from p4perf.programs.statements import ReadRegister as ReadRegister
+from p4perf.programs.statements import Recirculate as Recirculate
+from p4perf.programs.statements import RemoveHeader as RemoveHeader
+from p4perf.programs.statements import Resubmit as Resubmit
+from p4perf.programs.statements import RunOperator as RunOperator
+from p4perf.programs.statements import SetEgress as SetEgress
+from p4perf.programs.statements import Statement as Statement
+from p4perf.programs.statements import Truncate as Truncate
+from p4perf.programs.statements import WriteRegister as WriteRegister
 from p4perf.programs.virtual_io import VirtualIo
 
 T = TypeVar("T")
-
-BinaryOperator = Literal["+", "-", "&", "|", "^"]
-
-Comparator = Literal["==", "!=", "<", ">", "<=", ">="]
-
-HashAlgorithm = Literal["crc16", "crc32", "checksum16"]
-"""CRC-16/ARC, CRC-32/ISO-HDLC (both as v1model has them) and the internet checksum (RFC 1071)."""
-
-METER_GREEN = 0
-"""The colour of a packet that conforms, as v1model and DPDK number it."""
-
-METADATA = "meta"
-"""Name of the pseudo header that holds the metadata fields."""
-
-
-@dataclass(frozen=True, slots=True)
-class FieldRef:
-    """A reference to a header field, or to a metadata field where ``header`` is :data:`METADATA`."""
-
-    header: str
-    field: str
-
-
-@dataclass(frozen=True, slots=True)
-class Const:
-    """An unsigned constant. It takes the width of what it is used with."""
-
-    value: int
-
-
-@dataclass(frozen=True, slots=True)
-class ParameterRef:
-    """A reference to a parameter of the action in which it stands."""
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class BinaryOp:
-    """``left operator right``, modulo two to the width of the destination."""
-
-    operator: BinaryOperator
-    left: Expression
-    right: Expression
-
-
-@dataclass(frozen=True, slots=True)
-class PassNumber:
-    """How often this packet was recirculated or resubmitted so far: 0 in its first pass."""
-
-
-Expression = FieldRef | Const | ParameterRef | BinaryOp | PassNumber
-
-
-@dataclass(frozen=True, slots=True)
-class Compare:
-    """A condition: ``left comparator right``, unsigned; both sides are fields, constants or the pass number."""
-
-    comparator: Comparator
-    left: Expression
-    right: Expression
-
-
-@dataclass(frozen=True, slots=True)
-class IsValid:
-    """A condition: that header was extracted or added, and not removed since."""
-
-    header: str
-
-
-Condition = Compare | IsValid
-
-
-@dataclass(frozen=True, slots=True)
-class Assign:
-    """``destination = value``."""
-
-    destination: FieldRef
-    value: Expression
-
-
-@dataclass(frozen=True, slots=True)
-class SetEgress:
-    """Send the packet out of that port."""
-
-    port: Expression
-
-
-@dataclass(frozen=True, slots=True)
-class Drop:
-    """Mark the packet as dropped, for good."""
-
-
-@dataclass(frozen=True, slots=True)
-class AddHeader:
-    """Make a header valid; its fields take the given values, those that are not named zero."""
-
-    header: str
-    values: tuple[tuple[str, Expression], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class RemoveHeader:
-    """Make a header invalid: it is not emitted."""
-
-    header: str
-
-
-@dataclass(frozen=True, slots=True)
-class Hash:
-    """``destination = algorithm(fields)``, over the fields one after another: whole bytes together."""
-
-    destination: FieldRef
-    algorithm: HashAlgorithm
-    fields: tuple[FieldRef, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class CountPacket:
-    """Add one to a cell of a counter; the index is taken modulo its size, which is a power of two."""
-
-    counter: str
-    index: Expression
-
-
-@dataclass(frozen=True, slots=True)
-class MeterPacket:
-    """``destination`` = colour that a cell of a meter gives this packet; the index is taken modulo the meter's size."""
-
-    destination: FieldRef
-    meter: str
-    index: Expression
-
-
-@dataclass(frozen=True, slots=True)
-class ReadRegister:
-    """``destination`` = value of a cell of a register; the index is taken modulo the register's size."""
-
-    destination: FieldRef
-    register: str
-    index: Expression
-
-
-@dataclass(frozen=True, slots=True)
-class WriteRegister:
-    """Cell of a register = ``value``, modulo two to its width; the index is taken modulo the register's size."""
-
-    register: str
-    index: Expression
-    value: Expression
-
-
-@dataclass(frozen=True, slots=True)
-class Random:
-    """``destination`` = a random number, uniform over its width. No decision may depend on it."""
-
-    destination: FieldRef
-
-
-@dataclass(frozen=True, slots=True)
-class Recirculate:
-    """Send the deparsed packet through the program once more."""
-
-
-@dataclass(frozen=True, slots=True)
-class Resubmit:
-    """Send the packet as it came into this pass through the program once more."""
-
-
-@dataclass(frozen=True, slots=True)
-class Clone:
-    """Send a copy of the packet as it came into this pass by that port."""
-
-    port: int
-
-
-@dataclass(frozen=True, slots=True)
-class Multicast:
-    """Send the packet by all of these ports (ascending), instead of the egress port."""
-
-    ports: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Operator:
-    """A C function of the bytes of a packet, as :mod:`p4perf.programs.operators` has them.
-
-    ``code`` is the C text of another operator: it defines ``operate``. ``flows`` is the number of keys
-    of operators that look something up, ``multiplications`` the length of the chain.
-    """
-
-    name: str
-    code: str = ""
-    flows: int = 1000
-    multiplications: int = 100
-
-
-@dataclass(frozen=True, slots=True)
-class RunOperator:
-    """``destination = destination ^ operator(packet)``: all bytes of the packet, as they are now.
-
-    What an operator with ``code`` makes of the packet and of the destination is not known.
-    """
-
-    destination: FieldRef
-    operator: Operator
-
-
-@dataclass(frozen=True, slots=True)
-class Fence:
-    """Nothing after it begins before everything before it is finished, on a processor that works out of order.
-
-    With ``after`` it also waits for a chain of fixed length that begins with the value of that field. So what is before
-    it always takes longer than the fence itself, which would hide a part of something short.
-    """
-
-    after: FieldRef | None = None
-
-
-Statement = (
-    Assign
-    | SetEgress
-    | Drop
-    | AddHeader
-    | RemoveHeader
-    | Hash
-    | CountPacket
-    | MeterPacket
-    | ReadRegister
-    | WriteRegister
-    | Random
-    | Recirculate
-    | Resubmit
-    | Clone
-    | Multicast
-    | RunOperator
-    | Fence
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,8 +126,8 @@ class PacketSpec:
     keeps_fcs: bool = False
 
 
-MatchKind = Literal["exact", "lpm", "ternary"]
-"""Match kinds of the P4 core library that a :class:`Table` may use."""
+MatchKind = Literal["exact", "lpm", "ternary", "range", "optional"]
+"""Match kinds of the P4 core library and of v1model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,6 +157,53 @@ class EntrySet:
     free_bits: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Match:
+    """What a key field of an entry, or of a select, takes: the values ``v`` with ``low <= v & mask <= high``."""
+
+    mask: int
+    low: int
+    high: int
+
+    @classmethod
+    def masked(cls, value: int, mask: int) -> Match:
+        return cls(mask, value & mask, value & mask)
+
+    def fits(self, value: int) -> bool:
+        return self.low <= value & self.mask <= self.high
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One entry: what its key fields match, its action and the values of its parameters.
+
+    ``choices`` are further actions with their data: those of an action selector, of which a packet takes one.
+    """
+
+    matches: tuple[Match, ...]
+    action: str
+    data: tuple[int, ...] = ()
+    choices: tuple[tuple[str, tuple[int, ...]], ...] = ()
+
+    def fits(self, values: Sequence[int]) -> bool:
+        return all(match.fits(value) for match, value in zip(self.matches, values, strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class EntryList:
+    """The entries of a table one by one: a packet takes the first that fits.
+
+    So entries of ternary, range and optional keys are in the order of their priority, those of lpm keys in the order of
+    their prefixes, the longest first.
+    """
+
+    entries: tuple[Entry, ...] = ()
+
+    @property
+    def count(self) -> int:
+        return len(self.entries)
+
+
 ENTRY_MULTIPLIER = 0x9E3779B1
 """Odd multiplier (2**32 over the golden ratio) of :func:`entry_data_word`."""
 
@@ -357,26 +214,75 @@ def entry_data_word(entry: int, parameter: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
+class Selector:
+    """How a packet takes one of the choices of an entry: by the hash of fields, modulo the number of choices."""
+
+    algorithm: HashAlgorithm
+    fields: tuple[FieldRef, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Table:
-    """A match-action table. ``default_action`` takes no parameters and runs on a miss."""
+    """A match-action table. ``default_action`` runs on a miss, with ``default_data``."""
 
     name: str
     keys: tuple[Key, ...]
     actions: tuple[str, ...]
     default_action: str
-    entries: EntrySet
+    entries: EntrySet | EntryList
+    default_data: tuple[int, ...] = ()
+    selector: Selector | None = None
+    counter: str = ""
+    """A counter with a cell for every entry of an :class:`EntryList`, which counts the packets that take the entry."""
+    place: str = field(default="", compare=False)
+    """Where it stands in the text of the program, ``router.p4:53``; empty if unknown."""
+
+    @property
+    def rule(self) -> EntrySet:
+        """The entries as a rule; for tables of components, all of which have one."""
+        if isinstance(self.entries, EntryList):
+            raise TypeError(f"table {self.name} has entries one by one")
+        return self.entries
+
+    @property
+    def listing(self) -> tuple[Entry, ...]:
+        """The entries one by one; none where they follow a rule."""
+        return self.entries.entries if isinstance(self.entries, EntryList) else ()
+
+    @property
+    def listed(self) -> tuple[str, ...]:
+        """The actions of the entries, each once."""
+        if isinstance(self.entries, EntrySet):
+            return (self.entries.action,)
+        found = (name for e in self.entries.entries for name in (e.action, *(choice for choice, _ in e.choices)))
+        return tuple(dict.fromkeys(found))
+
+    @property
+    def taken(self) -> tuple[str, ...]:
+        """The actions that a packet may take: those of entries, then the default action, each once."""
+        return tuple(dict.fromkeys((*self.listed, self.default_action)))
 
 
 ACCEPT = "accept"
 """Name of the final parser state."""
 
+PACKET_TOO_SHORT, STACK_OUT_OF_BOUNDS, HEADER_TOO_SHORT, PARSER_INVALID_ARGUMENT = 1, 3, 4, 6
+"""Numbers of parser errors, in the order of P4's core library."""
+
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field of a header type or of the metadata: its name and its width in bits."""
+    """A field of a header type or of the metadata: its name and its width in bits.
+
+    Where ``signed``, its value is that of ``int<N>``. Where ``varying``, the width is the greatest one; one field of a
+    header may be so, and an :class:`Extract` says how wide it is in a packet. It takes over the width of what is
+    assigned to it.
+    """
 
     name: str
     width_bits: int
+    signed: bool = False
+    varying: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -416,6 +322,8 @@ class Action:
     name: str
     parameters: tuple[Field, ...] = ()
     body: tuple[Statement, ...] = ()
+    place: str = field(default="", compare=False)
+    """As of a :class:`Table`."""
 
     @property
     def data_bits(self) -> int:
@@ -424,9 +332,20 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class ApplyTable:
-    """Control flow: look the packet up in that table and run the action found."""
+    """Control flow: look the packet up in that table and run the action found.
+
+    After that comes ``hit`` or ``miss``, and that of the ``cases`` which is for the action (``switch`` over
+    ``action_run``).
+    """
 
     table: str
+    hit: tuple[ControlNode, ...] = ()
+    miss: tuple[ControlNode, ...] = ()
+    cases: tuple[tuple[str, tuple[ControlNode, ...]], ...] = ()
+
+    @property
+    def branches(self) -> tuple[tuple[ControlNode, ...], ...]:
+        return (self.hit, self.miss, *(nodes for _, nodes in self.cases))
 
 
 @dataclass(frozen=True, slots=True)
@@ -443,22 +362,32 @@ class If:
     condition: Condition
     then: tuple[ControlNode, ...]
     otherwise: tuple[ControlNode, ...] = ()
+    place: str = field(default="", compare=False)
+    """As of a :class:`Table`."""
 
 
-ControlNode = ApplyTable | CallAction | If
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Control flow that an :class:`Exit` inside ends; at the outermost level of the control flow or of egress."""
+
+    body: tuple[ControlNode, ...]
+
+
+ControlNode = ApplyTable | CallAction | If | Block
 
 
 @dataclass(frozen=True, slots=True)
 class Counter:
-    """An array of packet counters, 64 bit each; ``size`` is a power of two."""
+    """An array of counters of packets, or of bytes in memory, 64 bit each."""
 
     name: str
     size: int
+    of_bytes: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Meter:
-    """An array of two-rate three-colour meters (RFC 2698), colour-blind; ``size`` is a power of two."""
+    """An array of two-rate three-colour meters (RFC 2698), colour-blind."""
 
     name: str
     size: int
@@ -466,11 +395,12 @@ class Meter:
 
 @dataclass(frozen=True, slots=True)
 class Register:
-    """An array of cells of ``width_bits`` bits each; ``size`` is a power of two."""
+    """An array of cells of ``width_bits`` bits each."""
 
     name: str
     size: int
     width_bits: int
+    signed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -482,22 +412,83 @@ class HeaderChecksum:
 
 
 @dataclass(frozen=True, slots=True)
-class SelectCase:
-    """If the select field equals ``value``, go on in ``next_state``."""
+class Extract:
+    """Take a header from the packet; ``varying_bits`` is the width of its varying field, a multiple of 8."""
 
-    value: int
+    header: str
+    varying_bits: Expression | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Advance:
+    """Skip bits of the packet, a multiple of 8."""
+
+    bits: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Verify:
+    """A parser error, of that number, unless the condition holds."""
+
+    condition: Condition
+    error: int
+
+
+ParserStatement = Extract | Advance | Verify | Assign | AddHeader | RemoveHeader | Branch
+
+
+@dataclass(frozen=True, slots=True)
+class SelectCase:
+    """If every value that is selected on fits, go on in ``next_state``."""
+
+    matches: tuple[Match, ...]
     next_state: str
+
+    @classmethod
+    def of_value(cls, value: int, next_state: str) -> SelectCase:
+        """The case of one value of one field."""
+        return cls((Match(-1, value, value),), next_state)
+
+    @property
+    def value(self) -> int:
+        """The value of a case that takes one only."""
+        (match,) = self.matches
+        return match.low
 
 
 @dataclass(frozen=True, slots=True)
 class ParserState:
-    """A parser state: the headers it extracts, the field it selects on (if any), its cases and its default."""
+    """A parser state: its statements, in order; what it selects on (if anything), its cases and its default."""
 
     name: str
-    extracts: tuple[str, ...] = ()
-    select: FieldRef | None = None
+    body: tuple[ParserStatement, ...] = ()
+    selected: tuple[Expression, ...] = ()
     cases: tuple[SelectCase, ...] = ()
     default: str = ACCEPT
+    place: str = field(default="", compare=False)
+    """As of a :class:`Table`."""
+
+    @classmethod
+    def extracting(
+        cls,
+        name: str,
+        headers: tuple[str, ...] = (),
+        select: FieldRef | None = None,
+        cases: tuple[SelectCase, ...] = (),
+        default: str = ACCEPT,
+    ) -> ParserState:
+        """A state that extracts headers, and selects on a field."""
+        return cls(name, tuple(map(Extract, headers)), () if select is None else (select,), cases, default)
+
+    @property
+    def extracts(self) -> tuple[str, ...]:
+        """The headers that it extracts, in order."""
+        return tuple(statement.header for statement in self.body if isinstance(statement, Extract))
+
+    @property
+    def select(self) -> FieldRef | None:
+        """The field that it selects on, where it is one and its cases are values."""
+        return self.selected[0] if len(self.selected) == 1 and isinstance(self.selected[0], FieldRef) else None
 
 
 N = TypeVar("N", Field, Header, Action, Table, ParserState, Counter, Meter, Register)
@@ -520,6 +511,11 @@ class Program:
     registers: tuple[Register, ...] = ()
     verified: tuple[HeaderChecksum, ...] = ()
     updated: tuple[HeaderChecksum, ...] = ()
+    egress: tuple[ControlNode, ...] = ()
+    initial: tuple[Assign, ...] = ()
+    """What metadata fields hold when a pass begins, where it is not zero."""
+    parser_error: FieldRef | None = None
+    """Field that takes the number of a parser error, and the control flow begins; None: the packet is dropped."""
     virtual_io: VirtualIo | None = None
     """Queues through which a host hands packets to this program; None: how packets come to it is left to the target."""
     _found: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
@@ -564,15 +560,19 @@ class Program:
     def register(self, name: str) -> Register:
         return self._named("registers", self.registers, name)
 
-    def width_bits(self, ref: FieldRef) -> int:
+    def declared(self, ref: FieldRef) -> Field:
+        """The field that a reference means."""
         if ref.header == METADATA:
-            return self._named("metadata", self.metadata, ref.field).width_bits
-        return self.header(ref.header).field(ref.field).width_bits
+            return self._named("metadata", self.metadata, ref.field)
+        return self.header(ref.header).field(ref.field)
+
+    def width_bits(self, ref: FieldRef) -> int:
+        return self.declared(ref).width_bits
 
     def match_kind(self, table: Table) -> MatchKind:
-        """The kind of lookup that a table needs: ternary if any key is, else lpm if any key is, else exact."""
+        """The kind of lookup that a table needs: ternary if any key is more than lpm or exact, else lpm, else exact."""
         kinds = {key.match_kind for key in table.keys}
-        return "ternary" if "ternary" in kinds else "lpm" if "lpm" in kinds else "exact"
+        return "ternary" if kinds - {"exact", "lpm"} else "lpm" if "lpm" in kinds else "exact"
 
     def key_bits(self, table: Table) -> int:
         return sum(self.width_bits(k.field) for k in table.keys)
@@ -586,3 +586,5 @@ class Workload:
     baseline: Program
     packets: PacketSpec
     notes: tuple[str, ...] = field(default=())
+    frames: tuple[bytes, ...] = ()
+    """Packets one by one, without FCS: those of a program that was read, for which no rule says what they are."""

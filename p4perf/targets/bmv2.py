@@ -126,11 +126,11 @@ def _unicast(program: ir.Program) -> set[int]:
     found = {s.port.value for s in statements(program) if isinstance(s, ir.SetEgress) and isinstance(s.port, ir.Const)}
     used = set(used_actions(program))
     for table in program.tables:
-        action = program.action(table.entries.action)
+        action = program.action(table.rule.action)
         if action.name in used and any(
             isinstance(s, ir.SetEgress) and isinstance(s.port, ir.ParameterRef) for s in action.body
         ):
-            found.add(table.entries.port)
+            found.add(table.rule.port)
     return found
 
 

@@ -13,11 +13,11 @@ from typing import Any, ClassVar
 
 from typing_extensions import override
 
-from p4perf.generators.c.dpdk import MAX_FRAME_BYTES, VARIANTS, DpdkC, capabilities, operators, table_kind
+from p4perf.generators.c.dpdk import MAX_FRAME_BYTES, VARIANTS, DpdkC, capabilities, operators, rows_of, table_kind
 from p4perf.generators.c.dpdk_text import layout
 from p4perf.programs.capabilities import Capabilities
 from p4perf.programs.component import TrafficPlan
-from p4perf.programs.ir import Program, Table, Workload
+from p4perf.programs.ir import EntryList, Program, Table, Workload
 from p4perf.targets.base import BuildPlan, NodeFacts, PointPlan
 from p4perf.targets.builds import NATIVE, dpdk_c_plan
 from p4perf.targets.dpdk import HARNESS_VERSION, POOL_BYTES, LinkedDpdkTarget
@@ -55,15 +55,19 @@ def item_bytes(program: Program, variants: Collection[str] = ()) -> dict[str, in
 
 def table_bytes(program: Program, table: Table, variants: Collection[str] = ()) -> int:
     """Memory of one table with its action data, in bytes."""
-    kind, count = table_kind(program, table, variants), max(table.entries.count, 1)
-    bits = program.key_bits(table)
+    kind, bits = table_kind(program, table, variants), program.key_bits(table)
+    if kind == "none":
+        return 0
+    count = max(len(rows_of(program, table)) if isinstance(table.entries, EntryList) else table.entries.count, 1)
     if kind == "exact":
         slots = max(count * 5 // 4, 64)
         buckets = 64 * max(_power_of_two(slots) // 8, 1)
         return buckets + slots * (key_slot_bytes(bits) + entry_bytes(program, table)) + 4 * _power_of_two(slots + 1)
     data = count * entry_bytes(program, table)
     if kind in ("lpm", "lpm6", "fib", "fib6"):
-        return data + _prefix_bytes(kind, count, bits - table.entries.free_bits)
+        if isinstance(table.entries, EntryList):
+            return data + TBL24_BYTES + count * (384 + -(-bits // 8) * _GROUP_BYTES)
+        return data + _prefix_bytes(kind, count, bits - table.rule.free_bits)
     if kind == "acl":
         # Rules, and transitions: rarely more than two nodes of 1 KiB at the bottom of a trie for 256 rules.
         fields = 1 + -(-bits // 32)
@@ -74,7 +78,10 @@ def table_bytes(program: Program, table: Table, variants: Collection[str] = ()) 
 
 def entry_bytes(program: Program, table: Table) -> int:
     """Action data of one entry, in bytes: whole cache lines, none if the action has no parameters."""
-    data = program.action(table.entries.action).data_bits // 8
+    if isinstance(table.entries, EntryList):
+        largest = max(program.action(name).data_bits // 8 for name in table.taken)
+        return (-(-largest // 64) + 1) * 64
+    data = program.action(table.rule.action).data_bits // 8
     return -(-data // 64) * 64
 
 

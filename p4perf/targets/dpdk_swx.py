@@ -308,7 +308,7 @@ def _key_bytes(program: ir.Program, table: ir.Table) -> int:
 
 
 def _data_bytes(program: ir.Program, table: ir.Table) -> int:
-    data = sum(-(-p.width_bits // 8) for p in program.action(table.entries.action).parameters)
+    data = sum(-(-p.width_bits // 8) for p in program.action(table.rule.action).parameters)
     return _power_of_two(8 + data)
 
 

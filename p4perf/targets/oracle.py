@@ -47,6 +47,8 @@ def drawn_packets(
     workload: Workload, packets: int, seed: int, short_packets: bool, foreign_packets: bool
 ) -> list[bytes]:
     """Packets that hit, miss, end too early or carry other headers than the program knows, in the order of the file."""
+    if workload.frames:
+        return list(workload.frames)
     rng = random.Random(seed)  # noqa: S311
     program, spec = workload.program, workload.packets
     frame_of = cache(partial(frame, program, spec))
@@ -94,6 +96,7 @@ def verification_file(
     hits = dict.fromkeys((t.name for t in program.tables), 0)
     shown, names = (hits, program.states) if counted else ({}, ())
     frames = drawn_packets(workload, packets, seed, short_packets, foreign_packets)
+    packets = len(frames)
     outcomes = [run(data) for data in frames]
     masks = any(sent.known is not None for outcome in outcomes for sent in outcome.sent)
     states = [state_sum(interpreter.state(name)) for name in names]

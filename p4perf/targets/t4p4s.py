@@ -234,7 +234,7 @@ class T4P4STarget(ServedT4P4S, DpdkTarget):
 def table_bytes(program: ir.Program, table: ir.Table) -> int:
     """Memory of one replica of a table in bytes, from the layouts of DPDK 22.11 and what t4p4s asks of them."""
     bits, count = program.key_bits(table), max(table.entries.count, 1)
-    entry = 64 * (1 + -(-(4 + program.action(table.entries.action).data_bits // 8) // 64))
+    entry = 64 * (1 + -(-(4 + program.action(table.rule.action).data_bits // 8) // 64))
     content = 8 * count + count * entry + 128
     if program.match_kind(table) == "exact":
         return content + MAX_ENTRIES * (64 // 8 + key_slot_bytes(bits) + 8) + (16 << 10)

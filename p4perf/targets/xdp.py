@@ -204,7 +204,7 @@ def _traffic_arguments(workload: Workload, traffic: TrafficPlan) -> list[str]:
 def table_bytes(program: Program, table: Table) -> int:
     """Memory of one map in bytes, about, from the layout of the kernel's maps."""
     entries = max(table.entries.count, 1)
-    data = data_bytes(program.action(table.entries.action))
+    data = data_bytes(program.action(table.rule.action))
     kind = program.match_kind(table)
     if kind == "exact":
         return 16 * (1 << (entries - 1).bit_length()) + entries * _hash_element_bytes(program, table)
@@ -214,7 +214,7 @@ def table_bytes(program: Program, table: Table) -> int:
 
 
 def _hash_element_bytes(program: Program, table: Table) -> int:
-    data = data_bytes(program.action(table.entries.action))
+    data = data_bytes(program.action(table.rule.action))
     return HASH_ELEMENT_BYTES + _eights(key_bytes(program, table)) + _eights(data)
 
 

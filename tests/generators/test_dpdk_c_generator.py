@@ -22,10 +22,14 @@ SPECIAL = ir.Program(
     ),
     metadata=(ir.Field("tmp", 9),),
     parser=(
-        ir.ParserState(
-            "start", ("a",), ir.FieldRef("a", "kind"), (ir.SelectCase(1, "more"), ir.SelectCase(2, "accept")), "more"
+        ir.ParserState.extracting(
+            "start",
+            ("a",),
+            ir.FieldRef("a", "kind"),
+            (ir.SelectCase.of_value(1, "more"), ir.SelectCase.of_value(2, "accept")),
+            "more",
         ),
-        ir.ParserState("more", ("b",)),
+        ir.ParserState.extracting("more", ("b",)),
     ),
     actions=(
         ir.Action(
@@ -138,7 +142,7 @@ def test_computing_with_more_than_64_bits_is_refused(statement, control):
 
 
 def test_selecting_on_more_than_64_bits_is_refused():
-    parser = (ir.ParserState("start", ("a",), ir.FieldRef("a", "wide")),)
+    parser = (ir.ParserState.extracting("start", ("a",), ir.FieldRef("a", "wide")),)
     wide = replace(SPECIAL, headers=(WIDE, SPECIAL.headers[1]), parser=parser, actions=(), tables=(), control=())
     with pytest.raises(CapabilityError, match=r"selects on a\.wide, which has 72 bit"):
         render_program(wide, "under_test")
@@ -188,7 +192,9 @@ class TestLayout:
         assert not emits_as_extracted(program)
 
     def test_a_header_that_is_extracted_twice_is_deparsed(self):
-        again = ir.ParserState("more", ("b",), ir.FieldRef("b", "left"), (ir.SelectCase(1, "more"),))
+        again = ir.ParserState.extracting(
+            "more", ("b",), ir.FieldRef("b", "left"), (ir.SelectCase.of_value(1, "more"),)
+        )
         program = replace(SPECIAL, parser=(SPECIAL.parser[0], again))
         assert not emits_as_extracted(program)
 

@@ -175,7 +175,7 @@ def test_fields_that_the_scripts_cannot_write_are_refused() -> None:
         "p",
         (ir.Header("h", (ir.Field("a", 4), ir.Field("b", 12))),),
         (),
-        (ir.ParserState("start", ("h",)),),
+        (ir.ParserState.extracting("start", ("h",)),),
         (),
         (),
         (),

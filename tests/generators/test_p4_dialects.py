@@ -205,11 +205,11 @@ def test_no_entries_stand_in_the_text(dialect):
 def test_actions_of_several_tables_are_copied_for_each():
     before = CONSTRUCTS["two tables"]
     after = unshared(before)
-    names = [t.entries.action for t in after.tables]
+    names = [t.rule.action for t in after.tables]
     assert names[0] == "hit"
     assert len(set(names)) == 2
     assert after.action(names[1]) == replace(before.action("hit"), name=names[1])
-    assert all(t.entries.action in t.actions for t in after.tables)
+    assert all(t.rule.action in t.actions for t in after.tables)
     assert unshared(with_table()) == with_table()
     files = generated("psa", before)
     assert {f"entries-{t.name}.txt" for t in after.tables} <= set(files)

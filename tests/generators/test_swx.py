@@ -20,8 +20,8 @@ SEND = ir.Action("send", body=(ir.SetEgress(ir.Const(3)),))
 
 def program(control, actions, **more):
     parser = (
-        ir.ParserState("start", ("ethernet",), KIND, (ir.SelectCase(0x88B5, "more"),)),
-        ir.ParserState("more", ("option",)),
+        ir.ParserState.extracting("start", ("ethernet",), KIND, (ir.SelectCase.of_value(0x88B5, "more"),)),
+        ir.ParserState.extracting("more", ("option",)),
     )
     base = ir.Program("p", (ETHERNET, OPTION), (), parser, (SEND, *actions), (), control, ("ethernet", "option"))
     return replace(base, **more)
@@ -182,7 +182,7 @@ def test_every_comparison_has_a_jump(comparator):
     assert sum(line.startswith("jmp") and "h.ethernet.kind" in line and "0x7" in line for line in lines) == 1
 
 
-LOOP = (ir.ParserState("start", ("ethernet",), KIND, (ir.SelectCase(1, "start"),)),)
+LOOP = (ir.ParserState.extracting("start", ("ethernet",), KIND, (ir.SelectCase.of_value(1, "start"),)),)
 REFUSED = {
     "loops of parser states": replace(body(), parser=LOOP),
     "calculates a port": body(ir.SetEgress(WORD)),

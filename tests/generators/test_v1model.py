@@ -76,8 +76,10 @@ def special() -> ir.Program:
         ),
         metadata=(ir.Field("seen", 12), ir.Field("dropped", 1)),
         parser=(
-            ir.ParserState("start", ("key",), next_field, (ir.SelectCase(1, "more"), ir.SelectCase(30, "more"))),
-            ir.ParserState("more", ("tail",)),
+            ir.ParserState.extracting(
+                "start", ("key",), next_field, (ir.SelectCase.of_value(1, "more"), ir.SelectCase.of_value(30, "more"))
+            ),
+            ir.ParserState.extracting("more", ("tail",)),
         ),
         actions=(hit, ir.Action("table", body=(ir.Drop(),)), ir.Action("late", body=(ir.SetEgress(ir.Const(3)),))),
         tables=(table,),
@@ -180,7 +182,7 @@ def with_control(*control: str, tables: tuple[tuple[str, str], ...] = ()) -> ir.
         "flow",
         (ir.Header("h", (ir.Field("k", 8),)),),
         (),
-        (ir.ParserState("start", ("h",)),),
+        (ir.ParserState.extracting("start", ("h",)),),
         (DROP, SEND, NOTHING, BOTH),
         tuple(ir.Table(f"{a}_{b}", key, (a, b), b, ir.EntrySet(1, a)) for a, b in tables),
         tuple(ir.ApplyTable(c) if "_" in c else ir.CallAction(c) for c in control),
@@ -228,7 +230,7 @@ def emulated(text: str, program: ir.Program, data: bytes) -> int | None:
     for line in (line.strip() for line in body.splitlines()):
         if found := re.fullmatch(r"(\w+)\.apply\(\);", line):
             table = program.table(found[1])
-            lines = bodies[table.entries.action if data == b"\0" else table.default_action]
+            lines = bodies[table.rule.action if data == b"\0" else table.default_action]
         elif found := re.fullmatch(r"(\w+)\(\);", line):
             lines = bodies[found[1]]
         elif line.startswith("if (meta.dropped == 1)"):
@@ -347,7 +349,7 @@ HIT = BASE.action("set_data")
         (variant(tables=(replace(BASE.tables[0], keys=()),)), "no key"),
         (variant(tables=(replace(BASE.tables[0], actions=("set_data",)),)), "does not list its action miss"),
         (variant(headers=(*BASE.headers, ir.Header(ir.METADATA, (ir.Field("x", 8),)))), "cannot be called meta"),
-        (variant(parser=(ir.ParserState("accept"),)), "state start"),
+        (variant(parser=(ir.ParserState.extracting("accept"),)), "state start"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -356,7 +358,7 @@ def test_what_v1model_cannot_do_is_refused(workload: ir.Workload, message: str) 
         V1Model().generate(workload, TrafficPlan(64))
 
 
-@pytest.mark.parametrize("name", ["a b", "x; }", "", "x" * 65])
+@pytest.mark.parametrize("name", ["a b", "x; }", "", "x" * 256])
 def test_names_from_a_spec_are_checked(name: str) -> None:
     with pytest.raises(SpecError, match="identifier"):
         V1Model().generate(variant(actions=(*BASE.actions, ir.Action(name))), TrafficPlan(64))

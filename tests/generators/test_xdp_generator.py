@@ -19,8 +19,8 @@ BASE = ir.Program(
     headers=(A, B, C, D),
     metadata=(),
     parser=(
-        ir.ParserState("start", ("a",), ir.FieldRef("a", "kind"), (ir.SelectCase(1, "more"),)),
-        ir.ParserState("more", ("b", "c")),
+        ir.ParserState.extracting("start", ("a",), ir.FieldRef("a", "kind"), (ir.SelectCase.of_value(1, "more"),)),
+        ir.ParserState.extracting("more", ("b", "c")),
     ),
     actions=(ir.Action("act", body=(ir.SetEgress(ir.Const(1)),)),),
     tables=(),
@@ -217,11 +217,16 @@ class TestRefusals:
         self.refused("3,524 .*BPF_PROG_TEST_RUN has one page", BASE, 3525)
 
     def test_parsers_with_loops(self):
-        states = (ir.ParserState("start", ("a",), ir.FieldRef("a", "kind"), (ir.SelectCase(1, "start"),)),)
+        states = (
+            ir.ParserState.extracting("start", ("a",), ir.FieldRef("a", "kind"), (ir.SelectCase.of_value(1, "start"),)),
+        )
         self.refused("comes back to state start", dataclasses.replace(BASE, parser=states))
 
     def test_a_header_extracted_twice(self):
-        states = (ir.ParserState("start", ("a", "b"), default="more"), ir.ParserState("more", ("b",)))
+        states = (
+            ir.ParserState.extracting("start", ("a", "b"), default="more"),
+            ir.ParserState.extracting("more", ("b",)),
+        )
         self.refused("extracts a header twice", dataclasses.replace(BASE, parser=states))
 
     def test_arithmetic_on_wide_fields(self):

@@ -77,14 +77,14 @@ def special():
         ),
         metadata=(ir.Field("tmp", 9),),
         parser=(
-            ir.ParserState(
+            ir.ParserState.extracting(
                 "start",
                 ("a",),
                 ir.FieldRef("a", "kind"),
-                (ir.SelectCase(1, "more"), ir.SelectCase(2, "accept")),
+                (ir.SelectCase.of_value(1, "more"), ir.SelectCase.of_value(2, "accept")),
                 "more",
             ),
-            ir.ParserState("more", ("b",)),
+            ir.ParserState.extracting("more", ("b",)),
         ),
         actions=(
             ir.Action(

@@ -147,8 +147,8 @@ KIND = ir.FieldRef("ethernet", "kind")
 
 def program(control, actions, tables=(), counters=(), metadata=()):
     parser = (
-        ir.ParserState("start", ("ethernet",), KIND, (ir.SelectCase(0x88B5, "more"),)),
-        ir.ParserState("more", ("bench",)),
+        ir.ParserState.extracting("start", ("ethernet",), KIND, (ir.SelectCase.of_value(0x88B5, "more"),)),
+        ir.ParserState.extracting("more", ("bench",)),
     )
     return ir.Program(
         "p", (ETHERNET, BENCH), metadata, parser, actions, tables, control, ("ethernet", "bench"), counters

@@ -189,8 +189,10 @@ def workload(actions, *, control=None, headers=(A, B, C), emit=("a", "b", "c"), 
         headers=headers,
         metadata=(ir.Field("m", 9), ir.Field("n", 64)),
         parser=(
-            ir.ParserState("start", ("a",), ir.FieldRef("a", "kind"), (ir.SelectCase(0x1234, "more"),)),
-            ir.ParserState("more", ("b",)),
+            ir.ParserState.extracting(
+                "start", ("a",), ir.FieldRef("a", "kind"), (ir.SelectCase.of_value(0x1234, "more"),)
+            ),
+            ir.ParserState.extracting("more", ("b",)),
         ),
         actions=(FORWARD, *actions),
         tables=more.pop("tables", ()),

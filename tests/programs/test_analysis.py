@@ -35,7 +35,7 @@ def program(**changes: Any) -> ir.Program:
             ir.Header("late", (ir.Field("x", 8),)),
         ),
         "metadata": (ir.Field("m", 8),),
-        "parser": (ir.ParserState("start", ("h",)),),
+        "parser": (ir.ParserState.extracting("start", ("h",)),),
         "actions": (ir.Action("yes"), ir.Action("no"), ir.Action("unused", body=(ir.Drop(),))),
         "tables": (),
         "control": (YES,),
@@ -100,7 +100,7 @@ def test_fields_of_a_program() -> None:
         C,
         ir.FieldRef("late", "x"),
     }
-    select = ir.ParserState("start", ("h",), A, (ir.SelectCase(1, "start"),))
+    select = ir.ParserState.extracting("start", ("h",), A, (ir.SelectCase.of_value(1, "start"),))
     assert deciding_fields(doing(ir.Assign(B, C), parser=(select,))) == {A}
     assert deciding_fields(doing(control=(ir.If(ir.Compare("<", ir.BinaryOp("+", B, M), C), (YES,)),))) == {B, C, M}
     table = ir.Table("t", (ir.Key(A), ir.Key(M)), ("yes",), "yes", ir.EntrySet(1, "yes"))
@@ -117,7 +117,7 @@ def test_layouts() -> None:
     assert changes_layout(doing(ir.AddHeader("late")))
     assert changes_layout(doing(ir.RemoveHeader("h")))
     assert changes_layout(doing(emit=("late",)))
-    both = (ir.ParserState("start", ("h", "late")),)
+    both = (ir.ParserState.extracting("start", ("h", "late")),)
     assert not changes_layout(doing(parser=both))
     assert changes_layout(doing(parser=both, emit=("late", "h")))
 

@@ -16,7 +16,7 @@ def test_headers_form_a_chain_and_packets_take_it_to_its_end() -> None:
     builder.add_header(THIRD)
     start, second, third = builder.program().parser
     assert (start.name, start.extracts, start.select) == ("start", ("first",), ir.FieldRef("first", "type"))
-    assert (start.cases, start.default) == ((ir.SelectCase(7, "parse_second"),), ir.ACCEPT)
+    assert (start.cases, start.default) == ((ir.SelectCase.of_value(7, "parse_second"),), ir.ACCEPT)
     assert (second.select, second.default) == (None, "parse_third")
     assert third.default == ir.ACCEPT
     assert builder.packets(64).headers[0].values == (("type", 7),)
@@ -52,7 +52,7 @@ def test_a_fork_ends_the_chain_and_packets_take_the_first_branch() -> None:
     builder.add_branches("type", BRANCHES, {"type": 9})
     program = builder.program()
     assert [s.name for s in program.parser] == ["start", "parse_branch_5", "parse_branch_6", "parse_branch_7"]
-    assert program.parser[0].cases == tuple(ir.SelectCase(n, f"parse_branch_{n}") for n in (5, 6, 7))
+    assert program.parser[0].cases == tuple(ir.SelectCase.of_value(n, f"parse_branch_{n}") for n in (5, 6, 7))
     assert {s.default for s in program.parser} == {ir.ACCEPT}
     assert [(h.header, h.values) for h in builder.packets(64).headers] == [
         ("first", (("type", 5),)),
@@ -70,7 +70,7 @@ def test_a_fork_that_goes_on_goes_on_after_its_last_branch() -> None:
     builder.add_header(SECOND, select="type", select_value=3)
     program = builder.program()
     assert program.state("parse_branch_7").select == ir.FieldRef("branch_7", "type")
-    assert program.state("parse_branch_7").cases == (ir.SelectCase(3, "parse_second"),)
+    assert program.state("parse_branch_7").cases == (ir.SelectCase.of_value(3, "parse_second"),)
     assert program.state("parse_branch_6").select is None
     assert [(h.header, h.values) for h in builder.packets(64).headers] == [
         ("first", (("type", 7),)),

@@ -95,7 +95,7 @@ def test_only_the_last_key_is_a_prefix(kind: str, kinds: list[str]) -> None:
 def test_a_table_has_the_action_data_that_was_asked_for(size: int) -> None:
     program = program_of("match_action_table", entries=5, action_data_bytes=size)
     table = program.tables[0]
-    assert program.action(table.entries.action).data_bits == size * 8
+    assert program.action(table.rule.action).data_bits == size * 8
     assert (table.entries.count, program.key_bits(table)) == (5, 128)
     assert through("match_action_table", bytes(15) + b"\4" + bytes(4), entries=5, action_data_bytes=size).port == 1
 

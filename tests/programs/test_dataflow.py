@@ -22,7 +22,7 @@ def program(*control: ir.ControlNode, parser: tuple[ir.ParserState, ...] = (), *
         name="small",
         headers=(ir.Header("h", (ir.Field("a", 8),)), ir.Header("late", (ir.Field("x", 8),))),
         metadata=(ir.Field("m", 8),),
-        parser=parser or (ir.ParserState("start", ("h",)),),
+        parser=parser or (ir.ParserState.extracting("start", ("h",)),),
         actions=tuple(ir.Action(name, body=body) for name, body in bodies.items()),
         tables=(),
         control=control,
@@ -32,8 +32,8 @@ def program(*control: ir.ControlNode, parser: tuple[ir.ParserState, ...] = (), *
 
 PORT_1 = ir.SetEgress(ir.Const(1))
 OPTIONAL = (
-    ir.ParserState("start", ("h",), A, (ir.SelectCase(1, "more"),), ir.ACCEPT),
-    ir.ParserState("more", ("late",)),
+    ir.ParserState.extracting("start", ("h",), A, (ir.SelectCase.of_value(1, "more"),), ir.ACCEPT),
+    ir.ParserState.extracting("more", ("late",)),
 )
 
 
@@ -48,8 +48,10 @@ def test_paths_of_a_parser_are_joined():
 
 def test_a_parser_with_a_loop_comes_to_an_end():
     loop = (
-        ir.ParserState("start", ("h",), A, (ir.SelectCase(1, "again"),), ir.ACCEPT),
-        ir.ParserState("again", ("late",), X, (ir.SelectCase(1, "start"), ir.SelectCase(2, "again")), ir.ACCEPT),
+        ir.ParserState.extracting("start", ("h",), A, (ir.SelectCase.of_value(1, "again"),), ir.ACCEPT),
+        ir.ParserState.extracting(
+            "again", ("late",), X, (ir.SelectCase.of_value(1, "start"), ir.SelectCase.of_value(2, "again")), ir.ACCEPT
+        ),
     )
     assert follow(program(parser=loop)).parsed.valid == {"h"}
     assert follow(program(parser=loop)).parsed.maybe_valid == {"h", "late"}
@@ -112,13 +114,11 @@ class Traced(Interpreter):
         assert known.droppers or not packet.dropped
         assert known.passes_again or packet.again is None
         if known.decided:
-            assert packet.dropped or packet.ports or packet.egress is not None
+            assert packet.dropped or packet.copies or packet.egress is not None
 
     def _parse(self, packet):
-        accepted = super()._parse(packet)
-        if accepted:
-            self.holds(self.found.parsed, packet)
-        return accepted
+        super()._parse(packet)
+        self.holds(self.found.parsed, packet)
 
     def _execute(self, statement, arguments, packet):
         self.holds(self.before[statement], packet)

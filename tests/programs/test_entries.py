@@ -24,7 +24,7 @@ def program_with(key_bits: Sequence[int], parameter_bits: Sequence[int], count: 
         "p",
         (ir.Header("h", fields),),
         (),
-        (ir.ParserState("start", ("h",)),),
+        (ir.ParserState.extracting("start", ("h",)),),
         (action, ir.Action("miss")),
         (table,),
         (),

@@ -112,7 +112,7 @@ def one_header(
         name="small",
         headers=(ir.Header("h", (ir.Field("a", 4), ir.Field("b", 12))),),
         metadata=(ir.Field("m", 8),),
-        parser=(ir.ParserState("start", ("h",)),),
+        parser=(ir.ParserState.extracting("start", ("h",)),),
         actions=actions,
         tables=tables,
         control=control,  # type: ignore[arg-type]

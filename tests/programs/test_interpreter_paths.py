@@ -35,8 +35,8 @@ def program(*control: object, actions: dict[str, tuple[ir.Statement, ...]] | Non
         headers=(H, OPTION, ADDED),
         metadata=(ir.Field("m", 8),),
         parser=(
-            ir.ParserState("start", ("h",), ir.FieldRef("h", "a"), (ir.SelectCase(1, "more"),)),
-            ir.ParserState("more", ("option",)),
+            ir.ParserState.extracting("start", ("h",), ir.FieldRef("h", "a"), (ir.SelectCase.of_value(1, "more"),)),
+            ir.ParserState.extracting("more", ("option",)),
         ),
         actions=tuple(ir.Action(name, body=body) for name, body in bodies.items()),
         tables=more.pop("tables", ()),  # type: ignore[arg-type]
@@ -181,7 +181,7 @@ def test_checksums_are_verified_after_parsing_and_updated_before_sending() -> No
         name="summed",
         headers=(ir.Header("s", (ir.Field("value", 16), ir.Field("sum", 16))),),
         metadata=(),
-        parser=(ir.ParserState("start", ("s",)),),
+        parser=(ir.ParserState.extracting("start", ("s",)),),
         actions=(ir.Action("go", body=(SEND, ir.Assign(ir.FieldRef("s", "value"), ir.Const(0x0303)))),),
         tables=(),
         control=(ir.CallAction("go"),),

@@ -22,8 +22,10 @@ def program(*body, entries=None, control=None, **changes):
         (ETHERNET, NARROW, EXTRA),
         (ir.Field("word", 32),),
         (
-            ir.ParserState("start", ("ethernet",), ir.FieldRef("ethernet", "kind"), (ir.SelectCase(0x88B5, "more"),)),
-            ir.ParserState("more", ("narrow",)),
+            ir.ParserState.extracting(
+                "start", ("ethernet",), ir.FieldRef("ethernet", "kind"), (ir.SelectCase.of_value(0x88B5, "more"),)
+            ),
+            ir.ParserState.extracting("more", ("narrow",)),
         ),
         (
             ir.Action("forward", body=(ir.SetEgress(ir.Const(1)),)),

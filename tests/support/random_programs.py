@@ -119,13 +119,19 @@ class Author:
         for n, header in enumerate(self.chain):
             name = "start" if n == 0 else f"s{n}"
             if n + 1 == len(self.chain):
-                states.append(ir.ParserState(name, (header.name,)))
+                states.append(ir.ParserState.extracting(name, (header.name,)))
                 continue
-            cases = [ir.SelectCase(n, f"s{n + 1}"), ir.SelectCase(200, "accept"), ir.SelectCase(n, "accept")]
+            cases = [
+                ir.SelectCase.of_value(n, f"s{n + 1}"),
+                ir.SelectCase.of_value(200, "accept"),
+                ir.SelectCase.of_value(n, "accept"),
+            ]
             if n + 2 < len(self.chain):
-                cases.append(ir.SelectCase(1, f"s{n + 2}"))
+                cases.append(ir.SelectCase.of_value(1, f"s{n + 2}"))
             default = self.rng.choice(("accept", f"s{n + 1}"))
-            states.append(ir.ParserState(name, (header.name,), ir.FieldRef(header.name, "tag"), tuple(cases), default))
+            states.append(
+                ir.ParserState.extracting(name, (header.name,), ir.FieldRef(header.name, "tag"), tuple(cases), default)
+            )
         return tuple(states)
 
     def nodes(self, calls, depth=0):

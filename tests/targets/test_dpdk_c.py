@@ -195,7 +195,7 @@ def keyed_program(bits, frame_size=128, *, varying=True):
         name="keyed",
         headers=(ir.Header("h", fields),),
         metadata=(),
-        parser=(ir.ParserState("start", ("h",)),),
+        parser=(ir.ParserState.extracting("start", ("h",)),),
         actions=(ir.Action("set", body=(ir.SetEgress(ir.Const(1)),)), ir.Action("no")),
         tables=(ir.Table("t", (ir.Key(ir.FieldRef("h", "key")),), ("set", "no"), "no", ir.EntrySet(4, "set")),),
         control=(ir.ApplyTable("t"),),

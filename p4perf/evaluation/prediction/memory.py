@@ -98,14 +98,14 @@ class MemoryModel:
             "match_kind": program.match_kind(table),
             "entries": table.entries.count,
             "key_bits": program.key_bits(table),
-            "action_data_bytes": program.action(table.entries.action).data_bits // 8,
+            "action_data_bytes": program.action(table.rule.action).data_bits // 8,
         }
         point = measured_table(costs, sizes)
         if point is not None:
             return MemoryItem(name, point.memory_bytes, "measured", TABLE)
 
         def by_layout(count: float) -> float | None:
-            other = replace(table, entries=replace(table.entries, count=int(count)))
+            other = replace(table, entries=replace(table.rule, count=int(count)))
             return self._sizes(replace(program, tables=(other,))).get(table.name)
 
         item = self._item(name, by_layout(table.entries.count))

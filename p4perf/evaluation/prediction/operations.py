@@ -149,7 +149,7 @@ class _Walk:
             case ir.ApplyTable(name):
                 self._lookup(self._program.table(name), bool(outcome))
                 self._branch(f"table {name}", 2, outcome)
-            case ir.CallAction():
+            case ir.CallAction() | ir.Block():
                 pass
             case _:
                 self._statement(met)
@@ -196,7 +196,7 @@ class _Walk:
         program = self._program
         bits, kind = program.key_bits(table), program.match_kind(table)
         key = -(-bits // 8)
-        data = program.action(table.entries.action).data_bits // 8 if hit else 0
+        data = program.action(table.rule.action).data_bits // 8 if hit else 0
         count = max(table.entries.count, 1)
         if any(k.field.header != ir.METADATA and k.field not in self._registers for k in table.keys):
             self._add("parse", key)
@@ -205,7 +205,7 @@ class _Walk:
         if kind == "exact":
             self._add("ht_lookup", -(-key // 8), key + data, count, table=table.name)
         elif kind == "lpm":
-            self._add("lpm_lookup", (bits - table.entries.free_bits) / 8, data, count, table=table.name)
+            self._add("lpm_lookup", (bits - table.rule.free_bits) / 8, data, count, table=table.name)
         else:
             pair = 8 if bits <= 32 else 16 * -(-bits // 64)
             self._add("list_lookup", pair, count, table=table.name)

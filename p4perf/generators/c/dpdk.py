@@ -16,8 +16,9 @@ is parsed again. A program that writes fields in place and clones or resubmits k
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from itertools import product
 
 from typing_extensions import override
 
@@ -27,7 +28,7 @@ from p4perf.generators.c import dpdk_text
 from p4perf.generators.c.dpdk_text import DpdkCWriter, DpdkLayout
 from p4perf.generators.c.writer import WORD_BITS
 from p4perf.programs import ir
-from p4perf.programs.analysis import condition_operands, control_nodes, statements, used_actions
+from p4perf.programs.analysis import condition_operands, control_nodes, expressions, statements, used_actions
 from p4perf.programs.capabilities import Capabilities, Limit
 from p4perf.programs.component import TrafficPlan
 from p4perf.programs.interpreter import MAX_PASSES
@@ -41,6 +42,48 @@ ADDRESS_BYTES = 16
 
 
 @dataclass(frozen=True, slots=True)
+class Row:
+    """An entry as bytes: its key, its mask, and how many bits of the key it compares; and which entry it is."""
+
+    key: bytes
+    mask: bytes
+    prefix_bits: int
+    entry: int
+
+
+def rows_of(program: ir.Program, table: ir.Table) -> tuple[Row, ...]:
+    """The entries of a list, the first first; a range takes one row for each of its prefixes."""
+    widths = [program.width_bits(key.field) for key in table.keys]
+    rest = -sum(widths) % 8
+    found = []
+    for number, entry in enumerate(table.listing):
+        parts = [list(_masked(match, width)) for match, width in zip(entry.matches, widths, strict=True)]
+        for chosen in product(*parts):
+            value = mask = 0
+            for (v, m), width in zip(chosen, widths, strict=True):
+                value, mask = value << width | v, mask << width | m
+            size = (sum(widths) + rest) // 8
+            key, masked = ((n << rest).to_bytes(size, "big") for n in (value, mask))
+            found.append(Row(key, masked, mask.bit_count(), number))
+    return tuple(found)
+
+
+def _masked(match: ir.Match, width_bits: int) -> Iterator[tuple[int, int]]:
+    """Values and masks that take what a match takes."""
+    ones = (1 << width_bits) - 1
+    if match.low == match.high:
+        yield match.low & ones, match.mask & ones
+        return
+    low, high = match.low & ones, match.high & ones
+    while low <= high:
+        size = low & -low or 1 << width_bits
+        while low + size - 1 > high:
+            size >>= 1
+        yield low, ones & ~(size - 1)
+        low += size
+
+
+@dataclass(frozen=True, slots=True)
 class TableText:
     """What the templates need to know of a table."""
 
@@ -50,7 +93,8 @@ class TableText:
     """Of ``targets/harness/dpdk/tables.h``: ``exact``, ``lpm``, ``lpm6``, ``fib``, ``fib6``, ``list32``, ``list64``,
     ``list``, ``acl``."""
     summary: str
-    action: str
+    actions: tuple[str, ...]
+    """What entries may run; there is more than one only where they are one by one."""
     default: str
     has_data: bool
     port: int
@@ -64,6 +108,18 @@ class TableText:
     words: int
     """64-bit words of the key."""
 
+    rows: tuple[Row, ...] | None = None
+    """The entries, where they are one by one."""
+    data: tuple[str, ...] = ()
+    """Initial values of the data of each entry, and last that of the default action, as C."""
+    branches: bool = False
+    """Whether control flow depends on the action that was run."""
+
+    @property
+    def action(self) -> str:
+        """The action of the entries of a rule."""
+        return self.actions[0]
+
     @property
     def key_type(self) -> str:
         return "uint64_t" if self.kind == "list64" else "uint32_t"
@@ -75,6 +131,7 @@ class TableText:
 
 
 _SUMMARIES = {
+    "none": "no key, so that every packet takes the default action",
     "exact": "exact match, cuckoo hash (rte_hash), single lookups",
     "lpm": "longest prefix match, DIR-24-8 (rte_lpm)",
     "lpm6": "longest prefix match, tables of 24 and then 8 bits each (rte_lpm6)",
@@ -90,6 +147,10 @@ _SUMMARIES = {
 def table_kind(program: ir.Program, table: ir.Table, variants: Collection[str]) -> str:
     """The kind of lookup that a table gets: see :attr:`TableText.kind`."""
     bits, kind = program.key_bits(table), program.match_kind(table)
+    if not bits:
+        return "none"
+    if kind == "lpm" and isinstance(table.entries, ir.EntryList) and not _whole_prefixes(table, bits):
+        kind = "ternary"
     if kind == "exact":
         return "exact"
     if kind == "lpm":
@@ -99,8 +160,13 @@ def table_kind(program: ir.Program, table: ir.Table, variants: Collection[str]) 
     return "list32" if bits <= 32 else "list64" if bits <= 64 else "list"
 
 
+def _whole_prefixes(table: ir.Table, bits: int) -> bool:
+    """Whether the keys together, the lpm key last, are what a table of prefixes takes."""
+    return table.keys[-1].match_kind == "lpm" and bits <= 8 * ADDRESS_BYTES
+
+
 def table_text(fields: DpdkCWriter, table: ir.Table, index: int, variants: Collection[str]) -> TableText:
-    program = fields.program
+    program, listed = fields.program, isinstance(table.entries, ir.EntryList)
     kind, bits = table_kind(program, table, variants), program.key_bits(table)
     refs = [key.field for key in table.keys]
     number: str | None = None
@@ -117,17 +183,35 @@ def table_text(fields: DpdkCWriter, table: ir.Table, index: int, variants: Colle
         index=index,
         kind=kind,
         summary=_SUMMARIES[kind],
-        action=table.entries.action,
+        actions=table.listed or (table.default_action,),
         default=table.default_action,
-        has_data=bool(program.action(table.entries.action).parameters),
-        port=table.entries.port,
+        has_data=listed or bool(program.action(table.rule.action).parameters),
+        port=0 if listed else table.rule.port,
         key_bits=bits,
-        free_bits=table.entries.free_bits,
+        free_bits=0 if listed else table.rule.free_bits,
         key_number=number,
         key_lines=lines,
         key_room=rooms.get(kind, -(-bits // 8)),
         words=-(-bits // 64),
+        rows=rows_of(program, table) if listed and bits else None,
+        data=tuple(_initial_values(program, table)) if listed else (),
+        branches=fields.branches_on(table.name),
     )
+
+
+def _initial_values(program: ir.Program, table: ir.Table) -> Iterator[str]:
+    """The data of each entry, and last that of the default action, as initial values of ``struct entry_TABLE``."""
+    for name, data in (
+        *((e.action, e.data) for e in table.listing),
+        (table.default_action, table.default_data),
+    ):
+        parts = [f".action = {table.taken.index(name)}"]
+        parameters = program.action(name).parameters
+        for p, value in zip(parameters, data, strict=True):
+            parts.append(f".data.{name}.{p.name} = {dpdk_text.number(value, '0x{:x}')}")
+            for n, low in enumerate(range(WORD_BITS, p.width_bits, WORD_BITS)):
+                parts.append(f".data.{name}.{p.name}_above[{n}] = {dpdk_text.number(value >> low, '0x{:x}')}")
+        yield "{" + ", ".join(parts) + "}"
 
 
 MAX_EXACT_ENTRIES = 100_000_000
@@ -158,7 +242,22 @@ def capabilities(variants: Collection[str] = ()) -> Capabilities:
     acl, fib = ACL in variants, FIB in variants
     return Capabilities(
         "dpdk-c",
-        offers=frozenset({"operator", "fence"}),
+        offers=frozenset(
+            {
+                *(
+                    "operator",
+                    "fence",
+                    "range",
+                    "optional",
+                    "entries one by one",
+                    "control flow by table result",
+                    "exit",
+                ),
+                *("branch in an action", "general expression", "compound condition", "parser computation"),
+                *("noted parser error", "signed field", "intrinsic metadata", "byte counter", "digest", "truncation"),
+                "egress",
+            }
+        ),
         limits={
             "frame bytes": Limit(MAX_FRAME_BYTES, "one mbuf a packet"),
             "bytes of added headers": Limit(MAX_ADDED_BYTES, "room before the packet in its mbuf"),
@@ -197,6 +296,15 @@ def check(program: ir.Program, variants: Collection[str] = ()) -> None:
                     raise CapabilityError(f"dpdk-c compares with numbers of up to {WORD_BITS} bit, not with {e.value}")
     for table in program.tables:
         _check_table(program, table, variants)
+    body = list(statements(program))
+    if program.egress and any(isinstance(s, ir.Clone | ir.Multicast) for s in body):
+        raise CapabilityError("dpdk-c takes no copies of a packet through egress")
+    if any(t.counter for t in program.tables):
+        raise CapabilityError("dpdk-c has no counters of entries")
+    passing = {type(s) for s in body if isinstance(s, ir.Recirculate | ir.Resubmit)}
+    reads = any(e == ir.Intrinsic("instance_type") for e in expressions(program))
+    if len(passing) > 1 and (reads or any(a.value == ir.Intrinsic("instance_type") for a in program.initial)):
+        raise CapabilityError("dpdk-c does not tell recirculated from resubmitted packets")
 
 
 def _wide(program: ir.Program, ref: ir.FieldRef) -> str:
@@ -204,7 +312,9 @@ def _wide(program: ir.Program, ref: ir.FieldRef) -> str:
 
 
 def _check_table(program: ir.Program, table: ir.Table, variants: Collection[str]) -> None:
-    kind, bits, free = table_kind(program, table, variants), program.key_bits(table), table.entries.free_bits
+    if isinstance(table.entries, ir.EntryList):
+        return
+    kind, bits, free = table_kind(program, table, variants), program.key_bits(table), table.rule.free_bits
     if not 0 <= free <= bits:
         raise CapabilityError(f"table {table.name} has {free} free bits in a key of {bits} bit")
     if kind == "exact" and free:
@@ -236,6 +346,11 @@ class DpdkC(Generator):
         )
 
 
+def cells(size: int) -> int:
+    """The cells of an array, of which the index is taken modulo a power of two."""
+    return 1 << max(size - 1, 0).bit_length()
+
+
 def operators(program: ir.Program) -> tuple[ir.Operator, ...]:
     return tuple(dict.fromkeys(s.operator for s in statements(program) if isinstance(s, ir.RunOperator)))
 
@@ -254,12 +369,39 @@ class _View:
 
     @property
     def with_data(self) -> tuple[ir.Action, ...]:
-        names = {table.action for table in self.tables if table.has_data}
+        names = {action for table in self.tables if table.has_data for action in (*table.actions, table.default)}
+        names = {name for name in names if self.program.action(name).parameters}
         return tuple(action for action in self.program.actions if action.name in names)
 
     def cases(self, state: ir.ParserState) -> tuple[ir.SelectCase, ...]:
         """The cases of a select; of equal values the first, as C allows one only."""
         return tuple({case.value: case for case in reversed(state.cases)}.values())[::-1]
+
+    def taken(self, table: TableText) -> tuple[str, ...]:
+        return self.program.table(table.name).taken
+
+    @property
+    def filled(self) -> frozenset[str]:
+        """Actions whose data follows a rule."""
+        return frozenset(table.action for table in self.tables if table.has_data and not table.data)
+
+    def control(self, nodes: tuple[ir.ControlNode, ...]) -> Iterator[str]:
+        batched = self.batched.name if self.batched and nodes is self.program.control else None
+        return self.writer.control(nodes, batched)
+
+    def initial(self) -> Iterator[str]:
+        """What metadata begins with."""
+        return (line for statement in self.program.initial for line in self.writer.statement(statement))
+
+    @property
+    def parses(self) -> bool:
+        return any(state.body or state.selected for state in self.program.parser)
+
+    def by_value(self, state: ir.ParserState) -> bool:
+        """Whether a state selects one field by its values."""
+        return state.select is not None and all(
+            m.low == m.high and m.mask == -1 for c in state.cases for m in c.matches
+        )
 
     def by_words(self, checksum: ir.HeaderChecksum) -> bool:
         """Whether a checksum is one of the words that are summed up."""
@@ -282,7 +424,9 @@ def render_program(program: ir.Program, role: str, variants: Collection[str] = (
         tables=tables,
         groups=groups,
         batched=next((t for t in tables if t.name == first and t.kind == "acl"), None),
-        applied=frozenset(n.table for n in control_nodes(program.control) if isinstance(n, ir.ApplyTable)),
+        applied=frozenset(
+            n.table for n in control_nodes(program.control + program.egress) if isinstance(n, ir.ApplyTable)
+        ),
     )
     return render(
         "c/program.c.j2",
@@ -300,6 +444,10 @@ def render_program(program: ir.Program, role: str, variants: Collection[str] = (
         operator_header=any(isinstance(s, ir.RunOperator | ir.Fence) for s in body),
         random=any(isinstance(s, ir.Random) for s in body),
         metered=any(isinstance(s, ir.MeterPacket) for s in body),
+        asks_length=any(
+            e == ir.Intrinsic("packet_length") for e in (*expressions(program), *(a.value for a in program.initial))
+        ),
+        cells=cells,
         c_type=dpdk_text.c_type,
         mask=dpdk_text.mask,
         number=dpdk_text.number,

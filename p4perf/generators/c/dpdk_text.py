@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -13,7 +13,16 @@ from typing_extensions import override
 
 from p4perf.generators.c.writer import WORD_BITS, CWriter
 from p4perf.programs import ir
-from p4perf.programs.analysis import changes_layout, destination, statements
+from p4perf.programs.analysis import (
+    changes_layout,
+    condition_operands,
+    control_nodes,
+    destination,
+    flattened,
+    operands,
+    statements,
+    subexpressions,
+)
 from p4perf.programs.dataflow import follow
 
 
@@ -32,6 +41,9 @@ class DpdkLayout:
     resubmits: bool
     keeps_original: bool
     """Whether the headers have to be kept as they came, since they are needed after fields were written in place."""
+    exits: frozenset[str] = frozenset()
+    """Actions that may end a block of the control flow."""
+    truncates: bool = False
 
     @property
     def again(self) -> bool:
@@ -44,11 +56,16 @@ class DpdkLayout:
         return self.clones or self.multicasts
 
 
+_IN_PARSER = ir.Assign | ir.AddHeader | ir.RemoveHeader | ir.Branch
+"""Statements that may stand in actions, too."""
+
+
 def layout(program: ir.Program) -> DpdkLayout:
     """Look at the actions that can run, at the parser, and at the order of emission."""
     body = list(statements(program))
-    removed = {s.header for s in body if isinstance(s, ir.RemoveHeader)}
-    added = {s.header for s in body if isinstance(s, ir.AddHeader)}
+    moving = [*body, *flattened(s for state in program.parser for s in state.body if isinstance(s, _IN_PARSER))]
+    removed = {s.header for s in moving if isinstance(s, ir.RemoveHeader)}
+    added = {s.header for s in moving if isinstance(s, ir.AddHeader)}
     in_place = any((ref := destination(s)) is not None and ref.header != ir.METADATA for s in body)
     clones = any(isinstance(s, ir.Clone) for s in body)
     resubmits = any(isinstance(s, ir.Resubmit) for s in body)
@@ -61,6 +78,8 @@ def layout(program: ir.Program) -> DpdkLayout:
         recirculates=any(isinstance(s, ir.Recirculate) for s in body),
         resubmits=resubmits,
         keeps_original=in_place and (clones or resubmits),
+        exits=frozenset(a.name for a in program.actions if any(isinstance(s, ir.Exit) for s in flattened(a.body))),
+        truncates=any(isinstance(s, ir.Truncate) for s in body),
     )
 
 
@@ -78,6 +97,8 @@ def emits_as_extracted(program: ir.Program) -> bool:
             continue
         reached[name] = last
         state = program.state(name)
+        if any(isinstance(s, ir.Advance | ir.AddHeader | ir.RemoveHeader | ir.Branch) for s in state.body):
+            return False
         for header in state.extracts:
             if place.get(header, -1) <= last:
                 return False
@@ -92,11 +113,11 @@ def first_table(program: ir.Program) -> str | None:
     for node in program.control:
         if isinstance(node, ir.ApplyTable):
             keys = {key.field for key in program.table(node.table).keys}
-            return None if keys & written else node.table
+            return None if keys & written or not keys else node.table
         if not isinstance(node, ir.CallAction):
             return None
         body = program.action(node.action).body
-        if any(isinstance(s, ir.AddHeader | ir.RemoveHeader) for s in body):
+        if any(isinstance(s, ir.AddHeader | ir.RemoveHeader | ir.Branch | ir.Exit) for s in body):
             return None
         written |= {ref for s in body if (ref := destination(s)) is not None}
     return None
@@ -133,7 +154,9 @@ class DpdkCWriter(CWriter):
     groups: tuple[tuple[int, ...], ...]
     written: frozenset[str] = frozenset()
 
+    owner: ClassVar[str] = "dpdk-c"
     word_type: ClassVar[str] = "uint64_t"
+    signed_type: ClassVar[str] = "int64_t"
     zero: ClassVar[str] = "0"
     limit: ClassVar[str] = f"dpdk-c computes with up to {WORD_BITS} bit"
 
@@ -234,17 +257,18 @@ class DpdkCWriter(CWriter):
     @override
     def action(self, action: ir.Action) -> Iterator[str]:
         """The body of an action. Where the written headers are is decided once, unless it adds or removes them."""
-        moved = {s.header for s in action.body if isinstance(s, ir.AddHeader | ir.RemoveHeader)}
-        written = {ref.header for s in action.body if (ref := destination(s)) is not None}
+        body = list(flattened(action.body))
+        moved = {s.header for s in body if isinstance(s, ir.AddHeader | ir.RemoveHeader)}
+        written = {ref.header for s in body if (ref := destination(s)) is not None}
         fixed = written - moved - {ir.METADATA} - self.plan.always_valid
         for header in self.program.headers:
             if header.name in fixed:
                 yield f"uint8_t *const to_{header.name} = writable(p->h_{header.name});"
         if fixed:
             yield ""
-        body = replace(self, written=frozenset(fixed))
+        writer = replace(self, written=frozenset(fixed))
         for statement in action.body:
-            yield from body.statement(statement)
+            yield from writer.statement(statement)
 
     def _index(self, index: ir.Expression, size: int) -> str:
         return f"{self.expression(index)} & {mask(max((size - 1).bit_length(), 1)) if size > 1 else 0}"
@@ -273,7 +297,9 @@ class DpdkCWriter(CWriter):
             case ir.RemoveHeader(name):
                 yield f"p->h_{name} = absent;"
             case ir.CountPacket(name, index):
-                yield f"counter_{name}[{self._index(index, self.program.counter(name).size)}]++;"
+                counter = self.program.counter(name)
+                cell = f"counter_{name}[{self._index(index, counter.size)}]"
+                yield f"{cell} += p->length;" if counter.of_bytes else f"{cell}++;"
             case ir.WriteRegister(name, index, expression):
                 width = self.program.register(name).width_bits
                 yield f"{self.register(name, index)} = ({c_type(width)})({value(expression)} & {mask(width)});"
@@ -285,6 +311,11 @@ class DpdkCWriter(CWriter):
                 yield f"send_clone(p, {port});"
             case ir.RunOperator(ref, operator):
                 yield from self.store(ref, f"({self.load(ref)} ^ {_call(operator)})")
+            case ir.Exit():
+                yield "p->exited = true;"
+                yield "return;"
+            case ir.Truncate(size):
+                yield f"p->most = {value(size)};"
             case ir.Fence(None):
                 yield "fence(p->data, p->length);"
             case ir.Fence(ir.FieldRef() as ref):
@@ -328,24 +359,150 @@ class DpdkCWriter(CWriter):
             yield f"\t{line}"
         yield "}"
 
-    def control(self, nodes: tuple[ir.ControlNode, ...], batched: str | None, depth: int = 0) -> Iterator[str]:
-        """The control flow. ``batched`` is the table whose first application was looked up for the whole burst."""
+    def control(
+        self, nodes: tuple[ir.ControlNode, ...], batched: str | None, depth: int = 0, end: str = "end"
+    ) -> Iterator[str]:
+        """The control flow.
+
+        Args:
+            batched: the table whose first application was looked up for the whole burst.
+            end: the label that stands behind the block, for exits.
+        """
         indent = "\t" * min(depth, _DEEPEST_INDENT)
-        for node in nodes:
+        for number, node in enumerate(nodes):
             match node:
                 case ir.ApplyTable(table):
                     found = f"find_{table}(p)" if batched is None else "p->found"
                     batched = None
+                    if any(node.branches):
+                        yield from self._followed(node, found, depth, end)
+                        continue
                     yield f"{indent}table_{table}(p, {found});"
+                    yield from self._leaving(self.program.table(table).taken, indent, end)
                 case ir.CallAction(action):
                     yield f"{indent}action_{action}(p);"
+                    yield from self._leaving((action,), indent, end)
                 case ir.If(condition, then, otherwise):
                     yield f"{indent}if ({self.condition(condition)}) {{"
-                    yield from self.control(then, None, depth + 1)
+                    yield from self.control(then, None, depth + 1, end)
                     if otherwise:
                         yield f"{indent}}} else {{"
-                        yield from self.control(otherwise, None, depth + 1)
+                        yield from self.control(otherwise, None, depth + 1, end)
                     yield f"{indent}}}"
+                case ir.Block(body):
+                    inner = f"{end}_{number}"
+                    yield from self.control(body, None, depth, inner)
+                    yield f"{inner}: __rte_unused;"
+                    yield f"{indent}p->exited = false;"
+
+    def _leaving(self, actions: Iterable[str], indent: str, end: str) -> Iterator[str]:
+        """Out of the block, where one of these actions said so."""
+        if self.plan.exits.intersection(actions):
+            yield f"{indent}if (p->exited)"
+            yield f"{indent}\tgoto {end};"
+
+    def _followed(self, node: ir.ApplyTable, found: str, depth: int, end: str) -> Iterator[str]:
+        """A table, and the control flow that depends on what was found."""
+        indent = "\t" * min(depth, _DEEPEST_INDENT)
+        table = self.program.table(node.table)
+        yield f"{indent}{{"
+        yield f"{indent}\tconst int64_t found = {found};"
+        yield f"{indent}\tconst unsigned int action __rte_unused = table_{table.name}(p, found);"
+        yield ""
+        yield from self._leaving(table.taken, f"{indent}\t", end)
+        for name, nodes in node.cases:
+            if name in table.taken:
+                yield f"{indent}\tif (action == {table.taken.index(name)}) {{"
+                yield from self.control(nodes, None, depth + 2, end)
+                yield f"{indent}\t}}"
+        for condition, nodes in (("found >= 0", node.hit), ("found < 0", node.miss)):
+            if nodes:
+                yield f"{indent}\tif ({condition}) {{"
+                yield from self.control(nodes, None, depth + 2, end)
+                yield f"{indent}\t}}"
+        yield f"{indent}}}"
+
+    def branches_on(self, table: str) -> bool:
+        """Whether control flow depends on the action that a table runs."""
+        nodes = control_nodes(self.program.control + self.program.egress)
+        return any(isinstance(n, ir.ApplyTable) and n.table == table and any(n.branches) for n in nodes)
+
+    # The parser
+
+    def _rejected(self, error: int) -> tuple[str, ...]:
+        """What becomes of a packet after a parser error."""
+        if self.program.parser_error is None:
+            return ("return false;",)
+        return (*self.store(self.program.parser_error, str(error)), "return true;")
+
+    def _guarded(self, condition: str, error: int) -> Iterator[str]:
+        """A parser error where a condition holds."""
+        lines = self._rejected(error)
+        yield f"if ({condition}){' {' if len(lines) > 1 else ''}"
+        yield from (f"\t{line}" for line in lines)
+        if len(lines) > 1:
+            yield "}"
+
+    def parsing(self, state: ir.ParserState) -> Iterator[str]:
+        """The statements of a parser state."""
+        for statement in state.body:
+            match statement:
+                case ir.Extract(name):
+                    size = self.program.header(name).size_bytes
+                    yield from self._guarded(f"p->length - p->parsed < {size}", ir.PACKET_TOO_SHORT)
+                    yield f"p->h_{name} = p->data + p->parsed;"
+                    yield f"p->parsed += {size};"
+                case ir.Advance(bits):
+                    yield "{"
+                    yield f"\tconst uint64_t bits = {self.expression(bits)};"
+                    yield ""
+                    invalid = self._guarded("bits % 8 != 0", ir.PARSER_INVALID_ARGUMENT)
+                    short = self._guarded("bits / 8 > p->length - p->parsed", ir.PACKET_TOO_SHORT)
+                    yield from (f"\t{line}" for line in (*invalid, *short))
+                    yield "\tp->parsed += (uint32_t)(bits / 8);"
+                    yield "}"
+                case ir.Verify(condition, error):
+                    yield from self._seen(condition_operands(condition))
+                    yield from self._guarded(f"!({self.condition(condition)})", error)
+                case _:
+                    yield from self._seen(operands(statement))
+                    yield from self.statement(statement)
+        yield from self._seen(state.selected)
+
+    def _seen(self, expressions: Iterable[ir.Expression]) -> Iterator[str]:
+        """A parser error where something looks further ahead than the packet goes."""
+        inside = (e for whole in expressions for e in subexpressions(whole))
+        ends = [e.offset_bits + e.width_bits for e in inside if isinstance(e, ir.Lookahead)]
+        if ends:
+            yield from self._guarded(f"p->length - p->parsed < {-(-max(ends) // 8)}", ir.PACKET_TOO_SHORT)
+
+    @override
+    def lookahead(self, e: ir.Lookahead, low: int) -> str:
+        if low >= e.width_bits:
+            return "0"
+        taken = min(WORD_BITS, e.width_bits - low)
+        return _load("(p->data + p->parsed)", e.offset_bits + e.width_bits - low - taken, taken)
+
+    @override
+    def intrinsic(self, name: str) -> str:
+        if name == "instance_type":
+            return f"(p->pass == 0 ? 0ull : {4 if self.plan.recirculates else 6}ull)"
+        found = {"packet_length": "(uint64_t)p->came", "egress_port": "(uint64_t)p->egress", "unknown": "rte_rdtsc()"}
+        return found.get(name, "0")
+
+    def case(self, state: ir.ParserState, case: ir.SelectCase) -> str:
+        """The condition of a case of a select that is no list of values."""
+        parts = []
+        for e, match in zip(state.selected, case.matches, strict=True):
+            if isinstance(e, ir.FieldRef | ir.Lookahead) and self.range(e).high >> WORD_BITS:
+                lows = range(0, self.range(e).high.bit_length(), WORD_BITS)
+            else:
+                lows = range(1)
+            for low in lows:
+                mask = (match.mask >> low) & _WORD
+                masked = f"({self.expression(e, low)} & {number(mask, '0x{:x}')})"
+                parts.append(f"{masked} == {number((match.low >> low) & mask, '0x{:x}')}")
+        return " && ".join(parts) or "true"
 
 
 def _plus(base: str, count: int) -> str:

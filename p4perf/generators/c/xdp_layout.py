@@ -143,7 +143,7 @@ def key_bytes(program: ir.Program, table: ir.Table) -> int:
 
 def free_key_bits(program: ir.Program, table: ir.Table) -> int:
     """Lowest bits of the key's bytes that match anything: the free bits of the entries and the padding among them."""
-    left, bits = table.entries.free_bits, 0
+    left, bits = table.rule.free_bits, 0
     for part in reversed(key_parts(program, table)):
         if left < part.width_bits:
             return bits + left

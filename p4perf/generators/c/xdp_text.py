@@ -204,7 +204,9 @@ class XdpWriter(CWriter):
 
     layout: HeaderLayout
 
+    owner: ClassVar[str] = "xdp"
     word_type: ClassVar[str] = "__u64"
+    signed_type: ClassVar[str] = "__s64"
     zero: ClassVar[str] = "0ull"
     limit: ClassVar[str] = f"xdp computes with up to {WORD_BITS} bit (registers of eBPF)"
 

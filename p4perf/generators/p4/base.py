@@ -64,12 +64,12 @@ def _check_port(port: int, owner: str, max_port: int) -> None:
 
 def _check_table(program: ir.Program, table: ir.Table, owner: str, max_port: int) -> None:
     check_entries(program, table)
-    missing = {table.default_action, table.entries.action} - set(table.actions)
+    missing = {table.default_action, table.rule.action} - set(table.actions)
     if missing:
         raise CapabilityError(f"table {table.name} does not list its action {min(missing)}")
-    if program.action(table.entries.action).parameters:
-        _check_port(table.entries.port, owner, max_port)
-    if table.entries.free_bits:
+    if program.action(table.rule.action).parameters:
+        _check_port(table.rule.port, owner, max_port)
+    if table.rule.free_bits:
         kinds = [key.match_kind for key in table.keys]
         if "lpm" in kinds[:-1] or ("exact" in kinds and kinds[-1] == "exact"):
             raise CapabilityError(f"table {table.name} has free bits in a key that cannot leave any open")
@@ -260,14 +260,14 @@ def unshared(program: ir.Program) -> ir.Program:
     taken = {a.name for a in program.actions} | {t.name for t in program.tables}
     actions, tables = list(program.actions), []
     for table in program.tables:
-        name = table.entries.action
+        name = table.rule.action
         shared = owners.setdefault(name, table.name) != table.name or _NUMBERED.search(name) is not None
         if shared and name != table.default_action:
             copy = free_name(f"{_NUMBERED.sub('', name)}_nr{len(actions)}", taken)
             taken.add(copy)
             actions.append(replace(program.action(name), name=copy))
             listed = tuple(copy if a == name else a for a in table.actions)
-            table = replace(table, actions=listed, entries=replace(table.entries, action=copy))
+            table = replace(table, actions=listed, entries=replace(table.rule, action=copy))
         tables.append(table)
     return (
         replace(program, actions=tuple(actions), tables=tuple(tables))

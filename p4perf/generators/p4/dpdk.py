@@ -232,7 +232,7 @@ class DpdkGenerator(P4Generator):
         owner = self.capabilities.owner
         if sum(key.match_kind == "lpm" for key in table.keys) > 1:
             raise CapabilityError(f"{owner} takes one lpm key in a table, and {table.name} has more (p4c-dpdk)")
-        words = 3 + len(table.keys) + 2 * len(program.action(table.entries.action).parameters)
+        words = 3 + len(table.keys) + 2 * len(program.action(table.rule.action).parameters)
         if words > MAX_ROW_WORDS:
             raise CapabilityError(
                 f"an entry of table {table.name} has {words} words, and {owner} reads {MAX_ROW_WORDS} "
@@ -253,9 +253,9 @@ def _row(program: ir.Program, table: ir.Table, keys: Sequence[str], parameters: 
         value = f"0x{digits.rjust(length, '0')}"
         mask = f"0x{known.mask:0{length}x}"
         texts.append(value if key.match_kind == "exact" else f"{value}/{mask}")
-    names = [p4.p4_name(p.name) for p in program.action(table.entries.action).parameters]
+    names = [p4.p4_name(p.name) for p in program.action(table.rule.action).parameters]
     arguments = list(zip(names, parameters, strict=True))
-    return render("p4/dpdk_row.j2", keys=texts, action=p4.p4_name(table.entries.action), parameters=arguments)
+    return render("p4/dpdk_row.j2", keys=texts, action=p4.p4_name(table.rule.action), parameters=arguments)
 
 
 def _used_fields(program: ir.Program) -> set[ir.FieldRef]:

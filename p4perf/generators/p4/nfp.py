@@ -120,7 +120,7 @@ def with_ports(program: ir.Program, stride: int) -> ir.Program:
         return statement
 
     actions = (replace(a, body=tuple(map(mapped, a.body))) for a in program.actions)
-    tables = (replace(t, entries=replace(t.entries, port=t.entries.port * stride)) for t in program.tables)
+    tables = (replace(t, entries=replace(t.rule, port=t.rule.port * stride)) for t in program.tables)
     return replace(program, actions=tuple(actions), tables=tuple(tables))
 
 
@@ -128,8 +128,8 @@ def ports_of(program: ir.Program) -> list[int]:
     """The output ports that a program names, in its actions or its entries."""
     ports = {s.port.value for s in statements(program) if isinstance(s, ir.SetEgress) and isinstance(s.port, ir.Const)}
     for table in program.tables:
-        if table.entries.count and nfp_ports(program.action(table.entries.action)):
-            ports.add(table.entries.port)
+        if table.entries.count and nfp_ports(program.action(table.rule.action)):
+            ports.add(table.rule.port)
     return sorted(ports)
 
 
@@ -158,7 +158,7 @@ _FORMS: Mapping[ir.MatchKind, str] = {"exact": "0x{}", "lpm": "0x{}/{prefix}", "
 
 def _rule(program: ir.Program, table: ir.Table, keys: Sequence[str], data: Sequence[str]) -> str:
     """A rule of a table: its name has the number of the entry."""
-    hit = program.action(table.entries.action)
+    hit = program.action(table.rule.action)
     matches = [
         (_key_name(key), text, f"{known.mask:#x}" if key.match_kind == "ternary" else None)
         for key, text, known in zip(

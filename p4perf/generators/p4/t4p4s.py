@@ -160,7 +160,7 @@ def _parts(statement: ir.Statement) -> Iterator[object]:
 
 def _prefix_groups(program: ir.Program, table: ir.Table) -> int:
     """Groups of ``rte_lpm`` (keys of at most 32 bit) that prefixes longer than 24 bit take."""
-    width, free = program.key_bits(table), table.entries.free_bits
+    width, free = program.key_bits(table), table.rule.free_bits
     if program.match_kind(table) != "lpm" or width > 32 or width - free <= 24:
         return 0
     shared = max(0, width - 24 - free)

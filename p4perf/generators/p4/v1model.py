@@ -362,7 +362,7 @@ class V1Model(P4Generator):
     def is_const(self, program: ir.Program, table: ir.Table) -> bool:
         """Whether the entries of a table stand in the text."""
         wide = program.match_kind(table) == "lpm" and program.key_bits(table) > MAX_CONST_LPM_BITS
-        data_bytes = table.entries.count * program.action(table.entries.action).data_bits // 8
+        data_bytes = table.entries.count * program.action(table.rule.action).data_bits // 8
         return 0 < table.entries.count <= MAX_CONST_ENTRIES and data_bytes <= MAX_CONST_BYTES and not wide
 
     def sizes(self, program: ir.Program) -> dict[str, int]:
@@ -408,7 +408,7 @@ _COMMAND: Mapping[ir.MatchKind, str] = {"exact": "0x{}", "lpm": "0x{}/{prefix}",
 
 def _const_row(program: ir.Program, table: ir.Table, keys: Sequence[str], parameters: Sequence[str]) -> str:
     texts = key_texts(program, table, keys, _CONST)
-    return render("p4/entry_row.j2", action=p4.p4_name(table.entries.action), keys=texts, parameters=parameters)
+    return render("p4/entry_row.j2", action=p4.p4_name(table.rule.action), keys=texts, parameters=parameters)
 
 
 def _command_row(program: ir.Program, table: ir.Table, keys: Sequence[str], parameters: Sequence[str]) -> str:
@@ -416,7 +416,7 @@ def _command_row(program: ir.Program, table: ir.Table, keys: Sequence[str], para
     return render(
         "p4/command_row.j2",
         table=p4.p4_name(table.name),
-        action=p4.p4_name(table.entries.action),
+        action=p4.p4_name(table.rule.action),
         keys=key_texts(program, table, keys, _COMMAND),
         parameters=parameters,
         priority=program.match_kind(table) == "ternary",

@@ -15,6 +15,7 @@ from p4perf.errors import CapabilityError
 from p4perf.generators.base import identifier
 from p4perf.programs import ir
 from p4perf.programs.analysis import COMPARE, MIRRORED, expressions, read_fields, statements
+from p4perf.programs.capabilities import unsupported
 from p4perf.programs.dataflow import PathState, follow
 
 _LASTING = (ir.CountPacket, ir.MeterPacket, ir.WriteRegister, ir.Clone)
@@ -227,7 +228,9 @@ def condition_text(scope: NameScope, condition: ir.Condition) -> str | bool:
     Both sides get the width of the wider one; a constant stands on the right, where all compilers take it, and one
     that the other side can never reach decides the comparison here.
     """
-    if not isinstance(condition, ir.Compare):
+    if not isinstance(condition, ir.Compare | ir.IsValid):
+        raise unsupported("P4", condition)
+    if isinstance(condition, ir.IsValid):
         return f"hdr.{p4_name(condition.header)}.isValid()"
     left, right, comparator = condition.left, condition.right, condition.comparator
     if isinstance(left, ir.Const):
@@ -345,6 +348,8 @@ class Writer:
                 yield f"{space}{p4_name(node.table)}.apply();"
             elif isinstance(node, ir.CallAction):
                 yield f"{space}{p4_name(node.action)}();"
+            elif isinstance(node, ir.Block):
+                raise unsupported("P4", node)
             else:
                 yield from self._conditional(node, depth)
 

@@ -482,7 +482,7 @@ def _highest_value(program: ir.Program, action: str, port: ir.Expression) -> int
     if isinstance(port, ir.ParameterRef):
         parameters = program.action(action).parameters
         if port.name == parameters[0].name:
-            return max((t.entries.port for t in program.tables if t.entries.action == action), default=0)
+            return max((t.rule.port for t in program.tables if t.rule.action == action), default=0)
         bits = next(p.width_bits for p in parameters if p.name == port.name)
     elif isinstance(port, ir.FieldRef):
         bits = program.width_bits(port)

@@ -16,7 +16,7 @@ from p4perf.generators.swx.code import Assembler, Statements, number
 from p4perf.generators.swx.layout import SCRATCH, WORD_BITS, Model, StructField, parser_order, whole_bytes
 from p4perf.programs import ir
 from p4perf.programs.analysis import COMPARE, MIRRORED, used_actions
-from p4perf.programs.capabilities import Capabilities, Limit
+from p4perf.programs.capabilities import Capabilities, Limit, unsupported
 from p4perf.programs.component import TrafficPlan
 from p4perf.programs.dataflow import successors
 from p4perf.programs.packets import FCS_BYTES
@@ -192,6 +192,8 @@ class Control:
                 self._if(node)
             elif isinstance(node, ir.CallAction):
                 self.body(node.action)
+            elif isinstance(node, ir.Block):
+                raise unsupported("dpdk-swx", node)
             else:
                 self._apply(node)
 
@@ -229,6 +231,8 @@ class Control:
         if isinstance(condition, ir.IsValid):
             header = f"h.{condition.header}"
             return ("jmpv", header), ("jmpnv", header)
+        if not isinstance(condition, ir.Compare):
+            raise unsupported("dpdk-swx", condition)
         comparator, left, right = condition.comparator, condition.left, condition.right
         if isinstance(left, ir.Const):
             comparator, left, right = MIRRORED[comparator], right, left
@@ -305,7 +309,7 @@ def _decided(model: Model, condition: ir.Condition) -> bool | None:
 
     SWX cuts an immediate value to the width of the header field that it is compared with.
     """
-    if isinstance(condition, ir.IsValid):
+    if not isinstance(condition, ir.Compare):
         return None
     comparator, left, right = condition.comparator, condition.left, condition.right
     if isinstance(left, ir.Const) and isinstance(right, ir.Const):
@@ -351,7 +355,7 @@ class Pipeline:
         self.role = role
         self._model = Model(program, packet_bytes)
         # Actions first: the control flow looks at the flags that they set.
-        run = {n for t in program.tables for n in (t.default_action, t.entries.action)}
+        run = {n for t in program.tables for n in (t.default_action, t.rule.action)}
         names = (a.name for a in program.actions if a.name in run)
         self._actions = [self._action(name, n) for n, name in enumerate(names)]
         self._apply = Control(self._model).lines()
@@ -394,11 +398,11 @@ class Pipeline:
             "tables": [
                 {
                     "name": t.name,
-                    "action": t.entries.action,
-                    "port": t.entries.port,
-                    "free_bits": t.entries.free_bits,
+                    "action": t.rule.action,
+                    "port": t.rule.port,
+                    "free_bits": t.rule.free_bits,
                     "key_bits": [bits for _, bits in self._model.match_fields(t)[0]],
-                    "arguments": self._model.arguments(t.entries.action),
+                    "arguments": self._model.arguments(t.rule.action),
                 }
                 for t in self.program.tables
             ],
@@ -424,7 +428,7 @@ class Pipeline:
                 at += 1
         if sum(k == "lpm" for _, k in fields) > 1:
             fields = [(name, "wildcard" if k == "lpm" else k) for name, k in fields]
-        actions = list(dict.fromkeys((table.entries.action, table.default_action)))
+        actions = list(dict.fromkeys((table.rule.action, table.default_action)))
         size = max(table.entries.count, 1)
         return {"name": table.name, "fields": fields, "actions": actions, "default": table.default_action, "size": size}
 

@@ -19,7 +19,7 @@ from p4perf.programs.analysis import COMPARE, OPERATE
 from p4perf.programs.packets import bits_of
 from p4perf.programs.reading.bmv2_parser import BINARY, DROP_PORT, EGRESS, IN_PLACE, OPERATORS, label_of
 from p4perf.programs.reading.bmv2_types import VALID, Declarations, Expressions, declarations, following, unwrapped
-from p4perf.programs.reading.commands import Data, Entries, Entry, constant_entries
+from p4perf.programs.reading.commands import Data, Entries, RuntimeEntry, constant_entries
 from p4perf.programs.reading.tree import MAX_DEPTH, Tree
 
 MAX_SHIFT = 4096
@@ -196,13 +196,13 @@ class Machine:
         self._parser = next(root.each("parsers"))
         self._states = {s.text("name"): s for s in self._parser.each("parse_states")}
         self._pipelines = list(root.each("pipelines"))
-        self._tables: dict[str, list[Entry]] = {}
+        self._tables: dict[str, list[RuntimeEntry]] = {}
         for pipeline in self._pipelines:
             for table in pipeline.each("tables"):
                 name = table.text("name")
-                self._tables[name] = constant_entries(table, self.known, self._by_id) + self.commands.tables.get(
-                    name, []
-                )
+                self._tables[name] = constant_entries(
+                    table, [Expressions(self.known).key_bits(key) for key in table.each("key")], self._by_id
+                ) + self.commands.tables.get(name, [])
 
     def run(self, frame: bytes, port: int = 0) -> tuple[list[Decision], str]:
         """Send one packet, without FCS, through the program.
@@ -382,7 +382,7 @@ class Machine:
         entry = tree.at("default_entry")
         return self._by_id.get(entry.whole("action_id"), ""), tuple(d.number() for d in entry.each("action_data"))
 
-    def _lookup(self, tree: Tree, name: str, keys: list[Tree], state: State) -> Entry | None:
+    def _lookup(self, tree: Tree, name: str, keys: list[Tree], state: State) -> RuntimeEntry | None:
         entries = self._tables[name]
         if not entries:
             return None

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from p4perf.errors import DataError, Location
-from p4perf.programs.reading.bmv2_types import Declarations, Expressions, declarations
+from p4perf.programs.ir import Match as Match
+from p4perf.programs.reading.bmv2_types import Expressions, declarations
 from p4perf.programs.reading.tree import Tree, match_name, read_text
 
 COMMANDS = ("table_add", "table_set_default")
@@ -24,28 +25,12 @@ _SIGNS = {"->": "range", "&&&": "ternary", "/": "lpm"}
 """What a key field has in it, and the kind of match that this means."""
 
 
-@dataclass(frozen=True, slots=True)
-class Match:
-    """One key field of an entry: values ``v`` with ``low <= v & mask <= high`` match."""
-
-    mask: int
-    low: int
-    high: int
-
-    @classmethod
-    def masked(cls, value: int, mask: int) -> Match:
-        return cls(mask, value & mask, value & mask)
-
-    def fits(self, value: int) -> bool:
-        return self.low <= value & self.mask <= self.high
-
-
 Data = tuple[int | None, ...]
 """Action data in the order of the action's parameters; None where unknown."""
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class RuntimeEntry:
     """One entry of a table: all its key fields, the name of its action, its data; a low priority is looked at first."""
 
     keys: tuple[Match, ...]
@@ -66,18 +51,18 @@ class Entry:
 class Entries:
     """Entries and default actions by the names of tables."""
 
-    tables: dict[str, list[Entry]] = field(default_factory=dict)
+    tables: dict[str, list[RuntimeEntry]] = field(default_factory=dict)
     defaults: dict[str, tuple[str, Data]] = field(default_factory=dict)
     left_out: dict[str, None] = field(default_factory=dict)
     """Names of the commands that were left out."""
-    _exact: dict[str, dict[tuple[int, ...], Entry] | None] = field(default_factory=dict)
+    _exact: dict[str, dict[tuple[int, ...], RuntimeEntry] | None] = field(default_factory=dict)
     """Tables all of whose keys are whole values, by these."""
 
     @property
     def used(self) -> dict[str, frozenset[str]]:
         return {name: frozenset(entry.action for entry in entries) for name, entries in self.tables.items()}
 
-    def find(self, table: str, values: Sequence[int]) -> Entry | None:
+    def find(self, table: str, values: Sequence[int]) -> RuntimeEntry | None:
         """The entry that a packet finds on SWX: that of the lowest priority, then of the longest prefix."""
         entries = self.tables.get(table, [])
         if table not in self._exact:
@@ -113,7 +98,7 @@ class Entries:
         priority = 0
         if len(data) == len(bits) + 1 and any(kind in ("", "ternary", "range", "optional") for kind, _ in keys):
             priority, data = number_of(data[-1], 32, where), data[:-1]
-        self.tables.setdefault(table, []).append(Entry(matches, action, _data(data, bits, where), priority))
+        self.tables.setdefault(table, []).append(RuntimeEntry(matches, action, _data(data, bits, where), priority))
 
 
 def read_commands(path: Path, root: Tree) -> Entries:
@@ -144,9 +129,8 @@ def read_commands(path: Path, root: Tree) -> Entries:
     return found
 
 
-def constant_entries(table: Tree, known: Declarations, actions: Mapping[int, str]) -> list[Entry]:
-    """The entries of a table in the JSON."""
-    bits = [Expressions(known).key_bits(key) for key in table.each("key")]
+def constant_entries(table: Tree, bits: Sequence[int], actions: Mapping[int, str]) -> list[RuntimeEntry]:
+    """The entries of a table in the JSON; ``bits`` are the widths of its key fields."""
     found = []
     for entry in table.each("entries"):
         keys = list(entry.each("match_key"))
@@ -159,7 +143,7 @@ def constant_entries(table: Tree, known: Declarations, actions: Mapping[int, str
             raise act.error("there is no action of this id")
         data = tuple(d.number() for d in act.each("action_data"))
         priority = entry.whole("priority") if entry.has("priority") else 0
-        found.append(Entry(matches, actions[number], data, priority))
+        found.append(RuntimeEntry(matches, actions[number], data, priority))
     return found
 
 

@@ -243,7 +243,7 @@ def test_what_comes_out_is_what_the_reference_says(
     if program.tables:
         (tmp_path / "rules").write_text(
             "".join(
-                entries_by_rule(text, t.name, t.entries.action, t.entries.count, port=t.entries.port)
+                entries_by_rule(text, t.name, t.rule.action, t.entries.count, port=t.rule.port)
                 for t in program.tables
                 if program.match_kind(t) == "exact"
             )
@@ -252,10 +252,10 @@ def test_what_comes_out_is_what_the_reference_says(
     machine = SwxMachine(spec, swx_flow(spec, "program.spec", "program", {}), entries)
     if any(program.match_kind(t) != "exact" for t in program.tables):
         machine.lookup = lambda table, _keys: (
-            program.table(table).entries.action,
+            program.table(table).rule.action,
             {
-                name: program.table(table).entries.port
-                for name, _ in spec.structs[f"{program.table(table).entries.action}_args_t"]
+                name: program.table(table).rule.port
+                for name, _ in spec.structs[f"{program.table(table).rule.action}_args_t"]
             },
         )
     for number in (0, 3):

@@ -182,6 +182,6 @@ def _lookups(program: Program, data: bytes) -> list[tuple[str, bool]]:
 
 
 def _entry(program: Program, table: str, spec: Specification) -> Found:
-    entries = program.table(table).entries
-    fields = spec.structs.get(spec.arguments(entries.action), ())
-    return entries.action, {name: OTHER_DATA if n else entries.port for n, (name, _) in enumerate(fields)}
+    rule = program.table(table).rule
+    fields = spec.structs.get(spec.arguments(rule.action), ())
+    return rule.action, {name: OTHER_DATA if n else rule.port for n, (name, _) in enumerate(fields)}

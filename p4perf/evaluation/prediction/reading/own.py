@@ -82,7 +82,7 @@ def _itself(program: ir.Program, statement: ir.Statement, where: str, packet_byt
             return construct("multicast", where, ports=len(ports))
         case ir.RunOperator(_, operator):
             return construct("unknown", where, name=f"operator {operator.name}")
-        case ir.Fence():
+        case ir.Fence() | ir.Branch() | ir.Exit() | ir.Digest() | ir.Truncate():
             return None
 
 
@@ -113,7 +113,7 @@ def of_lookup(program: ir.Program, table: ir.Table, where: str) -> Construct:
         match_kind=program.match_kind(table),
         entries=table.entries.count,
         key_bits=program.key_bits(table),
-        action_data_bytes=program.action(table.entries.action).data_bits // 8,
+        action_data_bytes=program.action(table.rule.action).data_bits // 8,
         hit=0.5,
     )
 
@@ -249,6 +249,8 @@ class _Reader:
                 after = self._table(node.table, after)
             elif isinstance(node, ir.CallAction):
                 after = self._action(self.program.action(node.action), node.action, after)
+            elif isinstance(node, ir.Block):
+                after = self._control(node.body, after)
             else:
                 after = self._condition(node, after)
         return after
@@ -257,7 +259,7 @@ class _Reader:
         table = self.program.table(name)
         where = f"table {name}"
         site = self._unique(name)
-        hit = self._action(self.program.action(table.entries.action), f"{site}:{table.entries.action}", after)
+        hit = self._action(self.program.action(table.rule.action), f"{site}:{table.rule.action}", after)
         miss = self._action(self.program.action(table.default_action), f"{site}:{table.default_action}", after)
         edges = (Edge("hit", hit), Edge("miss", miss))
         return self._add(Step(site, "table", (of_lookup(self.program, table, where),), edges, where))

@@ -22,7 +22,7 @@ from p4perf.formats.swx_spec import Specification, SpecLine, number, words_of
 from p4perf.programs.operators import crc32c_raw
 from p4perf.programs.packets import bits_of
 from p4perf.programs.reading.bmv2_run import OPERATIONS, UnknownDecisionError
-from p4perf.programs.reading.commands import COMMANDS, Data, Entries, Entry, Match, number_of
+from p4perf.programs.reading.commands import COMMANDS, Data, Entries, Match, RuntimeEntry, number_of
 from p4perf.programs.reading.flow import Flow, Step
 from p4perf.programs.reading.tree import match_name, read_text
 
@@ -196,7 +196,7 @@ def _parameters(action: str, spec: Specification) -> Sequence[tuple[str, int]]:
     return spec.structs.get(spec.arguments(action), ())
 
 
-def _entry(table: str, words: list[str], spec: Specification, where: Location) -> Entry:
+def _entry(table: str, words: list[str], spec: Specification, where: Location) -> RuntimeEntry:
     keys = _keys(table, spec)
     matched, rest = words[1 : len(keys) + 1], words[len(keys) + 1 :]
     priority = 0
@@ -212,7 +212,7 @@ def _entry(table: str, words: list[str], spec: Specification, where: Location) -
             raise DataError(f"{word!r} is no number", location=where)
         data[name] = value
     matches = tuple(_masked(word, bits, where) for word, bits in zip(matched, keys, strict=True))
-    return Entry(matches, action, tuple(data.get(name) for name, _ in _parameters(action, spec)), priority)
+    return RuntimeEntry(matches, action, tuple(data.get(name) for name, _ in _parameters(action, spec)), priority)
 
 
 def _masked(word: str, bits: int, where: Location) -> Match:

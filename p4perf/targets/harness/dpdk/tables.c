@@ -22,7 +22,9 @@ tables_create(struct table *tables, unsigned int n, const char *role, const uint
 		int result;
 
 		snprintf(name, sizeof(name), "%s_%u", role, t);
-		tables[t].count = (uint32_t)entries[t];
+		tables[t].count = tables[t].rows != NULL ? tables[t].n_rows : (uint32_t)entries[t];
+		if (tables[t].create == NULL)
+			continue; /* without a key nothing is looked up */
 		result = tables[t].create(&tables[t], name);
 		if (result != 0)
 			return result;
@@ -59,17 +61,31 @@ entry_key(const struct table *table, uint64_t i, uint8_t *key)
 	__uint128_t value = (__uint128_t)i << shift % 8;
 	int at;
 
+	if (table->rows != NULL) {
+		memcpy(key, table->rows[i].key, KEY_BYTES(table->key_bits));
+		return;
+	}
 	memset(key, 0, KEY_BYTES(table->key_bits));
 	for (at = (int)KEY_BYTES(table->key_bits) - 1 - (int)(shift / 8); at >= 0 && value != 0; at--, value >>= 8)
 		key[at] = (uint8_t)value;
 }
 
+unsigned int
+entry_prefix(const struct table *table, uint64_t i)
+{
+	return table->rows != NULL ? table->rows[i].prefix_bits : (unsigned int)table->key_bits - table->free_bits;
+}
+
 void
-entry_mask(const struct table *table, uint8_t *mask)
+entry_mask(const struct table *table, uint64_t i, uint8_t *mask)
 {
 	const unsigned int shift = key_shift(table), bytes = KEY_BYTES(table->key_bits);
 	unsigned int free_bytes = shift / 8;
 
+	if (table->rows != NULL) {
+		memcpy(mask, table->rows[i].mask, bytes);
+		return;
+	}
 	memset(mask, 0xff, bytes);
 	memset(mask + bytes - free_bytes, 0, free_bytes);
 	if (shift % 8 != 0)
@@ -87,7 +103,7 @@ table_exact(struct table *table, const char *name)
 		.socket_id = SOCKET_ID_ANY,
 	};
 	uint8_t key[MAX_KEY_BYTES];
-	uint64_t i;
+	uint64_t n;
 
 	table->lookup = rte_hash_create(&parameters);
 	if (table->lookup == NULL)
@@ -99,7 +115,9 @@ table_exact(struct table *table, const char *name)
 		if (table->entries == NULL)
 			return -ENOMEM;
 	}
-	for (i = 0; i < table->count; i++) {
+	for (n = 0; n < table->count; n++) {
+		/* Of equal keys among rows the first counts, so it comes last. */
+		const uint64_t i = table->rows != NULL ? table->count - 1 - n : n;
 		int32_t position;
 
 		entry_key(table, i, key);
@@ -110,6 +128,24 @@ table_exact(struct table *table, const char *name)
 			table->fill(table->entries + (size_t)position * table->entry_bytes, i, table->port);
 	}
 	return 0;
+}
+
+/* Key or mask of up to 64 bit as a number. */
+static uint64_t
+entry_word(const struct table *table, uint64_t i, bool mask)
+{
+	const unsigned int bytes = KEY_BYTES(table->key_bits);
+	uint8_t text[8];
+	uint64_t word = 0;
+	unsigned int b;
+
+	if (mask)
+		entry_mask(table, i, text);
+	else
+		entry_key(table, i, text);
+	for (b = 0; b < bytes; b++)
+		word = word << 8 | text[b];
+	return word >> (bytes * 8 - table->key_bits);
 }
 
 /* Room for the list; also what follows from an empty one. */
@@ -129,8 +165,8 @@ table_list32(struct table *table, const char *name)
 
 	(void)name;
 	for (i = 0; result == 0 && i < table->count; i++) {
-		list[i].value = (uint32_t)((uint64_t)i << table->free_bits);
-		list[i].mask = (uint32_t)((UINT64_MAX >> (64 - table->key_bits)) & (UINT64_MAX << table->free_bits));
+		list[i].value = (uint32_t)entry_word(table, i, false);
+		list[i].mask = (uint32_t)entry_word(table, i, true);
 	}
 	return result;
 }
@@ -144,9 +180,8 @@ table_list64(struct table *table, const char *name)
 
 	(void)name;
 	for (i = 0; result == 0 && i < table->count; i++) {
-		list[i].value = table->free_bits < 64 ? (uint64_t)i << table->free_bits : 0;
-		list[i].mask = table->free_bits < 64 ?
-			(UINT64_MAX >> (64 - table->key_bits)) & (UINT64_MAX << table->free_bits) : 0;
+		list[i].value = entry_word(table, i, false);
+		list[i].mask = entry_word(table, i, true);
 	}
 	return result;
 }
@@ -161,9 +196,9 @@ table_list(struct table *table, const char *name)
 	uint32_t i, w;
 
 	(void)name;
-	entry_mask(table, mask);
 	for (i = 0; result == 0 && i < table->count; i++) {
 		entry_key(table, i, key);
+		entry_mask(table, i, mask);
 		for (w = 0; w < words; w++, list++) {
 			memcpy(&list->value, key + 8 * w, 8);
 			memcpy(&list->mask, mask + 8 * w, 8);
@@ -204,9 +239,9 @@ table_acl(struct table *table, const char *name)
 	rule = calloc(1, RTE_ACL_RULE_SZ(fields));
 	if (rule == NULL)
 		return -ENOMEM;
-	entry_mask(table, mask);
 	for (i = 0; result == 0 && i < table->count; i++) {
 		entry_key(table, i, key);
+		entry_mask(table, i, mask);
 		rule->data.category_mask = 1;
 		rule->data.priority = RTE_ACL_MAX_PRIORITY - (int32_t)i;
 		rule->data.userdata = i + 1;

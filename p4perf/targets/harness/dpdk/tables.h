@@ -16,14 +16,23 @@
 #include <rte_lpm.h>
 #include <rte_lpm6.h>
 
+/* An entry: its key and its mask as bytes, and how many bits of the key it compares. */
+struct row {
+	const char *key, *mask;
+	uint32_t prefix_bits;
+};
+
 /*
- * A table. Entry i matches the key i << free_bits, whatever the lowest free_bits bits of a packet's key are. Keys as bytes
- * are big-endian; if key_bits is no multiple of 8, zeros follow the last bit.
+ * A table. Entry i matches the key i << free_bits, whatever the lowest free_bits bits of a packet's key are; or the
+ * entries are rows, of which the first that matches counts. Keys as bytes are big-endian; if key_bits is no multiple of
+ * 8, zeros follow the last bit.
  */
 struct table {
 	void *lookup;     /* what is searched: an rte_hash, an rte_lpm, a list, ... */
 	uint8_t *entries; /* action data, by the index that the lookup returns; NULL if actions have none */
 	uint64_t hits;
+	const struct row *rows; /* NULL: the entries follow the rule */
+	uint32_t n_rows;
 	uint32_t count;
 	uint32_t entry_bytes;
 	uint32_t port;
@@ -50,7 +59,8 @@ int table_acl(struct table *table, const char *name);     /* rte_acl */
 /* Helpers of these. Entries are created by action_data_create() where the index is the number of the entry. */
 int action_data_create(struct table *table, uint64_t n);
 void entry_key(const struct table *table, uint64_t i, uint8_t *key);
-void entry_mask(const struct table *table, uint8_t *mask);
+void entry_mask(const struct table *table, uint64_t i, uint8_t *mask);
+unsigned int entry_prefix(const struct table *table, uint64_t i);
 
 #define KEY_BYTES(bits) (((bits) + 7) / 8)
 

@@ -1,0 +1,143 @@
+"""Entries for the tables of a program that was read: so many, and such that packets hit them.
+
+Tables are filled in the order in which packets come to them. The keys of the first entries are those with which packets
+of :mod:`~p4perf.programs.exercise` come to the table, so that tables whose keys are computed are hit as well; further
+keys are random.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from typing_extensions import override
+
+from p4perf.errors import UsageError
+from p4perf.programs import ir
+from p4perf.programs.analysis import control_nodes, flattened
+from p4perf.programs.exercise import frames
+from p4perf.programs.interpreter import Interpreter
+from p4perf.programs.packet_state import PacketState
+
+PACKETS = 512
+"""Packets with which the keys of a table are found."""
+
+PORTS = 4
+"""Parameters that may be ports are from 1 to this."""
+
+_PORT_BITS = 9
+_ATTEMPTS = 20
+
+
+class _Observer(Interpreter):
+    """Keeps the keys with which packets come to a table."""
+
+    def __init__(self, program: ir.Program, table: str) -> None:
+        super().__init__(program)
+        self._table = table
+        self.keys: dict[tuple[int, ...], None] = {}
+
+    @override
+    def _looked_up(
+        self, table: ir.Table, values: list[int], packet: PacketState
+    ) -> tuple[ir.Action, Mapping[str, int], bool]:
+        if table.name == self._table:
+            self.keys[tuple(values)] = None
+        return super()._looked_up(table, values, packet)
+
+
+def filled(program: ir.Program, counts: Mapping[str, int], *, default: int = 0, seed: int = 1) -> ir.Program:
+    """The program with entries in its tables.
+
+    Args:
+        counts: entries of each table, by its name; those that it has already are among them.
+        default: entries of tables that are not named, and have none of their own.
+
+    Raises:
+        UsageError: there is no such table, or it has no key.
+    """
+    nodes = control_nodes(program.control + program.egress)
+    applied = list(dict.fromkeys(node.table for node in nodes if isinstance(node, ir.ApplyTable)))
+    for name in counts:
+        if name not in applied or not program.table(name).keys:
+            raise UsageError(f"there is no table {name} with a key", hint=f"tables: {', '.join(applied) or 'none'}")
+    rng = random.Random(seed)  # noqa: S311
+    for name in applied:
+        table = program.table(name)
+        wanted = counts.get(name, 0 if table.listing else default)
+        if table.keys and wanted > len(table.listing):
+            entries = [*table.listing, *_entries(program, table, wanted - len(table.listing), rng)]
+            if any(key.match_kind == "lpm" for key in table.keys):
+                entries.sort(key=lambda entry: -sum(match.mask.bit_count() for match in entry.matches))
+            new = replace(table, entries=ir.EntryList(tuple(entries)))
+            tables = tuple(new if t.name == name else t for t in program.tables)
+            program = replace(program, tables=tables)
+    return program
+
+
+def _entries(program: ir.Program, table: ir.Table, count: int, rng: random.Random) -> Iterator[ir.Entry]:
+    seen = {entry.matches for entry in table.listing}
+    keys = _keys(program, table, rng)
+    actions = _actions(program, table)
+    made = attempts = 0
+    while made < count and attempts < _ATTEMPTS * count:
+        attempts += 1
+        values = next(keys)
+        matches = tuple(
+            _match(key.match_kind, value, program.width_bits(key.field), rng)
+            for key, value in zip(table.keys, values, strict=True)
+        )
+        if matches in seen:
+            continue
+        seen.add(matches)
+        action = actions[made % len(actions)]
+        made += 1
+        yield ir.Entry(matches, action.name, tuple(_datum(p, rng) for p in action.parameters))
+
+
+def _keys(program: ir.Program, table: ir.Table, rng: random.Random) -> Iterator[tuple[int, ...]]:
+    """Keys of packets, then random ones, without end."""
+    observer = _Observer(program, table.name)
+    for frame in frames(program, PACKETS, seed=rng.randrange(1 << 30)):
+        observer.run(frame)
+    yield from observer.keys
+    widths = [program.width_bits(key.field) for key in table.keys]
+    while True:
+        yield tuple(rng.getrandbits(width) for width in widths)
+
+
+def _match(kind: ir.MatchKind, value: int, width_bits: int, rng: random.Random) -> ir.Match:
+    ones = (1 << width_bits) - 1
+    value &= ones
+    if kind == "lpm":
+        rest = width_bits - rng.randint(-(-width_bits // 2), width_bits)
+        return ir.Match.masked(value, ones >> rest << rest)
+    if kind == "ternary":
+        return ir.Match.masked(value, rng.choice((ones, ones, ones & ~0xFF, rng.getrandbits(width_bits))))
+    if kind == "optional":
+        return ir.Match.masked(value, rng.choice((ones, 0)))
+    if kind == "range":
+        return ir.Match(ones, rng.randint(0, value), rng.randint(value, ones))
+    return ir.Match.masked(value, ones)
+
+
+def _actions(program: ir.Program, table: ir.Table) -> list[ir.Action]:
+    """The actions that entries take in turn: those that do something and do not drop, if there are any."""
+    listed = [program.action(name) for name in table.actions]
+    useful = [a for a in listed if a.body and not any(_drops(s) for s in flattened(a.body))]
+    return useful or listed
+
+
+def _drops(statement: ir.Statement) -> bool:
+    return isinstance(statement, ir.Drop) or (
+        isinstance(statement, ir.Assign)
+        and statement.destination == ir.FieldRef(ir.METADATA, "standard_metadata__egress_spec")
+        and statement.value == ir.Const(511)
+    )
+
+
+def _datum(parameter: ir.Field, rng: random.Random) -> int:
+    if parameter.width_bits == _PORT_BITS:
+        return rng.randint(1, PORTS)
+    return rng.getrandbits(parameter.width_bits)

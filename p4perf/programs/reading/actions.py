@@ -1,0 +1,292 @@
+"""ActionReader of the JSON of bmv2 as statements of a :class:`~p4perf.programs.ir.Program`.
+
+What bmv2 decides at the end of a pipeline is left to fields of the metadata, at which
+:mod:`~p4perf.programs.reading.v1model` looks there: the egress port, the multicast group, :data:`CLONE`,
+:data:`RESUBMIT` and :data:`RECIRCULATE`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from p4perf.programs import ir
+from p4perf.programs.reading.tree import Tree
+from p4perf.programs.reading.values import (
+    TRUE,
+    Names,
+    ValueReader,
+    identifier,
+    number_of,
+    place,
+    truth,
+    unwrapped,
+)
+
+DROP_PORT = 511
+"""Port of v1model that no packet leaves by."""
+
+CLONE, CLONE_LIST, EGRESS_CLONE, EGRESS_CLONE_LIST = "clone", "clone_list", "egress_clone", "egress_clone_list"
+"""Fields with the session of a clone plus one, and with the number of the list of the metadata that it keeps."""
+
+RESUBMIT, RECIRCULATE = "resubmit", "recirculate"
+"""Fields with the number of the list of the metadata that is kept, plus one; 0: the packet is not parsed again."""
+
+_NOTHING = ("log_msg", "no_op", "assert", "assume", "assert_", "assume_")
+_HASHES: Mapping[str, ir.HashAlgorithm] = {
+    "crc16": "crc16",
+    "crc32": "crc32",
+    "csum16": "checksum16",
+    "identity": "identity",
+    "xor16": "xor16",
+}
+_HASH_BITS: Mapping[ir.HashAlgorithm, int] = {"crc16": 16, "crc32": 32, "checksum16": 16, "identity": 64, "xor16": 16}
+
+
+N = TypeVar("N")
+
+
+@dataclass
+class ActionReader:
+    """The actions of a program, converted when they are asked for."""
+
+    names: Names
+    registers: Mapping[str, ir.Register]
+    counters: Mapping[str, ir.Counter]
+    meters: Mapping[str, ir.Meter]
+    calculations: Mapping[str, Tree]
+    learn_lists: Mapping[int, Tree]
+    constants: dict[ir.FieldRef, int] = field(default_factory=dict)
+    """Metadata fields that hold a constant from the beginning."""
+
+    def action(self, name: str, tree: Tree) -> ir.Action:
+        parameters = tuple(ir.Field(identifier(p.text("name")), p.whole("bitwidth")) for p in tree.each("runtime_data"))
+        body = tuple(self.body(list(tree.each("primitives")), ValueReader(self.names, parameters)))
+        return ir.Action(name, parameters, body, place(tree))
+
+    def body(self, calls: Sequence[Tree], values: ValueReader) -> Iterator[ir.Statement]:
+        """Statements of primitives; jumps, which are those of conditional statements, become branches."""
+        at = 0
+        while at < len(calls):
+            if calls[at].text("op") != "_jump_if_zero":
+                yield from self.statements(calls[at], values)
+                at += 1
+                continue
+            given = list(calls[at].each("parameters"))
+            target, end = number_of(unwrapped(given[1])[1]), 0
+            then, otherwise = list(calls[at + 1 : target]), []
+            end = target
+            if then and then[-1].text("op") == "_jump":
+                end = number_of(unwrapped(then.pop().at("parameters").item(0))[1])
+                otherwise = list(calls[target:end])
+            if not at < target <= end <= len(calls):
+                raise calls[at].error("jumps out of a conditional statement")
+            yield ir.Branch(
+                values.condition(given[0]), tuple(self.body(then, values)), tuple(self.body(otherwise, values))
+            )
+            at = end
+
+    def statements(self, call: Tree, values: ValueReader) -> Iterator[ir.Statement]:
+        """What one primitive does."""
+        op, given = call.text("op"), list(call.each("parameters"))
+        value = values.value
+        match op, given:
+            case (("assign" | "modify_field" | "assign_VL"), [target, source]):
+                yield from self.assign(target, source, values)
+            case (("assign_header" | "copy_header"), [target, source]):
+                yield from self._copy(target, source, values)
+            case (("assign_header_stack" | "assign_union" | "assign_union_stack"), [target, source]):
+                pairs = zip(self._parts(target, values), self._parts(source, values), strict=True)
+                for to, of in pairs:
+                    yield from self.copied(to, of)
+            case (("add_header" | "add_header_fast"), [target]):
+                yield from self._each(values.headers(target), self._added)
+            case "remove_header", [target]:
+                yield from self._each(values.headers(target), lambda name: (ir.RemoveHeader(name),))
+            case (("push" | "pop"), [stack, count]):
+                yield from self._shifted(stack, number_of(unwrapped(count)[1]) * (1 if op == "push" else -1))
+            case (("mark_to_drop" | "drop"), _):
+                yield ir.Assign(self.names.ref("standard_metadata", "egress_spec", call), ir.Const(DROP_PORT))
+                yield ir.Assign(self.names.ref("standard_metadata", "mcast_grp", call), ir.Const(0))
+            case "count", [counter, index]:
+                yield ir.CountPacket(_one_of(self.counters, counter, "counter").name, value(index))
+            case "execute_meter", [meter, index, target]:
+                colour = self.names.scratch("colour", 2)
+                yield ir.MeterPacket(colour, _one_of(self.meters, meter, "meter").name, value(index))
+                yield from self._stored(values.places(target), colour)
+            case "register_read", [target, register, index]:
+                array = _one_of(self.registers, register, "register")
+                read = self.names.scratch(f"read_{array.width_bits}", array.width_bits)
+                places = values.places(target)
+                if len(places) == 1 and isinstance(places[0][0], ir.FieldRef):
+                    yield ir.ReadRegister(places[0][0], array.name, value(index))
+                else:
+                    yield ir.ReadRegister(read, array.name, value(index))
+                    yield from self._stored(places, read)
+            case "register_write", [register, index, source]:
+                array = _one_of(self.registers, register, "register")
+                yield ir.WriteRegister(array.name, value(index), value(source))
+            case "modify_field_rng_uniform", [target, low, high]:
+                yield from self._random(call, target, low, high, values)
+            case "modify_field_with_hash_based_offset", [target, base, calculation, size]:
+                yield from self._hash(target, base, calculation, size, values)
+            case "generate_digest", [_, number]:
+                fields = self.learn_lists.get(number_of(unwrapped(number)[1]))
+                yield ir.Digest(tuple(self.pieces(fields, "elements", call)[0]) if fields is not None else ())
+            case (("clone_ingress_pkt_to_egress" | "clone_egress_pkt_to_egress"), [session, fields]):
+                clone, kept = (CLONE, CLONE_LIST) if "ingress" in op else (EGRESS_CLONE, EGRESS_CLONE_LIST)
+                yield ir.Assign(self.names.scratch(clone, 16), ir.BinaryOp("+", value(session), ir.Const(1)))
+                yield ir.Assign(self.names.scratch(kept, 16), value(fields))
+            case (("resubmit" | "recirculate"), [fields]):
+                flag = self.names.scratch(RESUBMIT if op == "resubmit" else RECIRCULATE, 16)
+                yield ir.Assign(flag, ir.BinaryOp("+", value(fields), ir.Const(1)))
+            case "truncate", [size]:
+                yield ir.Truncate(value(size))
+            case "exit", _:
+                yield ir.Exit()
+            case _ if op not in _NOTHING:
+                raise call.error(f"the primitive {op} is not supported")
+
+    def assign(self, target: Tree, source: Tree, values: ValueReader) -> Iterator[ir.Statement]:
+        yield from self._stored(values.places(target), values.value(source))
+
+    def copied(self, to: str, of: str) -> Iterator[ir.Statement]:
+        """A header takes over validity and fields of another one."""
+        pairs = zip(self.names.refs(to), self.names.refs(of), strict=True)
+        if to in self.names.metadata:
+            yield from (ir.Assign(a, b) for a, b in pairs)
+            return
+        values = tuple((a.field, b) for a, b in pairs)
+        fields = self.names.headers[to]
+        if any(f.varying for f in fields):
+            assigned = (ir.Assign(ir.FieldRef(to, name), b) for name, b in values)
+            yield ir.Branch(ir.IsValid(of), (*self._added(to), *assigned), (ir.RemoveHeader(to),))
+        else:
+            removed = tuple(ir.RemoveHeader(other) for other in self.names.others(to) if other != of)
+            yield ir.Branch(ir.IsValid(of), (ir.AddHeader(to, values), *removed), (ir.RemoveHeader(to),))
+
+    def pieces(self, tree: Tree, key: str, at: Tree) -> tuple[list[ir.FieldRef], bool]:
+        """The fields of a list, and whether it ends with the payload; constants become fields of the metadata."""
+        found: list[ir.FieldRef] = []
+        payload = False
+        for part in tree.each(key):
+            kind = part.text("type")
+            if kind == "field":
+                found.append(self.names.ref(part.at("value").item(0).text(), part.at("value").item(1).text(), part))
+            elif kind == "hexstr":
+                found.append(self.constant(number_of(part.at("value")), part.whole("bitwidth")))
+            elif kind == "header":
+                found += self.names.refs(ValueReader(self.names).header(part))
+            elif kind == "payload":
+                payload = True
+            else:
+                raise part.error(f"{kind} in a list of fields is not supported")
+        rest = -sum(self.names.width_bits(ref) for ref in found) % 8
+        return [*found, *([self.constant(0, rest)] if rest else [])], payload
+
+    def constant(self, number: int, width_bits: int) -> ir.FieldRef:
+        """A metadata field that holds a constant."""
+        ref = self.names.scratch(f"constant_{number:x}_{width_bits}", width_bits)
+        self.constants[ref] = number
+        return ref
+
+    def hashed(self, ref: ir.FieldRef, calculation: Tree) -> ir.Hash:
+        """A calculation, to a field."""
+        algorithm = calculation.text("algo")
+        if algorithm not in _HASHES:
+            raise calculation.error(f"the algorithm {algorithm} is not supported")
+        fields, payload = self.pieces(calculation, "input", calculation)
+        return ir.Hash(ref, _HASHES[algorithm], tuple(fields), payload)
+
+    def _stored(
+        self, places: Sequence[tuple[ir.FieldRef | str, ir.Condition]], value: ir.Expression
+    ) -> Iterator[ir.Statement]:
+        """A value goes to the one of the places whose condition holds."""
+        for ref, condition in places:
+            body: tuple[ir.Statement, ...]
+            if isinstance(ref, str):
+                removed = (ir.RemoveHeader(ref),)
+                body = (
+                    (ir.Branch(truth(value), tuple(self._added(ref)), removed),)
+                    if not isinstance(value, ir.Const)
+                    else tuple(self._added(ref))
+                    if value.value
+                    else removed
+                )
+            else:
+                body = (ir.Assign(ref, value),)
+            yield from body if condition == TRUE else (ir.Branch(condition, body),)
+
+    def _each(self, headers, statements) -> Iterator[ir.Statement]:  # type: ignore[no-untyped-def]
+        for name, condition in headers:
+            body = tuple(statements(name))
+            yield from body if condition == TRUE else (ir.Branch(condition, body),)
+
+    def _added(self, name: str) -> tuple[ir.Statement, ...]:
+        """A header becomes valid; one that is keeps its fields."""
+        added = ir.Branch(ir.Not(ir.IsValid(name)), (ir.AddHeader(name),))
+        return (added, *(ir.RemoveHeader(other) for other in self.names.others(name)))
+
+    def _copy(self, target: Tree, source: Tree, values: ValueReader) -> Iterator[ir.Statement]:
+        for to, there in values.headers(target):
+            for of, here in values.headers(source):
+                body = tuple(self.copied(to, of))
+                found = [c for c in (there, here) if c != TRUE]
+                for condition in found:
+                    body = (ir.Branch(condition, body),)
+                yield from body
+
+    def _parts(self, tree: Tree, values: ValueReader) -> tuple[str, ...]:
+        """The headers of a stack, a union or a stack of unions."""
+        kind, value = unwrapped(tree)
+        if kind == "header_stack":
+            return self.names.elements(value.text(), value)
+        if kind == "header_union_stack":
+            unions = self.names.union_stacks.get(value.text(), ())
+            return tuple(h for union in unions for h in self.names.unions[union])
+        return values.union(tree)
+
+    def _shifted(self, stack: Tree, count: int) -> Iterator[ir.Statement]:
+        """The elements of a stack move; those that come in are not valid."""
+        elements = self.names.elements(unwrapped(stack)[1].text(), stack)
+        order = range(len(elements)) if count < 0 else reversed(range(len(elements)))
+        for n in order:
+            if 0 <= n - count < len(elements):
+                yield from self.copied(elements[n], elements[n - count])
+            else:
+                yield ir.RemoveHeader(elements[n])
+
+    def _random(self, call: Tree, target: Tree, low: Tree, high: Tree, values: ValueReader) -> Iterator[ir.Statement]:
+        first, last = values.value(low), values.value(high)
+        if not (isinstance(first, ir.Const) and isinstance(last, ir.Const) and last.value >= first.value):
+            raise call.error("a random number between bounds that are not constant is not supported")
+        drawn = self.names.scratch("random", 32)
+        yield ir.Random(drawn)
+        among = ir.BinaryOp("%", drawn, ir.Const(last.value - first.value + 1))
+        yield from self._stored(values.places(target), ir.BinaryOp("+", first, among))
+
+    def _hash(
+        self, target: Tree, base: Tree, calculation: Tree, size: Tree, values: ValueReader
+    ) -> Iterator[ir.Statement]:
+        """``base + hash % size``; 0 choices are taken for one."""
+        tree = self.calculations.get(unwrapped(calculation)[1].text())
+        if tree is None:
+            raise calculation.error("there is no calculation of this name")
+        choices = values.value(size)
+        hashed = self.hashed(ir.FieldRef("", ""), tree)
+        result = self.names.scratch(f"hash_{hashed.algorithm}", _HASH_BITS[hashed.algorithm])
+        yield ir.Hash(result, hashed.algorithm, hashed.fields, hashed.payload)
+        number: ir.Expression = result
+        if not isinstance(choices, ir.Const) or choices.value < 1 << _HASH_BITS[hashed.algorithm]:
+            number = ir.BinaryOp("%", result, choices)
+        first = values.value(base)
+        total = number if first == ir.Const(0) else ir.BinaryOp("+", number, first)
+        yield from self._stored(values.places(target), total)
+
+
+def _one_of(known: Mapping[str, N], tree: Tree, noun: str) -> N:
+    name = unwrapped(tree)[1].text()
+    if name not in known:
+        raise tree.error(f"there is no {noun} {name!r}")
+    return known[name]

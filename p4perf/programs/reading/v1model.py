@@ -1,0 +1,634 @@
+"""A P4 program for v1model, as JSON of p4c-bm2-ss, as a :class:`~p4perf.programs.ir.Program`.
+
+What bmv2's simple_switch does between parser, pipelines and deparser stands in the program as control flow of its own:
+after ingress the packet is resubmitted, goes to a multicast group, is dropped where the egress port is 511, or leaves;
+the metadata with which that is decided are fields like all others.
+
+The parser is unrolled as far as header stacks go: a state that extracts the next element is there once for each number
+of elements before it. A graph of tables and conditions becomes nested control flow: a branch ends where all paths from
+it meet again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from p4perf.errors import DataError
+from p4perf.programs import ir
+from p4perf.programs.analysis import flattened, read_fields
+from p4perf.programs.reading.actions import (
+    CLONE,
+    CLONE_LIST,
+    DROP_PORT,
+    EGRESS_CLONE,
+    EGRESS_CLONE_LIST,
+    RECIRCULATE,
+    RESUBMIT,
+    ActionReader,
+)
+from p4perf.programs.reading.commands import Entries, RuntimeEntry, constant_entries
+from p4perf.programs.reading.tree import Tree
+from p4perf.programs.reading.values import (
+    FALSE,
+    TRUE,
+    Names,
+    ValueReader,
+    check_unique,
+    declared,
+    distinct,
+    identifier,
+    place,
+    unwrapped,
+)
+
+_BEGIN = "own_begin_egress"
+
+MAX_STATES = 10_000
+"""Most parser states, each with its stacks filled so and so far, of a program."""
+
+_STANDARD: Mapping[str, ir.Intrinsic] = {
+    "ingress_port": ir.Intrinsic("ingress_port"),
+    "packet_length": ir.Intrinsic("packet_length"),
+    "instance_type": ir.Intrinsic("instance_type"),
+    "ingress_global_timestamp": ir.Intrinsic("unknown"),
+}
+"""What fields of the standard metadata are when a packet comes in."""
+
+_IN_EGRESS: Mapping[str, ir.Expression] = {
+    "egress_port": ir.Intrinsic("egress_port"),
+    "egress_spec": ir.Const(0),
+    "instance_type": ir.Intrinsic("instance_type"),
+    "egress_rid": ir.Intrinsic("replication_id"),
+    **dict.fromkeys(("egress_global_timestamp", "enq_timestamp", "enq_qdepth"), ir.Intrinsic("unknown")),
+    **dict.fromkeys(("deq_timedelta", "deq_qdepth"), ir.Intrinsic("unknown")),
+}
+"""What they are when a copy comes to egress."""
+
+
+@dataclass
+class ControlPlane:
+    """What is configured when the program runs."""
+
+    entries: Entries = field(default_factory=Entries)
+    sessions: dict[int, int] = field(default_factory=dict)
+    """Ports of the sessions of clones."""
+    groups: dict[int, tuple[tuple[int, int], ...]] = field(default_factory=dict)
+    """Port and replication id of each copy of a multicast group."""
+    value_sets: dict[str, tuple[int, ...]] = field(default_factory=dict)
+
+
+def read_v1model(root: Tree, plane: ControlPlane | None = None, name: str = "program") -> ir.Program:
+    """Read a program.
+
+    Raises:
+        DataError: it is not what the format requires, or has what is not supported; with the place.
+    """
+    return _Reader(root, plane or ControlPlane()).program(name)
+
+
+class _Reader:
+    def __init__(self, root: Tree, plane: ControlPlane) -> None:
+        self._root = root
+        self._plane = plane
+        self._names = declared(root)
+        if "standard_metadata" not in self._names.headers:
+            raise root.error("is no program for v1model: it has no standard_metadata")
+        arrays = check_unique(
+            iter([*root.each("register_arrays"), *root.each("counter_arrays"), *root.each("meter_arrays")])
+        )
+        self._lists = {t.whole("id"): t for t in root.each("field_lists")}
+        self._made: dict[str, ir.Action] = {}
+        self._direct: list[ir.Counter] = []
+        self.convert = ActionReader(
+            self._names,
+            {
+                t.text("name"): ir.Register(identifier(t.text("name")), t.whole("size"), t.whole("bitwidth"))
+                for t in root.each("register_arrays")
+            },
+            {
+                n: ir.Counter(identifier(n), arrays[n].whole("size"))
+                for n in arrays
+                if self._is(arrays[n], "counter_arrays")
+            },
+            {
+                n: ir.Meter(identifier(n), arrays[n].whole("size"))
+                for n in arrays
+                if self._is(arrays[n], "meter_arrays")
+            },
+            {t.text("name"): t for t in root.each("calculations")},
+            {t.whole("id"): t for t in root.each("learn_lists")},
+        )
+        self._actions = {a.whole("id"): a for a in root.each("actions")}
+        self._action_names = _distinct({number: a.text("name") for number, a in self._actions.items()})
+
+    @staticmethod
+    def _is(tree: Tree, key: str) -> bool:
+        return tree.pointer.startswith(f"/{key}/") and not tree.flag("is_direct")
+
+    def program(self, name: str) -> ir.Program:
+        pipelines = {p.text("name"): p for p in self._root.each("pipelines")}
+        if set(pipelines) != {"ingress", "egress"}:
+            raise self._root.error("a program for v1model has the pipelines ingress and egress")
+        parser = tuple(_Parser(self._root, self.convert, self._plane).states())
+        tables: list[ir.Table] = []
+        control: list[ir.ControlNode] = [*self._run("own_verify_checksums", tuple(self._verified()))]
+        control += self._pipeline(pipelines["ingress"], tables)
+        egress = self._pipeline(pipelines["egress"], tables)
+        updated = self._run("own_update_checksums", tuple(self._updated()))
+        clones = f"own_{CLONE}" in self._names.own
+        if egress or clones:
+            egress = [
+                *self._run(_BEGIN, tuple(self._began())),
+                *egress,
+                *self._clones(EGRESS_CLONE, EGRESS_CLONE_LIST),
+                *self._again(RECIRCULATE, ir.Recirculate),
+                self._dropped(),
+                *updated,
+            ]
+        control += self._ended(with_egress=bool(egress), updated=updated)
+        order = [self._names.header(h) for d in self._root.each("deparsers") for h in d.each("order")]
+        program = ir.Program(
+            name=identifier(name),
+            headers=tuple(
+                ir.Header(n, fields) for n, fields in self._names.headers.items() if n not in self._names.metadata
+            ),
+            metadata=tuple(self._metadata()),
+            parser=parser,
+            actions=tuple(self._made.values()),
+            tables=tuple(tables),
+            control=tuple(control),
+            emit=tuple(dict.fromkeys(order)),
+            counters=(*self.convert.counters.values(), *self._direct),
+            meters=tuple(self.convert.meters.values()),
+            registers=tuple(self.convert.registers.values()),
+            egress=tuple(egress),
+            initial=tuple(self._initial()),
+            parser_error=self._standard("parser_error"),
+        )
+        return _trimmed(program)
+
+    def _standard(self, name: str) -> ir.FieldRef:
+        return self._names.own_ref("standard_metadata", name)
+
+    def _metadata(self) -> Iterator[ir.Field]:
+        for header in sorted(self._names.metadata):
+            yield from (replace(f, name=f"{header}__{f.name}") for f in self._names.headers[header])
+        yield from self._names.own.values()
+
+    def _initial(self) -> Iterator[ir.Assign]:
+        """What metadata fields begin with: those of the target, and constants."""
+        for f in self._names.headers["standard_metadata"]:
+            if f.name in _STANDARD:
+                yield ir.Assign(self._standard(f.name), _STANDARD[f.name])
+        yield from (ir.Assign(ref, ir.Const(number)) for ref, number in self.convert.constants.items())
+
+    # ActionReader that simple_switch takes
+
+    def _run(self, name: str, body: tuple[ir.Statement, ...]) -> list[ir.ControlNode]:
+        """Control flow that runs statements; nothing if there are none."""
+        if not body:
+            return []
+        self._made[name] = ir.Action(name, body=body)
+        return [ir.CallAction(name)]
+
+    def _checksums(self, kind: str) -> Iterator[tuple[Tree, ir.FieldRef, ir.Condition, Tree]]:
+        for tree in self._root.each("checksums"):
+            if tree.flag(kind, kind == "update" and not tree.has("verify")):
+                target = tree.at("target")
+                ref = self._names.ref(target.item(0).text(), target.item(1).text(), target)
+                condition = ValueReader(self._names).condition(tree.at("if_cond")) if tree.has("if_cond") else TRUE
+                calculation = self.convert.calculations.get(tree.text("calculation"))
+                if calculation is None:
+                    raise tree.at("calculation").error("there is no calculation of this name")
+                yield tree, ref, condition, calculation
+
+    def _verified(self) -> Iterator[ir.Statement]:
+        for _, ref, condition, calculation in self._checksums("verify"):
+            right = self._names.scratch("checksum", 16)
+            wrong = ir.Assign(self._standard("checksum_error"), ir.Const(1))
+            body = (self.convert.hashed(right, calculation), ir.Branch(ir.Compare("!=", right, ref), (wrong,)))
+            yield from body if condition == TRUE else (ir.Branch(condition, body),)
+
+    def _updated(self) -> Iterator[ir.Statement]:
+        for _, ref, condition, calculation in self._checksums("update"):
+            hashed = self.convert.hashed(ref, calculation)
+            yield hashed if condition == TRUE else ir.Branch(condition, (hashed,))
+
+    def _began(self) -> Iterator[ir.Statement]:
+        declared = {f.name for f in self._names.headers["standard_metadata"]}
+        yield from (ir.Assign(self._standard(n), value) for n, value in _IN_EGRESS.items() if n in declared)
+
+    def _dropped(self) -> ir.ControlNode:
+        is_drop = ir.Compare("==", self._standard("egress_spec"), ir.Const(DROP_PORT))
+        return ir.If(is_drop, tuple(self._run("own_drop", (ir.Drop(),))))
+
+    def _kept(self, number: int) -> tuple[ir.FieldRef, ...]:
+        """The metadata of a list; 0 is none."""
+        tree = self._lists.get(number)
+        refs = self.convert.pieces(tree, "elements", tree)[0] if tree is not None else []
+        return tuple(ref for ref in refs if ref.header == ir.METADATA)
+
+    def _used_lists(self, field_name: str, offset: int) -> list[int]:
+        """The numbers of the lists that are written to a field."""
+        ref = ir.FieldRef(ir.METADATA, f"own_{field_name}")
+        found = set()
+        for action in self._made.values():
+            for s in flattened(action.body):
+                if isinstance(s, ir.Assign) and s.destination == ref:
+                    value = s.value
+                    if isinstance(value, ir.BinaryOp) and isinstance(value.left, ir.Const):
+                        value = value.left
+                    if not isinstance(value, ir.Const):
+                        raise DataError("a list of fields that is not constant is not supported")
+                    found.add(value.value + offset)
+        return sorted(found)
+
+    def _again(
+        self, flag: str, kind: type[ir.Recirculate | ir.Resubmit], otherwise: tuple[ir.ControlNode, ...] = ()
+    ) -> list[ir.ControlNode]:
+        """The packet goes through again where a flag says so, with the metadata of the list that it names."""
+        if f"own_{flag}" not in self._names.own:
+            return list(otherwise)
+        ref = ir.FieldRef(ir.METADATA, f"own_{flag}")
+        for number in self._used_lists(flag, 0):
+            then = self._run(f"own_{flag}_{number}", (kind(self._kept(number)),))
+            otherwise = (ir.If(ir.Compare("==", ref, ir.Const(number + 1)), tuple(then), otherwise),)
+        return list(otherwise)
+
+    def _clones(self, flag: str, list_field: str) -> list[ir.ControlNode]:
+        if f"own_{flag}" not in self._names.own:
+            return []
+        session, kept = ir.FieldRef(ir.METADATA, f"own_{flag}"), ir.FieldRef(ir.METADATA, f"own_{list_field}")
+        nodes: list[ir.ControlNode] = []
+        for number, port in self._plane.sessions.items():
+            for fields in self._used_lists(list_field, 0):
+                same = ir.And(ir.Compare("==", session, ir.Const(number + 1)), ir.Compare("==", kept, ir.Const(fields)))
+                then = self._run(f"own_{flag}_{number}_{fields}", (ir.Clone(port, self._kept(fields)),))
+                nodes.append(ir.If(same, tuple(then)))
+        return nodes
+
+    def _ended(self, *, with_egress: bool, updated: list[ir.ControlNode]) -> list[ir.ControlNode]:
+        """What becomes of a packet after ingress."""
+        send = self._run("own_send", (ir.SetEgress(self._standard("egress_spec")),))
+        is_drop = ir.Compare("==", self._standard("egress_spec"), ir.Const(DROP_PORT))
+        rest: tuple[ir.ControlNode, ...] = (ir.If(is_drop, tuple(self._run("own_drop", (ir.Drop(),))), tuple(send)),)
+        group = self._standard("mcast_grp")
+        if any(group == s.destination and s.value != ir.Const(0) for s in self._assignments()):
+            unknown = ir.If(ir.Compare("!=", group, ir.Const(0)), tuple(self._run("own_drop", (ir.Drop(),))), rest)
+            rest = (unknown,)
+            for number, copies in self._plane.groups.items():
+                ports, ids = (port for port, _ in copies), (rid for _, rid in copies)
+                then = self._run(f"own_multicast_{number}", (ir.Multicast(tuple(ports), tuple(ids)),))
+                rest = (ir.If(ir.Compare("==", group, ir.Const(number)), tuple(then), rest),)
+        ended = [*self._clones(CLONE, CLONE_LIST), *self._again(RESUBMIT, ir.Resubmit, rest)]
+        return ended if with_egress else [*updated, *ended]
+
+    def _assignments(self) -> Iterator[ir.Assign]:
+        for action in self._made.values():
+            yield from (s for s in flattened(action.body) if isinstance(s, ir.Assign))
+
+    # Pipelines
+
+    def _pipeline(self, pipeline: Tree, tables: list[ir.Table]) -> list[ir.ControlNode]:
+        groups = ("tables", "conditionals", "action_calls")
+        nodes = {t.text("name"): (g, t) for g in groups for t in pipeline.each(g)}
+        flow = _Flow(self, nodes, {a.text("name"): self._profile(a) for a in pipeline.each("action_profiles")}, tables)
+        body = tuple(flow.sequence(pipeline.optional("init_table"), None))
+        if any(isinstance(s, ir.Exit) for a in flow.called for s in flattened(self._made[a].body)):
+            return [ir.Block(body)]
+        return list(body)
+
+    def _profile(self, tree: Tree) -> Tree | None:
+        """The selector of an action profile, None if it has none."""
+        return tree.at("selector") if tree.has("selector") else None
+
+    def action(self, number: Tree) -> str:
+        """The name of an action, which is converted if it was not yet."""
+        known = number.whole()
+        if known not in self._actions:
+            raise number.error("there is no action of this id")
+        name = self._action_names[known]
+        if name not in self._made:
+            self._made[name] = self.convert.action(name, self._actions[known])
+        return name
+
+    def of_name(self, name: str, table: Tree) -> str:
+        """The name of the action of a table that P4 calls so."""
+        for number in table.each("action_ids"):
+            if number.whole() in self._actions and self._actions[number.whole()].text("name") == name:
+                return self.action(number)
+        raise table.error(f"has no action {name!r}")
+
+    def ensure(self, name: str, body: tuple[ir.Statement, ...] = ()) -> str:
+        self._made.setdefault(name, ir.Action(name, body=body))
+        return name
+
+    def entries_of(self, table: Tree, name: str, keys: Sequence[ir.FieldRef]) -> ir.EntryList:
+        """Entries of the JSON, and those that were added."""
+        widths = [self._names.width_bits(ref) for ref in keys]
+        names = {number: a.text("name") for number, a in self._actions.items()}
+        found = [*constant_entries(table, widths, names), *self._plane.entries.tables.get(name, [])]
+        kind = table.text("match_type")
+        if kind == "lpm":
+            found.sort(key=lambda entry: -entry.prefix)
+        elif kind != "exact":
+            found.sort(key=lambda entry: entry.priority)
+        return ir.EntryList(tuple(self._entry(entry, table) for entry in found))
+
+    def _entry(self, entry: RuntimeEntry, table: Tree) -> ir.Entry:
+        data = tuple(0 if value is None else value for value in entry.data)
+        return ir.Entry(entry.keys, self.of_name(entry.action, table), data)
+
+    def default_of(self, table: Tree, name: str) -> tuple[str, tuple[int, ...]]:
+        if name in self._plane.entries.defaults:
+            action, data = self._plane.entries.defaults[name]
+            return self.of_name(action, table), tuple(0 if value is None else value for value in data)
+        if not table.has("default_entry"):
+            return self.ensure("own_no_action"), ()
+        entry = table.at("default_entry")
+        return self.action(entry.at("action_id")), tuple(d.number() for d in entry.each("action_data"))
+
+    def counter_of(self, name: str, tables: Sequence[ir.Entry]) -> str:
+        """The counter of the entries of a table."""
+        self._direct.append(ir.Counter(f"own_entries_of_{name}", max(len(tables), 1)))
+        return self._direct[-1].name
+
+    @property
+    def names(self) -> Names:
+        return self._names
+
+
+@dataclass
+class _Flow:
+    """A pipeline as nested control flow; ``called``: the names of all actions that it may run."""
+
+    reader: _Reader
+    nodes: Mapping[str, tuple[str, Tree]]
+    profiles: Mapping[str, Tree | None]
+    tables: list[ir.Table]
+    called: set[str] = field(default_factory=set)
+    _meets: dict[str, str | None] = field(default_factory=dict)
+
+    def sequence(self, name: str | None, end: str | None) -> Iterator[ir.ControlNode]:
+        """From a node up to another one, None for the end of the pipeline."""
+        while name != end and name is not None:
+            kind, tree = self._node(name)
+            following = tuple(dict.fromkeys(self._following(kind, tree)))
+            meet = following[0] if len(following) == 1 else self._meeting(name)
+            if kind == "conditionals":
+                condition = ValueReader(self.reader.names).condition(tree.at("expression"))
+                then, otherwise = (
+                    tuple(self.sequence(tree.optional(side), meet)) for side in ("true_next", "false_next")
+                )
+                yield ir.If(condition, then, otherwise, place(tree))
+            elif kind == "action_calls":
+                action = self.reader.action(tree.at("action_id"))
+                self.called.add(action)
+                yield ir.CallAction(action)
+            else:
+                yield from self._table(name, tree, meet, branches=len(following) > 1)
+            name = meet
+
+    def _node(self, name: str) -> tuple[str, Tree]:
+        if name not in self.nodes:
+            raise DataError(f"there is no table or condition {name!r}")
+        return self.nodes[name]
+
+    def _following(self, kind: str, tree: Tree) -> Iterator[str | None]:
+        if kind == "conditionals":
+            yield from (tree.optional("true_next"), tree.optional("false_next"))
+        elif kind == "action_calls":
+            yield tree.optional("next_node")
+        else:
+            after = tree.at("next_tables")
+            yield from (after.optional(key) for key in after.value)
+            if not after.value:
+                yield tree.optional("base_default_next")
+
+    def _meeting(self, name: str) -> str | None:
+        """The first node that every path from a node comes to; None is the end."""
+        if name not in self._meets:
+            following = list(dict.fromkeys(self._following(*self._node(name))))
+            chains = [self._chain(n) for n in following]
+            self._meets[name] = next((n for n in chains[0] if all(n in chain for chain in chains[1:])), None)
+        return self._meets[name]
+
+    def _chain(self, name: str | None) -> list[str | None]:
+        """A node and those that every path from it comes to."""
+        found: list[str | None] = [name]
+        while name is not None:
+            if len(found) > len(self.nodes) + 1:
+                raise DataError(f"the pipeline comes back to {name}")
+            name = self._meeting(name)
+            found.append(name)
+        return found
+
+    def _table(self, name: str, tree: Tree, meet: str | None, *, branches: bool) -> Iterator[ir.ControlNode]:
+        reader, keys, prepared = self.reader, [], []
+        for n, key in enumerate(tree.each("key")):
+            ref, statement = self._key(name, n, key)
+            keys.append(ir.Key(ref, key.text("match_type") if key.text("match_type") != "valid" else "exact"))  # type: ignore[arg-type]
+            prepared += [statement] if statement is not None else []
+        entries = reader.entries_of(tree, name, [key.field for key in keys])
+        default, data = reader.default_of(tree, name)
+        name = distinct(identifier(name), [table.name for table in self.tables])
+        if prepared:
+            yield ir.CallAction(reader.ensure(f"own_key_of_{name}", tuple(prepared)))
+        listed = tuple(dict.fromkeys([reader.action(number) for number in tree.each("action_ids")] + [default]))
+        counter = reader.counter_of(name, entries.entries) if tree.flag("with_counters") else ""
+        table = ir.Table(name, tuple(keys), listed, default, entries, data, self._selector(tree), counter, place(tree))
+        self.tables.append(table)
+        self.called |= set(listed)
+        yield self._applied(name, tree, meet) if branches else ir.ApplyTable(name)
+
+    def _applied(self, name: str, tree: Tree, meet: str | None) -> ir.ApplyTable:
+        after = tree.at("next_tables")
+        if after.names("__HIT__"):
+            hit, miss = (tuple(self.sequence(after.optional(key), meet)) for key in ("__HIT__", "__MISS__"))
+            return ir.ApplyTable(name, hit, miss)
+        cases = ((self.reader.of_name(action, tree), after.optional(action)) for action in after.value)
+        found = ((action, tuple(self.sequence(to, meet))) for action, to in cases)
+        return ir.ApplyTable(name, cases=tuple((action, nodes) for action, nodes in found if nodes))
+
+    def _key(self, table: str, number: int, key: Tree) -> tuple[ir.FieldRef, ir.Statement | None]:
+        """The field of a key, and the statement that computes it, if one has to."""
+        target, names = key.at("target"), self.reader.names
+        if isinstance(target.value, list) and not key.has("mask") and key.text("match_type") != "valid":
+            header, name = target.item(0).text(), target.item(1).text()
+            if name != "$valid$":
+                return names.ref(header, name, target), None
+            value: ir.Expression = ir.Truth(ir.IsValid(names.header(target.item(0))))
+        elif key.text("match_type") == "valid":
+            value = ir.Truth(ir.IsValid(names.header(target)))
+        elif isinstance(target.value, list):
+            value = names.ref(target.item(0).text(), target.item(1).text(), target)
+        else:
+            value = ValueReader(names).value(target)
+        width = names.width_bits(value) if isinstance(value, ir.FieldRef) else 1
+        if key.has("mask"):
+            value = ir.BinaryOp("&", value, ir.Const(key.at("mask").number()))
+        ref = names.scratch(f"key_{number}_of_{identifier(table)}", width)
+        return ref, ir.Assign(ref, value)
+
+    def _selector(self, tree: Tree) -> ir.Selector | None:
+        selector = self.profiles.get(tree.optional("action_profile") or "")
+        if selector is None:
+            return None
+        hashed = self.reader.convert.hashed(ir.FieldRef("", ""), selector)
+        return ir.Selector(hashed.algorithm, hashed.fields)
+
+
+@dataclass
+class _Parser:
+    """The parser, unrolled."""
+
+    root: Tree
+    convert: ActionReader
+    plane: ControlPlane
+
+    def states(self) -> Iterator[ir.ParserState]:
+        parser = next(self.root.each("parsers"), None)
+        if parser is None:
+            raise self.root.error("has no parser")
+        trees = check_unique(parser.each("parse_states"))
+        first = parser.text("init_state")
+        names: dict[tuple[str, tuple[tuple[str, int], ...]], str] = {(first, ()): "start"}
+        todo = [(first, dict[str, int]())]
+        while todo:
+            name, filled = todo.pop()
+            here = names[name, tuple(sorted(filled.items()))]
+            if name not in trees:
+                raise parser.error(f"there is no parser state {name!r}")
+            state, after = self._state(here, trees[name], dict(filled))
+            moved = {}
+            for following in dict.fromkeys((*(c.next_state for c in state.cases), state.default)):
+                if following != ir.ACCEPT:
+                    key = (following, tuple(sorted(after.items())))
+                    if key not in names:
+                        stem = f"own_{following}" if following in ("start", ir.ACCEPT) else identifier(following)
+                        index = "".join(f"_{n}" for _, n in key[1])
+                        names[key] = distinct(stem + index, names.values())
+                        todo.append((following, after))
+                    moved[following] = names[key]
+            if len(names) > MAX_STATES:
+                raise parser.error(f"has more than {MAX_STATES} states, with its header stacks")
+            cases = tuple(replace(c, next_state=moved.get(c.next_state, ir.ACCEPT)) for c in state.cases)
+            yield replace(state, cases=cases, default=moved.get(state.default, ir.ACCEPT))
+
+    def _state(self, name: str, tree: Tree, filled: dict[str, int]) -> tuple[ir.ParserState, dict[str, int]]:
+        """A state, whose stacks are filled so far, and how far they are filled after it."""
+        body: list[ir.ParserStatement] = []
+        names = self.convert.names
+        for op in tree.each("parser_ops"):
+            values = ValueReader(names, filled=filled)
+            kind, given = op.text("op"), list(op.each("parameters"))
+            if kind in ("extract", "extract_VL"):
+                varying = values.value(given[1]) if kind == "extract_VL" else None
+                header = self._extracted(given[0], filled)
+                if header is None:
+                    body.append(ir.Verify(FALSE, ir.STACK_OUT_OF_BOUNDS))
+                else:
+                    body.append(ir.Extract(header, varying))
+            elif kind == "set":
+                body += self._plain(self.convert.assign(given[0], given[1], values), op)
+            elif kind == "primitive":
+                body += self._plain(self.convert.statements(given[0], values), op)
+            elif kind == "verify":
+                error = values.value(given[1])
+                if not isinstance(error, ir.Const):
+                    raise op.error("an error that is not constant is not supported")
+                body.append(ir.Verify(values.condition(given[0]), error.value))
+            elif kind == "advance":
+                body.append(ir.Advance(values.value(given[0])))
+            elif kind == "shift":
+                body.append(ir.Advance(ir.Const(8 * given[0].whole())))
+            else:
+                raise op.error(f"the parser operation {kind} is not supported")
+        selected, cases, default = self._transitions(tree, ValueReader(names, filled=filled))
+        return ir.ParserState(name, tuple(body), selected, cases, default, place(tree)), filled
+
+    def _plain(self, found: Iterator[ir.Statement], op: Tree) -> Iterator[ir.ParserStatement]:
+        for statement in found:
+            if isinstance(statement, ir.Assign | ir.AddHeader | ir.RemoveHeader | ir.Branch):
+                yield statement
+            else:
+                raise op.error("this statement is not supported in a parser")
+
+    def _extracted(self, target: Tree, filled: dict[str, int]) -> str | None:
+        """The header that is extracted, None if its stack is full."""
+        kind, value = unwrapped(target)
+        names = self.convert.names
+        if kind == "stack":
+            stack, elements = value.text(), names.elements(value.text(), value)
+        elif kind == "union_stack":
+            stack, member = value.item(0).text(), value.item(1).text()
+            unions = names.union_stacks.get(stack, ())
+            elements = tuple(
+                next((h for h in names.unions[u] if names.called[h].endswith(f".{member}")), "") for u in unions
+            )
+        else:
+            return names.header(value)
+        number = filled.get(stack, 0)
+        if number >= len(elements):
+            return None
+        filled[stack] = number + 1
+        return elements[number]
+
+    def _transitions(
+        self, tree: Tree, values: ValueReader
+    ) -> tuple[tuple[ir.Expression, ...], tuple[ir.SelectCase, ...], str]:
+        selected = tuple(values.value(key) for key in tree.each("transition_key"))
+        widths = [self._bits(e) for e in selected]
+        cases: list[ir.SelectCase] = []
+        for transition in tree.each("transitions"):
+            to = transition.optional("next_state") or ir.ACCEPT
+            kind = transition.optional("type") or "default"
+            if kind == "default" or transition.value.get("value") == "default":
+                return selected if cases else (), tuple(cases), to
+            if kind == "parse_vset":
+                found = self.plane.value_sets.get(transition.text("value"), ())
+                cases += [ir.SelectCase(_split(value, -1, widths), to) for value in found]
+                continue
+            mask = transition.at("mask").number() if transition.has("mask") else -1
+            cases.append(ir.SelectCase(_split(transition.at("value").number(), mask, widths), to))
+        return selected, tuple(cases), ir.ACCEPT
+
+    def _bits(self, expression: ir.Expression) -> int:
+        match expression:
+            case ir.FieldRef():
+                return self.convert.names.width_bits(expression)
+            case ir.Lookahead(_, width_bits) | ir.Cast(_, width_bits):
+                return width_bits
+        raise self.root.error("a parser that selects on an expression is not supported")
+
+
+def _split(value: int, mask: int, widths: Sequence[int]) -> tuple[ir.Match, ...]:
+    """The value of a transition for each of its keys, every one of which takes whole bytes."""
+    found = []
+    for width in reversed(widths):
+        ones, room = (1 << width) - 1, 8 * -(-width // 8)
+        found.append(ir.Match.masked(value & ones, mask & ones))
+        value, mask = value >> room, mask >> room
+    return tuple(reversed(found))
+
+
+def _distinct(names: Mapping[int, str]) -> dict[int, str]:
+    """Identifiers by number, no two of which are the same."""
+    found: dict[int, str] = {}
+    for number, name in names.items():
+        found[number] = distinct(identifier(name), found.values())
+    return found
+
+
+def _trimmed(program: ir.Program) -> ir.Program:
+    """The program without the values of the target that nothing reads."""
+    read = read_fields(program)
+    initial = tuple(a for a in program.initial if a.destination in read)
+    actions = [
+        replace(a, body=tuple(s for s in a.body if not isinstance(s, ir.Assign) or s.destination in read))
+        if a.name == _BEGIN
+        else a
+        for a in program.actions
+    ]
+    return replace(program, initial=initial, actions=tuple(actions))
