@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TypeVar
 
 from p4perf.programs import ir
+
+S = TypeVar("S")
 
 COMPARE: Mapping[ir.Comparator, Callable[[int, int], bool]] = {
     "==": operator.eq,
@@ -80,7 +83,7 @@ def statements(program: ir.Program) -> Iterator[ir.Statement]:
         yield from flattened(program.action(name).body)
 
 
-def flattened(body: Iterable[ir.Statement]) -> Iterator[ir.Statement]:
+def flattened(body: Iterable[S]) -> Iterator[S | ir.Statement]:
     """Statements, and those inside of branches after these."""
     for statement in body:
         yield statement
@@ -106,7 +109,7 @@ def subexpressions(expression: ir.Expression) -> Iterator[ir.Expression]:
                 yield from subexpressions(inner)
 
 
-def operands(statement: ir.Statement) -> tuple[ir.Expression, ...]:
+def operands(statement: ir.Statement | ir.ParserStatement) -> tuple[ir.Expression, ...]:
     match statement:
         case ir.Assign(_, value):
             return (value,)
@@ -126,11 +129,15 @@ def operands(statement: ir.Statement) -> tuple[ir.Expression, ...]:
             return (index, value)
         case ir.RunOperator(ref):
             return (ref,)
+        case ir.Extract(_, bits) | ir.Advance(bits) if bits is not None:
+            return (bits,)
+        case ir.Verify(condition):
+            return condition_operands(condition)
         case _:
             return ()
 
 
-def destination(statement: ir.Statement) -> ir.FieldRef | None:
+def destination(statement: ir.Statement | ir.ParserStatement) -> ir.FieldRef | None:
     """The field that a statement writes; None for those that write no field (adding a header writes all of its own)."""
     if isinstance(statement, ir.Assign | ir.Hash | ir.MeterPacket | ir.ReadRegister | ir.Random | ir.RunOperator):
         return statement.destination
@@ -190,6 +197,20 @@ def deciding_fields(program: ir.Program) -> set[ir.FieldRef]:
     return found
 
 
+def needed_fields(program: ir.Program) -> set[ir.FieldRef]:
+    """Fields that anything but other metadata depends on, which is needed for nothing itself."""
+    found, before = deciding_fields(program), -1
+    bodies: list[ir.Statement | ir.ParserStatement] = [s for s in statements(program) if not isinstance(s, ir.Digest)]
+    bodies += flattened(s for state in program.parser for s in state.body)
+    while len(found) > before:
+        before = len(found)
+        for s in bodies:
+            ref = destination(s)
+            if ref is None or ref.header != ir.METADATA or ref in found:
+                found |= _fields(operands(s))
+    return found
+
+
 def read_fields(program: ir.Program) -> set[ir.FieldRef]:
     """Fields that an expression, a key, a condition, a select or a checksum reads; callers must not change the set."""
     return program.once("read_fields", lambda: _read_fields(program))
@@ -203,15 +224,7 @@ def _read_fields(program: ir.Program) -> set[ir.FieldRef]:
         found |= {ir.FieldRef(checksum.header, f.name) for f in program.header(checksum.header).fields}
     for state in program.parser:
         for parsing in state.body:
-            match parsing:
-                case ir.Assign(_, value):
-                    found |= _fields((value,))
-                case ir.Extract(_, bits) if bits is not None:
-                    found |= _fields((bits,))
-                case ir.Advance(bits):
-                    found |= _fields((bits,))
-                case ir.Verify(condition):
-                    found |= _fields(condition_operands(condition))
+            found |= _fields(operands(parsing))
     return found
 
 
@@ -246,3 +259,18 @@ def _deciding_in_the_end(program: ir.Program) -> set[ir.FieldRef]:
             if destination(statement) in found:
                 found |= _fields(operands(statement))
     return found
+
+
+def masked_values(match: ir.Match, width_bits: int) -> Iterator[tuple[int, int]]:
+    """Values and masks that take what a match takes."""
+    ones = (1 << width_bits) - 1
+    if match.low == match.high:
+        yield match.low & ones, match.mask & ones
+        return
+    low, high = match.low & ones, match.high & ones
+    while low <= high:
+        size = low & -low or 1 << width_bits
+        while low + size - 1 > high:
+            size >>= 1
+        yield low, ones & ~(size - 1)
+        low += size

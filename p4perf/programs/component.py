@@ -5,21 +5,21 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 
-from p4perf.errors import SpecError
+from p4perf.errors import CapabilityError, SpecError
 from p4perf.plugins import load_plugin
 from p4perf.programs.builder import ProgramBuilder
+from p4perf.programs.component_parameters import ComponentParameters as ComponentParameters
 from p4perf.programs.ir import Workload
 from p4perf.specs.messages import describe
 
+OWN = "p4"
+"""What a spec calls your own P4 program, in the place of a component."""
 
-class ComponentParameters(BaseModel):
-    """Base of the parameters of a component: strict, frozen, every field documented with its unit and bounds."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+P = TypeVar("P", bound=ComponentParameters)
 
 
 class Component(ABC):
@@ -53,6 +53,10 @@ def component_parameters(name: str) -> type[ComponentParameters]:
     Raises:
         UsageError: unknown component; the message names the nearest.
     """
+    if name == OWN:
+        from p4perf.programs.own import OwnParameters
+
+        return OwnParameters
     component: type[Component] = load_plugin("p4perf.components", name)
     return component.Parameters
 
@@ -98,6 +102,13 @@ def build_workload(
     base, whole = ProgramBuilder("baseline"), ProgramBuilder("program")
     for builder in (base, whole):
         _extend(builder, baseline, {})
+    if any(name == OWN for name, _ in components):
+        if len(components) > 1:
+            raise CapabilityError("a program of your own stands alone", key="program.component")
+        from p4perf.programs.own import OwnParameters, own_workload
+
+        own = _validated(OWN, OwnParameters, components[0][1])
+        return own_workload(own, base.program(), frame_size_bytes)
     for name, parameters in components:
         _extend(whole, name, parameters)
     return Workload(whole.program(), base.program(), whole.packets(frame_size_bytes))
@@ -105,15 +116,18 @@ def build_workload(
 
 def _extend(builder: ProgramBuilder, name: str, parameters: Mapping[str, Any]) -> None:
     component: Component = load_plugin("p4perf.components", name)()
+    component.extend(builder, _validated(name, component.Parameters, parameters))
+
+
+def _validated(name: str, kind: type[P], parameters: Mapping[str, Any]) -> P:
     try:
-        validated = component.Parameters(**parameters)
+        return kind(**parameters)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"])
-        known = ", ".join(component.Parameters.model_fields) or "none"
+        known = ", ".join(kind.model_fields) or "none"
         raise SpecError(
             f"component {name}: {describe(first)[0]}",
             key=f"program.parameters.{where}",
             hint=f"parameters of {name}: {known}",
         ) from error
-    component.extend(builder, validated)

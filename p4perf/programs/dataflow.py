@@ -109,7 +109,7 @@ class Dataflow:
 
 def successors(state: ir.ParserState) -> tuple[str, ...]:
     """The parser states that may follow, each once."""
-    cases = () if state.select is None else (case.next_state for case in state.cases)
+    cases = (case.next_state for case in state.cases) if state.selected else ()
     return tuple(dict.fromkeys((*cases, state.default)))
 
 

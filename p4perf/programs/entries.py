@@ -9,11 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 import numpy.typing as npt
 
 from p4perf.errors import CapabilityError
+from p4perf.programs.analysis import masked_values
 from p4perf.programs.ir import ENTRY_MULTIPLIER, Program, Table
 
 BLOCK_ENTRIES = 16384
@@ -47,6 +49,37 @@ def check_entries(program: Program, table: Table) -> None:
             f"table {table.name}: {count} entries do not fit a key of {bits} bit{open_bits}",
             hint="use a wider key or fewer entries",
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """An entry as bytes: its key, its mask, and how many bits of the key it compares; and which entry it is."""
+
+    key: bytes
+    mask: bytes
+    prefix_bits: int
+    entry: int
+
+
+def rows_of(program: Program, table: Table, align_bits: int = 1) -> tuple[Row, ...]:
+    """The entries of a list, the first first; a range takes one row for each of its prefixes.
+
+    The width of each key is rounded up to ``align_bits``; the bits before it are zeros that are compared.
+    """
+    fields = [program.width_bits(key.field) for key in table.keys]
+    widths = [-(-width // align_bits) * align_bits for width in fields]
+    rest = -sum(widths) % 8
+    found = []
+    for number, entry in enumerate(table.listing):
+        parts = [list(masked_values(match, width)) for match, width in zip(entry.matches, fields, strict=True)]
+        for chosen in product(*parts):
+            value = mask = 0
+            for (v, m), used, width in zip(chosen, fields, widths, strict=True):
+                value, mask = value << width | v, mask << width | m | (1 << width) - (1 << used)
+            size = (sum(widths) + rest) // 8
+            key, masked = ((n << rest).to_bytes(size, "big") for n in (value, mask))
+            found.append(Row(key, masked, mask.bit_count(), number))
+    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,8 +89,13 @@ class _Packet:
                     self.put(*self.places[key.field], match)
 
 
-def frames(program: ir.Program, count: int, seed: int = 1) -> tuple[bytes, ...]:
-    """That many frames without FCS."""
+def frames(program: ir.Program, count: int, seed: int = 1, size_bytes: int | None = None) -> tuple[bytes, ...]:
+    """That many frames without FCS.
+
+    Args:
+        size_bytes: size of all of them; longer ones are cut there, others filled with zeros. None: as they come, some
+            of them cut short.
+    """
     rng = random.Random(seed)  # noqa: S311
     found = []
     for n in range(count):
@@ -100,7 +105,9 @@ def frames(program: ir.Program, count: int, seed: int = 1) -> tuple[bytes, ...]:
             packet.hit()
         packet.append(-packet.bits % 8)
         data = packet.value.to_bytes(packet.bits // 8, "big") + rng.randbytes(rng.choice((0, 1, 16, 46)))
-        if n % CUT_SHARE == CUT_SHARE - 1:
+        if size_bytes is not None:
+            data = data[:size_bytes].ljust(size_bytes, b"\0")
+        elif n % CUT_SHARE == CUT_SHARE - 1:
             data = data[: rng.randrange(len(data) + 1)]
         found.append(data or b"\0")
     return tuple(found)

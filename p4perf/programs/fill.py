@@ -8,14 +8,14 @@ keys are random.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from typing_extensions import override
 
 from p4perf.errors import UsageError
 from p4perf.programs import ir
-from p4perf.programs.analysis import control_nodes, flattened
+from p4perf.programs.analysis import control_nodes, destination, flattened
 from p4perf.programs.exercise import frames
 from p4perf.programs.interpreter import Interpreter
 from p4perf.programs.packet_state import PacketState
@@ -31,19 +31,18 @@ _ATTEMPTS = 20
 
 
 class _Observer(Interpreter):
-    """Keeps the keys with which packets come to a table."""
+    """Keeps the keys with which packets come to some tables."""
 
-    def __init__(self, program: ir.Program, table: str) -> None:
+    def __init__(self, program: ir.Program, tables: Collection[str]) -> None:
         super().__init__(program)
-        self._table = table
-        self.keys: dict[tuple[int, ...], None] = {}
+        self.keys: dict[str, dict[tuple[int, ...], None]] = {name: {} for name in tables}
 
     @override
     def _looked_up(
         self, table: ir.Table, values: list[int], packet: PacketState
     ) -> tuple[ir.Action, Mapping[str, int], bool]:
-        if table.name == self._table:
-            self.keys[tuple(values)] = None
+        if table.name in self.keys:
+            self.keys[table.name][tuple(values)] = None
         return super()._looked_up(table, values, packet)
 
 
@@ -63,22 +62,55 @@ def filled(program: ir.Program, counts: Mapping[str, int], *, default: int = 0, 
         if name not in applied or not program.table(name).keys:
             raise UsageError(f"there is no table {name} with a key", hint=f"tables: {', '.join(applied) or 'none'}")
     rng = random.Random(seed)  # noqa: S311
+    waiting = {}
     for name in applied:
         table = program.table(name)
         wanted = counts.get(name, 0 if table.listing else default)
         if table.keys and wanted > len(table.listing):
-            entries = [*table.listing, *_entries(program, table, wanted - len(table.listing), rng)]
-            if any(key.match_kind == "lpm" for key in table.keys):
-                entries.sort(key=lambda entry: -sum(match.mask.bit_count() for match in entry.matches))
-            new = replace(table, entries=ir.EntryList(tuple(entries)))
-            tables = tuple(new if t.name == name else t for t in program.tables)
-            program = replace(program, tables=tables)
+            waiting[name] = wanted - len(table.listing)
+    while waiting:
+        now = _independent(program, list(waiting))
+        observer = _Observer(program, now)
+        for frame in frames(program, PACKETS, seed=rng.randrange(1 << 30)):
+            observer.run(frame)
+        new = {name: _with_entries(program, name, waiting.pop(name), observer.keys[name], rng) for name in now}
+        program = replace(program, tables=tuple(new.get(t.name, t) for t in program.tables))
     return program
 
 
-def _entries(program: ir.Program, table: ir.Table, count: int, rng: random.Random) -> Iterator[ir.Entry]:
+def _independent(program: ir.Program, waiting: Sequence[str]) -> list[str]:
+    """The first of the tables, and those whose keys the entries of none before them change."""
+    found: list[str] = []
+    written: set[ir.FieldRef] = set()
+    moved: set[str] = set()
+    for name in waiting:
+        table = program.table(name)
+        keys = {key.field for key in table.keys}
+        if not keys & written and not {ref.header for ref in keys} & moved:
+            found.append(name)
+        for s in (s for action in table.actions for s in flattened(program.action(action).body)):
+            if (ref := destination(s)) is not None:
+                written.add(ref)
+            elif isinstance(s, ir.AddHeader | ir.RemoveHeader):
+                moved.add(s.header)
+    return found
+
+
+def _with_entries(
+    program: ir.Program, name: str, count: int, keys: Iterable[tuple[int, ...]], rng: random.Random
+) -> ir.Table:
+    table = program.table(name)
+    entries = [*table.listing, *_entries(program, table, count, keys, rng)]
+    if any(key.match_kind == "lpm" for key in table.keys):
+        entries.sort(key=lambda entry: -sum(match.mask.bit_count() for match in entry.matches))
+    return replace(table, entries=ir.EntryList(tuple(entries)))
+
+
+def _entries(
+    program: ir.Program, table: ir.Table, count: int, observed: Iterable[tuple[int, ...]], rng: random.Random
+) -> Iterator[ir.Entry]:
     seen = {entry.matches for entry in table.listing}
-    keys = _keys(program, table, rng)
+    keys = _keys(program, table, observed, rng)
     actions = _actions(program, table)
     made = attempts = 0
     while made < count and attempts < _ATTEMPTS * count:
@@ -96,12 +128,11 @@ def _entries(program: ir.Program, table: ir.Table, count: int, rng: random.Rando
         yield ir.Entry(matches, action.name, tuple(_datum(p, rng) for p in action.parameters))
 
 
-def _keys(program: ir.Program, table: ir.Table, rng: random.Random) -> Iterator[tuple[int, ...]]:
+def _keys(
+    program: ir.Program, table: ir.Table, observed: Iterable[tuple[int, ...]], rng: random.Random
+) -> Iterator[tuple[int, ...]]:
     """Keys of packets, then random ones, without end."""
-    observer = _Observer(program, table.name)
-    for frame in frames(program, PACKETS, seed=rng.randrange(1 << 30)):
-        observer.run(frame)
-    yield from observer.keys
+    yield from observed
     widths = [program.width_bits(key.field) for key in table.keys]
     while True:
         yield tuple(rng.getrandbits(width) for width in widths)

@@ -50,6 +50,8 @@ class PacketOutcome:
     hits: tuple[str, ...] = ()
     """Names of the tables that were hit, in order."""
     misses: tuple[str, ...] = ()
+    errors: tuple[int, ...] = ()
+    """Numbers of the parser errors that it met, one for each pass that had one."""
 
     @property
     def port(self) -> int | None:
@@ -104,6 +106,7 @@ class Interpreter:
         self._sent: list[Sent] = []
         self._hits: list[str] = []
         self._misses: list[str] = []
+        self._errors: list[int] = []
 
     @property
     def stateful(self) -> bool:
@@ -121,13 +124,13 @@ class Interpreter:
             RecursionError: the program sends it round more than :data:`MAX_PASSES` times, or its parser does not end.
             ValueError: a decision depends on a random number.
         """
-        self._sent, self._hits, self._misses = [], [], []
+        self._sent, self._hits, self._misses, self._errors = [], [], [], []
         waiting = deque([_Arrival(frame)])
         for _ in range(MAX_PASSES):
             waiting.extend(self._pass(waiting.popleft(), port))
             if not waiting:
                 sent = tuple(sorted(self._sent, key=lambda s: s.port))
-                return PacketOutcome(sent, tuple(self._hits), tuple(self._misses))
+                return PacketOutcome(sent, tuple(self._hits), tuple(self._misses), tuple(self._errors))
         raise RecursionError(f"a packet went through {self._program.name} more than {MAX_PASSES} times")
 
     def _parsed(self, arrival: _Arrival, port: int) -> PacketState | None:
@@ -141,6 +144,7 @@ class Interpreter:
         try:
             self._parse(packet)
         except ParserError as error:
+            self._errors.append(error.number)
             if program.parser_error is None:
                 return None
             packet.write(program.parser_error, error.number)

@@ -587,4 +587,4 @@ class Workload:
     packets: PacketSpec
     notes: tuple[str, ...] = field(default=())
     frames: tuple[bytes, ...] = ()
-    """Packets one by one, without FCS: those of a program that was read, for which no rule says what they are."""
+    """Packets one by one, without FCS, all of one size: those of a program that was read, which follow no rule."""

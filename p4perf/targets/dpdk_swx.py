@@ -37,7 +37,7 @@ from p4perf.targets.base import (
     TrialSummary,
 )
 from p4perf.targets.dpdk import HARNESS_LIMITS, HARNESS_VERSION, POOL_BYTES, DpdkTarget, LinkedDpdkTarget
-from p4perf.targets.oracle import Hashes, verification_file
+from p4perf.targets.oracle import Hashes, frame_files, verification_file
 from p4perf.targets.process import entries_arguments
 from p4perf.version import __version__
 
@@ -221,8 +221,11 @@ class DpdkSwxTarget(LinkedDpdkTarget):
     def job_files(self, workload: ir.Workload) -> dict[str, bytes]:
         # What fields of absent headers hold is up to the compiler of P4.
         expected = verification_file(workload, hashes=HASHES, short_packets=False, foreign_packets=not self.from_p4)
-        specifications = _specifications(_pipelines(workload)) if self.interpreted else {}
-        return {"verify.bin": expected, **{name: text.encode() for name, text in specifications.items()}}
+        pipelines = _pipelines(workload)
+        texts = _specifications(pipelines) if self.interpreted else {}
+        texts |= {f"{p.role}.entries": entries for p in pipelines if (entries := p.entries())}
+        files = {name: text.encode() for name, text in texts.items()}
+        return {"verify.bin": expected, **files, **frame_files(workload)}
 
     @override
     def population_s(self, program: ir.Program) -> float:
@@ -308,8 +311,8 @@ def _key_bytes(program: ir.Program, table: ir.Table) -> int:
 
 
 def _data_bytes(program: ir.Program, table: ir.Table) -> int:
-    data = sum(-(-p.width_bits // 8) for p in program.action(table.rule.action).parameters)
-    return _power_of_two(8 + data)
+    sizes = (sum(-(-p.width_bits // 8) for p in program.action(name).parameters) for name in table.listed)
+    return _power_of_two(8 + max(sizes, default=0))
 
 
 def _power_of_two(n: int) -> int:

@@ -21,8 +21,9 @@ from functools import cache, lru_cache, partial
 
 from p4perf.errors import CapabilityError
 from p4perf.programs.component import TrafficPlan
+from p4perf.programs.exercise import frames
 from p4perf.programs.interpreter import Interpreter, PacketOutcome
-from p4perf.programs.ir import HashAlgorithm, Workload
+from p4perf.programs.ir import PACKET_TOO_SHORT, HashAlgorithm, Workload
 from p4perf.programs.operators import STANDARD_HASHES
 from p4perf.programs.packets import field_offset_bits, frame, headers_size_bytes
 
@@ -34,6 +35,9 @@ Hashes = tuple[tuple[HashAlgorithm, Callable[[bytes], int]], ...]
 
 STANDARD: Hashes = tuple(STANDARD_HASHES.items())
 """The algorithms as v1model has them."""
+
+SOURCE_FRAMES = "source.bin"
+"""The frames of a workload that has them one by one: one after the other."""
 
 _PREFIX = "<" if sys.byteorder == "little" else ">"
 
@@ -48,7 +52,9 @@ def drawn_packets(
 ) -> list[bytes]:
     """Packets that hit, miss, end too early or carry other headers than the program knows, in the order of the file."""
     if workload.frames:
-        return list(workload.frames)
+        found = [*workload.frames, *frames(workload.program, packets, seed)][:packets]
+        run = Interpreter(workload.program).run
+        return found if short_packets else [data for data in found if PACKET_TOO_SHORT not in run(data).errors]
     rng = random.Random(seed)  # noqa: S311
     program, spec = workload.program, workload.packets
     frame_of = cache(partial(frame, program, spec))
@@ -80,6 +86,7 @@ def verification_file(
     short_packets: bool = True,
     foreign_packets: bool = True,
     counted: bool = True,
+    shortest: int = 0,
 ) -> bytes:
     """Packets with expected outcomes, table hits and states, as the harnesses read them.
 
@@ -88,6 +95,7 @@ def verification_file(
         short_packets: whether some are cut short; not for targets whose parser does not look at the length.
         foreign_packets: whether some lack the headers of the program; not where what these hold is undefined then.
         counted: whether table hits and states are in it; not for targets that show nothing but packets.
+        shortest: bytes of a frame below which it is left out.
     """
     program = workload.program
     interpreter = Interpreter(program, dict(hashes))
@@ -95,13 +103,14 @@ def verification_file(
     run: Callable[[bytes], PacketOutcome] = interpreter.run if interpreter.stateful else cache(interpreter.run)
     hits = dict.fromkeys((t.name for t in program.tables), 0)
     shown, names = (hits, program.states) if counted else ({}, ())
-    frames = drawn_packets(workload, packets, seed, short_packets, foreign_packets)
-    packets = len(frames)
-    outcomes = [run(data) for data in frames]
+    drawn = drawn_packets(workload, packets, seed, short_packets, foreign_packets)
+    drawn = [data for data in drawn if len(data) >= shortest]
+    packets = len(drawn)
+    outcomes = [run(data) for data in drawn]
     masks = any(sent.known is not None for outcome in outcomes for sent in outcome.sent)
     states = [state_sum(interpreter.state(name)) for name in names]
     out = [b"P4PVRFY2", struct.pack(_PREFIX + "IIII", packets, len(shown), len(states), masks)]
-    for data, outcome in zip(frames, outcomes, strict=True):
+    for data, outcome in zip(drawn, outcomes, strict=True):
         for name in outcome.hits:
             hits[name] += 1
         out.append(struct.pack(_PREFIX + "HH", len(data), len(outcome.sent)) + data)
@@ -116,6 +125,8 @@ def source_arguments(workload: Workload, traffic: TrafficPlan, label: str, *, re
     """Options of the source of packets: a frame, and what changes in it from packet to packet."""
     program, packets = workload.program, workload.packets
     arguments = ["--frame", frame(program, packets).hex()]
+    if workload.frames:
+        return [*arguments, "--frames", "{folder}/" + SOURCE_FRAMES]
     if restored:
         arguments += ["--restore", str(headers_size_bytes(program, packets))]
     for varying in packets.varying:
@@ -128,6 +139,11 @@ def source_arguments(workload: Workload, traffic: TrafficPlan, label: str, *, re
             )
         arguments += ["--key-offset", str(offset // 8), "--key-length", str(bits // 8), "--keys", str(varying.count)]
     return arguments + traffic_arguments(workload, traffic)
+
+
+def frame_files(workload: Workload) -> dict[str, bytes]:
+    """The files that :func:`source_arguments` name."""
+    return {SOURCE_FRAMES: b"".join(workload.frames)} if workload.frames else {}
 
 
 def traffic_arguments(workload: Workload, traffic: TrafficPlan) -> list[str]:

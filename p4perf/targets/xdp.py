@@ -17,7 +17,7 @@ from p4perf.generators.c.xdp import XDP_CAPABILITIES, Xdp
 from p4perf.generators.c.xdp_layout import data_bytes, key_bytes
 from p4perf.programs.capabilities import Capabilities
 from p4perf.programs.component import TrafficPlan
-from p4perf.programs.ir import Program, Table, Workload
+from p4perf.programs.ir import EntryList, Program, Table, Workload
 from p4perf.programs.packets import frame
 from p4perf.targets import process
 from p4perf.targets.base import BuildPlan, Job, MetricValue, NodeFacts, PointPlan, TrialOptions, TrialRecord
@@ -55,6 +55,9 @@ exec "${CC:-cc}" -std=gnu11 -O2 -Wall -Wextra -D_GNU_SOURCE -o xdp layout.c "$1/
 _TOGETHER = f'cp "$1/xdp" "$1"/*.o "$2/{GENERATOR}" .'
 MAX_FRAME_BYTES = PAGE_MTU + 18
 """With header and FCS."""
+
+MIN_FRAME_BYTES = 14
+"""Without FCS; the kernel hands no shorter frame to an XDP program."""
 
 ENTRY_S = 1e-6
 """What an entry of a map takes to be added, in seconds, roughly."""
@@ -135,7 +138,7 @@ class XdpTarget(HarnessTarget, Connects, SizesMemory):
             options, "--warmup-packets", str(process.warmup_packets(entries)), warmup=False
         )
         timeout_s = _start_s(plan) + 4e-3 * options.timeout_ms
-        return Job(tuple(argv), timeout_s, plan.build, {"verify.bin": verification_file(plan.workload)})
+        return Job(tuple(argv), timeout_s, plan.build, {"verify.bin": _verification(plan.workload)})
 
     @override
     def load(self, plan: PointPlan, link: LinkPlan, facts: NodeFacts) -> Job:
@@ -152,7 +155,7 @@ class XdpTarget(HarnessTarget, Connects, SizesMemory):
         argv = ("{build}/" + GENERATOR, "load", *load_arguments(link, 0, facts, _point_arguments(plan)), *source)
         parts = {"device": plan.build, "generator": generator_plan(facts)}
         build = BuildPlan({}, (shell(_TOGETHER, "{device}", "{generator}"),), GENERATOR, {}, parts)
-        files = {"verify.bin": verification_file(plan.workload), **link_files(link, MAX_FRAME_BYTES)}
+        files = {"verify.bin": _verification(plan.workload), **link_files(link, MAX_FRAME_BYTES)}
         return Job(argv, _start_s(plan), build, files)
 
     @override
@@ -183,6 +186,11 @@ class XdpTarget(HarnessTarget, Connects, SizesMemory):
         return 1.5 * 16 + _hash_element_bytes(program, table)
 
 
+def _verification(workload: Workload) -> bytes:
+    """The verification file; of a program that was read without frames that the kernel refuses."""
+    return verification_file(workload, shortest=MIN_FRAME_BYTES if workload.frames else 0)
+
+
 def _start_s(plan: PointPlan) -> float:
     """Time limit for loading, verifying and population: about 0.5 us an entry, several times that if busy."""
     return 30 + 8e-6 * sum(t.entries.count for t in plan.workload.program.tables)
@@ -195,7 +203,8 @@ def _point_arguments(plan: PointPlan) -> list[str]:
 
 
 def _traffic_arguments(workload: Workload, traffic: TrafficPlan) -> list[str]:
-    arguments = ["--frame", frame(workload.program, workload.packets).hex()]
+    first = workload.frames[0] if workload.frames else frame(workload.program, workload.packets)
+    arguments = ["--frame", first.hex()]
     for varying in workload.packets.varying:
         arguments += ["--keys", str(varying.count)]
     return arguments + traffic_arguments(workload, traffic)
@@ -204,7 +213,7 @@ def _traffic_arguments(workload: Workload, traffic: TrafficPlan) -> list[str]:
 def table_bytes(program: Program, table: Table) -> int:
     """Memory of one map in bytes, about, from the layout of the kernel's maps."""
     entries = max(table.entries.count, 1)
-    data = data_bytes(program.action(table.rule.action))
+    data = _data_bytes(program, table)
     kind = program.match_kind(table)
     if kind == "exact":
         return 16 * (1 << (entries - 1).bit_length()) + entries * _hash_element_bytes(program, table)
@@ -214,8 +223,14 @@ def table_bytes(program: Program, table: Table) -> int:
 
 
 def _hash_element_bytes(program: Program, table: Table) -> int:
-    data = data_bytes(program.action(table.rule.action))
+    data = _data_bytes(program, table)
     return HASH_ELEMENT_BYTES + _eights(key_bytes(program, table)) + _eights(data)
+
+
+def _data_bytes(program: Program, table: Table) -> int:
+    """Action data of an entry; of those one by one with the number of the action."""
+    most = max((data_bytes(program.action(name)) for name in table.listed), default=0)
+    return most + 8 if isinstance(table.entries, EntryList) else most
 
 
 def _eights(size: int) -> int:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from unittest.mock import patch
 
 import pytest
 from support import many_programs, stf
+from support.large_program import large_program
 
 from p4perf.errors import CapabilityError, DataError
 from p4perf.generators.c.dpdk import render_program
@@ -46,7 +48,7 @@ def workload(path: Path, packets: int = PACKETS) -> ir.Workload | None:
 
 
 def verification(each: ir.Workload, seed: int) -> bytes:
-    return oracle.verification_file.__wrapped__(each)
+    return oracle.verification_file.__wrapped__(each, packets=len(each.frames))
 
 
 def differences(workloads: list[ir.Workload], folder: Path, packets: int = PACKETS) -> list[str]:
@@ -82,6 +84,15 @@ def test_the_examples_on_dpdk_c(tmp_path):
     assert len(taken) == 14
     assert all(runs_on_dpdk_c(w) for w in taken)
     assert differences(taken, tmp_path, 200) == []
+
+
+def test_a_large_program(tmp_path):
+    """A hundred tables and forty headers."""
+    path = tmp_path / "large.json"
+    path.write_text(json.dumps(large_program(tables=100, headers=40)))
+    each = workload(path, 300)
+    assert (len(each.program.tables), len(each.program.headers)) == (100, 40)
+    assert differences([each], tmp_path, 300) == []
 
 
 def test_an_oracle_that_disagrees_is_noticed(tmp_path):

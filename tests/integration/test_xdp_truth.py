@@ -13,7 +13,7 @@ from support.sampling import sampled
 
 from p4perf.errors import CapabilityError, MeasurementError
 from p4perf.plugins import plugin_names
-from p4perf.programs import ir
+from p4perf.programs import exercise, ir
 from p4perf.programs.component import TrafficPlan, build_workload
 from p4perf.targets.base import TrialOptions
 from p4perf.targets.oracle import PACKETS
@@ -540,3 +540,77 @@ def test_streams_of_programs_that_change_their_packets(trial, name):
     workload = build_workload([(name, PARAMETERS[name][0])], frame_size_bytes=128)
     record = TARGET.parse(trial(workload))
     assert record["stream_sent"] == record["stream_packets"]
+
+
+def one_entry(name, *matches, data=()):
+    return ir.Entry(matches, name, data)
+
+
+def own_program():
+    """A program with what only those have that are read."""
+    meta = lambda name: ir.FieldRef(ir.METADATA, name)  # noqa: E731
+    ones, kind, mark = (1 << 48) - 1, ref("eth.type"), meta("mark")
+    exact, prefix = ir.Key(ref("eth.src"), "exact"), ir.Key(ref("eth.dst"), "lpm")
+    port, size = (ir.Field("port", 9),), (ir.Field("size", 16),)
+    entries = {
+        "exact": [one_entry("out", ir.Match.masked(n, ones), data=(n + 1,)) for n in range(3)]
+        + [one_entry("leave", ir.Match.masked(3, ones))],
+        "lpm": [one_entry("out", ir.Match.masked(0, ones - 1), data=(7,)), one_entry("add", ir.Match.masked(0, 0))],
+        "range": [one_entry("cut", ir.Match(-1, 1, 6), data=(40,)), one_entry("add", ir.Match(-1, 2, 300))],
+    }
+    keys = {"exact": (exact,), "lpm": (prefix,), "range": (ir.Key(kind, "range"),)}
+    tables = [
+        ir.Table(n, keys[n], ("out", "add", "cut", "leave"), "add", ir.EntryList(tuple(entries[n]))) for n in keys
+    ]
+    tables.append(ir.Table("none", (), ("out",), "out", ir.EntryList(), (5,)))
+    add = ir.BinaryOp("+", mark, ir.Const(3))
+    return ir.Program(
+        name="own",
+        headers=(
+            ir.Header("eth", (ir.Field("dst", 48), ir.Field("src", 48), ir.Field("type", 16))),
+            ir.Header("tag", (ir.Field("wide", 80), ir.Field("low", 16))),
+        ),
+        metadata=(ir.Field("mark", 8), ir.Field("error", 8), ir.Field("big", 80)),
+        parser=(
+            ir.ParserState("start", (ir.Extract("eth"),), (kind, ir.Lookahead(3, 5)), (
+                ir.SelectCase((ir.Match(0xFF00, 0, 0), ir.Match(-1, 0, 9)), "tag"),
+                ir.SelectCase((ir.Match(0, 0, 0), ir.Match.masked(3, 3)), "skip"),
+            )),
+            ir.ParserState("skip", (ir.Advance(ir.Cast(ir.BinaryOp("<<", kind, ir.Const(3)), 6)),), default="tag"),
+            ir.ParserState("tag", (
+                ir.Extract("tag"), ir.Assign(meta("big"), ref("tag.wide")),
+                ir.Verify(ir.Compare("!=", ref("tag.low"), ir.Const(3)), 9),
+            )),
+        ),
+        actions=(
+            ir.Action("out", port, (ir.SetEgress(ir.ParameterRef("port")),)),
+            ir.Action("add", body=(ir.Assign(mark, ir.Cast(add, 8, saturating=True)),)),
+            ir.Action("cut", size, (ir.Truncate(ir.ParameterRef("size")),)),
+            ir.Action("leave", body=(ir.Exit(),)),
+            ir.Action("tagged", body=(ir.Branch(
+                ir.And(ir.IsValid("tag"), ir.Not(ir.Compare("==", meta("error"), ir.Const(9)))),
+                (ir.Assign(ref("tag.low"), ir.Cast(meta("big"), 12)),),
+                (ir.AddHeader("tag", (("low", mark),)),),
+            ),)),
+            ir.Action("untag", body=(ir.RemoveHeader("tag"), ir.CountPacket("bytes", ir.Intrinsic("egress_port")))),
+        ),
+        tables=tuple(tables),
+        control=(
+            ir.Block((
+                ir.ApplyTable("none"),
+                ir.ApplyTable("exact", hit=(ir.CallAction("tagged"),), cases=(("out", (ir.ApplyTable("lpm"),)),)),
+                ir.ApplyTable("range", miss=(ir.CallAction("tagged"),)),
+            )),
+            ir.CallAction("add"),
+        ),
+        egress=(ir.If(ir.Compare(">", mark, ir.Const(5)), (ir.CallAction("untag"),)),),
+        emit=("eth", "tag"),
+        counters=(ir.Counter("bytes", 5, of_bytes=True),),
+        parser_error=meta("error"),
+    )  # fmt: skip
+
+
+def test_a_program_that_was_read(agrees):
+    program = own_program()
+    frames = tuple(data[:60].ljust(60, b"\1") for data in exercise.frames(program, PACKETS))
+    agrees(ir.Workload(program, program, ir.PacketSpec((), (), 64), frames=frames))

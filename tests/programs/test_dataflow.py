@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import random
-from functools import reduce
 
 import pytest
 from support.random_programs import random_workload
+from support.traced import Traced
 
 from p4perf.programs import ir
-from p4perf.programs.dataflow import PORT, Dataflow, PathState, follow
-from p4perf.programs.interpreter import Interpreter
+from p4perf.programs.dataflow import PORT, PathState, follow
 from p4perf.programs.packets import frame
 
 A, M = ir.FieldRef("h", "a"), ir.FieldRef(ir.METADATA, "m")
@@ -94,40 +93,6 @@ def test_one_side_may_lack_a_port():
     assert found.end is not None
     assert not found.end.decided
     assert PORT not in found.end.assigned
-
-
-class Traced(Interpreter):
-    """Compares what is known before each statement with one packet, and what is known at the end."""
-
-    def __init__(self, drawn: ir.Program, found: Dataflow) -> None:
-        super().__init__(drawn)
-        self.before: dict[ir.Statement, PathState] = {}
-        for step in found.steps:
-            self.before[step.what] = reduce(PathState.joined, [self.before.get(step.what, step.state)], step.state)
-        self.found = found
-        self.checked = 0
-
-    def holds(self, known: PathState, packet) -> None:
-        self.checked += 1
-        assert known.valid <= packet.valid <= known.maybe_valid
-        assert PORT not in known.assigned or packet.egress is not None
-        assert known.droppers or not packet.dropped
-        assert known.passes_again or packet.again is None
-        if known.decided:
-            assert packet.dropped or packet.copies or packet.egress is not None
-
-    def _parse(self, packet):
-        super()._parse(packet)
-        self.holds(self.found.parsed, packet)
-
-    def _execute(self, statement, arguments, packet):
-        self.holds(self.before[statement], packet)
-        super()._execute(statement, arguments, packet)
-
-    def _control(self, nodes, packet):
-        super()._control(nodes, packet)
-        if nodes is self._program.control:
-            self.holds(self.found.end, packet)
 
 
 @pytest.mark.parametrize("paths", ["copies", "again", "random"])

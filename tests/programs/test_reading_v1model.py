@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
 import pytest
 from support import stf
+from support.traced import Traced
 
 from p4perf.errors import DataError
 from p4perf.programs import ir
+from p4perf.programs.dataflow import follow
+from p4perf.programs.exercise import frames
+from p4perf.programs.fill import filled
 from p4perf.programs.interpreter import Interpreter
 from p4perf.programs.reading.tree import parse_json
 from p4perf.programs.reading.v1model import read_v1model
@@ -57,3 +62,15 @@ def test_a_sample_is_read_or_refused_for_a_known_reason(path):
 @pytest.mark.parametrize("path", TESTED, ids=lambda path: path.stem)
 def test_a_packet_test_of_p4c_passes(path):
     assert stf.differences(path) == []
+
+
+@pytest.mark.parametrize(
+    "path", [p for p in JSON if p.stem not in (*REFUSED, BY_CHANCE, ENDLESS)], ids=lambda p: p.stem
+)
+def test_what_is_known_holds_for_packets(path):
+    program = filled(read(path.stem), {}, default=4)
+    traced = Traced(program, follow(program))
+    for frame in frames(program, 24):
+        with suppress(RecursionError):
+            traced.run(frame)
+    assert traced.checked or not program.actions

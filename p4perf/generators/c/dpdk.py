@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from itertools import product
 
 from typing_extensions import override
 
@@ -28,9 +27,16 @@ from p4perf.generators.c import dpdk_text
 from p4perf.generators.c.dpdk_text import DpdkCWriter, DpdkLayout
 from p4perf.generators.c.writer import WORD_BITS
 from p4perf.programs import ir
-from p4perf.programs.analysis import condition_operands, control_nodes, expressions, statements, used_actions
+from p4perf.programs.analysis import (
+    condition_operands,
+    control_nodes,
+    expressions,
+    statements,
+    used_actions,
+)
 from p4perf.programs.capabilities import Capabilities, Limit
 from p4perf.programs.component import TrafficPlan
+from p4perf.programs.entries import Row, rows_of
 from p4perf.programs.interpreter import MAX_PASSES
 from p4perf.version import __version__
 
@@ -39,48 +45,6 @@ LONGEST_LPM_BITS = 32
 
 ADDRESS_BYTES = 16
 """Key of rte_lpm6 and rte_fib6."""
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """An entry as bytes: its key, its mask, and how many bits of the key it compares; and which entry it is."""
-
-    key: bytes
-    mask: bytes
-    prefix_bits: int
-    entry: int
-
-
-def rows_of(program: ir.Program, table: ir.Table) -> tuple[Row, ...]:
-    """The entries of a list, the first first; a range takes one row for each of its prefixes."""
-    widths = [program.width_bits(key.field) for key in table.keys]
-    rest = -sum(widths) % 8
-    found = []
-    for number, entry in enumerate(table.listing):
-        parts = [list(_masked(match, width)) for match, width in zip(entry.matches, widths, strict=True)]
-        for chosen in product(*parts):
-            value = mask = 0
-            for (v, m), width in zip(chosen, widths, strict=True):
-                value, mask = value << width | v, mask << width | m
-            size = (sum(widths) + rest) // 8
-            key, masked = ((n << rest).to_bytes(size, "big") for n in (value, mask))
-            found.append(Row(key, masked, mask.bit_count(), number))
-    return tuple(found)
-
-
-def _masked(match: ir.Match, width_bits: int) -> Iterator[tuple[int, int]]:
-    """Values and masks that take what a match takes."""
-    ones = (1 << width_bits) - 1
-    if match.low == match.high:
-        yield match.low & ones, match.mask & ones
-        return
-    low, high = match.low & ones, match.high & ones
-    while low <= high:
-        size = low & -low or 1 << width_bits
-        while low + size - 1 > high:
-            size >>= 1
-        yield low, ones & ~(size - 1)
-        low += size
 
 
 @dataclass(frozen=True, slots=True)

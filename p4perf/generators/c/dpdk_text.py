@@ -477,6 +477,12 @@ class DpdkCWriter(CWriter):
             yield from self._guarded(f"p->length - p->parsed < {-(-max(ends) // 8)}", ir.PACKET_TOO_SHORT)
 
     @override
+    def data_above(self, name: str, low: int) -> str:
+        listed = any(isinstance(table.entries, ir.EntryList) for table in self.program.tables)
+        wide = low < self.range(ir.ParameterRef(name)).high.bit_length()
+        return f"d->{name}_above[{low // WORD_BITS - 1}]" if listed and wide else self.zero
+
+    @override
     def lookahead(self, e: ir.Lookahead, low: int) -> str:
         if low >= e.width_bits:
             return "0"

@@ -109,7 +109,7 @@ class CWriter(ABC):
                 rest = WORD_BITS - declared.width_bits
                 return f"({self.word_type})(({self.signed_type})({self.load(e)} << {rest}) >> {rest})"
             case ir.ParameterRef(name):
-                return self.zero if low else f"({self.word_type})d->{name}"
+                return self.data_above(name, low) if low else f"({self.word_type})d->{name}"
             case ir.BinaryOp():
                 return self._operation(e, low)
             case ir.PassNumber():
@@ -144,6 +144,10 @@ class CWriter(ABC):
 
     def _operation(self, e: ir.BinaryOp, low: int) -> str:
         operator, first, second = e.operator, e.left, e.right
+        if operator == ">>" and isinstance(second, ir.Const) and isinstance(first, ir.FieldRef):
+            declared = self.program.declared(first)
+            if declared.width_bits > WORD_BITS and not declared.signed:
+                return self.load(first, low + second.value)
         if low and operator not in ("&", "|", "^"):
             raise CapabilityError(self.limit)
         left, right = self.expression(first, low), self.expression(second, low)
@@ -220,6 +224,10 @@ class CWriter(ABC):
         if self._exact(c.left, c.right):
             return f"({self.signed_type}){left} {c.comparator} ({self.signed_type}){right}"
         return f"{left} {c.comparator} {right}"
+
+    def data_above(self, name: str, low: int) -> str:
+        """Action data from bit ``low``, which is 64 or more, on; those that follow a rule are zero there."""
+        return self.zero
 
     def lookahead(self, e: ir.Lookahead, low: int) -> str:
         """Bits of the packet behind the place of the parser."""

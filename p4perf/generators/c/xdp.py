@@ -4,6 +4,9 @@ Tables are maps of the kernel: hash maps (exact), tries (lpm), an array that ``b
 per-CPU arrays, registers arrays, meters token buckets under a ``bpf_spin_lock``. Packets are worked on in place behind
 bounds checks; added and removed headers cost a ``bpf_xdp_adjust_head``. A packet that goes through again stays in one
 ``bpf_loop``. The verdict is ``XDP_TX``, with the port left in a global variable, or ``XDP_DROP``.
+
+A program that was read has all of its headers and metadata in a per-CPU map, as p4c-ebpf has them: the parser copies
+headers there, and the deparser writes them back. The entries of its tables are one by one in ``layout.c``.
 """
 
 from __future__ import annotations
@@ -16,9 +19,10 @@ from p4perf.errors import CapabilityError
 from p4perf.generators.base import GeneratedFile, Generator, render
 from p4perf.generators.c import xdp_layout
 from p4perf.generators.c.writer import WORD_BITS
-from p4perf.generators.c.xdp_text import XdpWriter, hashed_bytes, mask, number, store_sub
+from p4perf.generators.c.xdp_flow import XdpFlow
+from p4perf.generators.c.xdp_text import hashed_bytes, mask, number, store_sub
 from p4perf.programs import ir
-from p4perf.programs.analysis import changes_layout, control_nodes, needs_restore, statements, used_actions
+from p4perf.programs.analysis import changes_layout, control_nodes, expressions, needs_restore, statements, used_actions
 from p4perf.programs.capabilities import Capabilities, Limit, constructs
 from p4perf.programs.component import TrafficPlan
 from p4perf.programs.entries import check_entries
@@ -46,6 +50,13 @@ XDP_CAPABILITIES = Capabilities(
         "(bpf_clone_redirect is one of tc)",
         "multicast": "the copies of a redirect with BPF_F_BROADCAST are made by the driver, after the program; "
         "BPF_PROG_TEST_RUN runs the program only",
+    },
+    offers=xdp_layout.OWN
+    - {
+        "action selector",
+        "varying field",
+        "metadata kept for another pass",
+        "hash of the payload",
     },
     limits={
         "varying fields": Limit(MAX_VARYING, "configuration of the measured program, which draws their numbers itself"),
@@ -89,6 +100,8 @@ class _Stream:
     """Offset, size and value of the numbers that are written anew."""
     varying: tuple[tuple[str, ...], ...]
     """Statements that write the number ``key`` into each field that varies."""
+    frames: tuple[bytes, ...] = ()
+    """The packets one after another, where no rule says what they are."""
 
 
 class Xdp(Generator):
@@ -100,7 +113,8 @@ class Xdp(Generator):
     @override
     def generate(self, workload: ir.Workload, traffic: TrafficPlan) -> tuple[GeneratedFile, ...]:
         XDP_CAPABILITIES.check(workload.program, workload.packets)
-        stream = _stream(workload.program, workload.packets)
+        _check_passes(workload.program)
+        stream = _frames(workload.frames) if workload.frames else _stream(workload.program, workload.packets)
         return (
             GeneratedFile("program.bpf.c", (_render("xdp/program.bpf.c.j2", workload.program, stream),)),
             GeneratedFile("baseline.bpf.c", (_render("xdp/program.bpf.c.j2", workload.baseline, stream),)),
@@ -110,20 +124,24 @@ class Xdp(Generator):
 
 def _render(template: str, program: ir.Program, stream: _Stream) -> str:
     layout = xdp_layout.header_layout(program)
-    writer = XdpWriter(program, layout)
-    applied = {node.table for node in control_nodes(program.control) if isinstance(node, ir.ApplyTable)}
+    writer = XdpFlow(program, layout)
+    nodes = control_nodes(program.control + program.egress)
+    applied = {node.table for node in nodes if isinstance(node, ir.ApplyTable)}
     tables = [table for table in program.tables if table.name in applied]
+    maps = {table.name: xdp_layout.table_map(program, table) for table in tables}
     for table in tables:
-        check_entries(program, table)
+        if not maps[table.name].listed:
+            check_entries(program, table)
     for field in program.metadata:
-        if field.width_bits > WORD_BITS:
+        if not layout.whole and field.width_bits > WORD_BITS:
             raise CapabilityError(f"xdp keeps metadata in registers of {WORD_BITS} bit; {field.name} is wider")
     present = {*layout.offsets, *layout.in_place}
     crc_tables = _crc_tables(program)
     longest = max(
         (n for table in tables if (n := xdp_layout.key_bytes(program, table)) > MAX_STACK_KEY_BYTES), default=0
     )
-    _check_sums(program, len(tables), (layout.scratch_bytes, longest, crc_tables))
+    mapped = [table for table in tables if maps[table.name].kind != "none"]
+    _check_sums(program, len(mapped), (layout.scratch_bytes, longest, crc_tables))
     return render(
         template,
         version=__version__,
@@ -131,13 +149,17 @@ def _render(template: str, program: ir.Program, stream: _Stream) -> str:
         layout=layout,
         stream=stream,
         tables=tables,
+        maps=maps,
+        mapped=mapped,
+        flow=writer,
+        cells=cells,
         actions=[program.action(name) for name in used_actions(program)],
         used=constructs(program),
         verified=[c for c in program.verified if c.header in present],
         updated=[c for c in program.updated if c.header in present],
         checksums=_checksums(program, present),
         crc_tables=crc_tables,
-        parts=_parts(program.control),
+        parts=[] if layout.whole else _parts(program.control),
         key_area_words=(longest + 7) // 8,
         max_stack_key_bytes=MAX_STACK_KEY_BYTES,
         load=writer.load,
@@ -157,6 +179,22 @@ def _render(template: str, program: ir.Program, stream: _Stream) -> str:
         number=number,
         mask=mask,
     )
+
+
+def _check_passes(program: ir.Program) -> None:
+    """Refuse what XDP cannot tell apart."""
+    if any(t.counter for t in program.tables):
+        raise CapabilityError("xdp has no counters of entries")
+    body = tuple(statements(program))
+    passing = {type(s) for s in body if isinstance(s, ir.Recirculate | ir.Resubmit)}
+    asked = {*expressions(program), *(a.value for a in program.initial)}
+    if len(passing) > 1 and ir.Intrinsic("instance_type") in asked:
+        raise CapabilityError("xdp does not tell recirculated from resubmitted packets")
+
+
+def cells(size: int) -> int:
+    """The cells of an array, of which the index is taken modulo a power of two."""
+    return 1 << max(size - 1, 0).bit_length()
 
 
 def _check_sums(program: ir.Program, tables: int, areas: tuple[object, ...]) -> None:
@@ -210,6 +248,13 @@ def _crc_tables(program: ir.Program) -> dict[str, tuple[int, ...]]:
     """The table of each CRC that the program calculates."""
     wanted = {s.algorithm for s in statements(program) if isinstance(s, ir.Hash)}
     return {name: crc_table(polynomial) for name, polynomial in _REFLECTED.items() if name in wanted}
+
+
+def _frames(frames: tuple[bytes, ...]) -> _Stream:
+    """The frames of a workload, all of one size: the kernel runs the program on one buffer."""
+    if any(len(frame) != len(frames[0]) for frame in frames):
+        raise CapabilityError("xdp measures with frames of one size")
+    return _Stream(moves=True, length=len(frames[0]), touched=0, restore=(), varying=(), frames=frames)
 
 
 def _stream(program: ir.Program, packets: ir.PacketSpec) -> _Stream:

@@ -2,7 +2,8 @@
 
 Headers that the program neither adds, removes nor moves stay in the packet and are worked on there. Those in front of
 the last one that it does change are copied to a scratch area when they are extracted, and written back in front of the
-rest of the packet at the end, after ``bpf_xdp_adjust_head``.
+rest of the packet at the end, after ``bpf_xdp_adjust_head``. Of a program that was read, all headers are kept there,
+and its metadata, too: the verifier then has little to remember of each path.
 """
 
 from __future__ import annotations
@@ -11,9 +12,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from p4perf.errors import CapabilityError
-from p4perf.programs import ir
+from p4perf.generators.c.writer import WORD_BITS
+from p4perf.programs import analysis, ir
 from p4perf.programs.analysis import control_nodes, destination, expressions, statements
+from p4perf.programs.capabilities import OF_OWN_PROGRAMS, constructs
 from p4perf.programs.dataflow import follow, successors
+from p4perf.programs.entries import Row, rows_of
+from p4perf.programs.reading.values import FALSE
+
+OWN = frozenset(OF_OWN_PROGRAMS)
+"""Constructs that only programs that are read have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +41,21 @@ class HeaderLayout:
     in_place: tuple[str, ...]
     always: frozenset[str]
     optional: tuple[str, ...]
+    whole: bool = False
+    """Whether all of the program is in the scratch area, metadata and what headers are valid included."""
 
     @property
     def scratch_bytes(self) -> int:
         """Size of the scratch area, in bytes; 0 if nothing is kept there."""
         return self.offsets[""]
+
+    def valid(self, header: str) -> str:
+        """The variable that says whether a header of the scratch area is valid."""
+        return f"p->s->v_{header}" if self.whole else f"p->v_{header}"
+
+    def metadata(self, field: str) -> str:
+        """The variable of a metadata field."""
+        return f"p->s->m_{field}" if self.whole else f"p->m_{field}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +67,14 @@ class EntryPart:
     width_bits: int
 
 
+def was_read(program: ir.Program) -> bool:
+    """Whether a program has what none of a component has."""
+    return not OWN.isdisjoint(constructs(program))
+
+
 def header_layout(program: ir.Program) -> HeaderLayout:
+    if was_read(program):
+        return _whole_layout(program)
     paths = _Paths(program)
     body = list(statements(program))
     changed = {s.header for s in body if isinstance(s, ir.AddHeader | ir.RemoveHeader)}
@@ -79,6 +104,45 @@ def header_layout(program: ir.Program) -> HeaderLayout:
     return HeaderLayout(written_back, offsets, in_place, always, optional)
 
 
+def _whole_layout(program: ir.Program) -> HeaderLayout:
+    _refuse_loops(program)
+    offsets, at = {}, 0
+    for header in program.headers:
+        offsets[header.name] = at
+        at += -(-header.size_bytes // 8) * 8
+    offsets[""] = at + 8
+    in_parser = analysis.flattened(s for state in program.parser for s in state.body if isinstance(s, ir.Branch))
+    moved = (*(s for state in program.parser for s in state.body), *in_parser, *statements(program))
+    changed = {s.header for s in moved if isinstance(s, ir.AddHeader | ir.RemoveHeader)}
+    always = follow(program).parsed.valid - changed
+    return HeaderLayout(program.emit, offsets, (), always, (), whole=True)
+
+
+def _refuse_loops(program: ir.Program) -> None:
+    """A parser that may take a state twice."""
+    done: set[str] = set()
+
+    def visit(name: str, stack: tuple[str, ...]) -> None:
+        if name in stack:
+            raise _loop(program, name)
+        if name == ir.ACCEPT or name in done:
+            return
+        if any(isinstance(s, ir.Verify) and s.condition == FALSE for s in program.state(name).body):
+            return  # nothing follows: an element more than a header stack has
+        for following in successors(program.state(name)):
+            visit(following, (*stack, name))
+        done.add(name)
+
+    visit("start", ())
+
+
+def _loop(program: ir.Program, state: str) -> CapabilityError:
+    return CapabilityError(
+        f"xdp: the parser of {program.name} comes back to state {state}; the verifier of the kernel takes "
+        "no parser whose number of steps depends on the packet"
+    )
+
+
 def _control_headers(program: ir.Program) -> set[str]:
     """Headers that anything after the parser reads, writes or asks for."""
     used = {checksum.header for checksum in (*program.verified, *program.updated)}
@@ -102,10 +166,7 @@ class _Paths:
         if name == ir.ACCEPT:
             return frozenset()
         if name in stack:
-            raise CapabilityError(
-                f"xdp: the parser of {self._program.name} comes back to state {name}; the verifier of the kernel takes "
-                "no parser whose number of steps depends on the packet"
-            )
+            raise _loop(self._program, name)
         if name not in self._after:
             state = self._program.state(name)
             after = frozenset().union(*(self._visit(n, (*stack, name)) for n in successors(state)))
@@ -175,3 +236,30 @@ def data_bytes(action: ir.Action) -> int:
 def number_bytes(width_bits: int) -> int:
     """Size of the unsigned C type that holds a number of that width, in bytes; wide ones are kept in 64 bit."""
     return next((size for size in (1, 2, 4) if width_bits <= 8 * size), 8)
+
+
+@dataclass(frozen=True, slots=True)
+class MapText:
+    """A table as a map: its kind (none: no map), and its entries where they are one by one."""
+
+    kind: str
+    rows: tuple[Row, ...] | None = None
+
+    @property
+    def listed(self) -> bool:
+        return self.rows is not None
+
+
+def table_map(program: ir.Program, table: ir.Table) -> MapText:
+    """The map of a table; of entries with the same key the first."""
+    if not isinstance(table.entries, ir.EntryList):
+        return MapText(program.match_kind(table))
+    for name in table.taken:
+        for p in program.action(name).parameters:
+            if p.width_bits > WORD_BITS:
+                raise CapabilityError(f"xdp keeps action data of {WORD_BITS} bit; {name}.{p.name} has {p.width_bits}")
+    rows = tuple({(r.key, r.mask): r for r in reversed(rows_of(program, table, 8))}.values())[::-1]
+    kind = program.match_kind(table)
+    if kind == "lpm" and table.keys[-1].match_kind != "lpm":
+        kind = "ternary"
+    return MapText(kind if rows and table.keys else "none", rows)

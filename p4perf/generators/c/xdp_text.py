@@ -108,6 +108,8 @@ def _words(runs: list[BitRun]) -> Iterator[tuple[str, int]]:
 
 def hash_lines(algorithm: str, runs: list[BitRun], *, loops: bool) -> Iterator[str]:
     """Lines that leave the hash of runs of bits in ``hash``; ``loops``: many words of a header in a loop."""
+    if algorithm not in BLOCK_WORDS:
+        raise CapabilityError(f"xdp has no hash {algorithm}")
     if algorithm == CHECKSUM:
         yield from sum_lines(runs, loops=loops)
         return
@@ -225,7 +227,7 @@ class XdpWriter(CWriter):
     @override
     def is_valid(self, header: str) -> str:
         if header in self.layout.offsets:
-            return f"p->v_{header}"
+            return self.layout.valid(header)
         return f"(p->h_{header} != NULL)" if header in self.layout.in_place else "0"
 
     def _guard(self, header: str) -> str:
@@ -235,12 +237,20 @@ class XdpWriter(CWriter):
         return header in self.layout.offsets or header in self.layout.in_place
 
     def _place(self, ref: ir.FieldRef) -> tuple[int, int]:
+        if ref.header == ir.METADATA:
+            width = self.program.width_bits(ref)
+            return -width % 8, width
         return self.program.header(ref.header).offset_bits(ref.field), self.program.width_bits(ref)
 
+    def _in_variable(self, ref: ir.FieldRef) -> bool:
+        """Whether a field is a number; others are bytes."""
+        return ref.header == ir.METADATA and self.program.width_bits(ref) <= WORD_BITS
+
     def _run(self, ref: ir.FieldRef) -> BitRun:
-        if ref.header == ir.METADATA:
-            return BitRun(self.program.width_bits(ref), variable=f"p->m_{ref.field}")
         offset, width = self._place(ref)
+        if ref.header == ir.METADATA:
+            variable = self.layout.metadata(ref.field)
+            return BitRun(width, variable=variable) if self._in_variable(ref) else BitRun(width, variable, offset)
         if not self._present(ref.header):
             return BitRun(width)
         return BitRun(width, self.base(ref.header), offset, self._guard(ref.header))
@@ -251,7 +261,8 @@ class XdpWriter(CWriter):
 
     @override
     def load(self, ref: ir.FieldRef, low: int = 0) -> str:
-        self._refuse_wide(ref)
+        if not self.layout.whole:
+            self._refuse_wide(ref)
         return self._bits(ref, low, WORD_BITS)
 
     @override
@@ -285,15 +296,21 @@ class XdpWriter(CWriter):
             case ir.SetEgress(port):
                 yield f"p->egress = (__s64)({self.expression(port)});"
             case ir.RemoveHeader(name):
-                yield f"p->v_{name} = 0;"
+                yield f"{self.layout.valid(name)} = 0;"
             case ir.Recirculate():
                 yield "p->again |= AGAIN_RECIRCULATE;"
             case ir.Resubmit():
                 yield "p->again |= AGAIN_RESUBMIT;"
             case ir.CountPacket(counter, index):
-                yield f"count_{counter}((__u32){self.expression(index)});"
+                amount = ", p->length" if self.program.counter(counter).of_bytes else ""
+                yield f"count_{counter}((__u32){self.expression(index)}{amount});"
             case ir.WriteRegister(register, index, value):
                 yield f"write_{register}((__u32){self.expression(index)}, {self.expression(value)});"
+            case ir.Exit():
+                yield "p->exited = 1;"
+                yield "return;"
+            case ir.Truncate(size):
+                yield f"p->most = (__u32){self.expression(size)};"
             case _:
                 raise CapabilityError(f"xdp has no {type(statement).__name__}")
 
@@ -305,7 +322,7 @@ class XdpWriter(CWriter):
         yield from self._assign_wide(ref, value)
 
     def _wide(self, value: ir.Expression) -> bool:
-        return isinstance(value, ir.FieldRef) and self.program.width_bits(value) > WORD_BITS
+        return isinstance(value, ir.FieldRef) and self.program.width_bits(value) > WORD_BITS and not self.layout.whole
 
     def _assign_wide(self, ref: ir.FieldRef, value: ir.Expression) -> Iterator[str]:
         """Copy a field, constant or parameter of any width, 64 bit at a time from the least significant end."""
@@ -314,13 +331,13 @@ class XdpWriter(CWriter):
         yield "{"
         for n, low in enumerate(words):
             yield f"\tconst __u64 w{n} = {self._bits(value, low, min(WORD_BITS, width - low))};"
-        if ref.header == ir.METADATA:
-            yield f"\tp->m_{ref.field} = w0 & {mask(width)};"
+        if self._in_variable(ref):
+            yield f"\t{self.layout.metadata(ref.field)} = w0 & {mask(width)};"
         else:
             offset, _ = self._place(ref)
             for n, low in enumerate(words):
                 part = min(WORD_BITS, width - low)
-                lines = self._store_at(ref.header, offset + width - low - part, part, f"w{n}")
+                lines = self._store_at(ref, offset + width - low - part, part, f"w{n}")
                 yield from (f"\t{line}" for line in lines)
         yield "}"
 
@@ -339,15 +356,20 @@ class XdpWriter(CWriter):
     @override
     def store(self, ref: ir.FieldRef, value: str) -> Iterator[str]:
         width = self.program.width_bits(ref)
-        if ref.header == ir.METADATA:
-            yield f"p->m_{ref.field} = {value}" + (f" & {mask(width)};" if width < WORD_BITS else ";")
+        if self._in_variable(ref):
+            variable = self.layout.metadata(ref.field)
+            yield f"{variable} = {value}" + (f" & {mask(width)};" if width < WORD_BITS else ";")
         else:
             self._refuse_wide(ref)
             offset, _ = self._place(ref)
-            yield from self._store_at(ref.header, offset, width, value)
+            yield from self._store_at(ref, offset, width, value)
 
-    def _store_at(self, header: str, offset: int, width: int, value: str) -> Iterator[str]:
+    def _store_at(self, ref: ir.FieldRef, offset: int, width: int, value: str) -> Iterator[str]:
         """What is written to a header in the packet that is not valid is lost; the scratch area may keep it."""
+        header = ref.header
+        if header == ir.METADATA:
+            yield from store_sub(self.layout.metadata(ref.field), offset, width, value)
+            return
         if not self._present(header):
             yield f"(void)({value});"
             return
@@ -371,7 +393,7 @@ class XdpWriter(CWriter):
                 text = self._bits(value, low, min(WORD_BITS, width - low)) if wide else self.expression(value)
                 yield f"\tconst __u64 v_{field_name}_{n} = {text};"
         yield f"\tclear_bytes(p->s->h_{name}, {header.size_bytes});"
-        yield f"\tp->v_{name} = 1;"
+        yield f"\t{self.layout.valid(name)} = 1;"
         for field_name in values:
             offset, width = header.offset_bits(field_name), header.field(field_name).width_bits
             for n, low in enumerate(range(0, width, WORD_BITS)):
@@ -379,6 +401,23 @@ class XdpWriter(CWriter):
                 lines = store_sub(f"p->s->h_{name}", offset + width - low - part, part, f"v_{field_name}_{n}")
                 yield from (f"\t{line}" for line in lines)
         yield "}"
+
+    @override
+    def intrinsic(self, name: str) -> str:
+        if name == "instance_type":
+            recirculates = any(isinstance(s, ir.Recirculate) for s in statements(self.program))
+            return f"(p->pass == 0 ? 0ull : {4 if recirculates else 6}ull)"
+        found = {
+            "packet_length": "(__u64)p->length",
+            "egress_port": "(__u64)p->port",
+            "unknown": "bpf_ktime_get_ns()",
+        }
+        return found.get(name, "0ull")
+
+    @override
+    def lookahead(self, e: ir.Lookahead, low: int) -> str:
+        taken = min(WORD_BITS, e.width_bits - low)
+        return load_sub("cursor", e.offset_bits + e.width_bits - low - taken, taken) if taken > 0 else "0ull"
 
     def _joined(self, fields: tuple[ir.FieldRef, ...]) -> list[BitRun]:
         """Fields as runs of bits; neighbours in a header are one run."""

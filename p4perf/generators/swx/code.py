@@ -59,7 +59,7 @@ class Assembler:
 HASH_OFFSET_BITS = 256
 """A hash can only be written to the first 32 bytes of the metadata."""
 
-_OPERATIONS = {"+": "add", "-": "sub", "&": "and", "|": "or", "^": "xor"}
+OPERATIONS = {"+": "add", "-": "sub", "&": "and", "|": "or", "^": "xor"}
 
 
 def number(value: int, bits: int = WORD_BITS) -> str:
@@ -146,7 +146,7 @@ class Statements:
         else:
             saved = self.operand(right)
         self.evaluate(left, target)
-        self._code.op(_OPERATIONS[e.operator], target, saved)
+        self._code.op(OPERATIONS[e.operator], target, saved)
 
     def _is(self, e: ir.Expression, target: str) -> bool:
         return isinstance(e, ir.FieldRef) and self._model.layout.places(e)[-1].operand == target

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 
 from p4perf.errors import CapabilityError
 from p4perf.programs import analysis, ir
+from p4perf.programs.capabilities import OF_OWN_PROGRAMS, constructs
 from p4perf.programs.dataflow import PORT, PathState, follow
 
 
@@ -45,6 +46,8 @@ def parser_order(program: ir.Program) -> list[ir.ParserState]:
     done: set[str] = set()
 
     def visit(name: str, path: tuple[str, ...]) -> None:
+        if name in path and is_general(program):
+            return
         if name in path:
             raise CapabilityError(f"dpdk-swx has no loops of parser states, and {name} is in one")
         if name == ir.ACCEPT or name in done:
@@ -75,7 +78,10 @@ def examine(program: ir.Program) -> Findings:
     flagged = _flagged_drops(program)
     found = follow(program, drop_ends=lambda action: action not in flagged)
     findings = Findings(flagged_drops=flagged, edges=found.edges)
-    for state in parser_order(program):
+    order = parser_order(program)
+    if is_general(program):
+        _examine_general(program, findings)
+    for state in () if is_general(program) else order:
         if (selected := found.selects.get(state.name)) is None:
             continue
         if selected.field.header == ir.METADATA:
@@ -101,6 +107,25 @@ def examine(program: ir.Program) -> Findings:
     if found.end is not None and PORT not in found.end.assigned:
         findings.unset.add(PORT)
     return findings
+
+
+def is_general(program: ir.Program) -> bool:
+    """Whether it has what no program of components has, so that it is written without looking for short cuts."""
+    return any(construct in OF_OWN_PROGRAMS for construct in constructs(program))
+
+
+def _examine_general(program: ir.Program, findings: Findings) -> None:
+    """All metadata starts at zero, and so does what the parser has to do with, as headers may not be there."""
+    findings.unset |= {PORT, *(ir.FieldRef(ir.METADATA, f.name) for f in program.metadata)}
+    touched = [e for state in program.parser for e in state.selected]
+    for statement in analysis.flattened(s for state in program.parser for s in state.body):
+        touched += analysis.operands(statement)
+        if (ref := analysis.destination(statement)) is not None:
+            touched.append(ref)
+    fields = {e for whole in touched for e in analysis.subexpressions(whole) if isinstance(e, ir.FieldRef)}
+    findings.unsafe_reads |= {ref for ref in fields if ref.header != ir.METADATA}
+    findings.maybe_invalid |= {ref.header for ref in findings.unsafe_reads}
+    findings.maybe_invalid |= {s.header for s in analysis.statements(program) if isinstance(s, ir.AddHeader)}
 
 
 def uses(program: ir.Program, kind: type) -> bool:
@@ -237,6 +262,8 @@ def header_layout(header: ir.Header, *, split: bool) -> StructLayout:
     layout = StructLayout(f"h.{header.name}")
     for run in _runs(header.fields, 8):
         layout.add_run(run, split=split)
+    if not header.fields:
+        layout.append("swx_nothing", 8)
     return layout
 
 
@@ -254,7 +281,11 @@ class PipelineLayout:
     """All structures of a program; ``zeroed`` fields have to be zero where their header is not valid."""
 
     def __init__(self, program: ir.Program, zeroed: Iterable[ir.FieldRef]) -> None:
-        self.split = splits_long_fields(program) or any(program.width_bits(ref) > WORD_BITS for ref in zeroed)
+        self.split = (
+            is_general(program)
+            or splits_long_fields(program)
+            or any(program.width_bits(ref) > WORD_BITS for ref in zeroed)
+        )
         self.headers = {h.name: header_layout(h, split=self.split) for h in program.headers}
         self.metadata = StructLayout("m")
         self.scratch = StructLayout(f"h.{SCRATCH}")
@@ -312,12 +343,18 @@ class PipelineLayout:
 
 HELPERS = {
     **dict.fromkeys(("swx_dropped", "swx_again", "swx_group"), 8),  # what is decided at the end
+    "swx_exit": 8,  # whether the block of the control flow is over
+    "swx_leave": 32,  # the port as egress knows it
+    "swx_rounds": 16,  # of a loop of parser states
     "swx_slot": 8,  # counts the copies of a packet
     "swx_session": 16,  # to which port a copy goes
     "swx_pass": 32,  # how often the packet came back
     "swx_checksum": 16,  # the one that a header came with
 }
 """Metadata fields of p4perf's own and their widths in bits."""
+
+MAX_PORT = 511
+"""The greatest port of v1model."""
 
 MAX_PORT_BITS = 8
 """Widest port that may be calculated: the pipeline needs as many ports as it has values."""
@@ -335,18 +372,22 @@ class Model:
                 "dpdk-swx clones a packet as it is sent, and this program changes packets: its clones would show that "
                 "(DPDK 22.11, mirroring_handler)"
             )
+        if program.egress and (uses(program, ir.Clone) or uses(program, ir.Multicast)):
+            raise CapabilityError("dpdk-swx takes no copies of a packet through egress")
         self.program = program
         self.packet_bytes = packet_bytes
         self.findings: Findings = examine(program)
         self.layout = PipelineLayout(program, self.findings.unsafe_reads)
         # Recirculation waits for the end then: SWX would take the next packet for one that comes back.
-        self.recirculates_by_flag = uses(program, ir.Recirculate) and uses(program, ir.Drop)
+        self.general = is_general(program)
+        self.recirculates_by_flag = uses(program, ir.Recirculate) and (self.general or uses(program, ir.Drop))
         self.clones = tuple(sorted({s.port for s in analysis.statements(program) if isinstance(s, ir.Clone)}))
         self.groups = list(
             dict.fromkeys(s.ports for s in analysis.statements(program) if isinstance(s, ir.Multicast) and s.ports)
         )
         self.mirrors = sorted({*self.clones, *(port for group in self.groups for port in group)})
-        self.n_ports = _highest_port(program) + 2
+        self.n_ports = (MAX_PORT if self.general else _highest_port(program)) + 2
+        self.ahead: dict[str, tuple[StructField, ...]] = {}
         self._helpers: dict[str, str] = {}
 
     @property
@@ -381,9 +422,16 @@ class Model:
         for f in self.program.metadata:
             if ir.FieldRef(ir.METADATA, f.name) in self.findings.unset:
                 yield from ((p.operand, 0) for p in self.layout.places(ir.FieldRef(ir.METADATA, f.name)))
-        for name in ("swx_dropped", "swx_again", "swx_group", "swx_slot"):
+        for name in ("swx_dropped", "swx_again", "swx_group", "swx_slot", "swx_exit", "swx_rounds"):
             if name in self._helpers:
                 yield self._helpers[name], 0
+
+    def bytes_ahead(self, first: int, end: int) -> tuple[str, str]:
+        """A header for bytes behind the place of the parser, and its field for those from ``first`` on."""
+        name = f"swx_ahead_{first}_{end}"
+        before = (StructField("before", 8 * first, 0),) if first else ()
+        self.ahead[name] = (*before, StructField("at", 8 * (end - first), 8 * first))
+        return name, "at"
 
     def has(self, helper: str) -> bool:
         return helper in self._helpers
@@ -446,7 +494,7 @@ class Model:
         structs = [self.layout.struct(key.field) for key in table.keys]
         direct = all(s is structs[0] for s in structs) and all(p.alone for p in places)
         direct &= len({p.operand for p in places}) == len(places)
-        if direct and self.program.match_kind(table) == "exact":
+        if direct and places and self.program.match_kind(table) == "exact":
             found = [structs[0].struct_field(p.operand) for p in places]
             span = max(f.first + f.bits for f in found) - min(f.first for f in found)
             direct = span == sum(f.bits for f in found)

@@ -107,15 +107,20 @@ def read_commands(path: Path, root: Tree) -> Entries:
     Raises:
         DataError: the file cannot be read, or a command does not belong to the program; with the line.
     """
+    return parse_commands(read_text(path), str(path), root)
+
+
+def parse_commands(text: str, source: str, root: Tree) -> Entries:
+    """Runtime commands from a text; ``source`` is what messages call it."""
     tables = {t.text("name"): t for p in root.each("pipelines") for t in p.each("tables")}
     actions = {a.text("name"): a for a in root.each("actions")}
     values = Expressions(declarations(root))
     found = Entries()
-    for number, raw in enumerate(read_text(path).splitlines(), 1):
+    for number, raw in enumerate(text.splitlines(), 1):
         words = raw.split("#")[0].split()
         if not words:
             continue
-        where = Location(str(path), number)
+        where = Location(source, number)
         if words[0] not in COMMANDS:
             found.left_out[words[0]] = None
             continue

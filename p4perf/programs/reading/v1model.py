@@ -4,8 +4,7 @@ What bmv2's simple_switch does between parser, pipelines and deparser stands in 
 after ingress the packet is resubmitted, goes to a multicast group, is dropped where the egress port is 511, or leaves;
 the metadata with which that is decided are fields like all others.
 
-The parser is unrolled as far as header stacks go: a state that extracts the next element is there once for each number
-of elements before it. A graph of tables and conditions becomes nested control flow: a branch ends where all paths from
+A graph of tables and conditions becomes nested control flow: a branch ends where all paths from
 it meet again.
 """
 
@@ -14,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from p4perf.errors import DataError
 from p4perf.programs import ir
 from p4perf.programs.analysis import flattened, read_fields
 from p4perf.programs.reading.actions import (
@@ -28,9 +26,9 @@ from p4perf.programs.reading.actions import (
     ActionReader,
 )
 from p4perf.programs.reading.commands import Entries, RuntimeEntry, constant_entries
+from p4perf.programs.reading.parser import UnrolledParser
 from p4perf.programs.reading.tree import Tree
 from p4perf.programs.reading.values import (
-    FALSE,
     TRUE,
     Names,
     ValueReader,
@@ -39,13 +37,9 @@ from p4perf.programs.reading.values import (
     distinct,
     identifier,
     place,
-    unwrapped,
 )
 
 _BEGIN = "own_begin_egress"
-
-MAX_STATES = 10_000
-"""Most parser states, each with its stacks filled so and so far, of a program."""
 
 _STANDARD: Mapping[str, ir.Intrinsic] = {
     "ingress_port": ir.Intrinsic("ingress_port"),
@@ -89,7 +83,7 @@ def read_v1model(root: Tree, plane: ControlPlane | None = None, name: str = "pro
 
 class _Reader:
     def __init__(self, root: Tree, plane: ControlPlane) -> None:
-        self._root = root
+        self.root = root
         self._plane = plane
         self._names = declared(root)
         if "standard_metadata" not in self._names.headers:
@@ -127,10 +121,10 @@ class _Reader:
         return tree.pointer.startswith(f"/{key}/") and not tree.flag("is_direct")
 
     def program(self, name: str) -> ir.Program:
-        pipelines = {p.text("name"): p for p in self._root.each("pipelines")}
+        pipelines = {p.text("name"): p for p in self.root.each("pipelines")}
         if set(pipelines) != {"ingress", "egress"}:
-            raise self._root.error("a program for v1model has the pipelines ingress and egress")
-        parser = tuple(_Parser(self._root, self.convert, self._plane).states())
+            raise self.root.error("a program for v1model has the pipelines ingress and egress")
+        parser = tuple(UnrolledParser(self.root, self.convert, self._plane.value_sets).states())
         tables: list[ir.Table] = []
         control: list[ir.ControlNode] = [*self._run("own_verify_checksums", tuple(self._verified()))]
         control += self._pipeline(pipelines["ingress"], tables)
@@ -147,7 +141,7 @@ class _Reader:
                 *updated,
             ]
         control += self._ended(with_egress=bool(egress), updated=updated)
-        order = [self._names.header(h) for d in self._root.each("deparsers") for h in d.each("order")]
+        order = [self._names.header(h) for d in self.root.each("deparsers") for h in d.each("order")]
         program = ir.Program(
             name=identifier(name),
             headers=tuple(
@@ -193,7 +187,7 @@ class _Reader:
         return [ir.CallAction(name)]
 
     def _checksums(self, kind: str) -> Iterator[tuple[Tree, ir.FieldRef, ir.Condition, Tree]]:
-        for tree in self._root.each("checksums"):
+        for tree in self.root.each("checksums"):
             if tree.flag(kind, kind == "update" and not tree.has("verify")):
                 target = tree.at("target")
                 ref = self._names.ref(target.item(0).text(), target.item(1).text(), target)
@@ -240,7 +234,7 @@ class _Reader:
                     if isinstance(value, ir.BinaryOp) and isinstance(value.left, ir.Const):
                         value = value.left
                     if not isinstance(value, ir.Const):
-                        raise DataError("a list of fields that is not constant is not supported")
+                        raise self.root.error("a list of fields that is not constant is not supported")
                     found.add(value.value + offset)
         return sorted(found)
 
@@ -392,7 +386,7 @@ class _Flow:
 
     def _node(self, name: str) -> tuple[str, Tree]:
         if name not in self.nodes:
-            raise DataError(f"there is no table or condition {name!r}")
+            raise self.reader.root.error(f"there is no table or condition {name!r}")
         return self.nodes[name]
 
     def _following(self, kind: str, tree: Tree) -> Iterator[str | None]:
@@ -419,7 +413,7 @@ class _Flow:
         found: list[str | None] = [name]
         while name is not None:
             if len(found) > len(self.nodes) + 1:
-                raise DataError(f"the pipeline comes back to {name}")
+                raise self.reader.root.error(f"the pipeline comes back to {name}")
             name = self._meeting(name)
             found.append(name)
         return found
@@ -477,140 +471,6 @@ class _Flow:
             return None
         hashed = self.reader.convert.hashed(ir.FieldRef("", ""), selector)
         return ir.Selector(hashed.algorithm, hashed.fields)
-
-
-@dataclass
-class _Parser:
-    """The parser, unrolled."""
-
-    root: Tree
-    convert: ActionReader
-    plane: ControlPlane
-
-    def states(self) -> Iterator[ir.ParserState]:
-        parser = next(self.root.each("parsers"), None)
-        if parser is None:
-            raise self.root.error("has no parser")
-        trees = check_unique(parser.each("parse_states"))
-        first = parser.text("init_state")
-        names: dict[tuple[str, tuple[tuple[str, int], ...]], str] = {(first, ()): "start"}
-        todo = [(first, dict[str, int]())]
-        while todo:
-            name, filled = todo.pop()
-            here = names[name, tuple(sorted(filled.items()))]
-            if name not in trees:
-                raise parser.error(f"there is no parser state {name!r}")
-            state, after = self._state(here, trees[name], dict(filled))
-            moved = {}
-            for following in dict.fromkeys((*(c.next_state for c in state.cases), state.default)):
-                if following != ir.ACCEPT:
-                    key = (following, tuple(sorted(after.items())))
-                    if key not in names:
-                        stem = f"own_{following}" if following in ("start", ir.ACCEPT) else identifier(following)
-                        index = "".join(f"_{n}" for _, n in key[1])
-                        names[key] = distinct(stem + index, names.values())
-                        todo.append((following, after))
-                    moved[following] = names[key]
-            if len(names) > MAX_STATES:
-                raise parser.error(f"has more than {MAX_STATES} states, with its header stacks")
-            cases = tuple(replace(c, next_state=moved.get(c.next_state, ir.ACCEPT)) for c in state.cases)
-            yield replace(state, cases=cases, default=moved.get(state.default, ir.ACCEPT))
-
-    def _state(self, name: str, tree: Tree, filled: dict[str, int]) -> tuple[ir.ParserState, dict[str, int]]:
-        """A state, whose stacks are filled so far, and how far they are filled after it."""
-        body: list[ir.ParserStatement] = []
-        names = self.convert.names
-        for op in tree.each("parser_ops"):
-            values = ValueReader(names, filled=filled)
-            kind, given = op.text("op"), list(op.each("parameters"))
-            if kind in ("extract", "extract_VL"):
-                varying = values.value(given[1]) if kind == "extract_VL" else None
-                header = self._extracted(given[0], filled)
-                if header is None:
-                    body.append(ir.Verify(FALSE, ir.STACK_OUT_OF_BOUNDS))
-                else:
-                    body.append(ir.Extract(header, varying))
-            elif kind == "set":
-                body += self._plain(self.convert.assign(given[0], given[1], values), op)
-            elif kind == "primitive":
-                body += self._plain(self.convert.statements(given[0], values), op)
-            elif kind == "verify":
-                error = values.value(given[1])
-                if not isinstance(error, ir.Const):
-                    raise op.error("an error that is not constant is not supported")
-                body.append(ir.Verify(values.condition(given[0]), error.value))
-            elif kind == "advance":
-                body.append(ir.Advance(values.value(given[0])))
-            elif kind == "shift":
-                body.append(ir.Advance(ir.Const(8 * given[0].whole())))
-            else:
-                raise op.error(f"the parser operation {kind} is not supported")
-        selected, cases, default = self._transitions(tree, ValueReader(names, filled=filled))
-        return ir.ParserState(name, tuple(body), selected, cases, default, place(tree)), filled
-
-    def _plain(self, found: Iterator[ir.Statement], op: Tree) -> Iterator[ir.ParserStatement]:
-        for statement in found:
-            if isinstance(statement, ir.Assign | ir.AddHeader | ir.RemoveHeader | ir.Branch):
-                yield statement
-            else:
-                raise op.error("this statement is not supported in a parser")
-
-    def _extracted(self, target: Tree, filled: dict[str, int]) -> str | None:
-        """The header that is extracted, None if its stack is full."""
-        kind, value = unwrapped(target)
-        names = self.convert.names
-        if kind == "stack":
-            stack, elements = value.text(), names.elements(value.text(), value)
-        elif kind == "union_stack":
-            stack, member = value.item(0).text(), value.item(1).text()
-            unions = names.union_stacks.get(stack, ())
-            elements = tuple(
-                next((h for h in names.unions[u] if names.called[h].endswith(f".{member}")), "") for u in unions
-            )
-        else:
-            return names.header(value)
-        number = filled.get(stack, 0)
-        if number >= len(elements):
-            return None
-        filled[stack] = number + 1
-        return elements[number]
-
-    def _transitions(
-        self, tree: Tree, values: ValueReader
-    ) -> tuple[tuple[ir.Expression, ...], tuple[ir.SelectCase, ...], str]:
-        selected = tuple(values.value(key) for key in tree.each("transition_key"))
-        widths = [self._bits(e) for e in selected]
-        cases: list[ir.SelectCase] = []
-        for transition in tree.each("transitions"):
-            to = transition.optional("next_state") or ir.ACCEPT
-            kind = transition.optional("type") or "default"
-            if kind == "default" or transition.value.get("value") == "default":
-                return selected if cases else (), tuple(cases), to
-            if kind == "parse_vset":
-                found = self.plane.value_sets.get(transition.text("value"), ())
-                cases += [ir.SelectCase(_split(value, -1, widths), to) for value in found]
-                continue
-            mask = transition.at("mask").number() if transition.has("mask") else -1
-            cases.append(ir.SelectCase(_split(transition.at("value").number(), mask, widths), to))
-        return selected, tuple(cases), ir.ACCEPT
-
-    def _bits(self, expression: ir.Expression) -> int:
-        match expression:
-            case ir.FieldRef():
-                return self.convert.names.width_bits(expression)
-            case ir.Lookahead(_, width_bits) | ir.Cast(_, width_bits):
-                return width_bits
-        raise self.root.error("a parser that selects on an expression is not supported")
-
-
-def _split(value: int, mask: int, widths: Sequence[int]) -> tuple[ir.Match, ...]:
-    """The value of a transition for each of its keys, every one of which takes whole bytes."""
-    found = []
-    for width in reversed(widths):
-        ones, room = (1 << width) - 1, 8 * -(-width // 8)
-        found.append(ir.Match.masked(value & ones, mask & ones))
-        value, mask = value >> room, mask >> room
-    return tuple(reversed(found))
 
 
 def _distinct(names: Mapping[int, str]) -> dict[int, str]:

@@ -95,6 +95,8 @@ struct traffic {
 	const uint8_t *frame;
 	uint16_t frame_length;
 	uint16_t restore; /* bytes from the start that are written anew for every packet; 0: none */
+	const uint8_t *frames; /* frames of that length that are sent in turn, each written anew; NULL: the one above */
+	uint32_t n_frames;
 	unsigned int n_varying;
 	struct varying varying[MAX_VARYING];
 	double hit_ratio;
@@ -123,6 +125,7 @@ struct source {
 	struct traffic traffic;
 	uint64_t state;
 	uint32_t miss_threshold; /* a 32-bit draw at or above it is a miss; 0 means that every packet hits */
+	uint32_t next_frame;
 	struct draw draws[MAX_VARYING]; /* by falling offset: a window may reach into the fields before it */
 };
 

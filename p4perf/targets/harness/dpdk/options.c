@@ -48,6 +48,28 @@ parse_frame(void *options, const char *name, char *text)
 	o->traffic.frame_length = (uint16_t)hexadecimal_frame(text, o->frame, FRAME_ROOM);
 }
 
+/* A file of frames, one after the other, each as long as that of --frame. */
+static void
+parse_frames(void *options, const char *name, char *path)
+{
+	struct traffic *const traffic = &((struct options *)options)->traffic;
+	FILE *const file = fopen(path, "rb");
+	uint8_t *bytes;
+	long size;
+
+	if (file == NULL || fseek(file, 0, SEEK_END) != 0 || (size = ftell(file)) <= 0 || traffic->frame_length == 0 ||
+	    size % traffic->frame_length != 0)
+		fail("usage", "--%s: %s holds no frames of %u bytes (--frame comes first)", name, path,
+		     traffic->frame_length);
+	rewind(file);
+	bytes = malloc((size_t)size);
+	if (bytes == NULL || fread(bytes, 1, (size_t)size, file) != (size_t)size)
+		fail("usage", "--%s: %s cannot be read", name, path);
+	fclose(file);
+	traffic->frames = bytes;
+	traffic->n_frames = (uint32_t)(size / traffic->frame_length);
+}
+
 static void
 parse_restore(void *options, const char *name, char *text)
 {
@@ -98,6 +120,7 @@ parse_keys(void *options, const char *name, char *text)
 
 static const struct rule rules[] = {
 	{"frame", RULE_CALL, .call = parse_frame},
+	{"frames", RULE_CALL, .call = parse_frames},
 	{"restore", RULE_CALL, .call = parse_restore},
 	{"key-offset", RULE_CALL, .call = parse_key_offset},
 	{"key-length", RULE_CALL, .call = parse_key_length},

@@ -128,6 +128,21 @@ restore(struct source *source, struct rte_mbuf **packets)
 	}
 }
 
+/* The next frames, as they came before any program wrote to them. */
+static void
+copy_frames(struct source *source, struct rte_mbuf **packets)
+{
+	const uint16_t length = source->traffic.frame_length;
+	unsigned int i;
+
+	for (i = 0; i < BURST_PACKETS; i++) {
+		packets[i]->data_off = PACKET_HEADROOM;
+		rte_memcpy(rte_pktmbuf_mtod(packets[i], void *),
+			   source->traffic.frames + (size_t)source->next_frame * length, length);
+		source->next_frame = source->next_frame + 1 == source->traffic.n_frames ? 0 : source->next_frame + 1;
+	}
+}
+
 /* Draw one field of the packets of a burst and write it; the first time, the lengths of the packets too. */
 static inline __attribute__((always_inline)) void
 vary(struct source *source, struct draw *draw, struct rte_mbuf **packets, bool first, int distribution, bool misses,
@@ -211,6 +226,8 @@ source_receive(struct source *source, struct rte_mbuf **packets)
 		rte_panic("the packet pool ran empty: a packet was lost\n");
 	if (unlikely(source->traffic.restore != 0))
 		restore(source, packets);
+	if (unlikely(source->traffic.n_frames != 0))
+		copy_frames(source, packets);
 	if (source->traffic.n_varying != 0) {
 		vary_any(source, &source->draws[0], packets, true);
 		for (f = 1; f < source->traffic.n_varying; f++)

@@ -34,6 +34,12 @@ struct data_part {
 	uint32_t bits;
 };
 
+/* An entry of a table that has them one by one: what it matches, and the number of its action data. */
+struct listed_row {
+	const uint8_t *key, *mask;
+	uint32_t prefix_bits, entry;
+};
+
 struct table_layout {
 	const char *name;
 	const char *map;
@@ -48,6 +54,9 @@ struct table_layout {
 	unsigned int n_data;
 	uint32_t data_bytes;
 	uint32_t port;
+	const struct listed_row *rows; /* NULL: the entries follow a rule */
+	uint32_t n_rows;
+	const void *found; /* action data of the entries, each of data_bytes */
 };
 
 struct state_layout {

@@ -80,6 +80,12 @@ complaint(void)
 	return line;
 }
 
+static uint32_t
+table_entries(const struct table_layout *table, const struct options *options)
+{
+	return table->rows != NULL ? table->n_rows : options->entries[table->index];
+}
+
 static void
 set_up_object(struct loaded *loaded, const struct options *options, const struct p4perf_config *config,
 	      const struct loaded *other)
@@ -90,7 +96,7 @@ set_up_object(struct loaded *loaded, const struct options *options, const struct
 	for (table = table_layouts; table->name != NULL; table++) {
 		map = bpf_object__find_map_by_name(loaded->object, table->map);
 		if (map != NULL)
-			bpf_map__set_max_entries(map, options->entries[table->index] ?: 1);
+			bpf_map__set_max_entries(map, table_entries(table, options) ?: 1);
 	}
 	if (other != NULL) {
 		bpf_object__for_each_map(map, loaded->object) {
@@ -238,6 +244,25 @@ write_element(const struct table_layout *table, const struct element *e, uint8_t
 }
 
 static void
+write_listed(const struct table_layout *table, const struct element *e, uint8_t *key, uint8_t *value, uint64_t index)
+{
+	const struct listed_row *row = &table->rows[index];
+	const uint32_t number = (uint32_t)index;
+
+	if (table->kind == TABLE_TERNARY) {
+		memcpy(key, &number, sizeof(number));
+		memcpy(value, row->key, table->key_bytes);
+		memcpy(value + 8 * e->words, row->mask, table->key_bytes);
+	} else {
+		if (table->kind == TABLE_LPM)
+			memcpy(key, &row->prefix_bits, 4);
+		memcpy(key + e->key_at, row->key, table->key_bytes);
+	}
+	memcpy(value + e->data_at, (const uint8_t *)table->found + (size_t)row->entry * table->data_bytes,
+	       table->data_bytes);
+}
+
+static void
 fill_table(const struct table_layout *table, int map, uint32_t entries)
 {
 	const struct element e = {
@@ -260,8 +285,8 @@ fill_table(const struct table_layout *table, int map, uint32_t entries)
 
 		n = entries - first < BATCH ? entries - first : BATCH;
 		for (i = 0; i < n; i++)
-			write_element(table, &e, keys + (size_t)i * e.key_size, values + (size_t)i * e.value_size,
-				      first + i);
+			(table->rows != NULL ? write_listed : write_element)(
+				table, &e, keys + (size_t)i * e.key_size, values + (size_t)i * e.value_size, first + i);
 		count = n;
 		if (bpf_map_update_batch(map, keys, values, &count, &batch) != 0)
 			fail("memory", "entry %u of table %s cannot be added: %s", first + count, table->name,
@@ -278,7 +303,7 @@ fill_tables(const struct loaded *loaded, const struct options *options)
 
 	for (table = table_layouts; table->name != NULL; table++)
 		fill_table(table, bpf_map__fd(bpf_object__find_map_by_name(loaded->object, table->map)),
-			   options->entries[table->index]);
+			   table_entries(table, options));
 }
 
 uint64_t

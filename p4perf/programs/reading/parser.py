@@ -1,0 +1,160 @@
+"""The parser of a program in the JSON of bmv2 as states of a :class:`~p4perf.programs.ir.Program`.
+
+It is unrolled as far as header stacks go: a state that extracts the next element is there once for each number of
+elements before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from p4perf.programs import ir
+from p4perf.programs.reading.actions import ActionReader
+from p4perf.programs.reading.tree import Tree
+from p4perf.programs.reading.values import (
+    FALSE,
+    ValueReader,
+    check_unique,
+    distinct,
+    identifier,
+    place,
+    unwrapped,
+)
+
+MAX_STATES = 10_000
+"""Most parser states, each with its stacks filled so and so far, of a program."""
+
+
+@dataclass
+class UnrolledParser:
+    """The parser of a program; ``value_sets`` are what a control plane put into them."""
+
+    root: Tree
+    convert: ActionReader
+    value_sets: Mapping[str, tuple[int, ...]]
+
+    def states(self) -> Iterator[ir.ParserState]:
+        parser = next(self.root.each("parsers"), None)
+        if parser is None:
+            raise self.root.error("has no parser")
+        trees = check_unique(parser.each("parse_states"))
+        first = parser.text("init_state")
+        names: dict[tuple[str, tuple[tuple[str, int], ...]], str] = {(first, ()): "start"}
+        todo = [(first, dict[str, int]())]
+        while todo:
+            name, filled = todo.pop()
+            here = names[name, tuple(sorted(filled.items()))]
+            if name not in trees:
+                raise parser.error(f"there is no parser state {name!r}")
+            state, after = self._state(here, trees[name], dict(filled))
+            moved = {}
+            for following in dict.fromkeys((*(c.next_state for c in state.cases), state.default)):
+                if following != ir.ACCEPT:
+                    key = (following, tuple(sorted(after.items())))
+                    if key not in names:
+                        stem = f"own_{following}" if following in ("start", ir.ACCEPT) else identifier(following)
+                        index = "".join(f"_{n}" for _, n in key[1])
+                        names[key] = distinct(stem + index, names.values())
+                        todo.append((following, after))
+                    moved[following] = names[key]
+            if len(names) > MAX_STATES:
+                raise parser.error(f"has more than {MAX_STATES} states, with its header stacks")
+            cases = tuple(replace(c, next_state=moved.get(c.next_state, ir.ACCEPT)) for c in state.cases)
+            yield replace(state, cases=cases, default=moved.get(state.default, ir.ACCEPT))
+
+    def _state(self, name: str, tree: Tree, filled: dict[str, int]) -> tuple[ir.ParserState, dict[str, int]]:
+        """A state, whose stacks are filled so far, and how far they are filled after it."""
+        body: list[ir.ParserStatement] = []
+        names = self.convert.names
+        for op in tree.each("parser_ops"):
+            values = ValueReader(names, filled=filled)
+            kind, given = op.text("op"), list(op.each("parameters"))
+            if kind in ("extract", "extract_VL"):
+                varying = values.value(given[1]) if kind == "extract_VL" else None
+                header = self._extracted(given[0], filled)
+                if header is None:
+                    body.append(ir.Verify(FALSE, ir.STACK_OUT_OF_BOUNDS))
+                else:
+                    body.append(ir.Extract(header, varying))
+            elif kind == "set":
+                body += self._plain(self.convert.assign(given[0], given[1], values), op)
+            elif kind == "primitive":
+                body += self._plain(self.convert.statements(given[0], values), op)
+            elif kind == "verify":
+                error = values.value(given[1])
+                if not isinstance(error, ir.Const):
+                    raise op.error("an error that is not constant is not supported")
+                body.append(ir.Verify(values.condition(given[0]), error.value))
+            elif kind == "advance":
+                body.append(ir.Advance(values.value(given[0])))
+            elif kind == "shift":
+                body.append(ir.Advance(ir.Const(8 * given[0].whole())))
+            else:
+                raise op.error(f"the parser operation {kind} is not supported")
+        selected, cases, default = self._transitions(tree, ValueReader(names, filled=filled))
+        return ir.ParserState(name, tuple(body), selected, cases, default, place(tree)), filled
+
+    def _plain(self, found: Iterator[ir.Statement], op: Tree) -> Iterator[ir.ParserStatement]:
+        for statement in found:
+            if isinstance(statement, ir.Assign | ir.AddHeader | ir.RemoveHeader | ir.Branch):
+                yield statement
+            else:
+                raise op.error("this statement is not supported in a parser")
+
+    def _extracted(self, target: Tree, filled: dict[str, int]) -> str | None:
+        """The header that is extracted, None if its stack is full."""
+        kind, value = unwrapped(target)
+        names = self.convert.names
+        if kind == "stack":
+            stack, elements = value.text(), names.elements(value.text(), value)
+        elif kind == "union_stack":
+            stack, member = value.item(0).text(), value.item(1).text()
+            unions = names.union_stacks.get(stack, ())
+            elements = tuple(
+                next((h for h in names.unions[u] if names.called[h].endswith(f".{member}")), "") for u in unions
+            )
+        else:
+            return names.header(value)
+        number = filled.get(stack, 0)
+        if number >= len(elements):
+            return None
+        filled[stack] = number + 1
+        return elements[number]
+
+    def _transitions(
+        self, tree: Tree, values: ValueReader
+    ) -> tuple[tuple[ir.Expression, ...], tuple[ir.SelectCase, ...], str]:
+        selected = tuple(values.value(key) for key in tree.each("transition_key"))
+        widths = [self._bits(e) for e in selected]
+        cases: list[ir.SelectCase] = []
+        for transition in tree.each("transitions"):
+            to = transition.optional("next_state") or ir.ACCEPT
+            kind = transition.optional("type") or "default"
+            if kind == "default" or transition.value.get("value") == "default":
+                return selected if cases else (), tuple(cases), to
+            if kind == "parse_vset":
+                found = self.value_sets.get(transition.text("value"), ())
+                cases += [ir.SelectCase(_split(value, -1, widths), to) for value in found]
+                continue
+            mask = transition.at("mask").number() if transition.has("mask") else -1
+            cases.append(ir.SelectCase(_split(transition.at("value").number(), mask, widths), to))
+        return selected, tuple(cases), ir.ACCEPT
+
+    def _bits(self, expression: ir.Expression) -> int:
+        match expression:
+            case ir.FieldRef():
+                return self.convert.names.width_bits(expression)
+            case ir.Lookahead(_, width_bits) | ir.Cast(_, width_bits):
+                return width_bits
+        raise self.root.error("a parser that selects on an expression is not supported")
+
+
+def _split(value: int, mask: int, widths: Sequence[int]) -> tuple[ir.Match, ...]:
+    """The value of a transition for each of its keys, every one of which takes whole bytes."""
+    found = []
+    for width in reversed(widths):
+        ones, room = (1 << width) - 1, 8 * -(-width // 8)
+        found.append(ir.Match.masked(value & ones, mask & ones))
+        value, mask = value >> room, mask >> room
+    return tuple(reversed(found))

@@ -1,0 +1,98 @@
+"""p4perf measure: your own P4 program."""
+
+import json
+from pathlib import Path
+
+import pytest
+from support.command import p4perf
+
+from p4perf.errors import CapabilityError
+from p4perf.programs.component import build_workload
+from p4perf.results import Run
+
+EXAMPLES = Path(__file__).parents[2] / "examples/programs"
+SWITCH = EXAMPLES / "l2_switch/l2_switch.json"
+
+
+@pytest.fixture
+def entries(tmp_path):
+    path = tmp_path / "rules.txt"
+    path.write_text("table_add destinations forward 00:00:00:00:00:01 => 2\n")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("absent.json", None, "cannot be read"),
+        ("empty.json", "", "ends too early"),
+        ("broken.json", '{"a": [1,\n}', "2:1"),
+        ("other.json", '{"a": 1}', "standard_metadata"),
+        ("program.txt", "x", "neither P4 nor JSON"),
+        ("program.spec", "apply {\n}\n", "--program"),
+        ("plain.p4", "control c() { apply {} }", "includes none of v1model.p4"),
+    ],
+)
+def test_files_that_are_no_program(tmp_path, name, text, words):
+    path = tmp_path / name
+    if text is not None:
+        path.write_text(text)
+    done = p4perf("measure", path, "--output", tmp_path / "runs")
+    assert done.code == 2, done.err
+    assert words in done.err
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--fill", "nothing=3"], "there is no table nothing"),
+        (["--fill", "MainControl_sources"], "expected TABLE=N"),
+        (["--fill", "MainControl_sources=-3"], "expected TABLE=N"),
+        (["--frame-size", "20"], "--frame-size"),
+        (["--entries", "absent.txt"], "absent.txt"),
+        (["--target", "nothing"], "nothing"),
+    ],
+)
+def test_options_that_say_nothing(tmp_path, options, words):
+    done = p4perf("measure", SWITCH, *options, "--output", tmp_path / "runs")
+    assert done.code == 2, done.err
+    assert words in done.err
+
+
+def test_entries_that_do_not_belong_to_the_program(tmp_path, entries):
+    entries.write_text(entries.read_text() + "table_add nothing forward 1 => 2\n")
+    done = p4perf("measure", SWITCH, "--entries", entries, "--output", tmp_path / "runs")
+    assert done.code == 2
+    assert "entries:2" in done.err
+    assert "nothing" in done.err
+
+
+def test_targets_that_refuse_a_program(tmp_path):
+    done = p4perf("measure", SWITCH, "--target", "t4p4s", "--output", tmp_path / "runs")
+    assert done.code in (2, 3)
+    assert "t4p4s" in done.err
+
+
+def test_a_program_of_your_own_stands_alone():
+    components = [("p4", {"program": SWITCH.read_text()}), ("hash", {})]
+    with pytest.raises(CapabilityError, match="stands alone"):
+        build_workload(components, frame_size_bytes=128)
+
+
+@pytest.mark.dpdk
+def test_a_program_is_measured_resumed_and_shown(tmp_path, entries):
+    runs = tmp_path / "runs"
+    options = ["--entries", entries, "--repetitions", "1", "--output", runs, "--format", "json"]
+    done = p4perf("measure", SWITCH, *options)
+    assert done.code in (0, 4), done.err  # 4: the machine was disturbed
+    (row,) = json.loads(done.out)["rows"]
+    assert row["target"] == "dpdk-c"
+    assert row["refused"] is None
+    run = Run.open(Path(row["run"]))
+    assert run.spec.program.component == "p4"
+    if done.code == 0:
+        assert 5 < row["cycles_per_packet_low"] <= row["cycles_per_packet"] <= row["cycles_per_packet_high"]
+    again = p4perf("resume", row["run"])
+    assert again.code in (0, 4), again.err
+    assert p4perf("show", row["run"]).code == 0

@@ -1,0 +1,118 @@
+"""Packets and entries that are made for programs that were read, ranges of expressions, and damaged JSON."""
+
+from __future__ import annotations
+
+import json
+import random
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from p4perf.errors import DataError, UsageError
+from p4perf.programs import ir
+from p4perf.programs.exercise import frames
+from p4perf.programs.fill import filled
+from p4perf.programs.interpreter import Interpreter
+from p4perf.programs.packet_state import PacketState
+from p4perf.programs.ranges import value_range
+from p4perf.programs.reading.tree import parse_json
+from p4perf.programs.reading.v1model import read_v1model
+
+EXAMPLES = Path(__file__).parents[2] / "examples/programs"
+NAMES = sorted(path.stem for path in EXAMPLES.glob("*/*.json"))
+
+
+@cache
+def text(name: str) -> str:
+    return (EXAMPLES / name / f"{name}.json").read_text()
+
+
+@cache
+def program(name: str) -> ir.Program:
+    return read_v1model(parse_json(text(name), name))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_packets_come_to_all_states_of_the_parser_and_hit_the_tables(name):
+    whole = filled(program(name), {}, default=16)
+    met, taken = set(), set()
+
+    def watch(what, outcome):
+        if isinstance(what, ir.ParserState):
+            met.add(what.name)
+            taken.add((what.name, outcome))
+
+    interpreter = Interpreter(whole, watch=watch)
+    outcomes = [interpreter.run(frame) for frame in frames(whole, 1000)]
+    assert met == {state.name for state in whole.parser}
+    assert taken >= {(s.name, case.next_state) for s in whole.parser for case in s.cases}
+    assert {hit for o in outcomes for hit in o.hits} == {t.name for t in whole.tables if t.keys}
+    assert any(o.sent for o in outcomes)
+
+
+def test_the_same_seed_gives_the_same_packets_and_entries():
+    nat = program("nat")
+    assert filled(nat, {}, default=8) == filled(nat, {}, default=8) != filled(nat, {}, default=8, seed=2)
+    assert frames(nat, 50) == frames(nat, 50) != frames(nat, 50, seed=2)
+    assert {len(frame) for frame in frames(nat, 50, size_bytes=124)} == {124}
+    assert len({len(frame) for frame in frames(nat, 200)}) > 3
+
+
+def test_so_many_entries_are_made_as_were_asked_for():
+    router = filled(program("ipv4_router"), {"MainControl_routes": 300}, default=5)
+    routes, next_hops = (router.table(f"MainControl_{name}") for name in ("routes", "next_hops"))
+    assert (len(routes.listing), len(next_hops.listing)) == (300, 5)
+    lengths = [entry.matches[0].mask.bit_count() for entry in routes.listing]
+    assert lengths == sorted(lengths, reverse=True), "the longest prefix is found first"
+    with pytest.raises(UsageError, match="no table routes with a key"):
+        filled(program("ipv4_router"), {"routes": 3})
+
+
+@pytest.mark.parametrize("name", ["nat", "int_transit", "rate_limiter", "srv6_endpoint"])
+def test_values_lie_within_their_ranges(name, monkeypatch):
+    whole = filled(program(name), {}, default=16)
+    widths = {p.name: 128 for a in whole.actions for p in a.parameters}
+    evaluate, seen = PacketState.evaluate, []
+
+    def checked(self, expression, arguments):
+        value, random_ = evaluate(self, expression, arguments)
+        within = value_range(whole, expression, widths)
+        assert within.low <= value <= within.high, expression
+        seen.append(type(expression))
+        return value, random_
+
+    monkeypatch.setattr(PacketState, "evaluate", checked)
+    interpreter = Interpreter(whole)
+    for frame in frames(whole, 300):
+        interpreter.run(frame)
+    assert {ir.FieldRef, ir.Const, ir.Cast} <= set(seen)
+
+
+def damaged(content, rng: random.Random):
+    """The content with one part removed or replaced."""
+    path, at = [], content
+    while isinstance(at, dict | list) and at and (len(path) < 2 or rng.random() < 0.85):
+        key = rng.choice(list(at)) if isinstance(at, dict) else rng.randrange(len(at))
+        path.append((at, key))
+        at = at[key]
+    holder, key = path[-1]
+    if isinstance(holder, dict) and rng.random() < 0.4:
+        del holder[key]
+    else:
+        holder[key] = rng.choice([None, 0, -1, 10**30, "", "x", "0xzz", [], {}, True, [[]], {"op": "?"}])
+    return content
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_damaged_json_is_refused_with_its_place_or_read(name):
+    rng = random.Random(name)
+    refused = 0
+    for _ in range(120):
+        root = parse_json(json.dumps(damaged(json.loads(text(name)), rng)), "damaged.json")
+        try:
+            read_v1model(root)
+        except DataError as error:
+            refused += bool(error.key or error.location)
+            assert error.key or error.location, error  # noqa: PT017
+    assert refused > 20
