@@ -40,8 +40,10 @@ def control_nodes(nodes: tuple[ir.ControlNode, ...]) -> Iterator[ir.ControlNode]
     """All nodes of a control flow, those inside of others after the one they stand in."""
     for node in nodes:
         yield node
-        for branch in branches(node):
-            yield from control_nodes(branch)
+        if not isinstance(node, ir.CallAction):
+            for branch in branches(node):
+                if branch:
+                    yield from control_nodes(branch)
 
 
 def branches(node: ir.ControlNode) -> tuple[tuple[ir.ControlNode, ...], ...]:
@@ -94,19 +96,20 @@ def flattened(body: Iterable[S]) -> Iterator[S | ir.Statement]:
 
 def subexpressions(expression: ir.Expression) -> Iterator[ir.Expression]:
     """An expression and everything in it."""
-    yield expression
-    match expression:
-        case ir.BinaryOp(_, left, right):
-            yield from subexpressions(left)
-            yield from subexpressions(right)
-        case ir.Cast(value):
-            yield from subexpressions(value)
-        case ir.Conditional(condition, then, otherwise):
-            for inner in (*condition_operands(condition), then, otherwise):
-                yield from subexpressions(inner)
-        case ir.Truth(condition):
-            for inner in condition_operands(condition):
-                yield from subexpressions(inner)
+    waiting = [expression]
+    while waiting:
+        found = waiting.pop()
+        yield found
+        if isinstance(found, ir.FieldRef | ir.Const):
+            continue
+        if isinstance(found, ir.BinaryOp):
+            waiting += (found.right, found.left)
+        elif isinstance(found, ir.Cast):
+            waiting.append(found.value)
+        elif isinstance(found, ir.Conditional):
+            waiting += (found.otherwise, found.then, *reversed(condition_operands(found.condition)))
+        elif isinstance(found, ir.Truth):
+            waiting += reversed(condition_operands(found.condition))
 
 
 def operands(statement: ir.Statement | ir.ParserStatement) -> tuple[ir.Expression, ...]:

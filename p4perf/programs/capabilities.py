@@ -250,19 +250,19 @@ def _general(program: ir.Program, nodes: Sequence[ir.ControlNode]) -> Iterator[C
     states, body = program.parser, list(analysis.statements(program))
     conditions = [n.condition for n in nodes if isinstance(n, ir.If)]
     conditions += [s.condition for s in body if isinstance(s, ir.Branch)]
-    inside = [e for whole in analysis.expressions(program) for e in analysis.subexpressions(whole)]
+    inside = {type(e) for e in analysis.expressions(program)}
     fields = [*program.metadata, *(f for h in program.headers for f in h.fields)]
     uses: Mapping[Construct, bool] = {
         "entries one by one": any(isinstance(t.entries, ir.EntryList) or t.default_data for t in tables),
         "action selector": any(t.selector is not None for t in tables),
         "control flow by table result": any(any(node.branches) for node in applied),
-        "general expression": any(isinstance(e, ir.Cast | ir.Conditional | ir.Truth) for e in inside),
+        "general expression": not inside.isdisjoint((ir.Cast, ir.Conditional, ir.Truth)),
         "compound condition": any(isinstance(c, ir.Not | ir.And | ir.Or) for c in conditions),
         "parser computation": any(len(s.extracts) < len(s.body) or (s.selected and s.select is None) for s in states),
         "noted parser error": program.parser_error is not None,
         "varying field": any(f.varying for f in fields),
         "signed field": any(f.signed for f in fields) or any(r.signed for r in program.registers),
-        "intrinsic metadata": bool(program.initial) or any(isinstance(e, ir.Intrinsic) for e in inside),
+        "intrinsic metadata": bool(program.initial) or ir.Intrinsic in inside,
         "metadata kept for another pass": any(
             s.keep for s in body if isinstance(s, ir.Recirculate | ir.Resubmit | ir.Clone)
         ),

@@ -54,9 +54,9 @@ def differs(testbed, facts, tmp_path):
 @pytest.mark.skipif(not SAMPLES.exists(), reason="../shared/data/p4c_samples is not here")
 @pytest.mark.parametrize("first", [0, pytest.param(1, marks=pytest.mark.thorough)])
 def test_samples_of_p4c(differs, first):
-    """Every sixteenth of them in the short test, the others in the thorough one."""
-    paths = [p for n, p in enumerate(sorted(SAMPLES.glob("*.json"))) if (n % 16 == 0) == (first == 0)]
+    """Every thirty-second of them in the short test, the others in the thorough one."""
+    paths = [p for n, p in enumerate(sorted(SAMPLES.glob("*.json"))) if (n % 32 == 0) == (first == 0)]
     found = {p.stem: differs(w) for p in paths if (w := workload(p)) is not None}
     refused = {name for name, error in found.items() if isinstance(error, Exception)}
     assert {name: error for name, error in found.items() if error and name not in refused} == {}
-    assert len(refused) <= 0.15 * len(found)
+    assert len(refused) <= max(3, 0.15 * len(found))
