@@ -236,6 +236,10 @@ class Table:
     """A counter with a cell for every entry of an :class:`EntryList`, which counts the packets that take the entry."""
     place: str = field(default="", compare=False)
     """Where it stands in the text of the program, ``router.p4:53``; empty if unknown."""
+    label: str = field(default="", compare=False)
+    """What the program calls it, ``MainControl.routes``; empty if that is its name."""
+    size: int = field(default=0, compare=False)
+    """How many entries the program says that it may hold; 0 if it does not."""
 
     @property
     def rule(self) -> EntrySet:
@@ -323,6 +327,7 @@ class Action:
     parameters: tuple[Field, ...] = ()
     body: tuple[Statement, ...] = ()
     place: str = field(default="", compare=False)
+    label: str = field(default="", compare=False)
     """As of a :class:`Table`."""
 
     @property
@@ -363,7 +368,10 @@ class If:
     then: tuple[ControlNode, ...]
     otherwise: tuple[ControlNode, ...] = ()
     place: str = field(default="", compare=False)
+    label: str = field(default="", compare=False)
     """As of a :class:`Table`."""
+    text: str = field(default="", compare=False)
+    """The condition in the language of the program, ``hdr.ipv4.ttl > 1``; empty if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -466,7 +474,8 @@ class ParserState:
     cases: tuple[SelectCase, ...] = ()
     default: str = ACCEPT
     place: str = field(default="", compare=False)
-    """As of a :class:`Table`."""
+    label: str = field(default="", compare=False)
+    """As of a :class:`Table`; one that was unrolled has a number behind it, ``parse_mpls[1]``."""
 
     @classmethod
     def extracting(

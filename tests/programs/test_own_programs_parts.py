@@ -11,6 +11,7 @@ import pytest
 
 from p4perf.errors import DataError, UsageError
 from p4perf.programs import ir
+from p4perf.programs.analysis import control_nodes
 from p4perf.programs.exercise import frames
 from p4perf.programs.fill import filled
 from p4perf.programs.interpreter import Interpreter
@@ -49,6 +50,19 @@ def test_packets_come_to_all_states_of_the_parser_and_hit_the_tables(name):
     assert taken >= {(s.name, case.next_state) for s in whole.parser for case in s.cases}
     assert {hit for o in outcomes for hit in o.hits} == {t.name for t in whole.tables if t.keys}
     assert any(o.sent for o in outcomes)
+
+
+def test_what_was_read_keeps_the_names_of_the_program():
+    nat = program("nat")
+    declared = json.loads(text("nat"))
+    pipelines = declared["pipelines"]
+    assert [t.label for t in nat.tables] == [t["name"] for p in pipelines for t in p["tables"]]
+    assert {t.size for t in nat.tables} == {t["max_size"] for p in pipelines for t in p["tables"]}
+    assert {a.label for a in nat.actions} - {""} <= {a["name"] for a in declared["actions"]}
+    conditions = {c["name"]: c["source_info"]["source_fragment"] for p in pipelines for c in p["conditionals"]}
+    found = {n.label: n.text for n in control_nodes(nat.control) if isinstance(n, ir.If) and n.label}
+    assert found == conditions
+    assert {s.label for s in nat.parser} == {f"parser.{s['name']}" for s in declared["parsers"][0]["parse_states"]}
 
 
 def test_the_same_seed_gives_the_same_packets_and_entries():

@@ -63,7 +63,7 @@ class ActionReader:
     def action(self, name: str, tree: Tree) -> ir.Action:
         parameters = tuple(ir.Field(identifier(p.text("name")), p.whole("bitwidth")) for p in tree.each("runtime_data"))
         body = tuple(self.body(list(tree.each("primitives")), ValueReader(self.names, parameters)))
-        return ir.Action(name, parameters, body, place(tree))
+        return ir.Action(name, parameters, body, place(tree), tree.text("name"))
 
     def body(self, calls: Sequence[Tree], values: ValueReader) -> Iterator[ir.Statement]:
         """Statements of primitives; jumps, which are those of conditional statements, become branches."""

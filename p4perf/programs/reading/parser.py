@@ -48,6 +48,8 @@ class UnrolledParser:
             if name not in trees:
                 raise parser.error(f"there is no parser state {name!r}")
             state, after = self._state(here, trees[name], dict(filled))
+            numbers = ",".join(str(n) for _, n in sorted(filled.items()))
+            label = f"{parser.text('name')}.{name}" + (f"[{numbers}]" if numbers else "")
             moved = {}
             for following in dict.fromkeys((*(c.next_state for c in state.cases), state.default)):
                 if following != ir.ACCEPT:
@@ -61,7 +63,7 @@ class UnrolledParser:
             if len(names) > MAX_STATES:
                 raise parser.error(f"has more than {MAX_STATES} states, with its header stacks")
             cases = tuple(replace(c, next_state=moved.get(c.next_state, ir.ACCEPT)) for c in state.cases)
-            yield replace(state, cases=cases, default=moved.get(state.default, ir.ACCEPT))
+            yield replace(state, cases=cases, default=moved.get(state.default, ir.ACCEPT), label=label)
 
     def _state(self, name: str, tree: Tree, filled: dict[str, int]) -> tuple[ir.ParserState, dict[str, int]]:
         """A state, whose stacks are filled so far, and how far they are filled after it."""

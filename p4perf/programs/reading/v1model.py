@@ -35,6 +35,7 @@ from p4perf.programs.reading.values import (
     check_unique,
     declared,
     distinct,
+    fragment,
     identifier,
     place,
 )
@@ -375,7 +376,7 @@ class _Flow:
                 then, otherwise = (
                     tuple(self.sequence(tree.optional(side), meet)) for side in ("true_next", "false_next")
                 )
-                yield ir.If(condition, then, otherwise, place(tree))
+                yield ir.If(condition, then, otherwise, place(tree), tree.text("name"), fragment(tree))
             elif kind == "action_calls":
                 action = self.reader.action(tree.at("action_id"))
                 self.called.add(action)
@@ -426,12 +427,14 @@ class _Flow:
             prepared += [statement] if statement is not None else []
         entries = reader.entries_of(tree, name, [key.field for key in keys])
         default, data = reader.default_of(tree, name)
+        label, size = name, tree.whole("max_size") if tree.has("max_size") else 0
         name = distinct(identifier(name), [table.name for table in self.tables])
         if prepared:
             yield ir.CallAction(reader.ensure(f"own_key_of_{name}", tuple(prepared)))
         listed = tuple(dict.fromkeys([reader.action(number) for number in tree.each("action_ids")] + [default]))
         counter = reader.counter_of(name, entries.entries) if tree.flag("with_counters") else ""
-        table = ir.Table(name, tuple(keys), listed, default, entries, data, self._selector(tree), counter, place(tree))
+        selector = self._selector(tree)
+        table = ir.Table(name, tuple(keys), listed, default, entries, data, selector, counter, place(tree), label, size)
         self.tables.append(table)
         self.called |= set(listed)
         yield self._applied(name, tree, meet) if branches else ir.ApplyTable(name)

@@ -406,11 +406,20 @@ def unwrapped(tree: Tree, depth: int = 0) -> tuple[str, Tree]:
 
 def place(tree: Tree) -> str:
     """Place in the P4 program, ``router.p4:53``; empty if the JSON does not have it."""
-    source = tree.at("source_info").value if tree.has("source_info") else None
-    if not isinstance(source, dict):
-        return ""
+    source = _source(tree)
     file, line = source.get("filename"), source.get("line")
     return f"{file.rsplit('/', 1)[-1]}:{line}" if isinstance(file, str) and file and isinstance(line, int) else ""
+
+
+def fragment(tree: Tree) -> str:
+    """The text of something in the P4 program, on one line; empty if the JSON does not have it."""
+    found = _source(tree).get("source_fragment")
+    return " ".join(found.split()) if isinstance(found, str) else ""
+
+
+def _source(tree: Tree) -> dict[str, object]:
+    found = tree.at("source_info").value if tree.has("source_info") else None
+    return found if isinstance(found, dict) else {}
 
 
 def check_unique(trees: Iterator[Tree]) -> dict[str, Tree]:
