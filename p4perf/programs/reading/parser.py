@@ -112,10 +112,7 @@ class UnrolledParser:
             stack, elements = value.text(), names.elements(value.text(), value)
         elif kind == "union_stack":
             stack, member = value.item(0).text(), value.item(1).text()
-            unions = names.union_stacks.get(stack, ())
-            elements = tuple(
-                next((h for h in names.unions[u] if names.called[h].endswith(f".{member}")), "") for u in unions
-            )
+            elements = tuple(names.member(u, member, value) for u in names.union_stacks.get(stack, ()))
         else:
             return names.header(value)
         number = filled.get(stack, 0)

@@ -29,6 +29,19 @@ _COMPARISONS: tuple[ir.Comparator, ...] = ("==", "!=", ">", ">=", "<", "<=")
 _CONDITIONS = ("and", "or", "not", "d2b", "valid", "valid_union")
 
 
+_STANDARD: Mapping[str, int] = {
+    **dict.fromkeys(("ingress_port", "egress_spec", "egress_port"), 9),
+    **dict.fromkeys(("instance_type", "packet_length", "parser_error", "enq_timestamp", "deq_timedelta"), 32),
+    **dict.fromkeys(("ingress_global_timestamp", "egress_global_timestamp"), 48),
+    **dict.fromkeys(("mcast_grp", "egress_rid"), 16),
+    **dict.fromkeys(("enq_qdepth", "deq_qdepth"), 19),
+    "checksum_error": 1,
+}
+"""Widths of the standard metadata of v1model."""
+
+_OF_P4_14 = ("intrinsic_metadata", "queueing_metadata")
+"""What P4_14 calls parts of the standard metadata."""
+
 _NOT_OF_A_NAME = re.compile(r"\W+")
 
 _RESERVED = re.compile(
@@ -64,6 +77,8 @@ class Names:
     metadata: frozenset[str]
     stacks: Mapping[str, tuple[str, ...]]
     unions: Mapping[str, tuple[str, ...]]
+    members: Mapping[str, Mapping[str, str]]
+    """The headers of each union, by the names of its members."""
     union_stacks: Mapping[str, tuple[str, ...]]
     own: dict[str, ir.Field] = field(default_factory=dict)
     """Metadata fields that the program does not declare, and the text of its statements needs."""
@@ -76,6 +91,8 @@ class Names:
 
     def ref(self, header: str, name: str, at: Tree) -> ir.FieldRef:
         """A field, of a header that the JSON calls so."""
+        if header in _OF_P4_14 and self._by_call.get(header) in self.metadata and name in _STANDARD:
+            header = "standard_metadata"
         found = self._by_call.get(header, "")
         for f in self.headers.get(found, ()):
             if f.name == identifier(name):
@@ -112,6 +129,12 @@ class Names:
         """The headers that are not valid when one is: the other members of its union."""
         return tuple(o for union in self.unions.values() if header in union for o in union if o != header)
 
+    def member(self, union: str, name: str, at: Tree) -> str:
+        """The header that is a member of a union."""
+        if name not in self.members[union]:
+            raise at.error(f"the header union {union} has no member {name!r}")
+        return self.members[union][name]
+
     def elements(self, stack: str, at: Tree) -> tuple[str, ...]:
         if stack not in self.stacks:
             raise at.error(f"there is no header stack {stack!r}")
@@ -126,7 +149,7 @@ def declared(root: Tree) -> Names:
     """
     types = {t.text("name"): tuple(_fields(t)) for t in root.each("header_types")}
     headers: dict[str, tuple[ir.Field, ...]] = {}
-    called, metadata, by_id, unions, union_ids = {}, set(), {}, {}, {}
+    called, metadata, by_id, unions, union_ids, members = {}, set(), {}, {}, {}, {}
     for h in root.each("headers"):
         name, kind = distinct(identifier(h.text("name")), headers), h.text("header_type")
         if kind not in types:
@@ -135,15 +158,21 @@ def declared(root: Tree) -> Names:
         by_id[h.whole("id")] = name
         if h.flag("metadata"):
             metadata.add(name)
+    if "standard_metadata" in headers:
+        here = headers["standard_metadata"]
+        missing = _STANDARD.keys() - {f.name for f in here}
+        headers["standard_metadata"] = (*here, *(ir.Field(f, _STANDARD[f]) for f in sorted(missing)))
+    kinds = {t.text("name"): [m.item(0).text() for m in t.each("headers")] for t in root.each("header_union_types")}
     for u in root.each("header_unions"):
         unions[u.text("name")] = tuple(_of_id(by_id, i) for i in u.each("header_ids"))
         union_ids[u.whole("id")] = u.text("name")
+        members[u.text("name")] = dict(zip(kinds.get(u.text("union_type"), ()), unions[u.text("name")], strict=False))
     stacks = {s.text("name"): tuple(_of_id(by_id, i) for i in s.each("header_ids")) for s in root.each("header_stacks")}
     union_stacks = {
         s.text("name"): tuple(_of_id(union_ids, i) for i in s.each("header_union_ids"))
         for s in root.each("header_union_stacks")
     }
-    return Names(headers, called, frozenset(metadata), stacks, unions, union_stacks)
+    return Names(headers, called, frozenset(metadata), stacks, unions, members, union_stacks)
 
 
 def _of_id(by_id: Mapping[int, str], number: Tree) -> str:
@@ -308,9 +337,8 @@ class ValueReader:
         number = self.filled.get(stack, 0)
         if not 0 < number <= len(unions):
             raise value.error("the last element of an empty stack is not supported")
-        called = [self.names.called[h] for h in self.names.unions[unions[number - 1]]]
-        header = next((h for h in called if h.endswith(f".{member}")), "")
-        return self.names.ref(header, value.item(2).text(), value)
+        header = self.names.member(unions[number - 1], member, value)
+        return self.names.ref(self.names.called[header], value.item(2).text(), value)
 
     def _numbered(self, header: str, number: int, at: Tree) -> ir.FieldRef:
         fields = self.names.headers[header]

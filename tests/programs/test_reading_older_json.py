@@ -1,0 +1,107 @@
+"""JSON as older compilers wrote it: without fields of the standard metadata, with names of P4_14, unions in stacks."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from support.bmv2_json import FIELDS
+
+from p4perf.errors import DataError
+from p4perf.programs import ir
+from p4perf.programs.interpreter import Interpreter
+from p4perf.programs.reading.tree import parse_json
+from p4perf.programs.reading.v1model import ControlPlane, read_v1model
+
+STANDARD = [["ingress_port", 9], ["packet_length", 32], ["egress_spec", 9], ["egress_port", 9], ["instance_type", 32]]
+
+
+def extract(kind: str, value: object) -> dict[str, Any]:
+    return {"op": "extract", "parameters": [{"type": kind, "value": value}]}
+
+
+def state(name: str, ops: list[dict[str, Any]], key: object = (), *to: tuple[str | None, str | None]) -> dict[str, Any]:
+    transitions = [
+        {"type": "hexstr" if value else "default", "value": value, "mask": None, "next_state": after}
+        for value, after in to
+    ]
+    return {"name": name, "id": 0, "parser_ops": ops, "transition_key": key, "transitions": transitions}
+
+
+def whole(**parts: Any) -> dict[str, Any]:
+    """A program that does nothing but parse Ethernet, but for these parts."""
+    nothing = {"tables": [], "conditionals": [], "action_profiles": []}
+    types = [("ethernet_t", FIELDS), ("standard_metadata_t", STANDARD), ("intrinsic_t", [["mcast_grp", 4]])]
+    headers = [("ethernet", "ethernet_t"), ("standard_metadata", "standard_metadata_t")]
+    headers += [("intrinsic_metadata", "intrinsic_t")]
+    return {
+        "header_types": [{"name": name, "id": n, "fields": fields} for n, (name, fields) in enumerate(types)],
+        "headers": [
+            {"name": name, "id": n, "header_type": kind, "metadata": "metadata" in name}
+            for n, (name, kind) in enumerate(headers)
+        ],
+        "parsers": [{"name": "p", "init_state": "s", "parse_states": [state("s", [extract("regular", "ethernet")])]}],
+        "actions": [],
+        "pipelines": [{"name": name, "init_table": None, **nothing} for name in ("ingress", "egress")],
+        "deparsers": [{"order": ["ethernet"]}],
+        **parts,
+    }
+
+
+def read(document: dict[str, Any], plane: ControlPlane | None = None) -> ir.Program:
+    return read_v1model(parse_json(json.dumps(document), "old.json"), plane)
+
+
+def test_a_packet_too_short_is_no_crash_where_the_parser_error_is_not_declared():
+    (sent,) = Interpreter(read(whole())).run(b"\1\2\3").sent
+    assert sent.data == b"\1\2\3"
+
+
+def test_the_multicast_group_may_be_called_as_in_p4_14():
+    call = {"op": "modify_field", "parameters": [{"type": "field", "value": ["intrinsic_metadata", "mcast_grp"]}]}
+    call["parameters"].append({"type": "hexstr", "value": "0x2"})
+    table = {"name": "t", "key": [], "match_type": "exact", "action_ids": [0], "actions": ["a"], "next_tables": {}}
+    table |= {"next_tables": {"a": None}, "default_entry": {"action_id": 0, "action_data": []}}
+    document = whole(actions=[{"name": "a", "id": 0, "runtime_data": [], "primitives": [call]}])
+    document["pipelines"][0] |= {"init_table": "t", "tables": [table]}
+    program = read(document, ControlPlane(groups={2: ((5, 0), (7, 1))}))
+    assert [sent.port for sent in Interpreter(program).run(bytes(14)).sent] == [5, 7]
+
+
+def unions(member: str = "short") -> dict[str, Any]:
+    """Options, each of one byte or of two, up to one that begins with 1."""
+    document = whole()
+    for kind, bits in (("byte_t", 8), ("short_t", 16)):
+        document["header_types"].append(
+            {"name": kind, "id": bits, "fields": [["kind", 8], ["rest", bits - 8]][: bits // 8]}
+        )
+    for n in range(2):
+        for kind in ("byte", "short"):
+            number = len(document["headers"])
+            document["headers"].append({"name": f"{kind}_{n}", "id": number, "header_type": f"{kind}_t"})
+    document["header_union_types"] = [{"name": "option", "id": 0, "headers": [["byte", "byte_t"], [member, "short_t"]]}]
+    document["header_unions"] = [
+        {"name": f"option_{n}", "id": n, "union_type": "option", "header_ids": [3 + 2 * n, 4 + 2 * n]} for n in (0, 1)
+    ]
+    document["header_union_stacks"] = [{"name": "options", "id": 0, "union_type": "option", "header_union_ids": [0, 1]}]
+    ahead = [{"type": "lookahead", "value": [0, 8]}]
+    last = [{"type": "union_stack_field", "value": ["options", "short", "rest"]}]
+    document["parsers"][0]["parse_states"] = [
+        state("s", [], ahead, ("0x01", "b"), (None, "c")),
+        state("b", [extract("union_stack", ["options", "byte"])]),
+        state("c", [extract("union_stack", ["options", "short"])], last, ("0x05", "s"), (None, None)),
+    ]
+    document["deparsers"] = [{"order": ["short_1", "byte_1"]}]
+    return document
+
+
+@pytest.mark.parametrize(("data", "emitted"), [("02050304ff", "0304ff"), ("020501ff", "01ff"), ("0206aa", "aa")])
+def test_members_of_unions_in_a_stack_are_those_of_the_type_of_the_union(data, emitted):
+    (sent,) = Interpreter(read(unions())).run(bytes.fromhex(data)).sent
+    assert sent.data.hex() == emitted
+
+
+def test_a_member_that_a_union_does_not_have_is_an_error():
+    with pytest.raises(DataError, match="no member 'short'"):
+        read(unions("other"))
