@@ -45,7 +45,10 @@ def measure(
         list[str] | None, typer.Option("--target", "-t", help="Target to measure on; repeatable. Default: dpdk-c.")
     ] = None,
     entries: Annotated[
-        Path | None, typer.Option("--entries", help="Entries of its tables: commands of simple_switch_CLI.")
+        Path | None, typer.Option("--entries", help="Entries: simple_switch_CLI commands, P4Runtime text, JSON, CSV.")
+    ] = None,
+    p4info: Annotated[
+        Path | None, typer.Option("--p4info", help="P4Info as text, for entries that have numbers for names.")
     ] = None,
     fill: Annotated[
         list[str] | None, typer.Option("--fill", help="TABLE=N: so many entries in a table, made up; repeatable.")
@@ -78,6 +81,7 @@ def measure(
     experiment = own_experiment(
         program,
         entries=entries,
+        p4info=p4info,
         fill=fill or [],
         default_fill=default_fill,
         packets=packets,

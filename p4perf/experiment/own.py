@@ -9,8 +9,9 @@ from tempfile import TemporaryDirectory
 
 from p4perf.errors import DataError, Location, UsageError
 from p4perf.programs.component import OWN, component_parameters
+from p4perf.programs.reading.control_plane import read_control_plane
 from p4perf.programs.reading.p4c import compile_p4
-from p4perf.programs.reading.tree import read_text
+from p4perf.programs.reading.tree import parse_json, read_text
 from p4perf.specs import Experiment, load_experiment
 from p4perf.specs.experiment import spec_yaml
 
@@ -21,6 +22,7 @@ def own_experiment(
     path: Path,
     *,
     entries: Path | None,
+    p4info: Path | None,
     fill: Sequence[str],
     default_fill: int,
     packets: int,
@@ -34,9 +36,14 @@ def own_experiment(
         UsageError: it is neither JSON nor P4, or too large.
         TargetUnavailableError: it is P4, and the compiler is not installed.
     """
+    program = _json_of(path)
+    if entries is not None:
+        # What is wrong with it is said with its name.
+        read_control_plane(entries, parse_json(program, str(path)), p4info)
     parameters: dict[str, object] = {
-        "program": _json_of(path),
+        "program": program,
         "entries": "" if entries is None else read_text(entries),
+        "p4info": "" if p4info is None else read_text(p4info),
         "fill": ",".join(fill),
         "default_fill": default_fill,
         "packets": packets,

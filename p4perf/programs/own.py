@@ -13,9 +13,9 @@ from p4perf.programs.exercise import frames
 from p4perf.programs.fill import filled
 from p4perf.programs.interpreter import Interpreter
 from p4perf.programs.packets import FCS_BYTES
-from p4perf.programs.reading.commands import parse_commands
+from p4perf.programs.reading.control_plane import parse_control_plane
 from p4perf.programs.reading.tree import parse_json
-from p4perf.programs.reading.v1model import ControlPlane, read_v1model
+from p4perf.programs.reading.v1model import read_v1model
 
 MAX_TEXT_BYTES = 900_000
 
@@ -24,7 +24,8 @@ class OwnParameters(ComponentParameters):
     """What a spec says of a program of its own."""
 
     program: Annotated[str, Bounds(max_length=MAX_TEXT_BYTES, description="JSON of p4c-bm2-ss")]
-    entries: Annotated[str, Bounds(max_length=MAX_TEXT_BYTES, description="commands of simple_switch_CLI")] = ""
+    entries: Annotated[str, Bounds(max_length=MAX_TEXT_BYTES, description="entries of its tables")] = ""
+    p4info: Annotated[str, Bounds(max_length=MAX_TEXT_BYTES, description="P4Info of the program, as text")] = ""
     fill: Annotated[str, Bounds(max_length=10_000, description="entries of tables, TABLE=N joined by commas")] = ""
     default_fill: Annotated[int, Bounds(ge=0, le=100_000, description="entries of tables that have none")] = 64
     packets: Annotated[int, Bounds(ge=1, le=65_536, description="different packets that are sent in turn")] = 256
@@ -40,8 +41,8 @@ def own_workload(parameters: OwnParameters, baseline: ir.Program, frame_size_byt
         CapabilityError: the outcome of a packet is not decided by the program alone.
     """
     root = parse_json(parameters.program, "the program")
-    entries = parse_commands(parameters.entries, "the entries", root)
-    program = read_v1model(root, ControlPlane(entries))
+    p4info = (parameters.p4info, "the P4Info") if parameters.p4info else None
+    program = read_v1model(root, parse_control_plane(parameters.entries, "the entries", root, p4info))
     program = filled(program, _counts(parameters.fill), default=parameters.default_fill, seed=parameters.seed)
     size_bytes = frame_size_bytes - FCS_BYTES
     drawn = frames(program, parameters.packets, parameters.seed, size_bytes)

@@ -1,7 +1,7 @@
-"""Entries of tables: those in the JSON of a program for bmv2, and those that runtime commands add.
+"""Entries of tables: those in the JSON of a program for bmv2, and the words with which runtime commands add others.
 
 Commands are those of bmv2's own simple_switch_CLI (docs/runtime_CLI.md): ``table_add TABLE ACTION KEY... => DATA...
-[PRIORITY]`` and ``table_set_default TABLE ACTION DATA...``. Others change no table and are left out.
+[PRIORITY]`` and ``table_set_default TABLE ACTION DATA...``.
 """
 
 from __future__ import annotations
@@ -10,19 +10,20 @@ import ipaddress
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from p4perf.errors import DataError, Location
 from p4perf.programs.ir import Match as Match
-from p4perf.programs.reading.bmv2_types import Expressions, declarations
-from p4perf.programs.reading.tree import Tree, match_name, read_text
+from p4perf.programs.reading.tree import Tree
 
 COMMANDS = ("table_add", "table_set_default")
 
+PRIORITISED = ("ternary", "range", "optional")
+"""Kinds of match with which the entries of a table need an order."""
+
 _MAC = re.compile(r"[0-9A-Fa-f]{1,2}(:[0-9A-Fa-f]{1,2}){5}")
 
-_SIGNS = {"->": "range", "&&&": "ternary", "/": "lpm"}
-"""What a key field has in it, and the kind of match that this means."""
+SIGNS = {"range": "->", "ternary": "&&&", "lpm": "/"}
+"""What stands between the two numbers of a key field of a kind of match."""
 
 
 Data = tuple[int | None, ...]
@@ -94,44 +95,23 @@ class Entries:
         given, data = words[3:at], words[at + 1 :]
         if len(given) != len(keys):
             raise DataError(f"table {table} has {len(keys)} key fields, not {len(given)}", location=where)
-        matches = tuple(_match(kind, word, width, where) for (kind, width), word in zip(keys, given, strict=True))
+        matches = tuple(match_of(kind, word, width, where) for (kind, width), word in zip(keys, given, strict=True))
         priority = 0
-        if len(data) == len(bits) + 1 and any(kind in ("", "ternary", "range", "optional") for kind, _ in keys):
+        if len(data) == len(bits) + 1 and any(kind in ("", *PRIORITISED) for kind, _ in keys):
             priority, data = number_of(data[-1], 32, where), data[:-1]
         self.tables.setdefault(table, []).append(RuntimeEntry(matches, action, _data(data, bits, where), priority))
 
 
-def read_commands(path: Path, root: Tree) -> Entries:
-    """Read runtime commands for a program for bmv2.
+@dataclass
+class ControlPlane:
+    """What is configured when the program runs."""
 
-    Raises:
-        DataError: the file cannot be read, or a command does not belong to the program; with the line.
-    """
-    return parse_commands(read_text(path), str(path), root)
-
-
-def parse_commands(text: str, source: str, root: Tree) -> Entries:
-    """Runtime commands from a text; ``source`` is what messages call it."""
-    tables = {t.text("name"): t for p in root.each("pipelines") for t in p.each("tables")}
-    actions = {a.text("name"): a for a in root.each("actions")}
-    values = Expressions(declarations(root))
-    found = Entries()
-    for number, raw in enumerate(text.splitlines(), 1):
-        words = raw.split("#")[0].split()
-        if not words:
-            continue
-        where = Location(source, number)
-        if words[0] not in COMMANDS:
-            found.left_out[words[0]] = None
-            continue
-        if len(words) < 3:
-            raise DataError(f"{words[0]} needs a table and an action", location=where)
-        table = match_name(words[1], tables, "table", where)
-        action = match_name(words[2], [a.text() for a in tables[table].each("actions")], "action", where)
-        bits = [p.whole("bitwidth") for p in actions[action].each("runtime_data")] if action in actions else []
-        keys = [(key.text("match_type"), values.key_bits(key)) for key in tables[table].each("key")]
-        found.carry_out(words, table, action, keys, bits, where)
-    return found
+    entries: Entries = field(default_factory=Entries)
+    sessions: dict[int, int] = field(default_factory=dict)
+    """Ports of the sessions of clones."""
+    groups: dict[int, tuple[tuple[int, int], ...]] = field(default_factory=dict)
+    """Port and replication id of each copy of a multicast group."""
+    value_sets: dict[str, tuple[int, ...]] = field(default_factory=dict)
 
 
 def constant_entries(table: Tree, bits: Sequence[int], actions: Mapping[int, str]) -> list[RuntimeEntry]:
@@ -168,10 +148,10 @@ def _prefix(value: int, length: int, bits: int) -> Match:
     return Match.masked(value, ((1 << bits) - 1) >> max(bits - length, 0) << max(bits - length, 0))
 
 
-def _match(kind: str, word: str, bits: int, where: Location) -> Match:
+def match_of(kind: str, word: str, bits: int, where: Location) -> Match:
     """A key field of a kind as commands have it: a value, a prefix, a value with mask, or a range."""
     ones = (1 << bits) - 1
-    kind = kind or next((each for sign, each in _SIGNS.items() if sign in word), "exact")
+    kind = kind or next((each for each, sign in SIGNS.items() if sign in word), "exact")
     if kind == "lpm":
         address, slash, length = word.partition("/")
         if not slash or not length.isdecimal() or int(length) > bits:

@@ -56,6 +56,11 @@ class Tree:
         for n, item in enumerate(self.value):
             yield Tree(item, f"{self.pointer}/{n}", self.file)
 
+    def members(self, key: str) -> Iterator[tuple[str, Tree]]:
+        """Names and values of a member that is an object (none if it is missing or null)."""
+        if self.has(key):
+            yield from ((name, self.at(key).at(name)) for name in self.at(key)._object())
+
     def item(self, n: int) -> Tree:
         if not isinstance(self.value, list) or len(self.value) <= n:
             raise self.error(f"is no array of at least {n + 1}")

@@ -25,7 +25,8 @@ from p4perf.programs.reading.actions import (
     RESUBMIT,
     ActionReader,
 )
-from p4perf.programs.reading.commands import Entries, RuntimeEntry, constant_entries
+from p4perf.programs.reading.commands import ControlPlane as ControlPlane
+from p4perf.programs.reading.commands import RuntimeEntry, constant_entries
 from p4perf.programs.reading.parser import UnrolledParser
 from p4perf.programs.reading.tree import Tree
 from p4perf.programs.reading.values import (
@@ -59,18 +60,6 @@ _IN_EGRESS: Mapping[str, ir.Expression] = {
     **dict.fromkeys(("deq_timedelta", "deq_qdepth"), ir.Intrinsic("unknown")),
 }
 """What they are when a copy comes to egress."""
-
-
-@dataclass
-class ControlPlane:
-    """What is configured when the program runs."""
-
-    entries: Entries = field(default_factory=Entries)
-    sessions: dict[int, int] = field(default_factory=dict)
-    """Ports of the sessions of clones."""
-    groups: dict[int, tuple[tuple[int, int], ...]] = field(default_factory=dict)
-    """Port and replication id of each copy of a multicast group."""
-    value_sets: dict[str, tuple[int, ...]] = field(default_factory=dict)
 
 
 def read_v1model(root: Tree, plane: ControlPlane | None = None, name: str = "program") -> ir.Program:

@@ -19,7 +19,7 @@ from p4perf.programs.component import TrafficPlan, build_workload
 from p4perf.programs.interpreter import Interpreter
 from p4perf.programs.packets import frame
 from p4perf.programs.reading.bmv2_run import Machine
-from p4perf.programs.reading.commands import read_commands
+from p4perf.programs.reading.control_plane import read_control_plane
 from p4perf.programs.reading.flow import resolve
 from p4perf.programs.reading.p4c import compile_p4
 from p4perf.programs.reading.tree import parse_json
@@ -140,7 +140,7 @@ def test_packets_meet_what_the_reference_interpreter_says(kind: str, tmp_path: P
     (tmp_path / "program.p4").write_text(files["program.p4"])
     (tmp_path / "commands").write_text("".join(text for text in files.values() if "table_add" in text))
     root = parse_json(compile_p4(tmp_path / "program.p4", None, (), ()).text, "program.json")
-    machine = Machine(root, read_commands(tmp_path / "commands", root))
+    machine = Machine(root, read_control_plane(tmp_path / "commands", root).entries)
     names = {table.name for table in workload.program.tables}
     for drawn in (0, 1, 7, 8, 9):
         data = frame(workload.program, workload.packets, drawn)

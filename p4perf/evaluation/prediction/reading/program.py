@@ -24,7 +24,8 @@ from p4perf.programs.ir import Program
 from p4perf.programs.packets import FCS_BYTES
 from p4perf.programs.reading.bmv2 import is_bmv2, read_bmv2
 from p4perf.programs.reading.bmv2_run import Decision, Machine, standard_port
-from p4perf.programs.reading.commands import Entries, read_commands
+from p4perf.programs.reading.commands import Entries
+from p4perf.programs.reading.control_plane import read_control_plane
 from p4perf.programs.reading.flow import Flow, base_name, resolve
 from p4perf.programs.reading.p4c import compile_p4
 from p4perf.programs.reading.tree import parse_json, read_text, without_index
@@ -150,7 +151,7 @@ def _opened_bmv2(text: str, path: Path, options: ReadOptions, packet_bytes: int 
     root = parse_json(text, str(path))
     entries, counts = Entries(), dict[str, int]()
     if options.commands is not None and is_bmv2(root):
-        entries = read_commands(options.commands, root)
+        entries = read_control_plane(options.commands, root).entries
         tables = [t for p in root.each("pipelines") for t in p.each("tables")]
         counts = {
             t.text("name"): len(entries.tables.get(t.text("name"), ()))
