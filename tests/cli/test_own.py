@@ -64,7 +64,7 @@ def test_entries_that_do_not_belong_to_the_program(tmp_path, entries):
     entries.write_text(entries.read_text() + "table_add nothing forward 1 => 2\n")
     done = p4perf("measure", SWITCH, "--entries", entries, "--output", tmp_path / "runs")
     assert done.code == 2
-    assert "entries:2" in done.err
+    assert "rules.txt:2" in done.err
     assert "nothing" in done.err
 
 
