@@ -171,7 +171,8 @@ def _print(found: RunComparison) -> None:
         comparison = experiment.comparison
         title = f"{comparison.experiment}: {comparison.y.label()}, median with {100 * found.options.level:g} % interval"
         print_table(_point_rows(experiment), title=title)
-        print_table(_model_rows(experiment), title=f"models over {comparison.x.label()}")
+        if any(subject.model is not None for subject in comparison.subjects):
+            print_table(_model_rows(experiment), title=f"models over {comparison.x.label()}")
     print_table(_verdict_rows(found), title="verdicts")
     for experiment in found.experiments:
         for pair in experiment.comparison.pairs:

@@ -21,6 +21,7 @@ from p4perf.evaluation.comparison import (
     compare_subjects,
     rank_pairs,
 )
+from p4perf.evaluation.comparison.ratios import UNSWEPT
 from p4perf.evaluation.comparison.subjects import COST_METRIC
 from p4perf.evaluation.fitting.component import derive_model
 from p4perf.evaluation.papers.ren2025.costs import OPERATOR
@@ -242,6 +243,8 @@ def _experiment(
 
 
 def _variable(group: Sequence[Run]) -> str:
+    if not any(run.spec.sweep.variables for run in group):
+        return UNSWEPT
     found = [run.variable for run in group]
     for run, variable in zip(group, found, strict=True):
         if variable is None:
@@ -288,7 +291,7 @@ def _compared(run: Run, label: str, variable: str, metric: str, warnings: list[s
         warnings.append(f"{run.name} is {manifest.origin}")
     if manifest.refused:
         warnings.append(f"{run.name}: {len(manifest.refused)} points are beyond what {manifest.target} can do")
-    model = _model(run, metric, variable, samples, warnings) if samples.x else None
+    model = _model(run, metric, variable, samples, warnings) if samples.x and variable != UNSWEPT else None
     has_cost = COST_METRIC in set(run.table["metric"])
     cost = _samples(run.table, COST_METRIC, variable) if has_cost else None
     return ComparedRun(label, run.path, manifest, points, ComparedSamples(label, samples, model, cost))
@@ -354,13 +357,15 @@ def _figures(found: RunComparison, now: datetime) -> Iterator[tuple[str, Figure]
     taken: set[str] = set()
     for experiment in found.experiments:
         info = PlotInfo(date=date, machine=_machine(experiment.runs))
+        if experiment.comparison.x.name == UNSWEPT:
+            continue
         figure = comparison_figure(experiment.comparison, margin=options.margin, level=options.level, info=info)
         stem = file_word(experiment.comparison.experiment)
         while stem in taken or stem == "overview":
             stem += "-"
         taken.add(stem)
         yield stem, figure
-    if len(found.experiments) > 1:
+    if len(found.experiments) > 1 or found.experiments[0].comparison.x.name == UNSWEPT:
         every = [e.comparison for e in found.experiments]
         info = PlotInfo(date=date, machine=_machine([run for e in found.experiments for run in e.runs]))
         figure = overview_figure(every, margin=options.margin, level=options.level, info=info)

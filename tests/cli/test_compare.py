@@ -71,6 +71,20 @@ def found(runs, tmp_path_factory):
     return compared(*runs.values(), "-o", folder)[0]
 
 
+def test_runs_that_sweep_nothing(tmp_path):
+    """One point is enough for a verdict; there is no model, and nothing to say about it."""
+    paths = [
+        make_run(tmp_path, lambda _, level=level: level, spec="baseline/l2fwd", overrides=(), target=target, seed=n)
+        for n, (target, level) in enumerate([("a", 100.0), ("b", 150.0), ("c", 100.0)])
+    ]
+    found, err = compared(*paths, "-o", tmp_path / "made")
+    (experiment,) = found["experiments"]
+    assert [pair["verdict"] for pair in experiment["pairs"]] == ["slower", "same"]
+    assert experiment["pairs"][0]["ratio_low"] < 1.5 < experiment["pairs"][0]["ratio_high"]
+    assert "no model" not in err
+    assert [p.rpartition("/")[2] for p in found["plots"]] == ["overview.svg", "overview.png"]
+
+
 class TestVerdicts:
     def pair(self, found, run):
         (experiment,) = found["experiments"]

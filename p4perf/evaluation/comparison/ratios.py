@@ -321,6 +321,10 @@ class ComparisonVerdict:
     reason: str
 
 
+UNSWEPT = "point_index"
+"""The variable of runs that sweep nothing: the number of their only point, of which a verdict is then."""
+
+
 def verdict(ratios: MeasuredRatios, *, metric: str, x_name: str = "x", margin: float = MARGIN) -> ComparisonVerdict:
     """Whether a run is faster or slower than another, the same, or without a verdict.
 
@@ -328,7 +332,8 @@ def verdict(ratios: MeasuredRatios, *, metric: str, x_name: str = "x", margin: f
     its interval. The margin m is the smallest difference that matters; the borders are 1 / (1 + m) and 1 + m, so that a
     verdict does not depend on which of two runs is the reference. In this order:
 
-    1. *No verdict* if fewer than :data:`LEAST_POINTS` points count, or if the interval crosses both borders.
+    1. *No verdict* if fewer than :data:`LEAST_POINTS` points count (of runs that sweep nothing: the one that there is),
+       or if the interval crosses both borders.
     2. *Same* if the interval lies within the borders: equivalence by two one-sided tests (Schuirmann 1987), each with
        half of the complement of the level. Not if more points lie beyond a border, each with its whole interval, than
        chance explains (binomial, 5 %): then the ratio depends on x, and its mean hides that; no verdict.
@@ -352,7 +357,7 @@ def verdict(ratios: MeasuredRatios, *, metric: str, x_name: str = "x", margin: f
     def say(outcome: ComparisonOutcome, reason: str) -> ComparisonVerdict:
         return ComparisonVerdict(outcome, mean, detectable, len(usable), reason)
 
-    if len(usable) < LEAST_POINTS:
+    if len(usable) < LEAST_POINTS and x_name != UNSWEPT:
         return say(ComparisonOutcome.NO_VERDICT, _too_few(ratios))
     low, high = 1 / (1 + margin), 1 + margin
     beyond = [point.ratio.side_of(low, high) for point in usable]
@@ -371,7 +376,8 @@ def verdict(ratios: MeasuredRatios, *, metric: str, x_name: str = "x", margin: f
         return say(ComparisonOutcome.NO_VERDICT, f"neither a difference of {margin:g} nor its absence can be shown")
     against = less if side > 0 else more
     share = f", but the other way at {against} of {len(usable)} points" if against else ""
-    return say(outcome_of(metric, side), f"on average over {len(usable)} points{share}")
+    where = "" if x_name == UNSWEPT else f"on average over {len(usable)} points{share}"
+    return say(outcome_of(metric, side), where or f"{mean.value:.3g} times the value of the reference")
 
 
 def outcome_of(metric: str, side: int) -> ComparisonOutcome:
