@@ -73,8 +73,10 @@ def found(runs, tmp_path_factory):
 
 def test_runs_that_sweep_nothing(tmp_path):
     """One point is enough for a verdict; there is no model, and nothing to say about it."""
+    spec = tmp_path / "spec.yaml"
+    spec.write_text("{spec_version: 1, extends: base/common, name: my/one, program: {component: l2fwd}}")
     paths = [
-        make_run(tmp_path, lambda _, level=level: level, spec="baseline/l2fwd", overrides=(), target=target, seed=n)
+        make_run(tmp_path, lambda _, level=level: level, spec=str(spec), overrides=(), target=target, seed=n)
         for n, (target, level) in enumerate([("a", 100.0), ("b", 150.0), ("c", 100.0)])
     ]
     found, err = compared(*paths, "-o", tmp_path / "made")

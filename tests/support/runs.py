@@ -39,7 +39,7 @@ def make_run(
 
     Args:
         parent: folder of the runs.
-        curve: the metric as a function of the only swept variable.
+        curve: the metric as a function of the only swept variable; of 0 if nothing is swept.
         spec: spec to start from.
         overrides: changes of the spec.
         target: name of the target, which need not exist.
@@ -59,7 +59,7 @@ def make_run(
     points = [{"hash": f"p{p.index}", "index": p.index, "values": dict(p.values)} for p in experiment.points]
     rows: list[dict[str, Any]] = []
     for point in points:
-        ((variable, x),) = point["values"].items()
+        ((variable, x),) = point["values"].items() or [("point_index", 0)]
         bad = x in rejected
         for start in range(starts):
             factor = math.exp(generator.normal(0, noise)) if noise else 1.0
