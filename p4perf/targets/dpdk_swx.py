@@ -55,18 +55,14 @@ HEADERS_HINT = "sh tools/fetch-dpdk-headers.sh fetches them; dpdk-swx:interprete
 
 PRODUCT = "dpdk-swx"
 COMMON_FILES = ("swx.h", "swx_code.h", "swx_port.c", "swx_setup.c", "swx_tables.c")
-INTERPRETER_FILES = (
-    "swx_interpreter.c",
-    "swx_code.c",
-    "swx_spec.h",
-    "swx_spec.c",
-    "swx_lines.h",
-    "swx_lines.c",
-    "swx_check.c",
+SPECIFICATION_FILES = (
+    *("swx_spec.h", "swx_spec.c", "swx_lines.h", "swx_lines.c"),
+    *("swx_check.c", "swx_configure.c", "swx_code.h", "swx_code.c"),
 )
+INTERPRETER_FILES = ("swx_interpreter.c", *SPECIFICATION_FILES)
 CODEGEN_FILES = ("swx_codegen.c",)
 TRANSLATOR = "swx_translate"
-TRANSLATOR_SOURCES = ("swx_translate.c", "swx_code.c")
+TRANSLATOR_FILES = ("swx_translate.c", "words.h", *SPECIFICATION_FILES)
 
 _FLAGS = """set -e
 cc=${CC:-cc}
@@ -79,7 +75,7 @@ libraries="$(pkg-config --libs libdpdk) -lrte_net_ring -lm -ldl"
 
 _OBJECTS = _FLAGS + 'exec "$cc" $flags -Wall -Wextra -r -nostdlib -o "$@"'
 
-_TRANSLATE = _FLAGS + f'exec "$cc" $flags -Wall -Wextra -o {TRANSLATOR} {" ".join(TRANSLATOR_SOURCES)} $libraries'
+_TRANSLATE = _FLAGS + f'exec "$cc" $flags -Wall -Wextra -o {TRANSLATOR} "$@" $libraries'
 
 _P4C = 'p4c-dpdk --arch pna -o "$2.spec" "$2.p4" || exit'
 _LIBRARY = (
@@ -131,9 +127,9 @@ def build_plan(
     link = command(_LINK, PRODUCT, "{harness}/harness.o", "{swx}/swx.o")
     if interpreted:
         return BuildPlan(sources, (builds.shell(f"echo 0 >{builds.COMPILE_TIME_FILE}"), link), PRODUCT, context, parts)
-    translator = BuildPlan(
-        builds.harness_text((*TRANSLATOR_SOURCES, "swx_code.h")), ((*command(_TRANSLATE), "sh"),), TRANSLATOR, context
-    )
+    translating = builds.harness_text(TRANSLATOR_FILES)
+    compiled = [name for name in translating if name.endswith(".c")]
+    translator = BuildPlan(translating, (command(_TRANSLATE, *compiled),), TRANSLATOR, context)
     library = "\n".join((*compiler, _LIBRARY))
     baseline = BuildPlan(
         {f"baseline.{suffix}": specifications[f"baseline.{suffix}"]},

@@ -12,7 +12,7 @@ import pytest
 from support.sampling import sampled
 from support.swx_programs import entries_by_rule, swx_workload
 
-from p4perf.errors import CapabilityError
+from p4perf.errors import BuildError, CapabilityError
 from p4perf.plugins import plugin_names
 from p4perf.programs import ir
 from p4perf.programs.component import TrafficPlan, build_workload
@@ -435,8 +435,14 @@ DAMAGED = {
         "metarray m size 1\nmetarray m size 1\nregarray seen",
         "m: there is one",
     ),
-    "no rx": ("rx m.port_in\n", "\n", "apply: DPDK does not take it"),
-    "an action that does not end": ("port\n\treturn", "port", "send: DPDK does not take it"),
+    "no rx": ("rx m.port_in\n", "\n", "the first instruction of a pipeline has to be rx"),
+    "an action that does not end": ("port\n\treturn", "port", "send: DPDK takes each instruction"),
+    "a default action of no use": ("send\n\t\ttoss\n", "send\n", "toss: the default action is none of"),
+    "an instruction of pipelines in an action": (
+        "mov m.port_out t.port",
+        "extract h.ethernet",
+        ":18: extract h.ethernet: DPDK",
+    ),
     "no metadata": ("metadata instanceof metadata_t", "", "there is no metadata"),
 }
 
@@ -453,6 +459,20 @@ def test_damaged_specifications_say_what_is_wrong(testbed, facts, tmp_path, dama
     assert error["kind"] == "spec"
     assert error["error"].startswith("program.spec")
     assert what in error["error"]
+
+
+def test_what_the_translator_refuses_has_a_line(testbed, facts):
+    """SWX itself only says of a whole block that it is wrong."""
+    plan = plan_specification(DpdkSwxTarget(), OWN.replace("mov m.port_out t.port", "extract h.ethernet"), FRAME, facts)
+    with pytest.raises(BuildError, match=r"program\.spec:18: extract h\.ethernet: DPDK"):
+        testbed.build(plan.build)
+
+
+def test_a_port_that_is_not_there_is_no_crash(testbed, facts, tmp_path):
+    text = OWN.replace("drop\n", "mov m.port_out 0xFFFFFFFA\n\treturn\n")
+    plan = plan_specification(DpdkSwxTarget(("interpreter",)), text, FRAME, facts)
+    result = testbed.run(trial_of_specification(plan, QUICK, facts), tmp_path)
+    assert "SWX does not check that the port" in json.loads(result.stdout.splitlines()[-1])["error"]
 
 
 def test_generated_code_needs_two_headers_of_the_source_package_and_nothing_else(testbed, facts):

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "options.h"
+#include "words.h"
 #include "swx_spec.h"
 
 #define INSTRUCTION_ROOM 2048
@@ -296,6 +296,12 @@ spec_check(const struct spec *spec)
 				spec_fail(spec, table->actions.lines[k], table->actions.items[k], "no action");
 		if (table->kind != SPEC_SELECTOR && table->default_action == NULL)
 			spec_fail(spec, table->line, table->name, "there is no default_action");
+		for (k = 0; k < table->actions.n && table->default_action != NULL; k++)
+			if (strcmp(table->actions.items[k], table->default_action) == 0)
+				break;
+		/* librte_pipeline looks for it beyond the end of the list. */
+		if (table->kind != SPEC_SELECTOR && k == table->actions.n)
+			spec_fail(spec, table->line, table->default_action, "the default action is none of the table's actions");
 	}
 	check_list(&apply, 0);
 }

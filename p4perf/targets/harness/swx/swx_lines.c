@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "options.h"
+#include "words.h"
 #include "swx_lines.h"
 
 void

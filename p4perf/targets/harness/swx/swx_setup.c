@@ -1,10 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From a specification to a pipeline that is ready: ports, mirroring sessions, meters, entries. */
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "swx.h"
+
+/* The pipeline has run wild. Nothing of stdio may be called here. */
+static void
+report_crash(int signal)
+{
+	static const char text[] = "{\"error\": \"the pipeline crashed: SWX does not check that the port of a packet, or a byte "
+				   "of it, exists\", \"kind\": \"run\"}\n";
+
+	(void)signal;
+	if (write(STDOUT_FILENO, text, sizeof(text) - 1) < 0)
+		_exit(2);
+	_exit(1);
+}
 
 static int
 set_meters(struct swx *swx)
@@ -46,6 +61,7 @@ describe(const struct swx *swx)
 int
 swx_setup(struct swx *swx, const struct swx_config *config, const char *name, const uint64_t *counts)
 {
+	const struct sigaction crash = {.sa_handler = report_crash};
 	static const struct swx *program;
 	struct rte_swx_ctl_pipeline_info info;
 	unsigned int i;
@@ -53,6 +69,9 @@ swx_setup(struct swx *swx, const struct swx_config *config, const char *name, co
 
 	swx->config = config;
 	swx->name = name;
+	sigaction(SIGSEGV, &crash, NULL);
+	sigaction(SIGBUS, &crash, NULL);
+	sigaction(SIGILL, &crash, NULL);
 	swx->ports = calloc(config->n_ports, sizeof(*swx->ports));
 	swx->hits = calloc(config->n_tables + 1, sizeof(*swx->hits));
 	if (swx->ports == NULL || swx->hits == NULL)

@@ -8,6 +8,9 @@
 #ifndef P4PERF_SWX_SPEC_H
 #define P4PERF_SWX_SPEC_H
 
+#include <stdbool.h>
+
+#include <rte_common.h>
 #include <rte_swx_pipeline.h>
 
 /* A list of names or instructions, with the lines that they stand in. */

@@ -1,15 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From the specification of a pipeline to C, by SWX itself: swx_translate program.spec program.c */
 #include <errno.h>
+#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "swx_code.h"
+#include "swx_spec.h"
+#include "words.h"
+
+/* Errors are for those who read what a build printed. */
+void
+fail(const char *kind, const char *format, ...)
+{
+	va_list arguments;
+
+	(void)kind;
+	va_start(arguments, format);
+	vfprintf(stderr, format, arguments);
+	va_end(arguments);
+	fputc('\n', stderr);
+	exit(1);
+}
+
 
 int
 main(int argc, char **argv)
 {
+	struct rte_swx_pipeline *pipeline = NULL;
+	static struct spec spec;
 	FILE *specification, *file;
 	const char *message;
 	uint32_t line;
@@ -25,8 +46,14 @@ main(int argc, char **argv)
 		fprintf(stderr, "cannot open %s or %s\n", argv[1], argv[2]);
 		return 1;
 	}
+	/* Some mistakes SWX would not survive. */
+	spec_read(&spec, argv[1]);
+	spec_check(&spec);
 	code = swx_code(specification, &line, &message);
 	if (code == NULL) {
+		/* What SWX says has a line only where it cannot read the text. */
+		if (line == 0 && rte_swx_pipeline_config(&pipeline, NULL, 0) == 0)
+			spec_configure(&spec, pipeline, 0);
 		fprintf(stderr, "%s:%u: %s (%s)\n", argv[1], line, message, strerror(errno));
 		return 1;
 	}
