@@ -62,7 +62,7 @@ SPECIFICATION_FILES = (
 INTERPRETER_FILES = ("swx_interpreter.c", *SPECIFICATION_FILES)
 CODEGEN_FILES = ("swx_codegen.c",)
 TRANSLATOR = "swx_translate"
-TRANSLATOR_FILES = ("swx_translate.c", "words.h", *SPECIFICATION_FILES)
+TRANSLATOR_FILES = ("swx_translate.c", "plain_fail.c", "words.h", *SPECIFICATION_FILES)
 
 _FLAGS = """set -e
 cc=${CC:-cc}

@@ -1,30 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From the specification of a pipeline to C, by SWX itself: swx_translate program.spec program.c */
 #include <errno.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "swx_code.h"
 #include "swx_spec.h"
-#include "words.h"
-
-/* Errors are for those who read what a build printed. */
-void
-fail(const char *kind, const char *format, ...)
-{
-	va_list arguments;
-
-	(void)kind;
-	va_start(arguments, format);
-	vfprintf(stderr, format, arguments);
-	va_end(arguments);
-	fputc('\n', stderr);
-	exit(1);
-}
-
 
 int
 main(int argc, char **argv)
