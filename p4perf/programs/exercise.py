@@ -25,18 +25,24 @@ class _Packet:
     value: int = 0
     bits: int = 0
     places: dict[ir.FieldRef, tuple[int, int]] = field(default_factory=dict)
-    """Offset from the beginning, and width, of the fields of extracted headers."""
+    """Offset from the beginning, and width, of fields that hold bits of the packet, extracted or looked at."""
+    ahead: list[tuple[int, int, ir.Match]] = field(default_factory=list)
+    """Offset, width and match of bits that are looked at and not yet there."""
 
     def append(self, width_bits: int) -> None:
         """More bits; small numbers and zeros are more frequent than by chance."""
         found = self.rng.choice((self.rng.getrandbits, lambda n: 0, lambda n: self.rng.randrange(min(1 << n, 4))))
         self.value = self.value << width_bits | found(width_bits) if width_bits else self.value
         self.bits += width_bits
+        waiting, self.ahead = self.ahead, []
+        for wanted in waiting:
+            self.put(*wanted)
 
     def put(self, offset_bits: int, width_bits: int, match: ir.Match) -> None:
-        """Bits that a match takes, random where it takes all."""
+        """Bits that a match takes, random where it takes all; as soon as they are there."""
         at = self.bits - offset_bits - width_bits
         if at < 0:
+            self.ahead.append((offset_bits, width_bits, match))
             return
         ones = (1 << width_bits) - 1
         wanted = self.rng.randint(match.low, match.high) & match.mask & ones
@@ -55,12 +61,15 @@ class _Packet:
                     self._extract(self.program.header(statement.header))
                 elif isinstance(statement, ir.Advance) and isinstance(statement.bits, ir.Const):
                     self.append(statement.bits.value)
+                elif isinstance(statement, ir.Assign) and (place := self._place(statement.value)) is not None:
+                    self.places[statement.destination] = place
             chosen = self.rng.choice((*state.cases, *state.cases, None))
             name = state.default
             if chosen is not None:
                 name = chosen.next_state
                 for e, match in zip(state.selected, chosen.matches, strict=True):
-                    self._select(e, match)
+                    if (place := self._place(e)) is not None:
+                        self.put(*place, match)
 
     def _extract(self, header: ir.Header) -> None:
         for f in header.fields:
@@ -68,16 +77,19 @@ class _Packet:
             self.places[ir.FieldRef(header.name, f.name)] = self.bits, width
             self.append(width)
 
-    def _select(self, e: ir.Expression, match: ir.Match) -> None:
-        if isinstance(e, ir.FieldRef) and e in self.places:
-            self.put(*self.places[e], match)
-        elif isinstance(e, ir.Lookahead):
-            ahead = self.bits
-            value, bits = self.value, self.bits
-            self.append(e.offset_bits + e.width_bits)
-            self.put(ahead + e.offset_bits, e.width_bits, match)
-            # What is looked at is extracted afterwards: it is random then but for the first headers that fit.
-            self.value, self.bits = value, bits
+    def _place(self, e: ir.Expression) -> tuple[int, int] | None:
+        """Offset and width of the bits of the packet that an expression is; None if it is anything else."""
+        match e:
+            case ir.FieldRef():
+                return self.places.get(e)
+            case ir.Lookahead(offset_bits, width_bits):
+                return self.bits + offset_bits, width_bits
+            case ir.Cast(inner, width_bits) if (place := self._place(inner)) is not None:
+                narrower = min(width_bits, place[1])
+                return place[0] + place[1] - narrower, narrower
+            case ir.BinaryOp(">>", inner, ir.Const(n)) if (place := self._place(inner)) is not None and n < place[1]:
+                return place[0], place[1] - n
+        return None
 
     def hit(self) -> None:
         """Give the keys of a table what one of its entries takes."""

@@ -130,3 +130,28 @@ def test_damaged_json_is_refused_with_its_place_or_read(name):
             refused += bool(error.key or error.location)
             assert error.key or error.location, error  # noqa: PT017
     assert refused > 20
+
+
+def test_packets_take_a_select_on_bits_that_are_looked_at():
+    """A lookahead of 4 B, of which the second byte decides after it was cut out."""
+    ahead, seen = ir.FieldRef(ir.METADATA, "ahead"), ir.FieldRef(ir.METADATA, "seen")
+    cut = ir.Cast(ir.Cast(ir.BinaryOp(">>", ahead, ir.Const(16)), 32), 8)
+    start = ir.ParserState(
+        "start",
+        (ir.Extract("first"), ir.Assign(ahead, ir.Lookahead(0, 32)), ir.Assign(seen, cut)),
+        (seen,),
+        (ir.SelectCase((ir.Match.masked(0x34, 0xFF),), "second"),),
+        ir.ACCEPT,
+    )
+    looking = ir.Program(
+        name="looking",
+        headers=(ir.Header("first", (ir.Field("a", 16),)), ir.Header("next", (ir.Field("b", 32),))),
+        metadata=(ir.Field("ahead", 32), ir.Field("seen", 8)),
+        parser=(start, ir.ParserState("second", (ir.Extract("next"),), (), (), ir.ACCEPT)),
+        actions=(),
+        tables=(),
+        control=(),
+        emit=("first", "next"),
+    )
+    taken = [frame for frame in frames(looking, 200) if frame[3:4] == b"\x34"]
+    assert 40 < len(taken) < 160

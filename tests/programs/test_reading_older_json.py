@@ -105,3 +105,33 @@ def test_members_of_unions_in_a_stack_are_those_of_the_type_of_the_union(data, e
 def test_a_member_that_a_union_does_not_have_is_an_error():
     with pytest.raises(DataError, match="no member 'short'"):
         read(unions("other"))
+
+
+def test_a_header_that_is_no_whole_number_of_bytes_is_an_error():
+    document = whole()
+    document["header_types"][0] = {"name": "ethernet_t", "id": 0, "fields": [["dst", 47]]}
+    with pytest.raises(DataError, match="/headers/0: is no whole number of bytes"):
+        read(document)
+
+
+def test_a_field_wider_than_any_is_an_error():
+    document = whole()
+    document["header_types"][0]["fields"] = [["dst", 8 * 10**30]]
+    with pytest.raises(DataError, match="/header_types/0/fields/0: is wider"):
+        read(document)
+
+
+def test_metadata_cannot_be_extracted():
+    document = whole()
+    document["parsers"][0]["parse_states"] = [state("s", [extract("regular", "intrinsic_metadata")])]
+    with pytest.raises(DataError, match="is metadata"):
+        read(document)
+
+
+def test_what_has_another_type_is_not_copied():
+    names = [{"type": "header", "value": name} for name in ("byte_0", "short_0")]
+    call = {"op": "assign_header", "parameters": names}
+    document = unions()
+    document["parsers"][0]["parse_states"][1]["parser_ops"] = [{"op": "primitive", "parameters": [call]}]
+    with pytest.raises(DataError, match="copies what has another type"):
+        read(document)

@@ -97,9 +97,9 @@ class ActionReader:
             case (("assign_header" | "copy_header"), [target, source]):
                 yield from self._copy(target, source, values)
             case (("assign_header_stack" | "assign_union" | "assign_union_stack"), [target, source]):
-                pairs = zip(self._parts(target, values), self._parts(source, values), strict=True)
-                for to, of in pairs:
-                    yield from self.copied(to, of)
+                parts = self._parts(target, values), self._parts(source, values)
+                for to, of in self._paired(*parts, call):
+                    yield from self.copied(to, of, call)
             case (("add_header" | "add_header_fast"), [target]):
                 yield from self._each(values.headers(target), self._added)
             case "remove_header", [target]:
@@ -151,9 +151,15 @@ class ActionReader:
     def assign(self, target: Tree, source: Tree, values: ValueReader) -> Iterator[ir.Statement]:
         yield from self._stored(values.places(target), values.value(source))
 
-    def copied(self, to: str, of: str) -> Iterator[ir.Statement]:
+    @staticmethod
+    def _paired(to: tuple[N, ...], of: tuple[N, ...], at: Tree) -> Iterator[tuple[N, N]]:
+        if len(to) != len(of):
+            raise at.error("copies what has another type")
+        return zip(to, of, strict=True)
+
+    def copied(self, to: str, of: str, at: Tree) -> Iterator[ir.Statement]:
         """A header takes over validity and fields of another one."""
-        pairs = zip(self.names.refs(to), self.names.refs(of), strict=True)
+        pairs = self._paired(self.names.refs(to), self.names.refs(of), at)
         if to in self.names.metadata:
             yield from (ir.Assign(a, b) for a, b in pairs)
             return
@@ -231,7 +237,7 @@ class ActionReader:
     def _copy(self, target: Tree, source: Tree, values: ValueReader) -> Iterator[ir.Statement]:
         for to, there in values.headers(target):
             for of, here in values.headers(source):
-                body = tuple(self.copied(to, of))
+                body = tuple(self.copied(to, of, target))
                 found = [c for c in (there, here) if c != TRUE]
                 for condition in found:
                     body = (ir.Branch(condition, body),)
@@ -253,7 +259,7 @@ class ActionReader:
         order = range(len(elements)) if count < 0 else reversed(range(len(elements)))
         for n in order:
             if 0 <= n - count < len(elements):
-                yield from self.copied(elements[n], elements[n - count])
+                yield from self.copied(elements[n], elements[n - count], stack)
             else:
                 yield ir.RemoveHeader(elements[n])
 

@@ -114,7 +114,10 @@ class UnrolledParser:
             stack, member = value.item(0).text(), value.item(1).text()
             elements = tuple(names.member(u, member, value) for u in names.union_stacks.get(stack, ()))
         else:
-            return names.header(value)
+            header = names.header(value)
+            if header in names.metadata:
+                raise value.error("is metadata, and nothing that can be extracted")
+            return header
         number = filled.get(stack, 0)
         if number >= len(elements):
             return None

@@ -136,7 +136,7 @@ def parse_json(text: str, file: str) -> Tree:
         DataError: it is none; with line and column.
     """
     try:
-        return Tree(json.loads(text), "", file)
+        return Tree(json.loads(text, strict=False), "", file)
     except json.JSONDecodeError as error:
         what = "ends too early" if error.pos >= len(text.rstrip()) else "is no JSON"
         where = Location(file, error.lineno, error.colno)

@@ -39,6 +39,9 @@ _STANDARD: Mapping[str, int] = {
 }
 """Widths of the standard metadata of v1model."""
 
+MAX_BITS = 1 << 16
+"""Widest field that is read."""
+
 _OF_P4_14 = ("intrinsic_metadata", "queueing_metadata")
 """What P4_14 calls parts of the standard metadata."""
 
@@ -158,6 +161,8 @@ def declared(root: Tree) -> Names:
         by_id[h.whole("id")] = name
         if h.flag("metadata"):
             metadata.add(name)
+        elif sum(f.width_bits for f in headers[name]) % 8:
+            raise h.error("is no whole number of bytes")
     if "standard_metadata" in headers:
         here = headers["standard_metadata"]
         missing = _STANDARD.keys() - {f.name for f in here}
@@ -186,12 +191,16 @@ def _fields(tree: Tree) -> Iterator[ir.Field]:
     for pair in tree.each("fields"):
         name, width = identifier(pair.item(0).text()), pair.item(1)
         signed = len(pair.value) > 2 and pair.value[2] is True
-        if width.value != "*":
-            yield ir.Field(name, width.whole(), signed)
+        varying = width.value == "*"
+        if not varying:
+            bits = width.whole()
         elif tree.has("max_length"):
-            yield ir.Field(name, max(8 * tree.whole("max_length") - sum(fixed), 0), varying=True)
+            bits = max(8 * tree.whole("max_length") - sum(fixed), 0)
         else:
-            yield ir.Field(name, pair.item(2).whole(), varying=True)
+            bits = pair.item(2).whole()
+        if bits > MAX_BITS:
+            raise pair.error(f"is wider than {MAX_BITS} bit")
+        yield ir.Field(name, bits, signed and not varying, varying)
 
 
 @dataclass(frozen=True)
