@@ -60,6 +60,7 @@ def measure(
         int, typer.Option("--frame-size", min=64, max=1518, help="Frame size in bytes, FCS included.")
     ] = 128,
     packets: Annotated[int, typer.Option("--packets", min=1, max=65536, help="Different packets, sent in turn.")] = 256,
+    port: Annotated[int, typer.Option("--port", min=0, max=510, help="Port by which all packets come in.")] = 0,
     repetitions: Annotated[int, typer.Option("--repetitions", min=1, max=1000, help="Starts of the process.")] = 3,
     testbed: Annotated[str, typer.Option("--testbed", help="Where it runs: local, ssh:FILE.")] = "local",
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder that gets the run directories.")] = Path(
@@ -85,6 +86,7 @@ def measure(
         fill=fill or [],
         default_fill=default_fill,
         packets=packets,
+        port=port,
         frame_size_bytes=frame_size,
         repetitions=repetitions,
     )
@@ -97,8 +99,10 @@ def measure(
         try:
             directory, plan = new_run(experiment, chosen, place, output)
         except CapabilityError as error:
-            say(f"refused: {label}: {error.message}")
-            rows.append(_row(label, refused=error.message))
+            beside_spec = error.location if error.key is None and error.location != experiment.locate(None) else None
+            reason = f"{beside_spec}: {error.message}" if beside_spec else error.message
+            say(f"refused: {label}: {reason}")
+            rows.append(_row(label, refused=reason))
             worst = max(worst, ExitCode.UNAVAILABLE)
             continue
         if not quiet:

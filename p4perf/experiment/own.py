@@ -26,6 +26,7 @@ def own_experiment(
     fill: Sequence[str],
     default_fill: int,
     packets: int,
+    port: int,
     frame_size_bytes: int,
     repetitions: int,
 ) -> Experiment:
@@ -47,6 +48,7 @@ def own_experiment(
         "fill": ",".join(fill),
         "default_fill": default_fill,
         "packets": packets,
+        "port": port,
     }
     name = _NOT_OF_A_NAME.sub("-", path.stem.lower()).strip("-") or "program"
     spec = {

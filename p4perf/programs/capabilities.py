@@ -5,12 +5,14 @@ A :class:`Capabilities` is one table. :func:`refusal` holds a program against it
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, get_args
 
-from p4perf.errors import CapabilityError
+from p4perf.errors import CapabilityError, Location
 from p4perf.programs import analysis, ir
 
 if TYPE_CHECKING:
@@ -44,6 +46,7 @@ Construct = Literal[
     "optional",
     "entries one by one",
     "action selector",
+    "counter of entries",
     "control flow by table result",
     "exit",
     "branch in an action",
@@ -60,6 +63,7 @@ Construct = Literal[
     "digest",
     "truncation",
     "egress",
+    "copies through egress",
     "virtual I/O",
     "offered load",
 ]
@@ -141,21 +145,10 @@ class Capabilities:
         self, program: ir.Program, packets: ir.PacketSpec | None = None, traffic: TrafficPlan | None = None
     ) -> str | None:
         """Why this program cannot be expressed or run; None if nothing is known against it."""
-        used = (*constructs(program), *(("offered load",) if _has_load(traffic) else ()))
-        for construct in used:
-            if construct in self.missing:
-                return f"{self.owner} has no {construct}: {self.missing[construct]}"
-            if construct in NOT_OF_THE_LANGUAGE and construct not in self.offers:
-                return f"{self.owner} has no {construct}: {NOT_OF_THE_LANGUAGE[construct]}"
-        for construct, reason in self.requires.items():
-            if construct not in used:
-                return f"{self.owner} runs nothing without {construct}: {reason}"
-        for quantity, amount in quantities(program, packets).items():
-            limit = self.limits.get(quantity)
-            if limit is not None and amount > limit.most:
-                return (
-                    f"{amount:,} {quantity} are more than the {limit.most:,} that {self.owner} takes ({limit.source})"
-                )
+        try:
+            self.check(program, packets, traffic)
+        except CapabilityError as error:
+            return str(error)
         return None
 
     def check(
@@ -164,11 +157,33 @@ class Capabilities:
         """Refuse a program that is beyond the table.
 
         Raises:
-            CapabilityError: the message names the construct or the limit and where it comes from.
+            CapabilityError: the message names the construct or the limit and where it comes from; its location is
+                where that stands in the text of the program.
         """
-        reason = self.refusal(program, packets, traffic)
-        if reason is not None:
-            raise CapabilityError(reason)
+        with of_program(program):
+            self._check(program, packets, traffic)
+
+    def _check(self, program: ir.Program, packets: ir.PacketSpec | None, traffic: TrafficPlan | None) -> None:
+        used: dict[Construct, str] = dict(places(program))
+        if _has_load(traffic):
+            used["offered load"] = ""
+        for construct, place in used.items():
+            reason = self.missing.get(construct)
+            if reason is None and construct not in self.offers:
+                reason = NOT_OF_THE_LANGUAGE.get(construct)
+            if reason is not None:
+                raise CapabilityError(f"{self.owner} has no {construct}: {reason}", location=_location(place))
+        for construct, reason in self.requires.items():
+            if construct not in used:
+                raise CapabilityError(f"{self.owner} runs nothing without {construct}: {reason}")
+        for quantity, amount in quantities(program, packets).items():
+            limit = self.limits.get(quantity)
+            if limit is not None and amount > limit.most:
+                _, place = _measured(program).get(quantity, (0, ""))
+                raise CapabilityError(
+                    f"{amount:,} {quantity} are more than the {limit.most:,} that {self.owner} takes ({limit.source})",
+                    location=_location(place),
+                )
 
 
 def both(first: Capabilities, second: Capabilities) -> Capabilities:
@@ -186,12 +201,50 @@ def unsupported(owner: str, what: object) -> CapabilityError:
     return CapabilityError(f"{owner} has no {type(what).__name__}: {_COMPONENTS}")
 
 
+def _location(place: str) -> Location | None:
+    file, _, line = place.rpartition(":")
+    return Location(file, int(line)) if file else None
+
+
+def _file(program: ir.Program) -> Location | None:
+    """The text of the program; None if nothing says where it is."""
+    named = (item.place for group in (program.actions, program.tables, program.parser) for item in group)
+    location = next(filter(None, map(_location, named)), None)
+    return Location(location.file) if location else None
+
+
+@contextmanager
+def of_program(program: ir.Program) -> Iterator[None]:
+    """Let a refusal name at least the file of the program, where it does not name a place in it."""
+    try:
+        yield
+    except CapabilityError as error:
+        error.location = error.location or _file(program)
+        raise
+
+
+@contextmanager
+def standing_at(place: str) -> Iterator[None]:
+    """Let a refusal of what is written inside say where that stands in the text of the program."""
+    try:
+        yield
+    except CapabilityError as error:
+        error.location = error.location or _location(place)
+        raise
+
+
 def _has_load(traffic: TrafficPlan | None) -> bool:
     """Whether the traffic is anything but as many packets as the target takes."""
     return traffic is not None and (
         traffic.pattern != "cbr" or traffic.offered_load_mpps is not None or bool(traffic.latency_at)
     )
 
+
+_HASH: Mapping[ir.HashAlgorithm, Construct] = {
+    "crc16": "hash crc16",
+    "crc32": "hash crc32",
+    "checksum16": "hash checksum16",
+}
 
 _OF_STATEMENT: Mapping[type, Construct] = {
     ir.AddHeader: "added header",
@@ -216,61 +269,138 @@ _OF_STATEMENT: Mapping[type, Construct] = {
 
 def constructs(program: ir.Program) -> tuple[Construct, ...]:
     """The constructs that a program uses, in the order of :data:`CONSTRUCTS`."""
-    return program.once("constructs", lambda: _constructs(program))
+    return tuple(places(program))
 
 
-def _constructs(program: ir.Program) -> tuple[Construct, ...]:
-    used: set[str] = set()
-    nodes = list(analysis.control_nodes(program.control + program.egress))
-    applied = [node.table for node in nodes if isinstance(node, ir.ApplyTable)]
-    used |= {key.match_kind for name in applied for key in program.table(name).keys}
-    if len(set(applied)) < len(applied):
-        used.add("repeated table")
-    if any(isinstance(node, ir.If) for node in nodes):
-        used.add("conditional")
-    for statement in analysis.statements(program):
+def places(program: ir.Program) -> Mapping[Construct, str]:
+    """The constructs that a program uses, in the order of :data:`CONSTRUCTS`, and where each stands in its text.
+
+    A place is ``router.p4:53``, or empty where the program does not say it.
+    """
+
+    def find() -> dict[Construct, str]:
+        found: dict[str, str] = {}
+        for construct, place in (*_special(program), *_general(program)):
+            found[construct] = found.get(construct) or place
+        return {c: found[c] for c in CONSTRUCTS if c in found}
+
+    return program.once("constructs", find)
+
+
+def _statements(program: ir.Program) -> Iterator[tuple[str, ir.Statement]]:
+    """All statements of the actions that can run, with their places."""
+    for name in analysis.used_actions(program):
+        for place, statement in program.action(name).placed:
+            yield from ((place, inner) for inner in analysis.flattened((statement,)))
+
+
+def _place(program: ir.Program, node: ir.ControlNode) -> str:
+    match node:
+        case ir.ApplyTable(table):
+            return program.table(table).place
+        case ir.CallAction(action):
+            return program.action(action).place
+        case ir.If():
+            return node.place
+        case ir.Block(body):
+            return next(filter(None, (_place(program, inner) for inner in body)), "")
+
+
+def _special(program: ir.Program) -> Iterator[tuple[Construct, str]]:
+    """What the programs of components have as well."""
+    applied: set[str] = set()
+    for node in analysis.control_nodes(program.control + program.egress):
+        if isinstance(node, ir.ApplyTable):
+            table = program.table(node.table)
+            yield from ((key.match_kind, table.place) for key in table.keys)
+            if table.name in applied:
+                yield "repeated table", table.place
+            applied.add(table.name)
+        elif isinstance(node, ir.If):
+            yield "conditional", node.place
+    for place, statement in _statements(program):
         if isinstance(statement, ir.Hash):
-            used.add(f"hash {statement.algorithm}")
+            yield _HASH[statement.algorithm], place
         elif type(statement) in _OF_STATEMENT:
-            used.add(_OF_STATEMENT[type(statement)])
+            yield _OF_STATEMENT[type(statement)], place
     if program.verified:
-        used.add("checksum verify")
+        yield "checksum verify", ""
     if program.updated:
-        used.add("checksum update")
+        yield "checksum update", ""
     if program.virtual_io is not None:
-        used.add("virtual I/O")
-    used.update(_general(program, nodes))
-    return tuple(c for c in CONSTRUCTS if c in used)
+        yield "virtual I/O", ""
 
 
-def _general(program: ir.Program, nodes: Sequence[ir.ControlNode]) -> Iterator[Construct]:
+def _general(program: ir.Program) -> Iterator[tuple[Construct, str]]:
     """What programs of components have no need of."""
-    applied = [node for node in nodes if isinstance(node, ir.ApplyTable)]
-    tables = [program.table(node.table) for node in applied]
-    states, body = program.parser, list(analysis.statements(program))
-    conditions = [n.condition for n in nodes if isinstance(n, ir.If)]
-    conditions += [s.condition for s in body if isinstance(s, ir.Branch)]
-    inside = {type(e) for e in analysis.expressions(program)}
-    fields = [*program.metadata, *(f for h in program.headers for f in h.fields)]
-    uses: Mapping[Construct, bool] = {
-        "entries one by one": any(isinstance(t.entries, ir.EntryList) or t.default_data for t in tables),
-        "action selector": any(t.selector is not None for t in tables),
-        "control flow by table result": any(any(node.branches) for node in applied),
-        "general expression": not inside.isdisjoint((ir.Cast, ir.Conditional, ir.Truth)),
-        "compound condition": any(isinstance(c, ir.Not | ir.And | ir.Or) for c in conditions),
-        "parser computation": any(len(s.extracts) < len(s.body) or (s.selected and s.select is None) for s in states),
-        "noted parser error": program.parser_error is not None,
-        "varying field": any(f.varying for f in fields),
-        "signed field": any(f.signed for f in fields) or any(r.signed for r in program.registers),
-        "intrinsic metadata": bool(program.initial) or ir.Intrinsic in inside,
-        "metadata kept for another pass": any(
-            s.keep for s in body if isinstance(s, ir.Recirculate | ir.Resubmit | ir.Clone)
-        ),
-        "byte counter": any(c.of_bytes for c in program.counters) or any(t.counter for t in tables),
-        "hash of the payload": any(s.payload for s in body if isinstance(s, ir.Hash)),
-        "egress": bool(program.egress),
-    }
-    return (construct for construct, used in uses.items() if used)
+    for node in analysis.control_nodes(program.control + program.egress):
+        if isinstance(node, ir.ApplyTable):
+            yield from _of_table(program, program.table(node.table), branches=any(node.branches))
+        elif isinstance(node, ir.If):
+            yield from _of_condition(node.condition, node.place)
+    for place, statement in _statements(program):
+        yield from _of_statement(program, statement, place)
+    for state in program.parser:
+        if len(state.extracts) < len(state.body) or (state.selected and state.select is None):
+            yield "parser computation", state.place
+    if program.parser_error is not None:
+        yield "noted parser error", ""
+    for header in program.headers:
+        yield from _of_fields(header.fields)
+    yield from _of_fields(program.metadata)
+    if any(r.signed for r in program.registers):
+        yield "signed field", ""
+    if program.initial:
+        yield "intrinsic metadata", ""
+    if program.egress:
+        copies = (place for place, s in _statements(program) if isinstance(s, ir.Clone | ir.Multicast))
+        yield from (("copies through egress", place) for place in copies)
+        yield "egress", next(filter(None, (_place(program, node) for node in program.egress)), "")
+
+
+def _of_table(program: ir.Program, table: ir.Table, *, branches: bool) -> Iterator[tuple[Construct, str]]:
+    if isinstance(table.entries, ir.EntryList) or table.default_data:
+        yield "entries one by one", table.place
+    if table.selector is not None:
+        yield "action selector", table.place
+    if branches:
+        yield "control flow by table result", table.place
+    if table.counter:
+        yield "counter of entries", table.place
+
+
+def _of_condition(condition: ir.Condition, place: str) -> Iterator[tuple[Construct, str]]:
+    if isinstance(condition, ir.Not | ir.And | ir.Or):
+        yield "compound condition", place
+    yield from _of_expressions(analysis.condition_operands(condition), place)
+
+
+def _of_expressions(wholes: Sequence[ir.Expression], place: str) -> Iterator[tuple[Construct, str]]:
+    for e in (inside for whole in wholes for inside in analysis.subexpressions(whole)):
+        if isinstance(e, ir.Cast | ir.Conditional | ir.Truth):
+            yield "general expression", place
+        elif isinstance(e, ir.Intrinsic):
+            yield "intrinsic metadata", place
+
+
+def _of_statement(program: ir.Program, statement: ir.Statement, place: str) -> Iterator[tuple[Construct, str]]:
+    match statement:
+        case ir.Branch(condition):
+            yield from _of_condition(condition, place)
+        case ir.Recirculate(keep) | ir.Resubmit(keep) | ir.Clone(_, keep) if keep:
+            yield "metadata kept for another pass", place
+        case ir.CountPacket(counter) if program.counter(counter).of_bytes:
+            yield "byte counter", place
+        case ir.Hash(payload=True):
+            yield "hash of the payload", place
+    yield from _of_expressions(analysis.operands(statement), place)
+
+
+def _of_fields(fields: Sequence[ir.Field]) -> Iterator[tuple[Construct, str]]:
+    if any(f.varying for f in fields):
+        yield "varying field", ""
+    if any(f.signed for f in fields):
+        yield "signed field", ""
 
 
 def quantities(program: ir.Program, packets: ir.PacketSpec | None = None) -> dict[Quantity, int]:
@@ -280,41 +410,55 @@ def quantities(program: ir.Program, packets: ir.PacketSpec | None = None) -> dic
         of_packets["frame bytes"] = packets.frame_size_bytes
         if packets.varying:
             of_packets["varying fields"] = len(packets.varying)
-    return of_packets | program.once("quantities", lambda: _quantities(program))
+    return of_packets | {quantity: amount for quantity, (amount, _) in _measured(program).items()}
 
 
-def _quantities(program: ir.Program) -> dict[Quantity, int]:
-    found: dict[Quantity, int] = {}
+def _measured(program: ir.Program) -> Mapping[Quantity, tuple[int, str]]:
+    """The quantities, and where the greatest of each stands."""
+    return program.once("quantities", lambda: _quantities(program))
 
-    def most(quantity: Quantity, *amounts: int) -> None:
-        if value := max(amounts, default=0):
-            found[quantity] = value
 
-    body = list(analysis.statements(program))
-    most("headers", len(program.headers))
-    most("header bytes", *(h.size_bytes for h in program.headers))
-    most("bytes of all headers", sum(h.size_bytes for h in program.headers))
-    added = {s.header for s in body if isinstance(s, ir.AddHeader)}
-    most("bytes of added headers", sum(program.header(name).size_bytes for name in added))
+def _quantities(program: ir.Program) -> dict[Quantity, tuple[int, str]]:
+    found: dict[Quantity, tuple[int, str]] = {}
+
+    def most(quantity: Quantity, *amounts: int | tuple[int, str]) -> None:
+        pairs = [amount if isinstance(amount, tuple) else (amount, "") for amount in amounts]
+        greatest = max(pairs, key=operator.itemgetter(0), default=(0, ""))
+        if greatest[0]:
+            found[quantity] = greatest
+
+    body, headers, tables = list(_statements(program)), program.headers, program.tables
+    most("headers", len(headers))
+    most("header bytes", *(h.size_bytes for h in headers))
+    most("bytes of all headers", sum(h.size_bytes for h in headers))
+    added = {s.header: place for place, s in reversed(body) if isinstance(s, ir.AddHeader)}
+    added_bytes = sum(program.header(name).size_bytes for name in added)
+    most("bytes of added headers", (added_bytes, next(iter(added.values()), "")))
     most("metadata bytes", sum((f.width_bits + 7) // 8 for f in program.metadata))
-    most("field bits", *(f.width_bits for h in program.headers for f in h.fields))
+    most("field bits", *(f.width_bits for h in headers for f in h.fields))
     most("computed field bits", *_computed_bits(program))
     most("parser states", len(program.parser))
-    most("select cases", *(len(state.cases) for state in program.parser))
-    most("tables", len(program.tables))
-    for kind in ("exact", "lpm", "ternary"):
-        of_kind = [t for t in program.tables if program.match_kind(t) == kind]
-        most(f"{kind} entries", *(t.entries.count for t in of_kind))  # type: ignore[arg-type]
-        most(f"{kind} key bits", *(program.key_bits(t) for t in of_kind))  # type: ignore[arg-type]
-    most("keys of a table", *(len(t.keys) for t in program.tables))
-    most("action data bytes", *((a.data_bits + 7) // 8 for a in program.actions))
-    most("statements of an action", *(len(a.body) for a in program.actions))
+    most("select cases", *((len(state.cases), state.place) for state in program.parser))
+    most("tables", (len(tables), tables[-1].place if tables else ""))
+    kinds: Mapping[str, tuple[Quantity, Quantity]] = {
+        "exact": ("exact entries", "exact key bits"),
+        "lpm": ("lpm entries", "lpm key bits"),
+        "ternary": ("ternary entries", "ternary key bits"),
+    }
+    for kind, (entries, key_bits) in kinds.items():
+        of_kind = [t for t in tables if program.match_kind(t) == kind]
+        most(entries, *((t.entries.count, t.place) for t in of_kind))
+        most(key_bits, *((program.key_bits(t), t.place) for t in of_kind))
+    most("keys of a table", *((len(t.keys), t.place) for t in tables))
+    most("action data bytes", *(((a.data_bits + 7) // 8, a.place) for a in program.actions))
+    most("statements of an action", *((len(a.body), a.place) for a in program.actions))
     most("nested conditionals", analysis.nesting_depth(program.control))
-    most("hashed bytes", *(sum(program.width_bits(f) for f in s.fields) // 8 for s in body if isinstance(s, ir.Hash)))
+    hashes = [(place, s) for place, s in body if isinstance(s, ir.Hash)]
+    most("hashed bytes", *((sum(map(program.width_bits, s.fields)) // 8, place) for place, s in hashes))
     most("checksummed bytes", *(program.header(c.header).size_bytes for c in (*program.verified, *program.updated)))
     most("register bits", *(r.width_bits for r in program.registers))
     most("passes", *_passes(program))
-    most("copies", *(len(s.ports) for s in body if isinstance(s, ir.Multicast)))
+    most("copies", *((len(s.ports), place) for place, s in body if isinstance(s, ir.Multicast)))
     return found
 
 
@@ -324,16 +468,15 @@ def _passes(program: ir.Program) -> Iterator[int]:
             yield from (e.value for e in analysis.condition_operands(node.condition) if isinstance(e, ir.Const))
 
 
-def _computed_bits(program: ir.Program) -> Iterator[int]:
+def _computed_bits(program: ir.Program) -> Iterator[tuple[int, str]]:
     """Widths of the fields that take part in arithmetic or comparisons; plain copies and constants do not count."""
-    for statement in analysis.statements(program):
+    for place, statement in _statements(program):
         inside = [e for whole in analysis.operands(statement) for e in analysis.subexpressions(whole)]
         if any(isinstance(e, ir.BinaryOp) for e in inside):
-            yield from (program.width_bits(e) for e in inside if isinstance(e, ir.FieldRef))
+            yield from ((program.width_bits(e), place) for e in inside if isinstance(e, ir.FieldRef))
             if (ref := analysis.destination(statement)) is not None:
-                yield program.width_bits(ref)
+                yield program.width_bits(ref), place
     for node in analysis.control_nodes(program.control):
         if isinstance(node, ir.If):
-            yield from (
-                program.width_bits(e) for e in analysis.condition_operands(node.condition) if isinstance(e, ir.FieldRef)
-            )
+            compared = analysis.condition_operands(node.condition)
+            yield from ((program.width_bits(e), node.place) for e in compared if isinstance(e, ir.FieldRef))

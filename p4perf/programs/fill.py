@@ -26,6 +26,9 @@ PACKETS = 512
 PORTS = 4
 """Parameters that may be ports are from 1 to this."""
 
+CHOICES = 4
+"""Actions of every other entry of a table with an action selector."""
+
 _PORT_BITS = 9
 _ATTEMPTS = 20
 
@@ -123,9 +126,10 @@ def _entries(
         if matches in seen:
             continue
         seen.add(matches)
-        action = actions[made % len(actions)]
+        taken = [actions[(made + n) % len(actions)] for n in range(CHOICES if table.selector and made % 2 else 1)]
         made += 1
-        yield ir.Entry(matches, action.name, tuple(_datum(p, rng) for p in action.parameters))
+        (name, data), *choices = ((a.name, tuple(_datum(p, rng) for p in a.parameters)) for a in taken)
+        yield ir.Entry(matches, name, data, tuple(choices))
 
 
 def _keys(

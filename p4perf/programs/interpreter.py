@@ -117,14 +117,18 @@ class Interpreter:
         """The cells of a counter or register that are not zero."""
         return {index: value for index, value in self._state[name].items() if value}
 
-    def run(self, frame: bytes, port: int = 0) -> PacketOutcome:
+    def run(self, frame: bytes, port: int | None = None) -> PacketOutcome:
         """Process one frame (without FCS), that came in by a port, and say what becomes of it.
+
+        Args:
+            port: by default that of the program.
 
         Raises:
             RecursionError: the program sends it round more than :data:`MAX_PASSES` times, or its parser does not end.
             ValueError: a decision depends on a random number.
         """
         self._sent, self._hits, self._misses, self._errors = [], [], [], []
+        port = self._program.port if port is None else port
         waiting = deque([_Arrival(frame)])
         for _ in range(MAX_PASSES):
             waiting.extend(self._pass(waiting.popleft(), port))
@@ -313,9 +317,8 @@ class Interpreter:
         """The action of an entry, or that of its choices which the selector takes."""
         name, data = entry.action, entry.data
         if entry.choices and table.selector is not None:
-            joined = packet.joined(table.selector.fields)
-            position = self._hashes[table.selector.algorithm](joined) % (1 + len(entry.choices))
-            name, data = ((name, data), *entry.choices)[position]
+            chosen = self._decided((packet.read(table.selector), table.selector in packet.random))
+            name, data = ((name, data), *entry.choices)[chosen % (1 + len(entry.choices))]
         action = self._program.action(name)
         return action, _named(action, data)
 

@@ -35,7 +35,7 @@ Widths are in bits, sizes in bytes. Bytes on the wire are big-endian (network or
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
@@ -214,14 +214,6 @@ def entry_data_word(entry: int, parameter: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Selector:
-    """How a packet takes one of the choices of an entry: by the hash of fields, modulo the number of choices."""
-
-    algorithm: HashAlgorithm
-    fields: tuple[FieldRef, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Table:
     """A match-action table. ``default_action`` runs on a miss, with ``default_data``."""
 
@@ -231,7 +223,8 @@ class Table:
     default_action: str
     entries: EntrySet | EntryList
     default_data: tuple[int, ...] = ()
-    selector: Selector | None = None
+    selector: FieldRef | None = None
+    """Field whose value, modulo the number of actions of an entry, says which of them a packet takes."""
     counter: str = ""
     """A counter with a cell for every entry of an :class:`EntryList`, which counts the packets that take the entry."""
     place: str = field(default="", compare=False)
@@ -329,6 +322,14 @@ class Action:
     place: str = field(default="", compare=False)
     label: str = field(default="", compare=False)
     """As of a :class:`Table`."""
+    places: tuple[str, ...] = field(default=(), compare=False)
+    """Those of the statements one by one, where they are known."""
+
+    @property
+    def placed(self) -> Iterator[tuple[str, Statement]]:
+        """The statements with their places, or that of the action where a place is not known."""
+        places = self.places if len(self.places) == len(self.body) else ("",) * len(self.body)
+        return ((place or self.place, statement) for place, statement in zip(places, self.body, strict=True))
 
     @property
     def data_bits(self) -> int:
@@ -525,6 +526,8 @@ class Program:
     """What metadata fields hold when a pass begins, where it is not zero."""
     parser_error: FieldRef | None = None
     """Field that takes the number of a parser error, and the control flow begins; None: the packet is dropped."""
+    port: int = 0
+    """By which all packets come in."""
     virtual_io: VirtualIo | None = None
     """Queues through which a host hands packets to this program; None: how packets come to it is left to the target."""
     _found: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)

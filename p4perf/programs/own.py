@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
 from pydantic import Field as Bounds
@@ -29,6 +30,7 @@ class OwnParameters(ComponentParameters):
     fill: Annotated[str, Bounds(max_length=10_000, description="entries of tables, TABLE=N joined by commas")] = ""
     default_fill: Annotated[int, Bounds(ge=0, le=100_000, description="entries of tables that have none")] = 64
     packets: Annotated[int, Bounds(ge=1, le=65_536, description="different packets that are sent in turn")] = 256
+    port: Annotated[int, Bounds(ge=0, le=510, description="by which all packets come in")] = 0
     seed: Annotated[int, Bounds(ge=0, le=2**31, description="of entries and packets")] = 1
 
 
@@ -43,6 +45,7 @@ def own_workload(parameters: OwnParameters, baseline: ir.Program, frame_size_byt
     root = parse_json(parameters.program, "the program")
     p4info = (parameters.p4info, "the P4Info") if parameters.p4info else None
     program = read_v1model(root, parse_control_plane(parameters.entries, "the entries", root, p4info))
+    program = replace(program, port=parameters.port)
     program = filled(program, _counts(parameters.fill), default=parameters.default_fill, seed=parameters.seed)
     size_bytes = frame_size_bytes - FCS_BYTES
     drawn = frames(program, parameters.packets, parameters.seed, size_bytes)

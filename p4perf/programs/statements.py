@@ -11,9 +11,8 @@ from typing import Literal
 
 from p4perf.programs.expressions import Condition, Expression, FieldRef
 
-HashAlgorithm = Literal["crc16", "crc32", "checksum16", "identity", "xor16"]
-"""CRC-16/ARC, CRC-32/ISO-HDLC (both as v1model has them), the internet checksum (RFC 1071), the lowest bits, and
-the words of 16 bit combined by exclusive or."""
+HashAlgorithm = Literal["crc16", "crc32", "checksum16"]
+"""CRC-16/ARC, CRC-32/ISO-HDLC (both as v1model has them), the internet checksum (RFC 1071)."""
 
 METER_GREEN = 0
 """The colour of a packet that conforms, as v1model and DPDK number it."""

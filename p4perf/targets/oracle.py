@@ -31,6 +31,9 @@ PACKETS = 2048
 SHORT_SHARE = 16
 """Every so-many-th packet is cut short."""
 
+ROUNDS = 16
+"""As often packets of a program that was read are drawn anew where the target takes few of them."""
+
 Hashes = tuple[tuple[HashAlgorithm, Callable[[bytes], int]], ...]
 
 STANDARD: Hashes = tuple(STANDARD_HASHES.items())
@@ -48,13 +51,22 @@ def state_sum(cells: Mapping[int, int]) -> int:
 
 
 def drawn_packets(
-    workload: Workload, packets: int, seed: int, short_packets: bool, foreign_packets: bool
+    workload: Workload, packets: int, seed: int, short_packets: bool, foreign_packets: bool, shortest: int = 0
 ) -> list[bytes]:
     """Packets that hit, miss, end too early or carry other headers than the program knows, in the order of the file."""
     if workload.frames:
-        found = [*workload.frames, *frames(workload.program, packets, seed)][:packets]
+        found: list[bytes] = []
         run = Interpreter(workload.program).run
-        return found if short_packets else [data for data in found if PACKET_TOO_SHORT not in run(data).errors]
+        for more in range(ROUNDS):
+            given = () if more else workload.frames
+            found += [
+                data
+                for data in (*given, *frames(workload.program, packets, seed + more))
+                if len(data) >= shortest and (short_packets or PACKET_TOO_SHORT not in run(data).errors)
+            ]
+            if len(found) >= packets:
+                break
+        return found[:packets]
     rng = random.Random(seed)  # noqa: S311
     program, spec = workload.program, workload.packets
     frame_of = cache(partial(frame, program, spec))
@@ -103,8 +115,7 @@ def verification_file(
     run: Callable[[bytes], PacketOutcome] = interpreter.run if interpreter.stateful else cache(interpreter.run)
     hits = dict.fromkeys((t.name for t in program.tables), 0)
     shown, names = (hits, program.states) if counted else ({}, ())
-    drawn = drawn_packets(workload, packets, seed, short_packets, foreign_packets)
-    drawn = [data for data in drawn if len(data) >= shortest]
+    drawn = drawn_packets(workload, packets, seed, short_packets, foreign_packets, shortest)
     packets = len(drawn)
     outcomes = [run(data) for data in drawn]
     masks = any(sent.known is not None for outcome in outcomes for sent in outcome.sent)

@@ -13,6 +13,7 @@ from typing_extensions import override
 
 from p4perf.errors import CapabilityError, MeasurementError
 from p4perf.generators.base import render
+from p4perf.programs.capabilities import of_program
 from p4perf.programs.component import TrafficPlan
 from p4perf.programs.ir import Program, Workload
 from p4perf.targets.base import (
@@ -109,11 +110,12 @@ class HarnessTarget(Measures):
 
     @override
     def plan(self, workload: Workload, traffic: TrafficPlan, facts: NodeFacts) -> PointPlan:
-        self.check(workload, traffic)
-        memory_bytes = self.memory_bytes(workload)
-        if (available := facts.number("memory_available_bytes")) is not None:
-            self.check_memory(workload, memory_bytes, available)
-        build, identity = self.build(workload, traffic, facts)
+        with of_program(workload.program):
+            self.check(workload, traffic)
+            memory_bytes = self.memory_bytes(workload)
+            if (available := facts.number("memory_available_bytes")) is not None:
+                self.check_memory(workload, memory_bytes, available)
+            build, identity = self.build(workload, traffic, facts)
         return PointPlan(point_key(*identity), build, workload, traffic, memory_bytes, self.setup_s(workload.program))
 
     def check(self, workload: Workload, traffic: TrafficPlan) -> None:

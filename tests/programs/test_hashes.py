@@ -7,7 +7,10 @@ import zlib
 from hypothesis import given
 from hypothesis import strategies as st
 
+from p4perf.programs import ir
 from p4perf.programs.operators import STANDARD_HASHES, crc16, crc32, crc32c_raw, internet_checksum
+from p4perf.programs.packet_state import NO_ARGUMENTS, PacketState
+from p4perf.programs.reading.actions import first_bytes, folded
 
 CHECK = b"123456789"
 
@@ -54,3 +57,21 @@ def test_the_standard_algorithms() -> None:
         "crc32": 0xCBF43926,
         "checksum16": internet_checksum(CHECK),
     }
+
+
+@given(st.lists(st.tuples(st.sampled_from([1, 3, 8, 16, 24, 48, 64, 128]), st.booleans()), max_size=6), st.randoms())
+def test_hashes_that_are_written_as_expressions(fields, rng) -> None:
+    """The first eight bytes, and the words of 16 bit combined."""
+    rest = -sum(width for width, _ in fields) % 8
+    declared = tuple(ir.Field(f"f{n}", w, signed) for n, (w, signed) in enumerate([*fields, (rest or 8, False)]))
+    packet = PacketState(ir.Program("p", (), declared, (), (), (), (), ()), b"", 0)
+    refs = [ir.FieldRef(ir.METADATA, f.name) for f in declared]
+    for ref, f in zip(refs, declared, strict=True):
+        packet.write(ref, rng.getrandbits(f.width_bits))
+    data, widths = packet.joined(refs), [f.width_bits for f in declared]
+    found, _ = packet.evaluate(first_bytes(refs, widths), NO_ARGUMENTS)
+    assert found & (1 << 64) - 1 == int.from_bytes(data[:8], "big")
+    combined, words = 0, data + b"\0" * (len(data) % 2)
+    for n in range(0, len(words), 2):
+        combined ^= int.from_bytes(words[n : n + 2], "big")
+    assert packet.evaluate(folded(refs, widths), NO_ARGUMENTS)[0] == combined

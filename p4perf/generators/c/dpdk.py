@@ -28,13 +28,12 @@ from p4perf.generators.c.dpdk_text import DpdkCWriter, DpdkLayout
 from p4perf.generators.c.writer import WORD_BITS
 from p4perf.programs import ir
 from p4perf.programs.analysis import (
-    condition_operands,
     control_nodes,
     expressions,
     statements,
     used_actions,
 )
-from p4perf.programs.capabilities import Capabilities, Limit
+from p4perf.programs.capabilities import Capabilities, Limit, standing_at
 from p4perf.programs.component import TrafficPlan
 from p4perf.programs.entries import Row, rows_of
 from p4perf.programs.interpreter import MAX_PASSES
@@ -75,7 +74,11 @@ class TableText:
     rows: tuple[Row, ...] | None = None
     """The entries, where they are one by one."""
     data: tuple[str, ...] = ()
-    """Initial values of the data of each entry, and last that of the default action, as C."""
+    """Initial values of the data of each entry, of the default action, and of the choices of entries, as C."""
+    default_at: int = 0
+    """Place of the default action there."""
+    selector: str = ""
+    """Number by which packets choose among the actions of an entry."""
     branches: bool = False
     """Whether control flow depends on the action that was run."""
 
@@ -130,6 +133,11 @@ def _whole_prefixes(table: ir.Table, bits: int) -> bool:
 
 
 def table_text(fields: DpdkCWriter, table: ir.Table, index: int, variants: Collection[str]) -> TableText:
+    with standing_at(table.place):
+        return _table_text(fields, table, index, variants)
+
+
+def _table_text(fields: DpdkCWriter, table: ir.Table, index: int, variants: Collection[str]) -> TableText:
     program, listed = fields.program, isinstance(table.entries, ir.EntryList)
     kind, bits = table_kind(program, table, variants), program.key_bits(table)
     refs = [key.field for key in table.keys]
@@ -159,23 +167,30 @@ def table_text(fields: DpdkCWriter, table: ir.Table, index: int, variants: Colle
         words=-(-bits // 64),
         rows=rows_of(program, table) if listed and bits else None,
         data=tuple(_initial_values(program, table)) if listed else (),
+        default_at=len(table.listing),
+        selector=fields.load(table.selector) if table.selector is not None else "",
         branches=fields.branches_on(table.name),
     )
 
 
 def _initial_values(program: ir.Program, table: ir.Table) -> Iterator[str]:
-    """The data of each entry, and last that of the default action, as initial values of ``struct entry_TABLE``."""
-    for name, data in (
-        *((e.action, e.data) for e in table.listing),
-        (table.default_action, table.default_data),
-    ):
-        parts = [f".action = {table.taken.index(name)}"]
-        parameters = program.action(name).parameters
-        for p, value in zip(parameters, data, strict=True):
-            parts.append(f".data.{name}.{p.name} = {dpdk_text.number(value, '0x{:x}')}")
-            for n, low in enumerate(range(WORD_BITS, p.width_bits, WORD_BITS)):
-                parts.append(f".data.{name}.{p.name}_above[{n}] = {dpdk_text.number(value >> low, '0x{:x}')}")
-        yield "{" + ", ".join(parts) + "}"
+    """The data of each entry, of the default action, and of choices, as initial values of ``struct entry_TABLE``."""
+    first = len(table.listing) + 1
+    for entry in (*table.listing, ir.Entry((), table.default_action, table.default_data)):
+        chosen = f", .choices = {len(entry.choices)}, .first = {first}" if entry.choices else ""
+        yield _initial_value(program, table, entry.action, entry.data, chosen)
+        first += len(entry.choices)
+    for name, data in (choice for entry in table.listing for choice in entry.choices):
+        yield _initial_value(program, table, name, data)
+
+
+def _initial_value(program: ir.Program, table: ir.Table, name: str, data: tuple[int, ...], more: str = "") -> str:
+    parts = [f".action = {table.taken.index(name)}{more}"]
+    for p, value in zip(program.action(name).parameters, data, strict=True):
+        parts.append(f".data.{name}.{p.name} = {dpdk_text.number(value, '0x{:x}')}")
+        for n, low in enumerate(range(WORD_BITS, p.width_bits, WORD_BITS)):
+            parts.append(f".data.{name}.{p.name}_above[{n}] = {dpdk_text.number(value >> low, '0x{:x}')}")
+    return "{" + ", ".join(parts) + "}"
 
 
 MAX_EXACT_ENTRIES = 100_000_000
@@ -220,12 +235,12 @@ def capabilities(variants: Collection[str] = ()) -> Capabilities:
                 *("branch in an action", "general expression", "compound condition", "parser computation"),
                 *("noted parser error", "signed field", "intrinsic metadata", "byte counter", "digest", "truncation"),
                 "egress",
+                "action selector",
             }
         ),
         limits={
             "frame bytes": Limit(MAX_FRAME_BYTES, "one mbuf a packet"),
             "bytes of added headers": Limit(MAX_ADDED_BYTES, "room before the packet in its mbuf"),
-            "computed field bits": Limit(WORD_BITS, "C has no wider numbers"),
             "register bits": Limit(WORD_BITS, "C has no wider numbers"),
             "tables": Limit(MAX_TABLES, "counters of the harness"),
             "exact entries": Limit(MAX_EXACT_ENTRIES, "rte_hash of DPDK 22.11 has at most 2**30 slots"),
@@ -253,18 +268,10 @@ def check(program: ir.Program, variants: Collection[str] = ()) -> None:
     for state in program.parser:
         if state.select is not None and program.width_bits(state.select) > WORD_BITS:
             raise CapabilityError(f"state {state.name} selects on {_wide(program, state.select)}")
-    for node in control_nodes(program.control):
-        if isinstance(node, ir.If):
-            for e in condition_operands(node.condition):
-                if isinstance(e, ir.Const) and e.value >> WORD_BITS:
-                    raise CapabilityError(f"dpdk-c compares with numbers of up to {WORD_BITS} bit, not with {e.value}")
     for table in program.tables:
-        _check_table(program, table, variants)
+        with standing_at(table.place):
+            _check_table(program, table, variants)
     body = list(statements(program))
-    if program.egress and any(isinstance(s, ir.Clone | ir.Multicast) for s in body):
-        raise CapabilityError("dpdk-c takes no copies of a packet through egress")
-    if any(t.counter for t in program.tables):
-        raise CapabilityError("dpdk-c has no counters of entries")
     passing = {type(s) for s in body if isinstance(s, ir.Recirculate | ir.Resubmit)}
     reads = any(e == ir.Intrinsic("instance_type") for e in expressions(program))
     if len(passing) > 1 and (reads or any(a.value == ir.Intrinsic("instance_type") for a in program.initial)):
@@ -380,6 +387,7 @@ def render_program(program: ir.Program, role: str, variants: Collection[str] = (
     writer = DpdkCWriter(program, plan, groups)
     tables = tuple(table_text(writer, t, n, variants) for n, t in enumerate(program.tables))
     first = dpdk_text.first_table(program)
+    asked = {*expressions(program), *(a.value for a in program.initial)}
     view = _View(
         program=program,
         plan=plan,
@@ -408,9 +416,8 @@ def render_program(program: ir.Program, role: str, variants: Collection[str] = (
         operator_header=any(isinstance(s, ir.RunOperator | ir.Fence) for s in body),
         random=any(isinstance(s, ir.Random) for s in body),
         metered=any(isinstance(s, ir.MeterPacket) for s in body),
-        asks_length=any(
-            e == ir.Intrinsic("packet_length") for e in (*expressions(program), *(a.value for a in program.initial))
-        ),
+        asks_length=ir.Intrinsic("packet_length") in asked,
+        asks_port=ir.Intrinsic("ingress_port") in asked,
         cells=cells,
         c_type=dpdk_text.c_type,
         mask=dpdk_text.mask,

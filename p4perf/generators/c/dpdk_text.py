@@ -23,6 +23,7 @@ from p4perf.programs.analysis import (
     statements,
     subexpressions,
 )
+from p4perf.programs.capabilities import standing_at
 from p4perf.programs.dataflow import follow
 
 
@@ -266,9 +267,7 @@ class DpdkCWriter(CWriter):
                 yield f"uint8_t *const to_{header.name} = writable(p->h_{header.name});"
         if fixed:
             yield ""
-        writer = replace(self, written=frozenset(fixed))
-        for statement in action.body:
-            yield from writer.statement(statement)
+        yield from super(DpdkCWriter, replace(self, written=frozenset(fixed))).action(action)
 
     def _index(self, index: ir.Expression, size: int) -> str:
         return f"{self.expression(index)} & {mask(max((size - 1).bit_length(), 1)) if size > 1 else 0}"
@@ -383,7 +382,8 @@ class DpdkCWriter(CWriter):
                     yield f"{indent}action_{action}(p);"
                     yield from self._leaving((action,), indent, end)
                 case ir.If(condition, then, otherwise):
-                    yield f"{indent}if ({self.condition(condition)}) {{"
+                    with standing_at(node.place):
+                        yield f"{indent}if ({self.condition(condition)}) {{"
                     yield from self.control(then, None, depth + 1, end)
                     if otherwise:
                         yield f"{indent}}} else {{"
@@ -445,6 +445,10 @@ class DpdkCWriter(CWriter):
 
     def parsing(self, state: ir.ParserState) -> Iterator[str]:
         """The statements of a parser state."""
+        with standing_at(state.place):
+            yield from self._parsing(state)
+
+    def _parsing(self, state: ir.ParserState) -> Iterator[str]:
         for statement in state.body:
             match statement:
                 case ir.Extract(name):
@@ -494,6 +498,7 @@ class DpdkCWriter(CWriter):
         if name == "instance_type":
             return f"(p->pass == 0 ? 0ull : {4 if self.plan.recirculates else 6}ull)"
         found = {"packet_length": "(uint64_t)p->came", "egress_port": "(uint64_t)p->egress", "unknown": "rte_rdtsc()"}
+        found["ingress_port"] = "port_in()"
         return found.get(name, "0")
 
     def case(self, state: ir.ParserState, case: ir.SelectCase) -> str:

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from p4perf.errors import CapabilityError
 from p4perf.programs import ir
-from p4perf.programs.capabilities import unsupported
+from p4perf.programs.capabilities import standing_at, unsupported
 from p4perf.programs.ranges import Range, signed, unsigned, value_range
 
 WORD_BITS = 64
@@ -99,6 +99,12 @@ class CWriter(ABC):
         Raises:
             CapabilityError: it would have to be computed in more than one word.
         """
+        if low:
+            whole = self.range(e)
+            if whole.low >= 0 and not whole.high >> low:
+                return self.zero
+            if whole.within(_SIGNED_WORD):
+                return f"({self.word_type})(({self.signed_type}){self.expression(e)} >> {WORD_BITS - 1})"
         match e:
             case ir.Const(value):
                 return self.constant((value >> low) & ((1 << WORD_BITS) - 1))
@@ -113,7 +119,7 @@ class CWriter(ABC):
             case ir.BinaryOp():
                 return self._operation(e, low)
             case ir.PassNumber():
-                return self.zero if low else f"({self.word_type})p->pass"
+                return f"({self.word_type})p->pass"
             case ir.Cast():
                 return self._cast(e, low)
             case ir.Conditional(condition, then, otherwise):
@@ -121,11 +127,11 @@ class CWriter(ABC):
                     f"({self.condition(condition)} ? {self.expression(then, low)} : {self.expression(otherwise, low)})"
                 )
             case ir.Truth(condition):
-                return self.zero if low else f"({self.word_type})({self.condition(condition)})"
+                return f"({self.word_type})({self.condition(condition)})"
             case ir.Lookahead():
                 return self.lookahead(e, low)
             case ir.Intrinsic(name):
-                return self.zero if low else self.intrinsic(name)
+                return self.intrinsic(name)
 
     def range(self, e: ir.Expression) -> Range:
         return value_range(self.program, e, _parameter_bits(self.program))
@@ -144,10 +150,9 @@ class CWriter(ABC):
 
     def _operation(self, e: ir.BinaryOp, low: int) -> str:
         operator, first, second = e.operator, e.left, e.right
-        if operator == ">>" and isinstance(second, ir.Const) and isinstance(first, ir.FieldRef):
-            declared = self.program.declared(first)
-            if declared.width_bits > WORD_BITS and not declared.signed:
-                return self.load(first, low + second.value)
+        whole = self.range(first)
+        if operator in ("<<", ">>") and isinstance(second, ir.Const) and whole.low >= 0 and (low or whole.high >> 64):
+            return self._moved(first, low + (second.value if operator == ">>" else -second.value))
         if low and operator not in ("&", "|", "^"):
             raise CapabilityError(self.limit)
         left, right = self.expression(first, low), self.expression(second, low)
@@ -158,6 +163,23 @@ class CWriter(ABC):
         if operator in ("/", "%") and self.range(second).low < 1:
             right = f"({right} != 0 ? {right} : 1)"
         return f"({left} {operator} {right})"
+
+    def _moved(self, e: ir.Expression, first: int) -> str:
+        """64 bits of a number that is not negative, from any bit on; those below the lowest are zero."""
+        if first <= -WORD_BITS or not self.range(e).high >> max(first, 0):
+            return self.zero
+        if first < 0:
+            return f"({self.expression(e)} << {-first})"
+        if isinstance(e, ir.FieldRef):
+            return self.load(e, first)
+        low, rest = first - first % WORD_BITS, first % WORD_BITS
+        found = self.expression(e, low)
+        if not rest:
+            return found
+        above = low + WORD_BITS
+        if not self.range(e).high >> above:
+            return f"({found} >> {rest})"
+        return f"({found} >> {rest} | {self.expression(e, above)} << {WORD_BITS - rest})"
 
     def _shift(self, e: ir.BinaryOp, left: str, right: str) -> str:
         by = self.range(e.right)
@@ -239,8 +261,9 @@ class CWriter(ABC):
 
     def action(self, action: ir.Action) -> Iterator[str]:
         """The body of an action."""
-        for statement in action.body:
-            yield from self.statement(statement)
+        for place, statement in action.placed:
+            with standing_at(place):
+                yield from self.statement(statement)
 
     def statement(self, statement: ir.Statement) -> Iterator[str]:
         match statement:

@@ -53,16 +53,16 @@ XDP_CAPABILITIES = Capabilities(
     },
     offers=xdp_layout.OWN
     - {
-        "action selector",
         "varying field",
         "metadata kept for another pass",
         "hash of the payload",
+        "counter of entries",
+        "copies through egress",
     },
     limits={
         "varying fields": Limit(MAX_VARYING, "configuration of the measured program, which draws their numbers itself"),
         "frame bytes": Limit(MAX_FRAME_BYTES, "BPF_PROG_TEST_RUN has one page for packet, headroom and tailroom"),
         "bytes of added headers": Limit(HEADROOM_BYTES, "XDP_PACKET_HEADROOM less struct xdp_frame"),
-        "computed field bits": Limit(WORD_BITS, "registers of eBPF"),
         "register bits": Limit(WORD_BITS, "registers of eBPF"),
         "tables": Limit(MAX_TABLES, "MAX_USED_MAPS of the kernel: 64 maps a program, two of them for its variables"),
         "exact key bits": Limit(
@@ -183,8 +183,6 @@ def _render(template: str, program: ir.Program, stream: _Stream) -> str:
 
 def _check_passes(program: ir.Program) -> None:
     """Refuse what XDP cannot tell apart."""
-    if any(t.counter for t in program.tables):
-        raise CapabilityError("xdp has no counters of entries")
     body = tuple(statements(program))
     passing = {type(s) for s in body if isinstance(s, ir.Recirculate | ir.Resubmit)}
     asked = {*expressions(program), *(a.value for a in program.initial)}

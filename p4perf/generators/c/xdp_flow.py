@@ -9,6 +9,7 @@ from p4perf.generators.c.writer import WORD_BITS
 from p4perf.generators.c.xdp_text import XdpWriter, number
 from p4perf.programs import ir
 from p4perf.programs.analysis import condition_operands, flattened, operands, subexpressions
+from p4perf.programs.capabilities import standing_at
 
 
 class XdpFlow(XdpWriter):
@@ -32,6 +33,10 @@ class XdpFlow(XdpWriter):
 
     def parsing(self, state: ir.ParserState) -> Iterator[str]:
         """The statements of a parser state."""
+        with standing_at(state.place):
+            yield from self._parsing(state)
+
+    def _parsing(self, state: ir.ParserState) -> Iterator[str]:
         for statement in state.body:
             match statement:
                 case ir.Extract(name):
@@ -100,7 +105,8 @@ class XdpFlow(XdpWriter):
                     yield f"action_{action}(p);"
                     yield from self._leaving((action,), end)
                 case ir.If(condition, then, otherwise):
-                    yield f"if ({self.condition(condition)}) {{"
+                    with standing_at(node.place):
+                        yield f"if ({self.condition(condition)}) {{"
                     yield from (f"\t{line}" for line in self.flow(then, end))
                     if otherwise:
                         yield "} else {"
@@ -150,10 +156,19 @@ class XdpFlow(XdpWriter):
 
     def entries(self, table: ir.Table) -> Iterator[str]:
         """The data of each entry as initial values of ``struct found_TABLE``."""
+        first = 0
         for entry in table.listing:
-            parameters = self.program.action(entry.action).parameters
-            text = f".action = {table.taken.index(entry.action)}"
-            if parameters:
-                values = (number(v & (1 << p.width_bits) - 1) for p, v in zip(parameters, entry.data, strict=True))
-                text += f", .data.{entry.action} = {{{', '.join(values)}}}"
-            yield f"{{{text}}}"
+            choices = f", .choices = {len(entry.choices)}, .first = {first}" if entry.choices else ""
+            yield self._found(table, entry.action, entry.data, choices)
+            first += len(entry.choices)
+
+    def choices(self, table: ir.Table) -> list[str]:
+        """The same of further actions of entries."""
+        return [self._found(table, *choice) for entry in table.listing for choice in entry.choices]
+
+    def _found(self, table: ir.Table, name: str, data: tuple[int, ...], choices: str = "") -> str:
+        values = (
+            number(v & (1 << p.width_bits) - 1) for p, v in zip(self.program.action(name).parameters, data, strict=True)
+        )
+        text = f".data.{name} = {{{', '.join(values)}}}" if data else ""
+        return f"{{.action = {table.taken.index(name)}{choices}{', ' if text else ''}{text}}}"

@@ -15,7 +15,7 @@ from p4perf.errors import CapabilityError
 from p4perf.generators.c.writer import WORD_BITS
 from p4perf.programs import analysis, ir
 from p4perf.programs.analysis import control_nodes, destination, expressions, statements
-from p4perf.programs.capabilities import OF_OWN_PROGRAMS, constructs
+from p4perf.programs.capabilities import OF_OWN_PROGRAMS, constructs, standing_at
 from p4perf.programs.dataflow import follow, successors
 from p4perf.programs.entries import Row, rows_of
 from p4perf.programs.reading.values import FALSE
@@ -254,10 +254,13 @@ def table_map(program: ir.Program, table: ir.Table) -> MapText:
     """The map of a table; of entries with the same key the first."""
     if not isinstance(table.entries, ir.EntryList):
         return MapText(program.match_kind(table))
-    for name in table.taken:
-        for p in program.action(name).parameters:
+    for action in map(program.action, table.taken):
+        for p in action.parameters:
             if p.width_bits > WORD_BITS:
-                raise CapabilityError(f"xdp keeps action data of {WORD_BITS} bit; {name}.{p.name} has {p.width_bits}")
+                with standing_at(action.place or table.place):
+                    raise CapabilityError(
+                        f"xdp keeps action data of {WORD_BITS} bit; {action.name}.{p.name} has {p.width_bits}"
+                    )
     rows = tuple({(r.key, r.mask): r for r in reversed(rows_of(program, table, 8))}.values())[::-1]
     kind = program.match_kind(table)
     if kind == "lpm" and table.keys[-1].match_kind != "lpm":

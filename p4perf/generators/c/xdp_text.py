@@ -411,6 +411,7 @@ class XdpWriter(CWriter):
             "packet_length": "(__u64)p->length",
             "egress_port": "(__u64)p->port",
             "unknown": "bpf_ktime_get_ns()",
+            "ingress_port": f"hidden({self.program.port})",
         }
         return found.get(name, "0ull")
 

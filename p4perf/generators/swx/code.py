@@ -8,6 +8,7 @@ from p4perf.errors import CapabilityError
 from p4perf.generators.swx.layout import WORD_BITS, FieldPlace, Model
 from p4perf.programs import ir
 from p4perf.programs.analysis import destination, subexpressions
+from p4perf.programs.capabilities import standing_at
 
 
 class Assembler:
@@ -236,10 +237,14 @@ class Statements:
 
     # Statements
 
-    def body(self, statements: tuple[ir.Statement, ...]) -> None:
-        """Write statements, up to one that ends the packet."""
+    def action(self, action: ir.Action) -> None:
+        """Write the statements of an action."""
+        self.body(action.body, tuple(place for place, _ in action.placed))
+
+    def body(self, statements: tuple[ir.Statement, ...], places: tuple[str, ...] = ()) -> None:
+        """Write statements, up to one that ends the packet; ``places`` are theirs, where they are known."""
         guard, after = None, ""
-        for statement in statements:
+        for n, statement in enumerate(statements):
             if self._code.ended:
                 break
             header = self._guard(statement)
@@ -250,7 +255,8 @@ class Statements:
                     after = self._code.label("absent")
                     self._code.op("jmpnv", after, f"h.{header}")
                 guard = header
-            self._statement(statement)
+            with standing_at(places[n] if places else ""):
+                self._statement(statement)
         if guard is not None:
             self._code.place(after)
 

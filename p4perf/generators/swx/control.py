@@ -8,7 +8,7 @@ from p4perf.generators.swx.general import GeneralStatements
 from p4perf.generators.swx.layout import Model, parser_order
 from p4perf.programs import ir
 from p4perf.programs.analysis import COMPARE, MIRRORED, flattened, needed_fields
-from p4perf.programs.capabilities import unsupported
+from p4perf.programs.capabilities import standing_at, unsupported
 from p4perf.programs.dataflow import successors
 
 MAX_ROUNDS = 2048
@@ -152,9 +152,10 @@ class Control:
                 code.op("jmplt", goes_on, model.helper("swx_rounds"), number(MAX_ROUNDS))
                 code.op("drop")
                 code.place(goes_on)
-            for statement in state.body:
-                statements.parse(statement, targets[ir.ACCEPT])
-            statements.select(state, targets)
+            with standing_at(state.place):
+                for statement in state.body:
+                    statements.parse(statement, targets[ir.ACCEPT])
+                statements.select(state, targets)
         code.place(targets[ir.ACCEPT])
 
     # Control flow
@@ -186,20 +187,22 @@ class Control:
     def _nodes(self, nodes: tuple[ir.ControlNode, ...]) -> None:
         for node in nodes:
             if isinstance(node, ir.If):
-                self._if(node)
+                with standing_at(node.place):
+                    self._if(node)
             elif isinstance(node, ir.CallAction):
                 self.body(node.action)
             elif isinstance(node, ir.Block):
                 self._block(node.body)
             else:
-                self._apply(node)
+                with standing_at(self._model.program.table(node.table).place):
+                    self._apply(node)
 
     def body(self, action: str) -> None:
         if self._model.general:
             statements = GeneralStatements(self._model, self._code, action, self._exit_to)
-            statements.body(self._model.program.action(action).body)
+            statements.action(self._model.program.action(action))
             return
-        Statements(self._model, self._code, action).body(self._model.program.action(action).body)
+        Statements(self._model, self._code, action).action(self._model.program.action(action))
 
     def _apply(self, node: ir.ApplyTable) -> None:
         table = self._model.program.table(node.table)

@@ -133,7 +133,7 @@ class GeneralStatements(Statements):
     def _intrinsic(self, name: str) -> str:
         match name:
             case "ingress_port":
-                return self._model.layout.port_in
+                return number(self._model.program.port)
             case "egress_port":
                 return self._model.helper("swx_leave")
             case "packet_length":

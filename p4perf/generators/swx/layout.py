@@ -372,8 +372,6 @@ class Model:
                 "dpdk-swx clones a packet as it is sent, and this program changes packets: its clones would show that "
                 "(DPDK 22.11, mirroring_handler)"
             )
-        if program.egress and (uses(program, ir.Clone) or uses(program, ir.Multicast)):
-            raise CapabilityError("dpdk-swx takes no copies of a packet through egress")
         self.program = program
         self.packet_bytes = packet_bytes
         self.findings: Findings = examine(program)

@@ -55,7 +55,6 @@ CAPABILITIES = Capabilities(
         "action data bytes": Limit(
             MAX_STRUCT_BYTES, "instructions hold offsets in one byte, DPDK 22.11, struct instr_operand"
         ),
-        "computed field bits": Limit(64, "operands of arithmetic, DPDK 22.11, instr_alu_add_translate"),
         "tables": Limit(MAX_TABLES, "instructions hold the table in one byte, DPDK 22.11, struct instr_table"),
         "exact entries": Limit(1 << 30, "sizes of 32 bit, DPDK 22.11, rte_swx_table_em.c"),
         "lpm key bits": Limit(8 * 253, "64 fields of rte_acl, DPDK 22.11, rte_swx_table_wm.c"),
@@ -181,7 +180,7 @@ class Pipeline:
     def _action(self, name: str, position: int) -> dict[str, Any]:
         code = Assembler(f"A{position}")
         if name in used_actions(self.program):
-            statements_of(self._model, code, name).body(self.program.action(name).body)
+            statements_of(self._model, code, name).action(self.program.action(name))
         if not code.ended:
             code.op("return")
         arguments = self._model.arguments(name)

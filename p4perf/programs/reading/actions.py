@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import TypeVar
 
 from p4perf.programs import ir
+from p4perf.programs.operators import HASH_BITS
 from p4perf.programs.reading.tree import Tree
 from p4perf.programs.reading.values import (
     TRUE,
@@ -36,12 +38,16 @@ RESUBMIT, RECIRCULATE = "resubmit", "recirculate"
 _NOTHING = ("log_msg", "no_op", "assert", "assume", "assert_", "assume_")
 _HASHES: Mapping[str, ir.HashAlgorithm] = {
     "crc16": "crc16",
+    "crc16_custom": "crc16",
     "crc32": "crc32",
+    "crc32_custom": "crc32",
     "csum16": "checksum16",
-    "identity": "identity",
-    "xor16": "xor16",
+    "cksum16": "checksum16",
 }
-_HASH_BITS: Mapping[ir.HashAlgorithm, int] = {"crc16": 16, "crc32": 32, "checksum16": 16, "identity": 64, "xor16": 16}
+"""What bmv2 calls them; the custom ones as they are before somebody changes their polynomials."""
+
+_FOLDED_BITS = {"identity": 64, "xor16": 16}
+"""Hashes that are written as expressions, and their widths."""
 
 
 N = TypeVar("N")
@@ -62,15 +68,18 @@ class ActionReader:
 
     def action(self, name: str, tree: Tree) -> ir.Action:
         parameters = tuple(ir.Field(identifier(p.text("name")), p.whole("bitwidth")) for p in tree.each("runtime_data"))
-        body = tuple(self.body(list(tree.each("primitives")), ValueReader(self.names, parameters)))
-        return ir.Action(name, parameters, body, place(tree), tree.text("name"))
+        body = list(self.body(list(tree.each("primitives")), ValueReader(self.names, parameters)))
+        places = tuple(where for where, _ in body)
+        first = place(tree) or next(filter(None, places), "")
+        return ir.Action(name, parameters, tuple(statement for _, statement in body), first, tree.text("name"), places)
 
-    def body(self, calls: Sequence[Tree], values: ValueReader) -> Iterator[ir.Statement]:
-        """Statements of primitives; jumps, which are those of conditional statements, become branches."""
+    def body(self, calls: Sequence[Tree], values: ValueReader) -> Iterator[tuple[str, ir.Statement]]:
+        """Statements of primitives, with their places; jumps, those of conditional statements, become branches."""
         at = 0
         while at < len(calls):
             if calls[at].text("op") != "_jump_if_zero":
-                yield from self.statements(calls[at], values)
+                where = place(calls[at])
+                yield from ((where, statement) for statement in self.statements(calls[at], values))
                 at += 1
                 continue
             given = list(calls[at].each("parameters"))
@@ -82,9 +91,10 @@ class ActionReader:
                 otherwise = list(calls[target:end])
             if not at < target <= end <= len(calls):
                 raise calls[at].error("jumps out of a conditional statement")
-            yield ir.Branch(
-                values.condition(given[0]), tuple(self.body(then, values)), tuple(self.body(otherwise, values))
-            )
+            sides = (list(self.body(side, values)) for side in (then, otherwise))
+            inner, other = (tuple(statement for _, statement in side) for side in sides)
+            where = place(calls[at]) or next((place(call) for call in (*then, *otherwise) if place(call)), "")
+            yield where, ir.Branch(values.condition(given[0]), inner, other)
             at = end
 
     def statements(self, call: Tree, values: ValueReader) -> Iterator[ir.Statement]:
@@ -201,9 +211,24 @@ class ActionReader:
         """A calculation, to a field."""
         algorithm = calculation.text("algo")
         if algorithm not in _HASHES:
-            raise calculation.error(f"the algorithm {algorithm} is not supported")
+            raise calculation.error(f"the algorithm {algorithm} is not supported here")
         fields, payload = self.pieces(calculation, "input", calculation)
         return ir.Hash(ref, _HASHES[algorithm], tuple(fields), payload)
+
+    def calculated(self, ref: ir.FieldRef, calculation: Tree) -> ir.Hash | ir.Assign:
+        """A calculation, to a field; of the first eight bytes or of words of 16 bit as an expression."""
+        algorithm = calculation.text("algo")
+        if algorithm not in _FOLDED_BITS:
+            return self.hashed(ref, calculation)
+        fields, payload = self.pieces(calculation, "input", calculation)
+        if payload:
+            raise calculation.error(f"the algorithm {algorithm} over the payload is not supported")
+        widths = [self.names.width_bits(f) for f in fields]
+        return ir.Assign(ref, first_bytes(fields, widths) if algorithm == "identity" else folded(fields, widths))
+
+    def hash_bits(self, calculation: Tree) -> int:
+        algorithm = calculation.text("algo")
+        return _FOLDED_BITS.get(algorithm) or HASH_BITS[_HASHES.get(algorithm, "crc32")]
 
     def _stored(
         self, places: Sequence[tuple[ir.FieldRef | str, ir.Condition]], value: ir.Expression
@@ -280,15 +305,47 @@ class ActionReader:
         if tree is None:
             raise calculation.error("there is no calculation of this name")
         choices = values.value(size)
-        hashed = self.hashed(ir.FieldRef("", ""), tree)
-        result = self.names.scratch(f"hash_{hashed.algorithm}", _HASH_BITS[hashed.algorithm])
-        yield ir.Hash(result, hashed.algorithm, hashed.fields, hashed.payload)
+        bits = self.hash_bits(tree)
+        result = self.names.scratch(f"hash_{identifier(tree.text('algo'))}", bits)
+        yield self.calculated(result, tree)
         number: ir.Expression = result
-        if not isinstance(choices, ir.Const) or choices.value < 1 << _HASH_BITS[hashed.algorithm]:
+        if not isinstance(choices, ir.Const) or choices.value < 1 << bits:
             number = ir.BinaryOp("%", result, choices)
         first = values.value(base)
         total = number if first == ir.Const(0) else ir.BinaryOp("+", number, first)
         yield from self._stored(values.places(target), total)
+
+
+def _shifted(ref: ir.FieldRef, width_bits: int, by: int) -> ir.Expression:
+    """A field as an unsigned number, shifted to the left, or to the right where ``by`` is negative."""
+    number = ir.Cast(ref, width_bits)
+    return ir.BinaryOp("<<" if by > 0 else ">>", number, ir.Const(abs(by))) if by else number
+
+
+def first_bytes(fields: Sequence[ir.FieldRef], widths: Sequence[int]) -> ir.Expression:
+    """The first eight bytes of fields one after another, as one number."""
+    below = min(sum(widths), 64)
+    parts: list[ir.Expression] = []
+    for ref, width in zip(fields, widths, strict=True):
+        if below > 0:
+            below -= width
+            parts.append(_shifted(ref, width, below))
+    return _joined("|", parts)
+
+
+def folded(fields: Sequence[ir.FieldRef], widths: Sequence[int]) -> ir.Expression:
+    """The words of 16 bit of fields one after another, combined by exclusive or; the last is filled up with zeros."""
+    below = sum(widths) + -sum(widths) % 16
+    parts: list[ir.Expression] = []
+    for ref, width in zip(fields, widths, strict=True):
+        below -= width
+        places = range(below % 16, -width, -16)
+        parts += [ir.Cast(_shifted(ref, width, place), 16) for place in places]
+    return _joined("^", parts)
+
+
+def _joined(operator: ir.BinaryOperator, parts: Sequence[ir.Expression]) -> ir.Expression:
+    return reduce(lambda left, right: ir.BinaryOp(operator, left, right), parts) if parts else ir.Const(0)
 
 
 def _one_of(known: Mapping[str, N], tree: Tree, noun: str) -> N:

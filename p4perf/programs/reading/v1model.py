@@ -116,14 +116,16 @@ class _Reader:
             raise self.root.error("a program for v1model has the pipelines ingress and egress")
         parser = tuple(UnrolledParser(self.root, self.convert, self._plane.value_sets).states())
         tables: list[ir.Table] = []
-        control: list[ir.ControlNode] = [*self._run("own_verify_checksums", tuple(self._verified()))]
+        control: list[ir.ControlNode] = [
+            *self._run("own_verify_checksums", tuple(self._verified()), self._checksum_place())
+        ]
         control += self._pipeline(pipelines["ingress"], tables)
         egress = self._pipeline(pipelines["egress"], tables)
-        updated = self._run("own_update_checksums", tuple(self._updated()))
+        updated = self._run("own_update_checksums", tuple(self._updated()), self._checksum_place())
         clones = f"own_{CLONE}" in self._names.own
         if egress or clones:
             egress = [
-                *self._run(_BEGIN, tuple(self._began())),
+                *self._run(_BEGIN, tuple(self._began()), place(pipelines["egress"])),
                 *egress,
                 *self._clones(EGRESS_CLONE, EGRESS_CLONE_LIST),
                 *self._again(RECIRCULATE, ir.Recirculate),
@@ -169,11 +171,11 @@ class _Reader:
 
     # ActionReader that simple_switch takes
 
-    def _run(self, name: str, body: tuple[ir.Statement, ...]) -> list[ir.ControlNode]:
-        """Control flow that runs statements; nothing if there are none."""
+    def _run(self, name: str, body: tuple[ir.Statement, ...], at: str = "") -> list[ir.ControlNode]:
+        """Control flow that runs statements, for what stands at a place; nothing if there are none."""
         if not body:
             return []
-        self._made[name] = ir.Action(name, body=body)
+        self._made[name] = ir.Action(name, body=body, place=at)
         return [ir.CallAction(name)]
 
     def _checksums(self, kind: str) -> Iterator[tuple[Tree, ir.FieldRef, ir.Condition, Tree]]:
@@ -191,12 +193,12 @@ class _Reader:
         for _, ref, condition, calculation in self._checksums("verify"):
             right = self._names.scratch("checksum", 16)
             wrong = ir.Assign(self._standard("checksum_error"), ir.Const(1))
-            body = (self.convert.hashed(right, calculation), ir.Branch(ir.Compare("!=", right, ref), (wrong,)))
+            body = (self.convert.calculated(right, calculation), ir.Branch(ir.Compare("!=", right, ref), (wrong,)))
             yield from body if condition == TRUE else (ir.Branch(condition, body),)
 
     def _updated(self) -> Iterator[ir.Statement]:
         for _, ref, condition, calculation in self._checksums("update"):
-            hashed = self.convert.hashed(ref, calculation)
+            hashed = self.convert.calculated(ref, calculation)
             yield hashed if condition == TRUE else ir.Branch(condition, (hashed,))
 
     def _began(self) -> Iterator[ir.Statement]:
@@ -236,7 +238,7 @@ class _Reader:
             return list(otherwise)
         ref = ir.FieldRef(ir.METADATA, f"own_{flag}")
         for number in self._used_lists(flag, 0):
-            then = self._run(f"own_{flag}_{number}", (kind(self._kept(number)),))
+            then = self._run(f"own_{flag}_{number}", (kind(self._kept(number)),), self._written_at(ref))
             otherwise = (ir.If(ir.Compare("==", ref, ir.Const(number + 1)), tuple(then), otherwise),)
         return list(otherwise)
 
@@ -248,7 +250,8 @@ class _Reader:
         for number, port in self._plane.sessions.items():
             for fields in self._used_lists(list_field, 0):
                 same = ir.And(ir.Compare("==", session, ir.Const(number + 1)), ir.Compare("==", kept, ir.Const(fields)))
-                then = self._run(f"own_{flag}_{number}_{fields}", (ir.Clone(port, self._kept(fields)),))
+                clone = ir.Clone(port, self._kept(fields))
+                then = self._run(f"own_{flag}_{number}_{fields}", (clone,), self._written_at(session))
                 nodes.append(ir.If(same, tuple(then)))
         return nodes
 
@@ -263,14 +266,27 @@ class _Reader:
             rest = (unknown,)
             for number, copies in self._plane.groups.items():
                 ports, ids = (port for port, _ in copies), (rid for _, rid in copies)
-                then = self._run(f"own_multicast_{number}", (ir.Multicast(tuple(ports), tuple(ids)),))
+                copies_all = ir.Multicast(tuple(ports), tuple(ids))
+                then = self._run(f"own_multicast_{number}", (copies_all,), self._written_at(group))
                 rest = (ir.If(ir.Compare("==", group, ir.Const(number)), tuple(then), rest),)
         ended = [*self._clones(CLONE, CLONE_LIST), *self._again(RESUBMIT, ir.Resubmit, rest)]
         return ended if with_egress else [*updated, *ended]
 
     def _assignments(self) -> Iterator[ir.Assign]:
+        return (s for _, s in self._placed_assignments())
+
+    def _placed_assignments(self) -> Iterator[tuple[str, ir.Assign]]:
         for action in self._made.values():
-            yield from (s for s in flattened(action.body) if isinstance(s, ir.Assign))
+            for where, statement in action.placed:
+                yield from ((where, s) for s in flattened((statement,)) if isinstance(s, ir.Assign))
+
+    def _written_at(self, ref: ir.FieldRef) -> str:
+        """Where a value that is not zero is first assigned to a field."""
+        written = (at for at, s in self._placed_assignments() if s.destination == ref and s.value != ir.Const(0))
+        return next(filter(None, written), "")
+
+    def _checksum_place(self) -> str:
+        return next((place(tree) for tree in self.root.each("checksums")), "")
 
     # Pipelines
 
@@ -304,8 +320,8 @@ class _Reader:
                 return self.action(number)
         raise table.error(f"has no action {name!r}")
 
-    def ensure(self, name: str, body: tuple[ir.Statement, ...] = ()) -> str:
-        self._made.setdefault(name, ir.Action(name, body=body))
+    def ensure(self, name: str, body: tuple[ir.Statement, ...] = (), at: str = "") -> str:
+        self._made.setdefault(name, ir.Action(name, body=body, place=at))
         return name
 
     def entries_of(self, table: Tree, name: str, keys: Sequence[ir.FieldRef]) -> ir.EntryList:
@@ -418,12 +434,15 @@ class _Flow:
         default, data = reader.default_of(tree, name)
         label, size = name, tree.whole("max_size") if tree.has("max_size") else 0
         name = distinct(identifier(name), [table.name for table in self.tables])
+        selector = self._selector(name, tree)
+        if selector is not None:
+            prepared.append(selector)
         if prepared:
-            yield ir.CallAction(reader.ensure(f"own_key_of_{name}", tuple(prepared)))
+            yield ir.CallAction(reader.ensure(f"own_key_of_{name}", tuple(prepared), place(tree)))
         listed = tuple(dict.fromkeys([reader.action(number) for number in tree.each("action_ids")] + [default]))
         counter = reader.counter_of(name, entries.entries) if tree.flag("with_counters") else ""
-        selector = self._selector(tree)
-        table = ir.Table(name, tuple(keys), listed, default, entries, data, selector, counter, place(tree), label, size)
+        chosen = selector.destination if selector is not None else None
+        table = ir.Table(name, tuple(keys), listed, default, entries, data, chosen, counter, place(tree), label, size)
         self.tables.append(table)
         self.called |= set(listed)
         yield self._applied(name, tree, meet) if branches else ir.ApplyTable(name)
@@ -457,12 +476,14 @@ class _Flow:
         ref = names.scratch(f"key_{number}_of_{identifier(table)}", width)
         return ref, ir.Assign(ref, value)
 
-    def _selector(self, tree: Tree) -> ir.Selector | None:
-        selector = self.profiles.get(tree.optional("action_profile") or "")
+    def _selector(self, table: str, tree: Tree) -> ir.Hash | ir.Assign | None:
+        """What computes the field by which packets choose among the actions of an entry."""
+        selector, convert = self.profiles.get(tree.optional("action_profile") or ""), self.reader.convert
         if selector is None:
             return None
-        hashed = self.reader.convert.hashed(ir.FieldRef("", ""), selector)
-        return ir.Selector(hashed.algorithm, hashed.fields)
+        return convert.calculated(
+            self.reader.names.scratch(f"choice_of_{table}", convert.hash_bits(selector)), selector
+        )
 
 
 def _distinct(names: Mapping[int, str]) -> dict[int, str]:

@@ -103,6 +103,14 @@ store_be(__u8 *at, const int bytes, const __u64 value)
  */
 #define HIDE(pointer) asm volatile("" : "+r"(pointer))
 
+/* A number that the compiler does not know. */
+static __always_inline __attribute__((unused)) __u64
+hidden(__u64 number)
+{
+	HIDE(number);
+	return number;
+}
+
 /* Copy or clear a constant number of bytes. */
 static __always_inline void
 copy_bytes(__u8 *to, const __u8 *from, const int bytes)

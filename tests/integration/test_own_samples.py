@@ -1,0 +1,46 @@
+"""Programs that are read compute on every target what the interpreter computes, or are refused with their place."""
+
+import re
+
+import pytest
+from support.own_samples import SAMPLES, TARGETS, verdict, verdicts
+
+from p4perf.plugins import load_plugin
+from p4perf.testbeds.local import LocalTestbed
+
+pytestmark = [pytest.mark.dpdk, pytest.mark.usefixtures("dpdk")]
+
+PLACE = re.compile(r"[\w.-]+\.p4(:\d+)?: ")
+
+
+@pytest.fixture
+def runs(builds):
+    """Skips a test of a target that does not run here."""
+
+    def check(name):
+        target = load_plugin("p4perf.targets", name.partition(":")[0])()
+        if reasons := [p.what for p in target.problems(LocalTestbed(builds).facts()) if p.fatal]:
+            pytest.skip(reasons[0])
+        return name
+
+    return check
+
+
+@pytest.mark.skipif(not SAMPLES.exists(), reason="../shared/data/p4c_samples is not here")
+@pytest.mark.parametrize("target", TARGETS[1:])
+def test_a_few_samples(runs, target, builds):
+    paths = sorted(SAMPLES.glob("*.json"))[5::110]
+    found = [verdict(path, runs(target), builds) for path in paths]
+    assert [each for each in found if each.kind == "differs"] == []
+    assert sum(each.packets >= 1000 for each in found) >= len(paths) - 1
+
+
+@pytest.mark.thorough
+@pytest.mark.skipif(not SAMPLES.exists(), reason="../shared/data/p4c_samples is not here")
+@pytest.mark.parametrize("target", TARGETS)
+def test_all_samples(runs, target, builds):
+    found = [v for v in verdicts(sorted(SAMPLES.glob("*.json")), runs(target), 2, builds) if v.kind != "not read"]
+    assert [each for each in found if each.kind == "differs"] == []
+    refused = [each for each in found if each.kind == "refused"]
+    assert [each for each in refused if not PLACE.match(each.why)] == []
+    assert sum(each.kind == "equal" and each.packets >= 1000 for each in found) >= 0.85 * len(found)
