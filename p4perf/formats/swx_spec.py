@@ -7,8 +7,8 @@ together, comments behind ``;``, ``#`` or ``//``.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from p4perf.errors import DataError, Location
 
@@ -16,6 +16,11 @@ _COMMENT = re.compile(r"(^|\s)(;|#|//).*")
 _FIELD = re.compile(r"(?:var)?bit<(\d{1,6})>")
 
 IMMEDIATE_BITS = 64
+
+COMPUTE = {"add": "+", "sub": "-", "and": "&", "or": "|", "xor": "^", "shl": "<<", "shr": ">>"}
+COMPARE = {"jmpeq": "==", "jmpneq": "!=", "jmplt": "<", "jmpgt": ">"}
+JUMPS = ("jmp", "jmpv", "jmpnv", "jmph", "jmpnh", "jmpa", "jmpna", *COMPARE)
+"""Instructions by what they do: the operators of those that compute and compare, and all that jump."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +94,26 @@ def lines_of(text: str, file: str) -> tuple[SpecLine, ...]:
     return tuple(stack[0][2])
 
 
+def labelled(lines: Sequence[SpecLine]) -> tuple[dict[str, int], list[SpecLine]]:
+    """Labels by the number of the instruction that they stand before, and the instructions without them.
+
+    Raises:
+        DataError: two labels are the same.
+    """
+    labels: dict[str, int] = {}
+    plain: list[SpecLine] = []
+    for line in lines:
+        words = line.words
+        while len(words) > 1 and words[1] == ":":
+            if words[0] in labels:
+                raise line.error(f"there are two labels {words[0]!r}")
+            labels[words[0]] = len(plain)
+            words = words[2:]
+        if words:
+            plain.append(replace(line, words=words))
+    return labels, plain
+
+
 @dataclass(frozen=True)
 class Specification:
     """What a specification declares, by name. Unknown headers and fields are a ``DataError`` with their line."""
@@ -102,6 +127,8 @@ class Specification:
     learners: dict[str, SpecLine]
     registers: dict[str, int]
     meters: dict[str, int]
+    varying: dict[str, str]
+    """Names of the fields of varying width, by their structures."""
     apply: SpecLine
 
     def header_bits(self, operand: str, line: SpecLine) -> int:
@@ -199,8 +226,13 @@ def read_specification(text: str, file: str) -> Specification:
         groups["learner"],
         registers,
         meters,
+        {name: line.lines[-1].word(1) for name, line in groups["struct"].items() if _varies(line)},
         apply,
     )
+
+
+def _varies(struct: SpecLine) -> bool:
+    return bool(struct.lines) and struct.lines[-1].word(0).startswith("varbit")
 
 
 def _fields(struct: SpecLine) -> Iterator[tuple[str, int]]:

@@ -13,7 +13,6 @@ from functools import cached_property
 from p4perf.errors import DataError, Location
 from p4perf.evaluation.prediction.reading.swx_instructions import (
     HIT,
-    JUMPS,
     LOST,
     RAN,
     SENT,
@@ -22,7 +21,7 @@ from p4perf.evaluation.prediction.reading.swx_instructions import (
     Waits,
     swaps,
 )
-from p4perf.formats.swx_spec import Specification, SpecLine
+from p4perf.formats.swx_spec import JUMPS, Specification, SpecLine, labelled
 from p4perf.models.program.graph import Construct, Edge, construct
 from p4perf.programs.reading.flow import FULL, OTHERS, Assigned, Flow, Instruction, Step, steps_of
 
@@ -64,7 +63,7 @@ class _Reader:
 
     def __post_init__(self) -> None:
         self.numbers = {name: n for n, name in enumerate(self.spec.actions)}
-        instructions = _labelled(self.spec.apply.lines)[1]
+        instructions = labelled(self.spec.apply.lines)[1]
         self.ports = frozenset(i.words[1] for i in instructions if i.words[0] == "tx" and len(i.words) > 1)
 
     def read(self) -> Flow:
@@ -82,7 +81,7 @@ class _Reader:
         self.remarks[text] = None
 
     def _code(self, lines: Sequence[SpecLine], own: Translator) -> list[Instruction]:
-        labels, plain = _labelled(lines)
+        labels, plain = labelled(lines)
         # Tables take two places: their own, and the one where packets meet again after their actions.
         at, count = {}, 0
         for n, line in enumerate(plain):
@@ -142,7 +141,7 @@ class _Reader:
             actions = [line.word(0) for line in _block(table, "actions") if not used or line.word(0) in used]
             for action in actions:
                 if action not in ends and action in self.spec.actions:
-                    labels, plain = _labelled(self.spec.actions[action].lines)
+                    labels, plain = labelled(self.spec.actions[action].lines)
                     waits = Waits(self.spec, self.spec.arguments(action), {}, compiled)
                     waits.of(plain, labels)
                     ends[action] = waits.end
@@ -238,21 +237,6 @@ class _Reader:
 
 def _with_waits(made: Instruction, waits: tuple[Construct, ...]) -> Instruction:
     return replace(made, constructs=(*waits, *made.constructs)) if waits else made
-
-
-def _labelled(lines: Sequence[SpecLine]) -> tuple[dict[str, int], list[SpecLine]]:
-    labels: dict[str, int] = {}
-    plain: list[SpecLine] = []
-    for line in lines:
-        words = line.words
-        while len(words) > 1 and words[1] == ":":
-            if words[0] in labels:
-                raise line.error(f"there are two labels {words[0]!r}")
-            labels[words[0]] = len(plain)
-            words = words[2:]
-        if words:
-            plain.append(replace(line, words=words))
-    return labels, plain
 
 
 def _block(line: SpecLine, keyword: str) -> tuple[SpecLine, ...]:

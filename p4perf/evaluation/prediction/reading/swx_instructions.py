@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from p4perf.formats.swx_spec import Specification, SpecLine, number
+from p4perf.formats.swx_spec import COMPARE, COMPUTE, JUMPS, Specification, SpecLine, number
 from p4perf.models.program.graph import Construct, construct
 from p4perf.programs.reading.flow import Assigned, Effect, Fact, Instruction, Valid
 
@@ -28,10 +28,6 @@ SENT, LOST = "sent", "dropped"
 
 HIT, RAN = "$hit", "$ran"
 """Fields in which the outcome of the last table is remembered: whether it was hit, and the number of its action."""
-
-COMPUTE = {"add": "+", "sub": "-", "and": "&", "or": "|", "xor": "^", "shl": "<<", "shr": ">>"}
-COMPARE = {"jmpeq": "==", "jmpneq": "!=", "jmplt": "<", "jmpgt": ">"}
-JUMPS = ("jmp", "jmpv", "jmpnv", "jmph", "jmpnh", "jmpa", "jmpna", *COMPARE)
 
 
 @dataclass(frozen=True)

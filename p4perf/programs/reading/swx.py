@@ -1,0 +1,450 @@
+"""A specification of an SWX pipeline (.spec) as a :class:`~p4perf.programs.ir.Program`.
+
+What comes before the last header that is extracted becomes the parser, with a state for every place to which packets
+jump; what comes behind it becomes control flow. Metadata are zero when a packet comes in, and so are headers that are
+made valid: on SWX they hold whatever earlier packets left there.
+
+A selector is a table of its groups, each of which has one member: the first one, 0, as long as none is configured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from typing_extensions import override
+
+from p4perf.formats.swx_spec import Specification, SpecLine, number, read_specification
+from p4perf.programs import ir
+from p4perf.programs.reading.commands import Entries
+from p4perf.programs.reading.swx_graph import Graph, Structure, Writer, negated
+from p4perf.programs.reading.swx_statements import Operands, Statements
+from p4perf.programs.reading.values import distinct, identifier
+
+_KINDS: Mapping[str, ir.MatchKind] = {"exact": "exact", "lpm": "lpm", "wildcard": "ternary"}
+
+
+def read_swx(text: str, file: str, entries: Entries | None = None, name: str = "program") -> ir.Program:
+    """Read a specification.
+
+    Raises:
+        DataError: it is none, or has what is not supported; with the line.
+    """
+    return _Reader(read_specification(text, file), entries or Entries()).program(name)
+
+
+class _Reader:
+    def __init__(self, spec: Specification, entries: Entries) -> None:
+        self.spec = spec
+        self._entries = entries
+        self.graph = Graph.of(spec.apply.lines)
+        self._bodies = {name: Graph.of(line.lines) for name, line in spec.actions.items()}
+        lines = [line for graph in (self.graph, *self._bodies.values()) for line in graph.lines]
+        self.operands = Operands(spec, frozenset(spec.headers) - _carried(lines))
+        self._emit, hidden = _emitted(self.graph)
+        self.statements = Statements(self.operands, _counted(spec, lines), hidden)
+        self.made: dict[str, ir.Action] = {}
+        self._names = {n: distinct(identifier(n), ()) for n in (*spec.actions, *spec.tables, *spec.selectors)}
+
+    def program(self, name: str) -> ir.Program:
+        spec, operands = self.spec, self.operands
+        for action, line in spec.actions.items():
+            self.made[identifier(action)] = self._action(action, line)
+        tables = [self._table(table, line) for table, line in spec.tables.items()]
+        tables += [self._selector(table, line) for table, line in spec.selectors.items()]
+        received = self.graph.lines[0] if self.graph.lines else spec.apply
+        if received.word(0) != "rx":
+            raise received.error("the first instruction is not rx")
+        port = ir.Assign(operands.ref(received.word(1), received), ir.Intrinsic("ingress_port"))
+        parser = _Parser(self)
+        states, control = tuple(parser.states()), tuple(parser.control())
+        counted = self.statements.counted
+        arrays = {n: size for n, size in spec.registers.items() if n not in counted}
+        return ir.Program(
+            name=identifier(name),
+            headers=tuple(self._header(h) for h in spec.headers if h not in operands.memory),
+            metadata=tuple(operands.metadata()),
+            parser=states,
+            actions=tuple(self.made.values()),
+            tables=tuple(tables),
+            control=control,
+            emit=tuple(operands.header_name(h) for h in self._emit),
+            counters=tuple(ir.Counter(identifier(n), spec.registers[n]) for n in spec.registers if n in counted),
+            meters=tuple(ir.Meter(identifier(n), size) for n, size in spec.meters.items()),
+            registers=tuple(ir.Register(identifier(n), size, 64) for n, size in arrays.items()),
+            initial=(port,),
+        )
+
+    def place(self, line: SpecLine) -> str:
+        return f"{line.file.rsplit('/', 1)[-1]}:{line.number}"
+
+    def _header(self, name: str) -> ir.Header:
+        varying = self.spec.varying.get(self.spec.headers[name], "")
+        pairs = zip(self.operands.refs(name), self.operands.fields(name), strict=True)
+        fields = tuple(ir.Field(ref.field, bits, varying=each == varying) for ref, (each, bits) in pairs)
+        return ir.Header(self.operands.header_name(name), fields)
+
+    def _action(self, name: str, line: SpecLine) -> ir.Action:
+        arguments = self.spec.structs.get(self.spec.arguments(name), ())
+        parameters = tuple(ir.Field(identifier(n), bits) for n, bits in arguments)
+        graph = self._bodies[name]
+        body = Structure(graph, _OfAction(self.statements, name)).nested(0, graph.end)
+        return ir.Action(identifier(name), parameters, tuple(body), self.place(line), name)
+
+    def run(self, name: str, body: tuple[ir.Statement, ...], line: SpecLine | None = None) -> Iterator[ir.ControlNode]:
+        """Control flow that runs statements; nothing if there are none."""
+        if not body:
+            return
+        same = next((a.name for a in self.made.values() if a.name.startswith(name) and a.body == body), None)
+        if same is None:
+            same = distinct(name, self.made)
+            self.made[same] = ir.Action(same, body=body, place=self.place(line) if line is not None else "")
+        yield ir.CallAction(same)
+
+    # Tables
+
+    def actions_of(self, line: SpecLine) -> tuple[str, ...]:
+        """The actions of a table, those of entries first, as the specification calls them."""
+        inner, default = line.inner("actions"), line.inner("default_action")
+        listed = [each.word(0) for each in (inner.lines if inner is not None else ())]
+        found = tuple(dict.fromkeys([*listed, *([default.word(1)] if default is not None else [])]))
+        for name in found:
+            if name not in self.spec.actions:
+                raise line.error(f"there is no action {name!r}")
+        return found
+
+    def _table(self, name: str, line: SpecLine) -> ir.Table:
+        inner, actions, size = line.inner("key"), line.inner("actions"), line.inner("size")
+        keys = tuple(self._key(each) for each in (inner.lines if inner is not None else ()))
+        only = [e.word(0) for e in (actions.lines if actions is not None else ()) if "@defaultonly" in e.words]
+        known = [a for a in self.actions_of(line) if a not in only]
+        default, data = self._default(name, line)
+        found = [
+            ir.Entry(e.keys, identifier(e.action), tuple(d or 0 for d in e.data))
+            for e in sorted(self._entries.tables.get(name, []), key=lambda e: (e.priority, -e.prefix))
+        ]
+        listed = tuple(dict.fromkeys([*map(identifier, known), default]))
+        entries = ir.EntryList(tuple(found))
+        most = size.number_at(1) if size is not None else 0
+        return ir.Table(
+            identifier(name), keys, listed, default, entries, data, place=self.place(line), label=name, size=most
+        )
+
+    def _key(self, line: SpecLine) -> ir.Key:
+        kind = line.words[1] if len(line.words) > 1 else "exact"
+        if kind not in _KINDS:
+            raise line.error(f"{kind!r} is no kind of match: exact, lpm, wildcard")
+        return ir.Key(self.operands.ref(line.word(0), line), _KINDS[kind])
+
+    def _default(self, table: str, line: SpecLine) -> tuple[str, tuple[int, ...]]:
+        if table in self._entries.defaults:
+            name, data = self._entries.defaults[table]
+            return identifier(name), tuple(d or 0 for d in data)
+        default = line.inner("default_action")
+        if default is None:
+            raise line.error("has no default_action")
+        parameters = self.spec.structs.get(self.spec.arguments(default.word(1)), ())
+        words = default.words[default.words.index("args") + 1 :] if "args" in default.words else ()
+        given = {name: number(word) for name, word in zip(words[::2], words[1::2], strict=False)}
+        values = [given.get(name) for name, _ in parameters]
+        if any(value is None for value in values):
+            raise default.error("does not give all arguments of the action")
+        return identifier(default.word(1)), tuple(value or 0 for value in values)
+
+    def _selector(self, name: str, line: SpecLine) -> ir.Table:
+        group, member, groups = (line.inner(word) for word in ("group_id", "member_id", "n_groups_max"))
+        if group is None or member is None:
+            raise line.error("has no group_id or no member_id")
+        ref = self.operands.ref(member.word(1), member)
+        chosen = f"own_member_of_{identifier(name)}"
+        parameter = ir.Field("member", self.spec.bits(member.word(1), member))
+        self.made[chosen] = ir.Action(chosen, (parameter,), (ir.Assign(ref, ir.ParameterRef("member")),))
+        keys = (ir.Key(self.operands.ref(group.word(1), group)),)
+        most = groups.number_at(1) if groups is not None else 0
+        place = self.place(line)
+        return ir.Table(
+            identifier(name), keys, (chosen,), chosen, ir.EntryList(), (0,), place=place, label=name, size=most
+        )
+
+
+@dataclass
+class _OfAction(Writer[ir.Statement]):
+    """Makes statements of an action."""
+
+    statements: Statements
+    name: str
+
+    @override
+    def condition(self, line: SpecLine) -> ir.Condition:
+        return self.statements.operands.condition(line, self.name)
+
+    @override
+    def plain(self, lines: Sequence[SpecLine]) -> Iterator[ir.Statement]:
+        for line in lines:
+            yield from self.statements.of(line, self.name)
+
+    @override
+    def branch(
+        self,
+        condition: ir.Condition,
+        then: tuple[ir.Statement, ...],
+        otherwise: tuple[ir.Statement, ...],
+        line: SpecLine,
+    ) -> Iterator[ir.Statement]:
+        if then or otherwise:
+            yield ir.Branch(condition, then, otherwise) if then else ir.Branch(negated(condition), otherwise)
+
+    @override
+    def table(self, line: SpecLine, *_: object) -> Iterator[ir.Statement]:
+        raise line.error("a table cannot be applied in an action")
+
+    @override
+    def actions(self, line: SpecLine) -> tuple[str, ...]:
+        return ()
+
+
+@dataclass
+class _OfControl(Writer[ir.ControlNode]):
+    """Makes control flow of the apply block."""
+
+    reader: _Reader
+
+    @override
+    def condition(self, line: SpecLine) -> ir.Condition:
+        return self.reader.operands.condition(line)
+
+    @override
+    def plain(self, lines: Sequence[SpecLine]) -> Iterator[ir.ControlNode]:
+        body = tuple(s for line in lines for s in self.reader.statements.of(line))
+        if body:
+            yield from self.reader.run(f"own_line_{lines[0].number}", body, lines[0])
+
+    @override
+    def branch(
+        self,
+        condition: ir.Condition,
+        then: tuple[ir.ControlNode, ...],
+        otherwise: tuple[ir.ControlNode, ...],
+        line: SpecLine,
+    ) -> Iterator[ir.ControlNode]:
+        if not then:
+            condition, then, otherwise = negated(condition), otherwise, ()
+        if then:
+            yield ir.If(condition, then, otherwise, self.reader.place(line), f"line {line.number}", " ".join(line.words))
+
+    @override
+    def table(
+        self,
+        line: SpecLine,
+        hit: tuple[ir.ControlNode, ...],
+        miss: tuple[ir.ControlNode, ...],
+        cases: tuple[tuple[str, tuple[ir.ControlNode, ...]], ...],
+    ) -> Iterator[ir.ControlNode]:
+        name, spec = line.word(1), self.reader.spec
+        if name in spec.learners:
+            raise line.error(f"table {name} is a learner table, which is not supported")
+        if name not in spec.tables and name not in spec.selectors:
+            raise line.error(f"there is no table {name!r}")
+        yield ir.ApplyTable(identifier(name), hit, miss, tuple((identifier(action), nodes) for action, nodes in cases))
+
+    @override
+    def actions(self, line: SpecLine) -> tuple[str, ...]:
+        table = self.reader.spec.tables.get(line.word(1))
+        return self.reader.actions_of(table) if table is not None else ()
+
+
+@dataclass
+class _Parser:
+    """The parser, and where the control flow begins behind it."""
+
+    reader: _Reader
+    inside: set[int] = field(default_factory=set)
+    """The instructions of the parser."""
+    exits: tuple[int, ...] = ()
+    delayed: tuple[SpecLine, ...] = ()
+    """Instructions that stand in the parser, and may as well come behind it."""
+
+    def __post_init__(self) -> None:
+        graph = self.reader.graph
+        reach = [False] * (graph.end + 1)
+        for n in reversed(range(graph.end)):
+            taken = graph.lines[n].word(0) in ("extract", "lookahead")
+            reach[n] = taken or any(reach[after] for after in graph.following[n])
+        self.inside = {n for n in graph.between((0,), graph.end) if reach[n]} or {0}
+        exits = self._exits()
+        more = graph.between(exits, graph.meet(exits))
+        if all(graph.is_test(n) or self._fits(n) for n in more):
+            self.inside |= more
+            exits = self._exits()
+        self.exits = tuple(sorted(exits))
+        self.delayed = tuple(self._delay())
+
+    def _exits(self) -> set[int]:
+        return {after for n in self.inside for after in self.reader.graph.following[n]} - self.inside
+
+    def _fits(self, n: int) -> bool:
+        line = self.reader.graph.lines[n]
+        return line.word(0) == "jmp" or self.reader.statements.fits_parser(line)
+
+    def _delay(self) -> Iterator[SpecLine]:
+        """Instructions that are no parser's: those that every packet meets, and on which nothing there depends."""
+        graph = self.reader.graph
+        straight = next((n for n in sorted(self.inside) if len(graph.following[n]) > 1), graph.end)
+        for n in sorted(self.inside - {0}):
+            line = graph.lines[n]
+            if graph.is_test(n) or self._fits(n):
+                continue
+            later = [graph.lines[m].words for m in self.inside if m > n]
+            written = line.words[1] if line.word(0) == "regrd" else ""
+            if (
+                n > straight
+                or line.word(0) != "regrd"
+                or any(written in words for words in later)
+                or any(words[1:2] == (word,) for words in later for word in line.words[2:])
+            ):
+                raise line.error(f"{line.word(0)} before headers are extracted is not supported")
+            yield line
+
+    def states(self) -> Iterator[ir.ParserState]:
+        """The states, ``start`` first."""
+        names = {0: "start"}
+        todo = [0]
+        while todo:
+            begin = todo.pop()
+            state, following = self._state(names[begin], begin)
+            moved = {}
+            for n in following:
+                if n in self.inside and n not in names:
+                    names[n] = distinct(self._name(n), (*names.values(), ir.ACCEPT))
+                    todo.append(n)
+                moved[str(n)] = names.get(n, ir.ACCEPT)
+            if len(self.exits) > 1:
+                for n in following:
+                    if n in self.exits:
+                        moved[str(n)] = f"own_exit_{self.exits.index(n)}"
+            cases = tuple(ir.SelectCase(c.matches, moved[c.next_state]) for c in state.cases)
+            yield ir.ParserState(
+                state.name, state.body, state.selected, cases, moved[state.default], state.place, state.label
+            )
+        if len(self.exits) > 1:
+            at = self.reader.operands.scratch("exit", 8)
+            for k in range(len(self.exits)):
+                yield ir.ParserState(f"own_exit_{k}", (ir.Assign(at, ir.Const(k)),))
+
+    def _name(self, n: int) -> str:
+        graph = self.reader.graph
+        label = next((label for label, at in graph.labels.items() if at == n), "")
+        return identifier(label) if label else f"line_{graph.lines[n].number}"
+
+    def _state(self, name: str, begin: int) -> tuple[ir.ParserState, list[int]]:
+        """A state up to the next jump. Its cases and its default are the numbers of instructions."""
+        graph, statements = self.reader.graph, self.reader.statements
+        body: list[ir.ParserStatement] = []
+        n, line = begin, graph.lines[begin]
+        place, label = self.reader.place(line), name
+        while n in self.inside and (n == begin or graph.sources[n] == 1):
+            line = graph.lines[n]
+            if graph.is_test(n):
+                selected, cases, otherwise = self._select(n)
+                following = [*(int(c.next_state) for c in cases), otherwise]
+                return ir.ParserState(name, tuple(body), selected, cases, str(otherwise), place, label), following
+            if line.word(0) not in ("jmp", "rx") and line not in self.delayed:
+                body += statements.in_parser(line)
+            n = graph.following[n][0]
+        return ir.ParserState(name, tuple(body), default=str(n), place=place, label=label), [n]
+
+    def _select(self, n: int) -> tuple[tuple[ir.Expression, ...], tuple[ir.SelectCase, ...], int]:
+        """What a jump selects on. Those that compare the same field with constants one after another are one."""
+        graph, cases = self.reader.graph, list[ir.SelectCase]()
+        condition = self.reader.operands.condition(graph.lines[n])
+        if not _is_case(condition):
+            taken, falls = graph.following[n]
+            return (ir.Truth(condition),), (ir.SelectCase.of_value(1, str(taken)),), falls
+        selected = condition.left  # type: ignore[union-attr]
+        first = True
+        while first or (n in self.inside and graph.is_test(n) and graph.sources[n] == 1):
+            condition = self.reader.operands.condition(graph.lines[n])
+            if not _is_case(condition) or condition.left != selected:  # type: ignore[union-attr]
+                break
+            taken, falls = graph.following[n]
+            if condition.comparator == "!=":  # type: ignore[union-attr]
+                taken, falls = falls, taken
+            cases.append(ir.SelectCase.of_value(condition.right.value, str(taken)))  # type: ignore[union-attr]
+            n, first = falls, False
+        return (selected,), tuple(cases), n
+
+    def control(self) -> Iterator[ir.ControlNode]:
+        """The control flow behind the parser."""
+        reader, graph = self.reader, self.reader.graph
+        writer = _OfControl(reader)
+        structure = Structure(graph, writer)
+        yield from writer.plain(self.delayed)
+        meet = graph.meet(self.exits)
+        if len(self.exits) > 1:
+            at = reader.operands.scratch("exit", 8)
+            rest: tuple[ir.ControlNode, ...] = ()
+            for k in reversed(range(len(self.exits))):
+                nodes = tuple(structure.nested(self.exits[k], meet))
+                rest = (ir.If(ir.Compare("==", at, ir.Const(k)), nodes, rest),) if k + 1 < len(self.exits) else nodes
+            yield from rest
+        yield from structure.nested(meet, graph.end)
+
+
+def _is_case(condition: ir.Condition) -> bool:
+    return (
+        isinstance(condition, ir.Compare)
+        and condition.comparator in ("==", "!=")
+        and isinstance(condition.left, ir.FieldRef)
+        and isinstance(condition.right, ir.Const)
+    )
+
+
+def _carried(lines: Sequence[SpecLine]) -> frozenset[str]:
+    """The headers that packets carry, or that are asked for."""
+    at = {"extract": 1, "emit": 1, "jmpv": 2, "jmpnv": 2}
+    return frozenset(line.word(at[line.word(0)]).removeprefix("h.") for line in lines if line.word(0) in at)
+
+
+def _counted(spec: Specification, lines: Sequence[SpecLine]) -> frozenset[str]:
+    """The register arrays that count: the only thing that is done with them is to add one."""
+    used = {word: set[tuple[str, ...]]() for word in spec.registers}
+    for line in lines:
+        for word in line.words[1:]:
+            if word in used:
+                used[word].add((line.word(0), str(number(line.words[-1]))))
+    return frozenset(name for name, found in used.items() if found == {("regadd", "1")})
+
+
+def _emitted(graph: Graph) -> tuple[tuple[str, ...], dict[int, tuple[str, ...]]]:
+    """The headers that are sent, in order, and those of them that are not sent by some lines.
+
+    Raises:
+        DataError: they depend on how a packet came to a line, or their order does; or one is sent twice.
+    """
+    arrived: dict[int, set[tuple[str, ...]]] = {0: {()}}
+    sent: dict[int, tuple[str, ...]] = {}
+    for n in sorted(graph.between((0,), graph.end)):
+        line, found = graph.lines[n], arrived.get(n, set())
+        if line.word(0) == "tx":
+            if len(found) > 1:
+                raise line.error("which headers are sent depends on jumps")
+            sent[line.number] = next(iter(found))
+        if line.word(0) == "emit":
+            header = line.word(1).removeprefix("h.")
+            if any(header in each for each in found):
+                raise line.error(f"header {header} is sent twice")
+            found = {(*each, header) for each in found}
+        elif line.word(0) in ("validate", "invalidate", "extract") and any(
+            line.word(1).removeprefix("h.") in each for each in found
+        ):
+            raise line.error("changes a header that is being sent")
+        for after in graph.following[n]:
+            arrived.setdefault(after, set()).update(found)
+    order = max(sent.values(), key=len, default=())
+    for number_of_line, headers in sent.items():
+        places = [order.index(h) if h in order else -1 for h in headers]
+        if -1 in places or places != sorted(places):
+            line = next(each for each in graph.lines if each.number == number_of_line)
+            raise line.error("headers are sent in different orders")
+    hidden = {n: tuple(h for h in order if h not in headers) for n, headers in sent.items() if headers != order}
+    return order, hidden
