@@ -15,7 +15,7 @@ from typing_extensions import override
 
 from p4perf.errors import UsageError
 from p4perf.programs import ir
-from p4perf.programs.analysis import control_nodes, destination, flattened
+from p4perf.programs.analysis import control_nodes, destination, flattened, operands, subexpressions
 from p4perf.programs.exercise import frames
 from p4perf.programs.interpreter import Interpreter
 from p4perf.programs.packet_state import PacketState
@@ -114,7 +114,7 @@ def _entries(
 ) -> Iterator[ir.Entry]:
     seen = {entry.matches for entry in table.listing}
     keys = _keys(program, table, observed, rng)
-    actions = _actions(program, table)
+    actions, ports = _actions(program, table), program.once("ports of entries", lambda: _ports(program))
     made = attempts = 0
     while made < count and attempts < _ATTEMPTS * count:
         attempts += 1
@@ -128,7 +128,7 @@ def _entries(
         seen.add(matches)
         taken = [actions[(made + n) % len(actions)] for n in range(CHOICES if table.selector and made % 2 else 1)]
         made += 1
-        (name, data), *choices = ((a.name, tuple(_datum(p, rng) for p in a.parameters)) for a in taken)
+        (name, data), *choices = ((a.name, tuple(_data(a, ports, rng))) for a in taken)
         yield ir.Entry(matches, name, data, tuple(choices))
 
 
@@ -172,7 +172,23 @@ def _drops(statement: ir.Statement) -> bool:
     )
 
 
-def _datum(parameter: ir.Field, rng: random.Random) -> int:
-    if parameter.width_bits == _PORT_BITS:
-        return rng.randint(1, PORTS)
-    return rng.getrandbits(parameter.width_bits)
+def _ports(program: ir.Program) -> set[tuple[str, str]]:
+    """The actions and their parameters that say by which port a packet is sent."""
+    everywhere = [(a.name, s) for a in program.actions for s in flattened(a.body)]
+    fields: set[ir.FieldRef] = set()
+    found: set[tuple[str, str]] = set()
+    size = -1
+    while size != len(fields) + len(found):
+        size = len(fields) + len(found)
+        for name, s in everywhere:
+            if isinstance(s, ir.SetEgress) or (isinstance(s, ir.Assign) and s.destination in fields):
+                inside = [e for whole in operands(s) for e in subexpressions(whole)]
+                fields |= {e for e in inside if isinstance(e, ir.FieldRef)}
+                found |= {(name, e.name) for e in inside if isinstance(e, ir.ParameterRef)}
+    return found
+
+
+def _data(action: ir.Action, ports: Collection[tuple[str, str]], rng: random.Random) -> Iterator[int]:
+    for p in action.parameters:
+        is_port = p.width_bits == _PORT_BITS or (action.name, p.name) in ports
+        yield rng.randint(1, PORTS) if is_port else rng.getrandbits(p.width_bits)

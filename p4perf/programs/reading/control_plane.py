@@ -2,6 +2,8 @@
 
 * **Commands** of simple_switch_CLI, see :mod:`p4perf.programs.reading.commands`, and those for multicast groups and
   sessions of clones. Others change nothing that a packet meets, and are left out.
+* **Entries of DPDK's pipeline application**: ``match KEY... [priority N] action NAME [ARGUMENT VALUE]...`` after a line
+  ``table NAME``; a key is a value, or ``VALUE/MASK``. Names may have the parts in front that p4c-dpdk leaves out.
 * **JSON** as the p4lang tutorials have it: ``table_entries`` with ``table``, ``match``, ``action_name``,
   ``action_params``, ``priority`` and ``default_action``, ``multicast_group_entries`` and ``clone_session_entries``; or
   a list of table entries.
@@ -19,12 +21,14 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from p4perf.errors import DataError, Location
+from p4perf.formats.swx_spec import Specification, SpecLine, words_of
+from p4perf.programs.ir import Match
 from p4perf.programs.reading.commands import (
     COMMANDS,
     SIGNS,
@@ -62,27 +66,48 @@ class KeyField:
 
 
 class PlaneBuilder:
-    """Makes a :class:`ControlPlane` for a program for bmv2, whose tables, keys and actions are called by name."""
+    """Makes a :class:`ControlPlane` for a program, whose tables, keys and actions are called by name."""
 
-    def __init__(self, root: Tree) -> None:
+    def __init__(
+        self,
+        keys: Mapping[str, tuple[KeyField, ...]],
+        actions: Mapping[str, Sequence[str]],
+        parameters: Mapping[str, dict[str, int]],
+    ) -> None:
+        """Keys and actions are by the names of their tables, parameters with their widths by those of actions."""
         self.plane = ControlPlane()
-        names = declared(root)
-        tables = {t.text("name"): t for p in root.each("pipelines") for t in p.each("tables")}
-        self._keys = {name: _key_fields(t, names) for name, t in tables.items()}
-        self._actions = {name: [a.text() for a in t.each("actions")] for name, t in tables.items()}
-        self._parameters = {
-            a.text("name"): {p.text("name"): p.whole("bitwidth") for p in a.each("runtime_data")}
-            for a in root.each("actions")
-        }
+        self._keys = keys
+        self._actions = actions
+        self._parameters = parameters
+
+    @classmethod
+    def of(cls, program: Tree | Specification) -> PlaneBuilder:
+        """That for a program for bmv2, or for a specification of SWX."""
+        if isinstance(program, Specification):
+            return cls(
+                {name: tuple(_spec_keys(program, table)) for name, table in program.tables.items()},
+                dict.fromkeys(program.tables, tuple(program.actions)),
+                {name: dict(program.structs.get(program.arguments(name), ())) for name in program.actions},
+            )
+        names = declared(program)
+        tables = {t.text("name"): t for p in program.each("pipelines") for t in p.each("tables")}
+        return cls(
+            {name: _key_fields(t, names) for name, t in tables.items()},
+            {name: [a.text() for a in t.each("actions")] for name, t in tables.items()},
+            {
+                a.text("name"): {p.text("name"): p.whole("bitwidth") for p in a.each("runtime_data")}
+                for a in program.each("actions")
+            },
+        )
 
     def keys(self, table: str) -> tuple[KeyField, ...]:
         return self._keys[table]
 
     def table(self, wanted: str, where: Location) -> str:
-        return match_name(wanted, self._keys, "table", where)
+        return match_name(_joined(wanted, self._keys), self._keys, "table", where)
 
     def action(self, wanted: str, table: str, where: Location) -> str:
-        return match_name(wanted, self._actions[table], f"action of {table}", where)
+        return match_name(_joined(wanted, self._actions[table]), self._actions[table], f"action of {table}", where)
 
     def key(self, wanted: str, table: str, where: Location) -> str:
         return match_name(wanted, [key.name for key in self._keys[table]], f"key of {table}", where)
@@ -138,6 +163,20 @@ class PlaneBuilder:
         return tuple(values)
 
 
+def _joined(wanted: str, known: Collection[str]) -> str:
+    """The name as p4c-dpdk writes it, which leaves leading parts out and joins the others with an underscore."""
+    parts = wanted.split(".")
+    shorter = ("_".join(parts[first:]) for first in range(len(parts)))
+    return wanted if wanted in known else next((name for name in shorter if name in known), wanted)
+
+
+def _spec_keys(spec: Specification, table: SpecLine) -> Iterator[KeyField]:
+    inner = table.inner("key")
+    for line in inner.lines if inner is not None else ():
+        kind = line.words[1] if len(line.words) > 1 else "exact"
+        yield KeyField(line.word(0), "ternary" if kind == "wildcard" else kind, spec.bits(line.word(0), line))
+
+
 def _key_fields(table: Tree, names: Names) -> tuple[KeyField, ...]:
     found: dict[str, KeyField] = {}
     for n, key in enumerate(table.each("key")):
@@ -163,8 +202,8 @@ def blamed(key: str) -> Iterator[None]:
         raise
 
 
-def read_control_plane(path: Path, root: Tree, p4info: Path | None = None) -> ControlPlane:
-    """Read what configures a program for bmv2.
+def read_control_plane(path: Path, root: Tree | Specification, p4info: Path | None = None) -> ControlPlane:
+    """Read what configures a program.
 
     Raises:
         DataError: a file cannot be read, or something in it does not belong to the program; with the place.
@@ -173,9 +212,11 @@ def read_control_plane(path: Path, root: Tree, p4info: Path | None = None) -> Co
     return parse_control_plane(read_text(path), str(path), root, names)
 
 
-def parse_control_plane(text: str, source: str, root: Tree, p4info: tuple[str, str] | None = None) -> ControlPlane:
+def parse_control_plane(
+    text: str, source: str, root: Tree | Specification, p4info: tuple[str, str] | None = None
+) -> ControlPlane:
     """The same of a text; ``source`` is what messages call it. ``p4info`` is a text and what messages call that."""
-    builder = PlaneBuilder(root)
+    builder = PlaneBuilder.of(root)
     if text.lstrip().startswith(("{", "[")):
         _of_json(parse_json(text, source), builder)
     elif _CSV.match(text):
@@ -193,22 +234,52 @@ def parse_control_plane(text: str, source: str, root: Tree, p4info: tuple[str, s
 
 def _of_commands(text: str, source: str, builder: PlaneBuilder) -> None:
     nodes: list[tuple[tuple[int, int], ...]] = []
+    table = ""
     for number, raw in enumerate(text.splitlines(), 1):
-        words, where = raw.split("#")[0].split(), Location(source, number)
+        words, where = list(words_of(raw)), Location(source, number)
         if not words:
             continue
-        if words[0] in COMMANDS:
+        if words[0] == "table" and len(words) == 2:
+            table = builder.table(words[1], where)
+        elif words[0] == "match":
+            _of_dpdk(table, words, builder, where)
+        elif words[0] in COMMANDS:
             if len(words) < 3:
                 raise DataError(f"{words[0]} needs a table and an action", location=where)
-            table = builder.table(words[1], where)
-            action = builder.action(words[2], table, where)
-            keys = [(key.kind, key.bits) for key in builder.keys(table)]
+            named = builder.table(words[1], where)
+            action = builder.action(words[2], named, where)
+            keys = [(key.kind, key.bits) for key in builder.keys(named)]
             bits = list(builder.parameters(action).values())
-            builder.plane.entries.carry_out(words, table, action, keys, bits, where)
+            builder.plane.entries.carry_out(words, named, action, keys, bits, where)
         elif words[0] in REPLICATION:
             _replicate(words[0], [number_of(w, 32, where) for w in words[1:]], builder.plane, nodes, where)
         else:
             builder.plane.entries.left_out[words[0]] = None
+
+
+def _of_dpdk(table: str, words: list[str], builder: PlaneBuilder, where: Location) -> None:
+    """An entry as DPDK's pipeline application has it."""
+    if not table:
+        raise DataError("stands before the first line 'table NAME'", location=where)
+    keys = builder.keys(table)
+    matched, rest = words[1 : len(keys) + 1], words[len(keys) + 1 :]
+    priority = 0
+    if len(rest) > 1 and rest[0] == "priority":
+        priority, rest = number_of(rest[1], 32, where), rest[2:]
+    if len(matched) < len(keys) or len(rest) < 2 or rest[0] != "action" or len(rest) % 2:
+        raise DataError(f"an entry of table {table} has {len(keys)} key fields and an action", location=where)
+    action = builder.action(rest[1], table, where)
+    given = {
+        name: word.removeprefix("N(").removeprefix("H(").removesuffix(")")
+        for name, word in zip(rest[2::2], rest[3::2], strict=True)
+    }
+    matches = []
+    for word, key in zip(matched, keys, strict=True):
+        value, slash, mask = word.partition("/")
+        kept = number_of(mask, key.bits, where) if slash else (1 << key.bits) - 1
+        matches.append(Match.masked(number_of(value, key.bits, where), kept))
+    data = builder.data(action, given, where)
+    builder.plane.entries.tables.setdefault(table, []).append(RuntimeEntry(tuple(matches), action, data, priority))
 
 
 def _replicate(

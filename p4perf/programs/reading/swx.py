@@ -33,6 +33,25 @@ def read_swx(text: str, file: str, entries: Entries | None = None, name: str = "
     return _Reader(read_specification(text, file), entries or Entries()).program(name)
 
 
+def entries_text(program: ir.Program) -> str:
+    """The entries of a program that was read, in the format of DPDK's pipeline application."""
+    return "".join(f"{line}\n" for table in program.tables if table.listing for line in _entry_lines(program, table))
+
+
+def _entry_lines(program: ir.Program, table: ir.Table) -> Iterator[str]:
+    yield f"table {table.label}"
+    exact = program.match_kind(table) == "exact"
+    for priority, entry in enumerate(table.listing):
+        action = program.action(entry.action)
+        masks = [
+            m.mask & ((1 << program.width_bits(k.field)) - 1) for k, m in zip(table.keys, entry.matches, strict=True)
+        ]
+        keys = (f"0x{m.low:x}" if exact else f"0x{m.low:x}/0x{n:x}" for m, n in zip(entry.matches, masks, strict=True))
+        data = (f"{p.name} 0x{value:x}" for p, value in zip(action.parameters, entry.data, strict=True))
+        order = () if exact else ("priority", str(priority))
+        yield " ".join(["match", *keys, *order, "action", action.label, *data])
+
+
 class _Reader:
     def __init__(self, spec: Specification, entries: Entries) -> None:
         self.spec = spec
@@ -230,7 +249,9 @@ class _OfControl(Writer[ir.ControlNode]):
         if not then:
             condition, then, otherwise = negated(condition), otherwise, ()
         if then:
-            yield ir.If(condition, then, otherwise, self.reader.place(line), f"line {line.number}", " ".join(line.words))
+            yield ir.If(
+                condition, then, otherwise, self.reader.place(line), f"line {line.number}", " ".join(line.words)
+            )
 
     @override
     def table(
@@ -357,21 +378,20 @@ class _Parser:
         """What a jump selects on. Those that compare the same field with constants one after another are one."""
         graph, cases = self.reader.graph, list[ir.SelectCase]()
         condition = self.reader.operands.condition(graph.lines[n])
-        if not _is_case(condition):
+        selected, case = _case(condition)
+        if case is None:
             taken, falls = graph.following[n]
             return (ir.Truth(condition),), (ir.SelectCase.of_value(1, str(taken)),), falls
-        selected = condition.left  # type: ignore[union-attr]
-        first = True
-        while first or (n in self.inside and graph.is_test(n) and graph.sources[n] == 1):
-            condition = self.reader.operands.condition(graph.lines[n])
-            if not _is_case(condition) or condition.left != selected:  # type: ignore[union-attr]
-                break
+        field = selected
+        while case is not None and selected == field:
             taken, falls = graph.following[n]
-            if condition.comparator == "!=":  # type: ignore[union-attr]
+            if graph.lines[n].word(0) == "jmpneq":
                 taken, falls = falls, taken
-            cases.append(ir.SelectCase.of_value(condition.right.value, str(taken)))  # type: ignore[union-attr]
-            n, first = falls, False
-        return (selected,), tuple(cases), n
+            cases.append(ir.SelectCase.of_value(case, str(taken)))
+            n, case = falls, None
+            if n in self.inside and graph.is_test(n) and graph.sources[n] == 1:
+                selected, case = _case(self.reader.operands.condition(graph.lines[n]))
+        return (field,), tuple(cases), n
 
     def control(self) -> Iterator[ir.ControlNode]:
         """The control flow behind the parser."""
@@ -390,13 +410,12 @@ class _Parser:
         yield from structure.nested(meet, graph.end)
 
 
-def _is_case(condition: ir.Condition) -> bool:
-    return (
-        isinstance(condition, ir.Compare)
-        and condition.comparator in ("==", "!=")
-        and isinstance(condition.left, ir.FieldRef)
-        and isinstance(condition.right, ir.Const)
-    )
+def _case(condition: ir.Condition) -> tuple[ir.Expression, int | None]:
+    """The field and the value that are compared for equality; no value if it is another comparison."""
+    match condition:
+        case ir.Compare("==" | "!=", ir.FieldRef() as field, ir.Const(value)):
+            return field, value
+    return ir.Truth(condition), None
 
 
 def _carried(lines: Sequence[SpecLine]) -> frozenset[str]:

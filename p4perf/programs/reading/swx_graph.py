@@ -167,8 +167,8 @@ class Structure(Generic[N]):
                 plain = []
                 meet = graph.meet(following)
                 condition, then, otherwise = self._merged(n)
-                sides = (tuple(self.nested(side, meet, depth + 1)) for side in (then, otherwise))
-                yield from self.writer.branch(condition, *sides, line)
+                first, second = (tuple(self.nested(side, meet, depth + 1)) for side in (then, otherwise))
+                yield from self.writer.branch(condition, first, second, line)
                 n = meet
             else:
                 if op != "jmp":

@@ -117,7 +117,7 @@ class Statements:
 
     Args:
         counted: register arrays to which only one is ever added: counters.
-        emitted: by the number of the line of each ``tx`` the headers that are not sent there although they may be valid.
+        hidden: by the number of the line of each ``tx`` the headers that it does not send although they may be valid.
     """
 
     operands: Operands
@@ -220,8 +220,9 @@ class Statements:
         """Add 16-bit words to an internet checksum, or take them away (RFC 1624). It is never 0."""
         operands, total = self.operands, self.operands.scratch("checksum", IMMEDIATE_BITS)
         ref, ones = operands.ref(line.word(1), line), ir.Const(0xFFFF)
-        words = [ir.BinaryOp("^", ref, ones), *([ir.Const(_ENOUGH)] if subtract else [])]
-        yield ir.Assign(total, reduce(lambda a, b: ir.BinaryOp("+", a, b), words))
+        yield ir.Assign(total, ir.BinaryOp("^", ref, ones))
+        if subtract:
+            yield ir.Assign(total, ir.BinaryOp("+", total, ir.Const(_ENOUGH)))
         for word in self._words(line.word(2), line):
             yield ir.Assign(total, ir.BinaryOp("-" if subtract else "+", total, word))
         for _ in range(3):

@@ -17,8 +17,8 @@ from pathlib import Path
 
 from p4perf.errors import DataError, Location
 from p4perf.evaluation.prediction.reading.own import Passed
-from p4perf.evaluation.prediction.reading.swx_instructions import COMPARE, COMPUTE, JUMPS, SENT
-from p4perf.formats.swx_spec import Specification, SpecLine, number, words_of
+from p4perf.evaluation.prediction.reading.swx_instructions import SENT
+from p4perf.formats.swx_spec import COMPARE, COMPUTE, JUMPS, Specification, SpecLine, number, words_of
 from p4perf.programs.operators import crc32c_raw
 from p4perf.programs.packets import bits_of
 from p4perf.programs.reading.bmv2_run import OPERATIONS, UnknownDecisionError
