@@ -11,7 +11,8 @@ from p4perf.errors import DataError, Location, UsageError
 from p4perf.programs.component import OWN, component_parameters
 from p4perf.programs.reading.control_plane import read_control_plane
 from p4perf.programs.reading.p4c import compile_p4
-from p4perf.programs.reading.tree import parse_json, read_text
+from p4perf.programs.reading.text import parse_program
+from p4perf.programs.reading.tree import read_text
 from p4perf.specs import Experiment, load_experiment
 from p4perf.specs.experiment import spec_yaml
 
@@ -30,17 +31,17 @@ def own_experiment(
     frame_size_bytes: int,
     repetitions: int,
 ) -> Experiment:
-    """The experiment that measures a program: JSON of p4c-bm2-ss, or P4 for v1model where p4c is installed.
+    """The experiment that measures a program: JSON of p4c-bm2-ss, a .spec, or P4 where p4c is installed.
 
     Raises:
         DataError: a file cannot be read, or the program uses what is not supported; with the place.
-        UsageError: it is neither JSON nor P4, or too large.
+        UsageError: it is neither JSON, .spec nor P4, or too large.
         TargetUnavailableError: it is P4, and the compiler is not installed.
     """
-    program = _json_of(path)
+    program = _text_of(path)
     if entries is not None:
         # What is wrong with it is said with its name.
-        read_control_plane(entries, parse_json(program, str(path)), p4info)
+        read_control_plane(entries, parse_program(program, str(path)), p4info)
     parameters: dict[str, object] = {
         "program": program,
         "entries": "" if entries is None else read_text(entries),
@@ -73,12 +74,9 @@ def own_experiment(
             raise
 
 
-def _json_of(path: Path) -> str:
-    if path.suffix == ".json":
+def _text_of(path: Path) -> str:
+    if path.suffix in (".json", ".spec"):
         return read_text(path)
     if path.suffix != ".p4":
-        raise UsageError(f"{path} is neither P4 nor JSON of p4c-bm2-ss", hint="p4perf run --program takes a .spec")
-    kind, text = compile_p4(path, None, (), ())
-    if kind != "bmv2":
-        raise UsageError(f"{path} is not for v1model", hint="p4perf run --program takes what p4c-dpdk makes of it")
-    return text
+        raise UsageError(f"{path} is neither P4, nor JSON of p4c-bm2-ss, nor a .spec of p4c-dpdk")
+    return compile_p4(path, None, (), ())[1]

@@ -15,8 +15,7 @@ from p4perf.programs.fill import filled
 from p4perf.programs.interpreter import Interpreter
 from p4perf.programs.packets import FCS_BYTES
 from p4perf.programs.reading.control_plane import parse_control_plane
-from p4perf.programs.reading.tree import parse_json
-from p4perf.programs.reading.v1model import read_v1model
+from p4perf.programs.reading.text import parse_program, read_program
 
 MAX_TEXT_BYTES = 900_000
 
@@ -24,7 +23,7 @@ MAX_TEXT_BYTES = 900_000
 class OwnParameters(ComponentParameters):
     """What a spec says of a program of its own."""
 
-    program: Annotated[str, Bounds(max_length=MAX_TEXT_BYTES, description="JSON of p4c-bm2-ss")]
+    program: Annotated[str, Bounds(max_length=MAX_TEXT_BYTES, description="JSON of p4c-bm2-ss, or a .spec of SWX")]
     entries: Annotated[str, Bounds(max_length=MAX_TEXT_BYTES, description="entries of its tables")] = ""
     p4info: Annotated[str, Bounds(max_length=MAX_TEXT_BYTES, description="P4Info of the program, as text")] = ""
     fill: Annotated[str, Bounds(max_length=10_000, description="entries of tables, TABLE=N joined by commas")] = ""
@@ -38,13 +37,13 @@ def own_workload(parameters: OwnParameters, baseline: ir.Program, frame_size_byt
     """The program with its entries and packets, compared with a baseline.
 
     Raises:
-        DataError: the JSON is no program, or an entry does not belong to it; with the place.
+        DataError: the text is no program, or an entry does not belong to it; with the place.
         UsageError: a table to be filled does not exist.
         CapabilityError: the outcome of a packet is not decided by the program alone.
     """
-    root = parse_json(parameters.program, "the program")
+    parsed = parse_program(parameters.program, "the program")
     p4info = (parameters.p4info, "the P4Info") if parameters.p4info else None
-    program = read_v1model(root, parse_control_plane(parameters.entries, "the entries", root, p4info))
+    program = read_program(parsed, parse_control_plane(parameters.entries, "the entries", parsed, p4info))
     program = replace(program, port=parameters.port)
     program = filled(program, _counts(parameters.fill), default=parameters.default_fill, seed=parameters.seed)
     size_bytes = frame_size_bytes - FCS_BYTES

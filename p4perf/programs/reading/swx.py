@@ -10,12 +10,14 @@ A selector is a table of its groups, each of which has one member: the first one
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from typing_extensions import override
 
-from p4perf.formats.swx_spec import Specification, SpecLine, number, read_specification
+from p4perf.formats.swx_spec import Specification, SpecLine, number
 from p4perf.programs import ir
+from p4perf.programs.analysis import flattened, written_fields
+from p4perf.programs.dataflow import follow
 from p4perf.programs.reading.commands import Entries
 from p4perf.programs.reading.swx_graph import Graph, Structure, Writer, negated
 from p4perf.programs.reading.swx_statements import Operands, Statements
@@ -24,13 +26,13 @@ from p4perf.programs.reading.values import distinct, identifier
 _KINDS: Mapping[str, ir.MatchKind] = {"exact": "exact", "lpm": "lpm", "wildcard": "ternary"}
 
 
-def read_swx(text: str, file: str, entries: Entries | None = None, name: str = "program") -> ir.Program:
+def read_swx(spec: Specification, entries: Entries | None = None, name: str = "program") -> ir.Program:
     """Read a specification.
 
     Raises:
-        DataError: it is none, or has what is not supported; with the line.
+        DataError: it has what is not supported; with the line.
     """
-    return _Reader(read_specification(text, file), entries or Entries()).program(name)
+    return _Reader(spec, entries or Entries()).program(name)
 
 
 def entries_text(program: ir.Program) -> str:
@@ -58,7 +60,7 @@ class _Reader:
         self._entries = entries
         self.graph = Graph.of(spec.apply.lines)
         self._bodies = {name: Graph.of(line.lines) for name, line in spec.actions.items()}
-        lines = [line for graph in (self.graph, *self._bodies.values()) for line in graph.lines]
+        self._lines = lines = [line for graph in (self.graph, *self._bodies.values()) for line in graph.lines]
         self.operands = Operands(spec, frozenset(spec.headers) - _carried(lines))
         self._emit, hidden = _emitted(self.graph)
         self.statements = Statements(self.operands, _counted(spec, lines), hidden)
@@ -79,7 +81,9 @@ class _Reader:
         states, control = tuple(parser.states()), tuple(parser.control())
         counted = self.statements.counted
         arrays = {n: size for n, size in spec.registers.items() if n not in counted}
-        return ir.Program(
+        if any(isinstance(s, ir.Exit) for a in self.made.values() for s in flattened(a.body)):
+            control = (ir.Block(control),)
+        program = ir.Program(
             name=identifier(name),
             headers=tuple(self._header(h) for h in spec.headers if h not in operands.memory),
             metadata=tuple(operands.metadata()),
@@ -93,6 +97,7 @@ class _Reader:
             registers=tuple(ir.Register(identifier(n), size, 64) for n, size in arrays.items()),
             initial=(port,),
         )
+        return _trimmed(program) if any(line.words == ("recirculate",) for line in self._lines) else program
 
     def place(self, line: SpecLine) -> str:
         return f"{line.file.rsplit('/', 1)[-1]}:{line.number}"
@@ -408,6 +413,20 @@ class _Parser:
                 rest = (ir.If(ir.Compare("==", at, ir.Const(k)), nodes, rest),) if k + 1 < len(self.exits) else nodes
             yield from rest
         yield from structure.nested(meet, graph.end)
+
+
+def _trimmed(program: ir.Program) -> ir.Program:
+    """The program with packets that keep only the metadata for another pass which may be read before it is written."""
+    found = follow(program)
+    early = {r.field for r in (*found.reads, *found.selects.values()) if r.field not in r.state.assigned}
+    kept = (early | {a.destination for a in program.initial}) & written_fields(program)
+
+    def trimmed(s: ir.Statement) -> ir.Statement:
+        if isinstance(s, ir.Branch):
+            return replace(s, then=tuple(map(trimmed, s.then)), otherwise=tuple(map(trimmed, s.otherwise)))
+        return ir.Recirculate(tuple(ref for ref in s.keep if ref in kept)) if isinstance(s, ir.Recirculate) else s
+
+    return replace(program, actions=tuple(replace(a, body=tuple(map(trimmed, a.body))) for a in program.actions))
 
 
 def _case(condition: ir.Condition) -> tuple[ir.Expression, int | None]:

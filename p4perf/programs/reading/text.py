@@ -1,0 +1,32 @@
+"""The text of a program in any format that is read: JSON of p4c for v1model, or a specification of SWX."""
+
+from __future__ import annotations
+
+from p4perf.formats.swx_spec import Specification, read_specification
+from p4perf.programs import ir
+from p4perf.programs.reading.commands import ControlPlane
+from p4perf.programs.reading.swx import read_swx
+from p4perf.programs.reading.tree import Tree, parse_json
+from p4perf.programs.reading.v1model import read_v1model
+
+Parsed = Tree | Specification
+
+
+def parse_program(text: str, source: str) -> Parsed:
+    """What a text declares; ``source`` is what messages call it.
+
+    Raises:
+        DataError: it is no program; with the place.
+    """
+    return parse_json(text, source) if text.lstrip().startswith("{") else read_specification(text, source)
+
+
+def read_program(parsed: Parsed, plane: ControlPlane, name: str = "program") -> ir.Program:
+    """Read a program.
+
+    Raises:
+        DataError: it has what is not supported; with the place.
+    """
+    if isinstance(parsed, Specification):
+        return read_swx(parsed, plane.entries, name)
+    return read_v1model(parsed, plane, name)
