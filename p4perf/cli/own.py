@@ -40,7 +40,7 @@ class MeasureDocument(Document):
 
 @app.command()
 def measure(
-    program: Annotated[Path, typer.Argument(metavar="PROGRAM", help="JSON of p4c-bm2-ss, or P4 for v1model with p4c.")],
+    program: Annotated[Path, typer.Argument(metavar="PROGRAM", help="JSON of p4c-bm2-ss, a .spec, or P4 with p4c.")],
     target: Annotated[
         list[str] | None, typer.Option("--target", "-t", help="Target to measure on; repeatable. Default: dpdk-c.")
     ] = None,

@@ -9,9 +9,10 @@ from tempfile import TemporaryDirectory
 
 from p4perf.errors import DataError, Location, UsageError
 from p4perf.programs.component import OWN, component_parameters
+from p4perf.programs.reading.commands import ControlPlane
 from p4perf.programs.reading.control_plane import read_control_plane
 from p4perf.programs.reading.p4c import compile_p4
-from p4perf.programs.reading.text import parse_program
+from p4perf.programs.reading.text import parse_program, read_program
 from p4perf.programs.reading.tree import read_text
 from p4perf.specs import Experiment, load_experiment
 from p4perf.specs.experiment import spec_yaml
@@ -39,9 +40,9 @@ def own_experiment(
         TargetUnavailableError: it is P4, and the compiler is not installed.
     """
     program = _text_of(path)
-    if entries is not None:
-        # What is wrong with it is said with its name.
-        read_control_plane(entries, parse_program(program, str(path)), p4info)
+    # What is wrong with a file is said with its name.
+    parsed = parse_program(program, str(path))
+    read_program(parsed, ControlPlane() if entries is None else read_control_plane(entries, parsed, p4info))
     parameters: dict[str, object] = {
         "program": program,
         "entries": "" if entries is None else read_text(entries),

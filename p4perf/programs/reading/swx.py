@@ -19,8 +19,8 @@ from p4perf.programs import ir
 from p4perf.programs.analysis import flattened, written_fields
 from p4perf.programs.dataflow import follow
 from p4perf.programs.reading.commands import Entries
-from p4perf.programs.reading.swx_graph import Graph, Structure, Writer, negated
-from p4perf.programs.reading.swx_statements import Operands, Statements
+from p4perf.programs.reading.swx_graph import Graph, Maker, Structure, negated
+from p4perf.programs.reading.swx_statements import InstructionReader, Operands
 from p4perf.programs.reading.values import distinct, identifier
 
 _KINDS: Mapping[str, ir.MatchKind] = {"exact": "exact", "lpm": "lpm", "wildcard": "ternary"}
@@ -63,7 +63,7 @@ class _Reader:
         self._lines = lines = [line for graph in (self.graph, *self._bodies.values()) for line in graph.lines]
         self.operands = Operands(spec, frozenset(spec.headers) - _carried(lines))
         self._emit, hidden = _emitted(self.graph)
-        self.statements = Statements(self.operands, _counted(spec, lines), hidden)
+        self.statements = InstructionReader(self.operands, _counted(spec, lines), hidden)
         self.made: dict[str, ir.Action] = {}
         self._names = {n: distinct(identifier(n), ()) for n in (*spec.actions, *spec.tables, *spec.selectors)}
 
@@ -192,10 +192,10 @@ class _Reader:
 
 
 @dataclass
-class _OfAction(Writer[ir.Statement]):
+class _OfAction(Maker[ir.Statement]):
     """Makes statements of an action."""
 
-    statements: Statements
+    statements: InstructionReader
     name: str
 
     @override
@@ -228,7 +228,7 @@ class _OfAction(Writer[ir.Statement]):
 
 
 @dataclass
-class _OfControl(Writer[ir.ControlNode]):
+class _OfControl(Maker[ir.ControlNode]):
     """Makes control flow of the apply block."""
 
     reader: _Reader
@@ -292,11 +292,11 @@ class _Parser:
 
     def __post_init__(self) -> None:
         graph = self.reader.graph
-        reach = [False] * (graph.end + 1)
-        for n in reversed(range(graph.end)):
+        reach = {graph.end: False}
+        for n in reversed(graph.order):
             taken = graph.lines[n].word(0) in ("extract", "lookahead")
             reach[n] = taken or any(reach[after] for after in graph.following[n])
-        self.inside = {n for n in graph.between((0,), graph.end) if reach[n]} or {0}
+        self.inside = {n for n in graph.order if reach[n]} or {0}
         exits = self._exits()
         more = graph.between(exits, graph.meet(exits))
         if all(graph.is_test(n) or self._fits(n) for n in more):
@@ -315,15 +315,16 @@ class _Parser:
     def _delay(self) -> Iterator[SpecLine]:
         """Instructions that are no parser's: those that every packet meets, and on which nothing there depends."""
         graph = self.reader.graph
-        straight = next((n for n in sorted(self.inside) if len(graph.following[n]) > 1), graph.end)
-        for n in sorted(self.inside - {0}):
+        inside = [n for n in graph.order if n in self.inside]
+        straight = next((at for at, n in enumerate(inside) if len(graph.following[n]) > 1), len(inside))
+        for at, n in enumerate(inside[1:], 1):
             line = graph.lines[n]
             if graph.is_test(n) or self._fits(n):
                 continue
-            later = [graph.lines[m].words for m in self.inside if m > n]
+            later = [graph.lines[m].words for m in inside[at + 1 :]]
             written = line.words[1] if line.word(0) == "regrd" else ""
             if (
-                n > straight
+                at > straight
                 or line.word(0) != "regrd"
                 or any(written in words for words in later)
                 or any(words[1:2] == (word,) for words in later for word in line.words[2:])
@@ -401,9 +402,9 @@ class _Parser:
     def control(self) -> Iterator[ir.ControlNode]:
         """The control flow behind the parser."""
         reader, graph = self.reader, self.reader.graph
-        writer = _OfControl(reader)
-        structure = Structure(graph, writer)
-        yield from writer.plain(self.delayed)
+        maker = _OfControl(reader)
+        structure = Structure(graph, maker)
+        yield from maker.plain(self.delayed)
         meet = graph.meet(self.exits)
         if len(self.exits) > 1:
             at = reader.operands.scratch("exit", 8)
@@ -461,7 +462,7 @@ def _emitted(graph: Graph) -> tuple[tuple[str, ...], dict[int, tuple[str, ...]]]
     """
     arrived: dict[int, set[tuple[str, ...]]] = {0: {()}}
     sent: dict[int, tuple[str, ...]] = {}
-    for n in sorted(graph.between((0,), graph.end)):
+    for n in graph.order:
         line, found = graph.lines[n], arrived.get(n, set())
         if line.word(0) == "tx":
             if len(found) > 1:

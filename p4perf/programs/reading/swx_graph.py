@@ -1,6 +1,5 @@
 """Instructions of SWX as a graph without loops, and the nested branches that mean the same.
 
-Every jump goes forward, so the numbers of the instructions are an order in which each comes after all that lead to it.
 A branch ends where all paths from it meet again. Conditions that lead to the same place one after another become one.
 """
 
@@ -28,7 +27,7 @@ MAX_COPIES = 8
 """A list of instructions may grow so many times by jumps into branches, whose rest is there twice then."""
 
 
-class Writer(Protocol[N]):
+class Maker(Protocol[N]):
     """Makes what is nested of instructions."""
 
     def condition(self, line: SpecLine) -> ir.Condition:
@@ -81,18 +80,46 @@ class Graph:
             op = line.word(0)
             if op in JUMPS:
                 to = self.target(line)
-                if to <= n:
-                    raise line.error("jumps back: loops are not supported")
                 found.append((to,) if op == "jmp" else (to, n + 1))
             else:
                 found.append((self.end,) if op in ENDS else (n + 1,))
         return tuple(found)
 
     @cached_property
+    def order(self) -> tuple[int, ...]:
+        """The instructions that are reached, each after all that lead to it.
+
+        Raises:
+            DataError: there is a loop.
+        """
+        found: list[int] = []
+        open_, done = {0}, {self.end}
+        path = [(0, iter(self.following[0] if self.lines else ()))]
+        while path:
+            n, rest = path[-1]
+            after = next((each for each in rest if each not in done), None)
+            if after is None:
+                path.pop()
+                open_.discard(n)
+                done.add(n)
+                found.append(n)
+            elif after in open_:
+                raise self.lines[n].error("jumps back: loops are not supported")
+            else:
+                open_.add(after)
+                path.append((after, iter(self.following[after])))
+        return tuple(reversed(found))
+
+    @cached_property
+    def rank(self) -> dict[int, int]:
+        """The place of each instruction in the order; the end is the last."""
+        return {n: place for place, n in enumerate((*self.order, self.end))}
+
+    @cached_property
     def sources(self) -> tuple[int, ...]:
         """From how many instructions each is reached, of those that are reached themselves."""
         counts = [0] * (self.end + 1)
-        for reached in self.between((0,), self.end):
+        for reached in self.order:
             for n in set(self.following[reached]):
                 counts[n] += 1
         return tuple(counts)
@@ -100,16 +127,15 @@ class Graph:
     @cached_property
     def _meets(self) -> tuple[int, ...]:
         found = [self.end] * (self.end + 1)
-        for n in reversed(range(self.end)):
+        for n in reversed(self.order):
             found[n] = self._common(self.following[n], found)
         return tuple(found)
 
-    @staticmethod
-    def _common(numbers: Iterable[int], meets: Sequence[int]) -> int:
+    def _common(self, numbers: Iterable[int], meets: Sequence[int]) -> int:
         first, *others = numbers
         for other in others:
             while first != other:
-                if first < other:
+                if self.rank[first] < self.rank[other]:
                     first = meets[first]
                 else:
                     other = meets[other]
@@ -140,7 +166,7 @@ class Structure(Generic[N]):
     """Nests the instructions of a graph."""
 
     graph: Graph
-    writer: Writer[N]
+    maker: Maker[N]
     visited: int = 0
 
     def nested(self, begin: int, end: int, depth: int = 0) -> Iterator[N]:
@@ -154,7 +180,7 @@ class Structure(Generic[N]):
                 raise line.error("jumps into too many branches to be nested")
             op, following = line.word(0), graph.following[n]
             if op == "table":
-                yield from self.writer.plain(plain)
+                yield from self.maker.plain(plain)
                 plain = []
                 n = n + 1
                 meet = graph.meet(graph.following[n]) if self._decides(n) else n
@@ -163,18 +189,18 @@ class Structure(Generic[N]):
             elif op in BY_RESULT:
                 raise line.error("asks for the result of a table that is not right before it")
             elif len(following) == 2:
-                yield from self.writer.plain(plain)
+                yield from self.maker.plain(plain)
                 plain = []
                 meet = graph.meet(following)
                 condition, then, otherwise = self._merged(n)
                 first, second = (tuple(self.nested(side, meet, depth + 1)) for side in (then, otherwise))
-                yield from self.writer.branch(condition, first, second, line)
+                yield from self.maker.branch(condition, first, second, line)
                 n = meet
             else:
                 if op != "jmp":
                     plain.append(line)
                 n = following[0]
-        yield from self.writer.plain(plain)
+        yield from self.maker.plain(plain)
 
     def _decides(self, n: int) -> bool:
         """Whether an instruction asks for the result of the table before it, and of no other."""
@@ -183,37 +209,37 @@ class Structure(Generic[N]):
     def _table(self, table: SpecLine, n: int, meet: int, depth: int) -> Iterator[N]:
         graph = self.graph
         if n == meet:
-            yield from self.writer.table(table, (), (), ())
+            yield from self.maker.table(table, (), (), ())
             return
         if graph.lines[n].word(0) in ("jmph", "jmpnh"):
             sides = tuple(tuple(self.nested(side, meet, depth + 1)) for side in graph.following[n])
             hit, miss = sides if graph.lines[n].word(0) == "jmph" else sides[::-1]
-            yield from self.writer.table(table, hit, miss, ())
+            yield from self.maker.table(table, hit, miss, ())
             return
         cases = []
-        for action in self.writer.actions(table):
+        for action in self.maker.actions(table):
             to = n
             while to == n or (self._decides(to) and graph.lines[to].word(0) in ("jmpa", "jmpna")):
                 taken = (graph.lines[to].word(2) == action) == (graph.lines[to].word(0) == "jmpa")
                 to = graph.following[to][0 if taken else 1]
             if to != meet:
                 cases.append((action, tuple(self.nested(to, meet, depth + 1))))
-        yield from self.writer.table(table, (), (), tuple(cases))
+        yield from self.maker.table(table, (), (), tuple(cases))
 
     def _merged(self, n: int) -> tuple[ir.Condition, int, int]:
         """A condition, and what comes after it if it holds, and if not; with those that only it leads to."""
         graph = self.graph
-        condition, (then, otherwise) = self.writer.condition(graph.lines[n]), graph.following[n]
+        condition, (then, otherwise) = self.maker.condition(graph.lines[n]), graph.following[n]
         while True:
             if graph.is_test(otherwise) and graph.sources[otherwise] == 1 and then in graph.following[otherwise]:
-                other = self.writer.condition(graph.lines[otherwise])
+                other = self.maker.condition(graph.lines[otherwise])
                 taken, falls = graph.following[otherwise]
                 if taken == then:
                     condition, otherwise = ir.Or(condition, other), falls
                 else:
                     condition, otherwise = ir.Or(condition, negated(other)), taken
             elif graph.is_test(then) and graph.sources[then] == 1 and otherwise in graph.following[then]:
-                other = self.writer.condition(graph.lines[then])
+                other = self.maker.condition(graph.lines[then])
                 taken, falls = graph.following[then]
                 if taken == otherwise:
                     condition, then = ir.And(condition, negated(other)), falls

@@ -112,7 +112,7 @@ class Operands:
 
 
 @dataclass
-class Statements:
+class InstructionReader:
     """Statements of instructions that neither jump nor look a packet up.
 
     Args:

@@ -18,7 +18,7 @@ def parse_program(text: str, source: str) -> Parsed:
     Raises:
         DataError: it is no program; with the place.
     """
-    return parse_json(text, source) if text.lstrip().startswith("{") else read_specification(text, source)
+    return parse_json(text, source) if text.lstrip()[:1] in ("", "{", "[") else read_specification(text, source)
 
 
 def read_program(parsed: Parsed, plane: ControlPlane, name: str = "program") -> ir.Program:
