@@ -32,7 +32,7 @@ class _ExitError(Exception):
     """The end of a control flow by :class:`~p4perf.programs.ir.Exit`."""
 
 
-Watch = Callable[[ir.ParserState | ir.ControlNode | ir.Statement, str | bool | None], None]
+Watch = Callable[[ir.ParserState | ir.ControlNode | ir.Action | ir.Statement, str | bool | None], None]
 """Observer of the path of a packet, see :class:`Interpreter`."""
 
 MAX_PASSES = 256
@@ -91,8 +91,9 @@ class Interpreter:
 
     Args:
         hashes: what the hash algorithms calculate; by default what v1model says.
-        watch: called with every parser state, node of the control flow and statement that a packet meets, and with
-            what came of it: the name of the next state, whether a table was hit or a condition held, else None.
+        watch: called with every parser state, node of the control flow, action and statement that a packet meets, and
+            with what came of it: the name of the next state (empty: a parser error), whether a table was hit or a
+            condition held, else None.
     """
 
     def __init__(
@@ -217,8 +218,12 @@ class Interpreter:
             if name == ir.ACCEPT:
                 return
             state = self._program.state(name)
-            for statement in state.body:
-                self._parser_statement(statement, packet)
+            try:
+                for statement in state.body:
+                    self._parser_statement(statement, packet)
+            except ParserError:
+                self._watch(state, "")
+                raise
             name = state.default
             if state.selected:
                 values = [self._decided(packet.evaluate(e, NO_ARGUMENTS)) for e in state.selected]
@@ -323,11 +328,13 @@ class Interpreter:
         return action, _named(action, data)
 
     def _call(self, action: ir.Action, arguments: Mapping[str, int], packet: PacketState) -> None:
+        self._watch(action, None)
         for statement in action.body:
             self._execute(statement, arguments, packet)
 
     def _execute(self, statement: ir.Statement, arguments: Mapping[str, int], packet: PacketState) -> None:
-        self._watch(statement, None)
+        if not isinstance(statement, ir.Branch):
+            self._watch(statement, None)
         match statement:
             case ir.Assign(ref, expression):
                 value, random = packet.evaluate(expression, arguments)
@@ -366,6 +373,7 @@ class Interpreter:
                 self._operate(statement, packet)
             case ir.Branch(condition, then, otherwise):
                 holds = self._decided(packet.holds(condition, arguments))
+                self._watch(statement, holds)
                 for inner in then if holds else otherwise:
                     self._execute(inner, arguments, packet)
             case ir.Exit():

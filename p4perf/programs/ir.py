@@ -169,6 +169,11 @@ class Match:
     def masked(cls, value: int, mask: int) -> Match:
         return cls(mask, value & mask, value & mask)
 
+    @classmethod
+    def never(cls) -> Match:
+        """A match that takes no value."""
+        return cls(0, 1, 0)
+
     def fits(self, value: int) -> bool:
         return self.low <= value & self.mask <= self.high
 
@@ -233,6 +238,8 @@ class Table:
     """What the program calls it, ``MainControl.routes``; empty if that is its name."""
     size: int = field(default=0, compare=False)
     """How many entries the program says that it may hold; 0 if it does not."""
+    members: int = field(default=0, compare=False)
+    """How many choices the action profile of its entries may have; 0 if it has no profile."""
 
     @property
     def rule(self) -> EntrySet:

@@ -47,7 +47,8 @@ def chain_of_tables(tables: int, *, actions: int = 2, entries: int = 1024) -> di
                 "tables": [table(names, n, actions, entries) for n in range(tables)],
                 "action_profiles": [],
                 "conditionals": [],
-            }
+            },
+            {"name": "egress", "id": 1, "init_table": None, "tables": [], "action_profiles": [], "conditionals": []},
         ],
         "calculations": [],
         "checksums": [],
@@ -92,6 +93,7 @@ def table(names: list[str], n: int, actions: int, entries: int) -> dict[str, Any
         "direct_meters": None,
         "support_timeout": False,
         "key": [{"match_type": "exact", "name": "hdr.ethernet.dst", "target": ["ethernet", "dst"], "mask": None}],
+        "action_ids": list(range(n * actions, (n + 1) * actions)),
         "actions": mine,
         "next_tables": dict.fromkeys(mine, following),
         "base_default_next": following,

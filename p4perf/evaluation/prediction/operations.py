@@ -138,7 +138,9 @@ class _Walk:
         if needs_restore(program) or self._layout.deparses:
             self._add("restore", headers)
 
-    def watch(self, met: ir.ParserState | ir.ControlNode | ir.Statement, outcome: str | bool | None) -> None:
+    def watch(
+        self, met: ir.ParserState | ir.ControlNode | ir.Action | ir.Statement, outcome: str | bool | None
+    ) -> None:
         match met:
             case ir.ParserState():
                 self._state(met, outcome)
@@ -149,7 +151,7 @@ class _Walk:
             case ir.ApplyTable(name):
                 self._lookup(self._program.table(name), bool(outcome))
                 self._branch(f"table {name}", 2, outcome)
-            case ir.CallAction() | ir.Block():
+            case ir.CallAction() | ir.Block() | ir.Action():
                 pass
             case _:
                 self._statement(met)

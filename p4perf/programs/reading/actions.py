@@ -63,6 +63,8 @@ class ActionReader:
     meters: Mapping[str, ir.Meter]
     calculations: Mapping[str, Tree]
     learn_lists: Mapping[int, Tree]
+    unknown: bool = False
+    """Whether a primitive that is not supported is read as an operator of which nothing but its name is known."""
     constants: dict[ir.FieldRef, int] = field(default_factory=dict)
     """Metadata fields that hold a constant from the beginning."""
 
@@ -155,6 +157,8 @@ class ActionReader:
                 yield ir.Truncate(value(size))
             case "exit", _:
                 yield ir.Exit()
+            case _ if self.unknown and op not in _NOTHING:
+                yield ir.RunOperator(self.names.scratch("unknown", 32), ir.Operator(op, code="unknown"))
             case _ if op not in _NOTHING:
                 raise call.error(f"the primitive {op} is not supported")
 

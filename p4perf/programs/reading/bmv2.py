@@ -273,22 +273,12 @@ CLEAN = ("instance_type", "parser_error", "checksum_error")
 """Standard metadata that is zero for packets from a port that are as they should be."""
 
 
-def is_bmv2(root: Tree) -> bool:
-    """Whether a JSON document looks like a program for bmv2."""
-    return isinstance(root.value, dict) and {"header_types", "parsers", "pipelines"} <= set(root.value)
-
-
 def read_bmv2(root: Tree, name: str, entries: Mapping[str, int], clone_bytes: int | None = None) -> Flow:
     """The steps of a program, with the numbers of entries that are known of its tables, and the size of cloned packets.
 
     Raises:
         DataError: the document is not a program for bmv2, or an empty one.
     """
-    if not is_bmv2(root):
-        raise root.error(
-            "is JSON, but no program for bmv2: it has no header_types, parsers and pipelines",
-            hint="p4c-bm2-ss PROGRAM.p4 -o PROGRAM.json makes one",
-        )
     reader = _Reader(root, name, types.declarations(root), entries, clone_bytes or CLONE_BYTES)
     return reader.read()
 

@@ -112,6 +112,9 @@ class ControlPlane:
     groups: dict[int, tuple[tuple[int, int], ...]] = field(default_factory=dict)
     """Port and replication id of each copy of a multicast group."""
     value_sets: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    unknown: bool = False
+    """Other groups and value sets may be configured as well: a group has one port, a set values that are not known.
+    Primitives that are not supported are read as well, as :class:`~p4perf.programs.ir.RunOperator`."""
 
 
 def constant_entries(table: Tree, bits: Sequence[int], actions: Mapping[int, str]) -> list[RuntimeEntry]:

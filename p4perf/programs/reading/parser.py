@@ -6,11 +6,12 @@ elements before it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from p4perf.programs import ir
 from p4perf.programs.reading.actions import ActionReader
+from p4perf.programs.reading.commands import ControlPlane
 from p4perf.programs.reading.tree import Tree
 from p4perf.programs.reading.values import (
     FALSE,
@@ -28,11 +29,11 @@ MAX_STATES = 10_000
 
 @dataclass
 class UnrolledParser:
-    """The parser of a program; ``value_sets`` are what a control plane put into them."""
+    """The parser of a program; ``plane`` has the values of its value sets."""
 
     root: Tree
     convert: ActionReader
-    value_sets: Mapping[str, tuple[int, ...]]
+    plane: ControlPlane
 
     def states(self) -> Iterator[ir.ParserState]:
         parser = next(self.root.each("parsers"), None)
@@ -136,8 +137,10 @@ class UnrolledParser:
             if kind == "default" or transition.value.get("value") == "default":
                 return selected if cases else (), tuple(cases), to
             if kind == "parse_vset":
-                found = self.value_sets.get(transition.text("value"), ())
+                found = self.plane.value_sets.get(transition.text("value"), ())
                 cases += [ir.SelectCase(_split(value, -1, widths), to) for value in found]
+                if not found and self.plane.unknown:
+                    cases.append(ir.SelectCase((ir.Match.never(),) * len(widths), to))
                 continue
             mask = transition.at("mask").number() if transition.has("mask") else -1
             cases.append(ir.SelectCase(_split(transition.at("value").number(), mask, widths), to))

@@ -147,7 +147,7 @@ def parse_json(text: str, file: str) -> Tree:
         ) from error
 
 
-_UNROLLED = re.compile(r"\[[\d,]+\]$")
+_UNROLLED = re.compile(r"\[[\d,+]+\]$")
 
 
 def without_index(name: str) -> str:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from graphlib import CycleError, TopologicalSorter
 
 from p4perf.programs import ir
 from p4perf.programs.analysis import flattened, read_fields
@@ -40,6 +41,9 @@ from p4perf.programs.reading.values import (
     identifier,
     place,
 )
+
+VERIFY_CHECKSUMS, UPDATE_CHECKSUMS = "own_verify_checksums", "own_update_checksums"
+"""Actions that calculate the checksums of a program."""
 
 _BEGIN = "own_begin_egress"
 
@@ -84,6 +88,8 @@ class _Reader:
         self._lists = {t.whole("id"): t for t in root.each("field_lists")}
         self._made: dict[str, ir.Action] = {}
         self._direct: list[ir.Counter] = []
+        self._direct_meters: list[ir.Meter] = []
+        self._arrays = arrays
         self.convert = ActionReader(
             self._names,
             {
@@ -102,6 +108,7 @@ class _Reader:
             },
             {t.text("name"): t for t in root.each("calculations")},
             {t.whole("id"): t for t in root.each("learn_lists")},
+            plane.unknown,
         )
         self._actions = {a.whole("id"): a for a in root.each("actions")}
         self._action_names = _distinct({number: a.text("name") for number, a in self._actions.items()})
@@ -114,14 +121,12 @@ class _Reader:
         pipelines = {p.text("name"): p for p in self.root.each("pipelines")}
         if set(pipelines) != {"ingress", "egress"}:
             raise self.root.error("a program for v1model has the pipelines ingress and egress")
-        parser = tuple(UnrolledParser(self.root, self.convert, self._plane.value_sets).states())
+        parser = tuple(UnrolledParser(self.root, self.convert, self._plane).states())
         tables: list[ir.Table] = []
-        control: list[ir.ControlNode] = [
-            *self._run("own_verify_checksums", tuple(self._verified()), self._checksum_place())
-        ]
+        control: list[ir.ControlNode] = [*self._run(VERIFY_CHECKSUMS, tuple(self._verified()), self._checksum_place())]
         control += self._pipeline(pipelines["ingress"], tables)
         egress = self._pipeline(pipelines["egress"], tables)
-        updated = self._run("own_update_checksums", tuple(self._updated()), self._checksum_place())
+        updated = self._run(UPDATE_CHECKSUMS, tuple(self._updated()), self._checksum_place())
         clones = f"own_{CLONE}" in self._names.own
         if egress or clones:
             egress = [
@@ -146,7 +151,7 @@ class _Reader:
             control=tuple(control),
             emit=tuple(dict.fromkeys(order)),
             counters=(*self.convert.counters.values(), *self._direct),
-            meters=tuple(self.convert.meters.values()),
+            meters=(*self.convert.meters.values(), *self._direct_meters),
             registers=tuple(self.convert.registers.values()),
             egress=tuple(egress),
             initial=tuple(self._initial()),
@@ -262,8 +267,8 @@ class _Reader:
         rest: tuple[ir.ControlNode, ...] = (ir.If(is_drop, tuple(self._run("own_drop", (ir.Drop(),))), tuple(send)),)
         group = self._standard("mcast_grp")
         if any(group == s.destination and s.value != ir.Const(0) for s in self._assignments()):
-            unknown = ir.If(ir.Compare("!=", group, ir.Const(0)), tuple(self._run("own_drop", (ir.Drop(),))), rest)
-            rest = (unknown,)
+            copied = ("own_multicast", (ir.Multicast((0,)),)) if self._plane.unknown else ("own_drop", (ir.Drop(),))
+            rest = (ir.If(ir.Compare("!=", group, ir.Const(0)), tuple(self._run(*copied)), rest),)
             for number, copies in self._plane.groups.items():
                 ports, ids = (port for port, _ in copies), (rid for _, rid in copies)
                 copies_all = ir.Multicast(tuple(ports), tuple(ids))
@@ -293,15 +298,11 @@ class _Reader:
     def _pipeline(self, pipeline: Tree, tables: list[ir.Table]) -> list[ir.ControlNode]:
         groups = ("tables", "conditionals", "action_calls")
         nodes = {t.text("name"): (g, t) for g in groups for t in pipeline.each(g)}
-        flow = _Flow(self, nodes, {a.text("name"): self._profile(a) for a in pipeline.each("action_profiles")}, tables)
+        flow = _Flow(self, pipeline, nodes, {a.text("name"): a for a in pipeline.each("action_profiles")}, tables)
         body = tuple(flow.sequence(pipeline.optional("init_table"), None))
         if any(isinstance(s, ir.Exit) for a in flow.called for s in flattened(self._made[a].body)):
             return [ir.Block(body)]
         return list(body)
-
-    def _profile(self, tree: Tree) -> Tree | None:
-        """The selector of an action profile, None if it has none."""
-        return tree.at("selector") if tree.has("selector") else None
 
     def action(self, number: Tree) -> str:
         """The name of an action, which is converted if it was not yet."""
@@ -354,6 +355,18 @@ class _Reader:
         self._direct.append(ir.Counter(f"own_entries_of_{name}", max(len(tables), 1)))
         return self._direct[-1].name
 
+    def metered(self, table: Tree, size: int) -> ir.Statement:
+        """What the direct meter of a table does; it says green to packets without an entry as well."""
+        declared = self._arrays.get(table.text("direct_meters"))
+        if declared is None:
+            raise table.at("direct_meters").error("there is no meter of this name")
+        target = declared.at("result_target")
+        meter = ir.Meter(identifier(declared.text("name")), size)
+        self._direct_meters.append(meter)
+        return ir.MeterPacket(
+            self._names.ref(target.item(0).text(), target.item(1).text(), target), meter.name, ir.Const(0)
+        )
+
     @property
     def names(self) -> Names:
         return self._names
@@ -364,8 +377,9 @@ class _Flow:
     """A pipeline as nested control flow; ``called``: the names of all actions that it may run."""
 
     reader: _Reader
+    pipeline: Tree
     nodes: Mapping[str, tuple[str, Tree]]
-    profiles: Mapping[str, Tree | None]
+    profiles: Mapping[str, Tree]
     tables: list[ir.Table]
     called: set[str] = field(default_factory=set)
     _meets: dict[str, str | None] = field(default_factory=dict)
@@ -374,8 +388,8 @@ class _Flow:
         """From a node up to another one, None for the end of the pipeline."""
         while name != end and name is not None:
             kind, tree = self._node(name)
-            following = tuple(dict.fromkeys(self._following(kind, tree)))
-            meet = following[0] if len(following) == 1 else self._meeting(name)
+            branches = len(set(self._following(kind, tree))) > 1
+            meet = self._meeting(name)
             if kind == "conditionals":
                 condition = ValueReader(self.reader.names).condition(tree.at("expression"))
                 then, otherwise = (
@@ -387,12 +401,12 @@ class _Flow:
                 self.called.add(action)
                 yield ir.CallAction(action)
             else:
-                yield from self._table(name, tree, meet, branches=len(following) > 1)
+                yield from self._table(name, tree, meet, branches=branches)
             name = meet
 
     def _node(self, name: str) -> tuple[str, Tree]:
         if name not in self.nodes:
-            raise self.reader.root.error(f"there is no table or condition {name!r}")
+            raise self.pipeline.error(f"there is no table or condition {name!r}")
         return self.nodes[name]
 
     def _following(self, kind: str, tree: Tree) -> Iterator[str | None]:
@@ -408,19 +422,23 @@ class _Flow:
 
     def _meeting(self, name: str) -> str | None:
         """The first node that every path from a node comes to; None is the end."""
-        if name not in self._meets:
-            following = list(dict.fromkeys(self._following(*self._node(name))))
-            chains = [self._chain(n) for n in following]
-            self._meets[name] = next((n for n in chains[0] if all(n in chain for chain in chains[1:])), None)
+        if not self._meets:
+            after = {n: tuple(dict.fromkeys(self._following(*node))) for n, node in self.nodes.items()}
+            try:
+                order = list(TopologicalSorter({n: filter(None, found) for n, found in after.items()}).static_order())
+            except CycleError as error:
+                raise self.pipeline.error(f"has a loop: {' -> '.join(reversed(error.args[1]))}") from error
+            for n in order:
+                found = after.get(n, ())
+                chains = [self._chain(following) for following in found] if len(found) > 1 else [list(found) or [None]]
+                self._meets[n] = next((m for m in chains[0] if all(m in chain for chain in chains[1:])), None)
         return self._meets[name]
 
     def _chain(self, name: str | None) -> list[str | None]:
         """A node and those that every path from it comes to."""
         found: list[str | None] = [name]
         while name is not None:
-            if len(found) > len(self.nodes) + 1:
-                raise self.reader.root.error(f"the pipeline comes back to {name}")
-            name = self._meeting(name)
+            name = self._meets[name]
             found.append(name)
         return found
 
@@ -434,15 +452,19 @@ class _Flow:
         default, data = reader.default_of(tree, name)
         label, size = name, tree.whole("max_size") if tree.has("max_size") else 0
         name = distinct(identifier(name), [table.name for table in self.tables])
-        selector = self._selector(name, tree)
+        selector, members = self._selector(name, tree)
         if selector is not None:
             prepared.append(selector)
+        if tree.has("direct_meters"):
+            prepared.append(reader.metered(tree, max(size, 1)))
         if prepared:
             yield ir.CallAction(reader.ensure(f"own_key_of_{name}", tuple(prepared), place(tree)))
         listed = tuple(dict.fromkeys([reader.action(number) for number in tree.each("action_ids")] + [default]))
         counter = reader.counter_of(name, entries.entries) if tree.flag("with_counters") else ""
         chosen = selector.destination if selector is not None else None
-        table = ir.Table(name, tuple(keys), listed, default, entries, data, chosen, counter, place(tree), label, size)
+        table = ir.Table(
+            name, tuple(keys), listed, default, entries, data, chosen, counter, place(tree), label, size, members
+        )
         self.tables.append(table)
         self.called |= set(listed)
         yield self._applied(name, tree, meet) if branches else ir.ApplyTable(name)
@@ -476,14 +498,17 @@ class _Flow:
         ref = names.scratch(f"key_{number}_of_{identifier(table)}", width)
         return ref, ir.Assign(ref, value)
 
-    def _selector(self, table: str, tree: Tree) -> ir.Hash | ir.Assign | None:
-        """What computes the field by which packets choose among the actions of an entry."""
-        selector, convert = self.profiles.get(tree.optional("action_profile") or ""), self.reader.convert
-        if selector is None:
-            return None
-        return convert.calculated(
-            self.reader.names.scratch(f"choice_of_{table}", convert.hash_bits(selector)), selector
-        )
+    def _selector(self, table: str, tree: Tree) -> tuple[ir.Hash | ir.Assign | None, int]:
+        """What computes the field by which packets choose among the actions of an entry, and how many there may be."""
+        profile, convert = self.profiles.get(tree.optional("action_profile") or ""), self.reader.convert
+        if profile is None:
+            return None, 0
+        members = profile.whole("max_size") if profile.has("max_size") else 1
+        if not profile.has("selector"):
+            return None, members
+        selector = profile.at("selector")
+        choice = self.reader.names.scratch(f"choice_of_{table}", convert.hash_bits(selector))
+        return convert.calculated(choice, selector), members
 
 
 def _distinct(names: Mapping[int, str]) -> dict[int, str]:

@@ -34,7 +34,7 @@ def test_packets_of_a_router_are_counted(tmp_path: Path) -> None:
     shares, remarks = shares_of_trace(ROUTER, capture(tmp_path / "trace.pcap", frames), COMMANDS)
     graph = shares.apply(read_program(ROUTER, COMMANDS))
     found = analyse(graph, lambda _node, _edge: 0.0, taken_only=True)
-    assert remarks == ("commands mirroring_add were left out",)
+    assert remarks == ("clones are counted, but not followed",)
     assert found.visits["parser.udp"] == pytest.approx(0.5)
     assert found.visits["parser.udp[1]"] == pytest.approx(0.1)
 

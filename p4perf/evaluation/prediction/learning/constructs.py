@@ -27,7 +27,8 @@ from itertools import pairwise
 from typing import Any
 
 from p4perf.evaluation.prediction.operations import drawn_packets
-from p4perf.evaluation.prediction.reading.own import OwnPackets, Passed, passed_steps, read_own
+from p4perf.evaluation.prediction.reading.own import read_own
+from p4perf.evaluation.prediction.reading.packets import OwnPackets, Passed, passed_steps
 from p4perf.evaluation.prediction.reading.swx import swx_flow
 from p4perf.evaluation.prediction.reading.swx_run import Found, SwxMachine
 from p4perf.formats.swx_spec import Specification, read_specification

@@ -1,128 +1,69 @@
-"""p4perf's own specs: as their components, or as the program that is generated for them."""
+"""Programs of the IR in steps: those that were read, and p4perf's own specs, as components or as their programs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from p4perf.errors import SpecError
+from p4perf.evaluation.prediction.reading.constructs import (
+    GROUP_FIELD,
+    INDEX_BITS,
+    PORT_FIELD,
+    added_header,
+    computed,
+    copied_header,
+    for_lookup,
+    hashed_bytes,
+    of_condition,
+    of_statement,
+    of_table,
+    width_bits,
+)
+from p4perf.evaluation.prediction.reading.names import (
+    CHECKSUMS,
+    DROPPED,
+    LOST,
+    PORT,
+    RESUBMITTED,
+    SENT,
+    called,
+    case_label,
+    located,
+    sites,
+    was_read,
+)
 from p4perf.models.program.graph import Construct, Edge, Node, ProgramGraph, construct
 from p4perf.programs import ir
-from p4perf.programs.analysis import (
-    condition_operands,
-    control_nodes,
-    destination,
-    operands,
-    statements,
-    subexpressions,
-)
+from p4perf.programs.analysis import OPERATE, control_nodes, destination, flattened, statements
 from p4perf.programs.component import build_workload, component_parameters
-from p4perf.programs.interpreter import Interpreter
+from p4perf.programs.interpreter import MULTICAST
 from p4perf.programs.packets import FCS_BYTES
-from p4perf.programs.reading.bmv2_run import Decision
-from p4perf.programs.reading.flow import Assigned, Effect, Fact, Flow, Instruction, Step, Valid, steps_of
+from p4perf.programs.reading.flow import (
+    FULL,
+    OTHERS,
+    Assigned,
+    Effect,
+    Fact,
+    Flow,
+    Step,
+    Valid,
+)
+from p4perf.programs.reading.tree import without_index
+from p4perf.programs.reading.v1model import UPDATE_CHECKSUMS, VERIFY_CHECKSUMS
+from p4perf.programs.reading.values import FALSE
 from p4perf.specs import Experiment, Point, load_experiment
 
-INDEX_BITS = 32
-"""Width in which indices, ports and passes are computed."""
+PACKET_BYTES = 60
+"""Size of a packet of which nothing is known: of the smallest frame, without FCS."""
 
+_OUTCOME = "?"
+"""Behind the name of a port or group: what becomes of the packet, which is not dropped for a port that is unknown."""
 
-def of_statement(program: ir.Program, statement: ir.Statement, where: str, packet_bytes: int) -> tuple[Construct, ...]:
-    """What a packet meets at one statement, what it computes first.
+_SOME = -1
 
-    The writing of a result belongs to externs, and that of its fields to adding a header. A fence costs nothing that
-    anybody asks for.
-    """
-    bits = program.width_bits(statement.destination) if isinstance(statement, ir.Assign) else INDEX_BITS
-    computed = tuple(c for o in operands(statement) for c in _computed(o, bits, where))
-    own = _itself(program, statement, where, packet_bytes)
-    return computed if own is None else (*computed, own)
-
-
-def _computed(expression: ir.Expression, bits: int, where: str) -> tuple[Construct, ...]:
-    found = [e for e in subexpressions(expression) if isinstance(e, ir.BinaryOp)]
-    return tuple(construct("compute", where, operator=e.operator, bits=bits) for e in found)
-
-
-def _itself(program: ir.Program, statement: ir.Statement, where: str, packet_bytes: int) -> Construct | None:
-    match statement:
-        case ir.Assign(ref):
-            to = "metadata" if ref.header == ir.METADATA else "header"
-            return construct("write", where, bits=program.width_bits(ref), to=to)
-        case ir.SetEgress():
-            return construct("set egress", where)
-        case ir.Drop():
-            return construct("drop", where)
-        case ir.AddHeader(header):
-            return construct("add header", where, bytes=program.header(header).size_bytes)
-        case ir.RemoveHeader(header):
-            return construct("remove header", where, bytes=program.header(header).size_bytes)
-        case ir.Hash(_, algorithm, fields):
-            size = sum(program.width_bits(f) for f in fields) // 8
-            return construct("hash", where, algorithm=algorithm, bytes=size)
-        case ir.CountPacket(name):
-            return construct("counter", where, cells=program.counter(name).size)
-        case ir.MeterPacket(_, name):
-            return construct("meter", where, cells=program.meter(name).size)
-        case ir.ReadRegister(_, name):
-            register = program.register(name)
-            return construct("register read", where, cells=register.size, bits=register.width_bits)
-        case ir.WriteRegister(name):
-            register = program.register(name)
-            return construct("register write", where, cells=register.size, bits=register.width_bits)
-        case ir.Random(ref):
-            return construct("random", where, bits=program.width_bits(ref))
-        case ir.Recirculate():
-            return construct("recirculate", where)
-        case ir.Resubmit():
-            return construct("resubmit", where)
-        case ir.Clone():
-            return construct("clone", where, bytes=packet_bytes)
-        case ir.Multicast(ports):
-            return construct("multicast", where, ports=len(ports))
-        case ir.RunOperator(_, operator):
-            return construct("unknown", where, name=f"operator {operator.name}")
-        case ir.Fence() | ir.Branch() | ir.Exit() | ir.Digest() | ir.Truncate():
-            return None
-
-
-def of_condition(program: ir.Program, condition: ir.Condition, where: str) -> tuple[Construct, ...]:
-    """What a packet meets at a condition, what it computes first; whether a header is valid is one bit."""
-    sides = condition_operands(condition)
-    widths = [w for side in sides for e in subexpressions(side) if (w := _width_bits(program, e))]
-    bits = max(widths, default=INDEX_BITS if sides else 1)
-    computed = tuple(c for side in sides for c in _computed(side, bits, where))
-    return (*computed, construct("condition", where, bits=bits))
-
-
-def _width_bits(program: ir.Program, expression: ir.Expression) -> int:
-    """Width of a field or a number of passes; 0 of all else, which is as wide as what it is compared with."""
-    match expression:
-        case ir.FieldRef():
-            return program.width_bits(expression)
-        case ir.PassNumber():
-            return INDEX_BITS
-    return 0
-
-
-def of_lookup(program: ir.Program, table: ir.Table, where: str) -> Construct:
-    """What a packet meets at a table, before its action."""
-    return construct(
-        "lookup",
-        where,
-        match_kind=program.match_kind(table),
-        entries=table.entries.count,
-        key_bits=program.key_bits(table),
-        action_data_bytes=program.action(table.rule.action).data_bits // 8,
-        hit=0.5,
-    )
-
-
-SENT, LOST = "sent", "dropped"
-
-DROPPED, PORT, RESUBMITTED = "$dropped", "$port", "$resubmitted"
-"""Fields in which is remembered whether a packet was dropped, whether it is deparsed because it has a port by which to
-leave or goes through the program again, and whether it comes again as it came."""
+_INSTANCE = ir.Intrinsic("instance_type")
+"""What kind of copy a packet is: packets are counted as ones that come from a port, until they are multicast."""
 
 
 def load_point(source: str, wanted: Mapping[str, str] | None) -> tuple[Experiment, Point]:
@@ -164,58 +105,97 @@ def point_program(experiment: Experiment, point: Point) -> ir.Program:
     return build_workload(point.components, frame_size_bytes=point.frame_size_bytes, baseline=baseline).program
 
 
-def read_own(program: ir.Program, name: str, frame_bytes: int) -> Flow:
-    return _Reader(program, name, frame_bytes).read()
+def read_own(
+    program: ir.Program,
+    name: str,
+    frame_bytes: int | None,
+    *,
+    source: str = "p4perf",
+    entries: Mapping[str, int] | None = None,
+) -> Flow:
+    """The steps of a program.
+
+    Args:
+        frame_bytes: size of its frames, with FCS; None if unknown.
+        source: what it was read from.
+        entries: how many entries tables hold, by the names that the program has for them; those that are not named
+            hold their constant entries, or count as full.
+    """
+    return _Reader(program, name, frame_bytes, source, entries or {}).read()
 
 
-def condition_names(program: ir.Program) -> dict[int, str]:
-    """Names of the conditions of a program by the identity of their objects: they are numbered in its order."""
-    found: dict[int, str] = {}
-    for node in control_nodes(program.control):
-        if isinstance(node, ir.If):
-            found.setdefault(id(node), f"if@{len(found) + 1}")
-    return found
+_Placed = tuple[str, ir.Statement]
+"""A statement behind its place in the program."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Site:
+    """Where an action runs: the name of its steps, what it is, where an exit goes, and whether a reader added it."""
+
+    name: str
+    what: str
+    end: str
+    added: bool
 
 
 @dataclass
 class _Reader:
     program: ir.Program
     name: str
-    frame_bytes: int
+    frame_bytes: int | None
+    source: str
+    entries: Mapping[str, int]
     steps: dict[str, Step] = field(default_factory=dict)
+    remarks: dict[str, None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.conditions = condition_names(self.program)
+        self.sites = sites(self.program)
+        self.was_read = was_read(self.program)
+        types = (s.destination for s in self.program.initial if s.value == _INSTANCE)
+        self.instance = next((f"{ref.header}.{ref.field}" for ref in types), None)
+        self.packet_bytes = PACKET_BYTES if self.frame_bytes is None else self.frame_bytes - FCS_BYTES
 
     def read(self) -> Flow:
+        program = self.program
         for name in (SENT, LOST):
             self._add(Step(name, "end"))
-        emitted = tuple((h, construct("emit", f"deparser, {h}", bytes=self._size(h))) for h in self.program.emit)
+        emitted = tuple((h, construct("emit", f"deparser, {h}", bytes=self._size(h))) for h in program.emit)
         start = self._add(Step("deparser", "deparser", (), (Edge("", SENT),), "deparser", present=emitted))
-        for n, checksum in enumerate(self.program.updated):
+        for n, checksum in enumerate(program.updated):
             what = construct("checksum update", f"checksum of {checksum.header}", bytes=self._size(checksum.header))
             present = ((checksum.header, what),)
             start = self._add(Step(f"update {n}", "block", (), (Edge("", start),), what.where, present=present))
-        leaves = Step("port?", "condition", (), (Edge("true", start), Edge("false", LOST)), test=(PORT, 1))
-        start = self._add(leaves)
-        if again := any(isinstance(s, ir.Resubmit) for s in statements(self.program)):
-            edges = (Edge("true", SENT), Edge("false", start))
-            start = self._add(Step("resubmitted?", "condition", (), edges, test=(RESUBMITTED, 1)))
-        kept = Step("dropped?", "condition", (), (Edge("true", LOST), Edge("false", start)), test=(DROPPED, 1))
-        start = self._control(self.program.control, self._add(kept))
-        for n, checksum in enumerate(self.program.verified):
+        if any(isinstance(node, ir.CallAction) and node.action == UPDATE_CHECKSUMS for node in self._nodes()):
+            start = self._checksums(UPDATE_CHECKSUMS, start)
+        if program.egress:
+            start = self._control(program.egress, self._gate(DROPPED, LOST, start))
+        start = self._gate(PORT, start, LOST)
+        again = any(isinstance(s, ir.Resubmit) for s in statements(program))
+        if again:
+            start = self._gate(RESUBMITTED, SENT, start)
+        start = self._control(program.control, self._gate(DROPPED, LOST, start))
+        for n, checksum in enumerate(program.verified):
             what = construct("checksum verify", f"checksum of {checksum.header}", bytes=self._size(checksum.header))
             present = ((checksum.header, what),)
             start = self._add(Step(f"verify {n}", "block", (), (Edge("", start),), what.where, present=present))
-        self._parser(start)
+        start = self._parser(start)
         effects: tuple[Effect, ...] = (Assigned(DROPPED, 0), Assigned(PORT, 0))
         effects += (Assigned(RESUBMITTED, 0),) if again else ()
-        effects += tuple(Assigned(f"{ir.METADATA}.{f.name}", 0) for f in self.program.metadata)
-        self._add(Step("begin", "block", (), (Edge("", "parser.start"),), effects=effects))
-        return Flow(self.name, self.steps, "begin", "p4perf", (), self.frame_bytes)
+        for f in program.metadata:
+            effects += tuple(self._assigned(ir.FieldRef(ir.METADATA, f.name), ir.Const(0)))
+        for statement in program.initial:
+            effects += tuple(self._assigned(statement.destination, statement.value))
+        self._add(Step("begin", "block", (), (Edge("", start),), effects=effects))
+        return Flow(self.name, self.steps, "begin", self.source, tuple(self.remarks), self.frame_bytes)
+
+    def _nodes(self) -> Iterator[ir.ControlNode]:
+        return control_nodes(self.program.control + self.program.egress)
 
     def _size(self, header: str) -> int:
         return self.program.header(header).size_bytes
+
+    def _remark(self, text: str) -> None:
+        self.remarks[text] = None
 
     def _add(self, step: Step) -> str:
         self.steps[step.name] = step
@@ -228,67 +208,272 @@ class _Reader:
             found = f"{name}@{n}"
         return found
 
-    def _parser(self, accept: str) -> None:
-        for state in self.program.parser:
-            where = f"parser state {state.name}"
-            constructs = tuple(construct("extract", where, bytes=self._size(h)) for h in state.extracts)
-            cases = [(f"0x{c.value:x}", c.next_state) for c in state.cases] if state.select is not None else []
-            if state.select is not None:
-                bits = self.program.width_bits(state.select)
-                constructs += (construct("select", where, cases=len(cases), key_bits=bits),)
-            cases.append(("default" if state.select is not None else "", state.default))
-            edges = tuple(
-                Edge(label, accept if to == ir.ACCEPT else f"parser.{to}") for label, to in dict(cases).items()
-            )
-            effects = tuple(Valid(h, True) for h in state.extracts)
-            self._add(Step(f"parser.{state.name}", "parser state", constructs, edges, where, effects))
+    def _gate(self, fact: str, holds: str, otherwise: str) -> str:
+        """Where packets go that are dropped, have a port or come again."""
+        edges = (Edge("true", holds), Edge("false", otherwise))
+        return self._add(Step(self._unique(f"{fact[1:]}?"), "condition", (), edges, test=(fact, 1)))
 
-    def _control(self, nodes: Sequence[ir.ControlNode], after: str) -> str:
+    # The parser
+
+    def _parser(self, accept: str) -> str:
+        """The first state of the parser; a loop is unrolled as far as packets are long enough for it."""
+        looped = _looped(self.program)
+        short = accept if self.program.parser_error is not None else LOST
+        copies: dict[str, dict[int, str]] = {}
+
+        def name_of(state: str, taken_bytes: int) -> str:
+            numbered = copies.setdefault(state, {})
+            if taken_bytes not in numbered:
+                called = self.program.state(state).label or f"parser.{state}"
+                if numbered:
+                    called = (
+                        f"{called.removesuffix(']')}+{len(numbered)}]"
+                        if "[" in called
+                        else f"{called}[+{len(numbered)}]"
+                    )
+                numbered[taken_bytes] = called
+            return numbered[taken_bytes]
+
+        todo = [("start", 0)]
+        while todo:
+            name, taken_bytes = todo.pop()
+            state = self.program.state(name)
+            step_name = name_of(name, taken_bytes)
+            if step_name in self.steps:
+                continue
+            after = taken_bytes + self._least_bytes(state) if name in looped else 0
+            ends = {ir.ACCEPT: accept}
+            for following in dict.fromkeys((*(case.next_state for case in state.cases), state.default)):
+                if following == ir.ACCEPT:
+                    continue
+                needed = after + self._least_bytes(self.program.state(following))
+                if following in looped and needed > self.packet_bytes:
+                    ends[following] = short
+                    continue
+                place = (following, after if following in looped else 0)
+                ends[following] = name_of(*place)
+                todo.append(place)
+            self._add(self._state(state, step_name, ends, accept))
+        return name_of("start", 0)
+
+    def _least_bytes(self, state: ir.ParserState) -> int:
+        """How many bytes of a packet a state takes at least."""
+        found = 0
+        for statement in state.body:
+            if isinstance(statement, ir.Extract):
+                fields = self.program.header(statement.header).fields
+                found += sum(f.width_bits for f in fields if not f.varying) // 8
+            elif isinstance(statement, ir.Advance) and isinstance(statement.bits, ir.Const):
+                found += statement.bits.value // 8
+        return found
+
+    def _state(self, state: ir.ParserState, name: str, ends: Mapping[str, str], accept: str) -> Step:
+        called = without_index(state.label.partition(".")[2]) or state.name
+        where = located(f"parser state {called}", state.place)
+        constructs: list[Construct] = []
+        effects: list[Effect] = []
+        for statement in state.body:
+            if isinstance(statement, ir.Verify) and statement.condition == FALSE and self.program.parser_error:
+                effects += self._assigned(self.program.parser_error, ir.Intrinsic("unknown"))
+                edges: tuple[Edge, ...] = (Edge("stack full", accept),)
+                return Step(name, "parser state", tuple(constructs), edges, where, tuple(effects))
+            constructs += self._parsed(statement, where)
+            effects += self._parser_effects(statement)
+        widths = [width_bits(self.program, e) for e in state.selected]
+        labels: dict[str, str] = {}
+        for case in state.cases:
+            labels.setdefault(case_label(case, widths), ends[case.next_state])
+        if state.selected:
+            constructs.append(construct("select", where, cases=len(labels), key_bits=sum(widths)))
+        labels.setdefault("default" if state.selected else "", ends[state.default])
+        edges = tuple(Edge(label, to) for label, to in labels.items())
+        return Step(name, "parser state", tuple(constructs), edges, where, tuple(effects))
+
+    def _parsed(self, statement: ir.ParserStatement, where: str) -> Iterator[Construct]:
+        match statement:
+            case ir.Extract(header, varying_bits):
+                if varying_bits is not None:
+                    size = self._size(header)
+                    self._remark(f"header {header} has a varying length and is counted with its greatest, {size} B")
+                    yield from computed(self.program, varying_bits, INDEX_BITS, where)
+                yield construct("extract", where, bytes=self._size(header))
+            case ir.Advance(bits):
+                yield from computed(self.program, bits, INDEX_BITS, where)
+                yield construct("unknown", where, name="advance")
+            case ir.Verify(condition):
+                self._remark("packets that fail a verify of the parser are counted as if they passed")
+                yield from of_condition(self.program, condition, where)
+            case _:
+                for inner in flattened((statement,)) if self._simple(statement) is None else (statement,):
+                    yield from self._met(inner, where)
+
+    def _parser_effects(self, statement: ir.ParserStatement) -> list[Effect]:
+        if isinstance(statement, ir.Extract):
+            return [Valid(statement.header, True)]
+        if isinstance(statement, ir.Advance | ir.Verify):
+            return []
+        if not isinstance(statement, ir.Branch) or self._simple(statement) is not None:
+            return self._effects(statement)
+        effects = [effect for inner in flattened((statement,)) for effect in self._effects(inner)]
+        return [Valid(e.header, None) if isinstance(e, Valid) else Assigned(e.field, None) for e in effects]
+
+    # Control flow
+
+    def _control(self, nodes: Sequence[ir.ControlNode], after: str, end: str | None = None) -> str:
+        """The first step of a control flow; ``after``: the step behind it, ``end``: where an exit goes."""
+        end = after if end is None else end
         for node in reversed(nodes):
             if isinstance(node, ir.ApplyTable):
-                after = self._table(node.table, after)
-            elif isinstance(node, ir.CallAction):
-                after = self._action(self.program.action(node.action), node.action, after)
+                after = self._table(node, after, end)
             elif isinstance(node, ir.Block):
                 after = self._control(node.body, after)
-            else:
-                after = self._condition(node, after)
+            elif isinstance(node, ir.If):
+                after = self._condition(node, after, end)
+            elif node.action == VERIFY_CHECKSUMS:
+                self._remark("checksums are counted as right ones")
+                after = self._checksums(VERIFY_CHECKSUMS, after)
+            elif node.action != UPDATE_CHECKSUMS:
+                after = self._action(self.program.action(node.action), self.sites[id(node)], after, end)
         return after
 
-    def _table(self, name: str, after: str) -> str:
-        table = self.program.table(name)
-        where = f"table {name}"
-        site = self._unique(name)
-        hit = self._action(self.program.action(table.rule.action), f"{site}:{table.rule.action}", after)
-        miss = self._action(self.program.action(table.default_action), f"{site}:{table.default_action}", after)
-        edges = (Edge("hit", hit), Edge("miss", miss))
-        return self._add(Step(site, "table", (of_lookup(self.program, table, where),), edges, where))
-
-    def _condition(self, node: ir.If, after: str) -> str:
-        name = self._unique(self.conditions[id(node)])
+    def _condition(self, node: ir.If, after: str, end: str) -> str:
+        name = self._unique(self.sites[id(node)])
         self._add(Step(name, "condition"))
-        then, otherwise = self._control(node.then, after), self._control(node.otherwise, after)
-        test, inverted = _fact(node)
+        then, otherwise = self._control(node.then, after, end), self._control(node.otherwise, after, end)
+        added = self.was_read and not node.label
+        test, inverted = _fact(node.condition, added)
         edges = (Edge("true", then), Edge("false", otherwise))
-        constructs = of_condition(self.program, node.condition, f"condition {name}")
-        return self._add(Step(name, "condition", constructs, edges, f"condition {name}", (), test, inverted))
+        where = located(f"condition {node.text or name}", node.place)
+        constructs = () if added else of_condition(self.program, node.condition, where)
+        return self._add(Step(name, "condition", constructs, edges, where, (), test, inverted))
 
-    def _action(self, action: ir.Action, name: str, after: str) -> str:
-        where = f"action {action.name}"
-        name = self._unique(name)
-        body = [
-            Instruction(
-                of_statement(self.program, s, where, self.frame_bytes - FCS_BYTES), tuple(self._effects(s)), where=where
-            )
-            for s in action.body
-        ]
-        (step,) = steps_of(name, body, after, where=where)
-        return self._add(replace(step, name=name))
+    def _table(self, node: ir.ApplyTable, after: str, end: str) -> str:
+        program, table = self.program, self.program.table(node.table)
+        where = located(f"table {called(table)}", table.place)
+        site = self._unique(self.sites[id(node)])
+        self._add(Step(site, "table"))
+        sides = {True: self._control(node.hit, after, end), False: self._control(node.miss, after, end)}
+        cases = dict(node.cases)
+        reached: dict[tuple[str, str], str] = {}
+        behind: dict[tuple[str, str], str] = {}
+
+        def run(action: str, *, hit: bool) -> str:
+            """The first step of an action of the table."""
+            to = sides[hit]
+            if action in cases:
+                if (action, to) not in behind:
+                    behind[action, to] = self._control(cases[action], to, end)
+                to = behind[action, to]
+            if (action, to) not in reached:
+                missed = " on miss" if any(a == action for a, _ in reached) else ""
+                name = f"{site}:{called(program.action(action))}{missed}"
+                reached[action, to] = self._action(program.action(action), name, to, end)
+            return reached[action, to]
+
+        constructs = of_table(program, table, where, self._count(table))
+        if not table.keys:
+            # Without a key there are no entries: only the default action runs, whichever that is.
+            possible = tuple(a for a in table.actions if program.action(a).label) or (table.default_action,)
+            edges = tuple(Edge(called(program.action(a)), run(a, hit=False)) for a in possible)
+            return self._add(Step(site, "table", constructs, edges, where))
+        hits = hit_actions(table, not program.action(table.default_action).body)
+        if len(hits) == 1:
+            found = run(hits[0], hit=True)
+        else:
+            others = not table.listed and table.default_action in hits
+            if others:
+                self._remark(OTHERS)
+            rare = table.default_action if others else ""
+            shares = {rare: 0.0} if others else {}
+            edges = tuple(Edge(called(program.action(a)), run(a, hit=True), shares.get(a)) for a in hits)
+            found = self._add(Step(f"{site} hit", "block", (), edges, where))
+        edges = (Edge("hit", found), Edge("miss", run(table.default_action, hit=False)))
+        return self._add(Step(site, "table", constructs, edges, where))
+
+    def _count(self, table: ir.Table) -> int | None:
+        """How many entries a table holds; None: those of the program."""
+        if (stated := self.entries.get(called(table))) is not None:
+            return stated
+        if not self.was_read or table.entries.count or not table.keys:
+            return None
+        self._remark(FULL)
+        return table.size
+
+    # Actions
+
+    def _action(self, action: ir.Action, name: str, after: str, end: str) -> str:
+        """The first step of an action."""
+        site = _Site(self._unique(name), f"action {called(action)}", end, added=self.was_read and not action.label)
+        return self._statements(tuple(action.placed), site, "", after)
+
+    def _statements(self, body: Sequence[_Placed], site: _Site, part: str, after: str) -> str:
+        """The first step of statements with their places; ``part`` stands behind the name of their site."""
+        ends = next((n for n, (_, s) in enumerate(body) if isinstance(s, ir.Exit)), None)
+        if ends is not None:
+            body, after = body[:ends], site.end
+        left: list[_Placed] = []
+        for place, s in reversed(body):
+            if isinstance(s, ir.Branch) and self._simple(s) is None:
+                after = self._block(left, site, f"{self.sites[id(s)]} end", after)
+                after, left = self._branch(s, place, site, after), []
+            else:
+                left.insert(0, (place, s))
+        return self._block(left, site, part, after)
+
+    def _block(self, body: Sequence[_Placed], site: _Site, part: str, after: str) -> str:
+        """Statements without branches, as one step if they do anything."""
+        constructs = tuple(c for place, s in body for c in self._met(s, located(site.what, place), added=site.added))
+        effects = tuple(e for _, s in body for e in self._effects(s))
+        if not constructs and not effects:
+            return after
+        where = located(site.what, body[0][0])
+        return self._add(Step(site.name + part, "action", constructs, (Edge("", after),), where, effects))
+
+    def _branch(self, s: ir.Branch, place: str, site: _Site, after: str) -> str:
+        name, where = site.name + self.sites[id(s)], located(site.what, place)
+        edges = []
+        for label, side in (("true", s.then), ("false", s.otherwise)):
+            placed = [(place, inner) for inner in side]
+            edges.append(Edge(label, self._statements(placed, site, f"{self.sites[id(s)]} {label}", after)))
+        test, inverted = _fact(s.condition, added=False)
+        constructs = tuple(self._met(s, where, added=site.added))
+        return self._add(Step(name, "condition", constructs, tuple(edges), where, (), test, inverted))
+
+    def _met(self, statement: ir.Statement, where: str, *, added: bool = False) -> Iterator[Construct]:
+        """What a packet meets at a statement; of one that a reader added only what belongs to no other."""
+        if added and isinstance(statement, ir.Multicast):
+            if not any(statement.ports):
+                self._remark("multicast is counted with one port")
+        elif added and not for_lookup(statement):
+            return
+        if (simple := self._simple(statement, where)) is not None:
+            yield simple
+            return
+        if isinstance(statement, ir.Hash) and statement.payload:
+            self._remark("what is hashed of the payload is not counted")
+        for what in of_statement(self.program, statement, where, self.packet_bytes):
+            if what.kind == "clone":
+                self._remark(f"clones are counted with {self.packet_bytes} B")
+            elif what.kind == "unknown" and self.was_read:
+                self._remark(f"{what.size('name')} is not known and counted as unknown")
+            yield what
+
+    def _simple(self, statement: object, where: str = "") -> Construct | None:
+        """What a branch is that only adds a header or copies one; None for all else."""
+        if not isinstance(statement, ir.Branch):
+            return None
+        if (header := added_header(statement)) is not None:
+            return construct("add header", where, bytes=self._size(header))
+        if (copied := copied_header(statement)) is not None:
+            return construct("write", where, bits=8 * self._size(copied[0]), to="header")
+        return None
 
     def _effects(self, statement: ir.Statement) -> list[Effect]:
         match statement:
             case ir.Drop():
                 return [Assigned(DROPPED, 1)]
+            case ir.Multicast() if self.instance is not None:
+                return [Assigned(PORT, 1), Assigned(self.instance, MULTICAST)]
             case ir.SetEgress() | ir.Multicast() | ir.Recirculate():
                 return [Assigned(PORT, 1)]
             case ir.Resubmit():
@@ -297,103 +482,111 @@ class _Reader:
                 return [Valid(header, True)]
             case ir.RemoveHeader(header):
                 return [Valid(header, False)]
-            case ir.Assign(ref, ir.Const(value)):
-                return [Assigned(f"{ref.header}.{ref.field}", value & ((1 << self.program.width_bits(ref)) - 1))]
+            case ir.Assign(ref, value):
+                return self._assigned(ref, value)
+            case ir.Branch():
+                if (added := added_header(statement)) is not None:
+                    return [Valid(added, True)]
+                if (copied := copied_header(statement)) is not None:
+                    to, source = copied
+                    unknown = (Assigned(f"{to}.{f.name}", None) for f in self.program.header(to).fields)
+                    return [Valid(to, source), *unknown]
         written = destination(statement)
         return [] if written is None else [Assigned(f"{written.header}.{written.field}", None)]
 
+    def _assigned(self, ref: ir.FieldRef, value: ir.Expression) -> list[Effect]:
+        name = f"{ref.header}.{ref.field}"
+        if value == _INSTANCE and name == self.instance:
+            return []
+        known = _constant(value)
+        if known is not None:
+            known &= (1 << self.program.width_bits(ref)) - 1
+        found: list[Effect] = [Assigned(name, known)]
+        if ref.header == ir.METADATA and ref.field in (PORT_FIELD, GROUP_FIELD):
+            found.append(Assigned(name + _OUTCOME, _SOME if known is None else known))
+        return found
 
-def _fact(node: ir.If) -> tuple[Fact | None, bool]:
-    match node.condition:
+    # Checksums over chosen fields
+
+    def _checksums(self, name: str, after: str) -> str:
+        """The first step of the checksums that an action calculates, each where its condition holds."""
+        update = name == UPDATE_CHECKSUMS
+        body = self.program.action(name).body
+        for number, statement in reversed(list(enumerate(body))):
+            match statement:
+                case ir.Hash() | ir.Assign():
+                    after = self._add(self._checksum(statement, body[number + 1 :], update, number, after))
+                case ir.Branch(condition, ((ir.Hash() | ir.Assign()) as hashed, *rest)):
+                    step = self._checksum(hashed, rest, update, number, after)
+                    test, inverted = _fact(condition, added=False)
+                    if test is not None and not inverted:
+                        after = self._add(replace(step, constructs=(), present=((test, step.constructs[0]),)))
+                        continue
+                    constructs = of_condition(self.program, condition, step.where)
+                    edges = (Edge("true", self._add(step)), Edge("false", after))
+                    asked = CHECKSUMS[name] + self.sites[id(statement)]
+                    after = self._add(Step(asked, "condition", constructs, edges, step.where, (), test, inverted))
+        return after
+
+    def _checksum(
+        self, hashed: ir.Hash | ir.Assign, rest: Sequence[ir.Statement], update: bool, number: int, after: str
+    ) -> Step:
+        ref = hashed.destination
+        if not update and rest and isinstance(rest[0], ir.Branch) and isinstance(rest[0].condition, ir.Compare):
+            compared = rest[0].condition.right
+            ref = compared if isinstance(compared, ir.FieldRef) else ref
+        if isinstance(hashed, ir.Hash) and hashed.payload:
+            self._remark(f"the checksum of {ref.header} goes over the payload, which is not counted")
+        size = hashed_bytes(self.program, hashed)
+        where = f"checksum of {ref.header}"
+        what = construct("checksum update" if update else "checksum verify", where, bytes=size)
+        return Step(f"{'update' if update else 'verify'} {number}", "block", (what,), (Edge("", after),), where)
+
+
+def hit_actions(table: ir.Table, idle: bool) -> tuple[str, ...]:
+    """The actions that packets may run that find an entry: those of its entries, or all.
+
+    Args:
+        idle: whether its default action does nothing; then no entry has it.
+    """
+    if table.listed:
+        return table.listed
+    return tuple(a for a in table.actions if a != table.default_action or not idle) or table.actions
+
+
+def _looped(program: ir.Program) -> set[str]:
+    """States of the parser that may be met again."""
+    after = {s.name: {c.next_state for c in s.cases} | {s.default} for s in program.parser}
+    left = set(after)
+    while True:
+        reached = {to for name in left for to in after[name]}
+        kept = {name for name in left if name in reached and after[name] & left}
+        if kept == left:
+            return left
+        left = kept
+
+
+def _constant(value: ir.Expression) -> int | None:
+    """The value of an expression that needs no packet, None if it needs one."""
+    match value:
+        case ir.Const(number):
+            return number
+        case ir.BinaryOp(operator, ir.Const(left), ir.Const(right)):
+            return OPERATE[operator](left, right)
+    return None
+
+
+def _fact(condition: ir.Condition, added: bool) -> tuple[Fact | None, bool]:
+    """The fact that a condition asks for, if it asks for one, and whether it must not hold."""
+    match condition:
+        case ir.Not(inner):
+            fact, inverted = _fact(inner, added)
+            return fact, fact is not None and not inverted
         case ir.IsValid(header):
             return header, False
+        case ir.Compare(comparator, ir.Const() as value, ir.FieldRef() as ref):
+            return _fact(ir.Compare(comparator, ref, value), added) if comparator in ("==", "!=") else (None, False)
         case ir.Compare(comparator, ir.FieldRef(header, name), ir.Const(value)) if comparator in ("==", "!="):
-            return (f"{header}.{name}", value), comparator == "!="
+            own = _OUTCOME if added and name in (PORT_FIELD, GROUP_FIELD) else ""
+            return (f"{header}.{name}{own}", value), comparator == "!="
     return None, False
-
-
-@dataclass(frozen=True, slots=True)
-class Passed:
-    """A step that a packet passes.
-
-    Args:
-        label: of the edge by which it leaves; empty where there is nothing to decide.
-        decided: whether the program decides something there; that a packet was dropped or not is none of it.
-    """
-
-    step: Step
-    constructs: tuple[Construct, ...]
-    label: str
-    decided: bool
-
-
-def passed_steps(flow: Flow, decisions: Iterable[Decision]) -> Iterator[Passed]:
-    """The steps that a packet passes on one path through a program.
-
-    Args:
-        decisions: of one pass. Where there are no more of them although the next step asks for one, the path ends: the
-            packet was too short for what the parser extracts.
-    """
-    facts: dict[str, int | bool | None] = {}
-    left = iter(decisions)
-    step = flow.steps[flow.start]
-    while True:
-        for effect in step.effects:
-            if isinstance(effect, Assigned):
-                facts[effect.field] = effect.value
-            else:
-                facts[effect.header] = facts.get(effect.now, False) if isinstance(effect.now, str) else effect.now
-        label, decided = "", False
-        if step.test is not None and step.test[0] in (DROPPED, PORT, RESUBMITTED):
-            label = "true" if _holds(step.test, facts) else "false"
-        elif step.kind in ("parser state", "table", "condition"):
-            made = next(left, None)
-            if made is None:
-                return
-            label, decided = made[1], True
-        met = (what for fact, what in step.present if _holds(fact, facts))
-        yield Passed(step, (*step.constructs, *met), label, decided)
-        if not step.edges:
-            return
-        step = flow.steps[next(edge.to for edge in step.edges if edge.label == label)]
-
-
-def _holds(fact: Fact, facts: dict[str, int | bool | None]) -> bool:
-    return bool(facts.get(fact)) if isinstance(fact, str) else facts.get(fact[0]) == fact[1]
-
-
-class OwnPackets:
-    """Runs packets through a program with the reference interpreter, whose counters and registers live as long."""
-
-    def __init__(self, program: ir.Program) -> None:
-        self._names = condition_names(program)
-        self._interpreter = Interpreter(program, watch=self._watch)
-        self.passes: list[list[Decision]] = []
-        """What the last packet decided, by pass; also where it could not be run to the end."""
-
-    def run(self, frame: bytes) -> list[list[Decision]]:
-        """What a packet decides at parser states, tables and conditions, in order, in each of its passes.
-
-        Raises as :meth:`~p4perf.programs.interpreter.Interpreter.run` does.
-        """
-        self.passes = []
-        self._interpreter.run(frame)
-        return self.passes
-
-    def _watch(self, met: object, outcome: str | bool | None) -> None:
-        if isinstance(met, ir.ParserState):
-            if met.name == "start":
-                self.passes.append([])
-            self.passes[-1].append((f"parser.{met.name}", _case(met, str(outcome))))
-        elif isinstance(met, ir.ApplyTable):
-            self.passes[-1].append((met.table, "hit" if outcome else "miss"))
-        elif isinstance(met, ir.If):
-            self.passes[-1].append((self._names[id(met)], "true" if outcome else "false"))
-
-
-def _case(state: ir.ParserState, following: str) -> str:
-    """Label of an edge from a state to another; of several cases that lead there the first."""
-    if state.select is None:
-        return ""
-    found = (f"0x{c.value:x}" for c in state.cases if c.next_state == following)
-    return next(found, "default") if following != state.default else "default"

@@ -7,28 +7,27 @@ followed in the graph of the program, so that what happens after different paths
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
 from p4perf.errors import DataError, Location, UsageError
-from p4perf.evaluation.prediction.reading.own import OwnPackets, component_graph, load_point, point_program, read_own
+from p4perf.evaluation.prediction.reading.own import component_graph, load_point, point_program, read_own
+from p4perf.evaluation.prediction.reading.packets import Runner, follow, own_runner
 from p4perf.evaluation.prediction.reading.shares import Shares
 from p4perf.evaluation.prediction.reading.swx import swx_flow
 from p4perf.evaluation.prediction.reading.swx_run import SwxMachine, read_swx_entries
 from p4perf.formats.pcap import read_capture
 from p4perf.formats.swx_spec import read_specification
-from p4perf.models.program.graph import Node, ProgramGraph
-from p4perf.programs.ir import Program
+from p4perf.models.program.graph import ProgramGraph
 from p4perf.programs.packets import FCS_BYTES
-from p4perf.programs.reading.bmv2 import is_bmv2, read_bmv2
-from p4perf.programs.reading.bmv2_run import Decision, Machine, standard_port
-from p4perf.programs.reading.commands import Entries
+from p4perf.programs.reading.bmv2 import read_bmv2
+from p4perf.programs.reading.commands import ControlPlane, Entries
 from p4perf.programs.reading.control_plane import read_control_plane
-from p4perf.programs.reading.flow import Flow, base_name, resolve
-from p4perf.programs.reading.p4c import compile_p4
-from p4perf.programs.reading.tree import parse_json, read_text, without_index
+from p4perf.programs.reading.flow import Flow, resolve
+from p4perf.programs.reading.p4c import compile_p4, is_bmv2, is_v1model, read_program_json
+from p4perf.programs.reading.tree import parse_json, read_text
 
 Format = Literal["bmv2", "swx", "p4", "p4perf"]
 
@@ -44,8 +43,8 @@ class ReadOptions:
         arch: architecture of a P4 program: ``v1model``, ``psa`` or ``pna``; None: by its ``#include``.
         defines: of the preprocessor, ``NAME`` or ``NAME=VALUE``.
         entries: how many entries tables hold, by their names; of those not named it is how many they may hold.
-        commands: a file whose entries count: runtime commands of bmv2 (``table_add ...``); of a specification of SWX
-            also entries in the format of DPDK.
+        commands: a file whose entries count, in any format of :mod:`~p4perf.programs.reading.control_plane`; of a
+            specification of SWX commands, or entries in the format of DPDK.
         point: of a p4perf spec with a sweep: swept variables and their values; None: its only point.
         constructs: of a p4perf spec: constructs of its components, or of the program that is generated for it.
         frame_bytes: frame size with FCS, which clones are counted with; None: that of the program, or 64.
@@ -103,10 +102,6 @@ def guess_form(path: Path) -> Format:
     )
 
 
-Runner = Callable[[bytes], tuple[list[Decision], str]]
-"""Runs one packet: its decisions in order, and why there are no more of them (empty: its path has ended)."""
-
-
 @dataclass(frozen=True, slots=True)
 class _Opened:
     """A program in steps, what makes its runner, and remarks on what that does not execute."""
@@ -128,11 +123,11 @@ def _opened(path: Path | str, form: Format, options: ReadOptions) -> _Opened:
         text = read_text(Path(path))
         if not text.strip():
             raise DataError("is empty", location=Location(str(path)))
-    packet_bytes = None if options.frame_bytes is None else options.frame_bytes - FCS_BYTES
-    return (_opened_swx if form == "swx" else _opened_bmv2)(text, Path(path), options, packet_bytes)
+    return (_opened_swx if form == "swx" else _opened_bmv2)(text, Path(path), options, options.frame_bytes)
 
 
-def _opened_swx(text: str, path: Path, options: ReadOptions, packet_bytes: int | None) -> _Opened:
+def _opened_swx(text: str, path: Path, options: ReadOptions, frame_bytes: int | None) -> _Opened:
+    packet_bytes = None if frame_bytes is None else frame_bytes - FCS_BYTES
     spec = read_specification(text, str(path))
     entries, counts = Entries(), dict[str, int]()
     if options.commands is not None:
@@ -147,28 +142,33 @@ def _opened_swx(text: str, path: Path, options: ReadOptions, packet_bytes: int |
     return _Opened(flow, lambda: SwxMachine(spec, flow, entries).run, remarks)
 
 
-def _opened_bmv2(text: str, path: Path, options: ReadOptions, packet_bytes: int | None) -> _Opened:
+def _opened_bmv2(text: str, path: Path, options: ReadOptions, frame_bytes: int | None) -> _Opened:
     root = parse_json(text, str(path))
-    entries, counts = Entries(), dict[str, int]()
+    plane = ControlPlane()
     if options.commands is not None and is_bmv2(root):
-        entries = read_control_plane(options.commands, root).entries
-        tables = [t for p in root.each("pipelines") for t in p.each("tables")]
-        counts = {
-            t.text("name"): len(entries.tables.get(t.text("name"), ()))
-            for t in tables
-            if list(t.each("key")) and not list(t.each("entries"))
-        }
-    flow = read_bmv2(root, path.stem, {**counts, **options.entries}, packet_bytes)
-    remarks = _left_out(entries)
-    if not any(entries.tables.values()):
+        plane = read_control_plane(options.commands, root)
+    if is_bmv2(root) and not is_v1model(root):
+        flow = read_bmv2(root, path.stem, options.entries, None if frame_bytes is None else frame_bytes - FCS_BYTES)
+        return _Opened(flow, lambda: _refused(path))
+    program = read_program_json(root, replace(plane, sessions={}, unknown=True), path.stem)
+    tables = {table.label: table for table in program.tables}
+    for name in options.entries:
+        if name not in tables:
+            raise root.error(f"there is no table {name!r}")
+    counts = {}
+    if options.commands is not None:
+        counts = {name: table.entries.count for name, table in tables.items() if table.keys}
+    flow = read_own(program, path.stem, frame_bytes, source="bmv2", entries={**counts, **options.entries})
+    remarks = _left_out(plane.entries)
+    if plane.sessions:
+        remarks += ("clones are counted, but not followed",)
+    if not any(plane.entries.tables.values()):
         remarks += ("tables without constant entries are empty: give runtime commands that fill them",)
+    return _Opened(flow, lambda: own_runner(program), remarks)
 
-    def runner() -> Runner:
-        if not standard_port(root):
-            raise UsageError(f"{path} is not for v1model, the only architecture whose programs can be run")
-        return Machine(root, entries).run
 
-    return _Opened(flow, runner, remarks)
+def _refused(path: Path) -> Runner:
+    raise UsageError(f"{path} is not for v1model, the only architecture whose programs can be run")
 
 
 def _left_out(entries: Entries) -> tuple[str, ...]:
@@ -203,7 +203,7 @@ def shares_of_trace(
     reasons: Counter[str] = Counter()
     for frame in frames:
         made, reason = run(frame)
-        ended = _follow(graph, made, seen)
+        ended = follow(graph, made, seen)
         reason = reason or ended
         if reason:
             reasons[reason] += 1
@@ -218,45 +218,3 @@ def shares_of_trace(
         for reason, count in reasons.most_common()
     )
     return Shares(edges), (*opened.remarks, *unfollowed)
-
-
-def own_runner(program: Program) -> Runner:
-    """Runs packets through one of p4perf's own programs, with the reference interpreter: their first pass."""
-    packets = OwnPackets(program)
-
-    def run(frame: bytes) -> tuple[list[Decision], str]:
-        reason = ""
-        try:
-            packets.run(frame)
-        except (ValueError, RecursionError) as error:
-            reason = str(error)
-        return (packets.passes[0] if packets.passes else []), reason
-
-    return run
-
-
-def _follow(graph: ProgramGraph, made: list[Decision], seen: dict[str, Counter[str]]) -> str:
-    """Follow the decisions of one packet in the graph and count them; not empty if that is not possible."""
-    left = iter(made)
-    node: Node | None = graph.nodes[graph.start]
-    while node is not None and node.edges:
-        edge = node.edges[0]
-        if len(node.edges) > 1:
-            label = _next(left, node, graph.source)
-            found = next((e for e in node.edges if e.label == label), None)
-            if found is None:
-                what = "packets that end early" if label is None else f"{label}, which is not there"
-                return f"{what} at {base_name(node.name)}"
-            edge = found
-            seen.setdefault(node.name, Counter())[edge.label] += 1
-        node = graph.nodes.get(edge.to)
-    return ""
-
-
-def _next(made: Iterator[Decision], node: Node, source: str) -> str | None:
-    """The next decision that was made at a node, without those at nodes that are not in the graph."""
-    names = {base_name(node.name), without_index(base_name(node.name))}
-    names |= {name.removesuffix(" on miss") for name in names} | {name.replace(" on miss@", "@") for name in names}
-    if source == "p4perf" and node.kind == "table":
-        names = {base_name(node.name).partition("@")[0]}  # of a table that is applied in several places
-    return next((label for name, label in made if name in names), None)

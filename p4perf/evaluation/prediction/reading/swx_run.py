@@ -11,20 +11,38 @@ them ends the path of a packet here.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from p4perf.errors import DataError, Location
-from p4perf.evaluation.prediction.reading.own import Passed
+from p4perf.evaluation.prediction.reading.packets import Passed
 from p4perf.evaluation.prediction.reading.swx_instructions import SENT
 from p4perf.formats.swx_spec import COMPARE, COMPUTE, JUMPS, Specification, SpecLine, number, words_of
+from p4perf.programs.analysis import COMPARE as ORDER
+from p4perf.programs.analysis import OPERATE
 from p4perf.programs.operators import crc32c_raw
 from p4perf.programs.packets import bits_of
-from p4perf.programs.reading.bmv2_run import OPERATIONS, UnknownDecisionError
 from p4perf.programs.reading.commands import COMMANDS, Data, Entries, Match, RuntimeEntry, number_of
 from p4perf.programs.reading.flow import Flow, Step
 from p4perf.programs.reading.tree import match_name, read_text
+
+MAX_SHIFT = 4096
+"""Shifts are not followed further than this."""
+
+OPERATIONS: Mapping[str, Callable[[int, int], int]] = {
+    **{str(sign): function for sign, function in (*OPERATE.items(), *ORDER.items())},
+    "*": operator.mul,
+    "/": lambda a, b: a // b if b else 0,
+    "%": lambda a, b: a % b if b else 0,
+    "<<": lambda a, b: a << min(b, MAX_SHIFT) if b >= 0 else 0,
+    ">>": lambda a, b: a >> min(b, MAX_SHIFT) if b >= 0 else 0,
+}
+
+
+class UnknownDecisionError(Exception):
+    """The next step of a packet is unknown; the text names what it depends on."""
 
 
 @dataclass
