@@ -122,22 +122,22 @@ class ActionReader:
                 yield ir.Assign(self.names.ref("standard_metadata", "egress_spec", call), ir.Const(DROP_PORT))
                 yield ir.Assign(self.names.ref("standard_metadata", "mcast_grp", call), ir.Const(0))
             case "count", [counter, index]:
-                yield ir.CountPacket(_one_of(self.counters, counter, "counter").name, value(index))
+                yield ir.CountPacket(one_of(self.counters, counter, "counter").name, value(index))
             case "execute_meter", [meter, index, target]:
                 colour = self.names.scratch("colour", 2)
-                yield ir.MeterPacket(colour, _one_of(self.meters, meter, "meter").name, value(index))
-                yield from self._stored(values.places(target), colour)
+                yield ir.MeterPacket(colour, one_of(self.meters, meter, "meter").name, value(index))
+                yield from self.stored(values.places(target), colour)
             case "register_read", [target, register, index]:
-                array = _one_of(self.registers, register, "register")
+                array = one_of(self.registers, register, "register")
                 read = self.names.scratch(f"read_{array.width_bits}", array.width_bits)
                 places = values.places(target)
                 if len(places) == 1 and isinstance(places[0][0], ir.FieldRef):
                     yield ir.ReadRegister(places[0][0], array.name, value(index))
                 else:
                     yield ir.ReadRegister(read, array.name, value(index))
-                    yield from self._stored(places, read)
+                    yield from self.stored(places, read)
             case "register_write", [register, index, source]:
-                array = _one_of(self.registers, register, "register")
+                array = one_of(self.registers, register, "register")
                 yield ir.WriteRegister(array.name, value(index), value(source))
             case "modify_field_rng_uniform", [target, low, high]:
                 yield from self._random(call, target, low, high, values)
@@ -163,7 +163,7 @@ class ActionReader:
                 raise call.error(f"the primitive {op} is not supported")
 
     def assign(self, target: Tree, source: Tree, values: ValueReader) -> Iterator[ir.Statement]:
-        yield from self._stored(values.places(target), values.value(source))
+        yield from self.stored(values.places(target), values.value(source))
 
     @staticmethod
     def _paired(to: tuple[N, ...], of: tuple[N, ...], at: Tree) -> Iterator[tuple[N, N]]:
@@ -234,7 +234,7 @@ class ActionReader:
         algorithm = calculation.text("algo")
         return _FOLDED_BITS.get(algorithm) or HASH_BITS[_HASHES.get(algorithm, "crc32")]
 
-    def _stored(
+    def stored(
         self, places: Sequence[tuple[ir.FieldRef | str, ir.Condition]], value: ir.Expression
     ) -> Iterator[ir.Statement]:
         """A value goes to the one of the places whose condition holds."""
@@ -299,7 +299,7 @@ class ActionReader:
         drawn = self.names.scratch("random", 32)
         yield ir.Random(drawn)
         among = ir.BinaryOp("%", drawn, ir.Const(last.value - first.value + 1))
-        yield from self._stored(values.places(target), ir.BinaryOp("+", first, among))
+        yield from self.stored(values.places(target), ir.BinaryOp("+", first, among))
 
     def _hash(
         self, target: Tree, base: Tree, calculation: Tree, size: Tree, values: ValueReader
@@ -317,7 +317,7 @@ class ActionReader:
             number = ir.BinaryOp("%", result, choices)
         first = values.value(base)
         total = number if first == ir.Const(0) else ir.BinaryOp("+", number, first)
-        yield from self._stored(values.places(target), total)
+        yield from self.stored(values.places(target), total)
 
 
 def _shifted(ref: ir.FieldRef, width_bits: int, by: int) -> ir.Expression:
@@ -352,7 +352,7 @@ def _joined(operator: ir.BinaryOperator, parts: Sequence[ir.Expression]) -> ir.E
     return reduce(lambda left, right: ir.BinaryOp(operator, left, right), parts) if parts else ir.Const(0)
 
 
-def _one_of(known: Mapping[str, N], tree: Tree, noun: str) -> N:
+def one_of(known: Mapping[str, N], tree: Tree, noun: str) -> N:
     name = unwrapped(tree)[1].text()
     if name not in known:
         raise tree.error(f"there is no {noun} {name!r}")

@@ -13,10 +13,7 @@ from functools import reduce
 
 from p4perf.formats.swx_spec import COMPARE, COMPUTE, IMMEDIATE_BITS, Specification, SpecLine, number
 from p4perf.programs import ir
-from p4perf.programs.reading.values import distinct, identifier
-
-MAX_PORT = 511
-"""Packets that are sent by a greater port are dropped. SWX does not look whether a port exists."""
+from p4perf.programs.reading.values import distinct, identifier, sent_by
 
 _IN_PARSER = ("extract", "lookahead", "mov", "validate", "invalidate", "ckadd", "cksub", "recircid", *COMPUTE)
 
@@ -145,9 +142,7 @@ class InstructionReader:
             yield ir.MeterPacket(operands.ref(line.words[-1], line), identifier(line.word(1)), index)
         elif op == "tx":
             yield from (ir.RemoveHeader(operands.header_name(h)) for h in self.hidden.get(line.number, ()))
-            port = operands.value(line.word(1), line)
-            exists = ir.Compare("<=", port, ir.Const(MAX_PORT))
-            yield ir.Branch(exists, (ir.SetEgress(ir.Cast(port, MAX_PORT.bit_length())),), (ir.Drop(),))
+            yield sent_by(operands.value(line.word(1), line))
         elif op == "drop":
             yield from (ir.Drop(), ir.Exit()) if action else (ir.Drop(),)
         elif op == "recirculate":

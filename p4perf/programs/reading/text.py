@@ -1,10 +1,11 @@
-"""The text of a program in any format that is read: JSON of p4c for v1model, or a specification of SWX."""
+"""The text of a program in any format that is read: JSON of p4c for v1model and PSA, or a specification of SWX."""
 
 from __future__ import annotations
 
 from p4perf.formats.swx_spec import Specification, read_specification
 from p4perf.programs import ir
 from p4perf.programs.reading.commands import ControlPlane
+from p4perf.programs.reading.psa import is_psa, read_psa
 from p4perf.programs.reading.swx import read_swx
 from p4perf.programs.reading.tree import Tree, parse_json
 from p4perf.programs.reading.v1model import read_v1model
@@ -29,4 +30,4 @@ def read_program(parsed: Parsed, plane: ControlPlane, name: str = "program") -> 
     """
     if isinstance(parsed, Specification):
         return read_swx(parsed, plane.entries, name)
-    return read_v1model(parsed, plane, name)
+    return (read_psa if is_psa(parsed) else read_v1model)(parsed, plane, name)

@@ -45,7 +45,7 @@ from p4perf.programs.reading.values import (
 VERIFY_CHECKSUMS, UPDATE_CHECKSUMS = "own_verify_checksums", "own_update_checksums"
 """Actions that calculate the checksums of a program."""
 
-_BEGIN = "own_begin_egress"
+BEGIN_EGRESS = "own_begin_egress"
 
 _STANDARD: Mapping[str, ir.Intrinsic] = {
     "ingress_port": ir.Intrinsic("ingress_port"),
@@ -72,16 +72,22 @@ def read_v1model(root: Tree, plane: ControlPlane | None = None, name: str = "pro
     Raises:
         DataError: it is not what the format requires, or has what is not supported; with the place.
     """
-    return _Reader(root, plane or ControlPlane()).program(name)
+    return JsonReader(root, plane or ControlPlane()).program(name)
 
 
-class _Reader:
+class JsonReader:
+    """Reads programs for v1model; those for PSA are read by what differs from it."""
+
+    marker = "standard_metadata"
+    """The metadata by which the architecture is recognised."""
+    convert_by: type[ActionReader] = ActionReader
+
     def __init__(self, root: Tree, plane: ControlPlane) -> None:
         self.root = root
         self._plane = plane
         self._names = declared(root)
-        if "standard_metadata" not in self._names.headers:
-            raise root.error("is no program for v1model: it has no standard_metadata")
+        if self.marker not in self._names.headers:
+            raise root.error(f"is no program for v1model or PSA: it has no {self.marker}")
         arrays = check_unique(
             iter([*root.each("register_arrays"), *root.each("counter_arrays"), *root.each("meter_arrays")])
         )
@@ -90,7 +96,7 @@ class _Reader:
         self._direct: list[ir.Counter] = []
         self._direct_meters: list[ir.Meter] = []
         self._arrays = arrays
-        self.convert = ActionReader(
+        self.convert = self.convert_by(
             self._names,
             {
                 t.text("name"): ir.Register(identifier(t.text("name")), t.whole("size"), t.whole("bitwidth"))
@@ -120,25 +126,11 @@ class _Reader:
     def program(self, name: str) -> ir.Program:
         pipelines = {p.text("name"): p for p in self.root.each("pipelines")}
         if set(pipelines) != {"ingress", "egress"}:
-            raise self.root.error("a program for v1model has the pipelines ingress and egress")
+            raise self.root.error("has not the pipelines ingress and egress")
         parser = tuple(UnrolledParser(self.root, self.convert, self._plane).states())
         tables: list[ir.Table] = []
-        control: list[ir.ControlNode] = [*self._run(VERIFY_CHECKSUMS, tuple(self._verified()), self._checksum_place())]
-        control += self._pipeline(pipelines["ingress"], tables)
-        egress = self._pipeline(pipelines["egress"], tables)
-        updated = self._run(UPDATE_CHECKSUMS, tuple(self._updated()), self._checksum_place())
-        clones = f"own_{CLONE}" in self._names.own
-        if egress or clones:
-            egress = [
-                *self._run(_BEGIN, tuple(self._began()), place(pipelines["egress"])),
-                *egress,
-                *self._clones(EGRESS_CLONE, EGRESS_CLONE_LIST),
-                *self._again(RECIRCULATE, ir.Recirculate),
-                self._dropped(),
-                *updated,
-            ]
-        control += self._ended(with_egress=bool(egress), updated=updated)
-        order = [self._names.header(h) for d in self.root.each("deparsers") for h in d.each("order")]
+        control, egress = self._flow(pipelines, tables)
+        order = [self._names.header(h) for h in next(self.root.each("deparsers"), self.root).each("order")]
         program = ir.Program(
             name=identifier(name),
             headers=tuple(
@@ -155,9 +147,33 @@ class _Reader:
             registers=tuple(self.convert.registers.values()),
             egress=tuple(egress),
             initial=tuple(self._initial()),
-            parser_error=self._standard("parser_error"),
+            parser_error=self._parser_error(),
         )
         return _trimmed(program)
+
+    def _parser_error(self) -> ir.FieldRef:
+        return self._standard("parser_error")
+
+    def _flow(
+        self, pipelines: Mapping[str, Tree], tables: list[ir.Table]
+    ) -> tuple[list[ir.ControlNode], list[ir.ControlNode]]:
+        """The control flow, and that of egress; ``tables`` get those that are applied."""
+        control: list[ir.ControlNode] = [*self._run(VERIFY_CHECKSUMS, tuple(self._verified()), self._checksum_place())]
+        control += self._pipeline(pipelines["ingress"], tables)
+        egress = self._pipeline(pipelines["egress"], tables)
+        updated = self._run(UPDATE_CHECKSUMS, tuple(self._updated()), self._checksum_place())
+        clones = f"own_{CLONE}" in self._names.own
+        if egress or clones:
+            egress = [
+                *self._run(BEGIN_EGRESS, tuple(self._began()), place(pipelines["egress"])),
+                *egress,
+                *self._clones(EGRESS_CLONE, EGRESS_CLONE_LIST),
+                *self._again(RECIRCULATE, ir.Recirculate),
+                self._dropped(),
+                *updated,
+            ]
+        control += self._ended(with_egress=bool(egress), updated=updated)
+        return control, egress
 
     def _standard(self, name: str) -> ir.FieldRef:
         return self._names.own_ref("standard_metadata", name)
@@ -376,7 +392,7 @@ class _Reader:
 class _Flow:
     """A pipeline as nested control flow; ``called``: the names of all actions that it may run."""
 
-    reader: _Reader
+    reader: JsonReader
     pipeline: Tree
     nodes: Mapping[str, tuple[str, Tree]]
     profiles: Mapping[str, Tree]
@@ -525,7 +541,7 @@ def _trimmed(program: ir.Program) -> ir.Program:
     initial = tuple(a for a in program.initial if a.destination in read)
     actions = [
         replace(a, body=tuple(s for s in a.body if not isinstance(s, ir.Assign) or s.destination in read))
-        if a.name == _BEGIN
+        if a.name == BEGIN_EGRESS
         else a
         for a in program.actions
     ]

@@ -159,7 +159,7 @@ def declared(root: Tree) -> Names:
             raise h.at("header_type").error(f"there is no header type {kind!r}")
         headers[name], called[name] = types[kind], h.text("name")
         by_id[h.whole("id")] = name
-        if h.flag("metadata"):
+        if h.flag("metadata") or name == "scalars":
             metadata.add(name)
         elif sum(f.width_bits for f in headers[name]) % 8:
             raise h.error("is no whole number of bytes")
@@ -472,3 +472,13 @@ def check_unique(trees: Iterator[Tree]) -> dict[str, Tree]:
             raise DataError(f"two things are called {name!r}", location=tree.error("").location, key=tree.pointer)
         found[name] = tree
     return found
+
+
+MAX_PORT = 511
+"""Packets that are sent by a greater port are dropped, where architectures have more ports than targets."""
+
+
+def sent_by(port: ir.Expression) -> ir.Branch:
+    """Send a packet by a port, or drop it if there is none."""
+    exists = ir.Compare("<=", port, ir.Const(MAX_PORT))
+    return ir.Branch(exists, (ir.SetEgress(ir.Cast(port, MAX_PORT.bit_length())),), (ir.Drop(),))

@@ -1,0 +1,321 @@
+"""A P4 program for PSA, as JSON of p4c-bm2-psa, as a :class:`~p4perf.programs.ir.Program`.
+
+What psa_switch does between the blocks stands in the program as control flow, as for v1model. Egress has a parser of
+its own, and a program has none: so egress either does nothing but put together what it takes apart, or both take the
+same headers, and ingress changes nothing on which that depends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from typing_extensions import override
+
+from p4perf.programs import ir
+from p4perf.programs.analysis import destination, flattened
+from p4perf.programs.reading.actions import ActionReader, one_of
+from p4perf.programs.reading.commands import ControlPlane
+from p4perf.programs.reading.tree import Tree
+from p4perf.programs.reading.v1model import BEGIN_EGRESS, JsonReader
+from p4perf.programs.reading.values import ValueReader, identifier, sent_by, unwrapped
+
+RECIRCULATE_PORT = 0xFFFFFFFA
+
+_OUT, _LEAVING = "psa_ingress_output_metadata", "psa_egress_output_metadata"
+
+_KIND = ir.Intrinsic("instance_type")
+
+
+def _by_kind(default: int, **kinds: int) -> ir.Expression:
+    """A number that depends on the instance type of v1model; keywords are ``of_N``."""
+    found: ir.Expression = ir.Const(default)
+    for name, value in kinds.items():
+        kind = ir.Compare("==", _KIND, ir.Const(int(name.removeprefix("of_"))))
+        found = ir.Conditional(kind, ir.Const(value), found)
+    return found
+
+
+_PORT = ir.Conditional(ir.Compare("==", _KIND, ir.Const(4)), ir.Const(RECIRCULATE_PORT), ir.Intrinsic("ingress_port"))
+_PATH = _by_kind(0, of_4=6, of_6=5)
+
+_BEFORE_INGRESS: Mapping[tuple[str, str], ir.Expression] = {
+    **{(f"psa_ingress_{block}input_metadata", "ingress_port"): _PORT for block in ("", "parser_")},
+    **{(f"psa_ingress_{block}input_metadata", "packet_path"): _PATH for block in ("", "parser_")},
+    ("psa_ingress_input_metadata", "ingress_timestamp"): ir.Intrinsic("unknown"),
+    (_OUT, "drop"): ir.Const(1),
+}
+"""What fields of the metadata are when a packet comes in."""
+
+_BEFORE_EGRESS: Mapping[tuple[str, str], ir.Expression] = {
+    ("psa_egress_input_metadata", "egress_port"): ir.Intrinsic("egress_port"),
+    ("psa_egress_input_metadata", "packet_path"): _by_kind(1, of_5=2, of_1=3, of_2=4),
+    ("psa_egress_input_metadata", "class_of_service"): ir.Conditional(
+        ir.Or(*(ir.Compare("==", _KIND, ir.Const(clone)) for clone in (1, 2))),
+        ir.Const(0),
+        ir.FieldRef(ir.METADATA, f"{_OUT}__class_of_service"),
+    ),
+    ("psa_egress_input_metadata", "instance"): ir.Intrinsic("replication_id"),
+    ("psa_egress_input_metadata", "egress_timestamp"): ir.Intrinsic("unknown"),
+    ("psa_egress_deparser_input_metadata", "egress_port"): ir.Intrinsic("egress_port"),
+    (_LEAVING, "drop"): ir.Const(0),
+    (_LEAVING, "clone"): ir.Const(0),
+}
+"""What they are when a copy comes to egress."""
+
+
+def read_psa(root: Tree, plane: ControlPlane | None = None, name: str = "program") -> ir.Program:
+    """Read a program.
+
+    Raises:
+        DataError: it is not what the format requires, or has what is not supported; with the place.
+    """
+    return _PsaReader(root, plane or ControlPlane()).program(name)
+
+
+def is_psa(root: Tree) -> bool:
+    return any(header.optional("name") == _OUT for header in root.each("headers"))
+
+
+@dataclass
+class _PsaActions(ActionReader):
+    """The methods of PSA's externs besides what v1model has."""
+
+    algorithms: Mapping[str, Tree] | None = None
+
+    @override
+    def statements(self, call: Tree, values: ValueReader) -> Iterator[ir.Statement]:
+        op, given = call.text("op"), list(call.each("parameters"))
+        match op, given:
+            case "_Counter_count", [counter, index]:
+                yield ir.CountPacket(one_of(self.counters, counter, "counter").name, values.value(index))
+            case "_Meter_execute", [meter, index, target]:
+                colour = self.names.scratch("colour", 2)
+                yield ir.MeterPacket(colour, one_of(self.meters, meter, "meter").name, values.value(index))
+                # PSA counts red, green, yellow.
+                number = ir.BinaryOp("%", ir.BinaryOp("+", colour, ir.Const(1)), ir.Const(3))
+                yield from self.stored(values.places(target), number)
+            case "_Hash_get_hash", [extern, target, fields]:
+                hashed = self._hashed(extern, fields)
+                yield hashed
+                yield from self.stored(values.places(target), hashed.destination)
+            case "_Hash_get_hash_mod", [extern, target, base, fields, most]:
+                hashed = self._hashed(extern, fields)
+                yield hashed
+                number = ir.BinaryOp("%", hashed.destination, values.value(most))
+                yield from self.stored(values.places(target), ir.BinaryOp("+", number, values.value(base)))
+            case _ if op.startswith("_InternetChecksum_"):
+                yield from self._checksum(op.removeprefix("_InternetChecksum_"), given, values)
+            case _:
+                yield from super().statements(call, values)
+
+    def _hashed(self, extern: Tree, fields: Tree) -> ir.Hash | ir.Assign:
+        algorithm = one_of(self.algorithms or {}, extern, "hash")
+        tree = _calculation(algorithm.text(), fields)
+        return self.calculated(self.names.scratch(f"hash_{algorithm.text()}", self.hash_bits(tree)), tree)
+
+    def _checksum(self, method: str, given: list[Tree], values: ValueReader) -> Iterator[ir.Statement]:
+        """The sum of 16-bit words that an internet checksum has so far, and what is done with it."""
+        total, ones = self.names.scratch("checksum", 32), ir.Const(0xFFFF)
+        match method, given[1:]:
+            case "clear", _:
+                yield ir.Assign(total, ir.Const(0))
+            case (("add" | "subtract"), [fields]):
+                part = self.names.scratch("checksum_of_part", 16)
+                yield self.hashed(part, _calculation("csum16", fields))
+                word = ir.BinaryOp("^", part, ones) if method == "add" else part
+                yield ir.Assign(total, ir.BinaryOp("+", total, word))
+                halves = ir.BinaryOp("&", total, ones), ir.BinaryOp(">>", total, ir.Const(16))
+                yield ir.Assign(total, ir.BinaryOp("+", *halves))
+            case (("get" | "get_state"), [target]):
+                value = ir.BinaryOp("^", total, ones) if method == "get" else total
+                yield from self.stored(values.places(target), value)
+            case "set_state", [source]:
+                yield ir.Assign(total, values.value(source))
+            case _:
+                raise given[0].error(f"the method {method} of a checksum is not supported")
+
+
+def _calculation(algorithm: str, fields: Tree) -> Tree:
+    listed = fields.at("value").value
+    return Tree(
+        {"algo": algorithm, "input": listed if isinstance(listed, list) else [listed]}, fields.pointer, fields.file
+    )
+
+
+class _PsaReader(JsonReader):
+    marker = _OUT
+    convert_by = _PsaActions
+
+    def __init__(self, root: Tree, plane: ControlPlane) -> None:
+        super().__init__(root, plane)
+        externs = {(t.text("type"), t.text("name")): t for t in root.each("extern_instances")}
+        first = {key: next(t.each("attribute_values"), t) for key, t in externs.items()}
+        self.convert.meters = {
+            name: ir.Meter(identifier(name), value.whole("value"))
+            for (kind, name), value in first.items()
+            if kind == "Meter"
+        }
+        if isinstance(self.convert, _PsaActions):
+            hashes = {name: value.at("value") for (kind, name), value in first.items() if kind == "Hash"}
+            self.convert.algorithms = hashes
+
+    @override
+    def _parser_error(self) -> ir.FieldRef:
+        return self._names.own_ref("psa_ingress_input_metadata", "parser_error")
+
+    @override
+    def _initial(self) -> Iterator[ir.Assign]:
+        yield from (ir.Assign(self._names.own_ref(*field), value) for field, value in _BEFORE_INGRESS.items())
+        yield from (ir.Assign(ref, ir.Const(number)) for ref, number in self.convert.constants.items())
+
+    @override
+    def _flow(
+        self, pipelines: Mapping[str, Tree], tables: list[ir.Table]
+    ) -> tuple[list[ir.ControlNode], list[ir.ControlNode]]:
+        control = self._pipeline(pipelines["ingress"], tables)
+        self._check_egress(empty=not pipelines["egress"].optional("init_table"))
+        egress = self._pipeline(pipelines["egress"], tables)
+        if egress:
+            begun = (ir.Assign(self._names.own_ref(*field), value) for field, value in _BEFORE_EGRESS.items())
+            port = self._names.own_ref("psa_egress_input_metadata", "egress_port")
+            again = ir.Compare("==", port, ir.Const(RECIRCULATE_PORT))
+            egress = [
+                *self._run(BEGIN_EGRESS, tuple(begun)),
+                *egress,
+                *self._deparsed("egress_deparser"),
+                *self._cloned(_LEAVING),
+                ir.If(_holds(self._names.own_ref(_LEAVING, "drop")), tuple(self._run("own_drop", (ir.Drop(),)))),
+                ir.If(again, tuple(self._run("own_recirculate", (ir.Recirculate(),)))),
+            ]
+        return [*control, *self._left(with_egress=bool(egress))], egress
+
+    def _left(self, *, with_egress: bool) -> Iterator[ir.ControlNode]:
+        """What becomes of a packet after ingress."""
+        out, run = self._names.own_ref, self._run
+        yield from self._cloned(_OUT)
+        port, group = out(_OUT, "egress_port"), out(_OUT, "multicast_group")
+        sent = run("own_send", (sent_by(port),))
+        again = ir.Compare("==", port, ir.Const(RECIRCULATE_PORT))
+        if with_egress:
+            sent = [ir.If(again, tuple(run("own_turn", (ir.SetEgress(port),))), tuple(sent))]
+        else:
+            sent = [ir.If(again, tuple(run("own_recirculate", (ir.Recirculate(),))), tuple(sent))]
+        rest: tuple[ir.ControlNode, ...] = (*self._deparsed("ingress_deparser"), *sent)
+        if any(group == s.destination and s.value != ir.Const(0) for s in self._assignments()):
+            rest = (ir.If(ir.Compare("!=", group, ir.Const(0)), tuple(run("own_drop", (ir.Drop(),))), rest),)
+            for number, copies in self._plane.groups.items():
+                made = ir.Multicast(tuple(p for p, _ in copies), tuple(rid for _, rid in copies))
+                then = (*self._deparsed("ingress_deparser"), *run(f"own_multicast_{number}", (made,)))
+                rest = (ir.If(ir.Compare("==", group, ir.Const(number)), then, rest),)
+        resubmit = out(_OUT, "resubmit")
+        if any(resubmit == s.destination and s.value != ir.Const(0) for s in self._assignments()):
+            rest = (ir.If(_holds(resubmit), tuple(run("own_resubmit", (ir.Resubmit(),))), rest),)
+        yield ir.If(_holds(out(_OUT, "drop")), tuple(run("own_drop", (ir.Drop(),))), rest)
+
+    def _cloned(self, block: str) -> Iterator[ir.ControlNode]:
+        flag, session = (self._names.own_ref(block, name) for name in ("clone", "clone_session_id"))
+        if any(s.destination == flag and s.value != ir.Const(0) for s in self._assignments()):
+            for number, port in self._plane.sessions.items():
+                same = ir.And(_holds(flag), ir.Compare("==", session, ir.Const(number)))
+                yield ir.If(same, tuple(self._run(f"own_clone_{block}_{number}", (ir.Clone(port),))))
+
+    def _deparsed(self, name: str) -> list[ir.ControlNode]:
+        """What a deparser computes."""
+        deparser = next((d for d in self.root.each("deparsers") if d.text("name") == name), self.root)
+        body = self.convert.body(list(deparser.each("primitives")), ValueReader(self._names))
+        return self._run(f"own_{name}", tuple(statement for _, statement in body))
+
+    def _check_egress(self, *, empty: bool) -> None:
+        """Whether the parser of egress may be left out.
+
+        Raises:
+            DataError: it may not.
+        """
+        first, second = (_Block(self.root, name) for name in ("ingress", "egress"))
+        if empty and second.restores:
+            return
+        if first.shape != second.shape or first.order != second.order:
+            raise second.parser.error("an egress with a parser of its own is not supported")
+        selected = {ref for state in second.states for ref in self._selected(state)}
+        for action in self._made.values():
+            for s in flattened(action.body):
+                if isinstance(s, ir.AddHeader | ir.RemoveHeader) or destination(s) in selected:
+                    raise second.parser.error("an egress that parses what ingress has changed is not supported")
+
+    def _selected(self, state: Tree) -> Iterator[ir.FieldRef]:
+        for key in state.each("transition_key"):
+            kind, value = unwrapped(key)
+            if kind == "field":
+                yield self._names.ref(value.item(0).text(), value.item(1).text(), value)
+
+
+@dataclass(frozen=True)
+class _Block:
+    """Parser and deparser of ingress or egress."""
+
+    root: Tree
+    name: str
+
+    @cached_property
+    def parser(self) -> Tree:
+        return next((p for p in self.root.each("parsers") if p.text("name") == f"{self.name}_parser"), self.root)
+
+    @cached_property
+    def states(self) -> tuple[Tree, ...]:
+        return tuple(self.parser.each("parse_states"))
+
+    @cached_property
+    def order(self) -> tuple[str, ...]:
+        deparsers = (d for d in self.root.each("deparsers") if d.text("name") == f"{self.name}_deparser")
+        return tuple(h.text() for d in deparsers for h in d.each("order"))
+
+    @cached_property
+    def shape(self) -> object:
+        """What the parser does, to be compared."""
+        keys = ("name", "parser_ops", "transitions", "transition_key")
+        return [{key: _plain(state.value.get(key)) for key in keys} for state in self.states]
+
+    @cached_property
+    def restores(self) -> bool:
+        """Whether the deparser puts together what the parser takes apart, and does no more than that."""
+        deparser = next((d for d in self.root.each("deparsers") if d.text("name") == f"{self.name}_deparser"), None)
+        if deparser is None or any(deparser.each("primitives")):
+            return False
+        ops = {s.text("name"): list(s.each("parser_ops")) for s in self.states}
+        if any(op.text("op") != "extract" for group in ops.values() for op in group):
+            return False
+        taken = {n: [unwrapped(next(op.each("parameters")))[1].value for op in group] for n, group in ops.items()}
+        place = {header: n for n, header in enumerate(self.order)}
+        if any(not isinstance(h, str) or h not in place for group in taken.values() for h in group):
+            return False
+        for state in self.states:
+            here = [place[h] for h in taken[state.text("name")]]
+            after = [t.optional("next_state") for t in state.each("transitions")]
+            later = [place[h] for name in self._reached(after) for h in taken.get(name, ())]
+            if here != sorted(set(here)) or (here and later and max(here) >= min(later)):
+                return False
+        return True
+
+    def _reached(self, names: list[str | None]) -> set[str]:
+        found: set[str] = set()
+        todo = [name for name in names if name]
+        following = {s.text("name"): [t.optional("next_state") for t in s.each("transitions")] for s in self.states}
+        while todo:
+            name = todo.pop()
+            if name not in found:
+                found.add(name)
+                todo += [n for n in following.get(name, ()) if n]
+        return found
+
+
+def _plain(value: object) -> object:
+    """The same without where it stands in the program."""
+    if isinstance(value, dict):
+        return {key: _plain(part) for key, part in value.items() if key not in ("source_info", "id")}
+    return [_plain(part) for part in value] if isinstance(value, list) else value
+
+
+def _holds(ref: ir.FieldRef) -> ir.Condition:
+    return ir.Compare("!=", ref, ir.Const(0))
