@@ -51,11 +51,18 @@ def measure(
         Path | None, typer.Option("--p4info", help="P4Info as text, for entries that have numbers for names.")
     ] = None,
     fill: Annotated[
-        list[str] | None, typer.Option("--fill", help="TABLE=N: so many entries in a table, made up; repeatable.")
+        list[str] | None,
+        typer.Option("--fill", help="TABLE=N or TABLE=N:bgp|classbench: entries that are made up; repeatable."),
     ] = None,
     default_fill: Annotated[
         int, typer.Option("--default-fill", min=0, max=100_000, help="Made-up entries of tables that have none.")
     ] = 64,
+    miss: Annotated[
+        list[str] | None, typer.Option("--miss", help="SHARE or TABLE=SHARE of packets that find no entry; repeatable.")
+    ] = None,
+    zipf: Annotated[
+        float, typer.Option("--zipf", min=0, max=10, help="Exponent of the popularity of entries; 0: all alike.")
+    ] = 0.0,
     frame_size: Annotated[
         int, typer.Option("--frame-size", min=64, max=1518, help="Frame size in bytes, FCS included.")
     ] = 128,
@@ -85,6 +92,8 @@ def measure(
         p4info=p4info,
         fill=fill or [],
         default_fill=default_fill,
+        miss=miss or [],
+        zipf=zipf,
         packets=packets,
         port=port,
         frame_size_bytes=frame_size,
@@ -106,6 +115,8 @@ def measure(
             worst = max(worst, ExitCode.UNAVAILABLE)
             continue
         if not quiet:
+            for note in plan.points[0].plan.workload.notes if not rows else ():
+                say(note)
             say(f"{program} on {label} ({place.label}); run directory: {directory.path}")
         with SweepProgress(quiet=quiet) as progress, resumable(directory.path):
             outcome = measure_run(experiment, plan.points, chosen, place, directory, progress)

@@ -27,6 +27,8 @@ def own_experiment(
     p4info: Path | None,
     fill: Sequence[str],
     default_fill: int,
+    miss: Sequence[str],
+    zipf: float,
     packets: int,
     port: int,
     frame_size_bytes: int,
@@ -49,6 +51,8 @@ def own_experiment(
         "p4info": "" if p4info is None else read_text(p4info),
         "fill": ",".join(fill),
         "default_fill": default_fill,
+        "miss": ",".join(miss),
+        "zipf": zipf,
         "packets": packets,
         "port": port,
     }

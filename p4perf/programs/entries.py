@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from p4perf.errors import CapabilityError
 from p4perf.programs.analysis import masked_values
-from p4perf.programs.ir import ENTRY_MULTIPLIER, Program, Table
+from p4perf.programs.ir import ENTRY_MULTIPLIER, Entry, Program, Table
 
 BLOCK_ENTRIES = 16384
 MAX_ENTRIES = 1 << 60
@@ -49,6 +49,29 @@ def check_entries(program: Program, table: Table) -> None:
             f"table {table.name}: {count} entries do not fit a key of {bits} bit{open_bits}",
             hint="use a wider key or fewer entries",
         )
+
+
+class EntryIndex:
+    """Finds the first entry of a list that fits, by one look-up for each combination of masks that its entries have."""
+
+    def __init__(self, listing: Sequence[Entry]) -> None:
+        self._listing = listing
+        self._groups: dict[tuple[int, ...], dict[tuple[int, ...], list[int]]] = {}
+        for number, entry in enumerate(listing):
+            masks = tuple(m.mask if m.low == m.high else 0 for m in entry.matches)
+            values = tuple(m.low if m.low == m.high else 0 for m in entry.matches)
+            self._groups.setdefault(masks, {}).setdefault(values, []).append(number)
+
+    def find(self, values: Sequence[int]) -> int | None:
+        """The number of the entry; None if none fits."""
+        best = len(self._listing)
+        for masks, entries in self._groups.items():
+            for number in entries.get(tuple(v & m for v, m in zip(values, masks, strict=True)), ()):
+                if number >= best:
+                    break
+                if self._listing[number].fits(values):
+                    best = number
+        return best if best < len(self._listing) else None
 
 
 @dataclass(frozen=True, slots=True)

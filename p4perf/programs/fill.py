@@ -2,23 +2,25 @@
 
 Tables are filled in the order in which packets come to them. The keys of the first entries are those with which packets
 of :mod:`~p4perf.programs.exercise` come to the table, so that tables whose keys are computed are hit as well; further
-keys are random.
+keys, and all of another distribution, are those of :mod:`~p4perf.programs.distributions`.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from typing_extensions import override
 
 from p4perf.errors import UsageError
 from p4perf.programs import ir
 from p4perf.programs.analysis import control_nodes, destination, flattened, operands, subexpressions
+from p4perf.programs.distributions import DISTRIBUTIONS, MAX_ENTRIES, Distribution, Shape, rows
 from p4perf.programs.exercise import frames
 from p4perf.programs.interpreter import Interpreter
 from p4perf.programs.packet_state import PacketState
+from p4perf.programs.reading.tree import match_name
 
 PACKETS = 512
 """Packets with which the keys of a table are found."""
@@ -29,8 +31,10 @@ PORTS = 4
 CHOICES = 4
 """Actions of every other entry of a table with an action selector."""
 
+NEXT_HOPS = 16
+"""Different action data of the entries of a routing table."""
+
 _PORT_BITS = 9
-_ATTEMPTS = 20
 
 
 class _Observer(Interpreter):
@@ -49,34 +53,74 @@ class _Observer(Interpreter):
         return super()._looked_up(table, values, packet)
 
 
-def filled(program: ir.Program, counts: Mapping[str, int], *, default: int = 0, seed: int = 1) -> ir.Program:
+@dataclass(frozen=True, slots=True)
+class Fill:
+    """How many entries a table gets, those that it has already among them, and how their keys are distributed."""
+
+    count: int
+    distribution: Distribution = "uniform"
+
+
+def parse_fill(text: str) -> dict[str, Fill]:
+    """``TABLE=N`` or ``TABLE=N:DISTRIBUTION``, joined by commas, by the tables.
+
+    Raises:
+        UsageError: the text is something else.
+    """
+    found = {}
+    for part in filter(None, text.split(",")):
+        name, _, rest = part.partition("=")
+        number, colon, wanted = rest.partition(":")
+        distribution = next((d for d in DISTRIBUTIONS if d == (wanted if colon else "uniform")), None)
+        if not number.isdecimal() or not name.strip():
+            raise UsageError(f"--fill {part}: expected TABLE=N or TABLE=N:DISTRIBUTION", hint="such as routes=1000:bgp")
+        if distribution is None:
+            raise UsageError(f"--fill {part}: unknown distribution", hint=f"known: {', '.join(DISTRIBUTIONS)}")
+        if int(number) > MAX_ENTRIES:
+            raise UsageError(f"--fill {part}: at most {MAX_ENTRIES} entries")
+        found[name.strip()] = Fill(int(number), distribution)
+    return found
+
+
+def named_table(program: ir.Program, name: str) -> ir.Table:
+    """The table that is called so: as in P4, by the last part of that, or as in generated text.
+
+    Raises:
+        DataError: there is no such table with a key, or there are several; the message names the nearest.
+    """
+    keyed = [table for table in program.tables if table.keys]
+    known = {table.label or table.name: table for table in keyed}
+    generated = {table.name: table for table in keyed}
+    return generated[name] if name in generated else known[match_name(name, known, "table", None)]
+
+
+def filled(program: ir.Program, fills: Mapping[str, Fill], *, default: int = 0, seed: int = 1) -> ir.Program:
     """The program with entries in its tables.
 
     Args:
-        counts: entries of each table, by its name; those that it has already are among them.
+        fills: what tables get, by their names.
         default: entries of tables that are not named, and have none of their own.
 
     Raises:
-        UsageError: there is no such table, or it has no key.
+        DataError: there is no such table.
+        UsageError: a table has no key that a distribution is made for.
     """
     nodes = control_nodes(program.control + program.egress)
     applied = list(dict.fromkeys(node.table for node in nodes if isinstance(node, ir.ApplyTable)))
-    for name in counts:
-        if name not in applied or not program.table(name).keys:
-            raise UsageError(f"there is no table {name} with a key", hint=f"tables: {', '.join(applied) or 'none'}")
+    asked = {named_table(program, name).name: fill for name, fill in fills.items()}
     rng = random.Random(seed)  # noqa: S311
     waiting = {}
     for name in applied:
         table = program.table(name)
-        wanted = counts.get(name, 0 if table.listing else default)
-        if table.keys and wanted > len(table.listing):
-            waiting[name] = wanted - len(table.listing)
+        fill = asked.get(name, Fill(0 if table.listing else default))
+        if table.keys and fill.count > len(table.listing):
+            waiting[name] = fill
     while waiting:
         now = _independent(program, list(waiting))
         observer = _Observer(program, now)
         for frame in frames(program, PACKETS, seed=rng.randrange(1 << 30)):
             observer.run(frame)
-        new = {name: _with_entries(program, name, waiting.pop(name), observer.keys[name], rng) for name in now}
+        new = {n: _with_entries(program, program.table(n), waiting.pop(n), observer.keys[n], rng) for n in now}
         program = replace(program, tables=tuple(new.get(t.name, t) for t in program.tables))
     return program
 
@@ -100,61 +144,25 @@ def _independent(program: ir.Program, waiting: Sequence[str]) -> list[str]:
 
 
 def _with_entries(
-    program: ir.Program, name: str, count: int, keys: Iterable[tuple[int, ...]], rng: random.Random
+    program: ir.Program, table: ir.Table, fill: Fill, keys: Iterable[tuple[int, ...]], rng: random.Random
 ) -> ir.Table:
-    table = program.table(name)
-    entries = [*table.listing, *_entries(program, table, count, keys, rng)]
+    shapes = [Shape(key.field.field, key.match_kind, program.width_bits(key.field)) for key in table.keys]
+    taken = [entry.matches for entry in table.listing]
+    made = rows(shapes, fill.count - len(taken), fill.distribution, rng.randrange(1 << 30), keys, taken)
+    actions, ports = _actions(program, table), program.once("ports of entries", lambda: _ports(program))
+    # A router has few next hops, which many of its routes share.
+    few = [[_data(a, ports, rng) for _ in range(NEXT_HOPS)] for a in actions] if fill.distribution == "bgp" else []
+    entries = list(table.listing)
+    for n, matches in enumerate(made):
+        numbers = [(n + choice) % len(actions) for choice in range(CHOICES if table.selector and n % 2 else 1)]
+        (name, data), *choices = (
+            (actions[at].name, few[at][int(NEXT_HOPS * rng.random() ** 2)] if few else _data(actions[at], ports, rng))
+            for at in numbers
+        )
+        entries.append(ir.Entry(matches, name, data, tuple(choices)))
     if any(key.match_kind == "lpm" for key in table.keys):
         entries.sort(key=lambda entry: -sum(match.mask.bit_count() for match in entry.matches))
     return replace(table, entries=ir.EntryList(tuple(entries)))
-
-
-def _entries(
-    program: ir.Program, table: ir.Table, count: int, observed: Iterable[tuple[int, ...]], rng: random.Random
-) -> Iterator[ir.Entry]:
-    seen = {entry.matches for entry in table.listing}
-    keys = _keys(program, table, observed, rng)
-    actions, ports = _actions(program, table), program.once("ports of entries", lambda: _ports(program))
-    made = attempts = 0
-    while made < count and attempts < _ATTEMPTS * count:
-        attempts += 1
-        values = next(keys)
-        matches = tuple(
-            _match(key.match_kind, value, program.width_bits(key.field), rng)
-            for key, value in zip(table.keys, values, strict=True)
-        )
-        if matches in seen:
-            continue
-        seen.add(matches)
-        taken = [actions[(made + n) % len(actions)] for n in range(CHOICES if table.selector and made % 2 else 1)]
-        made += 1
-        (name, data), *choices = ((a.name, tuple(_data(a, ports, rng))) for a in taken)
-        yield ir.Entry(matches, name, data, tuple(choices))
-
-
-def _keys(
-    program: ir.Program, table: ir.Table, observed: Iterable[tuple[int, ...]], rng: random.Random
-) -> Iterator[tuple[int, ...]]:
-    """Keys of packets, then random ones, without end."""
-    yield from observed
-    widths = [program.width_bits(key.field) for key in table.keys]
-    while True:
-        yield tuple(rng.getrandbits(width) for width in widths)
-
-
-def _match(kind: ir.MatchKind, value: int, width_bits: int, rng: random.Random) -> ir.Match:
-    ones = (1 << width_bits) - 1
-    value &= ones
-    if kind == "lpm":
-        rest = width_bits - rng.randint(-(-width_bits // 2), width_bits)
-        return ir.Match.masked(value, ones >> rest << rest)
-    if kind == "ternary":
-        return ir.Match.masked(value, rng.choice((ones, ones, ones & ~0xFF, rng.getrandbits(width_bits))))
-    if kind == "optional":
-        return ir.Match.masked(value, rng.choice((ones, 0)))
-    if kind == "range":
-        return ir.Match(ones, rng.randint(0, value), rng.randint(value, ones))
-    return ir.Match.masked(value, ones)
 
 
 def _actions(program: ir.Program, table: ir.Table) -> list[ir.Action]:
@@ -188,7 +196,11 @@ def _ports(program: ir.Program) -> set[tuple[str, str]]:
     return found
 
 
-def _data(action: ir.Action, ports: Collection[tuple[str, str]], rng: random.Random) -> Iterator[int]:
-    for p in action.parameters:
-        is_port = p.width_bits == _PORT_BITS or (action.name, p.name) in ports
-        yield rng.randint(1, PORTS) if is_port else rng.getrandbits(p.width_bits)
+def _data(action: ir.Action, ports: Collection[tuple[str, str]], rng: random.Random) -> tuple[int, ...]:
+    """Values of the parameters of an action; those that may be ports are from 1 to :data:`PORTS`."""
+    return tuple(
+        rng.randint(1, PORTS)
+        if p.width_bits == _PORT_BITS or (action.name, p.name) in ports
+        else rng.getrandbits(p.width_bits)
+        for p in action.parameters
+    )

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from p4perf.programs import ir
+from p4perf.programs.entries import EntryIndex
 from p4perf.programs.operators import OPERATORS, STANDARD_HASHES, HashFunctions
 from p4perf.programs.packet_state import NO_ARGUMENTS, PacketState, ParserError, twos_complement
 
@@ -103,7 +104,7 @@ class Interpreter:
         self._hashes = hashes
         self._watch = watch
         self._state: dict[str, dict[int, int]] = {name: {} for name in program.states}
-        self._exact: dict[str, dict[tuple[int, ...], int] | None] = {}
+        self._indexes: dict[str, EntryIndex] = {}
         self._sent: list[Sent] = []
         self._hits: list[str] = []
         self._misses: list[str] = []
@@ -308,15 +309,10 @@ class Interpreter:
         return action, _named(action, table.default_data), False
 
     def _found(self, table: ir.Table, values: list[int]) -> int | None:
-        """The first entry of a list that fits; those of exact keys are looked up."""
-        if table.name not in self._exact:
-            listing = table.listing if all(key.match_kind == "exact" for key in table.keys) else ()
-            keys = {tuple(m.low for m in entry.matches): n for n, entry in reversed(list(enumerate(listing)))}
-            self._exact[table.name] = keys if listing else None
-        exact = self._exact[table.name]
-        if exact is not None:
-            return exact.get(tuple(values))
-        return next((n for n, entry in enumerate(table.listing) if entry.fits(values)), None)
+        """The first entry of a list that fits."""
+        if table.name not in self._indexes:
+            self._indexes[table.name] = EntryIndex(table.listing)
+        return self._indexes[table.name].find(values)
 
     def _chosen(self, table: ir.Table, entry: ir.Entry, packet: PacketState) -> tuple[ir.Action, Mapping[str, int]]:
         """The action of an entry, or that of its choices which the selector takes."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated
 
@@ -10,9 +12,9 @@ from pydantic import Field as Bounds
 from p4perf.errors import CapabilityError, UsageError
 from p4perf.programs import ir
 from p4perf.programs.component_parameters import ComponentParameters
-from p4perf.programs.exercise import frames
-from p4perf.programs.fill import filled
-from p4perf.programs.interpreter import Interpreter
+from p4perf.programs.exercise import traffic
+from p4perf.programs.fill import filled, named_table, parse_fill
+from p4perf.programs.interpreter import Interpreter, PacketOutcome
 from p4perf.programs.packets import FCS_BYTES
 from p4perf.programs.reading.control_plane import parse_control_plane
 from p4perf.programs.reading.text import parse_program, read_program
@@ -26,8 +28,15 @@ class OwnParameters(ComponentParameters):
     program: Annotated[str, Bounds(max_length=MAX_TEXT_BYTES, description="JSON of p4c-bm2-ss, or a .spec of SWX")]
     entries: Annotated[str, Bounds(max_length=MAX_TEXT_BYTES, description="entries of its tables")] = ""
     p4info: Annotated[str, Bounds(max_length=MAX_TEXT_BYTES, description="P4Info of the program, as text")] = ""
-    fill: Annotated[str, Bounds(max_length=10_000, description="entries of tables, TABLE=N joined by commas")] = ""
+    fill: Annotated[
+        str,
+        Bounds(max_length=10_000, description="entries of tables: TABLE=N or TABLE=N:DISTRIBUTION, joined by commas"),
+    ] = ""
     default_fill: Annotated[int, Bounds(ge=0, le=100_000, description="entries of tables that have none")] = 64
+    miss: Annotated[
+        str, Bounds(max_length=10_000, description="shares of packets that miss tables: SHARE or TABLE=SHARE, joined")
+    ] = ""
+    zipf: Annotated[float, Bounds(ge=0, le=10, description="exponent of the popularity of entries; 0: all alike")] = 0.0
     packets: Annotated[int, Bounds(ge=1, le=65_536, description="different packets that are sent in turn")] = 256
     port: Annotated[int, Bounds(ge=0, le=510, description="by which all packets come in")] = 0
     seed: Annotated[int, Bounds(ge=0, le=2**31, description="of entries and packets")] = 1
@@ -45,23 +54,45 @@ def own_workload(parameters: OwnParameters, baseline: ir.Program, frame_size_byt
     p4info = (parameters.p4info, "the P4Info") if parameters.p4info else None
     program = read_program(parsed, parse_control_plane(parameters.entries, "the entries", parsed, p4info))
     program = replace(program, port=parameters.port)
-    program = filled(program, _counts(parameters.fill), default=parameters.default_fill, seed=parameters.seed)
+    program = filled(program, parse_fill(parameters.fill), default=parameters.default_fill, seed=parameters.seed)
     size_bytes = frame_size_bytes - FCS_BYTES
-    drawn = frames(program, parameters.packets, parameters.seed, size_bytes)
-    interpreter = Interpreter(program)
-    for frame in drawn:
-        try:
-            interpreter.run(frame)
-        except (ValueError, RecursionError) as error:
-            raise CapabilityError(f"what becomes of a packet is not known: {error}") from error
-    return ir.Workload(program, baseline, ir.PacketSpec((), (), frame_size_bytes), frames=drawn)
+    outcomes = []
+    try:
+        drawn = traffic(
+            program, parameters.packets, parameters.seed, size_bytes, _misses(parameters.miss, program), parameters.zipf
+        )
+        interpreter = Interpreter(program)
+        outcomes = [interpreter.run(frame) for frame in drawn]
+    except (ValueError, RecursionError) as error:
+        raise CapabilityError(f"what becomes of a packet is not known: {error}") from error
+    notes = (table_notes(program, outcomes),)
+    return ir.Workload(program, baseline, ir.PacketSpec((), (), frame_size_bytes), notes, drawn)
 
 
-def _counts(text: str) -> dict[str, int]:
-    found = {}
+def _misses(text: str, program: ir.Program) -> dict[str, float]:
+    """Shares of packets that miss, by the names of tables."""
+    found: dict[str, float] = {}
     for part in filter(None, text.split(",")):
-        table, _, number = part.partition("=")
-        if not number.isdecimal():
-            raise UsageError(f"--fill {part}: expected TABLE=N", hint="for example routes=1000")
-        found[table.strip()] = int(number)
+        name, _, share = part.rpartition("=")
+        try:
+            value = float(share)
+        except ValueError:
+            value = -1.0
+        if not 0 <= value <= 1:
+            raise UsageError(f"--miss {part}: expected SHARE or TABLE=SHARE, from 0 to 1", hint="such as routes=0.02")
+        named = [named_table(program, name.strip())] if name else program.tables
+        found |= {table.name: value for table in named}
     return found
+
+
+def table_notes(program: ir.Program, outcomes: Sequence[PacketOutcome]) -> str:
+    """What packets meet in the tables with keys: ``tables: MainControl.routes 1000 entries, 98 % hits``."""
+    hits, misses = (Counter(name for o in outcomes for name in getattr(o, which)) for which in ("hits", "misses"))
+    found = []
+    for table in program.tables:
+        if table.keys:
+            met = hits[table.name] + misses[table.name]
+            share = f"{100 * hits[table.name] / met:.3g} % hits" if met else "no packet comes here"
+            found.append(f"{table.label or table.name} {table.entries.count} entries, {share}")
+    sent = sum(bool(o.sent) for o in outcomes)
+    return f"tables: {'; '.join(found) or 'none'}; {100 * sent / max(len(outcomes), 1):.3g} % of the packets are sent"

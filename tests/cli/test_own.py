@@ -46,7 +46,11 @@ def test_files_that_are_no_program(tmp_path, name, text, words):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--fill", "nothing=3"], "there is no table nothing"),
+        (["--fill", "nothing=3"], "there is no table 'nothing'"),
+        (["--fill", "source=3"], "did you mean sources?"),
+        (["--fill", "sources=3:bpg"], "unknown distribution"),
+        (["--fill", "sources=3:bgp"], "longest prefix match"),
+        (["--fill", "sources=9999999"], "at most 1000000"),
         (["--fill", "MainControl_sources"], "expected TABLE=N"),
         (["--fill", "MainControl_sources=-3"], "expected TABLE=N"),
         (["--frame-size", "20"], "--frame-size"),

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from p4perf.errors import DataError, UsageError
+from p4perf.errors import DataError
 from p4perf.programs import ir
 from p4perf.programs.analysis import control_nodes
 from p4perf.programs.exercise import frames
-from p4perf.programs.fill import filled
+from p4perf.programs.fill import Fill, filled
 from p4perf.programs.interpreter import Interpreter
 from p4perf.programs.packet_state import PacketState
 from p4perf.programs.ranges import value_range
@@ -74,13 +74,16 @@ def test_the_same_seed_gives_the_same_packets_and_entries():
 
 
 def test_so_many_entries_are_made_as_were_asked_for():
-    router = filled(program("ipv4_router"), {"MainControl_routes": 300}, default=5)
+    router = filled(program("ipv4_router"), {"MainControl_routes": Fill(300)}, default=5)
     routes, next_hops = (router.table(f"MainControl_{name}") for name in ("routes", "next_hops"))
     assert (len(routes.listing), len(next_hops.listing)) == (300, 5)
     lengths = [entry.matches[0].mask.bit_count() for entry in routes.listing]
     assert lengths == sorted(lengths, reverse=True), "the longest prefix is found first"
-    with pytest.raises(UsageError, match="no table routes with a key"):
-        filled(program("ipv4_router"), {"routes": 3})
+    for name in ("routes", "MainControl.routes"):
+        assert filled(program("ipv4_router"), {name: Fill(300)}, default=5) == router
+    with pytest.raises(DataError, match="no table 'rutes'") as caught:
+        filled(program("ipv4_router"), {"rutes": Fill(3)})
+    assert caught.value.hint == "did you mean routes?"
 
 
 @pytest.mark.parametrize("name", ["nat", "int_transit", "rate_limiter", "srv6_endpoint"])

@@ -16,7 +16,7 @@ is parsed again. A program that writes fields in place and clones or resubmits k
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from typing_extensions import override
@@ -175,17 +175,19 @@ def _table_text(fields: DpdkCWriter, table: ir.Table, index: int, variants: Coll
 
 def _initial_values(program: ir.Program, table: ir.Table) -> Iterator[str]:
     """The data of each entry, of the default action, and of choices, as initial values of ``struct entry_TABLE``."""
-    first = len(table.listing) + 1
+    first, numbers = len(table.listing) + 1, {name: n for n, name in enumerate(table.taken)}
     for entry in (*table.listing, ir.Entry((), table.default_action, table.default_data)):
         chosen = f", .choices = {len(entry.choices)}, .first = {first}" if entry.choices else ""
-        yield _initial_value(program, table, entry.action, entry.data, chosen)
+        yield _initial_value(program, numbers, entry.action, entry.data, chosen)
         first += len(entry.choices)
     for name, data in (choice for entry in table.listing for choice in entry.choices):
-        yield _initial_value(program, table, name, data)
+        yield _initial_value(program, numbers, name, data)
 
 
-def _initial_value(program: ir.Program, table: ir.Table, name: str, data: tuple[int, ...], more: str = "") -> str:
-    parts = [f".action = {table.taken.index(name)}{more}"]
+def _initial_value(
+    program: ir.Program, numbers: Mapping[str, int], name: str, data: tuple[int, ...], more: str = ""
+) -> str:
+    parts = [f".action = {numbers[name]}{more}"]
     for p, value in zip(program.action(name).parameters, data, strict=True):
         parts.append(f".data.{name}.{p.name} = {dpdk_text.number(value, '0x{:x}')}")
         for n, low in enumerate(range(WORD_BITS, p.width_bits, WORD_BITS)):
