@@ -172,8 +172,9 @@ def condition_operands(condition: ir.Condition) -> tuple[ir.Expression, ...]:
 
 
 def expressions(program: ir.Program) -> Iterator[ir.Expression]:
-    """Every expression that actions, keys and conditions evaluate, and everything in it."""
+    """Every expression that actions, keys, conditions and the beginning evaluate, and everything in it."""
     wholes = [e for statement in statements(program) for e in operands(statement)]
+    wholes += [a.value for a in program.initial]
     for node in control_nodes(program.control + program.egress):
         if isinstance(node, ir.ApplyTable):
             wholes += [key.field for key in program.table(node.table).keys]

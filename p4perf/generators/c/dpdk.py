@@ -31,6 +31,7 @@ from p4perf.programs.analysis import (
     control_nodes,
     expressions,
     statements,
+    subexpressions,
     used_actions,
 )
 from p4perf.programs.capabilities import Capabilities, Limit, standing_at
@@ -276,7 +277,8 @@ def check(program: ir.Program, variants: Collection[str] = ()) -> None:
     body = list(statements(program))
     passing = {type(s) for s in body if isinstance(s, ir.Recirculate | ir.Resubmit)}
     reads = any(e == ir.Intrinsic("instance_type") for e in expressions(program))
-    if len(passing) > 1 and (reads or any(a.value == ir.Intrinsic("instance_type") for a in program.initial)):
+    begin = {e for a in program.initial for e in subexpressions(a.value)}
+    if len(passing) > 1 and (reads or ir.Intrinsic("instance_type") in begin):
         raise CapabilityError("dpdk-c does not tell recirculated from resubmitted packets")
 
 
@@ -389,7 +391,7 @@ def render_program(program: ir.Program, role: str, variants: Collection[str] = (
     writer = DpdkCWriter(program, plan, groups)
     tables = tuple(table_text(writer, t, n, variants) for n, t in enumerate(program.tables))
     first = dpdk_text.first_table(program)
-    asked = {*expressions(program), *(a.value for a in program.initial)}
+    asked = set(expressions(program))
     view = _View(
         program=program,
         plan=plan,

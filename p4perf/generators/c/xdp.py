@@ -185,7 +185,7 @@ def _check_passes(program: ir.Program) -> None:
     """Refuse what XDP cannot tell apart."""
     body = tuple(statements(program))
     passing = {type(s) for s in body if isinstance(s, ir.Recirculate | ir.Resubmit)}
-    asked = {*expressions(program), *(a.value for a in program.initial)}
+    asked = set(expressions(program))
     if len(passing) > 1 and ir.Intrinsic("instance_type") in asked:
         raise CapabilityError("xdp does not tell recirculated from resubmitted packets")
 

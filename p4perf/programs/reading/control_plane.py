@@ -253,8 +253,10 @@ def _of_commands(text: str, source: str, builder: PlaneBuilder) -> None:
             builder.plane.entries.carry_out(words, named, action, keys, bits, where)
         elif words[0] in REPLICATION:
             _replicate(words[0], [number_of(w, 32, where) for w in words[1:]], builder.plane, nodes, where)
-        else:
+        elif "_" in words[0]:
             builder.plane.entries.left_out[words[0]] = None
+        else:
+            raise DataError(f"{words[0]!r} begins neither an entry nor a command", location=where)
 
 
 def _of_dpdk(table: str, words: list[str], builder: PlaneBuilder, where: Location) -> None:

@@ -32,7 +32,7 @@ def read_swx(spec: Specification, entries: Entries | None = None, name: str = "p
     Raises:
         DataError: it has what is not supported; with the line.
     """
-    return _Reader(spec, entries or Entries()).program(name)
+    return SwxReader(spec, entries or Entries()).program(name)
 
 
 def entries_text(program: ir.Program) -> str:
@@ -54,47 +54,70 @@ def _entry_lines(program: ir.Program, table: ir.Table) -> Iterator[str]:
         yield " ".join(["match", *keys, *order, "action", action.label, *data])
 
 
-class _Reader:
+class SwxReader:
+    """Reads one specification; what its apply block does is only asked for the whole program."""
+
     def __init__(self, spec: Specification, entries: Entries) -> None:
         self.spec = spec
         self._entries = entries
         self.graph = Graph.of(spec.apply.lines)
         self._bodies = {name: Graph.of(line.lines) for name, line in spec.actions.items()}
-        self._lines = lines = [line for graph in (self.graph, *self._bodies.values()) for line in graph.lines]
+        self._lines = lines = [line for _, line in self.instructions()]
         self.operands = Operands(spec, frozenset(spec.headers) - _carried(lines))
-        self._emit, hidden = _emitted(self.graph)
-        self.statements = InstructionReader(self.operands, _counted(spec, lines), hidden)
+        self.statements = InstructionReader(self.operands, _counted(spec, lines), {})
         self.made: dict[str, ir.Action] = {}
         self._names = {n: distinct(identifier(n), ()) for n in (*spec.actions, *spec.tables, *spec.selectors)}
 
-    def program(self, name: str) -> ir.Program:
-        spec, operands = self.spec, self.operands
+    def instructions(self) -> Iterator[tuple[str, SpecLine]]:
+        """All instructions, and the action that each stands in, empty for the apply block."""
+        for action, graph in (("", self.graph), *self._bodies.items()):
+            yield from ((action, line) for line in graph.lines)
+
+    def declarations(self, name: str) -> ir.Program:
+        """Headers, metadata, tables and arrays; actions without statements, and no control flow."""
+        spec, operands, counted = self.spec, self.operands, self.statements.counted
         for action, line in spec.actions.items():
             self.made[identifier(action)] = self._action(action, line)
         tables = [self._table(table, line) for table, line in spec.tables.items()]
         tables += [self._selector(table, line) for table, line in spec.selectors.items()]
-        received = self.graph.lines[0] if self.graph.lines else spec.apply
+        arrays = {n: size for n, size in spec.registers.items() if n not in counted}
+        return ir.Program(
+            name=identifier(name),
+            headers=tuple(self._header(h) for h in spec.headers if h not in operands.memory),
+            metadata=tuple(operands.metadata()),
+            parser=(),
+            actions=tuple(self.made.values()),
+            tables=tuple(tables),
+            control=(),
+            emit=(),
+            counters=tuple(ir.Counter(identifier(n), spec.registers[n]) for n in spec.registers if n in counted),
+            meters=tuple(ir.Meter(identifier(n), size) for n, size in spec.meters.items()),
+            registers=tuple(ir.Register(identifier(n), size, 64) for n, size in arrays.items()),
+        )
+
+    def program(self, name: str) -> ir.Program:
+        operands, graph = self.operands, self.graph
+        whole = self.declarations(name)
+        emit, self.statements.hidden = _emitted(graph)
+        for action in self.spec.actions:
+            body = Structure(self._bodies[action], _OfAction(self.statements, action))
+            made = self.made[identifier(action)]
+            self.made[made.name] = replace(made, body=tuple(body.nested(0, body.graph.end)))
+        received = graph.lines[0] if graph.lines else self.spec.apply
         if received.word(0) != "rx":
             raise received.error("the first instruction is not rx")
         port = ir.Assign(operands.ref(received.word(1), received), ir.Intrinsic("ingress_port"))
         parser = _Parser(self)
         states, control = tuple(parser.states()), tuple(parser.control())
-        counted = self.statements.counted
-        arrays = {n: size for n, size in spec.registers.items() if n not in counted}
         if any(isinstance(s, ir.Exit) for a in self.made.values() for s in flattened(a.body)):
             control = (ir.Block(control),)
-        program = ir.Program(
-            name=identifier(name),
-            headers=tuple(self._header(h) for h in spec.headers if h not in operands.memory),
+        program = replace(
+            whole,
             metadata=tuple(operands.metadata()),
             parser=states,
             actions=tuple(self.made.values()),
-            tables=tuple(tables),
             control=control,
-            emit=tuple(operands.header_name(h) for h in self._emit),
-            counters=tuple(ir.Counter(identifier(n), spec.registers[n]) for n in spec.registers if n in counted),
-            meters=tuple(ir.Meter(identifier(n), size) for n, size in spec.meters.items()),
-            registers=tuple(ir.Register(identifier(n), size, 64) for n, size in arrays.items()),
+            emit=tuple(operands.header_name(h) for h in emit),
             initial=(port,),
         )
         return _trimmed(program) if any(line.words == ("recirculate",) for line in self._lines) else program
@@ -111,9 +134,7 @@ class _Reader:
     def _action(self, name: str, line: SpecLine) -> ir.Action:
         arguments = self.spec.structs.get(self.spec.arguments(name), ())
         parameters = tuple(ir.Field(identifier(n), bits) for n, bits in arguments)
-        graph = self._bodies[name]
-        body = Structure(graph, _OfAction(self.statements, name)).nested(0, graph.end)
-        return ir.Action(identifier(name), parameters, tuple(body), self.place(line), name)
+        return ir.Action(identifier(name), parameters, place=self.place(line), label=name)
 
     def run(self, name: str, body: tuple[ir.Statement, ...], line: SpecLine | None = None) -> Iterator[ir.ControlNode]:
         """Control flow that runs statements; nothing if there are none."""
@@ -231,7 +252,7 @@ class _OfAction(Maker[ir.Statement]):
 class _OfControl(Maker[ir.ControlNode]):
     """Makes control flow of the apply block."""
 
-    reader: _Reader
+    reader: SwxReader
 
     @override
     def condition(self, line: SpecLine) -> ir.Condition:
@@ -283,7 +304,7 @@ class _OfControl(Maker[ir.ControlNode]):
 class _Parser:
     """The parser, and where the control flow begins behind it."""
 
-    reader: _Reader
+    reader: SwxReader
     inside: set[int] = field(default_factory=set)
     """The instructions of the parser."""
     exits: tuple[int, ...] = ()

@@ -7,21 +7,15 @@ from typing import Any
 
 import pytest
 from support.captures import capture, ethernet, ipv4, udp
-from support.swx_programs import entries_by_rule
 
 from p4perf.errors import DataError
 from p4perf.evaluation.prediction.learning.constructs import swx_path
 from p4perf.evaluation.prediction.reading import ReadOptions, read_program, shares_of_trace
 from p4perf.evaluation.prediction.reading.swx import swx_flow
-from p4perf.evaluation.prediction.reading.swx_run import SwxMachine, read_swx_entries
 from p4perf.formats.swx_spec import read_specification
-from p4perf.generators.swx.spec import Pipeline
 from p4perf.models.program.paths import analyse
 from p4perf.programs.component import TrafficPlan, build_workload
-from p4perf.programs.interpreter import Interpreter
 from p4perf.programs.operators import crc32c_raw
-from p4perf.programs.packets import frame
-from p4perf.programs.reading.commands import Entries
 from p4perf.programs.reading.flow import Flow
 
 ROUTER = """
@@ -125,7 +119,7 @@ apply {
 
 COMMANDS = """
 # comments and other commands are passed over
-mirroring_add 1 2
+set_queue_depth 1
 table_add Main.acl Main.deny 10.0.0.0&&&0xff000000 0x11&&&0xff => 1
 table_add Main.acl Main.pass 0&&&0 0&&&0 => 2
 table_add Main.routes Main.send 10.1.0.0/16 => 3 02:00:00:00:00:01
@@ -167,7 +161,7 @@ def test_packets_of_a_specification_are_counted(tmp_path: Path, rules: str) -> N
     def visits(name: str) -> float:
         return sum(v for n, v in found.visits.items() if n == name or n.startswith(f"{name} #"))
 
-    assert remarks == (() if rules is ENTRIES else ("commands mirroring_add were left out",))
+    assert remarks == (() if rules is ENTRIES else ("commands set_queue_depth were left out",))
     assert visits("acl") == pytest.approx(0.8)
     assert visits("acl:deny") == pytest.approx(0.1)
     assert visits("routes") == pytest.approx(0.7)
@@ -190,11 +184,11 @@ def test_registers_keep_what_earlier_packets_wrote(tmp_path: Path) -> None:
     [
         ("match 0x1 action send\n", "before the first line"),
         ("table roads\n", "there is no table 'roads'"),
-        ("table routes\nmatch 0x1 action sent\n", "there is no action 'sent'"),
+        ("table routes\nmatch 0x1 action sent\n", "there is no action of routes 'sent'"),
         ("table acl\nmatch 0x1 action pass\n", "has 2 key fields and an action"),
         ("table_add routes send 10.1.0.0/40 => 1 2\n", "no prefix of at most 32 bit"),
         ("table_add routes send 10.1.0.0/16 => 1\n", "takes 2 values, not 1"),
-        ("nonsense\n", "begins neither an entry of SWX nor a command"),
+        ("nonsense\n", "begins neither an entry nor a command"),
     ],
 )
 def test_rules_that_do_not_belong_are_refused_with_their_line(tmp_path: Path, rules: str, message: str) -> None:
@@ -209,59 +203,6 @@ def test_the_hash_is_crc32c() -> None:
     # The check value of CRC-32C begins with ones and ends inverted: ones in front are the first four bytes inverted.
     data = bytes(b ^ 0xFF for b in b"1234") + b"56789"
     assert crc32c_raw(data) ^ 0xFFFFFFFF == 0xE3069283
-
-
-COMPONENTS: list[list[tuple[str, dict[str, Any]]]] = [
-    [("match_action_table", {"entries": 50, "action_data_bytes": 16})],
-    [("match_action_table", {"entries": 50, "match_kind": "lpm", "key_bits": 32, "action_data_bytes": 4})],
-    [
-        ("parser_headers", {"headers": 3}),
-        ("match_action_table", {"entries": 5, "match_kind": "ternary", "action_data_bytes": 4}),
-    ],
-    [("header_field_writes", {"writes": 6})],
-    [("metadata_writes", {"writes": 3})],
-    [("arithmetic", {"operations": 8})],
-    [("conditionals", {"conditionals": 4})],
-    [("checksum", {"size_bytes": 20})],
-    [("checksum", {"size_bytes": 24, "operation": "verify"})],
-    [("register", {"accesses": 2})],
-    [("hash", {"algorithm": "checksum16", "size_bytes": 20})],
-    [("added_headers", {"headers": 2})],
-    [("removed_headers", {"removed": 2, "kept": 1})],
-]
-
-
-@pytest.mark.parametrize("components", COMPONENTS, ids=lambda c: c[-1][0])
-def test_what_comes_out_is_what_the_reference_says(
-    components: list[tuple[str, dict[str, Any]]], tmp_path: Path
-) -> None:
-    workload = build_workload(components, frame_size_bytes=128)
-    program = workload.program
-    text = Pipeline(program, "program", 124).specification()
-    spec = read_specification(text, "program.spec")
-    entries = Entries()
-    if program.tables:
-        (tmp_path / "rules").write_text(
-            "".join(
-                entries_by_rule(text, t.name, t.rule.action, t.entries.count, port=t.rule.port)
-                for t in program.tables
-                if program.match_kind(t) == "exact"
-            )
-        )
-        entries = read_swx_entries(tmp_path / "rules", spec)
-    machine = SwxMachine(spec, swx_flow(spec, "program.spec", "program", {}), entries)
-    if any(program.match_kind(t) != "exact" for t in program.tables):
-        machine.lookup = lambda table, _keys: (
-            program.table(table).rule.action,
-            {
-                name: program.table(table).rule.port
-                for name, _ in spec.structs[f"{program.table(table).rule.action}_args_t"]
-            },
-        )
-    for number in (0, 3):
-        data = frame(program, workload.packets, number)
-        expected = Interpreter(program).run(data).sent
-        assert machine.send(data) == ((expected[0].port, expected[0].data) if expected else None)
 
 
 def waits_in(flow: Flow, code: str) -> list[float]:

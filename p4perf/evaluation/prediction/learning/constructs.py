@@ -30,7 +30,7 @@ from p4perf.evaluation.prediction.operations import drawn_packets
 from p4perf.evaluation.prediction.reading.own import read_own
 from p4perf.evaluation.prediction.reading.packets import OwnPackets, Passed, passed_steps
 from p4perf.evaluation.prediction.reading.swx import swx_flow
-from p4perf.evaluation.prediction.reading.swx_run import Found, SwxMachine
+from p4perf.evaluation.prediction.reading.swx_packets import Found, SwxMachine
 from p4perf.formats.swx_spec import Specification, read_specification
 from p4perf.generators.swx.spec import Pipeline
 from p4perf.models.program import Construct, construct
@@ -162,7 +162,7 @@ def swx_path(program: Program, workload: Workload, traffic: TrafficPlan) -> Pack
         data = frame(workload.program, workload.packets, drawn)
         outcomes = iter(_lookups(program, data))
 
-        def found(table: str, _keys: object, left: Iterator[tuple[str, bool]] = outcomes) -> Found:
+        def found(table: str, left: Iterator[tuple[str, bool]] = outcomes) -> Found:
             hit = next((hit for name, hit in left if name == table), False)
             return _entry(program, table, spec) if hit else None
 
@@ -185,4 +185,4 @@ def _lookups(program: Program, data: bytes) -> list[tuple[str, bool]]:
 def _entry(program: Program, table: str, spec: Specification) -> Found:
     rule = program.table(table).rule
     fields = spec.structs.get(spec.arguments(rule.action), ())
-    return rule.action, {name: OTHER_DATA if n else rule.port for n, (name, _) in enumerate(fields)}
+    return rule.action, tuple(OTHER_DATA if n else rule.port for n in range(len(fields)))

@@ -17,7 +17,7 @@ from p4perf.evaluation.prediction.reading.own import component_graph, load_point
 from p4perf.evaluation.prediction.reading.packets import Runner, follow, own_runner
 from p4perf.evaluation.prediction.reading.shares import Shares
 from p4perf.evaluation.prediction.reading.swx import swx_flow
-from p4perf.evaluation.prediction.reading.swx_run import SwxMachine, read_swx_entries
+from p4perf.evaluation.prediction.reading.swx_packets import SwxMachine
 from p4perf.formats.pcap import read_capture
 from p4perf.formats.swx_spec import read_specification
 from p4perf.models.program.graph import ProgramGraph
@@ -131,7 +131,7 @@ def _opened_swx(text: str, path: Path, options: ReadOptions, frame_bytes: int | 
     spec = read_specification(text, str(path))
     entries, counts = Entries(), dict[str, int]()
     if options.commands is not None:
-        entries = read_swx_entries(options.commands, spec)
+        entries = read_control_plane(options.commands, spec).entries
         counts = {table: len(entries.tables.get(table, ())) for table in spec.tables}
     flow = swx_flow(spec, str(path), path.stem, {**counts, **options.entries}, packet_bytes, entries.used)
     remarks = _left_out(entries)
@@ -139,7 +139,7 @@ def _opened_swx(text: str, path: Path, options: ReadOptions, frame_bytes: int | 
         remarks += ("all tables are empty: give the rules that fill them",)
     if spec.meters:
         remarks += ("all packets are green to meters",)
-    return _Opened(flow, lambda: SwxMachine(spec, flow, entries).run, remarks)
+    return _Opened(flow, lambda: SwxMachine(spec, flow, entries).decisions, remarks)
 
 
 def _opened_bmv2(text: str, path: Path, options: ReadOptions, frame_bytes: int | None) -> _Opened:
