@@ -12,14 +12,6 @@ FCS_BYTES = 4
 """Frame check sequence, counted in the frame size of RFC 2544 and absent from memory."""
 
 
-def bits_of(data: bytes, begin: int, width: int) -> int | None:
-    """The number in some bits of a packet; None if it has fewer."""
-    end = begin + width
-    if begin < 0 or end > 8 * len(data):
-        return None
-    return int.from_bytes(data[begin // 8 : -(-end // 8)], "big") >> (-end % 8) & ((1 << width) - 1)
-
-
 def field_offset_bits(program: Program, packets: PacketSpec, ref: FieldRef) -> int:
     offset = 0
     for carried in packets.headers:

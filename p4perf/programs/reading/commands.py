@@ -39,9 +39,6 @@ class RuntimeEntry:
     data: Data
     priority: int = 0
 
-    def fits(self, values: Sequence[int]) -> bool:
-        return all(key.fits(value) for key, value in zip(self.keys, values, strict=True))
-
     @property
     def prefix(self) -> int:
         """Bits that its key fields compare; those of one table differ in it by the lengths of their prefixes."""
@@ -56,25 +53,10 @@ class Entries:
     defaults: dict[str, tuple[str, Data]] = field(default_factory=dict)
     left_out: dict[str, None] = field(default_factory=dict)
     """Names of the commands that were left out."""
-    _exact: dict[str, dict[tuple[int, ...], RuntimeEntry] | None] = field(default_factory=dict)
-    """Tables all of whose keys are whole values, by these."""
 
     @property
     def used(self) -> dict[str, frozenset[str]]:
         return {name: frozenset(entry.action for entry in entries) for name, entries in self.tables.items()}
-
-    def find(self, table: str, values: Sequence[int]) -> RuntimeEntry | None:
-        """The entry that a packet finds on SWX: that of the lowest priority, then of the longest prefix."""
-        entries = self.tables.get(table, [])
-        if table not in self._exact:
-            whole = all(key.low == key.high and (key.mask + 1).bit_count() == 1 for e in entries for key in e.keys)
-            plain = whole and len({tuple(key.mask for key in e.keys) for e in entries}) == 1
-            self._exact[table] = {tuple(key.low for key in e.keys): e for e in entries} if plain else None
-        exact = self._exact[table]
-        if exact is not None:
-            return exact.get(tuple(values))
-        fitting = [entry for entry in entries if entry.fits(values)]
-        return min(fitting, key=lambda entry: (entry.priority, -entry.prefix), default=None)
 
     def carry_out(
         self, words: list[str], table: str, action: str, keys: list[tuple[str, int]], bits: list[int], where: Location
