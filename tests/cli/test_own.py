@@ -27,7 +27,7 @@ def entries(tmp_path):
         ("absent.json", None, "cannot be read"),
         ("empty.json", "", "ends too early"),
         ("broken.json", '{"a": [1,\n}', "2:1"),
-        ("other.json", '{"a": 1}', "standard_metadata"),
+        ("other.json", '{"a": 1}', "no program for bmv2"),
         ("program.txt", "x", "neither P4, nor JSON"),
         ("program.spec", "apply {\n}\n", "program.spec:1: block 'apply' is empty"),
         ("plain.p4", "control c() { apply {} }", "includes none of v1model.p4"),

@@ -17,10 +17,7 @@ from pathlib import Path
 from typing import Literal
 
 from p4perf.errors import BuildError, DataError, Location, TargetUnavailableError, UsageError
-from p4perf.programs.ir import Program
-from p4perf.programs.reading.commands import ControlPlane
-from p4perf.programs.reading.tree import Tree, read_text
-from p4perf.programs.reading.v1model import read_v1model
+from p4perf.programs.reading.tree import read_text
 
 TIMEOUT_S = 300
 """Longest time that a compiler gets."""
@@ -30,30 +27,6 @@ MESSAGE_LINES = 20
 _INCLUDE = re.compile(r'^\s*#\s*include\s*[<"](?:\w+/)*(v1model|psa|pna)\.p4[>"]', re.MULTILINE)
 _DEFINE = re.compile(r"[A-Za-z_]\w*(=[\w.+-]*)?")
 _PLAIN_NAME = re.compile(r"\w[\w.-]*")
-
-
-def is_bmv2(root: Tree) -> bool:
-    """Whether a JSON document looks like a program for bmv2."""
-    return isinstance(root.value, dict) and {"header_types", "parsers", "pipelines"} <= set(root.value)
-
-
-def is_v1model(root: Tree) -> bool:
-    """Whether a program for bmv2 is one for v1model."""
-    return any(header.optional("name") == "standard_metadata" for header in root.each("headers"))
-
-
-def read_program_json(root: Tree, plane: ControlPlane | None = None, name: str = "program") -> Program:
-    """Read the JSON that p4c writes for bmv2.
-
-    Raises:
-        DataError: the document is no program for bmv2, or has what is not supported; with the place.
-    """
-    if not is_bmv2(root):
-        raise root.error(
-            "is JSON, but no program for bmv2: it has no header_types, parsers and pipelines",
-            hint="p4c-bm2-ss PROGRAM.p4 -o PROGRAM.json makes one",
-        )
-    return read_v1model(root, plane, name)
 
 
 def compile_p4(

@@ -175,7 +175,8 @@ class _PsaReader(JsonReader):
         self, pipelines: Mapping[str, Tree], tables: list[ir.Table]
     ) -> tuple[list[ir.ControlNode], list[ir.ControlNode]]:
         control = self._pipeline(pipelines["ingress"], tables)
-        self._check_egress(empty=not pipelines["egress"].optional("init_table"))
+        if not self._plane.unknown:
+            self._check_egress(empty=not pipelines["egress"].optional("init_table"))
         egress = self._pipeline(pipelines["egress"], tables)
         if egress:
             begun = (ir.Assign(self._names.own_ref(*field), value) for field, value in _BEFORE_EGRESS.items())
@@ -204,7 +205,7 @@ class _PsaReader(JsonReader):
             sent = [ir.If(again, tuple(run("own_recirculate", (ir.Recirculate(),))), tuple(sent))]
         rest: tuple[ir.ControlNode, ...] = (*self._deparsed("ingress_deparser"), *sent)
         if any(group == s.destination and s.value != ir.Const(0) for s in self._assignments()):
-            rest = (ir.If(ir.Compare("!=", group, ir.Const(0)), tuple(run("own_drop", (ir.Drop(),))), rest),)
+            rest = (ir.If(ir.Compare("!=", group, ir.Const(0)), tuple(self._unconfigured()), rest),)
             for number, copies in self._plane.groups.items():
                 made = ir.Multicast(tuple(p for p, _ in copies), tuple(rid for _, rid in copies))
                 then = (*self._deparsed("ingress_deparser"), *run(f"own_multicast_{number}", (made,)))

@@ -22,6 +22,19 @@ def parse_program(text: str, source: str) -> Parsed:
     return parse_json(text, source) if text.lstrip()[:1] in ("", "{", "[") else read_specification(text, source)
 
 
+def check_bmv2(root: Tree) -> None:
+    """Refuse a JSON document that does not look like a program for bmv2.
+
+    Raises:
+        DataError: it does not.
+    """
+    if not (isinstance(root.value, dict) and {"header_types", "parsers", "pipelines"} <= set(root.value)):
+        raise root.error(
+            "is JSON, but no program for bmv2: it has no header_types, parsers and pipelines",
+            hint="p4c-bm2-ss PROGRAM.p4 -o PROGRAM.json makes one",
+        )
+
+
 def read_program(parsed: Parsed, plane: ControlPlane, name: str = "program") -> ir.Program:
     """Read a program.
 
@@ -30,4 +43,5 @@ def read_program(parsed: Parsed, plane: ControlPlane, name: str = "program") -> 
     """
     if isinstance(parsed, Specification):
         return read_swx(parsed, plane.entries, name)
+    check_bmv2(parsed)
     return (read_psa if is_psa(parsed) else read_v1model)(parsed, plane, name)

@@ -283,8 +283,7 @@ class JsonReader:
         rest: tuple[ir.ControlNode, ...] = (ir.If(is_drop, tuple(self._run("own_drop", (ir.Drop(),))), tuple(send)),)
         group = self._standard("mcast_grp")
         if any(group == s.destination and s.value != ir.Const(0) for s in self._assignments()):
-            copied = ("own_multicast", (ir.Multicast((0,)),)) if self._plane.unknown else ("own_drop", (ir.Drop(),))
-            rest = (ir.If(ir.Compare("!=", group, ir.Const(0)), tuple(self._run(*copied)), rest),)
+            rest = (ir.If(ir.Compare("!=", group, ir.Const(0)), tuple(self._unconfigured()), rest),)
             for number, copies in self._plane.groups.items():
                 ports, ids = (port for port, _ in copies), (rid for _, rid in copies)
                 copies_all = ir.Multicast(tuple(ports), tuple(ids))
@@ -292,6 +291,12 @@ class JsonReader:
                 rest = (ir.If(ir.Compare("==", group, ir.Const(number)), tuple(then), rest),)
         ended = [*self._clones(CLONE, CLONE_LIST), *self._again(RESUBMIT, ir.Resubmit, rest)]
         return ended if with_egress else [*updated, *ended]
+
+    def _unconfigured(self) -> list[ir.ControlNode]:
+        """What becomes of a packet for a multicast group that is not configured."""
+        if self._plane.unknown:
+            return self._run("own_multicast", (ir.Multicast((0,)),))
+        return self._run("own_drop", (ir.Drop(),))
 
     def _assignments(self) -> Iterator[ir.Assign]:
         return (s for _, s in self._placed_assignments())

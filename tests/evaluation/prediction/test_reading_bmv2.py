@@ -18,8 +18,8 @@ from p4perf.evaluation.prediction.reading import ReadOptions, read_program
 from p4perf.models.program import ProgramGraph
 from p4perf.models.program.paths import ProgramPath, analyse, sorted_nodes
 from p4perf.programs.reading.flow import MAX_NODES, base_name
-from p4perf.programs.reading.p4c import read_program_json
 from p4perf.programs.reading.tree import Tree
+from p4perf.programs.reading.v1model import read_v1model
 
 PROGRAMS = Path(__file__).parent / "programs"
 ROUTER = PROGRAMS / "router.json"
@@ -202,6 +202,15 @@ def test_jumps_in_actions() -> None:
         graph_of(document)
 
 
+def test_a_program_for_psa() -> None:
+    graph = read_program(Path(__file__).parents[2] / "data/psa_parts.json")
+    found = analyse(graph, lambda _node, _edge: 0.0, k=1000)
+    met = [kinds_on(graph, path) for path in found.most_expensive]
+    assert {kind for kinds in met for kind in kinds} >= {"extract", "lookup", "clone", "multicast", "resubmit", "emit"}
+    assert all(kinds["set egress"] + kinds["multicast"] + kinds["resubmit"] for kinds in met if kinds["emit"])
+    assert "the deparser of ingress and the parser of egress are not counted" in graph.remarks
+
+
 def test_too_many_combinations_of_headers_are_bounded() -> None:
     """Sixteen headers that sixteen tables may add: what depends on them is counted apart, and said."""
     document = chain_of_tables(16)
@@ -274,4 +283,4 @@ def test_deep_expressions_are_refused() -> None:
         value = {"type": "expression", "value": {"op": "~", "left": None, "right": value}}
     document["actions"][0]["primitives"][0]["parameters"][1] = value
     with pytest.raises(DataError, match="is nested more than 200 times"):
-        read_program_json(Tree(document, "", "program.json"))
+        read_v1model(Tree(document, "", "program.json"))

@@ -20,8 +20,9 @@ from p4perf.programs.interpreter import Interpreter
 from p4perf.programs.packets import frame
 from p4perf.programs.reading.control_plane import read_control_plane
 from p4perf.programs.reading.flow import resolve
-from p4perf.programs.reading.p4c import compile_p4, read_program_json
+from p4perf.programs.reading.p4c import compile_p4
 from p4perf.programs.reading.tree import parse_json
+from p4perf.programs.reading.v1model import read_v1model
 
 PROGRAMS = Path(__file__).parent / "programs"
 ROUTER = PROGRAMS / "router.p4"
@@ -139,7 +140,7 @@ def test_packets_meet_the_same_by_way_of_p4(kind: str, tmp_path: Path) -> None:
     (tmp_path / "program.p4").write_text(files["program.p4"])
     (tmp_path / "commands").write_text("".join(text for text in files.values() if "table_add" in text))
     root = parse_json(compile_p4(tmp_path / "program.p4", None, (), ()).text, "program.json")
-    program = read_program_json(root, read_control_plane(tmp_path / "commands", root))
+    program = read_v1model(root, read_control_plane(tmp_path / "commands", root))
     names = {table.name for table in workload.program.tables}
     labels = {table.name: table.label.rpartition(".")[2] for table in program.tables}
     for drawn in (0, 1, 7, 8, 9):

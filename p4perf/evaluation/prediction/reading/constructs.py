@@ -20,20 +20,26 @@ INDEX_BITS = 32
 MEMBER_BITS = 32
 """Width of the number of a member of an action profile (bmv2's mbr_hdl_t)."""
 
-PORT_FIELD, GROUP_FIELD = "standard_metadata__egress_spec", "standard_metadata__mcast_grp"
+_OUT, _LEAVING = "psa_ingress_output_metadata", "psa_egress_output_metadata"
+
+PORTS = ("standard_metadata__egress_spec", f"{_OUT}__egress_port")
+GROUPS = ("standard_metadata__mcast_grp", f"{_OUT}__multicast_group")
+"""Metadata of architectures that say where a packet goes."""
+
+EGRESS_PORT = "psa_egress_input_metadata__egress_port"
+"""Metadata that says in egress where it goes: where ingress said."""
 
 _OWN = "own_"
 _ARCHITECTURE: Mapping[str, Kind | None] = {
-    PORT_FIELD: "set egress",
-    GROUP_FIELD: None,
-    "own_clone": "clone",
-    "own_egress_clone": "clone",
-    "own_clone_list": None,
-    "own_egress_clone_list": None,
-    "own_resubmit": "resubmit",
-    "own_recirculate": "recirculate",
+    **dict.fromkeys(PORTS, "set egress"),
+    **dict.fromkeys(GROUPS),
+    **dict.fromkeys((f"{_OUT}__drop", f"{_LEAVING}__drop"), "drop"),
+    **dict.fromkeys(("own_clone", "own_egress_clone", f"{_OUT}__clone", f"{_LEAVING}__clone"), "clone"),
+    **dict.fromkeys(("own_clone_list", "own_egress_clone_list", "own_resubmit", "own_recirculate")),
+    **dict.fromkeys((f"{_OUT}__resubmit", f"{_OUT}__clone_session_id", f"{_LEAVING}__clone_session_id")),
 }
-"""Metadata that says what becomes of a packet, and what writing it means; None: nothing that has a price."""
+"""Metadata that say what becomes of a packet, and what writing them means; None: what is counted where it takes
+effect, or has no price."""
 
 
 def of_statement(program: ir.Program, statement: ir.Statement, where: str, packet_bytes: int) -> tuple[Construct, ...]:
@@ -62,13 +68,11 @@ def _of_architecture(
     program: ir.Program, name: str, value: ir.Expression, where: str, packet_bytes: int
 ) -> Iterator[Construct]:
     kind = _ARCHITECTURE[name]
-    if kind == "clone":
-        yield construct("clone", where, bytes=packet_bytes)
-    elif kind == "set egress":
+    if kind == "set egress":
         yield from computed(program, value, INDEX_BITS, where)
-        yield construct("drop" if value == ir.Const(DROP_PORT) else "set egress", where)
-    elif kind is not None:
-        yield construct(kind, where)
+        yield construct("drop" if value == ir.Const(DROP_PORT) else kind, where)
+    elif kind is not None and value != ir.Const(0):
+        yield construct("clone", where, bytes=packet_bytes) if kind == "clone" else construct(kind, where)
 
 
 def _on_its_way(value: ir.Expression) -> bool:
@@ -156,6 +160,13 @@ def added_header(statement: ir.Statement) -> str | None:
         case ir.Branch(ir.Not(ir.IsValid(asked)), (ir.AddHeader(header, ()),), ()) if asked == header:
             return header
     return None
+
+
+def sends(statement: ir.Branch) -> bool:
+    """Whether a branch sends a packet by a port if there is such a port; packets are counted as if there is."""
+    return (
+        isinstance(statement.then[0], ir.SetEgress) and statement.otherwise == (ir.Drop(),) if statement.then else False
+    )
 
 
 def computed(program: ir.Program, expression: ir.Expression, bits: int, where: str) -> Iterator[Construct]:

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field, replace
 
 from p4perf.errors import SpecError
 from p4perf.evaluation.prediction.reading.constructs import (
-    GROUP_FIELD,
+    EGRESS_PORT,
+    GROUPS,
     INDEX_BITS,
-    PORT_FIELD,
+    PORTS,
     added_header,
     computed,
     copied_header,
@@ -18,6 +19,7 @@ from p4perf.evaluation.prediction.reading.constructs import (
     of_condition,
     of_statement,
     of_table,
+    sends,
     width_bits,
 )
 from p4perf.evaluation.prediction.reading.names import (
@@ -403,7 +405,8 @@ class _Reader:
 
     def _action(self, action: ir.Action, name: str, after: str, end: str) -> str:
         """The first step of an action."""
-        site = _Site(self._unique(name), f"action {called(action)}", end, added=self.was_read and not action.label)
+        added = self.was_read and not action.label and not action.name.endswith("_deparser")
+        site = _Site(self._unique(name), f"action {called(action)}", end, added)
         return self._statements(tuple(action.placed), site, "", after)
 
     def _statements(self, body: Sequence[_Placed], site: _Site, part: str, after: str) -> str:
@@ -444,7 +447,7 @@ class _Reader:
         if added and isinstance(statement, ir.Multicast):
             if not any(statement.ports):
                 self._remark("multicast is counted with one port")
-        elif added and not for_lookup(statement):
+        elif added and not isinstance(statement, ir.Resubmit | ir.Recirculate) and not for_lookup(statement):
             return
         if (simple := self._simple(statement, where)) is not None:
             yield simple
@@ -459,9 +462,11 @@ class _Reader:
             yield what
 
     def _simple(self, statement: object, where: str = "") -> Construct | None:
-        """What a branch is that only adds a header or copies one; None for all else."""
+        """What a branch is that adds a header, copies one or sends by a port if there is one; None for all else."""
         if not isinstance(statement, ir.Branch):
             return None
+        if sends(statement):
+            return construct("set egress", where)
         if (header := added_header(statement)) is not None:
             return construct("add header", where, bytes=self._size(header))
         if (copied := copied_header(statement)) is not None:
@@ -485,6 +490,8 @@ class _Reader:
             case ir.Assign(ref, value):
                 return self._assigned(ref, value)
             case ir.Branch():
+                if sends(statement):
+                    return [Assigned(PORT, 1)]
                 if (added := added_header(statement)) is not None:
                     return [Valid(added, True)]
                 if (copied := copied_header(statement)) is not None:
@@ -502,7 +509,7 @@ class _Reader:
         if known is not None:
             known &= (1 << self.program.width_bits(ref)) - 1
         found: list[Effect] = [Assigned(name, known)]
-        if ref.header == ir.METADATA and ref.field in (PORT_FIELD, GROUP_FIELD):
+        if ref.header == ir.METADATA and ref.field in (*PORTS, *GROUPS):
             found.append(Assigned(name + _OUTCOME, _SOME if known is None else known))
         return found
 
@@ -587,6 +594,7 @@ def _fact(condition: ir.Condition, added: bool) -> tuple[Fact | None, bool]:
         case ir.Compare(comparator, ir.Const() as value, ir.FieldRef() as ref):
             return _fact(ir.Compare(comparator, ref, value), added) if comparator in ("==", "!=") else (None, False)
         case ir.Compare(comparator, ir.FieldRef(header, name), ir.Const(value)) if comparator in ("==", "!="):
-            own = _OUTCOME if added and name in (PORT_FIELD, GROUP_FIELD) else ""
-            return (f"{header}.{name}{own}", value), comparator == "!="
+            if added and name in (*PORTS, *GROUPS, EGRESS_PORT):
+                name = (PORTS[1] if name == EGRESS_PORT else name) + _OUTCOME
+            return (f"{header}.{name}", value), comparator == "!="
     return None, False

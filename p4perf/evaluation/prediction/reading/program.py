@@ -22,11 +22,13 @@ from p4perf.formats.pcap import read_capture
 from p4perf.formats.swx_spec import read_specification
 from p4perf.models.program.graph import ProgramGraph
 from p4perf.programs.packets import FCS_BYTES
-from p4perf.programs.reading.bmv2 import read_bmv2
 from p4perf.programs.reading.commands import ControlPlane, Entries
 from p4perf.programs.reading.control_plane import read_control_plane
 from p4perf.programs.reading.flow import Flow, resolve
-from p4perf.programs.reading.p4c import compile_p4, is_bmv2, is_v1model, read_program_json
+from p4perf.programs.reading.p4c import compile_p4
+from p4perf.programs.reading.psa import is_psa
+from p4perf.programs.reading.text import check_bmv2
+from p4perf.programs.reading.text import read_program as read_text_program
 from p4perf.programs.reading.tree import parse_json, read_text
 
 Format = Literal["bmv2", "swx", "p4", "p4perf"]
@@ -144,13 +146,9 @@ def _opened_swx(text: str, path: Path, options: ReadOptions, frame_bytes: int | 
 
 def _opened_bmv2(text: str, path: Path, options: ReadOptions, frame_bytes: int | None) -> _Opened:
     root = parse_json(text, str(path))
-    plane = ControlPlane()
-    if options.commands is not None and is_bmv2(root):
-        plane = read_control_plane(options.commands, root)
-    if is_bmv2(root) and not is_v1model(root):
-        flow = read_bmv2(root, path.stem, options.entries, None if frame_bytes is None else frame_bytes - FCS_BYTES)
-        return _Opened(flow, lambda: _refused(path))
-    program = read_program_json(root, replace(plane, sessions={}, unknown=True), path.stem)
+    check_bmv2(root)
+    plane = ControlPlane() if options.commands is None else read_control_plane(options.commands, root)
+    program = read_text_program(root, replace(plane, sessions={}, unknown=True), path.stem)
     tables = {table.label: table for table in program.tables}
     for name in options.entries:
         if name not in tables:
@@ -159,16 +157,16 @@ def _opened_bmv2(text: str, path: Path, options: ReadOptions, frame_bytes: int |
     if options.commands is not None:
         counts = {name: table.entries.count for name, table in tables.items() if table.keys}
     flow = read_own(program, path.stem, frame_bytes, source="bmv2", entries={**counts, **options.entries})
+    if is_psa(root):
+        flow = replace(
+            flow, remarks=(*flow.remarks, "the deparser of ingress and the parser of egress are not counted")
+        )
     remarks = _left_out(plane.entries)
     if plane.sessions:
         remarks += ("clones are counted, but not followed",)
     if not any(plane.entries.tables.values()):
         remarks += ("tables without constant entries are empty: give runtime commands that fill them",)
     return _Opened(flow, lambda: own_runner(program), remarks)
-
-
-def _refused(path: Path) -> Runner:
-    raise UsageError(f"{path} is not for v1model, the only architecture whose programs can be run")
 
 
 def _left_out(entries: Entries) -> tuple[str, ...]:
