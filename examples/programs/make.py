@@ -1,15 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Write what a program of this folder is measured and checked with: entries, commands, a capture, an expectation.
+"""Write what a program of this folder is measured with: entries, commands, a capture.
 
     python3 examples/programs/make.py nat -o work
 
 writes, of ``nat/nat.yaml``,
 
-* ``nat.entries``: the entries of all tables for ``p4perf run --program nat.spec --entries``;
+* ``nat.entries``: the entries of all tables for ``p4perf measure nat.spec --entries``;
 * ``nat.commands``: the same as commands of bmv2's ``simple_switch_CLI``;
-* ``nat.pcap``: the packet of the main path;
-* ``nat.expect``: packets, outcomes and hits of each table for ``p4perf run --program nat.spec --expect``.
+* ``nat.pcap``: the packet of the main path.
 
 ``--json`` compiles the programs by p4c-bm2-ss and writes the JSON beside them. Only the standard library and PyYAML are
 needed.
@@ -128,24 +127,6 @@ def varied(data: dict[str, Any], number: int) -> bytes:
     return bytes(frame)
 
 
-def expectation(data: dict[str, Any], most: int | None = None) -> bytes:
-    """Packets, what comes of them in dialect pna, and the hits of each table.
-
-    These are the packet of the main path, and those with the smallest and the largest number in what changes. Of the
-    latter two only port, length and hits are said.
-    """
-    keys = int(data["vary"].rpartition(":")[2])
-    port, sent = outcome(data, "pna")
-    known, unknown = b"\xff" * len(sent), bytes(len(sent))
-    packets = [(bytes.fromhex(data["frame"]), known)]
-    packets += [(varied(data, number), unknown) for number in (0, min(keys, most or keys) - 1)]
-    hits = [len(packets) * bool(table["hit"]) for table in data["tables"].values()]
-    parts = [b"P4PVRFY2", struct.pack("=IIII", len(packets), len(hits), 0, 1)]
-    for frame, mask in packets:
-        parts += [struct.pack("=HH", len(frame), 1), frame, struct.pack("=HH", port, len(sent)), sent, mask]
-    return b"".join(parts) + struct.pack(f"={len(hits)}Q", *hits)
-
-
 def capture(data: dict[str, Any]) -> bytes:
     """The packet of the main path in the classic format of libpcap."""
     frame = bytes.fromhex(data["frame"])
@@ -174,12 +155,11 @@ def write(name: str, folder: Path, most: int | None = None) -> None:
     (folder / f"{name}.entries").write_text(swx_entries(data, most), encoding="utf-8")
     (folder / f"{name}.commands").write_text(bmv2_commands(data, most), encoding="utf-8")
     (folder / f"{name}.pcap").write_bytes(capture(data))
-    (folder / f"{name}.expect").write_bytes(expectation(data, most))
 
 
 def main() -> int:
     """Write what was asked for."""
-    parser = argparse.ArgumentParser(description="Entries, commands, packet and expectation of example programs.")
+    parser = argparse.ArgumentParser(description="Entries, commands and packet of example programs.")
     parser.add_argument("programs", nargs="*", metavar="PROGRAM", help="default: all")
     parser.add_argument("-o", "--output", type=Path, default=Path(), help="folder for the files")
     parser.add_argument("--most", type=int, help="at most so many counted entries of a table")

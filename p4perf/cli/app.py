@@ -94,8 +94,19 @@ _FORMER_OPTIONS = {"--parts": "--segments", "--max-parts": "--max-segments"}
 
 
 def _current(arguments: list[str]) -> list[str]:
-    """Arguments with the former options of fit and fit-many renamed; says so on stderr."""
+    """Arguments with the former options of fit and fit-many renamed; says so on stderr.
+
+    Raises:
+        UsageError: a former command that has another form now.
+    """
     found = list(arguments)
+    if found[:1] == ["operator"]:
+        raise UsageError("p4perf operator FILE.c is now p4perf measure FILE.c")
+    if found[:1] == ["run"] and any(argument.partition("=")[0] == "--program" for argument in found):
+        raise UsageError(
+            "p4perf run --program FILE.spec is now p4perf measure FILE.spec --target dpdk-swx",
+            hint="it makes the packets itself, and checks what becomes of them",
+        )
     if found[:1] in (["fit"], ["fit-many"]):
         for at, argument in enumerate(found):
             name, equals, value = argument.partition("=")

@@ -1,4 +1,4 @@
-"""Commands that measure: run and resume, of one experiment, of campaigns, and of your own program."""
+"""Commands that measure: run and resume, of one experiment and of campaigns."""
 
 from __future__ import annotations
 
@@ -30,93 +30,14 @@ from p4perf.errors import ExitCode, MeasurementError, NoVerdictError, UsageError
 from p4perf.records import Document, Record, Scalar, counted, doc, spread
 from p4perf.results import Run
 from p4perf.results.campaign import CampaignDirectory
-from p4perf.results.files import read_bytes, read_text
 
 if TYPE_CHECKING:
     from p4perf.experiment import Crew, SweepOutcome
-    from p4perf.experiment.program import ProgramInput
     from p4perf.experiment.sizing import Cell
     from p4perf.results import RunDirectory
     from p4perf.specs import Experiment
     from p4perf.targets.base import Target
-    from p4perf.targets.dpdk_swx_program import VaryingBytes
     from p4perf.testbeds.base import Testbed
-
-
-def varying_bytes(text: str) -> VaryingBytes:
-    """What changes from packet to packet, from ``OFFSET:LENGTH:KEYS``."""
-    from p4perf.targets.dpdk_swx_program import VaryingBytes
-
-    parts = text.split(":")
-    if len(parts) != 3 or not all(part.strip().isdigit() for part in parts):
-        raise UsageError(f"--vary {text}: expected OFFSET:LENGTH:KEYS", hint="for example 26:4:1000, in bytes")
-    return VaryingBytes(*(int(part) for part in parts))
-
-
-def given_frame(frame: str | None) -> bytes:
-    """The frame of ``--frame``: hexadecimal digits, the first one of a capture, or a broadcast without content."""
-    from p4perf.experiment.program import BROADCAST
-    from p4perf.formats.pcap import read_capture
-    from p4perf.targets.dpdk_swx_program import frame_from_hex
-
-    if frame is None:
-        return BROADCAST
-    return read_capture(Path(frame)).frames[0] if Path(frame).suffix == ".pcap" else frame_from_hex(frame)
-
-
-class _ProgramRow(Record):
-    metric: str = doc("metric")
-    median: float = doc("median of the accepted starts", "of the metric")
-    low: float | None = doc("lower end of its 95 % interval", "of the metric")
-    high: float | None = doc("upper end", "of the metric")
-    unit: str = doc("its unit")
-    n: int = doc("accepted starts")
-
-
-class ProgramDocument(Document):
-    """`p4perf run --program FILE.spec`: one row for each metric."""
-
-    KIND = "program"
-
-    run: str = doc("folder of the raw records")
-    flags: tuple[str, ...] = doc("[flags](measuring.md#quality-flags) of the accepted starts")
-    rows: tuple[_ProgramRow, ...] = doc("")
-
-
-def program_input(
-    program: Path | None, entries: Path | None, frame: str | None, vary: str | None, expect: Path | None = None
-) -> ProgramInput:
-    """What the options say. Without ``program``, the specification is still to come."""
-    from p4perf.experiment.program import ProgramInput
-
-    if program is not None and program.suffix != ".spec":
-        raise UsageError(
-            f"{program} is no specification of an SWX pipeline",
-            hint="--program takes a .spec; p4c-dpdk makes one of a P4 program",
-        )
-    return ProgramInput(
-        program.stem if program is not None else "",
-        read_text(program) if program is not None else "",
-        given_frame(frame),
-        read_text(entries) if entries is not None else "",
-        varying_bytes(vary) if vary is not None else None,
-        read_bytes(expect) if expect is not None else None,
-    )
-
-
-def run_program(
-    given: ProgramInput, target: str, testbed: str, output: Path, repetitions: int, *, quiet: bool, fmt: Format
-) -> int:
-    from p4perf.experiment.program import measure_program
-
-    told: Callable[[str], None] = (lambda line: None) if quiet else say
-    result = measure_program(given, target, testbed, output, repetitions=repetitions, told=told)
-    if given.expectation is None:
-        told("note: what the program computes was not checked (--expect names a file of packets and outcomes)")
-    emit(fmt, ProgramDocument.read(result, run=result.folder), title=given.name)
-    told(f"{result.accepted} of {result.tried} starts accepted; flags: {', '.join(result.flags) or 'none'}")
-    told(f"raw records: {result.folder}")
-    return 0
 
 
 NOT_IN_A_CATALOGUE = ("demo/", "composition/")
@@ -357,22 +278,6 @@ def run(
         str | None,
         typer.Option("--budget", help="Time for everything, such as 30m: fewer points and repetitions to fit into it."),
     ] = None,
-    program: Annotated[
-        Path | None, typer.Option("--program", help="Measure this .spec of an SWX pipeline (target dpdk-swx) as it is.")
-    ] = None,
-    entries: Annotated[
-        Path | None, typer.Option("--entries", help="With --program: entries of its tables, after lines 'table NAME'.")
-    ] = None,
-    frame: Annotated[
-        str | None, typer.Option("--frame", help="With --program: the packet, as hexadecimal digits or a .pcap file.")
-    ] = None,
-    vary: Annotated[
-        str | None, typer.Option("--vary", help="With --program: OFFSET:LENGTH:KEYS, bytes that change.")
-    ] = None,
-    expect: Annotated[
-        Path | None, typer.Option("--expect", help="With --program: a file of packets and outcomes to check it with.")
-    ] = None,
-    repetitions: Annotated[int, typer.Option("--repetitions", min=1, max=1000, help="With --program: starts.")] = 3,
     sets: SetOption = None,
     points: PointsOption = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Plan and print the points, measure nothing.")] = False,
@@ -390,15 +295,6 @@ def run(
     from p4perf.experiment import measure_run, new_run, open_target, open_testbed
 
     check_cluster(scheduler, workers)
-    if program is not None:
-        if specs or every or budget or sets or points or dry_run or strict or len(target or ()) > 1:
-            raise UsageError("--program measures one program on one target", hint="name no experiments beside it")
-        if scheduler is not None:
-            raise UsageError("--program measures one program in one place", hint="leave --scheduler out")
-        given = program_input(program, entries, frame, vary, expect)
-        return run_program(given, (target or ["dpdk-swx"])[0], testbed, output, repetitions, quiet=quiet, fmt=fmt)
-    if entries or frame or vary or expect:
-        raise UsageError("--entries, --frame, --vary and --expect are for --program")
     targets = list(dict.fromkeys(target or [DEFAULT_TARGET]))
     names = chosen_experiments(specs or [], every=every, only=only or [])
     if every or budget is not None or len(names) > 1 or len(targets) > 1:

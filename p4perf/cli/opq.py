@@ -1,4 +1,4 @@
-"""The commands about operators: what a C function costs for a packet, and the quadrants of operators."""
+"""The quadrants of operators."""
 
 from __future__ import annotations
 
@@ -8,118 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
-from p4perf.cli.app import Format, FormatOption, QuietOption, app, check_choice, emit, print_table, say, say_environment
-from p4perf.cli.measure import DEFAULT_TARGET, resumable
-from p4perf.errors import ExitCode, MeasurementError, UsageError
-from p4perf.records import Document, Record, doc
+from p4perf.cli.app import Format, FormatOption, app, check_choice, emit, print_table, say
+from p4perf.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from p4perf.evaluation.papers.ren2025 import OpqAnalysis
-    from p4perf.evaluation.papers.ren2025.costs import OperatorCost
     from p4perf.evaluation.papers.ren2025.profiles import OperatorProfile
     from p4perf.evaluation.papers.ren2025.quadrants import Placement
     from p4perf.models.estimate import Estimate
-
-
-class _OperatorRow(Record):
-    operator: str = doc("name of the operator")
-    packet_size: int = doc("packet size", "B", of="packet_size_bytes")
-    cost_cycles: float | None = doc("median cost over the baseline; null if below the resolution", "cycles/packet")
-    low: float | None = doc("lower end of its 95 % interval", "cycles/packet")
-    high: float | None = doc("upper end", "cycles/packet")
-    cost_tsc_cycles: float | None = doc("the same in cycles of the time stamp counter", "TSC cycles/packet")
-    resolution_cycles: float = doc("smallest cost that is distinguished from zero", "cycles/packet")
-    below_resolution: bool = doc("whether the cost is below the resolution")
-    baseline_cycles: float = doc("cost of the baseline program", "cycles/packet")
-    starts: int = doc("accepted starts")
-
-
-class OperatorDocument(Document):
-    """`p4perf operator FILE.c`: one row for each packet size."""
-
-    KIND = "operator"
-
-    run: str = doc("path of the run directory")
-    rows: tuple[_OperatorRow, ...] = doc("")
-
-
-_SIZES = "64,128,256,512,1024,1500"
-
-
-def packet_sizes(text: str) -> list[int]:
-    """Sizes in bytes, from numbers joined by commas."""
-    parts = [part.strip() for part in text.split(",")]
-    if not all(part.isascii() and part.isdigit() and len(part) < 6 for part in parts):
-        raise UsageError(f"--sizes {text}: expected whole numbers joined by commas", hint="for example 64,128,256")
-    return [int(part) for part in parts]
-
-
-@app.command()
-def operator(
-    source: Annotated[Path, typer.Argument(metavar="FILE.c", help="C text that defines operate (docs/operators.md).")],
-    sizes: Annotated[str, typer.Option("--sizes", help="Packet sizes in bytes, joined by commas.")] = _SIZES,
-    repetitions: Annotated[int, typer.Option("--repetitions", min=1, max=1000, help="Starts of the process.")] = 3,
-    testbed: Annotated[str, typer.Option("--testbed", help="Where it runs: local, ssh:FILE.")] = "local",
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder that gets the run directory.")] = Path("runs"),
-    quiet: QuietOption = False,
-    fmt: FormatOption = Format.TABLE,
-) -> int:
-    """Measure what an operator of your own, a function in C, costs for a packet."""
-    from p4perf.cli.progress import SweepProgress
-    from p4perf.experiment import measure_run, new_run, open_target, open_testbed, plan_sweep, require_usable
-    from p4perf.experiment.bench import refuse_batches
-    from p4perf.experiment.program import build_operator, operator_experiment
-
-    experiment = operator_experiment(source, packet_sizes(sizes), repetitions)
-    target, place = open_target(DEFAULT_TARGET), open_testbed(testbed)
-    refuse_batches(place, "an operator is built before it is measured")
-    facts = require_usable(target, place)
-    build_operator(source, plan_sweep(experiment, target, facts).points[0].plan.build, place)
-    directory, plan = new_run(experiment, target, place, output)
-    if not quiet:
-        say(f"{experiment.spec.name} on {target.label} ({place.label}): {len(plan.points)} packet sizes")
-        say_environment(directory.record())
-        say("note: what the operator computes is not checked")
-        say(f"run directory: {directory.path}")
-    with SweepProgress(quiet=quiet) as progress, resumable(directory.path):
-        outcome = measure_run(experiment, plan.points, target, place, directory, progress)
-    for label, reason in outcome.failed:
-        say(f"warning: {label} failed: {reason}")
-    for label in outcome.starved:
-        say(f"warning: {label} has no accepted trial (p4perf doctor reports how quiet the machine is)")
-    if not outcome.complete:
-        raise MeasurementError(
-            "no start was accepted: the machine was disturbed", hint=f"p4perf resume {directory.path}"
-        )
-    emit_costs(directory.read_measurements(), fmt, run=str(directory.path))
-    return int(outcome.exit_code)
-
-
-def emit_costs(measurements: Any, fmt: Format, *, run: str) -> None:
-    """Print costs: what is below the resolution is said to be so, and has no number."""
-    from p4perf.evaluation.papers.ren2025.costs import operator_costs
-
-    costs = operator_costs(measurements)
-    unresolved = dict.fromkeys(("cost_cycles", "low", "high", "cost_tsc_cycles"))
-    rows = tuple(
-        _OperatorRow.read(c, below_resolution=not c.resolved, **({} if c.resolved else unresolved)) for c in costs
-    )
-    table = [_text_row(c) for c in costs] if fmt is Format.TABLE else None
-    title = "cost in core cycles for a packet, over the baseline"
-    emit(fmt, OperatorDocument(run=run, rows=rows), rows=table, title=title)
-
-
-def _text_row(c: OperatorCost) -> dict[str, Any]:
-    return {
-        "operator": c.operator,
-        "packet_size": c.packet_size_bytes,
-        "cost": c.text(),
-        "95 % interval": f"{c.low:.1f} .. {c.high:.1f}" if c.resolved else "",
-        "resolution": f"{c.resolution_cycles:.2f}",
-        "TSC cycles": f"{c.cost_tsc_cycles:.1f}",
-        "baseline": f"{c.baseline_cycles:.1f}",
-        "starts": c.starts,
-    }
 
 
 @app.command()

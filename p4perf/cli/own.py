@@ -1,19 +1,32 @@
-"""`p4perf measure`: your own P4 program on one or several targets."""
+"""`p4perf measure`: your own P4 program on one or several targets, or your own operator in C."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from p4perf.cli.app import Format, FormatOption, QuietOption, app, emit, say
+from p4perf.cli.app import Format, FormatOption, QuietOption, app, emit, say, say_environment
 from p4perf.cli.measure import DEFAULT_TARGET, resumable
-from p4perf.errors import CapabilityError, ExitCode, UsageError
+from p4perf.errors import (
+    CapabilityError,
+    ExitCode,
+    MeasurementError,
+    P4PerfError,
+    StorageError,
+    TestbedError,
+    UsageError,
+)
 from p4perf.records import Document, Record, doc
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from p4perf.evaluation.papers.ren2025.costs import OperatorCost
+    from p4perf.specs import Experiment
+    from p4perf.targets.base import Target
+    from p4perf.testbeds.base import Testbed
 
 METRICS = ("cycles_per_packet", "cost_cycles_per_packet", "packet_rate")
 
@@ -25,7 +38,8 @@ class _TargetRow(Record):
     cycles_per_packet_high: float | None = doc("upper end", "cycles/packet")
     cost_cycles_per_packet: float | None = doc("median difference to the minimal program", "cycles/packet")
     packet_rate: float | None = doc("median packet rate", "Mpps")
-    refused: str | None = doc("why the target does not run the program; null if it does")
+    refused: str | None = doc("why the target does not run the program; null if it can")
+    failed: str | None = doc("why it was not measured all the same; null if it was")
     run: str | None = doc("path of the run directory; null if there is none")
 
 
@@ -38,9 +52,47 @@ class MeasureDocument(Document):
     rows: tuple[_TargetRow, ...] = doc("")
 
 
+class _OperatorRow(Record):
+    operator: str = doc("name of the operator")
+    packet_size: int = doc("packet size", "B", of="packet_size_bytes")
+    cost_cycles: float | None = doc("median cost over the baseline; null if below the resolution", "cycles/packet")
+    low: float | None = doc("lower end of its 95 % interval", "cycles/packet")
+    high: float | None = doc("upper end", "cycles/packet")
+    cost_tsc_cycles: float | None = doc("the same in cycles of the time stamp counter", "TSC cycles/packet")
+    resolution_cycles: float = doc("smallest cost that is distinguished from zero", "cycles/packet")
+    below_resolution: bool = doc("whether the cost is below the resolution")
+    baseline_cycles: float = doc("cost of the baseline program", "cycles/packet")
+    starts: int = doc("accepted starts")
+
+
+class OperatorDocument(Document):
+    """`p4perf measure FILE.c`: one row for each packet size."""
+
+    KIND = "operator"
+
+    run: str = doc("path of the run directory")
+    rows: tuple[_OperatorRow, ...] = doc("")
+
+
+SIZES = "64,128,256,512,1024,1500"
+
+
+def _packet_sizes(text: str) -> list[int]:
+    """Sizes in bytes, from numbers joined by commas."""
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isascii() and part.isdigit() and len(part) < 6 for part in parts):
+        raise UsageError(f"--sizes {text}: expected whole numbers joined by commas", hint="for example 64,128,256")
+    return [int(part) for part in parts]
+
+
 @app.command()
 def measure(
-    program: Annotated[Path, typer.Argument(metavar="PROGRAM", help="JSON of p4c-bm2-ss, a .spec, or P4 with p4c.")],
+    program: Annotated[
+        Path,
+        typer.Argument(
+            metavar="PROGRAM", help="JSON of p4c-bm2-ss, .spec of SWX, .p4 with p4c, or operator in C (.c)."
+        ),
+    ],
     target: Annotated[
         list[str] | None, typer.Option("--target", "-t", help="Target to measure on; repeatable. Default: dpdk-c.")
     ] = None,
@@ -50,6 +102,17 @@ def measure(
     p4info: Annotated[
         Path | None, typer.Option("--p4info", help="P4Info as text, for entries that have numbers for names.")
     ] = None,
+    includes: Annotated[
+        list[Path] | None, typer.Option("--include", "-I", help="Of a .p4: folder of include files. Repeatable.")
+    ] = None,
+    defines: Annotated[
+        list[str] | None, typer.Option("--define", "-D", help="Of a .p4: NAME or NAME=VALUE. Repeatable.")
+    ] = None,
+    arch: Annotated[
+        str | None,
+        typer.Option("--arch", help="Of a .p4: v1model (p4c-bm2-ss), psa or pna (p4c-dpdk); default: its include."),
+    ] = None,
+    std: Annotated[str | None, typer.Option("--std", help="Of a .p4: p4-14 or p4-16; default: p4-16.")] = None,
     fill: Annotated[
         list[str] | None,
         typer.Option("--fill", help="TABLE=N or TABLE=N:bgp|classbench: entries that are made up; repeatable."),
@@ -68,6 +131,9 @@ def measure(
     ] = 128,
     packets: Annotated[int, typer.Option("--packets", min=1, max=65536, help="Different packets, sent in turn.")] = 256,
     port: Annotated[int, typer.Option("--port", min=0, max=510, help="Port by which all packets come in.")] = 0,
+    sizes: Annotated[
+        str | None, typer.Option("--sizes", help=f"Of a .c: packet sizes in bytes. Default: {SIZES}.")
+    ] = None,
     repetitions: Annotated[int, typer.Option("--repetitions", min=1, max=1000, help="Starts of the process.")] = 3,
     testbed: Annotated[str, typer.Option("--testbed", help="Where it runs: local, ssh:FILE.")] = "local",
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder that gets the run directories.")] = Path(
@@ -76,13 +142,28 @@ def measure(
     quiet: QuietOption = False,
     fmt: FormatOption = Format.TABLE,
 ) -> int:
-    """Measure your own P4 program, verified packet by packet.
+    """Measure your own P4 program, verified packet by packet; or an operator of your own in C.
 
     Before a target is measured, what it does with packets that take all paths of the program is compared with the
     reference interpreter.
     """
-    from p4perf.cli.progress import SweepProgress
-    from p4perf.experiment import measure_run, new_run, open_target, open_testbed
+    of_c = program.suffix == ".c"
+    others = [label for label in target or () if label != DEFAULT_TARGET]
+    of_programs: dict[str, object] = {
+        "--entries": entries,
+        "--p4info": p4info,
+        "--fill": fill,
+        "--miss": miss,
+        "--target": others,
+    }
+    of_programs |= {"--include": includes, "--define": defines, "--arch": arch, "--std": std}
+    if wrong := [name for name, given in (of_programs if of_c else {"--sizes": sizes}).items() if given]:
+        raise UsageError(f"{wrong[0]} is for {'P4 programs' if of_c else 'operators in C'}, and {program} is none")
+    if of_c:
+        return _measure_operator(
+            program, SIZES if sizes is None else sizes, repetitions, testbed, output, quiet=quiet, fmt=fmt
+        )
+    from p4perf.experiment import open_target, open_testbed
     from p4perf.experiment.bench import refuse_batches
     from p4perf.experiment.own import own_experiment
 
@@ -90,6 +171,10 @@ def measure(
         program,
         entries=entries,
         p4info=p4info,
+        arch=arch,
+        std=std,
+        defines=defines or [],
+        includes=includes or [],
         fill=fill or [],
         default_fill=default_fill,
         miss=miss or [],
@@ -101,36 +186,49 @@ def measure(
     )
     place = open_testbed(testbed)
     refuse_batches(place, "a program is built before it is measured")
-    rows = []
+    targets = [open_target(label) for label in dict.fromkeys(target or [DEFAULT_TARGET])]
+    rows: list[_TargetRow] = []
     worst = ExitCode.OK
-    for label in dict.fromkeys(target or [DEFAULT_TARGET]):
-        chosen = open_target(label)
+    for chosen in targets:
         try:
-            directory, plan = new_run(experiment, chosen, place, output)
-        except CapabilityError as error:
-            beside_spec = error.location if error.key is None and error.location != experiment.locate(None) else None
-            reason = f"{beside_spec}: {error.message}" if beside_spec else error.message
-            say(f"refused: {label}: {reason}")
-            rows.append(_row(label, refused=reason))
-            worst = max(worst, ExitCode.UNAVAILABLE)
-            continue
-        if not quiet:
-            for note in plan.points[0].plan.workload.notes if not rows else ():
-                say(note)
-            say(f"{program} on {label} ({place.label}); run directory: {directory.path}")
-        with SweepProgress(quiet=quiet) as progress, resumable(directory.path):
-            outcome = measure_run(experiment, plan.points, chosen, place, directory, progress)
-        for _, reason in outcome.failed:
-            say(f"warning: {label} failed: {reason}")
-        worst = max(worst, ExitCode(outcome.exit_code))
-        rows.append(_row(label, directory.read_measurements(), run=str(directory.path)))
-    if not any(row.run for row in rows):
-        raise UsageError(f"no target runs {program}", hint="every reason is listed above")
+            row, code = _measured(program, experiment, chosen, place, output, quiet=quiet, first=not rows)
+        except (StorageError, TestbedError):
+            raise
+        except P4PerfError as error:
+            if len(targets) == 1:
+                raise
+            refused = isinstance(error, CapabilityError)
+            reason = f"{error.location}: {error.message}" if error.location else error.message
+            say(f"{'refused' if refused else 'warning'}: {chosen.label}: {reason}")
+            row = _row(chosen.label, said={"refused" if refused else "failed": reason})
+            code = ExitCode.UNAVAILABLE if refused else error.exit_code
+        rows.append(row)
+        worst = max(worst, code)
     table = [_text_row(row) for row in rows] if fmt is Format.TABLE else None
     emit(fmt, MeasureDocument(program=str(program), rows=tuple(rows)), rows=table)
     if not quiet and sum(row.run is not None for row in rows) > 1:
         say(f"compare them: p4perf compare {' '.join(row.run for row in rows if row.run)}")
     return int(worst)
+
+
+def _measured(
+    program: Path, experiment: Experiment, target: Target, place: Testbed, output: Path, *, quiet: bool, first: bool
+) -> tuple[_TargetRow, ExitCode]:
+    """Measure on one target: its row, and the exit code."""
+    from p4perf.cli.progress import SweepProgress
+    from p4perf.experiment import measure_run, new_run
+    from p4perf.experiment.own import try_specification
+
+    try_specification(program, experiment, target, place)
+    directory, plan = new_run(experiment, target, place, output)
+    if not quiet:
+        for note in plan.points[0].plan.workload.notes if first else ():
+            say(note)
+        say(f"{program} on {target.label} ({place.label}); run directory: {directory.path}")
+    with SweepProgress(quiet=quiet) as progress, resumable(directory.path):
+        outcome = measure_run(experiment, plan.points, target, place, directory, progress)
+    row = _row(target.label, directory.read_measurements(), said={"run": str(directory.path)})
+    return row, ExitCode(outcome.exit_code)
 
 
 def _text_row(row: _TargetRow) -> dict[str, object]:
@@ -142,13 +240,17 @@ def _text_row(row: _TargetRow) -> dict[str, object]:
         "95 % interval": "" if low is None else f"{low:.1f} .. {high:.1f}",
         "over the minimal program": row.cost_cycles_per_packet,
         "Mpps": row.packet_rate,
-        "remark": f"refused: {row.refused}" if row.refused else "" if low is not None else "no accepted trial",
+        "remark": _remark(row),
     }
 
 
-def _row(
-    label: str, measurements: pd.DataFrame | None = None, *, refused: str | None = None, run: str | None = None
-) -> _TargetRow:
+def _remark(row: _TargetRow) -> str:
+    if row.run is None:
+        return f"refused: {row.refused}" if row.refused else f"failed: {row.failed}"
+    return "" if row.cycles_per_packet is not None else "no accepted trial"
+
+
+def _row(label: str, measurements: pd.DataFrame | None = None, *, said: dict[str, str]) -> _TargetRow:
     from p4perf.results.table import median_interval
 
     found: dict[str, tuple[float | None, float | None, float | None]] = dict.fromkeys(METRICS, (None, None, None))
@@ -165,6 +267,66 @@ def _row(
         cycles_per_packet_high=high,
         cost_cycles_per_packet=found["cost_cycles_per_packet"][0],
         packet_rate=found["packet_rate"][0],
-        refused=refused,
-        run=run,
+        **{"refused": None, "failed": None, "run": None, **said},
     )
+
+
+def _measure_operator(
+    source: Path, sizes: str, repetitions: int, testbed: str, output: Path, *, quiet: bool, fmt: Format
+) -> int:
+    """Measure what an operator, a function in C, costs for a packet; the exit code."""
+    from p4perf.cli.progress import SweepProgress
+    from p4perf.experiment import measure_run, new_run, open_target, open_testbed, plan_sweep, require_usable
+    from p4perf.experiment.bench import refuse_batches
+    from p4perf.experiment.operator import build_operator, operator_experiment
+
+    experiment = operator_experiment(source, _packet_sizes(sizes), repetitions)
+    target, place = open_target(DEFAULT_TARGET), open_testbed(testbed)
+    refuse_batches(place, "an operator is built before it is measured")
+    facts = require_usable(target, place)
+    build_operator(source, plan_sweep(experiment, target, facts).points[0].plan.build, place)
+    directory, plan = new_run(experiment, target, place, output)
+    if not quiet:
+        say(f"{experiment.spec.name} on {target.label} ({place.label}): {len(plan.points)} packet sizes")
+        say_environment(directory.record())
+        say("note: what the operator computes is not checked")
+        say(f"run directory: {directory.path}")
+    with SweepProgress(quiet=quiet) as progress, resumable(directory.path):
+        outcome = measure_run(experiment, plan.points, target, place, directory, progress)
+    for label, reason in outcome.failed:
+        say(f"warning: {label} failed: {reason}")
+    for label in outcome.starved:
+        say(f"warning: {label} has no accepted trial (p4perf doctor reports how quiet the machine is)")
+    if not outcome.complete:
+        raise MeasurementError(
+            "no start was accepted: the machine was disturbed", hint=f"p4perf resume {directory.path}"
+        )
+    _emit_costs(directory.read_measurements(), fmt, run=str(directory.path))
+    return int(outcome.exit_code)
+
+
+def _emit_costs(measurements: Any, fmt: Format, *, run: str) -> None:
+    """Print costs: what is below the resolution is said to be so, and has no number."""
+    from p4perf.evaluation.papers.ren2025.costs import operator_costs
+
+    costs = operator_costs(measurements)
+    unresolved = dict.fromkeys(("cost_cycles", "low", "high", "cost_tsc_cycles"))
+    rows = tuple(
+        _OperatorRow.read(c, below_resolution=not c.resolved, **({} if c.resolved else unresolved)) for c in costs
+    )
+    table = [_cost_row(c) for c in costs] if fmt is Format.TABLE else None
+    title = "cost in core cycles for a packet, over the baseline"
+    emit(fmt, OperatorDocument(run=run, rows=rows), rows=table, title=title)
+
+
+def _cost_row(c: OperatorCost) -> dict[str, Any]:
+    return {
+        "operator": c.operator,
+        "packet_size": c.packet_size_bytes,
+        "cost": c.text(),
+        "95 % interval": f"{c.low:.1f} .. {c.high:.1f}" if c.resolved else "",
+        "resolution": f"{c.resolution_cycles:.2f}",
+        "TSC cycles": f"{c.cost_tsc_cycles:.1f}",
+        "baseline": f"{c.baseline_cycles:.1f}",
+        "starts": c.starts,
+    }

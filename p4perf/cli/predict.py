@@ -25,7 +25,6 @@ from p4perf.cli.app import (
     quantity,
     say,
 )
-from p4perf.cli.measure import program_input
 from p4perf.errors import UsageError
 from p4perf.records import Document, Record, counted, doc
 from p4perf.results import Run
@@ -273,14 +272,8 @@ def predict(
         int | None, typer.Option("--points", min=1, help="Of an experiment: at most N values of every swept variable.")
     ] = None,
     path: Annotated[PathChoice, typer.Option("--path", help="Whose cost breakdown is printed.")] = PathChoice.EXPECTED,
-    measure: Annotated[bool, typer.Option("--measure", help="Measure it as well (experiments, .spec).")] = False,
+    measure: Annotated[bool, typer.Option("--measure", help="Measure it as well.")] = False,
     testbed: Annotated[str, typer.Option("--testbed", help="With --measure: where the target runs.")] = "local",
-    frame: Annotated[
-        str | None, typer.Option("--frame", help="With --measure of a .spec: the packet, hexadecimal or a .pcap.")
-    ] = None,
-    vary: Annotated[
-        str | None, typer.Option("--vary", help="With --measure of a .spec: OFFSET:LENGTH:KEYS, bytes that change.")
-    ] = None,
     runs: Annotated[Path, typer.Option("--runs", help="With --measure: folder that gets the records.")] = Path("runs"),
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Folder for prediction.json and plots.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Nothing but the data and warnings.")] = False,
@@ -296,21 +289,18 @@ def predict(
     wanted = Wanted(
         program, tuple(sets or ()), tuple(without or ()), _entries(entries or ()), probabilities, trace, points, read
     )
-    if not measure and (frame or vary):
-        raise UsageError("--frame and --vary are for --measure")
-    packets = program_input(None, rules, frame, vary) if measure else None
     conditions = _conditions(frame_size, cores, line_rate, frequency, load, rate)
     chosen = open_models(models or [], targets or [])
     pairs = open_subjects(wanted)
     found = answer(pairs, chosen, conditions, path=path.value, check=_check_capability)
-    if packets is not None:
+    if measure:
         from p4perf.experiment.prediction import measure as measure_programs
 
         if len({m.target for m in chosen}) < len(chosen):
             raise UsageError("--measure needs one model for each target", hint="--model chooses one")
         beside = [(pair.subject, p) for pair in pairs for p in found.changed if p.graph is pair.subject.graph]
         told = (lambda line: None) if quiet else say
-        found = replace(found, measured=measure_programs(beside, testbed, runs, packets, told))
+        found = replace(found, measured=measure_programs(beside, testbed, runs, rules, frame_size, told))
     plots: tuple[Path, ...] = ()
     if output is not None:
         from p4perf.experiment.prediction import write_predictions

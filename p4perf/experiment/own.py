@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from p4perf.errors import DataError, Location, UsageError
+from p4perf.errors import BuildError, DataError, Location, MeasurementError, UsageError
+from p4perf.experiment.planning import plan_sweep
+from p4perf.experiment.session import require_usable
 from p4perf.programs.component import OWN, component_parameters
-from p4perf.programs.reading.commands import ControlPlane
-from p4perf.programs.reading.control_plane import read_control_plane
+from p4perf.programs.own import read_own
 from p4perf.programs.reading.p4c import compile_p4
-from p4perf.programs.reading.text import parse_program, read_program
 from p4perf.programs.reading.tree import read_text
 from p4perf.specs import Experiment, load_experiment
 from p4perf.specs.experiment import spec_yaml
+from p4perf.targets.base import Target, TrialOptions
+from p4perf.targets.dpdk_swx import DpdkSwxTarget
+from p4perf.testbeds.base import Testbed
+
+DEFAULT_FILL, PACKETS, FRAME_SIZE_BYTES = 64, 256, 128
+"""Entries of a table that has none, different packets, and the size of their frames, FCS included."""
 
 _NOT_OF_A_NAME = re.compile(r"[^a-z0-9]+")
 
@@ -23,32 +30,38 @@ _NOT_OF_A_NAME = re.compile(r"[^a-z0-9]+")
 def own_experiment(
     path: Path,
     *,
-    entries: Path | None,
-    p4info: Path | None,
-    fill: Sequence[str],
-    default_fill: int,
-    miss: Sequence[str],
-    zipf: float,
-    packets: int,
-    port: int,
-    frame_size_bytes: int,
-    repetitions: int,
+    entries: Path | None = None,
+    p4info: Path | None = None,
+    arch: str | None = None,
+    std: str | None = None,
+    defines: Sequence[str] = (),
+    includes: Sequence[Path] = (),
+    fill: Sequence[str] = (),
+    default_fill: int = DEFAULT_FILL,
+    miss: Sequence[str] = (),
+    zipf: float = 0.0,
+    packets: int = PACKETS,
+    port: int = 0,
+    frame_size_bytes: int = FRAME_SIZE_BYTES,
+    repetitions: int = 3,
 ) -> Experiment:
-    """The experiment that measures a program: JSON of p4c-bm2-ss, a .spec, or P4 where p4c is installed.
+    """The experiment that measures a program: JSON of p4c-bm2-ss, a specification of SWX, or P4 where p4c is installed.
 
     Raises:
         DataError: a file cannot be read, or the program uses what is not supported; with the place.
-        UsageError: it is neither JSON, .spec nor P4, or too large.
+        UsageError: it is none of these, or an option is not for it.
         TargetUnavailableError: it is P4, and the compiler is not installed.
     """
-    program = _text_of(path)
-    # What is wrong with a file is said with its name.
-    parsed = parse_program(program, str(path))
-    read_program(parsed, ControlPlane() if entries is None else read_control_plane(entries, parsed, p4info))
-    parameters: dict[str, object] = {
-        "program": program,
+    program = _text_of(path, arch, std, defines, includes)
+    texts = {
         "entries": "" if entries is None else read_text(entries),
         "p4info": "" if p4info is None else read_text(p4info),
+    }
+    # What is wrong with them is said with their names.
+    read_own(program, str(path), (texts["entries"], str(entries)), (texts["p4info"], str(p4info)))
+    parameters: dict[str, object] = {
+        "program": program,
+        **texts,
         "fill": ",".join(fill),
         "default_fill": default_fill,
         "miss": ",".join(miss),
@@ -73,15 +86,48 @@ def own_experiment(
         file = Path(temporary, "spec.yaml")
         file.write_text(spec_yaml(spec))
         try:
-            return load_experiment(str(file), parameters_of=component_parameters)
+            return replace(load_experiment(str(file), parameters_of=component_parameters), source=str(path), root=None)
         except DataError as error:
             error.location = error.location or Location(str(path))
             raise
 
 
-def _text_of(path: Path) -> str:
-    if path.suffix in (".json", ".spec"):
-        return read_text(path)
-    if path.suffix != ".p4":
-        raise UsageError(f"{path} is neither P4, nor JSON of p4c-bm2-ss, nor a .spec of p4c-dpdk")
-    return compile_p4(path, None, (), ())[1]
+def _text_of(path: Path, arch: str | None, std: str | None, defines: Sequence[str], includes: Sequence[Path]) -> str:
+    """JSON of p4c-bm2-ss or a specification of SWX."""
+    if path.suffix == ".p4":
+        return compile_p4(path, arch, defines, includes, std)[1]
+    if path.suffix not in (".json", ".spec"):
+        raise UsageError(f"{path} is no program", hint="JSON of p4c-bm2-ss (.json), P4 (.p4), .spec of SWX, or C (.c)")
+    if wrong := [
+        name for name, given in (("--arch", arch), ("--std", std), ("-D", defines), ("-I", includes)) if given
+    ]:
+        raise UsageError(f"{wrong[0]} is for P4 text, and {path} is compiled already")
+    return read_text(path)
+
+
+def try_specification(path: Path, experiment: Experiment, target: Target, testbed: Testbed) -> None:
+    """Build a specification of SWX that runs as it is and verify it, so that its errors come before anything else.
+
+    Raises:
+        DataError: SWX does not take it; with the line.
+        BuildError, MeasurementError: the compiler does not take what SWX generates, or packets have other outcomes.
+    """
+    facts = require_usable(target, testbed)
+    (point,) = plan_sweep(experiment, target, facts).points
+    if path.suffix == ".json" or point.plan.workload.text("swx") is None or not isinstance(target, DpdkSwxTarget):
+        return
+    try:
+        testbed.build(point.plan.build)
+        with TemporaryDirectory(prefix="p4perf-") as folder:
+            target.parse(testbed.run(target.trial(point.plan, _SHORT, facts), Path(folder)))
+    except (BuildError, MeasurementError) as error:
+        found = _IN_SPECIFICATION.search(error.message)
+        if found is None:
+            raise
+        where = Location(str(path), int(found[1]) or None if path.suffix == ".spec" else None)
+        raise DataError(found[2], location=where) from error
+
+
+_SHORT = TrialOptions(mode="plain", windows=1, window_us=100, timeout_ms=500, warmup_ms=0)
+
+_IN_SPECIFICATION = re.compile(r"program\.spec:(\d+): (.*)")

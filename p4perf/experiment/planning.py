@@ -179,7 +179,7 @@ def plan_sweep(experiment: Experiment, target: Target, facts: NodeFacts) -> Swee
             load = load_plan(experiment.spec, point, links, capture, generator=generator, served=served)
             traffic = without_load(traffic)
         try:
-            target.capabilities_at(facts).check(workload.program, workload.packets, traffic)
+            target.check_program(workload, traffic, facts)
             plan = _at_frequency(target.plan(workload, traffic, facts), point.cpu_frequency_ghz, facts)
             search_key = "" if load is None else f"{plan.key} {load.of_search!r}"
             if load is not None:

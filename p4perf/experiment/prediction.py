@@ -15,13 +15,13 @@ from p4perf.evaluation.prediction.programs import ProgramSubject
 from p4perf.evaluation.prediction.record import Answers, predict_document
 from p4perf.experiment.bench import open_target, open_testbed
 from p4perf.experiment.evaluate import point_rows
+from p4perf.experiment.own import FRAME_SIZE_BYTES, own_experiment
 from p4perf.experiment.planning import point_workload
-from p4perf.experiment.program import ProgramInput, measure_program
 from p4perf.experiment.session import measure_run, new_run
 from p4perf.models.estimate import Estimate
 from p4perf.records import counted
 from p4perf.results import Run
-from p4perf.results.files import file_word, json_text, read_text
+from p4perf.results.files import file_word, json_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -64,14 +64,15 @@ def measure(
     subjects: Sequence[tuple[ProgramSubject, Prediction]],
     testbed: str,
     parent: Path,
-    given: ProgramInput,
+    entries: Path | None,
+    frame_size_bytes: int | None,
     told: Callable[[str], object],
 ) -> tuple[MeasuredPrediction, ...]:
     """Measure programs where their target is. The points of an experiment are measured in one run for each target.
 
     Args:
-        subjects: points of an experiment, or specifications of SWX without changes, with what was said of them.
-        given: packets and tables of a specification, whose name and text are those of its file.
+        subjects: points of an experiment, or programs that were read without changes, with what was said of them.
+        entries: of the tables of a program that was read.
 
     Raises:
         UsageError: such programs cannot be measured, or not with these changes.
@@ -87,8 +88,10 @@ def measure(
             found += _points(points, target, testbed, parent, told)
         for subject, prediction in own:
             if subject.experiment is None and subject.file is not None:
-                own_input = replace(given, name=subject.file.stem, specification=read_text(subject.file))
-                found.append(_specification(own_input, prediction, testbed, parent, told))
+                experiment = own_experiment(
+                    subject.file, entries=entries, frame_size_bytes=frame_size_bytes or FRAME_SIZE_BYTES
+                )
+                found += _points([(replace(subject, experiment=experiment), prediction)], target, testbed, parent, told)
     return tuple(found)
 
 
@@ -97,14 +100,9 @@ def _refuse_unmeasurable(subject: ProgramSubject) -> None:
         if any(text.startswith("without ") for text in subject.changes):
             raise UsageError("--measure cannot leave a component out", hint="measure an experiment without it")
         return
-    if subject.file is None or subject.file.suffix != ".spec":
-        raise UsageError(
-            f"{subject.graph.name} cannot be measured: --measure takes experiments and specifications of SWX (.spec)",
-            hint="p4c-dpdk makes a .spec of a P4 program",
-        )
     if subject.changes:
         raise UsageError(
-            f"{subject.graph.name} was changed ({'; '.join(subject.changes)}), and a .spec is measured as it is",
+            f"{subject.graph.name} was changed ({'; '.join(subject.changes)}), and a program is measured as it is",
             hint="change the file, or leave --set and --without out",
         )
 
@@ -137,17 +135,6 @@ def _points(
     if not found:
         raise MeasurementError(f"no start of {experiment.spec.name} was accepted", hint=f"p4perf show {run.path}")
     return found
-
-
-def _specification(
-    given: ProgramInput, prediction: Prediction, testbed: str, parent: Path, told: Callable[[str], object]
-) -> MeasuredPrediction:
-    target = prediction.model.target
-    result = measure_program(given, target, testbed, parent, told=told)
-    row = next((r for r in result.rows if r["metric"] == METRIC), None)
-    if row is None:
-        raise MeasurementError(f"target {target} does not give {METRIC}")
-    return _measured(prediction, {**row, "flags": ",".join(result.flags)}, result.folder)
 
 
 def _measured(prediction: Prediction, row: Mapping[str, Any], folder: Path) -> MeasuredPrediction:

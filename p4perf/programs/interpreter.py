@@ -119,6 +119,13 @@ class Interpreter:
         """The cells of a counter or register that are not zero."""
         return {index: value for index, value in self._state[name].items() if value}
 
+    def snapshot(self) -> Mapping[str, Mapping[int, int]]:
+        """All counters and registers as they are now, for :meth:`restore`."""
+        return {name: dict(cells) for name, cells in self._state.items()}
+
+    def restore(self, before: Mapping[str, Mapping[int, int]]) -> None:
+        self._state = {name: dict(cells) for name, cells in before.items()}
+
     def run(self, frame: bytes, port: int | None = None) -> PacketOutcome:
         """Process one frame (without FCS), that came in by a port, and say what becomes of it.
 

@@ -267,6 +267,9 @@ class Table:
         return tuple(dict.fromkeys((*self.listed, self.default_action)))
 
 
+MAX_PORT = 511
+"""The greatest port by which targets send packets, that of v1model."""
+
 ACCEPT = "accept"
 """Name of the final parser state."""
 
@@ -598,6 +601,17 @@ class Program:
 
 
 @dataclass(frozen=True, slots=True)
+class ProgramText:
+    """The text that a program was read of: JSON of p4c-bm2-ss, or a specification of SWX.
+
+    A target whose language that is runs the text as it is.
+    """
+
+    language: Literal["bmv2", "swx"]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Workload:
     """What one sweep point runs: the program, the baseline that it is compared with, and the packets for both."""
 
@@ -607,3 +621,9 @@ class Workload:
     notes: tuple[str, ...] = field(default=())
     frames: tuple[bytes, ...] = ()
     """Packets one by one, without FCS, all of one size: those of a program that was read, which follow no rule."""
+    source: ProgramText | None = None
+    """None for a program of components."""
+
+    def text(self, language: str) -> str | None:
+        """The text that the program was read of, if that is its language."""
+        return self.source.text if self.source is not None and self.source.language == language else None

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field as Bounds
 
 from p4perf.errors import CapabilityError, UsageError
+from p4perf.formats.swx_spec import Specification
 from p4perf.programs import ir
 from p4perf.programs.component_parameters import ComponentParameters
 from p4perf.programs.exercise import traffic
@@ -25,7 +26,7 @@ MAX_TEXT_BYTES = 900_000
 class OwnParameters(ComponentParameters):
     """What a spec says of a program of its own."""
 
-    program: Annotated[str, Bounds(max_length=MAX_TEXT_BYTES, description="JSON of p4c-bm2-ss, or a .spec of SWX")]
+    program: Annotated[str, Bounds(max_length=MAX_TEXT_BYTES, description="JSON of p4c-bm2-ss, or a .spec")]
     entries: Annotated[str, Bounds(max_length=MAX_TEXT_BYTES, description="entries of its tables")] = ""
     p4info: Annotated[str, Bounds(max_length=MAX_TEXT_BYTES, description="P4Info of the program, as text")] = ""
     fill: Annotated[
@@ -50,9 +51,9 @@ def own_workload(parameters: OwnParameters, baseline: ir.Program, frame_size_byt
         UsageError: a table to be filled does not exist.
         CapabilityError: the outcome of a packet is not decided by the program alone.
     """
-    parsed = parse_program(parameters.program, "the program")
-    p4info = (parameters.p4info, "the P4Info") if parameters.p4info else None
-    program = read_program(parsed, parse_control_plane(parameters.entries, "the entries", parsed, p4info))
+    program, source = read_own(
+        parameters.program, "the program", (parameters.entries, "the entries"), (parameters.p4info, "the P4Info")
+    )
     program = replace(program, port=parameters.port)
     program = filled(program, parse_fill(parameters.fill), default=parameters.default_fill, seed=parameters.seed)
     size_bytes = frame_size_bytes - FCS_BYTES
@@ -66,7 +67,21 @@ def own_workload(parameters: OwnParameters, baseline: ir.Program, frame_size_byt
     except (ValueError, RecursionError) as error:
         raise CapabilityError(f"what becomes of a packet is not known: {error}") from error
     notes = (table_notes(program, outcomes),)
-    return ir.Workload(program, baseline, ir.PacketSpec((), (), frame_size_bytes), notes, drawn)
+    return ir.Workload(program, baseline, ir.PacketSpec((), (), frame_size_bytes), notes, drawn, source)
+
+
+def read_own(
+    text: str, name: str, entries: tuple[str, str] = ("", ""), p4info: tuple[str, str] = ("", "")
+) -> tuple[ir.Program, ir.ProgramText]:
+    """A program with its entries: of JSON of p4c-bm2-ss, or of a specification of SWX.
+
+    Args:
+        name: what messages call the text; ``entries`` and ``p4info`` are texts with what messages call them.
+    """
+    parsed = parse_program(text, name)
+    plane = parse_control_plane(*entries, parsed, p4info if p4info[0] else None)
+    language: Literal["swx", "bmv2"] = "swx" if isinstance(parsed, Specification) else "bmv2"
+    return read_program(parsed, plane), ir.ProgramText(language, text)
 
 
 def _misses(text: str, program: ir.Program) -> dict[str, float]:

@@ -189,6 +189,14 @@ class Target(ABC):
     standalone: ClassVar[bool] = True
     """Whether a planned point is all that it takes to build and run it, on any machine."""
 
+    def check_program(self, workload: Workload, traffic: TrafficPlan, facts: NodeFacts) -> None:
+        """Refuse a program, with its packets, that is beyond the capabilities at a node.
+
+        Raises:
+            CapabilityError: it is; the message names the construct or the limit.
+        """
+        self.capabilities_at(facts).check(workload.program, workload.packets, traffic)
+
     def capabilities_at(self, facts: NodeFacts) -> Capabilities:
         return self.capabilities
 

@@ -23,8 +23,10 @@ from p4perf.generators.swx.spec import CAPABILITIES, Pipeline
 from p4perf.programs import ir
 from p4perf.programs.capabilities import Capabilities, Limit, both
 from p4perf.programs.component import TrafficPlan
+from p4perf.programs.interpreter import Interpreter
 from p4perf.programs.operators import crc32c_raw, internet_checksum
 from p4perf.programs.packets import FCS_BYTES
+from p4perf.programs.reading.swx import entries_text
 from p4perf.targets import builds
 from p4perf.targets.base import (
     BuildPlan,
@@ -37,6 +39,7 @@ from p4perf.targets.base import (
     TrialSummary,
 )
 from p4perf.targets.dpdk import HARNESS_LIMITS, HARNESS_VERSION, POOL_BYTES, DpdkTarget, LinkedDpdkTarget
+from p4perf.targets.dpdk_swx_program import METER_BYTES, OnSwx, check_own, own_bytes, own_pipeline
 from p4perf.targets.oracle import Hashes, frame_files, verification_file
 from p4perf.targets.process import entries_arguments
 from p4perf.version import __version__
@@ -48,7 +51,13 @@ COMPILED_TABLE_BYTES, COMPILED_ENTRY_BYTES, COMPILED_FIELD_BYTES = 12_000, 80, 3
 """Memory of a wildcard table afterwards: within 1 % of what was seen with 10 to 50,000 neighbouring prefixes of 32-bit
 keys. How it is divided among entries and their fields is a guess."""
 
-METER_BYTES = 256
+SWX = "swx"
+"""The language of specifications."""
+
+OF_SPECIFICATIONS = Capabilities(
+    "dpdk-swx", {k: v for k, v in CAPABILITIES.missing.items() if k == "offered load"}, HARNESS_LIMITS
+)
+"""What limits the packets of a specification that runs as it is."""
 
 HEADERS_HINT = "sh tools/fetch-dpdk-headers.sh fetches them; dpdk-swx:interpreter needs none"
 
@@ -184,8 +193,24 @@ class DpdkSwxTarget(LinkedDpdkTarget):
         return tuple(found)
 
     @override
+    def check_program(self, workload: ir.Workload, traffic: TrafficPlan, facts: NodeFacts) -> None:
+        if workload.text(SWX) is None:
+            super().check_program(workload, traffic, facts)
+
+    @override
+    def check(self, workload: ir.Workload, traffic: TrafficPlan) -> None:
+        # What a specification has, SWX has.
+        text = workload.text(SWX)
+        if text is None:
+            super().check(workload, traffic)
+        else:
+            OF_SPECIFICATIONS.check(workload.baseline, workload.packets, traffic)
+            check_own(workload, text)
+
+    @override
     def memory_bytes(self, workload: ir.Workload) -> int:
-        return POOL_BYTES + program_bytes(workload.program)
+        text = workload.text(SWX)
+        return POOL_BYTES + (program_bytes(workload.program) if text is None else own_bytes(workload.program, text))
 
     @override
     def build(self, workload: ir.Workload, traffic: TrafficPlan, facts: NodeFacts) -> tuple[BuildPlan, Sequence[Any]]:
@@ -200,7 +225,12 @@ class DpdkSwxTarget(LinkedDpdkTarget):
     def _texts_and_build(
         self, workload: ir.Workload, traffic: TrafficPlan, facts: NodeFacts, march: str
     ) -> tuple[Mapping[str, str], BuildPlan]:
-        if self.from_p4:
+        text = workload.text(SWX)
+        if text is not None:
+            (baseline,) = _pipelines(workload)
+            texts = {"program.spec": text, **_specifications([baseline])}
+            config = config_text([own_pipeline(workload.program, text), baseline.config()])
+        elif self.from_p4:
             source = replace(workload, program=unnumbered(workload.program))
             texts = {f.path: f.text() for f in Pna().generate(source, traffic) if f.path.endswith(".p4")}
             config = config_text([as_p4c_names_it(p) for p in _pipelines(source)])
@@ -216,10 +246,17 @@ class DpdkSwxTarget(LinkedDpdkTarget):
     @override
     def job_files(self, workload: ir.Workload) -> dict[str, bytes]:
         # What fields of absent headers hold is up to the compiler of P4.
-        expected = verification_file(workload, hashes=HASHES, short_packets=False, foreign_packets=not self.from_p4)
+        text = workload.text(SWX)
+        kind = Interpreter if text is None else OnSwx
+        expected = verification_file(
+            workload, hashes=HASHES, short_packets=False, foreign_packets=not self.from_p4, kind=kind
+        )
         pipelines = _pipelines(workload)
         texts = _specifications(pipelines) if self.interpreted else {}
         texts |= {f"{p.role}.entries": entries for p in pipelines if (entries := p.entries())}
+        if text is not None:
+            texts |= {"program.spec": text} if self.interpreted else {}
+            texts |= {"program.entries": entries} if (entries := entries_text(workload.program)) else {}
         files = {name: text.encode() for name, text in texts.items()}
         return {"verify.bin": expected, **files, **frame_files(workload)}
 
@@ -255,9 +292,11 @@ class DpdkSwxTarget(LinkedDpdkTarget):
         return 32 * _power_of_two(-(-big // 4)) / big + _key_bytes(program, table) + _data_bytes(program, table)
 
 
-def _pipelines(workload: ir.Workload) -> tuple[Pipeline, Pipeline]:
+def _pipelines(workload: ir.Workload) -> tuple[Pipeline, ...]:
+    """The pipelines that are written for a workload: program and baseline, or the latter alone."""
     size = workload.packets.frame_size_bytes - FCS_BYTES
-    return Pipeline(workload.program, "program", size), Pipeline(workload.baseline, "baseline", size)
+    baseline = Pipeline(workload.baseline, "baseline", size)
+    return (baseline,) if workload.text(SWX) is not None else (Pipeline(workload.program, "program", size), baseline)
 
 
 def _specifications(pipelines: Sequence[Pipeline]) -> dict[str, str]:

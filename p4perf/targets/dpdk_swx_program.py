@@ -1,34 +1,31 @@
-"""Any specification of an SWX pipeline (.spec) as something that target dpdk-swx measures.
+"""A specification of a user (.spec) as target dpdk-swx runs it: as it is, with the user's instructions.
 
-Entries come from a text in the format of DPDK's own example application, with a line ``table NAME`` before those of
-each table. There is one frame, of which one field may change from packet to packet. ``parse`` and ``summarise`` of
-:class:`~p4perf.targets.dpdk_swx.DpdkSwxTarget` read the result of a trial; the baseline is that of all experiments.
-There is no oracle for such a program: what it computes is only checked with a file of packets and expected outcomes, as
-:mod:`p4perf.targets.oracle` describes it.
+The :class:`~p4perf.programs.ir.Program` that was read of it has the entries, and says what becomes of the packets that
+the pipeline is verified with.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
-from p4perf.errors import UsageError
-from p4perf.formats.swx_spec import Specification, read_specification, words_of
-from p4perf.generators.c.dpdk import MAX_FRAME_BYTES
-from p4perf.generators.swx.spec import Pipeline
-from p4perf.programs.component import build_workload
-from p4perf.programs.packets import FCS_BYTES
-from p4perf.targets.base import BuildPlan, Job, NodeFacts, TrialOptions, point_key
-from p4perf.targets.dpdk import HARNESS_VERSION, POOL_BYTES, eal_arguments, trial_arguments
-from p4perf.targets.dpdk_swx import METER_BYTES, PRODUCT, DpdkSwxTarget, build_plan, config_text
+from typing_extensions import override
 
-N_PORTS = 257
-"""Output ports of the pipeline, the last of which drops. SWX does not check that a port exists."""
+from p4perf.errors import CapabilityError
+from p4perf.formats.swx_spec import number, read_specification, words_of
+from p4perf.programs import ir
+from p4perf.programs.analysis import destination, written_fields
+from p4perf.programs.interpreter import Interpreter
+from p4perf.programs.operators import STANDARD_HASHES, HashFunctions
+from p4perf.programs.packet_state import PacketState
+from p4perf.programs.reading.swx import entries_text
+from p4perf.programs.reading.values import identifier
 
-RESTORED_BYTES = 128
-"""So much of every frame is written anew before it is used again: a program may have changed it."""
+N_PORTS = ir.MAX_PORT + 2
+"""Output ports of the pipeline, the last of which drops."""
+
+METER_BYTES = 256
 
 ENTRY_BYTES = 4096
 """Memory that an entry of a wildcard table takes at most, a generous guess."""
@@ -36,136 +33,151 @@ ENTRY_BYTES = 4096
 SLOT_BYTES = 640
 """Memory of a slot of a table that is found twice while it is filled, a generous guess."""
 
-WARMUP_PACKETS = 20_000
 
-_FILE = "program.spec"
-
-
-@dataclass(frozen=True, slots=True)
-class VaryingBytes:
-    """Bytes of the frame that change from packet to packet: the number of a key, from 0 to ``keys - 1``."""
-
-    offset: int
-    length: int
-    keys: int
-
-
-@dataclass(frozen=True, slots=True)
-class SpecificationPlan:
-    """All that is needed to measure one specification, and the hash that names it. Sizes in bytes."""
-
-    key: str
-    build: BuildPlan
-    files: tuple[tuple[str, bytes], ...]
-    arguments: tuple[str, ...]
-    memory_bytes: int
-
-
-def plan_specification(
-    target: DpdkSwxTarget,
-    text: str,
-    frame: bytes,
-    facts: NodeFacts,
-    *,
-    entries: str = "",
-    varying: VaryingBytes | None = None,
-    expectation: bytes | None = None,
-) -> SpecificationPlan:
-    """Plan the measurement of a specification, without running anything.
-
-    Args:
-        frame: the packet, without FCS.
-        expectation: a file of packets and outcomes that the program is checked with; by default it is not checked.
-
-    Raises:
-        DataError: the text is no specification; with the line.
-        UsageError: the frame is empty, too long, or too short for what changes in it; an entry stands before the first
-            ``table NAME``; or the specification has no table of that name.
-    """
-    _check_frame(frame, varying)
-    specification = read_specification(text, _FILE)
-    tables = list(specification.tables)
-    count = _check_entries(entries, tables)
-    baseline = Pipeline(
-        build_workload([], frame_size_bytes=max(len(frame) + FCS_BYTES, 64)).program, "baseline", len(frame)
-    )
-    program: dict[str, Any] = {
+def own_pipeline(program: ir.Program, text: str) -> dict[str, Any]:
+    """What the harness has to know of the pipeline, as :meth:`~p4perf.generators.swx.spec.Pipeline.config` has it."""
+    kept: tuple[ir.Counter | ir.Register, ...] = (*program.counters, *program.registers)
+    specification = read_specification(text, "program.spec")
+    arrays = {identifier(name): name for name in specification.registers}
+    return {
         "role": "program",
         "n_ports": N_PORTS,
         "mirrors": [],
-        "states": [],
-        "in_order": bool(specification.registers),
-        "meters": [],
-        "entries": bool(entries.strip()),
-        "tables": [{"name": name, "action": None} for name in tables],
+        "states": [{"name": arrays[a.name], "size": 1 << (a.size - 1).bit_length()} for a in kept],
+        "meters": [{"name": name, "size": size} for name, size in specification.meters.items()],
+        "entries": bool(entries_text(program)),
+        "in_order": bool(program.states),
+        "tables": [{"name": table.label, "action": None} for table in program.tables],
     }
-    specifications = {_FILE: text, "baseline.spec": baseline.specification(table_size=1)}
-    config = config_text([program, baseline.config()])
-    build = build_plan(specifications, config, facts, interpreted=target.interpreted)
-    files = {"program.entries": entries.encode()} if program["entries"] else {}
-    if target.interpreted:
-        files |= {name: s.encode() for name, s in specifications.items()}
-    if expectation is not None:
-        files["verify.bin"] = expectation
-    arguments = ["--frame", frame.hex(), "--restore", str(min(len(frame), RESTORED_BYTES))]
-    arguments += [item for _ in tables for item in ("--entries", "0")]
-    if varying is not None:
-        arguments += ["--key-offset", str(varying.offset), "--key-length", str(varying.length)]
-        arguments += ["--keys", str(varying.keys)]
-    if expectation is not None:
-        arguments += ["--verify", "{folder}/verify.bin"]
-    return SpecificationPlan(
-        point_key(build.key, text, entries, arguments, HARNESS_VERSION),
-        build,
-        tuple(files.items()),
-        tuple(arguments),
-        POOL_BYTES + ENTRY_BYTES * count + _table_bytes(specification),
+
+
+def own_bytes(program: ir.Program, text: str) -> int:
+    """Memory of the tables, registers and meters in bytes."""
+    spec = read_specification(text, "program.spec")
+    sizes = (t.inner("size") for t in (*spec.tables.values(), *spec.learners.values()))
+    slots = SLOT_BYTES * sum(size.number_at(1) for size in sizes if size is not None)
+    entries = ENTRY_BYTES * sum(table.entries.count for table in program.tables)
+    return entries + slots + 8 * sum(spec.registers.values()) + METER_BYTES * sum(spec.meters.values())
+
+
+def check_own(workload: ir.Workload, text: str) -> None:
+    """Refuse a specification with tables that the harness cannot fill, or with packets that SWX would crash of.
+
+    Raises:
+        CapabilityError: it is one; the message names the table, or the lines that write the number of a port.
+    """
+    specification = read_specification(text, "program.spec")
+    if specification.selectors:
+        raise CapabilityError(f"the harness has no members for selector {next(iter(specification.selectors))}")
+    port = max(_missing_ports(workload), default=0)
+    if not port:
+        return
+    lines = ((n, words_of(line)) for n, line in enumerate(text.splitlines(), 1))
+    writing = ((n, words) for n, words in lines if words[-3:-2] == ("mov",) and number(words[-1]) == port)
+    said = "; ".join(f"line {n}: {' '.join(words)}" for n, words in writing)
+    raise CapabilityError(
+        f"a packet leaves by port {port}{f' ({said})' if said else ''}; SWX does not check that a port exists, and "
+        f"there are 0 to {ir.MAX_PORT}"
     )
 
 
-def trial_of_specification(plan: SpecificationPlan, options: TrialOptions, facts: NodeFacts) -> Job:
-    """The command of one trial of a planned specification. It runs in the folder of its files."""
-    argv = ["{build}/" + PRODUCT, *eal_arguments(plan.memory_bytes, facts, hugepages=options.hugepages)]
-    argv += [*plan.arguments, *trial_arguments(options, WARMUP_PACKETS)]
-    timeout_s = 60 + plan.memory_bytes * 1e-7 + 4e-3 * options.timeout_ms
-    return Job(tuple(argv), timeout_s, plan.build, dict(plan.files))
+def _missing_ports(workload: ir.Workload) -> Iterator[int]:
+    """The ports that packets leave by and that are not there."""
+    program = workload.program
+    varying = any(f.varying for header in program.headers for f in header.fields)
+    ports = _WithPorts(program)
+    for frame in workload.frames:
+        if ports.run(frame).errors and varying:
+            raise CapabilityError("a packet is shorter than the length of a header says, and SWX reads on beyond it")
+    yield from ports.missing
 
 
-def frame_from_hex(text: str) -> bytes:
-    """A frame from hexadecimal digits; blanks and colons between them do not count."""
-    try:
-        return bytes.fromhex(re.sub(r"[\s:]", "", text))
-    except ValueError as error:
-        raise UsageError("the frame is not made of pairs of hexadecimal digits") from error
+class _WithPorts(Interpreter):
+    """The interpreter that notes the ports that are not there."""
+
+    def __init__(self, program: ir.Program) -> None:
+        super().__init__(program)
+        self.missing: set[int] = set()
+
+    @override
+    def _execute(self, statement: ir.Statement, arguments: Mapping[str, int], packet: PacketState) -> None:
+        if (checked := _checked_port(statement)) is not None:
+            port, _ = packet.evaluate(checked, arguments)
+            self.missing |= {port} if port > ir.MAX_PORT else set()
+        super()._execute(statement, arguments, packet)
 
 
-def _table_bytes(specification: Specification) -> int:
-    """Memory of the tables, registers and meters of a specification, before any entry."""
-    sizes = (t.inner("size") for t in (*specification.tables.values(), *specification.learners.values()))
-    slots = SLOT_BYTES * sum(size.number_at(1) for size in sizes if size is not None)
-    return slots + 8 * sum(specification.registers.values()) + METER_BYTES * sum(specification.meters.values())
+UNKNOWN = ir.Intrinsic("unknown")
 
 
-def _check_frame(frame: bytes, varying: VaryingBytes | None) -> None:
-    if not 14 <= len(frame) <= MAX_FRAME_BYTES - FCS_BYTES:
-        raise UsageError(f"the frame has {len(frame)} B, not 14 to {MAX_FRAME_BYTES - FCS_BYTES}")
-    if varying is not None and (varying.keys < 1 or varying.offset + varying.length > len(frame)):
-        raise UsageError("what changes from packet to packet does not lie in the frame")
+class OnSwx(Interpreter):
+    """The interpreter of a specification, where SWX leaves to earlier packets what the program takes for zero.
+
+    Metadata hold what was left there, and so do fields of headers that are not valid. ``run`` raises a ValueError where
+    the outcome depends on that, and where a packet leaves by a port that is not there.
+    """
+
+    def __init__(self, program: ir.Program, hashes: HashFunctions = STANDARD_HASHES) -> None:
+        super().__init__(_unsettled(program), hashes)
+
+    @override
+    def _execute(self, statement: ir.Statement, arguments: Mapping[str, int], packet: PacketState) -> None:
+        if (port := _checked_port(statement)) is not None and packet.evaluate(port, arguments)[0] > ir.MAX_PORT:
+            raise ValueError(f"a packet leaves by port {packet.evaluate(port, arguments)[0]}")
+        written = destination(statement)
+        if written is not None and written.header not in (ir.METADATA, *packet.valid):
+            raise ValueError("a header is written to that is not there")
+        super()._execute(statement, arguments, packet)
+
+    @override
+    def _apply(self, node: ir.ApplyTable, table: ir.Table, packet: PacketState) -> None:
+        if any(key.field.header not in (ir.METADATA, *packet.valid) for key in table.keys):
+            raise ValueError("a field is looked up that is not there")
+        super()._apply(node, table, packet)
 
 
-def _check_entries(entries: str, tables: Iterable[str]) -> int:
-    known, table, count = set(tables), None, 0
-    for number, line in enumerate(entries.splitlines(), 1):
-        words = words_of(line)
-        if len(words) == 2 and words[0] == "table":
-            table = words[1]
-            if table not in known:
-                raise UsageError(f"line {number} of the entries: the specification has no table {table}")
-        elif words:
-            count += 1
-            if table is None:
-                raise UsageError(
-                    f"line {number} of the entries stands before the first table",
-                    hint="put a line 'table NAME' before the entries of each table",
-                )
-    return count
+def _checked_port(statement: ir.Statement) -> ir.Expression | None:
+    """The port of which the reader adds a check that it exists."""
+    match statement:
+        case ir.Branch(ir.Compare("<=", port, ir.Const(ir.MAX_PORT)), (*_, ir.SetEgress()), _):
+            return port
+    return None
+
+
+def _unsettled(program: ir.Program) -> ir.Program:
+    """The program in which metadata that is written to begins as unknown, and so are fields of absent headers."""
+    begin = {assign.destination: assign for assign in program.initial}
+    written = written_fields(program)
+    for f in program.metadata:
+        if (ref := ir.FieldRef(ir.METADATA, f.name)) in written:
+            begin.setdefault(ref, ir.Assign(ref, UNKNOWN))
+    parser = (
+        replace(s, body=_with_unknown(s.body, program), selected=_with_unknown(s.selected, program))
+        for s in program.parser
+    )
+    return replace(
+        program,
+        initial=tuple(begin.values()),
+        control=_with_unknown(program.control, program),
+        actions=tuple(replace(a, body=_with_unknown(a.body, program)) for a in program.actions),
+        parser=tuple(parser),
+    )
+
+
+def _with_unknown(value: Any, program: ir.Program) -> Any:
+    """An expression, statement or node in which fields of headers that are not valid are unknown."""
+    match value:
+        case ir.FieldRef(header):
+            return value if header == ir.METADATA else ir.Conditional(ir.IsValid(header), value, UNKNOWN)
+        case ir.AddHeader(header, given):
+            names = (f.name for f in program.header(header).fields)
+            return ir.AddHeader(header, tuple((n, _with_unknown(dict(given).get(n, UNKNOWN), program)) for n in names))
+        case tuple():
+            return tuple(_with_unknown(v, program) for v in value)
+    if not is_dataclass(value):
+        return value
+    kept = ("destination", "fields", "keep", "cases")
+    new = {f.name: _with_unknown(getattr(value, f.name), program) for f in fields(value) if f.name not in kept}
+    if isinstance(value, ir.ApplyTable):
+        new["cases"] = tuple((name, _with_unknown(nodes, program)) for name, nodes in value.cases)
+    return replace(value, **new)  # type: ignore[type-var]

@@ -51,19 +51,35 @@ def state_sum(cells: Mapping[int, int]) -> int:
 
 
 def drawn_packets(
-    workload: Workload, packets: int, seed: int, short_packets: bool, foreign_packets: bool, shortest: int = 0
+    workload: Workload,
+    packets: int,
+    seed: int,
+    short_packets: bool,
+    foreign_packets: bool,
+    shortest: int = 0,
+    hashes: Hashes = STANDARD,
+    kind: type[Interpreter] = Interpreter,
 ) -> list[bytes]:
     """Packets that hit, miss, end too early or carry other headers than the program knows, in the order of the file."""
     if workload.frames:
         found: list[bytes] = []
-        run = Interpreter(workload.program).run
+        interpreter = kind(workload.program, dict(hashes))
+
+        def is_kept(data: bytes) -> bool:
+            if len(data) < shortest or (short_packets and kind is Interpreter):
+                return len(data) >= shortest
+            before = interpreter.snapshot()
+            try:
+                kept = short_packets or PACKET_TOO_SHORT not in interpreter.run(data).errors
+            except (ValueError, RecursionError):
+                kept = False
+            if not kept:
+                interpreter.restore(before)
+            return kept
+
         for more in range(ROUNDS):
             given = () if more else workload.frames
-            found += [
-                data
-                for data in (*given, *frames(workload.program, packets, seed + more))
-                if len(data) >= shortest and (short_packets or PACKET_TOO_SHORT not in run(data).errors)
-            ]
+            found += filter(is_kept, (*given, *frames(workload.program, packets, seed + more)))
             if len(found) >= packets:
                 break
         return found[:packets]
@@ -99,6 +115,7 @@ def verification_file(
     foreign_packets: bool = True,
     counted: bool = True,
     shortest: int = 0,
+    kind: type[Interpreter] = Interpreter,
 ) -> bytes:
     """Packets with expected outcomes, table hits and states, as the harnesses read them.
 
@@ -108,14 +125,15 @@ def verification_file(
         foreign_packets: whether some lack the headers of the program; not where what these hold is undefined then.
         counted: whether table hits and states are in it; not for targets that show nothing but packets.
         shortest: bytes of a frame below which it is left out.
+        kind: the interpreter; what it says nothing of is left out.
     """
     program = workload.program
-    interpreter = Interpreter(program, dict(hashes))
+    interpreter = kind(program, dict(hashes))
     # Equal packets have equal outcomes unless something remembers, and many programs see few different packets.
     run: Callable[[bytes], PacketOutcome] = interpreter.run if interpreter.stateful else cache(interpreter.run)
     hits = dict.fromkeys((t.name for t in program.tables), 0)
     shown, names = (hits, program.states) if counted else ({}, ())
-    drawn = drawn_packets(workload, packets, seed, short_packets, foreign_packets, shortest)
+    drawn = drawn_packets(workload, packets, seed, short_packets, foreign_packets, shortest, hashes, kind)
     packets = len(drawn)
     outcomes = [run(data) for data in drawn]
     masks = any(sent.known is not None for outcome in outcomes for sent in outcome.sent)

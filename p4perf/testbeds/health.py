@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from p4perf.programs.reading.p4c import WHERE_P4C
 from p4perf.results.manifest import NodeFacts, cpu_list
 from p4perf.targets.windows import GATE_TOLERANCE, lower_mode
 
@@ -21,9 +22,9 @@ TOOLS = {
     "dpdk_version": ("DPDK", "apt: libdpdk-dev"),
     "tool_luajit": ("LuaJIT, checks MoonGen scripts", "apt: luajit"),
     "tool_valgrind": ("valgrind, simulates caches", "apt: valgrind"),
-    "tool_p4test": ("p4test, checks generated P4", "build p4c; no package registry has it"),
-    "tool_p4c_bm2_ss": ("p4c-bm2-ss, compiles P4 for bmv2", "build p4c; no package registry has it"),
-    "tool_p4c_dpdk": ("p4c-dpdk, compiles P4 for DPDK", "build p4c; no package registry has it"),
+    "tool_p4test": ("p4test, checks generated P4", WHERE_P4C),
+    "tool_p4c_bm2_ss": ("p4c-bm2-ss, compiles P4 for v1model and bmv2", WHERE_P4C),
+    "tool_p4c_dpdk": ("p4c-dpdk, compiles P4 for PSA, PNA and DPDK", WHERE_P4C),
     "tool_simple_switch": ("bmv2", "build behavioral-model; no package registry has it"),
     "tool_moongen": ("MoonGen, load generator", "build MoonGen; no package registry has it"),
     "tool_t4p4s": ("t4p4s, a checkout in $T4P4S", "clone t4p4s; no package registry has it"),
@@ -46,7 +47,9 @@ class Check:
 
 def tool_checks(facts: NodeFacts) -> list[Check]:
     found = ((name, facts.text(key), advice) for key, (name, advice) in TOOLS.items())
-    return [
+    compiler, without = facts.text("tool_p4c_bm2_ss"), "p4c missing; JSON of p4c-bm2-ss works without it"
+    own = Check("tool", "own P4 text", "ok" if compiler else "missing", compiler or without, WHERE_P4C * (not compiler))
+    return [own] + [
         Check("tool", name, "ok" if value else "missing", value, "" if value else advice)
         for name, value, advice in found
     ]

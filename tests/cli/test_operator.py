@@ -1,12 +1,12 @@
-"""p4perf operator: what is wrong with a file or an option, before anything is built."""
+"""p4perf measure of an operator: what is wrong with a file or an option, before anything is built."""
 
 import pytest
 import yaml
 from support.command import p4perf
 
 from p4perf.errors import BuildError, DataError, UsageError
+from p4perf.experiment.operator import explained, operator_experiment, operator_name, read_code
 from p4perf.experiment.planning import point_workload
-from p4perf.experiment.program import explained, operator_experiment, operator_name, read_code
 from p4perf.programs.components.operator import MAX_CODE_BYTES
 from p4perf.programs.operators import OPERATORS
 from p4perf.specs import load_experiment
@@ -34,28 +34,29 @@ def source(tmp_path):
 def test_files_that_are_no_c(tmp_path, data, words):
     path = tmp_path / "broken.c"
     path.write_bytes(data)
-    done = p4perf("operator", path)
+    done = p4perf("measure", path)
     assert done.code == 2
     assert str(path) in done.err
     assert words in done.err
 
 
 def test_a_file_that_is_not_there(tmp_path):
-    for path in (tmp_path / "none.c", tmp_path):
-        done = p4perf("operator", path)
+    (tmp_path / "folder.c").mkdir()
+    for path in (tmp_path / "none.c", tmp_path / "folder.c"):
+        done = p4perf("measure", path)
         assert done.code == 2
         assert f"{path}: cannot be read: " in done.err
 
 
 @pytest.mark.parametrize("sizes", ["", "64,", "64,a", "63", "2049", "64,64", "-64", "6.4", "999999999999"])
 def test_sizes(source, sizes):
-    done = p4perf("operator", source, f"--sizes={sizes}")
+    done = p4perf("measure", source, f"--sizes={sizes}")
     assert done.code == 2
     assert "--sizes" in done.err
 
 
 def test_batches_are_refused(source, tmp_path):
-    done = p4perf("operator", source, "--testbed", f"manual:{tmp_path}", cwd=tmp_path)
+    done = p4perf("measure", source, "--testbed", f"manual:{tmp_path}", cwd=tmp_path)
     assert done.code == 2
     assert "works in batches" in done.err
 

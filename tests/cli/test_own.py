@@ -28,7 +28,7 @@ def entries(tmp_path):
         ("empty.json", "", "ends too early"),
         ("broken.json", '{"a": [1,\n}', "2:1"),
         ("other.json", '{"a": 1}', "no program for bmv2"),
-        ("program.txt", "x", "neither P4, nor JSON"),
+        ("program.txt", "x", "is no program"),
         ("program.spec", "apply {\n}\n", "program.spec:1: block 'apply' is empty"),
         ("plain.p4", "control c() { apply {} }", "includes none of v1model.p4"),
     ],
@@ -62,6 +62,34 @@ def test_options_that_say_nothing(tmp_path, options, words):
     done = p4perf("measure", SWITCH, *options, "--output", tmp_path / "runs")
     assert done.code == 2, done.err
     assert words in done.err
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "words"),
+    [
+        ("a.c", ["--fill", "t=3"], "--fill is for P4 programs"),
+        ("a.c", ["--target", "xdp"], "--target is for P4 programs"),
+        ("a.spec", ["--sizes", "64"], "--sizes is for operators in C"),
+        ("a.json", ["-D", "X"], "-D is for P4 text"),
+        ("a.p4", ["--std", "p4-12"], "no version 'p4-12' of P4"),
+        ("a.p4", ["--arch", "tna"], "no compiler here for architecture 'tna'"),
+        ("a.p4", ["-I", "nowhere"], "nowhere is no folder"),
+        ("a.p4", ["-D", "1 2"], "'1 2' is no definition"),
+    ],
+)
+def test_options_of_another_language(tmp_path, name, options, words):
+    path = tmp_path / name
+    path.write_text("#include <v1model.p4>\n")
+    done = p4perf("measure", path, *options, "--output", tmp_path / "runs", cwd=tmp_path)
+    assert done.code == 2, done.err
+    assert words in done.err
+
+
+@pytest.mark.parametrize("old", [("operator", "a.c"), ("run", "--program", "a.spec"), ("run", "--program=a.spec")])
+def test_former_commands_name_the_new_one(old):
+    done = p4perf(*old)
+    assert done.code == 2
+    assert "is now p4perf measure" in done.err
 
 
 def test_entries_that_do_not_belong_to_the_program(tmp_path, entries):

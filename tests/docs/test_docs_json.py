@@ -18,7 +18,7 @@ from p4perf.targets.builds import HARNESS_FILES, LOAD_FILES, harness_text
 SWEEP = ["mat/exact-entries", "--set", "entries={log: [1, 1e6], points_per_decade: 3}"]
 CAMPAIGN = ["--set", "trials.repetitions=1", "-t", "fake", "-t", "fake-small", "-t", "fake-absent"]
 VARIABLE = "entries"
-NEED_A_DEVICE = {"cost-model", "operator", "program"}
+NEED_A_DEVICE = {"cost-model", "measure", "operator"}
 """Documents of commands that measure on real targets only; their schemas are checked where these commands are."""
 
 TYPES = {

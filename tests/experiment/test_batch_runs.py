@@ -335,7 +335,7 @@ class TestRefused:
 
     def test_a_program_of_your_own(self, address, tmp_path):
         (tmp_path / "a.spec").write_text("mov m.a 1\n")
-        refused = p4perf("run", "--program", tmp_path / "a.spec", "--testbed", address, "-o", tmp_path / "runs")
+        refused = p4perf("measure", tmp_path / "a.spec", "--testbed", address, "-o", tmp_path / "runs")
         assert refused.code in (2, 3), refused.err
         assert "Traceback" not in refused.err
         assert "defect" not in refused.err

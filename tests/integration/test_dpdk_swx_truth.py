@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from support.sampling import sampled
-from support.swx_programs import entries_by_rule, swx_workload
+from support.swx_programs import entries_by_rule, own_specification, swx_workload
 
 from p4perf.errors import BuildError, CapabilityError
 from p4perf.plugins import plugin_names
@@ -19,11 +19,6 @@ from p4perf.programs.component import TrafficPlan, build_workload
 from p4perf.programs.operators import crc32c_raw
 from p4perf.targets.base import TrialOptions
 from p4perf.targets.dpdk_swx import DpdkSwxTarget
-from p4perf.targets.dpdk_swx_program import (
-    VaryingBytes,
-    plan_specification,
-    trial_of_specification,
-)
 
 pytestmark = [pytest.mark.dpdk, pytest.mark.usefixtures("dpdk")]
 
@@ -372,41 +367,32 @@ apply {
 	tx m.port_out
 }
 """
-FRAME = bytes(12) + b"\x08\x00" + bytes(46)
+FRAMES = [n.to_bytes(6, "big") + bytes(6) + b"\x08\x00" + bytes(46) for n in range(16)]
 
 
-@pytest.fixture
-def own(swx, testbed, facts, tmp_path):
-    """Runs a specification; its result."""
-
-    def run(text, **more):
-        plan = plan_specification(swx, text, FRAME, facts, **more)
-        return testbed.run(trial_of_specification(plan, replace(QUICK, windows=20), facts), tmp_path)
-
-    return run
+def own(swx, facts, text, entries=""):
+    """The job of a specification of a user."""
+    plan = swx.plan(own_specification(text, entries, frames=FRAMES), TrafficPlan(64), facts)
+    return swx.trial(plan, replace(QUICK, windows=20), facts)
 
 
-def test_any_specification_is_measured(swx, own):
+def test_any_specification_is_measured(swx, testbed, facts, tmp_path):
     entries = entries_by_rule(OWN, "stations", "send", 8, port=3)
-    record = swx.parse(own(OWN, entries=entries, varying=VaryingBytes(0, 6, 16)))
+    record = swx.parse(testbed.run(own(swx, facts, OWN, entries), tmp_path))
     assert record["programs"] == ["program", "baseline"]
-    assert record["verified_packets"] == 0
+    assert record["verified_packets"] > 1000
     assert 0.4 < record["sent"] / record["packets"] < 0.6
     # emit and tx are one; two of action send, one of toss
     assert record["pipelines"]["program"]["instructions"] == 8
 
 
-def test_a_pipeline_of_which_nothing_is_compiled_does_not_tell_its_instructions(swx, own):
+def test_a_pipeline_of_which_nothing_is_compiled_does_not_tell_its_instructions(swx, testbed, facts, tmp_path):
     bare = OWN.replace("\textract h.ethernet\n\ttable stations\n\tregadd seen m.port_out 1\n\temit h.ethernet\n", "")
-    record = swx.parse(own(bare))
+    bare = bare.replace("tx m.port_out", "tx m.port_in")
+    record = swx.parse(testbed.run(own(swx, facts, bare), tmp_path))
     assert "instructions" not in record["pipelines"]["program"]
     metrics = {m.metric for m in swx.summarise(record, None).metrics}
     assert set(swx.metrics) - metrics == {"program_instructions"}
-
-
-def test_a_wrong_entry_is_named(own):
-    entries = "table stations\nmatch 0x1 action send port 0x1\nmatch 0x2 action sent port 0x1\n"
-    assert "program.entries:3: no entry of table stations" in own(OWN, entries=entries).stdout
 
 
 DAMAGED = {
@@ -451,10 +437,9 @@ DAMAGED = {
 def test_damaged_specifications_say_what_is_wrong(testbed, facts, tmp_path, damage):
     old, new, what = DAMAGED[damage]
     assert old in OWN
-    plan = plan_specification(DpdkSwxTarget(("interpreter",)), OWN, FRAME, facts)
-    damaged = OWN.replace(old, new).encode()
-    plan = replace(plan, files=tuple((name, damaged if data == OWN.encode() else data) for name, data in plan.files))
-    result = testbed.run(trial_of_specification(plan, QUICK, facts), tmp_path)
+    job = own(DpdkSwxTarget(("interpreter",)), facts, OWN)
+    damaged = {**job.files, "program.spec": OWN.replace(old, new).encode()}
+    result = testbed.run(replace(job, files=damaged), tmp_path)
     error = json.loads(result.stdout.splitlines()[-1])
     assert error["kind"] == "spec"
     assert error["error"].startswith("program.spec")
@@ -463,15 +448,15 @@ def test_damaged_specifications_say_what_is_wrong(testbed, facts, tmp_path, dama
 
 def test_what_the_translator_refuses_has_a_line(testbed, facts):
     """SWX itself only says of a whole block that it is wrong."""
-    plan = plan_specification(DpdkSwxTarget(), OWN.replace("mov m.port_out t.port", "extract h.ethernet"), FRAME, facts)
-    with pytest.raises(BuildError, match=r"program\.spec:18: extract h\.ethernet: DPDK"):
+    plan = own(DpdkSwxTarget(), facts, OWN.replace("mov m.port_out t.port", "ckadd h.ethernet.dst h.ethernet.src"))
+    with pytest.raises(BuildError, match=r"program\.spec:18: ckadd h\.ethernet\.dst h\.ethernet\.src: DPDK"):
         testbed.build(plan.build)
 
 
 def test_a_port_that_is_not_there_is_no_crash(testbed, facts, tmp_path):
+    job = own(DpdkSwxTarget(("interpreter",)), facts, OWN)
     text = OWN.replace("drop\n", "mov m.port_out 0xFFFFFFFA\n\treturn\n")
-    plan = plan_specification(DpdkSwxTarget(("interpreter",)), text, FRAME, facts)
-    result = testbed.run(trial_of_specification(plan, QUICK, facts), tmp_path)
+    result = testbed.run(replace(job, files={**job.files, "program.spec": text.encode()}), tmp_path)
     assert "SWX does not check that the port" in json.loads(result.stdout.splitlines()[-1])["error"]
 
 

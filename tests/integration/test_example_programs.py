@@ -3,7 +3,6 @@
 import json
 import re
 import shutil
-import struct
 import subprocess
 import tempfile
 from pathlib import Path
@@ -11,12 +10,14 @@ from pathlib import Path
 import pytest
 import yaml
 from support.examples import FOLDER, run_switch, tool, with_entries
+from support.swx_programs import own_specification
 
-from p4perf.errors import MeasurementError
 from p4perf.experiment import open_target
 from p4perf.formats.pcap import read_capture
+from p4perf.programs.component import TrafficPlan
+from p4perf.programs.interpreter import Interpreter
 from p4perf.targets.base import TrialOptions
-from p4perf.targets.dpdk_swx_program import plan_specification, trial_of_specification
+from p4perf.targets.dpdk_swx import HASHES
 
 MAKE = tool()
 NAMES = MAKE.names()
@@ -130,13 +131,25 @@ def specification(tmp_path_factory):
     return specification
 
 
-def run(target, testbed, facts, text, data, expectation, folder):
+def run(target, testbed, facts, text, data, folder):
+    """The record of a trial; before, the interpreter says of the main path what the data say."""
     if problems := [p.what for p in target.problems(facts) if p.fatal]:
         pytest.skip(problems[0])
-    entries = MAKE.swx_entries(data, FILLING)
-    frame = bytes.fromhex(data["frame"])
-    plan = plan_specification(target, text, frame, facts, entries=entries, expectation=expectation)
-    return target.parse(testbed.run(trial_of_specification(plan, QUICK, facts), folder))
+    keys = int(data["vary"].rpartition(":")[2])
+    frames = [bytes.fromhex(data["frame"]), *(MAKE.varied(data, n) for n in (0, min(keys, FILLING) - 1))]
+    frames = [frame.ljust(60, b"\0") for frame in frames]
+    workload = own_specification(text, MAKE.swx_entries(data, FILLING), frames=frames)
+    port, sent = MAKE.outcome(data, "pna")
+    for n, frame in enumerate(frames):
+        outcome = Interpreter(workload.program, dict(HASHES)).run(frame)
+        labels = {table.name: table.label for table in workload.program.tables}
+        assert {labels[name] for name in outcome.hits} == {
+            name for name, table in data["tables"].items() if table["hit"]
+        }
+        assert outcome.port == port
+        assert n or outcome.data[: len(sent)] == sent
+    plan = target.plan(workload, TrafficPlan(len(frames[0]) + 4), facts)
+    return target.parse(testbed.run(target.trial(plan, QUICK, facts), folder))
 
 
 @pytest.mark.dpdk
@@ -145,8 +158,8 @@ def run(target, testbed, facts, text, data, expectation, folder):
 def test_the_pipeline_of_dpdk_does_what_is_said(name, specification, testbed, facts, tmp_path):
     """The frame comes out as expected, and the tables of the main path, and no others, were hit."""
     target, data = open_target("dpdk-swx:interpreter"), MAKE.load(name)
-    record = run(target, testbed, facts, specification(name), data, MAKE.expectation(data, FILLING), tmp_path)
-    assert record["verified_packets"] == 3
+    record = run(target, testbed, facts, specification(name), data, tmp_path)
+    assert record["verified_packets"] > 500
 
 
 @pytest.mark.dpdk
@@ -154,23 +167,8 @@ def test_the_pipeline_of_dpdk_does_what_is_said(name, specification, testbed, fa
 @pytest.mark.parametrize("name", ["nat", "vxlan_gateway"])
 def test_the_compiled_pipeline_as_well(name, specification, testbed, facts, tmp_path):
     target, data = open_target("dpdk-swx"), MAKE.load(name)
-    record = run(target, testbed, facts, specification(name), data, MAKE.expectation(data, FILLING), tmp_path)
-    assert record["verified_packets"] == 3
-
-
-@pytest.mark.dpdk
-@pytest.mark.usefixtures("dpdk")
-@pytest.mark.parametrize("what", ["frame", "hits"])
-def test_another_outcome_is_noticed(what, specification, testbed, facts, tmp_path):
-    data = MAKE.load("ipv4_router")
-    if what == "frame":
-        port, frame = MAKE.outcome(data, "pna")
-        data["outcome"] = {"port": port, "frame": (frame[:-1] + bytes([frame[-1] ^ 1])).hex()}
-    else:
-        data["tables"]["next_hops"]["hit"] = False
-    target, text = open_target("dpdk-swx:interpreter"), specification("ipv4_router")
-    with pytest.raises(MeasurementError, match=r"differs|table next_hops counted 3 hits, expected 0"):
-        run(target, testbed, facts, text, data, MAKE.expectation(data, FILLING), tmp_path)
+    record = run(target, testbed, facts, specification(name), data, tmp_path)
+    assert record["verified_packets"] > 500
 
 
 class TestFiles:
@@ -178,7 +176,7 @@ class TestFiles:
 
     def test_all_files(self, tmp_path):
         MAKE.write("nat", tmp_path)
-        assert {p.name for p in tmp_path.iterdir()} == {f"nat.{s}" for s in ("entries", "commands", "pcap", "expect")}
+        assert {p.name for p in tmp_path.iterdir()} == {f"nat.{s}" for s in ("entries", "commands", "pcap")}
         assert read_capture(tmp_path / "nat.pcap").frames[0].hex() == MAKE.load("nat")["frame"]
         assert len((tmp_path / "nat.entries").read_text().splitlines()) == 10_000 + 100 + 2
         assert len((tmp_path / "nat.commands").read_text().splitlines()) == 10_000 + 100
@@ -202,13 +200,6 @@ class TestFiles:
     def test_commands(self):
         lines = MAKE.bmv2_commands(MAKE.load("ipv4_router"), 1).splitlines()
         assert lines[1] == "table_add MainControl.routes MainControl.set_next_hop 0x14000000/24 => 0x7"
-
-    def test_the_expectation_is_a_verification_file(self):
-        data = MAKE.load("vxlan_gateway")
-        text = MAKE.expectation(data)
-        assert text[:8] == b"P4PVRFY2"
-        assert struct.unpack_from("=IIII", text, 8) == (3, 3, 0, 1)
-        assert struct.unpack("=3Q", text[-24:]) == tuple(3 * t["hit"] for t in data["tables"].values())
 
     def test_a_program_that_is_not_there(self):
         done = subprocess.run(

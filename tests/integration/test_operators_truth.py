@@ -10,7 +10,7 @@ from support.many_programs import check_many
 
 from p4perf.errors import DataError
 from p4perf.experiment import plan_sweep
-from p4perf.experiment.program import build_operator, operator_experiment
+from p4perf.experiment.operator import build_operator, operator_experiment
 from p4perf.programs.component import build_workload
 from p4perf.programs.operators import OPERATORS
 
@@ -106,7 +106,7 @@ def test_an_operator_that_crashes_fails_its_points(tmp_path, cache):
         "#include <stdint.h>\n"
         "uint64_t operate(uint8_t *p, uint32_t n) { *(volatile char *)(uintptr_t)n = *p; return 1; }\n"
     )
-    done = p4perf("operator", "bad.c", "--sizes", "64", "--repetitions", 1, "--quiet", cwd=tmp_path, **cache)
+    done = p4perf("measure", "bad.c", "--sizes", "64", "--repetitions", 1, "--quiet", cwd=tmp_path, **cache)
     assert done.code == 4
     assert "SIGSEGV" in done.err
     assert "Traceback" not in done.err

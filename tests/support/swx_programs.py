@@ -1,5 +1,6 @@
 """Random programs, changed so that SWX could run them: what it lacks is left out or replaced."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from unittest.mock import patch
 
@@ -7,6 +8,9 @@ from support import random_programs
 
 from p4perf.formats.swx_spec import read_specification
 from p4perf.programs import ir
+from p4perf.programs.component import build_workload
+from p4perf.programs.own import OwnParameters, own_workload
+from p4perf.programs.packets import FCS_BYTES
 
 WHOLE_BYTES = (8, 8, 8, 16, 16, 16, 24, 32, 32, 32, 40, 48, 48, 64, 64, 72, 128)
 ANY_BITS = (3, 4, 4, 4, 8, 12, 13, 16, 20, 32, 48, 64)
@@ -65,3 +69,13 @@ def entries_by_rule(text: str, table: str, action: str, count: int, *, port: int
         given = [f"{name} 0x{w & ((1 << bits) - 1):x}" for (name, bits), w in zip(data, words, strict=True)]
         lines.append(" ".join(["match", *matched, "action", action, *given]))
     return "\n".join(lines) + "\n"
+
+
+def own_specification(
+    text: str, entries: str = "", *, frames: Sequence[bytes] = (), fill: int = 0, packets: int = 64
+) -> ir.Workload:
+    """A specification of a user, which runs as it is."""
+    given = OwnParameters(program=text, entries=entries, default_fill=fill, packets=packets)
+    size = len(frames[0]) + FCS_BYTES if frames else 64
+    workload = own_workload(given, build_workload([], frame_size_bytes=size).program, size)
+    return replace(workload, frames=tuple(frames) or workload.frames)

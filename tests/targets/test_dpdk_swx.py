@@ -4,9 +4,9 @@ import json
 
 import pytest
 from support.captures import capture
-from support.swx_programs import entries_by_rule
+from support.swx_programs import entries_by_rule, own_specification
 
-from p4perf.errors import CapabilityError, DataError, SpecError, UsageError
+from p4perf.errors import CapabilityError, DataError, SpecError
 from p4perf.experiment import plan_sweep
 from p4perf.formats.pcap import read_capture
 from p4perf.programs.component import TrafficPlan, build_workload
@@ -14,12 +14,6 @@ from p4perf.specs import load_experiment
 from p4perf.specs.metrics import METRICS
 from p4perf.targets.base import JobResult, TrialOptions
 from p4perf.targets.dpdk_swx import HASHES, DpdkSwxTarget, program_bytes, swx_checksum, table_bytes
-from p4perf.targets.dpdk_swx_program import (
-    VaryingBytes,
-    frame_from_hex,
-    plan_specification,
-    trial_of_specification,
-)
 
 COMPILED, INTERPRETER = DpdkSwxTarget(), DpdkSwxTarget(("interpreter",))
 
@@ -199,62 +193,44 @@ table free {
 	actions {
 		go
 	}
+	default_action go args port 3 word 4
 }
 apply {
 	rx m.port
 	tx m.port
 }
 """
-FRAME = bytes(60)
 
 
 class TestSpecifications:
-    def test_a_plan_has_the_entries_and_says_where_the_key_is(self, facts):
-        entries = entries_by_rule(OWN, "t", "go", 2)
-        planned = plan_specification(
-            INTERPRETER, OWN, FRAME, facts(), entries=entries, varying=VaryingBytes(0, 3, 4), expectation=b"x"
-        )
-        job = trial_of_specification(planned, TrialOptions(), facts())
-        assert set(job.files) == {"program.spec", "baseline.spec", "program.entries", "verify.bin"}
-        assert job.argv[job.argv.index("--key-length") + 1] == "3"
-        assert job.argv.count("--entries") == 2
-        assert "--verify" in job.argv
-        assert '.entries = "program.entries"' in planned.build.files["config.c"]
+    def plan(self, facts, text=OWN, target=COMPILED, **more):
+        return target.plan(own_specification(text, **more), TrafficPlan(64), facts())
 
-    def test_without_an_expectation_nothing_is_checked(self, facts):
-        planned = plan_specification(COMPILED, OWN, FRAME, facts())
-        assert "--verify" not in trial_of_specification(planned, TrialOptions(), facts()).argv
-        assert planned.build.files["program.spec"] == OWN
+    def test_a_plan_has_the_text_as_it_is_and_the_entries(self, facts):
+        planned = self.plan(facts, target=INTERPRETER, entries=entries_by_rule(OWN, "t", "go", 2))
+        job = INTERPRETER.trial(planned, TrialOptions(), facts())
+        assert set(job.files) == {"program.spec", "baseline.spec", "program.entries", "verify.bin", "source.bin"}
+        assert job.files["program.spec"].decode() == OWN
+        assert job.files["program.entries"].decode().splitlines()[1] == "match 0x0 0x0 action go port 0x1 word 0x1"
+        assert job.argv.count("--entries") == 2
+        assert '.entries = "program.entries"' in planned.build.files["config.c"]
+        assert self.plan(facts).build.files["program.spec"] == OWN
 
     def test_the_key_names_all_that_matters(self, facts):
-        def key(text=OWN, frame=FRAME, **more):
-            return plan_specification(COMPILED, text, frame, facts(), **more).key
-
-        others = [key(OWN + "\n"), key(frame=bytes(61)), key(entries=entries_by_rule(OWN, "t", "go", 1))]
-        assert len({key(), *others, key(varying=VaryingBytes(0, 2, 9))}) == 5
-        assert key() == key()
+        entries = entries_by_rule(OWN, "t", "go", 1)
+        keys = [self.plan(facts, **m).key for m in ({}, {"text": OWN + "\n"}, {"entries": entries})]
+        assert len(set(keys)) == 3
+        assert self.plan(facts).key == keys[0]
 
     def test_entries_by_rule(self):
         assert entries_by_rule(OWN, "t", "go", 258, port=7).splitlines()[-1] == (
             "match 0x1 0x1 action go port 0x7 word 0x2ab2"
         )
 
-    @pytest.mark.parametrize(
-        ("change", "what"),
-        [
-            ({"frame": bytes(4)}, "4 B"),
-            ({"frame": bytes(4000)}, "4000 B"),
-            ({"entries": "match 0x1 action go"}, "line 1 of the entries stands before"),
-            ({"entries": "\ntable other"}, "no table other"),
-            ({"varying": VaryingBytes(59, 2, 1)}, "does not lie in the frame"),
-        ],
-        ids=str,
-    )
-    def test_mistakes_are_named(self, facts, change, what):
-        arguments = {"frame": FRAME, "entries": "", **change}
-        frame = arguments.pop("frame")
-        with pytest.raises(UsageError, match=what):
-            plan_specification(COMPILED, OWN, frame, facts(), **arguments)
+    def test_a_port_that_is_not_there_is_refused_with_its_line(self, facts):
+        text = OWN.replace("\ttx", "\tmov m.port 0xFFFFFFFA\n\ttx")
+        with pytest.raises(CapabilityError, match=r"port 4294967290 \(line 37: mov m\.port 0xFFFFFFFA\)"):
+            self.plan(facts, text)
 
     @pytest.mark.parametrize(
         ("old", "new", "what"),
@@ -266,30 +242,18 @@ class TestSpecifications:
     )
     def test_damaged_specifications_are_refused_before_anything_is_built(self, facts, old, new, what):
         with pytest.raises(DataError, match=what):
-            plan_specification(COMPILED, OWN.replace(old, new), FRAME, facts())
+            self.plan(facts, OWN.replace(old, new))
 
     def test_a_key_of_an_unknown_field_is_refused(self):
         with pytest.raises(DataError, match=r"no field 'h\.a\.third'"):
             entries_by_rule(OWN.replace("h.a.second", "h.a.third"), "t", "go", 1)
 
-    def test_comments_declare_nothing(self, facts):
-        commented = OWN.replace("apply {", "; table t {\n# regarray r size 9\n// metarray m size 9\napply {")
-        assert plan_specification(COMPILED, commented, FRAME, facts()).memory_bytes == (
-            plan_specification(COMPILED, OWN, FRAME, facts()).memory_bytes
-        )
-
     def test_memory_follows_the_sizes(self, facts):
-        large = OWN.replace("0x400", "0x100000")
-        plans = [plan_specification(COMPILED, text, FRAME, facts()) for text in (OWN, large)]
-        assert plans[1].memory_bytes > plans[0].memory_bytes + (1 << 28)
+        large = self.plan(facts, OWN.replace("0x400", "0x100000"))
+        assert large.memory_bytes > self.plan(facts).memory_bytes + (1 << 28)
 
 
 class TestFrames:
-    def test_hexadecimal_digits(self):
-        assert frame_from_hex("0a:0B 0c\n0d") == b"\x0a\x0b\x0c\x0d"
-        with pytest.raises(UsageError, match="hexadecimal"):
-            frame_from_hex("0g")
-
     @pytest.mark.parametrize("order", "<>")
     def test_the_first_frame_of_a_capture(self, tmp_path, order):
         assert read_capture(capture(tmp_path / "one.pcap", [b"hello"], order=order)).frames[0] == b"hello"

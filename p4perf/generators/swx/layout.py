@@ -353,8 +353,7 @@ HELPERS = {
 }
 """Metadata fields of p4perf's own and their widths in bits."""
 
-MAX_PORT = 511
-"""The greatest port of v1model."""
+MAX_PORT = ir.MAX_PORT
 
 MAX_PORT_BITS = 8
 """Widest port that may be calculated: the pipeline needs as many ports as it has values."""

@@ -24,19 +24,26 @@ TIMEOUT_S = 300
 
 MESSAGE_LINES = 20
 
+WHERE_P4C = (
+    "p4c comes as package p4lang-p4c of the P4 consortium for Debian and Ubuntu, as container image p4lang/p4c, "
+    "or is built from the repository p4lang/p4c"
+)
+"""Where to get the compilers."""
+
 _INCLUDE = re.compile(r'^\s*#\s*include\s*[<"](?:\w+/)*(v1model|psa|pna)\.p4[>"]', re.MULTILINE)
 _DEFINE = re.compile(r"[A-Za-z_]\w*(=[\w.+-]*)?")
 _PLAIN_NAME = re.compile(r"\w[\w.-]*")
 
 
 def compile_p4(
-    path: Path, arch: str | None, defines: Sequence[str], includes: Sequence[Path]
+    path: Path, arch: str | None, defines: Sequence[str], includes: Sequence[Path], std: str | None = None
 ) -> tuple[Literal["bmv2", "swx"], str]:
     """Compile a P4 program: to the JSON of bmv2 or a specification of SWX, and its text.
 
     Args:
         arch: ``v1model``, ``psa`` or ``pna``; None: that of its ``#include``.
         includes: folders with include files, after that of the program.
+        std: ``p4-14`` or ``p4-16``, the version of the language; None: the latter.
 
     Raises:
         DataError: the file cannot be read, or it does not say for which architecture it is.
@@ -45,7 +52,9 @@ def compile_p4(
         BuildError: the compiler does not take the program.
     """
     text = read_text(path)
-    chosen = _arch(text, arch, path)
+    if std not in (None, "p4-14", "p4-16"):
+        raise UsageError(f"there is no version {std!r} of P4", hint="p4-14 or p4-16")
+    chosen = _arch(text, arch or ("v1model" if std == "p4-14" else None), path)
     for define in defines:
         if not _DEFINE.fullmatch(define):
             raise UsageError(f"{define!r} is no definition", hint="write NAME or NAME=VALUE, in letters and digits")
@@ -54,11 +63,13 @@ def compile_p4(
             raise UsageError(f"{folder} is no folder of include files")
     bmv2 = chosen == "v1model"
     tool, suffix, options = ("p4c-bm2-ss", "json", []) if bmv2 else ("p4c-dpdk", "spec", ["--arch", chosen])
+    if std is not None:
+        options = [*options, "--std", std]
     found = shutil.which(tool)
     if found is None:
         raise TargetUnavailableError(
             f"{path} is P4 for {chosen}, and {tool} is not installed",
-            hint=f"install p4c, or compile elsewhere and give what {tool} makes (PROGRAM.{suffix})",
+            hint=f"{WHERE_P4C}; or compile elsewhere and give what {tool} makes (PROGRAM.{suffix})",
         )
     with tempfile.TemporaryDirectory(prefix="p4perf-") as temporary:
         place = Path(temporary)

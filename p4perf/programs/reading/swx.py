@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from typing_extensions import override
 
-from p4perf.formats.swx_spec import Specification, SpecLine, number
+from p4perf.formats.swx_spec import IMMEDIATE_BITS, Specification, SpecLine, number
 from p4perf.programs import ir
 from p4perf.programs.analysis import flattened, written_fields
 from p4perf.programs.dataflow import follow
@@ -45,13 +45,22 @@ def _entry_lines(program: ir.Program, table: ir.Table) -> Iterator[str]:
     exact = program.match_kind(table) == "exact"
     for priority, entry in enumerate(table.listing):
         action = program.action(entry.action)
-        masks = [
-            m.mask & ((1 << program.width_bits(k.field)) - 1) for k, m in zip(table.keys, entry.matches, strict=True)
-        ]
-        keys = (f"0x{m.low:x}" if exact else f"0x{m.low:x}/0x{n:x}" for m, n in zip(entry.matches, masks, strict=True))
-        data = (f"{p.name} 0x{value:x}" for p, value in zip(action.parameters, entry.data, strict=True))
+        widths = [program.width_bits(key.field) for key in table.keys]
+        keys = (
+            _hexadecimal(m.low, bits) + ("" if exact else f"/{_hexadecimal(m.mask & ((1 << bits) - 1), bits)}")
+            for m, bits in zip(entry.matches, widths, strict=True)
+        )
+        data = (
+            f"{p.name} {_hexadecimal(value, p.width_bits)}"
+            for p, value in zip(action.parameters, entry.data, strict=True)
+        )
         order = () if exact else ("priority", str(priority))
         yield " ".join(["match", *keys, *order, "action", action.label, *data])
+
+
+def _hexadecimal(value: int, bits: int) -> str:
+    """A number; one of more than 64 bit has all of its digits, as DPDK takes it byte by byte."""
+    return f"0x{value:0{bits // 4 if bits > IMMEDIATE_BITS else 1}x}"
 
 
 class SwxReader:

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an operator of the user defines, for p4perf operator FILE.c. */
+/* What an operator of the user defines, for p4perf measure FILE.c. */
 #ifndef P4PERF_OWN_OPERATOR_H
 #define P4PERF_OWN_OPERATOR_H
 
