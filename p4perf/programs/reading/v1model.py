@@ -117,7 +117,8 @@ class JsonReader:
             plane.unknown,
         )
         self._actions = {a.whole("id"): a for a in root.each("actions")}
-        self._action_names = _distinct({number: a.text("name") for number, a in self._actions.items()})
+        self._called = {number: a.text("name") for number, a in self._actions.items()}
+        self._action_names = _distinct(self._called)
 
     @staticmethod
     def _is(tree: Tree, key: str) -> bool:
@@ -349,8 +350,7 @@ class JsonReader:
     def entries_of(self, table: Tree, name: str, keys: Sequence[ir.FieldRef]) -> ir.EntryList:
         """Entries of the JSON, and those that were added."""
         widths = [self._names.width_bits(ref) for ref in keys]
-        names = {number: a.text("name") for number, a in self._actions.items()}
-        found = [*constant_entries(table, widths, names), *self._plane.entries.tables.get(name, [])]
+        found = [*constant_entries(table, widths, self._called), *self._plane.entries.tables.get(name, [])]
         kind = table.text("match_type")
         if kind == "lpm":
             found.sort(key=lambda entry: -entry.prefix)

@@ -96,10 +96,9 @@ class Names:
         """A field, of a header that the JSON calls so."""
         if header in _OF_P4_14 and self._by_call.get(header) in self.metadata and name in _STANDARD:
             header = "standard_metadata"
-        found = self._by_call.get(header, "")
-        for f in self.headers.get(found, ()):
-            if f.name == identifier(name):
-                return self.own_ref(found, f.name)
+        found, wanted = self._by_call.get(header, ""), identifier(name)
+        if wanted in self._widths.get(found, ()):
+            return self.own_ref(found, wanted)
         raise at.error(f"there is no field {header}.{name}")
 
     @cached_property
@@ -113,13 +112,17 @@ class Names:
     def refs(self, header: str) -> tuple[ir.FieldRef, ...]:
         return tuple(self.own_ref(header, f.name) for f in self.headers[header])
 
+    @cached_property
+    def _widths(self) -> dict[str, dict[str, int]]:
+        return {header: {f.name: f.width_bits for f in fields} for header, fields in self.headers.items()}
+
     def width_bits(self, ref: ir.FieldRef) -> int:
         if ref.header != ir.METADATA:
-            return next(f.width_bits for f in self.headers[ref.header] if f.name == ref.field)
+            return self._widths[ref.header][ref.field]
         if ref.field in self.own:
             return self.own[ref.field].width_bits
         header, _, name = ref.field.partition("__")
-        return next(f.width_bits for f in self.headers[header] if f.name == name)
+        return self._widths[header][name]
 
     def scratch(self, name: str, width_bits: int) -> ir.FieldRef:
         """A metadata field of this name, as wide as the widest that was asked for."""
