@@ -240,4 +240,7 @@ def _fields(struct: SpecLine) -> Iterator[tuple[str, int]]:
         width = _FIELD.fullmatch(line.word(0))
         if width is None:
             raise line.error(f"{line.word(0)!r} is no type of a field, such as bit<32>")
-        yield line.word(1), int(width.group(1))
+        bits = int(width.group(1))
+        if bits == 0 or bits % 8:
+            raise line.error(f"a field of {bits} bit is no whole number of bytes")
+        yield line.word(1), bits

@@ -73,6 +73,8 @@ class UnrolledParser:
         for op in tree.each("parser_ops"):
             values = ValueReader(names, filled=filled)
             kind, given = op.text("op"), list(op.each("parameters"))
+            if len(given) < (2 if kind in ("extract_VL", "set", "verify") else 1):
+                raise op.error("has too few parameters")
             if kind in ("extract", "extract_VL"):
                 varying = values.value(given[1]) if kind == "extract_VL" else None
                 header = self._extracted(given[0], filled)

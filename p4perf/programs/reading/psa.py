@@ -65,6 +65,10 @@ _BEFORE_EGRESS: Mapping[tuple[str, str], ir.Expression] = {
 """What they are when a copy comes to egress."""
 
 
+_ASKED = ("clone", "clone_session_id", "resubmit", "multicast_group", "egress_port", "class_of_service")
+"""What else psa_switch looks at after ingress."""
+
+
 def read_psa(root: Tree, plane: ControlPlane | None = None, name: str = "program") -> ir.Program:
     """Read a program.
 
@@ -150,6 +154,8 @@ class _PsaReader(JsonReader):
 
     def __init__(self, root: Tree, plane: ControlPlane) -> None:
         super().__init__(root, plane)
+        for header, field in (*_BEFORE_INGRESS, *_BEFORE_EGRESS, *((_OUT, name) for name in _ASKED)):
+            self._names.ref(header, field, root)
         externs = {(t.text("type"), t.text("name")): t for t in root.each("extern_instances")}
         first = {key: next(t.each("attribute_values"), t) for key, t in externs.items()}
         self.convert.meters = {
@@ -276,7 +282,7 @@ class _Block:
     def shape(self) -> object:
         """What the parser does, to be compared."""
         keys = ("name", "parser_ops", "transitions", "transition_key")
-        return [{key: _plain(state.value.get(key)) for key in keys} for state in self.states]
+        return [[_plain(state.at(key).value) if state.names(key) else None for key in keys] for state in self.states]
 
     @cached_property
     def restores(self) -> bool:
@@ -287,7 +293,7 @@ class _Block:
         ops = {s.text("name"): list(s.each("parser_ops")) for s in self.states}
         if any(op.text("op") != "extract" for group in ops.values() for op in group):
             return False
-        taken = {n: [unwrapped(next(op.each("parameters")))[1].value for op in group] for n, group in ops.items()}
+        taken = {n: [unwrapped(op.at("parameters").item(0))[1].value for op in group] for n, group in ops.items()}
         place = {header: n for n, header in enumerate(self.order)}
         if any(not isinstance(h, str) or h not in place for group in taken.values() for h in group):
             return False

@@ -436,9 +436,9 @@ class _Flow:
         elif kind == "action_calls":
             yield tree.optional("next_node")
         else:
-            after = tree.at("next_tables")
-            yield from (after.optional(key) for key in after.value)
-            if not after.value:
+            after = dict(tree.members("next_tables"))
+            yield from (tree.at("next_tables").optional(key) for key in after)
+            if not after:
                 yield tree.optional("base_default_next")
 
     def _meeting(self, name: str) -> str | None:
