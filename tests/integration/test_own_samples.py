@@ -1,6 +1,7 @@
 """Programs that are read compute on every target what the interpreter computes, or are refused with their place."""
 
 import re
+from pathlib import Path
 
 import pytest
 from support.own_samples import SAMPLES, TARGETS, verdict, verdicts
@@ -9,6 +10,8 @@ from p4perf.plugins import load_plugin
 from p4perf.testbeds.local import LocalTestbed
 
 pytestmark = [pytest.mark.dpdk, pytest.mark.usefixtures("dpdk")]
+
+EXAMPLES = sorted((Path(__file__).parents[2] / "examples/programs").glob("*/*.json"))
 
 PLACE = re.compile(r"[\w.-]+\.p4(:\d+)?: ")
 
@@ -33,6 +36,14 @@ def test_a_few_samples(runs, target, builds):
     found = [verdict(path, runs(target), builds) for path in paths]
     assert [each for each in found if each.kind == "differs"] == []
     assert sum(each.packets >= 1000 for each in found) >= len(paths) - 1
+
+
+@pytest.mark.parametrize("target", TARGETS[1:])
+def test_the_examples_of_the_repository(runs, target, builds):
+    """None of them is refused; ``test_own_programs.py`` has them on dpdk-c."""
+    found = list(verdicts(EXAMPLES, runs(target), 2, builds))
+    assert len(found) == 14
+    assert [each for each in found if each.kind != "equal" or each.packets < 1000] == []
 
 
 @pytest.mark.thorough
