@@ -101,7 +101,7 @@ def _arch(text: str, arch: str | None, path: Path) -> str:
             if not found
             else f"includes several architectures: {', '.join(sorted(found))}",
             location=Location(str(path)),
-            hint="say which one",
+            hint="--arch says which one: v1model, psa or pna",
         )
     return str(found.pop())
 
