@@ -121,7 +121,9 @@ def filled(program: ir.Program, fills: Mapping[str, Fill], *, default: int = 0, 
         for frame in frames(program, PACKETS, seed=rng.randrange(1 << 30)):
             observer.run(frame)
         new = {n: _with_entries(program, program.table(n), waiting.pop(n), observer.keys[n], rng) for n in now}
-        program = replace(program, tables=tuple(new.get(t.name, t) for t in program.tables))
+        size = {t.counter: t.entries.count for t in new.values() if t.counter}
+        counters = tuple(replace(c, size=size.get(c.name, c.size)) for c in program.counters)
+        program = replace(program, tables=tuple(new.get(t.name, t) for t in program.tables), counters=counters)
     return program
 
 

@@ -78,6 +78,8 @@ class TableText:
     """Initial values of the data of each entry, of the default action, and of the choices of entries, as C."""
     default_at: int = 0
     """Place of the default action there."""
+    counter: str = ""
+    """The counter of its entries."""
     selector: str = ""
     """Number by which packets choose among the actions of an entry."""
     branches: bool = False
@@ -169,6 +171,7 @@ def _table_text(fields: DpdkCWriter, table: ir.Table, index: int, variants: Coll
         rows=rows_of(program, table) if listed and bits else None,
         data=tuple(_initial_values(program, table)) if listed else (),
         default_at=len(table.listing),
+        counter=table.counter,
         selector=fields.load(table.selector) if table.selector is not None else "",
         branches=fields.branches_on(table.name),
     )
@@ -177,9 +180,10 @@ def _table_text(fields: DpdkCWriter, table: ir.Table, index: int, variants: Coll
 def _initial_values(program: ir.Program, table: ir.Table) -> Iterator[str]:
     """The data of each entry, of the default action, and of choices, as initial values of ``struct entry_TABLE``."""
     first, numbers = len(table.listing) + 1, {name: n for n, name in enumerate(table.taken)}
-    for entry in (*table.listing, ir.Entry((), table.default_action, table.default_data)):
-        chosen = f", .choices = {len(entry.choices)}, .first = {first}" if entry.choices else ""
-        yield _initial_value(program, numbers, entry.action, entry.data, chosen)
+    for n, entry in enumerate((*table.listing, ir.Entry((), table.default_action, table.default_data))):
+        more = f", .number = {n}" if table.counter else ""
+        more += f", .choices = {len(entry.choices)}, .first = {first}" if entry.choices else ""
+        yield _initial_value(program, numbers, entry.action, entry.data, more)
         first += len(entry.choices)
     for name, data in (choice for entry in table.listing for choice in entry.choices):
         yield _initial_value(program, numbers, name, data)
@@ -239,6 +243,7 @@ def capabilities(variants: Collection[str] = ()) -> Capabilities:
                 *("noted parser error", "signed field", "intrinsic metadata", "byte counter", "digest", "truncation"),
                 "egress",
                 "action selector",
+                "counter of entries",
             }
         ),
         limits={

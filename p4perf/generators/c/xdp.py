@@ -26,6 +26,7 @@ from p4perf.programs.analysis import changes_layout, control_nodes, expressions,
 from p4perf.programs.capabilities import Capabilities, Limit, constructs
 from p4perf.programs.component import TrafficPlan
 from p4perf.programs.entries import check_entries
+from p4perf.programs.interpreter import Interpreter
 from p4perf.programs.operators import crc_table
 from p4perf.programs.packets import FCS_BYTES, field_offset_bits, frame, headers_size_bytes
 from p4perf.version import __version__
@@ -37,7 +38,8 @@ HEADROOM_BYTES = 256 - 40
 """Room in front of a packet that ``bpf_xdp_adjust_head`` gives: ``XDP_PACKET_HEADROOM`` less ``struct xdp_frame``."""
 
 MAX_MAPS = 64
-MAX_TABLES = MAX_MAPS - 2
+MIN_SENT_BYTES = 14
+"""The kernel makes no frame shorter than an Ethernet header."""
 MAX_VARYING = 64
 MAX_KEY_BITS = 125 * WORD_BITS
 MAX_CRC_BYTES = 75_000
@@ -56,7 +58,6 @@ XDP_CAPABILITIES = Capabilities(
         "varying field",
         "metadata kept for another pass",
         "hash of the payload",
-        "counter of entries",
         "copies through egress",
     },
     limits={
@@ -64,7 +65,6 @@ XDP_CAPABILITIES = Capabilities(
         "frame bytes": Limit(MAX_FRAME_BYTES, "BPF_PROG_TEST_RUN has one page for packet, headroom and tailroom"),
         "bytes of added headers": Limit(HEADROOM_BYTES, "XDP_PACKET_HEADROOM less struct xdp_frame"),
         "register bits": Limit(WORD_BITS, "registers of eBPF"),
-        "tables": Limit(MAX_TABLES, "MAX_USED_MAPS of the kernel: 64 maps a program, two of them for its variables"),
         "exact key bits": Limit(
             MAX_KEY_BITS, "clang clears with up to 128 stores; more is a call of memset, which eBPF lacks"
         ),
@@ -114,7 +114,7 @@ class Xdp(Generator):
     def generate(self, workload: ir.Workload, traffic: TrafficPlan) -> tuple[GeneratedFile, ...]:
         XDP_CAPABILITIES.check(workload.program, workload.packets)
         _check_passes(workload.program)
-        stream = _frames(workload.frames) if workload.frames else _stream(workload.program, workload.packets)
+        stream = _frames(workload) if workload.frames else _stream(workload.program, workload.packets)
         return (
             GeneratedFile("program.bpf.c", (_render("xdp/program.bpf.c.j2", workload.program, stream),)),
             GeneratedFile("baseline.bpf.c", (_render("xdp/program.bpf.c.j2", workload.baseline, stream),)),
@@ -248,8 +248,15 @@ def _crc_tables(program: ir.Program) -> dict[str, tuple[int, ...]]:
     return {name: crc_table(polynomial) for name, polynomial in _REFLECTED.items() if name in wanted}
 
 
-def _frames(frames: tuple[bytes, ...]) -> _Stream:
-    """The frames of a workload, all of one size: the kernel runs the program on one buffer."""
+def _frames(workload: ir.Workload) -> _Stream:
+    """The frames of a workload, all of one size: the kernel runs the program on one buffer.
+
+    Those that would be sent shorter than the kernel can are left out.
+    """
+    run = Interpreter(workload.program).run
+    frames = tuple(f for f in workload.frames if all(len(sent.data) >= MIN_SENT_BYTES for sent in run(f).sent))
+    if not frames:
+        raise CapabilityError(f"xdp sends no frame of less than {MIN_SENT_BYTES} B, as this program makes all packets")
     if any(len(frame) != len(frames[0]) for frame in frames):
         raise CapabilityError("xdp measures with frames of one size")
     return _Stream(moves=True, length=len(frames[0]), touched=0, restore=(), varying=(), frames=frames)
