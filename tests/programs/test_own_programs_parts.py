@@ -158,3 +158,35 @@ def test_packets_take_a_select_on_bits_that_are_looked_at():
     )
     taken = [frame for frame in frames(looking, 200) if frame[3:4] == b"\x34"]
     assert 40 < len(taken) < 160
+
+
+def test_packets_choose_among_the_actions_of_an_entry_by_a_field_and_entries_are_counted():
+    """As many packets by each of its ports as there are values of the field that lead there."""
+    port, choice, key = (ir.FieldRef("h", name) for name in ("port", "choice", "key"))
+    send = ir.Action("send", (ir.Field("to", 9),), (ir.SetEgress(ir.ParameterRef("to")),))
+    drop = ir.Action("drop", (), (ir.Drop(),))
+    header = ir.Header("h", tuple(ir.Field(ref.field, 8) for ref in (port, choice, key)))
+    hit = ir.Match.masked(7, 0xFF)
+    entry = ir.Entry((hit,), "send", (1,), (("send", (2,)), ("send", (3,))))
+    table = ir.Table(
+        "t", (ir.Key(key),), ("send", "drop"), "drop", ir.EntryList((entry,)), selector=choice, counter="of_entries"
+    )
+    whole = ir.Program(
+        "chosen",
+        (header,),
+        (),
+        (ir.ParserState.extracting("start", ("h",)),),
+        (send, drop),
+        (table,),
+        (ir.ApplyTable("t"),),
+        ("h",),
+        (ir.Counter("of_entries", 1),),
+    )
+    interpreter = Interpreter(whole)
+    ports = [interpreter.run(bytes((0, n, 7))).port for n in range(6)]
+    assert ports == [1, 2, 3, 1, 2, 3]
+    assert interpreter.run(bytes((0, 0, 8))).port is None
+    assert interpreter.state("of_entries") == {0: 6}
+    more = filled(whole, {"t": Fill(9)})
+    assert more.counter("of_entries").size == len(more.table("t").listing) == 9
+    assert any(e.choices for e in more.table("t").listing[1:])
