@@ -220,7 +220,6 @@ def test_latency_at_a_rate_and_loss_beyond_saturation(here):
         (["fib.spec", "--line-rate", "10"], 2, "--line-rate"),
         (["fib.spec", "--entries", "fib"], 2, "TABLE=N"),
         (["fib.spec", "--set", "acl.entries=3"], 2, "acl"),
-        (["fib.spec", "--frame", "00"], 2, "--measure"),
         (["empty.spec"], 2, "empty"),
         (["nothing.spec"], 2, "nothing.spec"),
         (["no/such-experiment"], 2, "no experiment"),
