@@ -112,9 +112,11 @@ def try_specification(path: Path, experiment: Experiment, target: Target, testbe
         DataError: SWX does not take it; with the line.
         BuildError, MeasurementError: the compiler does not take what SWX generates, or packets have other outcomes.
     """
+    if path.suffix == ".json" or not isinstance(target, DpdkSwxTarget):
+        return
     facts = require_usable(target, testbed)
     (point,) = plan_sweep(experiment, target, facts).points
-    if path.suffix == ".json" or point.plan.workload.text("swx") is None or not isinstance(target, DpdkSwxTarget):
+    if point.plan.workload.text("swx") is None:
         return
     try:
         testbed.build(point.plan.build)
