@@ -63,11 +63,13 @@ def test_unknown_facts_are_no_defects():
 
 def test_tools():
     checks = tool_checks(NodeFacts({"cc_version": "cc 12"}))
-    assert len(checks) == len(TOOLS)
+    assert len(checks) == len(TOOLS) + 1
     found = by_name(checks)
     assert (found["C compiler"].state, found["C compiler"].value) == ("ok", "cc 12")
     assert found["DPDK"].state == "missing"
     assert found["DPDK"].advice.startswith("apt")
+    assert checks[0].value == "p4c missing; JSON of p4c-bm2-ss works without it"
+    assert "p4lang-p4c" in checks[0].advice
 
 
 def test_a_neighbour_on_the_core_is_told_for_each_cpu():
