@@ -279,7 +279,8 @@ class JsonReader:
 
     def _ended(self, *, with_egress: bool, updated: list[ir.ControlNode]) -> list[ir.ControlNode]:
         """What becomes of a packet after ingress."""
-        send = self._run("own_send", (ir.SetEgress(self._standard("egress_spec")),))
+        at = next(filter(None, map(place, self.root.each("pipelines"))), "")
+        send = self._run("own_send", (ir.SetEgress(self._standard("egress_spec")),), at)
         is_drop = ir.Compare("==", self._standard("egress_spec"), ir.Const(DROP_PORT))
         rest: tuple[ir.ControlNode, ...] = (ir.If(is_drop, tuple(self._run("own_drop", (ir.Drop(),))), tuple(send)),)
         group = self._standard("mcast_grp")
