@@ -130,6 +130,9 @@ def measure(
         int, typer.Option("--frame-size", min=64, max=1518, help="Frame size in bytes, FCS included.")
     ] = 128,
     packets: Annotated[int, typer.Option("--packets", min=1, max=65536, help="Different packets, sent in turn.")] = 256,
+    capture: Annotated[
+        Path | None, typer.Option("--capture", help="Packets to send: a capture in the format of libpcap.")
+    ] = None,
     port: Annotated[int, typer.Option("--port", min=0, max=510, help="Port by which all packets come in.")] = 0,
     sizes: Annotated[
         str | None, typer.Option("--sizes", help=f"Of a .c: packet sizes in bytes. Default: {SIZES}.")
@@ -154,6 +157,7 @@ def measure(
         "--p4info": p4info,
         "--fill": fill,
         "--miss": miss,
+        "--capture": capture,
         "--target": others,
     }
     of_programs |= {"--include": includes, "--define": defines, "--arch": arch, "--std": std}
@@ -180,6 +184,7 @@ def measure(
         miss=miss or [],
         zipf=zipf,
         packets=packets,
+        capture=capture,
         port=port,
         frame_size_bytes=frame_size,
         repetitions=repetitions,

@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 from p4perf.errors import BuildError, DataError, Location, MeasurementError, UsageError
 from p4perf.experiment.planning import plan_sweep
 from p4perf.experiment.session import require_usable
+from p4perf.formats.pcap import read_capture
 from p4perf.programs.component import OWN, component_parameters
 from p4perf.programs.own import read_own
 from p4perf.programs.reading.p4c import compile_p4
@@ -23,6 +24,9 @@ from p4perf.testbeds.base import Testbed
 
 DEFAULT_FILL, PACKETS, FRAME_SIZE_BYTES = 64, 256, 128
 """Entries of a table that has none, different packets, and the size of their frames, FCS included."""
+
+CAPTURE = "packets.pcap"
+"""The capture in a run directory."""
 
 _NOT_OF_A_NAME = re.compile(r"[^a-z0-9]+")
 
@@ -41,6 +45,7 @@ def own_experiment(
     miss: Sequence[str] = (),
     zipf: float = 0.0,
     packets: int = PACKETS,
+    capture: Path | None = None,
     port: int = 0,
     frame_size_bytes: int = FRAME_SIZE_BYTES,
     repetitions: int = 3,
@@ -76,7 +81,7 @@ def own_experiment(
         "name": f"program/{name}",
         "title": f"The program {path.name}",
         "program": {"component": OWN, "parameters": parameters},
-        "traffic": {"frame_size": frame_size_bytes},
+        "traffic": {"frame_size": frame_size_bytes} | ({"replay": {"pcap": CAPTURE}} if capture else {}),
         "metrics": {
             "collect": ["cycles_per_packet", "packet_rate", "cost_cycles_per_packet", "baseline_cycles_per_packet"]
         },
@@ -85,6 +90,8 @@ def own_experiment(
     with TemporaryDirectory(prefix="p4perf-") as temporary:
         file = Path(temporary, "spec.yaml")
         file.write_text(spec_yaml(spec))
+        if capture is not None:
+            Path(temporary, CAPTURE).write_bytes(read_capture(capture).raw)
         try:
             return replace(load_experiment(str(file), parameters_of=component_parameters), source=str(path), root=None)
         except DataError as error:

@@ -102,7 +102,12 @@ def point_workload(experiment: Experiment, point: Point) -> tuple[Workload, Traf
     _refuse_imported(experiment)
     try:
         baseline = experiment.spec.program.baseline
-        workload = build_workload(point.components, frame_size_bytes=point.frame_size_bytes, baseline=baseline)
+        workload = build_workload(
+            point.components,
+            frame_size_bytes=point.frame_size_bytes,
+            baseline=baseline,
+            captured=experiment.capture.frames if experiment.capture else (),
+        )
         contents = with_contents(
             workload.program, workload.packets, point.traffic.fields, bytes.fromhex(point.traffic.payload)
         )

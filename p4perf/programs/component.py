@@ -87,13 +87,18 @@ class TrafficPlan:
 
 
 def build_workload(
-    components: Sequence[tuple[str, Mapping[str, Any]]], *, frame_size_bytes: int, baseline: str = "l2fwd"
+    components: Sequence[tuple[str, Mapping[str, Any]]],
+    *,
+    frame_size_bytes: int,
+    baseline: str = "l2fwd",
+    captured: Sequence[bytes] = (),
 ) -> Workload:
     """Compose the baseline and the components, in order, into a program.
 
     Args:
         frame_size_bytes: frame size including the FCS (RFC 2544), in bytes.
         baseline: name of the component that every program starts with and is compared to.
+        captured: frames of a capture, which your own program gets in the place of others.
 
     Raises:
         SpecError: an unknown component, or parameters that it does not take.
@@ -108,7 +113,7 @@ def build_workload(
         from p4perf.programs.own import OwnParameters, own_workload
 
         own = _validated(OWN, OwnParameters, components[0][1])
-        return own_workload(own, base.program(), frame_size_bytes)
+        return own_workload(own, base.program(), frame_size_bytes, captured)
     for name, parameters in components:
         _extend(whole, name, parameters)
     return Workload(whole.program(), base.program(), whole.packets(frame_size_bytes))

@@ -43,8 +43,13 @@ class OwnParameters(ComponentParameters):
     seed: Annotated[int, Bounds(ge=0, le=2**31, description="of entries and packets")] = 1
 
 
-def own_workload(parameters: OwnParameters, baseline: ir.Program, frame_size_bytes: int) -> ir.Workload:
+def own_workload(
+    parameters: OwnParameters, baseline: ir.Program, frame_size_bytes: int, captured: Sequence[bytes] = ()
+) -> ir.Workload:
     """The program with its entries and packets, compared with a baseline.
+
+    Args:
+        captured: frames that are its packets, cut or filled with zeros to the frame size; none: they are made.
 
     Raises:
         DataError: the text is no program, or an entry does not belong to it; with the place.
@@ -59,9 +64,9 @@ def own_workload(parameters: OwnParameters, baseline: ir.Program, frame_size_byt
     size_bytes = frame_size_bytes - FCS_BYTES
     outcomes = []
     try:
-        drawn = traffic(
-            program, parameters.packets, parameters.seed, size_bytes, _misses(parameters.miss, program), parameters.zipf
-        )
+        misses = _misses(parameters.miss, program)
+        drawn = tuple(frame[:size_bytes].ljust(size_bytes, b"\0") for frame in captured[: parameters.packets])
+        drawn = drawn or traffic(program, parameters.packets, parameters.seed, size_bytes, misses, parameters.zipf)
         interpreter = Interpreter(program)
         outcomes = [interpreter.run(frame) for frame in drawn]
     except (ValueError, RecursionError) as error:

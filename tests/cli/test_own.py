@@ -1,12 +1,16 @@
 """p4perf measure: your own P4 program."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
+from support.captures import capture, ethernet
 from support.command import p4perf
 
 from p4perf.errors import CapabilityError
+from p4perf.experiment.own import own_experiment
+from p4perf.experiment.planning import point_workload
 from p4perf.programs.component import build_workload
 from p4perf.results import Run
 
@@ -128,3 +132,31 @@ def test_a_program_is_measured_resumed_and_shown(tmp_path, entries):
     again = p4perf("resume", row["run"])
     assert again.code in (0, 4), again.err
     assert p4perf("show", row["run"]).code == 0
+
+
+@pytest.mark.dpdk
+def test_a_routing_table_as_in_networks_is_measured(tmp_path):
+    """Its routes are those of a routing table, and some packets miss them."""
+    router = EXAMPLES / "ipv4_router/ipv4_router.json"
+    options = ["--fill", "routes=2000:bgp", "--miss", "routes=0.2", "--zipf", "1", "--repetitions", "1"]
+    done = p4perf("measure", router, *options, "--output", tmp_path / "runs", "--format", "json")
+    assert done.code in (0, 4), done.err  # 4: the machine was disturbed
+    (row,) = json.loads(done.out)["rows"]
+    run = Run.open(Path(row["run"]))
+    parameters = run.spec.program.parameters
+    assert (parameters["fill"], parameters["miss"], parameters["zipf"]) == ("routes=2000:bgp", "routes=0.2", 1.0)
+    share = re.search(r"tables: MainControl.routes 2000 entries, ([0-9.]+) % hits; ", done.err)
+    assert 65 < float(share[1]) < 95
+
+
+def test_packets_of_a_capture_are_replayed_and_kept(tmp_path):
+    frames = [ethernet(0x1234, bytes([n]) * 30 * n) for n in range(1, 5)]
+    experiment = own_experiment(SWITCH, capture=capture(tmp_path / "some.pcap", frames), packets=3, frame_size_bytes=64)
+    (point,) = experiment.points
+    workload, _ = point_workload(experiment, point)
+    assert workload.frames == tuple(frame[:60].ljust(60, b"\0") for frame in frames[:3])
+    assert experiment.spec.traffic.replay.pcap == "packets.pcap"
+    (tmp_path / "some.pcap").write_bytes(b"nothing")
+    done = p4perf("measure", SWITCH, "--capture", tmp_path / "some.pcap", "--output", tmp_path / "runs")
+    assert done.code == 2
+    assert "some.pcap" in done.err
