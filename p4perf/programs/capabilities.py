@@ -98,6 +98,7 @@ Quantity = Literal[
     "parser states",
     "select cases",
     "tables",
+    "filled tables",
     "exact entries",
     "lpm entries",
     "ternary entries",
@@ -440,6 +441,8 @@ def _quantities(program: ir.Program) -> dict[Quantity, tuple[int, str]]:
     most("parser states", len(program.parser))
     most("select cases", *((len(state.cases), state.place) for state in program.parser))
     most("tables", (len(tables), tables[-1].place if tables else ""))
+    filled = [t for t in tables if t.keys and t.entries.count]
+    most("filled tables", (len(filled), filled[-1].place if filled else ""))
     kinds: Mapping[str, tuple[Quantity, Quantity]] = {
         "exact": ("exact entries", "exact key bits"),
         "lpm": ("lpm entries", "lpm key bits"),

@@ -45,7 +45,7 @@ def test_the_operator_of_the_page_is_measured(tmp_path, cache):
     (code,) = re.findall(r"<!-- file: sum_of_bytes.c -->\n```c\n(.*?)```", PAGE.read_text(), re.DOTALL)
     (folder / "sum of; 'bytes'.c").write_text(code)
     done = p4perf(
-        *("operator", "sum of; 'bytes'.c", "--sizes", "512,64", "--repetitions", 1, "--format", "json"),
+        *("measure", "sum of; 'bytes'.c", "--sizes", "512,64", "--repetitions", 1, "--format", "json"),
         cwd=folder,
         **cache,
     )

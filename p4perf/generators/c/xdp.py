@@ -65,6 +65,7 @@ XDP_CAPABILITIES = Capabilities(
         "frame bytes": Limit(MAX_FRAME_BYTES, "BPF_PROG_TEST_RUN has one page for packet, headroom and tailroom"),
         "bytes of added headers": Limit(HEADROOM_BYTES, "XDP_PACKET_HEADROOM less struct xdp_frame"),
         "register bits": Limit(WORD_BITS, "registers of eBPF"),
+        "filled tables": Limit(MAX_MAPS - 2, "MAX_USED_MAPS of the kernel: 64 maps, two of them of the harness"),
         "exact key bits": Limit(
             MAX_KEY_BITS, "clang clears with up to 128 stores; more is a call of memset, which eBPF lacks"
         ),
