@@ -19,6 +19,7 @@ from p4perf.programs.packet_state import PacketState
 from p4perf.programs.ranges import value_range
 from p4perf.programs.reading.tree import parse_json
 from p4perf.programs.reading.v1model import read_v1model
+from p4perf.programs.reading.values import identifier
 
 EXAMPLES = Path(__file__).parents[2] / "examples/programs"
 NAMES = sorted(path.stem for path in EXAMPLES.glob("*/*.json"))
@@ -63,6 +64,12 @@ def test_what_was_read_keeps_the_names_of_the_program():
     found = {n.label: n.text for n in control_nodes(nat.control) if isinstance(n, ir.If) and n.label}
     assert found == conditions
     assert {s.label for s in nat.parser} == {f"parser.{s['name']}" for s in declared["parsers"][0]["parse_states"]}
+
+
+def test_names_become_identifiers_of_c():
+    assert [identifier(name) for name in ("hdr.stack[0]", "ツ.a-b", "ハ", "int", "1st", "..")] == (
+        ["hdr_stack_0", "u30c4_a_b", "u30cf", "_int", "_1st", "x"]
+    )
 
 
 def test_the_same_seed_gives_the_same_packets_and_entries():

@@ -45,7 +45,7 @@ MAX_BITS = 1 << 16
 _OF_P4_14 = ("intrinsic_metadata", "queueing_metadata")
 """What P4_14 calls parts of the standard metadata."""
 
-_NOT_OF_A_NAME = re.compile(r"\W+")
+_NOT_OF_A_NAME = re.compile(r"[^A-Za-z0-9_]+")
 
 _RESERVED = re.compile(
     "auto|break|case|char|const|continue|default|do|double|else|enum|extern|float|for|goto|if|inline|int|long|register"
@@ -55,8 +55,9 @@ _RESERVED = re.compile(
 
 
 def identifier(name: str) -> str:
-    """A name as an identifier of C and P4: ``hdr.stack[0]`` becomes ``hdr_stack_0``."""
-    plain = _NOT_OF_A_NAME.sub("_", name).strip("_") or "x"
+    """A name as an identifier of C and P4: ``hdr.stack[0]`` becomes ``hdr_stack_0``, other letters their numbers."""
+    plain = "".join(f"u{ord(c):x}" if c.isalnum() and not c.isascii() else c for c in name)
+    plain = _NOT_OF_A_NAME.sub("_", plain).strip("_") or "x"
     return f"_{plain}" if plain[0].isdigit() or _RESERVED.fullmatch(plain) else plain
 
 
