@@ -20,9 +20,11 @@ from typing_extensions import override
 
 from p4perf.programs import ir
 from p4perf.programs.analysis import statements
+from p4perf.programs.entries import EntryIndex
 from p4perf.programs.interpreter import Interpreter
 from p4perf.programs.operators import STANDARD_HASHES
 from p4perf.programs.packet_state import PacketState
+from p4perf.programs.packets import field_offset_bits, frame
 
 MAX_STATES = 64
 """Longest walk through the parser; the rest of the packet is random then."""
@@ -35,6 +37,9 @@ _WALKS = 8
 
 _CHANGES = 16
 """Tables whose keys are changed in turn on one of these paths."""
+
+SPREAD = 4096
+"""Frames of a program of components, where these do not follow a rule."""
 
 _COPIES = 3
 """Copies of copies of a field that are followed."""
@@ -257,6 +262,41 @@ class _Lookups(Interpreter):
         if table.keys:
             self.met.setdefault(table.name, found[2])
         return found
+
+
+def spread(
+    program: ir.Program, packets: ir.PacketSpec, hit_ratio: float, zipf: float, seed: int = 1
+) -> tuple[bytes, ...]:
+    """Frames of a program of components that differ in the keys of its tables whose entries are one by one.
+
+    Args:
+        hit_ratio: share of the frames that find an entry.
+        zipf: as of :func:`traffic`.
+    """
+    rng = random.Random(seed)  # noqa: S311
+    base = frame(program, packets)
+    places = {
+        ir.FieldRef(h.header, f.name): (
+            field_offset_bits(program, packets, ir.FieldRef(h.header, f.name)),
+            f.width_bits,
+        )
+        for h in packets.headers
+        for f in program.header(h.header).fields
+    }
+    tables = {table.keys: table for table in program.tables if table.listing}.values()
+    drawn = [(t, _Popular(t.listing, zipf, rng), EntryIndex(t.listing)) for t in tables]
+    found = []
+    for _ in range(SPREAD):
+        packet = _Packet(program, rng, int.from_bytes(base, "big"), 8 * len(base), True, places)
+        missed = rng.random() >= hit_ratio
+        for table, entries, index in drawn:
+            packet.hit(table, entries.draw(packet, table, ()))
+            for _ in range(_CHOICES if missed else 0):
+                if index.find([packet.read(places[key.field]) for key in table.keys]) is None:
+                    break
+                _miss(packet, table, ())
+        found.append(packet.frame(None))
+    return tuple(found)
 
 
 def traffic(

@@ -39,6 +39,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
+from p4perf.errors import CapabilityError
 from p4perf.programs.expressions import METADATA as METADATA
 from p4perf.programs.expressions import And as And
 from p4perf.programs.expressions import BinaryOp as BinaryOp
@@ -243,9 +244,16 @@ class Table:
 
     @property
     def rule(self) -> EntrySet:
-        """The entries as a rule; for tables of components, all of which have one."""
+        """The entries as a rule, which those of components have unless they are of a distribution.
+
+        Raises:
+            CapabilityError: they have none.
+        """
         if isinstance(self.entries, EntryList):
-            raise TypeError(f"table {self.name} has entries one by one")
+            raise CapabilityError(
+                f"the entries of table {self.name} follow no rule, and what is asked for is known for such as do",
+                hint="use entries that are uniform",
+            )
         return self.entries
 
     @property

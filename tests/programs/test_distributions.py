@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from p4perf.errors import UsageError
+from p4perf.errors import CapabilityError, UsageError
 from p4perf.programs import ir
 from p4perf.programs.component import build_workload
 from p4perf.programs.distributions import IPV4_LENGTHS, IPV6_LENGTHS, Shape, prefixes, rows
 from p4perf.programs.entries import EntryIndex
-from p4perf.programs.exercise import traffic
+from p4perf.programs.exercise import spread, traffic
 from p4perf.programs.fill import Fill, filled
 from p4perf.programs.interpreter import Interpreter
 from p4perf.programs.own import OwnParameters, own_workload
@@ -161,6 +161,39 @@ def test_checksums_that_a_program_verifies_are_right():
     )  # fmt: skip
     run = Interpreter(checked).run
     assert all(run(frame).sent for frame in traffic(checked, 30, size_bytes=60))
+
+
+@pytest.mark.parametrize(
+    ("distribution", "kind", "keys"), [("bgp", "lpm", {"key_bits": 32}), ("classbench", "ternary", {})]
+)
+def test_components_have_entries_of_a_distribution(distribution, kind, keys):
+    parameters = {"match_kind": kind, "entries": 300, "distribution": distribution, "action_data_bytes": 12} | keys
+    workload = build_workload([("match_action_table", parameters)], frame_size_bytes=128)
+    (table,) = workload.program.tables
+    assert len({entry.matches for entry in table.listing}) == 300
+    assert [entry.data[:2] for entry in table.listing[:2]] == [(1, ir.entry_data_word(n, 1)) for n in range(2)]
+    frames = spread(workload.program, workload.packets, 0.75, 1.0)
+    assert {len(frame) for frame in frames} == {124}
+    found = shares(workload.program, frames[:600])
+    # Most keys hit an entry of a filter set, however they are drawn.
+    assert (0.7 if distribution == "bgp" else 0.75) < found[table.name] < (0.8 if distribution == "bgp" else 1.01)
+    with pytest.raises(CapabilityError, match="follow no rule"):
+        _ = table.rule
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"match_kind": "exact"}, "is for match_kind lpm"),
+        ({"distribution": "classbench"}, "is for match_kind ternary"),
+        ({"entries": 100_001}, "at most 100000 entries"),
+        ({"key_bits": 8}, "different entries of this distribution"),
+    ],
+)
+def test_components_that_have_no_such_entries(changes, words):
+    parameters = {"match_kind": "lpm", "entries": 3000, "distribution": "bgp", "key_bits": 32} | changes
+    with pytest.raises(CapabilityError, match=words):
+        build_workload([("match_action_table", parameters)], frame_size_bytes=128)
 
 
 def test_what_was_asked_for_is_said():

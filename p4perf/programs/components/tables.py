@@ -12,11 +12,19 @@ from p4perf.programs import ir
 from p4perf.programs.builder import ProgramBuilder
 from p4perf.programs.component import Component, ComponentParameters
 from p4perf.programs.components.baseline import append_header
+from p4perf.programs.distributions import Distribution, Shape, rows
 
 WORD_BITS = 32
 """Width of one action data parameter and of the checksum field that consumes them."""
 
 WORDS_AT_ONCE = 16
+
+MAX_LISTED = 100_000
+"""Entries of a distribution: they are written into the generated program one by one."""
+
+FIVE_TUPLE = {"src": 32, "dst": 32, "src_port": 16, "dst_port": 16, "protocol": 8}
+"""Names and widths of the keys of a filter set."""
+
 MAX_LOOKUPS = 4096
 
 
@@ -32,6 +40,9 @@ class MatchActionTable(Component):
     Of ``keys`` keys, ``key_bits`` wide each, the last one distinguishes the entries; the others are zero. An lpm table
     has one lpm key, the last; its other keys are exact. ``free_bits`` bits of lpm and ternary keys match anything: the
     prefixes have ``key_bits - free_bits`` bits, the packets carry ones below.
+
+    Another ``distribution`` than ``uniform`` has its entries from :mod:`~p4perf.programs.distributions`: ``bgp`` those
+    of a routing table for the last key, ``classbench`` filters for the keys of a 5-tuple (:data:`FIVE_TUPLE`).
     """
 
     name = "match_action_table"
@@ -49,6 +60,9 @@ class MatchActionTable(Component):
         free_bits: Annotated[
             int, Bounds(ge=0, le=504, multiple_of=8, description="lowest bits that lpm and ternary keys leave open")
         ] = 8
+        distribution: Annotated[
+            Distribution, Bounds(description="entries: uniform, prefixes as in a routing table, or filter sets")
+        ] = "uniform"
         action_data_bytes: Annotated[
             int, Bounds(ge=4, le=4096, multiple_of=4, description="action data of one entry, in bytes")
         ] = 64
@@ -58,11 +72,15 @@ class MatchActionTable(Component):
 
     @override
     def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
-        free_bits = _free_bits(parameters)
+        uniform = parameters.distribution == "uniform"
+        free_bits = _free_bits(parameters) if uniform else 0
         _check(parameters, free_bits)
         header = builder.unique("bench")
         names = [f"key_{n}" for n in range(parameters.keys)] if parameters.keys > 1 else ["key"]
-        fields = (*(ir.Field(n, parameters.key_bits) for n in names), ir.Field("result", WORD_BITS))
+        widths = dict.fromkeys(names, parameters.key_bits)
+        if parameters.distribution == "classbench":
+            widths, names = FIVE_TUPLE, list(FIVE_TUPLE)
+        fields = (*(ir.Field(n, bits) for n, bits in widths.items()), ir.Field("result", WORD_BITS))
         append_header(builder, ir.Header(header, fields), {names[-1]: (1 << free_bits) - 1} if free_bits else None)
         keys = [ir.FieldRef(header, n) for n in names]
         kind = parameters.match_kind
@@ -72,14 +90,36 @@ class MatchActionTable(Component):
         lookups = parameters.tables * parameters.applications
         builder.add_action(_hit(action, ir.FieldRef(header, "result"), parameters.action_data_bytes, lookups))
         builder.add_action(ir.Action(miss, body=(ir.Drop(),)))
-        entries = ir.EntrySet(parameters.entries, action, free_bits=free_bits)
+        entries: ir.EntrySet | ir.EntryList = ir.EntrySet(parameters.entries, action, free_bits=free_bits)
+        if not uniform:
+            shapes = [Shape(key.field.field, key.match_kind, widths[key.field.field]) for key in matches]
+            entries = _listed(parameters, shapes, action)
         tables = []
         for _ in range(parameters.tables):
             tables.append(builder.unique(f"table_{kind}"))
             builder.add_table(ir.Table(tables[-1], matches, (action, miss), miss, entries))
         for table in tables * parameters.applications:
             builder.add_control(ir.ApplyTable(table))
-        builder.vary(keys[-1], parameters.entries, free_bits)
+        if uniform:
+            builder.vary(keys[-1], parameters.entries, free_bits)
+
+
+def _listed(parameters: MatchActionTable.Parameters, shapes: list[Shape], action: str) -> ir.EntryList:
+    """Entries one by one, with the data that they have by the rule."""
+    found = rows(shapes, parameters.entries, parameters.distribution, seed=1, observed=[(0,) * len(shapes)])
+    if len(found) < parameters.entries:
+        raise CapabilityError(
+            f"a key of {parameters.key_bits} bit has {len(found)} different entries of this distribution, "
+            f"but {parameters.entries} are needed",
+            key="program.parameters.key_bits",
+        )
+    words = range(1, parameters.action_data_bytes * 8 // WORD_BITS)
+    return ir.EntryList(
+        tuple(
+            ir.Entry(matches, action, (1, *(ir.entry_data_word(n, word) for word in words)))
+            for n, matches in enumerate(found)
+        )
+    )
 
 
 def _free_bits(parameters: MatchActionTable.Parameters) -> int:
@@ -96,6 +136,17 @@ def _free_bits(parameters: MatchActionTable.Parameters) -> int:
 
 def _check(parameters: MatchActionTable.Parameters, free_bits: int) -> None:
     """Refuse tables that cannot be, or that would be too much for every target."""
+    wanted = {"bgp": "lpm", "classbench": "ternary"}.get(parameters.distribution, parameters.match_kind)
+    if parameters.match_kind != wanted:
+        raise CapabilityError(
+            f"the distribution {parameters.distribution} is for match_kind {wanted}",
+            key="program.parameters.distribution",
+        )
+    if parameters.distribution != "uniform" and parameters.entries > MAX_LISTED:
+        raise CapabilityError(
+            f"the distribution {parameters.distribution} has at most {MAX_LISTED} entries",
+            key="program.parameters.entries",
+        )
     bits = parameters.key_bits - free_bits
     if bits <= 0:
         raise CapabilityError(
@@ -104,7 +155,7 @@ def _check(parameters: MatchActionTable.Parameters, free_bits: int) -> None:
             hint="use a wider key or fewer free bits",
         )
     needed = parameters.entries * (1 if parameters.hit_ratio == 1 else 2)
-    if needed > 1 << bits:
+    if parameters.distribution == "uniform" and needed > 1 << bits:
         tail = f", {free_bits} of them free," if free_bits else ""
         raise CapabilityError(
             f"a key of {parameters.key_bits} bit{tail} has {1 << bits} values, but {needed} are needed",
