@@ -135,3 +135,15 @@ def test_what_has_another_type_is_not_copied():
     document["parsers"][0]["parse_states"][1]["parser_ops"] = [{"op": "primitive", "parameters": [call]}]
     with pytest.raises(DataError, match="copies what has another type"):
         read(document)
+
+
+@pytest.mark.parametrize("copied_back", [False, True])
+def test_a_copy_of_the_standard_metadata_is_marked_to_drop(copied_back):
+    document = whole()
+    document["headers"].append({"name": "smeta", "id": 3, "header_type": "standard_metadata_t", "metadata": True})
+    fields = [{"type": "field", "value": [header, "egress_spec"]} for header in ("standard_metadata", "smeta")]
+    calls = [{"op": "mark_to_drop", "parameters": [{"type": "header", "value": "smeta"}]}]
+    calls += [{"op": "assign", "parameters": fields}] if copied_back else []
+    document["actions"] = [{"name": "a", "id": 0, "runtime_data": [], "primitives": calls}]
+    document["pipelines"][0] |= {"init_table": "c", "action_calls": [{"name": "c", "action_id": 0, "next_node": None}]}
+    assert bool(Interpreter(read(document)).run(bytes(14)).sent) is not copied_back

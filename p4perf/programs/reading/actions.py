@@ -119,8 +119,9 @@ class ActionReader:
             case (("push" | "pop"), [stack, count]):
                 yield from self._shifted(stack, number_of(unwrapped(count)[1]) * (1 if op == "push" else -1))
             case (("mark_to_drop" | "drop"), _):
-                yield ir.Assign(self.names.ref("standard_metadata", "egress_spec", call), ir.Const(DROP_PORT))
-                yield ir.Assign(self.names.ref("standard_metadata", "mcast_grp", call), ir.Const(0))
+                of = given[0].text("value") if given else "standard_metadata"
+                yield ir.Assign(self.names.ref(of, "egress_spec", call), ir.Const(DROP_PORT))
+                yield ir.Assign(self.names.ref(of, "mcast_grp", call), ir.Const(0))
             case "count", [counter, index]:
                 yield ir.CountPacket(one_of(self.counters, counter, "counter").name, value(index))
             case "execute_meter", [meter, index, target]:

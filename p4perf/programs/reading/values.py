@@ -155,6 +155,10 @@ def declared(root: Tree) -> Names:
         DataError: something refers to what is not declared.
     """
     types = {t.text("name"): tuple(_fields(t)) for t in root.each("header_types")}
+    standard = {h.text("header_type") for h in root.each("headers") if h.text("name") == "standard_metadata"}
+    for kind in standard & types.keys():
+        missing = _STANDARD.keys() - {f.name for f in types[kind]}
+        types[kind] += tuple(ir.Field(name, _STANDARD[name]) for name in sorted(missing))
     headers: dict[str, tuple[ir.Field, ...]] = {}
     called, metadata, by_id, unions, union_ids, members = {}, set(), {}, {}, {}, {}
     for h in root.each("headers"):
@@ -167,10 +171,6 @@ def declared(root: Tree) -> Names:
             metadata.add(name)
         elif sum(f.width_bits for f in headers[name]) % 8:
             raise h.error("is no whole number of bytes")
-    if "standard_metadata" in headers:
-        here = headers["standard_metadata"]
-        missing = _STANDARD.keys() - {f.name for f in here}
-        headers["standard_metadata"] = (*here, *(ir.Field(f, _STANDARD[f]) for f in sorted(missing)))
     kinds = {t.text("name"): [m.item(0).text() for m in t.each("headers")] for t in root.each("header_union_types")}
     for u in root.each("header_unions"):
         unions[u.text("name")] = tuple(_of_id(by_id, i) for i in u.each("header_ids"))
