@@ -54,7 +54,7 @@ Construct = Literal[
     "compound condition",
     "parser computation",
     "noted parser error",
-    "varying field",
+    "header of varying length",
     "signed field",
     "intrinsic metadata",
     "metadata kept for another pass",
@@ -74,7 +74,7 @@ CONSTRUCTS: tuple[Construct, ...] = get_args(Construct)
 OF_OWN_PROGRAMS = CONSTRUCTS[CONSTRUCTS.index("range") : CONSTRUCTS.index("virtual I/O")]
 """Those that no component has, only programs that are read."""
 
-_COMPONENTS = "what p4perf writes for it is what the programs of its components need"
+_COMPONENTS = "p4perf generates no code for it there"
 
 NOT_OF_THE_LANGUAGE: Mapping[Construct, str] = MappingProxyType(
     {
@@ -399,7 +399,7 @@ def _of_statement(program: ir.Program, statement: ir.Statement, place: str) -> I
 
 def _of_fields(fields: Sequence[ir.Field]) -> Iterator[tuple[Construct, str]]:
     if any(f.varying for f in fields):
-        yield "varying field", ""
+        yield "header of varying length", ""
     if any(f.signed for f in fields):
         yield "signed field", ""
 

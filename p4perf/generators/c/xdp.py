@@ -55,7 +55,7 @@ XDP_CAPABILITIES = Capabilities(
     },
     offers=xdp_layout.OWN
     - {
-        "varying field",
+        "header of varying length",
         "metadata kept for another pass",
         "hash of the payload",
         "copies through egress",
