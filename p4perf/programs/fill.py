@@ -169,7 +169,7 @@ def _with_entries(
 
 def _actions(program: ir.Program, table: ir.Table) -> list[ir.Action]:
     """The actions that entries take in turn: those that do something and do not drop, if there are any."""
-    listed = [program.action(name) for name in table.actions]
+    listed = [a for a in map(program.action, table.actions) if a.body or a.label or a.name != table.default_action]
     useful = [a for a in listed if a.body and not any(_drops(s) for s in flattened(a.body))]
     return useful or listed
 

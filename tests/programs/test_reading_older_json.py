@@ -11,6 +11,7 @@ from support.bmv2_json import FIELDS
 from p4perf.errors import DataError
 from p4perf.programs import ir
 from p4perf.programs.interpreter import Interpreter
+from p4perf.programs.reading.commands import Entries, RuntimeEntry
 from p4perf.programs.reading.tree import parse_json
 from p4perf.programs.reading.v1model import ControlPlane, read_v1model
 
@@ -147,3 +148,66 @@ def test_a_copy_of_the_standard_metadata_is_marked_to_drop(copied_back):
     document["actions"] = [{"name": "a", "id": 0, "runtime_data": [], "primitives": calls}]
     document["pipelines"][0] |= {"init_table": "c", "action_calls": [{"name": "c", "action_id": 0, "next_node": None}]}
     assert bool(Interpreter(read(document)).run(bytes(14)).sent) is not copied_back
+
+
+@pytest.mark.parametrize(("type_", "emitted"), [(0x0800, ""), (0x0801, "aabb")])
+def test_a_transition_has_a_value_where_older_json_says_no_type(type_, emitted):
+    key = [{"type": "field", "value": ["ethernet", "type"]}]
+    first = state("s", [extract("regular", "ethernet")], key, ("0x0800", "t"), (None, None))
+    first["transitions"][0].pop("type")
+    first["transitions"][1] = {"value": "default", "mask": None, "next_state": None}
+    skip = {"op": "shift", "parameters": [2]}
+    document = whole()
+    document["parsers"][0]["parse_states"] = [first, state("t", [skip])]
+    frame = bytes(12) + type_.to_bytes(2, "big") + b"\xaa\xbb"
+    (sent,) = Interpreter(read(document)).run(frame).sent
+    assert sent.data[14:].hex() == emitted
+
+
+def test_a_table_lists_its_actions_by_their_names_in_older_json():
+    """Of two actions that add to a field and take from it, a packet takes that of its entry."""
+    target, datum = {"type": "field", "value": ["ethernet", "type"]}, {"type": "runtime_data", "value": 0}
+    names = {"add": "add_to_field", "take": "subtract_from_field"}
+    document = whole(
+        actions=[
+            {"name": name, "id": n, "runtime_data": [{"name": "by", "bitwidth": 16}]}
+            | {"primitives": [{"op": op, "parameters": [target, datum]}]}
+            for n, (name, op) in enumerate(names.items())
+        ]
+    )
+    table = {"name": "t", "key": [{"match_type": "exact", "target": ["ethernet", "type"]}], "match_type": "exact"}
+    table |= {"actions": list(names), "next_tables": dict.fromkeys(names)}
+    document["pipelines"][0] |= {"init_table": "t", "tables": [table]}
+    entries = [RuntimeEntry((ir.Match.masked(n, 0xFFFF),), name, (3,)) for n, name in enumerate(names, 5)]
+    program = read(document, ControlPlane(Entries({"t": entries})))
+    assert program.table("t").actions[:2] == ("add", "take")
+    sent = [Interpreter(program).run(bytes(12) + bytes([0, n])).data[13] for n in (5, 6, 7)]
+    assert sent == [8, 3, 7]
+
+
+def test_a_table_to_which_two_branches_come_is_one_table():
+    """Of two conditions both sides apply one of two tables: these are declared once."""
+    port = {"type": "field", "value": ["standard_metadata", "ingress_port"]}
+
+    def above(name: str, bound: int, then: str, otherwise: str) -> dict[str, Any]:
+        value = {"op": ">", "left": port, "right": {"type": "hexstr", "value": hex(bound)}}
+        return {
+            "name": name,
+            "expression": {"type": "expression", "value": value},
+            "true_next": then,
+            "false_next": otherwise,
+        }
+
+    document = whole()
+    action = {"name": "a", "id": 0, "runtime_data": [], "primitives": []}
+    tables = [
+        {"name": name, "key": [], "match_type": "exact", "action_ids": [0], "next_tables": {"a": None}}
+        for name in ("one", "two")
+    ]
+    conditions = [above("x", 10, "y", "z"), above("y", 15, "one", "two"), above("z", 5, "one", "two")]
+    document |= {"actions": [action]}
+    document["pipelines"][0] |= {"init_table": "x", "tables": tables, "conditionals": conditions}
+    program = read(document)
+    assert sorted(t.name for t in program.tables) == ["one", "two"]
+    misses = {port: Interpreter(program).run(bytes(14), port).misses for port in (3, 7, 12, 20)}
+    assert misses == {3: ("two",), 7: ("one",), 12: ("two",), 20: ("one",)}

@@ -106,6 +106,9 @@ class ActionReader:
         match op, given:
             case (("assign" | "modify_field" | "assign_VL"), [target, source]):
                 yield from self.assign(target, source, values)
+            case (("add_to_field" | "subtract_from_field"), [target, source]):
+                sum_or_difference = ir.BinaryOp("+" if op == "add_to_field" else "-", value(target), value(source))
+                yield from self.stored(values.places(target), sum_or_difference)
             case (("assign_header" | "copy_header"), [target, source]):
                 yield from self._copy(target, source, values)
             case (("assign_header_stack" | "assign_union" | "assign_union_stack"), [target, source]):

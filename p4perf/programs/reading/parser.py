@@ -135,8 +135,8 @@ class UnrolledParser:
         cases: list[ir.SelectCase] = []
         for transition in tree.each("transitions"):
             to = transition.optional("next_state") or ir.ACCEPT
-            kind = transition.optional("type") or "default"
-            if kind == "default" or transition.value.get("value") == "default":
+            kind = transition.optional("type")
+            if kind == "default" or transition.value.get("value") in (None, "default"):
                 return selected if cases else (), tuple(cases), to
             if kind == "parse_vset":
                 found = self.plane.value_sets.get(transition.text("value"), ())

@@ -332,6 +332,9 @@ class JsonReader:
         known = number.whole()
         if known not in self._actions:
             raise number.error("there is no action of this id")
+        return self._converted(known)
+
+    def _converted(self, known: int) -> str:
         name = self._action_names[known]
         if name not in self._made:
             self._made[name] = self.convert.action(name, self._actions[known])
@@ -339,10 +342,17 @@ class JsonReader:
 
     def of_name(self, name: str, table: Tree) -> str:
         """The name of the action of a table that P4 calls so."""
-        for number in table.each("action_ids"):
-            if number.whole() in self._actions and self._actions[number.whole()].text("name") == name:
-                return self.action(number)
+        numbers = [n.whole() for n in table.each("action_ids")] if table.has("action_ids") else self._actions
+        for known in numbers:
+            if known in self._actions and self._actions[known].text("name") == name:
+                return self._converted(known)
         raise table.error(f"has no action {name!r}")
+
+    def listed(self, table: Tree) -> list[str]:
+        """The actions of a table, of which older JSON has the names only."""
+        if table.has("action_ids"):
+            return [self.action(number) for number in table.each("action_ids")]
+        return [self.of_name(name.text(), table) for name in table.each("actions")]
 
     def ensure(self, name: str, body: tuple[ir.Statement, ...] = (), at: str = "") -> str:
         self._made.setdefault(name, ir.Action(name, body=body, place=at))
@@ -405,6 +415,8 @@ class _Flow:
     tables: list[ir.Table]
     called: set[str] = field(default_factory=set)
     _meets: dict[str, str | None] = field(default_factory=dict)
+    _made: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """Tables, of which a path may come to one that others come to as well."""
 
     def sequence(self, name: str | None, end: str | None) -> Iterator[ir.ControlNode]:
         """From a node up to another one, None for the end of the pipeline."""
@@ -465,6 +477,15 @@ class _Flow:
         return found
 
     def _table(self, name: str, tree: Tree, meet: str | None, *, branches: bool) -> Iterator[ir.ControlNode]:
+        if name not in self._made:
+            self._made[name] = self._declared(name, tree)
+        table, prepared = self._made[name]
+        if prepared:
+            yield ir.CallAction(prepared)
+        yield self._applied(table, tree, meet) if branches else ir.ApplyTable(table)
+
+    def _declared(self, name: str, tree: Tree) -> tuple[str, str]:
+        """What a table is called here, and the action that has to run before it, if there is one."""
         reader, keys, prepared = self.reader, [], []
         for n, key in enumerate(tree.each("key")):
             ref, statement = self._key(name, n, key)
@@ -479,9 +500,8 @@ class _Flow:
             prepared.append(selector)
         if tree.has("direct_meters"):
             prepared.append(reader.metered(tree, max(size, 1)))
-        if prepared:
-            yield ir.CallAction(reader.ensure(f"own_key_of_{name}", tuple(prepared), place(tree)))
-        listed = tuple(dict.fromkeys([reader.action(number) for number in tree.each("action_ids")] + [default]))
+        before = reader.ensure(f"own_key_of_{name}", tuple(prepared), place(tree)) if prepared else ""
+        listed = tuple(dict.fromkeys([*reader.listed(tree), default]))
         counter = reader.counter_of(name, entries.entries) if tree.flag("with_counters") else ""
         chosen = selector.destination if selector is not None else None
         table = ir.Table(
@@ -489,7 +509,7 @@ class _Flow:
         )
         self.tables.append(table)
         self.called |= set(listed)
-        yield self._applied(name, tree, meet) if branches else ir.ApplyTable(name)
+        return name, before
 
     def _applied(self, name: str, tree: Tree, meet: str | None) -> ir.ApplyTable:
         after = tree.at("next_tables")
