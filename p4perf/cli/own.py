@@ -34,7 +34,9 @@ METRICS = ("cycles_per_packet", "cost_cycles_per_packet", "packet_rate")
 class _TargetRow(Record):
     target: str = doc("target")
     cycles_per_packet: float | None = doc("median over process starts", "cycles/packet")
-    cycles_per_packet_low: float | None = doc("lower end of its 95 % interval", "cycles/packet")
+    cycles_per_packet_low: float | None = doc(
+        "lower end of its 95 % interval; null with one accepted start", "cycles/packet"
+    )
     cycles_per_packet_high: float | None = doc("upper end", "cycles/packet")
     cost_cycles_per_packet: float | None = doc("median difference to the minimal program", "cycles/packet")
     packet_rate: float | None = doc("median packet rate", "Mpps")
@@ -163,6 +165,8 @@ def measure(
     of_programs |= {"--include": includes, "--define": defines, "--arch": arch, "--std": std}
     if wrong := [name for name, given in (of_programs if of_c else {"--sizes": sizes}).items() if given]:
         raise UsageError(f"{wrong[0]} is for {'P4 programs' if of_c else 'operators in C'}, and {program} is none")
+    if capture is not None and (miss or zipf):
+        raise UsageError(f"{'--miss' if miss else '--zipf'} is of packets that are made", hint="leave out --capture")
     if of_c:
         return _measure_operator(
             program, SIZES if sizes is None else sizes, repetitions, testbed, output, quiet=quiet, fmt=fmt
@@ -252,7 +256,9 @@ def _text_row(row: _TargetRow) -> dict[str, object]:
 def _remark(row: _TargetRow) -> str:
     if row.run is None:
         return f"refused: {row.refused}" if row.refused else f"failed: {row.failed}"
-    return "" if row.cycles_per_packet is not None else "no accepted trial"
+    if row.cycles_per_packet is None:
+        return "no accepted trial"
+    return "one start only" if row.cycles_per_packet_low is None else ""
 
 
 def _row(label: str, measurements: pd.DataFrame | None = None, *, said: dict[str, str]) -> _TargetRow:
@@ -263,7 +269,8 @@ def _row(label: str, measurements: pd.DataFrame | None = None, *, said: dict[str
         for metric in METRICS:
             values = measurements[(measurements["metric"] == metric) & measurements["accepted"]]["value"]
             if len(values):
-                found[metric] = median_interval(tuple(values))
+                middle, least, most = median_interval(tuple(values))
+                found[metric] = (middle, least, most) if len(values) > 1 else (middle, None, None)
     cycles, low, high = found["cycles_per_packet"]
     return _TargetRow(
         target=label,

@@ -128,7 +128,8 @@ def test_a_program_is_measured_resumed_and_shown(tmp_path, entries):
     run = Run.open(Path(row["run"]))
     assert run.spec.program.component == "p4"
     if done.code == 0:
-        assert 5 < row["cycles_per_packet_low"] <= row["cycles_per_packet"] <= row["cycles_per_packet_high"]
+        assert row["cycles_per_packet"] > 5
+        assert row["cycles_per_packet_low"] is row["cycles_per_packet_high"] is None
     again = p4perf("resume", row["run"])
     assert again.code in (0, 4), again.err
     assert p4perf("show", row["run"]).code == 0

@@ -67,8 +67,8 @@ def test_what_was_read_keeps_the_names_of_the_program():
 
 
 def test_names_become_identifiers_of_c():
-    assert [identifier(name) for name in ("hdr.stack[0]", "ツ.a-b", "ハ", "int", "1st", "..")] == (
-        ["hdr_stack_0", "u30c4_a_b", "u30cf", "_int", "_1st", "x"]
+    assert [identifier(name) for name in ("hdr.stack[0]", "ツ.a-b", "ハ", "int", "acl", "1st", "..")] == (
+        ["hdr_stack_0", "u30c4_a_b", "u30cf", "_int", "_acl", "_1st", "x"]
     )
 
 

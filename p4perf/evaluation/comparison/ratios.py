@@ -351,14 +351,14 @@ def verdict(ratios: MeasuredRatios, *, metric: str, x_name: str = "x", margin: f
         raise UsageError(f"the margin must lie between 0 and 1, not {margin:g}", hint="such as 0.05 for 5 %")
     usable, mean = ratios.usable, ratios.mean
     if mean is None or not mean.bounded:
-        return ComparisonVerdict(ComparisonOutcome.NO_VERDICT, mean, None, len(usable), _too_few(ratios))
+        return ComparisonVerdict(ComparisonOutcome.NO_VERDICT, mean, None, len(usable), _too_few(ratios, x_name))
     detectable = max(margin, mean.high / mean.value - 1)
 
     def say(outcome: ComparisonOutcome, reason: str) -> ComparisonVerdict:
         return ComparisonVerdict(outcome, mean, detectable, len(usable), reason)
 
     if len(usable) < LEAST_POINTS and x_name != UNSWEPT:
-        return say(ComparisonOutcome.NO_VERDICT, _too_few(ratios))
+        return say(ComparisonOutcome.NO_VERDICT, _too_few(ratios, x_name))
     low, high = 1 / (1 + margin), 1 + margin
     beyond = [point.ratio.side_of(low, high) for point in usable]
     more, less = beyond.count(1), beyond.count(-1)
@@ -389,9 +389,10 @@ def outcome_of(metric: str, side: int) -> ComparisonOutcome:
     return ComparisonOutcome.HIGHER if side > 0 else ComparisonOutcome.LOWER
 
 
-def _too_few(ratios: MeasuredRatios) -> str:
+def _too_few(ratios: MeasuredRatios, x_name: str) -> str:
     single, undefined = len(ratios.points) - len(ratios.usable), len(ratios.undefined)
-    text = f"{len(ratios.usable)} shared points with two accepted starts on both sides, {LEAST_POINTS} are needed"
+    text = f"{len(ratios.usable)} shared points with two accepted starts on both sides, "
+    text += "1 is needed" if x_name == UNSWEPT else f"{LEAST_POINTS} are needed"
     text += f"; {single} have one start on a side" if single else ""
     return text + (f"; {undefined} have values of zero or less" if undefined else "")
 
