@@ -211,3 +211,35 @@ def test_a_table_to_which_two_branches_come_is_one_table():
     assert sorted(t.name for t in program.tables) == ["one", "two"]
     misses = {port: Interpreter(program).run(bytes(14), port).misses for port in (3, 7, 12, 20)}
     assert misses == {3: ("two",), 7: ("one",), 12: ("two",), 20: ("one",)}
+
+
+@pytest.mark.parametrize("first", [0, 1])
+@pytest.mark.parametrize(("size", "number"), [(14, 0), (13, 1), (15, 7)])
+def test_errors_have_the_numbers_that_the_json_gives_them(first, size, number):
+    """The error goes to a register; one of the program comes of a packet that is longer than Ethernet."""
+    error = {"type": "field", "value": ["standard_metadata", "parser_error"]}
+    zero, length = (
+        {"type": "hexstr", "value": "0x0"},
+        {"type": "field", "value": ["standard_metadata", "packet_length"]},
+    )
+    longer = {"op": "<", "left": length, "right": {"type": "hexstr", "value": "0xf"}}
+    verify = {"op": "verify", "parameters": [{"type": "expression", "value": longer}]}
+    verify["parameters"].append({"type": "hexstr", "value": hex(7 + first)})
+    document = whole(register_arrays=[{"name": "r", "id": 0, "size": 1, "bitwidth": 32}])
+    document["errors"] = [["NoError", first], ["PacketTooShort", 1 + first]]
+    document["parsers"][0]["parse_states"] = [state("s", [extract("regular", "ethernet"), verify])]
+    kept = {"op": "register_write", "parameters": [{"type": "register_array", "value": "r"}, zero, error]}
+    document["actions"] = [{"name": "a", "id": 0, "runtime_data": [], "primitives": [kept]}]
+    document["pipelines"][0] |= {"init_table": "c", "action_calls": [{"name": "c", "action_id": 0, "next_node": None}]}
+    interpreter = Interpreter(read(document))
+    interpreter.run(bytes(size))
+    assert interpreter.state("r").get(0, 0) == number + first
+
+
+def test_queues_are_empty():
+    depth = {"type": "field", "value": ["standard_metadata", "deq_qdepth"]}
+    call = {"op": "assign", "parameters": [{"type": "field", "value": ["ethernet", "type"]}, depth]}
+    document = whole(actions=[{"name": "a", "id": 0, "runtime_data": [], "primitives": [call]}])
+    document["pipelines"][1] |= {"init_table": "c", "action_calls": [{"name": "c", "action_id": 0, "next_node": None}]}
+    (sent,) = Interpreter(read(document)).run(b"\1" * 14).sent
+    assert (sent.data, sent.known) == (b"\1" * 12 + bytes(2), None)

@@ -90,7 +90,7 @@ class UnrolledParser:
                 error = values.value(given[1])
                 if not isinstance(error, ir.Const):
                     raise op.error("an error that is not constant is not supported")
-                body.append(ir.Verify(values.condition(given[0]), error.value))
+                body.append(ir.Verify(values.condition(given[0]), error.value - names.first_error))
             elif kind == "advance":
                 body.append(ir.Advance(values.value(given[0])))
             elif kind == "shift":

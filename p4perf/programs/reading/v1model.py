@@ -60,8 +60,8 @@ _IN_EGRESS: Mapping[str, ir.Expression] = {
     "egress_spec": ir.Const(0),
     "instance_type": ir.Intrinsic("instance_type"),
     "egress_rid": ir.Intrinsic("replication_id"),
-    **dict.fromkeys(("egress_global_timestamp", "enq_timestamp", "enq_qdepth"), ir.Intrinsic("unknown")),
-    **dict.fromkeys(("deq_timedelta", "deq_qdepth"), ir.Intrinsic("unknown")),
+    **dict.fromkeys(("egress_global_timestamp", "enq_timestamp", "deq_timedelta"), ir.Intrinsic("unknown")),
+    **dict.fromkeys(("enq_qdepth", "deq_qdepth"), ir.Const(0)),
 }
 """What they are when a copy comes to egress."""
 

@@ -85,6 +85,8 @@ class Names:
     members: Mapping[str, Mapping[str, str]]
     """The headers of each union, by the names of its members."""
     union_stacks: Mapping[str, tuple[str, ...]]
+    first_error: int = 0
+    """The number of NoError, which older compilers number from 1."""
     own: dict[str, ir.Field] = field(default_factory=dict)
     """Metadata fields that the program does not declare, and the text of its statements needs."""
 
@@ -182,7 +184,8 @@ def declared(root: Tree) -> Names:
         s.text("name"): tuple(_of_id(union_ids, i) for i in s.each("header_union_ids"))
         for s in root.each("header_union_stacks")
     }
-    return Names(headers, called, frozenset(metadata), stacks, unions, members, union_stacks)
+    errors = {e.item(0).text(): e.item(1).whole() for e in root.each("errors")}
+    return Names(headers, called, frozenset(metadata), stacks, unions, members, union_stacks, errors.get("NoError", 0))
 
 
 def _of_id(by_id: Mapping[int, str], number: Tree) -> str:
@@ -331,7 +334,10 @@ class ValueReader:
         header, name = value.item(0).text(), value.item(1).text()
         if name == VALID:
             return ir.Truth(ir.IsValid(self.names.header(value.item(0))))
-        return self.names.ref(header, name, value)
+        ref = self.names.ref(header, name, value)
+        if self.names.first_error and name == "parser_error":
+            return ir.BinaryOp("+", ref, ir.Const(self.names.first_error))
+        return ref
 
     def _last_field(self, value: Tree) -> ir.FieldRef:
         """A field of the last element of a stack: ``[stack, field]``."""
