@@ -285,7 +285,7 @@ def test_fields_vary_for_themselves(trial, target):
     workload = build_workload(components, frame_size_bytes=128)
     for traffic in ("uniform", "sequential", "zipf"):
         record = target.parse(trial(workload, traffic=TrafficPlan(128, distribution=traffic)))
-        assert record["sent"] == record["packets"] > 200
+        assert record["sent"] == record["packets"] > 100
     record = target.parse(trial(workload, traffic=TrafficPlan(128, hit_ratio=0.5)))
     assert 0.15 < record["sent"] / record["packets"] < 0.35, "a miss of either table drops the packet"
 
@@ -305,7 +305,7 @@ def test_fields_vary_for_themselves(trial, target):
 def test_packets_are_restored_before_they_are_used_again(trial, target, component, parameters, copies):
     """No buffer is lost, and every packet of the measuring loop is treated as the first one was."""
     record = target.parse(trial(build_workload([(component, parameters)], frame_size_bytes=256)))
-    assert record["sent"] == copies * record["packets"] > 200
+    assert record["sent"] == copies * record["packets"] > 100
 
 
 def test_sizes_and_times_are_told(trial, target):
@@ -450,7 +450,7 @@ def test_a_missing_entry_is_noticed(trial, target, facts):
 def test_as_many_packets_are_sent_as_shall_hit(trial, target, traffic, hit_ratio):
     plan = TrafficPlan(64, distribution=traffic, zipf_s=1.2, hit_ratio=hit_ratio)
     record = target.parse(trial(table(), traffic=plan))
-    assert record["packets"] > 200
+    assert record["packets"] > 100
     share = record["sent"] / record["packets"]
     if hit_ratio in (0.0, 1.0):
         assert share == hit_ratio
@@ -462,7 +462,7 @@ def test_as_many_packets_are_sent_as_shall_hit(trial, target, traffic, hit_ratio
 def test_every_key_that_is_drawn_is_in_the_table(trial, target, bits, entries):
     size = 128 if bits == 512 else 64
     record = target.parse(trial(table(size, key_bits=bits, entries=entries)))
-    assert record["sent"] == record["packets"] > 200
+    assert record["sent"] == record["packets"] > 100
 
 
 def test_programs_without_tables_send_everything(trial, target):

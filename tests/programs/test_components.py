@@ -121,7 +121,10 @@ def test_unknown_and_missing_parameters_are_named(name: str) -> None:
             assert refused.value.key == f"program.parameters.{key}"
 
 
-NO_SHOW = {("match_action_table", "hit_ratio"), ("checksum", "hit_ratio"), ("match_action_table", "free_bits")}
+NO_SHOW = {
+    *(("match_action_table", key) for key in ("hit_ratio", "free_bits", "distribution")),
+    ("checksum", "hit_ratio"),
+}
 """These show in the traffic, or with another kind of match."""
 
 
