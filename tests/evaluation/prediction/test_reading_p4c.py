@@ -98,7 +98,7 @@ def test_what_p4c_does_not_take_is_told(tmp_path: Path) -> None:
 
 def kinds_of(graph: ProgramGraph) -> Counter[str]:
     found = analyse(graph, lambda node, _edge: float(len(node.constructs)))
-    return Counter(c.kind for c, _ in met_on(graph, found.worst))
+    return Counter(c.kind for c, _ in met_on(graph, found.highest_cost))
 
 
 @needs_bmv2
@@ -139,7 +139,7 @@ def test_packets_meet_the_same_by_way_of_p4(kind: str, tmp_path: Path) -> None:
     files = {f.path: f.text() for f in V1Model().generate(workload, TrafficPlan(frame_size_bytes=128))}
     (tmp_path / "program.p4").write_text(files["program.p4"])
     (tmp_path / "commands").write_text("".join(text for text in files.values() if "table_add" in text))
-    root = parse_json(compile_p4(tmp_path / "program.p4", None, (), ()).text, "program.json")
+    root = parse_json(compile_p4(tmp_path / "program.p4", None, (), ())[1], "program.json")
     program = read_v1model(root, read_control_plane(tmp_path / "commands", root))
     names = {table.name for table in workload.program.tables}
     labels = {table.name: table.label.rpartition(".")[2] for table in program.tables}
