@@ -40,51 +40,10 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
 from p4perf.errors import CapabilityError
-from p4perf.programs.expressions import METADATA as METADATA
-from p4perf.programs.expressions import And as And
-from p4perf.programs.expressions import BinaryOp as BinaryOp
-from p4perf.programs.expressions import BinaryOperator as BinaryOperator
-from p4perf.programs.expressions import Cast as Cast
-from p4perf.programs.expressions import Comparator as Comparator
-from p4perf.programs.expressions import Compare as Compare
-from p4perf.programs.expressions import Condition as Condition
-from p4perf.programs.expressions import Conditional as Conditional
-from p4perf.programs.expressions import Const as Const
-from p4perf.programs.expressions import Expression as Expression
-from p4perf.programs.expressions import FieldRef as FieldRef
-from p4perf.programs.expressions import Intrinsic as Intrinsic
-from p4perf.programs.expressions import IsValid as IsValid
-from p4perf.programs.expressions import Lookahead as Lookahead
-from p4perf.programs.expressions import Not as Not
-from p4perf.programs.expressions import Or as Or
-from p4perf.programs.expressions import ParameterRef as ParameterRef
-from p4perf.programs.expressions import PassNumber as PassNumber
-from p4perf.programs.expressions import Truth as Truth
-from p4perf.programs.statements import METER_GREEN as METER_GREEN
-from p4perf.programs.statements import AddHeader as AddHeader
-from p4perf.programs.statements import Assign as Assign
-from p4perf.programs.statements import Branch as Branch
-from p4perf.programs.statements import Clone as Clone
-from p4perf.programs.statements import CountPacket as CountPacket
-from p4perf.programs.statements import Digest as Digest
-from p4perf.programs.statements import Drop as Drop
-from p4perf.programs.statements import Exit as Exit
-from p4perf.programs.statements import Fence as Fence
-from p4perf.programs.statements import Hash as Hash
-from p4perf.programs.statements import HashAlgorithm as HashAlgorithm
-from p4perf.programs.statements import MeterPacket as MeterPacket
-from p4perf.programs.statements import Multicast as Multicast
-from p4perf.programs.statements import Operator as Operator
-from p4perf.programs.statements import Random as Random
-from p4perf.programs.statements import ReadRegister as ReadRegister
-from p4perf.programs.statements import Recirculate as Recirculate
-from p4perf.programs.statements import RemoveHeader as RemoveHeader
-from p4perf.programs.statements import Resubmit as Resubmit
-from p4perf.programs.statements import RunOperator as RunOperator
-from p4perf.programs.statements import SetEgress as SetEgress
-from p4perf.programs.statements import Statement as Statement
-from p4perf.programs.statements import Truncate as Truncate
-from p4perf.programs.statements import WriteRegister as WriteRegister
+from p4perf.programs.expressions import *  # noqa: F403
+from p4perf.programs.expressions import METADATA, Condition, Expression, FieldRef
+from p4perf.programs.statements import *  # noqa: F403
+from p4perf.programs.statements import AddHeader, Assign, Branch, RemoveHeader, Statement
 from p4perf.programs.virtual_io import VirtualIo
 
 T = TypeVar("T")

@@ -12,12 +12,12 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Annotated, Any
 
-from pydantic import Discriminator, Field, Tag
+from pydantic import Discriminator, Field, StrictInt, Tag
 
 from p4perf.errors import SpecError
 from p4perf.specs.messages import quoted
 from p4perf.specs.source import Scalar
-from p4perf.specs.types import Number, Strict, SweptValue, Whole
+from p4perf.specs.types import MAX_INTEGER, Number, Strict, SweptValue, Whole
 
 MANTISSAS = {1: (1,), 2: (1, 3), 3: (1, 2, 5), 9: (1, 2, 3, 4, 5, 6, 7, 8, 9)}
 """Values of a decade for the numbers of points that have customary ones."""
@@ -30,24 +30,24 @@ class LogValues(Strict):
     geometrically from the lower bound. Whole bounds give whole values.
     """
 
-    log: Annotated[tuple[Number, Number], Field(description="lower and upper bound, both above 0, both included")]
-    points_per_decade: Annotated[
-        Whole, Field(ge=1, le=100, description="values in each decade: 1, 2 (1-3), 3 (1-2-5), 9 (1-2-...-9), or other")
-    ] = 9
+    log: tuple[Number, Number] = Field(description="lower and upper bound, both above 0, both included")
+    points_per_decade: StrictInt = Field(
+        9, ge=1, le=100, description="values in each decade: 1, 2 (1-3), 3 (1-2-5), 9 (1-2-...-9), or other"
+    )
 
 
 class RangeValues(Strict):
     """Whole numbers from the lower bound in steps, up to and including the upper bound if a step meets it."""
 
-    range: Annotated[tuple[Whole, Whole], Field(description="first and last whole number, both included")]
-    step: Annotated[Whole, Field(ge=1, description="distance of the values")] = 1
+    range: tuple[Whole, Whole] = Field(description="first and last whole number, both included")
+    step: StrictInt = Field(1, ge=1, le=MAX_INTEGER, description="distance of the values")
 
 
 class LinearValues(Strict):
     """Numbers from the lower bound in steps, up to and including the upper bound if a step meets it."""
 
-    linear: Annotated[tuple[Number, Number], Field(description="lower and upper bound, both included")]
-    step: Annotated[Number, Field(gt=0, description="distance of the values")]
+    linear: tuple[Number, Number] = Field(description="lower and upper bound, both included")
+    step: Number = Field(gt=0, description="distance of the values")
 
 
 def _branch(value: Any) -> str | None:

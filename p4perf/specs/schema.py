@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, ConfigDict, Field, GetJsonSchemaHandler, WithJsonSchema
+from pydantic import AfterValidator, ConfigDict, Field, GetJsonSchemaHandler, StrictInt, WithJsonSchema
 from pydantic import model_validator as checked
 from pydantic_core import CoreSchema
 
@@ -75,19 +75,23 @@ MetricName = Annotated[str, AfterValidator(_collected), _MetricSchema()]
 class SourceSpec(Strict):
     """Where an experiment was published."""
 
-    paper: Annotated[str, Field(description="key of the paper, such as scholz2021")]
-    section: Annotated[str | None, Field(description="section of the paper")] = None
-    figure: Annotated[Whole | str | None, Field(description="figure of the paper")] = None
+    paper: str = Field(description="key of the paper, such as scholz2021")
+    section: str | None = Field(None, description="section of the paper")
+    figure: Whole | str | None = Field(None, description="figure of the paper")
 
 
 class MetricsSpec(Strict):
     """What is measured. A target that cannot give a metric of ``collect`` refuses the experiment."""
 
-    collect: Annotated[tuple[MetricName, ...], Field(min_length=1, description="metrics that must be measured")] = (
-        "cycles_per_packet",
-        "packet_rate",
+    collect: tuple[MetricName, ...] = Field(
+        (
+            "cycles_per_packet",
+            "packet_rate",
+        ),
+        min_length=1,
+        description="metrics that must be measured",
     )
-    optional: Annotated[tuple[MetricName, ...], Field(description="metrics measured where the target can")] = ()
+    optional: tuple[MetricName, ...] = Field((), description="metrics measured where the target can")
 
     @checked(mode="after")
     def _once(self) -> MetricsSpec:
@@ -99,9 +103,9 @@ class MetricsSpec(Strict):
 class DeviceSpec(Strict):
     """Settings of the machine under test, where its testbed can make them."""
 
-    cpu_frequency: Annotated[
-        FrequencyGhz | None, Field(description="frequency of the measuring core in GHz; without it as it is")
-    ] = None
+    cpu_frequency: FrequencyGhz | None = Field(
+        None, description="frequency of the measuring core in GHz; without it as it is"
+    )
 
 
 _GROUP: dict[str, Any] = {"type": "array", "items": WORD_SCHEMA}
@@ -114,20 +118,14 @@ class SweepSpec(Strict):
     __pydantic_extra__: dict[str, VariableSpec] = Field(init=False)
 
     zip: Annotated[
-        tuple[tuple[Word, ...], ...],
-        Field(description="variables that advance together, such as [a, b]; or a list of such groups"),
-        WithJsonSchema({"anyOf": [_GROUP, {"type": "array", "items": _GROUP}]}),
-    ] = ()
-    filter: Annotated[
-        tuple[str, ...], Field(description='conditions that points have to meet, such as "$writes <= $fields"')
-    ] = ()
-    multiplex: Annotated[
-        MultiplexSpec,
-        Field(
-            description="variants of the section variants: a list of which all subsets are measured, or subsets_of, "
-            "sizes, each_of; or a mapping of names to what they assign to the same variables, one after another"
-        ),
-    ] = Field(default_factory=dict)
+        tuple[tuple[Word, ...], ...], WithJsonSchema({"anyOf": [_GROUP, {"type": "array", "items": _GROUP}]})
+    ] = Field((), description="variables that advance together, such as [a, b]; or a list of such groups")
+    filter: tuple[str, ...] = Field((), description='conditions that points have to meet, such as "$writes <= $fields"')
+    multiplex: MultiplexSpec = Field(
+        default_factory=dict,
+        description="variants of the section variants: a list of which all subsets are measured, or subsets_of, "
+        "sizes, each_of; or a mapping of names to what they assign to the same variables, one after another",
+    )
 
     @checked(mode="before")
     @classmethod
@@ -175,19 +173,16 @@ class SweepSpec(Strict):
 class TrialsSpec(Strict):
     """How often, how long and in which order the points are measured."""
 
-    repetitions: Annotated[Whole, Field(ge=1, le=1000, description="starts of the process for every point")] = 3
-    duration_ms: Annotated[DurationMs, Field(description="counted time of the program in a trial, in ms")] = 20.0
-    warmup_ms: Annotated[DurationMs, Field(description="time before it that is not measured, in ms")] = 10.0
-    interleave_baseline: Annotated[bool, Field(strict=True, description="measure the baseline beside every trial")] = (
-        True
+    repetitions: StrictInt = Field(3, ge=1, le=1000, description="starts of the process for every point")
+    duration_ms: DurationMs = Field(20.0, description="counted time of the program in a trial, in ms")
+    warmup_ms: DurationMs = Field(10.0, description="time before it that is not measured, in ms")
+    interleave_baseline: bool = Field(True, strict=True, description="measure the baseline beside every trial")
+    order: Literal["random", "sequential"] = Field("random", description="order of the points")
+    seed: StrictInt = Field(1, ge=0, le=2**63 - 1, description="seed of all that is random")
+    mode: Literal["gated", "plain"] = Field(
+        "gated", description="gated: windows between calibrations, for shared machines; plain: for an isolated core"
     )
-    order: Annotated[Literal["random", "sequential"], Field(description="order of the points")] = "random"
-    seed: Annotated[Whole, Field(ge=0, le=2**63 - 1, description="seed of all that is random")] = 1
-    mode: Annotated[
-        Literal["gated", "plain"],
-        Field(description="gated: windows between calibrations, for shared machines; plain: for an isolated core"),
-    ] = "gated"
-    max_attempts: Annotated[Whole, Field(ge=1, le=1000, description="attempts before a gated trial is given up")] = 5
+    max_attempts: StrictInt = Field(5, ge=1, le=1000, description="attempts before a gated trial is given up")
 
     @checked(mode="after")
     def _some_time(self) -> TrialsSpec:
@@ -199,30 +194,27 @@ class TrialsSpec(Strict):
 class LoadSpec(Strict):
     """How load is offered and throughput searched, for metrics that need a load generator."""
 
-    generator: Annotated[
-        Word | None,
-        Field(description="load generator (p4perf list load-generators); that of the testbed if not given, or native"),
-    ] = None
-    link: Annotated[
-        Literal["ring", "memif", "af-packet"] | None,
-        Field(description="what connects load generator and device; the fastest that the target has if not given"),
-    ] = None
-    slots: Annotated[Whole, Field(ge=32, le=32768, description="packets that the link holds in each direction")] = 1024
-    search: Annotated[Word, Field(description="how throughput is searched (p4perf list searches)")] = "mlrsearch"
-    trial_ms: Annotated[DurationMs, Field(description="duration of a trial of the search, in ms")] = 200.0
-    latency_ms: Annotated[DurationMs, Field(description="duration of a measurement of latency, in ms")] = 400.0
-    width: Annotated[
-        float,
-        Field(gt=0, le=0.5, description="the search ends when its bounds are so close, relative to the upper one"),
-    ] = 0.005
-    pdr_loss_ratio: Annotated[float, Field(gt=0, lt=1, description="loss ratio of the partial drop rate")] = 0.005
-    exceed_ratio: Annotated[
-        float, Field(ge=0, lt=1, description="share of the trials at a load that may lose more than that (MLRsearch)")
-    ] = 0.75
-    trials_per_load: Annotated[
-        Whole, Field(ge=1, le=1000, description="trials that decide on a load (MLRsearch); 1 is RFC 2544")
-    ] = 12
-    max_trials: Annotated[Whole, Field(ge=4, le=10000, description="trials after which a search is given up")] = 300
+    generator: Word | None = Field(
+        None, description="load generator (p4perf list load-generators); that of the testbed if not given, or native"
+    )
+    link: Literal["ring", "memif", "af-packet"] | None = Field(
+        None, description="what connects load generator and device; the fastest that the target has if not given"
+    )
+    slots: StrictInt = Field(1024, ge=32, le=32768, description="packets that the link holds in each direction")
+    search: Word = Field("mlrsearch", description="how throughput is searched (p4perf list searches)")
+    trial_ms: DurationMs = Field(200.0, description="duration of a trial of the search, in ms")
+    latency_ms: DurationMs = Field(400.0, description="duration of a measurement of latency, in ms")
+    width: float = Field(
+        0.005, gt=0, le=0.5, description="the search ends when its bounds are so close, relative to the upper one"
+    )
+    pdr_loss_ratio: float = Field(0.005, gt=0, lt=1, description="loss ratio of the partial drop rate")
+    exceed_ratio: float = Field(
+        0.75, ge=0, lt=1, description="share of the trials at a load that may lose more than that (MLRsearch)"
+    )
+    trials_per_load: StrictInt = Field(
+        12, ge=1, le=1000, description="trials that decide on a load (MLRsearch); 1 is RFC 2544"
+    )
+    max_trials: StrictInt = Field(300, ge=4, le=10000, description="trials after which a search is given up")
 
     @checked(mode="after")
     def _some_time(self) -> LoadSpec:
@@ -257,54 +249,44 @@ ModelledName = Annotated[str, AfterValidator(_modelled), _MetricSchema(modelled=
 class ModelSpec(Strict):
     """The model that is fitted: ``y`` over ``x``, in segments."""
 
-    x: Annotated[Word | None, Field(description="swept variable; the only one if not given")] = None
-    y: Annotated[ModelledName, Field(description="metric that is modelled")] = "cycles_per_packet"
-    x_scale: Annotated[Literal["linear", "log"], Field(description="axis on which the points are even")] = "linear"
-    max_segments: Annotated[Whole, Field(ge=1, le=6, description="largest number of segments")] = 5
-    segments: Annotated[
-        Whole | None, Field(ge=1, le=6, description="number of segments; without it the number is chosen")
-    ] = None
-    min_points: Annotated[Whole | None, Field(ge=1, description="fewest points of a segment")] = None
-    error: Annotated[
-        str,
-        _registered("p4perf.error_metrics"),
-        WithJsonSchema({"type": "string"}),
-        Field(description="error metric: smape, smape_pooled, mape, rmse, emd, or a plug-in"),
-    ] = "smape"
-    loss: Annotated[
-        Literal["squares", "l1"],
-        Field(description="what parameters minimise; l1 (relative distances) is robust against outliers"),
-    ] = "squares"
+    x: Word | None = Field(None, description="swept variable; the only one if not given")
+    y: ModelledName = Field("cycles_per_packet", description="metric that is modelled")
+    x_scale: Literal["linear", "log"] = Field("linear", description="axis on which the points are even")
+    max_segments: StrictInt = Field(5, ge=1, le=6, description="largest number of segments")
+    segments: Whole | None = Field(None, ge=1, le=6, description="number of segments; without it the number is chosen")
+    min_points: Whole | None = Field(None, ge=1, description="fewest points of a segment")
+    error: Annotated[str, _registered("p4perf.error_metrics"), WithJsonSchema({"type": "string"})] = Field(
+        "smape", description="error metric: smape, smape_pooled, mape, rmse, emd, or a plug-in"
+    )
+    loss: Literal["squares", "l1"] = Field(
+        "squares", description="what parameters minimise; l1 (relative distances) is robust against outliers"
+    )
     split_finder: Annotated[
-        Annotated[str, _registered("p4perf.split_finders")] | None,
-        WithJsonSchema({"type": ["string", "null"]}),
-        Field(description="dynamic, brute-force, second-derivative, savitzky-golay, or a plug-in"),
-    ] = None
-    profile: Annotated[
-        Literal["exact", "scholz2021"],
-        Field(description="exact: the best fit; scholz2021: the rules of the paper to the letter"),
-    ] = "exact"
+        Annotated[str, _registered("p4perf.split_finders")] | None, WithJsonSchema({"type": ["string", "null"]})
+    ] = Field(None, description="dynamic, brute-force, second-derivative, savitzky-golay, or a plug-in")
+    profile: Literal["exact", "scholz2021"] = Field(
+        "exact", description="exact: the best fit; scholz2021: the rules of the paper to the letter"
+    )
 
 
 class ExperimentSpec(Strict):
     """One experiment, complete: what is measured, with which traffic, on which program."""
 
-    spec_version: Annotated[Literal[1], Field(description="version of this format")] = 1
-    name: Annotated[ExperimentName, Field(description="name, such as mat/exact-entries")]
-    title: Annotated[str, Field(description="one line for people")] = ""
-    description: Annotated[str, Field(description="what the experiment is for")] = ""
-    source: Annotated[SourceSpec | None, Field(description="where it was published")] = None
-    extends: Annotated[
-        str | None,
-        Field(description="spec to start from: a name of the catalogue, or a file beside this one (./base.yaml)"),
-    ] = None
+    spec_version: Literal[1] = Field(1, description="version of this format")
+    name: ExperimentName = Field(description="name, such as mat/exact-entries")
+    title: str = Field("", description="one line for people")
+    description: str = Field("", description="what the experiment is for")
+    source: SourceSpec | None = Field(None, description="where it was published")
+    extends: str | None = Field(
+        None, description="spec to start from: a name of the catalogue, or a file beside this one (./base.yaml)"
+    )
     metrics: MetricsSpec = MetricsSpec()
     traffic: TrafficSpec = TrafficSpec()
     program: ProgramSpec
     device: DeviceSpec = DeviceSpec()
-    variants: Annotated[
-        dict[Word, VariantSpec], Field(description="named changes, which inherit from each other and sweeps combine")
-    ] = Field(default_factory=dict)
+    variants: dict[Word, VariantSpec] = Field(
+        default_factory=dict, description="named changes, which inherit from each other and sweeps combine"
+    )
     sweep: SweepSpec = SweepSpec()
     trials: TrialsSpec = TrialsSpec()
     load: LoadSpec = LoadSpec()

@@ -17,11 +17,9 @@ from p4perf.specs.types import Strict, Whole, Word, check_once, check_parameter,
 class FlowsSpec(Strict):
     """How packets are spread over the keys of a table."""
 
-    distribution: Annotated[kinds.DistributionName, Field(description="which keys the packets carry")] = "uniform"
-    zipf_s: Annotated[kinds.ZipfExponent | None, Field(description="exponent of the Zipf distribution (default 1)")] = (
-        None
-    )
-    over: Annotated[Word | None, Field(description="variable or parameter that is the number of keys")] = None
+    distribution: kinds.DistributionName = Field("uniform", description="which keys the packets carry")
+    zipf_s: kinds.ZipfExponent | None = Field(None, description="exponent of the Zipf distribution (default 1)")
+    over: Word | None = Field(None, description="variable or parameter that is the number of keys")
 
     @checked(mode="after")
     def _zipf_only(self) -> FlowsSpec:
@@ -35,44 +33,37 @@ class FlowsSpec(Strict):
 class RateLoad(Strict):
     """A fixed offered load."""
 
-    rate_mpps: Annotated[kinds.RateMpps, Field(description="offered load in million packets per second")]
+    rate_mpps: kinds.RateMpps = Field(description="offered load in million packets per second")
 
 
 class FractionLoad(Strict):
     """Offered loads as fractions of the highest rate that the device takes."""
 
-    fraction_of_max: Annotated[
-        kinds.Fractions,
-        Field(min_length=1, description="offered loads, as fractions of the maximum: one, $name, or a list"),
-    ]
+    fraction_of_max: kinds.Fractions = Field(
+        min_length=1, description="offered loads, as fractions of the maximum: one, $name, or a list"
+    )
 
 
 class BurstSpec(Strict):
     """Packets in groups: ``length`` back to back, then a pause."""
 
-    length: Annotated[kinds.BurstLength, Field(description="packets in a burst")] = 32
-    gap_us: Annotated[
-        kinds.BurstGap | None, Field(description="pause after a burst in us; without it, what the offered load leaves")
-    ] = None
-    spacing_ns: Annotated[
-        Annotated[float, Field(ge=0, le=1e9)], Field(description="time between packets of a burst in ns")
-    ] = 0.0
+    length: kinds.BurstLength = Field(32, description="packets in a burst")
+    gap_us: kinds.BurstGap | None = Field(
+        None, description="pause after a burst in us; without it, what the offered load leaves"
+    )
+    spacing_ns: float = Field(0.0, ge=0, le=1e9, description="time between packets of a burst in ns")
 
 
 class ReplaySpec(Strict):
     """Frames of a capture instead of generated ones. The last 16 bytes of each are the stamp of the load generator."""
 
-    pcap: Annotated[
-        kinds.CaptureName, Field(description="capture in the format of libpcap, beside the spec or below it")
-    ]
-    timing: Annotated[
-        Literal["recorded", "offered"],
-        Field(description="recorded: the gaps of the capture; offered: the pattern and offered load of the traffic"),
-    ] = "offered"
-    sha256: Annotated[
-        str | None,
-        Field(pattern=r"^[0-9a-f]{64}$", description="what the capture has to be; filled in if it is absent"),
-    ] = None
+    pcap: kinds.CaptureName = Field(description="capture in the format of libpcap, beside the spec or below it")
+    timing: Literal["recorded", "offered"] = Field(
+        "offered", description="recorded: the gaps of the capture; offered: the pattern and offered load of the traffic"
+    )
+    sha256: str | None = Field(
+        None, pattern=r"^[0-9a-f]{64}$", description="what the capture has to be; filled in if it is absent"
+    )
 
 
 def _load(value: Any) -> str | None:
@@ -102,26 +93,24 @@ OfferedLoad = Annotated[
 class TrafficSpec(Strict):
     """What the load generator sends."""
 
-    pattern: Annotated[kinds.PatternName, Field(description="how the packets are spaced")] = "cbr"
-    burst: Annotated[BurstSpec | None, Field(description="bursts of the pattern burst")] = None
-    frame_size: Annotated[kinds.FrameSize, Field(description="frame size in bytes including the FCS (RFC 2544)")] = 64
-    mix: Annotated[
-        kinds.Mix | None,
-        Field(description="frame sizes and their weights instead of one size, or imix (7:4:1 of 64, 594, 1518 B)"),
-    ] = None
-    fields: Annotated[
-        dict[kinds.FieldName, kinds.FieldNumber],
-        Field(description="constant values of header fields that the components do not vary, such as ethernet.src"),
-    ] = {}  # noqa: RUF012 - pydantic copies it
-    payload: Annotated[
-        kinds.HexBytes, Field(description="bytes behind the headers, in hexadecimal digits, again and again to the end")
-    ] = "00"
-    offered_load: Annotated[OfferedLoad, Field(description="packets offered per second")] = "max"
-    flows: Annotated[FlowsSpec, Field(description="how the packets are spread over keys")] = FlowsSpec()
-    replay: Annotated[ReplaySpec | None, Field(description="a capture to send instead of generated frames")] = None
-    latency_at: Annotated[
-        tuple[kinds.Fraction, ...], Field(description="loads at which latency is measured, as fractions of the maximum")
-    ] = ()
+    pattern: kinds.PatternName = Field("cbr", description="how the packets are spaced")
+    burst: BurstSpec | None = Field(None, description="bursts of the pattern burst")
+    frame_size: kinds.FrameSize = Field(64, description="frame size in bytes including the FCS (RFC 2544)")
+    mix: kinds.Mix | None = Field(
+        None, description="frame sizes and their weights instead of one size, or imix (7:4:1 of 64, 594, 1518 B)"
+    )
+    fields: dict[kinds.FieldName, kinds.FieldNumber] = Field(
+        {}, description="constant values of header fields that the components do not vary, such as ethernet.src"
+    )
+    payload: kinds.HexBytes = Field(
+        "00", description="bytes behind the headers, in hexadecimal digits, again and again to the end"
+    )
+    offered_load: OfferedLoad = Field("max", description="packets offered per second")
+    flows: FlowsSpec = Field(FlowsSpec(), description="how the packets are spread over keys")
+    replay: ReplaySpec | None = Field(None, description="a capture to send instead of generated frames")
+    latency_at: tuple[kinds.Fraction, ...] = Field(
+        (), description="loads at which latency is measured, as fractions of the maximum"
+    )
 
     @checked(mode="after")
     def _one_source(self) -> TrafficSpec:
@@ -158,22 +147,21 @@ class ProgramSpec(Strict):
     can be there several times with different parameters. What all components of a name share is under ``parameters``.
     """
 
-    baseline: Annotated[Word, Field(description="component of the minimal program that costs are compared to")] = (
-        "l2fwd"
-    )
+    baseline: Word = Field("l2fwd", description="component of the minimal program that costs are compared to")
     component: Annotated[
         Word | tuple[Word | dict[Word, dict[Word, Any]], ...],
-        Field(
-            description="the component, or the components in the order in which they are composed; in a list, a name "
-            "or a mapping of one name to its own parameters"
-        ),
         WithJsonSchema({"anyOf": [kinds.WORD_SCHEMA, {"type": "array", "items": _ITEM, "minItems": 1}]}),
-    ]
+    ] = Field(
+        description="the component, or the components in the order in which they are composed; in a list, a name "
+        "or a mapping of one name to its own parameters"
+    )
     parameters: Annotated[
         dict[Word, Any],
-        Field(description="parameters of the component; with a list of components, a mapping for each name"),
         WithJsonSchema({"type": "object", "additionalProperties": {"anyOf": [_PARAMETER, _PARAMETERS]}}),
-    ] = Field(default_factory=dict)
+    ] = Field(
+        default_factory=dict,
+        description="parameters of the component; with a list of components, a mapping for each name",
+    )
 
     @field_validator("component", mode="wrap")
     @classmethod
@@ -269,17 +257,14 @@ def _item(item: Any, index: int) -> str | dict[str, dict[str, Any]]:
 class VariantSpec(Strict):
     """A named set of changes to a spec: what it inherits, in order, and then what it sets itself."""
 
-    title: Annotated[str, Field(description="one line for people")] = ""
+    title: str = Field("", description="one line for people")
     inherits: Annotated[
-        tuple[Word, ...],
-        Field(description="variant, or variants in order, of which it has all settings; later ones win"),
-        WithJsonSchema({"anyOf": [kinds.WORD_SCHEMA, {"type": "array", "items": kinds.WORD_SCHEMA}]}),
-    ] = ()
-    set: Annotated[
-        dict[str, Any],
-        Field(description="what differs, by key as for --set: components, their parameters, traffic, device"),
-        WithJsonSchema({"type": "object"}),
-    ] = Field(default_factory=dict)
+        tuple[Word, ...], WithJsonSchema({"anyOf": [kinds.WORD_SCHEMA, {"type": "array", "items": kinds.WORD_SCHEMA}]})
+    ] = Field((), description="variant, or variants in order, of which it has all settings; later ones win")
+    set: Annotated[dict[str, Any], WithJsonSchema({"type": "object"})] = Field(
+        default_factory=dict,
+        description="what differs, by key as for --set: components, their parameters, traffic, device",
+    )
 
     @field_validator("inherits", mode="before")
     @classmethod
@@ -292,16 +277,15 @@ class CombinedSpec(Strict):
 
     model_config = ConfigDict(json_schema_extra={"minProperties": 1})
 
-    subsets_of: Annotated[
-        tuple[Word, ...], Field(description="variants of which every subset is measured; each is a variable, 0 or 1")
-    ] = ()
-    sizes: Annotated[
-        tuple[Annotated[Whole, Field(ge=0)], ...] | None,
-        Field(description="how many variants at once; without it from none to all of subsets_of"),
-    ] = None
-    each_of: Annotated[
-        tuple[Word, ...], Field(description="variants that are measured one after another; the variable is variant")
-    ] = ()
+    subsets_of: tuple[Word, ...] = Field(
+        (), description="variants of which every subset is measured; each is a variable, 0 or 1"
+    )
+    sizes: tuple[Annotated[Whole, Field(ge=0)], ...] | None = Field(
+        None, description="how many variants at once; without it from none to all of subsets_of"
+    )
+    each_of: tuple[Word, ...] = Field(
+        (), description="variants that are measured one after another; the variable is variant"
+    )
 
     @checked(mode="after")
     def _some(self) -> CombinedSpec:

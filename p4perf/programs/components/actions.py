@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Annotated, Literal
+from typing import Literal
 
 from pydantic import Field as Bounds
 from typing_extensions import override
@@ -30,13 +30,11 @@ class HeaderFieldWrites(Component):
     summary = "an action that writes a number of header fields"
 
     class Parameters(ComponentParameters):
-        writes: Annotated[int, Bounds(ge=0, le=470, description="fields written")]
-        fields: Annotated[int, Bounds(ge=1, le=470, description="fields of the header")] = 16
-        field_bits: Annotated[Literal[8, 16, 32, 64], Bounds(description="width of each field, in bits")] = 32
-        operation: Annotated[Literal["set", "increment"], Bounds(description="constants, or each field plus one")] = (
-            "increment"
-        )
-        constant: Annotated[int, Bounds(ge=0, le=255, description="what `set` writes")] = 255
+        writes: int = Bounds(ge=0, le=470, description="fields written")
+        fields: int = Bounds(16, ge=1, le=470, description="fields of the header")
+        field_bits: Literal[8, 16, 32, 64] = Bounds(32, description="width of each field, in bits")
+        operation: Literal["set", "increment"] = Bounds("increment", description="constants, or each field plus one")
+        constant: int = Bounds(255, ge=0, le=255, description="what `set` writes")
 
     @override
     def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
@@ -77,9 +75,9 @@ class MetadataWrites(Component):
     summary = "an action that writes a number of metadata fields"
 
     class Parameters(ComponentParameters):
-        writes: Annotated[int, Bounds(ge=0, le=1024, description="metadata fields written")]
-        field_bits: Annotated[Literal[8, 16, 32, 64], Bounds(description="width of each field, in bits")] = 32
-        operation: Annotated[Literal["chain", "set"], Bounds(description="each from the last, or constants")] = "chain"
+        writes: int = Bounds(ge=0, le=1024, description="metadata fields written")
+        field_bits: Literal[8, 16, 32, 64] = Bounds(32, description="width of each field, in bits")
+        operation: Literal["chain", "set"] = Bounds("chain", description="each from the last, or constants")
 
     @override
     def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
@@ -123,9 +121,9 @@ class Arithmetic(Component):
     summary = "a number of arithmetic operations on a header field"
 
     class Parameters(ComponentParameters):
-        operations: Annotated[int, Bounds(ge=0, le=1024, description="operations, one after another")]
-        operator: Annotated[Literal["+", "-", "&", "|", "^"], Bounds(description="what is computed")] = "+"
-        width_bits: Annotated[Literal[8, 16, 32, 48, 64], Bounds(description="width of the operands, in bits")] = 32
+        operations: int = Bounds(ge=0, le=1024, description="operations, one after another")
+        operator: Literal["+", "-", "&", "|", "^"] = Bounds("+", description="what is computed")
+        width_bits: Literal[8, 16, 32, 48, 64] = Bounds(32, description="width of the operands, in bits")
 
     @override
     def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
@@ -162,9 +160,9 @@ class Conditionals(Component):
     summary = "a number of conditionals, in sequence or nested"
 
     class Parameters(ComponentParameters):
-        conditionals: Annotated[int, Bounds(ge=0, le=1024, description="conditionals, 64 if they are nested")]
-        nested: Annotated[bool, Bounds(description="each inside the one before")] = False
-        taken: Annotated[float, Bounds(ge=0, le=1, description="share of the conditionals that hold")] = 0.5
+        conditionals: int = Bounds(ge=0, le=1024, description="conditionals, 64 if they are nested")
+        nested: bool = Bounds(False, description="each inside the one before")
+        taken: float = Bounds(0.5, ge=0, le=1, description="share of the conditionals that hold")
 
     @override
     def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
@@ -227,9 +225,9 @@ class HashBytes(Component):
     summary = "hashes over a number of bytes of a header"
 
     class Parameters(ComponentParameters):
-        algorithm: Annotated[Literal["crc16", "crc32", "checksum16"], Bounds(description="hash algorithm")] = "crc32"
-        size_bytes: Annotated[int, Bounds(ge=4, le=1480, multiple_of=4, description="bytes hashed")]
-        repetitions: Annotated[int, Bounds(ge=0, le=64, description="hashes, one after another")] = 1
+        algorithm: Literal["crc16", "crc32", "checksum16"] = Bounds("crc32", description="hash algorithm")
+        size_bytes: int = Bounds(ge=4, le=1480, multiple_of=4, description="bytes hashed")
+        repetitions: int = Bounds(1, ge=0, le=64, description="hashes, one after another")
 
     @override
     def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
@@ -265,13 +263,11 @@ class Checksum(Component):
     summary = "the checksum of a header, verified or updated"
 
     class Parameters(ComponentParameters):
-        operation: Annotated[Literal["verify", "update"], Bounds(description="what is done with the checksum")] = (
-            "verify"
+        operation: Literal["verify", "update"] = Bounds("verify", description="what is done with the checksum")
+        size_bytes: int = Bounds(
+            ge=4, le=1480, multiple_of=4, description="size of the header, the checksum included, in bytes"
         )
-        size_bytes: Annotated[
-            int, Bounds(ge=4, le=1480, multiple_of=4, description="size of the header, the checksum included, in bytes")
-        ]
-        hit_ratio: Annotated[float, Bounds(ge=0, le=1, description="share of packets whose checksum is right")] = 1.0
+        hit_ratio: float = Bounds(1.0, ge=0, le=1, description="share of packets whose checksum is right")
 
     @override
     def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
@@ -308,9 +304,9 @@ class RandomNumbers(Component):
     summary = "a number of random numbers that are written into a header"
 
     class Parameters(ComponentParameters):
-        numbers: Annotated[int, Bounds(ge=0, le=64, description="random numbers")]
-        fields: Annotated[int, Bounds(ge=1, le=64, description="fields of the header")] = 16
-        width_bits: Annotated[Literal[8, 16, 32], Bounds(description="width of a number, in bits")] = 32
+        numbers: int = Bounds(ge=0, le=64, description="random numbers")
+        fields: int = Bounds(16, ge=1, le=64, description="fields of the header")
+        width_bits: Literal[8, 16, 32] = Bounds(32, description="width of a number, in bits")
 
     @override
     def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 from pydantic import Field as Bounds
 from typing_extensions import override
 
@@ -45,7 +43,7 @@ class Recirculation(Component):
     summary = "packets that go through the program again after the deparser, a number of times"
 
     class Parameters(ComponentParameters):
-        times: Annotated[int, Bounds(ge=0, le=255, description="recirculations of every packet")]
+        times: int = Bounds(ge=0, le=255, description="recirculations of every packet")
 
     @override
     def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
@@ -66,7 +64,7 @@ class Resubmission(Component):
     summary = "packets that go through the program again as they came, a number of times"
 
     class Parameters(ComponentParameters):
-        times: Annotated[int, Bounds(ge=0, le=255, description="resubmissions of every packet")]
+        times: int = Bounds(ge=0, le=255, description="resubmissions of every packet")
 
     @override
     def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
@@ -90,8 +88,8 @@ class Clones(Component):
     summary = "an action that clones the packet a number of times"
 
     class Parameters(ComponentParameters):
-        copies: Annotated[int, Bounds(ge=0, le=32, description="clones of every packet")]
-        marked: Annotated[bool, Bounds(description="the packet is changed, its clones are not")] = False
+        copies: int = Bounds(ge=0, le=32, description="clones of every packet")
+        marked: bool = Bounds(False, description="the packet is changed, its clones are not")
 
     @override
     def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
@@ -112,7 +110,7 @@ class MulticastPorts(Component):
     summary = "an action that sends the packet by a number of ports"
 
     class Parameters(ComponentParameters):
-        ports: Annotated[int, Bounds(ge=0, le=32, description="ports of the group; without any there is no group")]
+        ports: int = Bounds(ge=0, le=32, description="ports of the group; without any there is no group")
 
     @override
     def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Literal
 
 from pydantic import Field as Bounds
 from typing_extensions import override
@@ -27,8 +27,8 @@ class ParserHeaders(Component):
     summary = "a chain of parsed headers, one parser state and one select each"
 
     class Parameters(ComponentParameters):
-        headers: Annotated[int, Bounds(ge=0, le=64, description="headers parsed after Ethernet")]
-        header_bits: Annotated[int, Bounds(ge=16, le=1024, multiple_of=8, description="width of each, in bits")] = 32
+        headers: int = Bounds(ge=0, le=64, description="headers parsed after Ethernet")
+        header_bits: int = Bounds(32, ge=16, le=1024, multiple_of=8, description="width of each, in bits")
 
     @override
     def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
@@ -57,8 +57,8 @@ class ParsedFields(Component):
     summary = "one header with a number of fields that is parsed and deparsed"
 
     class Parameters(ComponentParameters):
-        fields: Annotated[int, Bounds(ge=0, le=1400, description="fields of the header; without any it is left out")]
-        field_bits: Annotated[Literal[8, 16, 32, 48, 64], Bounds(description="width of each field, in bits")] = 8
+        fields: int = Bounds(ge=0, le=1400, description="fields of the header; without any it is left out")
+        field_bits: Literal[8, 16, 32, 48, 64] = Bounds(8, description="width of each field, in bits")
 
     @override
     def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
@@ -85,11 +85,11 @@ class ParserBranches(Component):
     summary = "parser states that select among a number of headers"
 
     class Parameters(ComponentParameters):
-        branches: Annotated[int, Bounds(ge=1, le=256, description="cases of each select")]
-        depth: Annotated[int, Bounds(ge=0, le=64, description="selects one after another")] = 1
-        header_bits: Annotated[
-            int, Bounds(ge=16, le=1024, multiple_of=8, description="width of the header of each case, in bits")
-        ] = 32
+        branches: int = Bounds(ge=1, le=256, description="cases of each select")
+        depth: int = Bounds(1, ge=0, le=64, description="selects one after another")
+        header_bits: int = Bounds(
+            32, ge=16, le=1024, multiple_of=8, description="width of the header of each case, in bits"
+        )
 
     @override
     def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
@@ -124,8 +124,8 @@ class AddedHeaders(Component):
     summary = "an action that adds a number of headers"
 
     class Parameters(ComponentParameters):
-        headers: Annotated[int, Bounds(ge=0, le=256, description="headers added")]
-        header_bytes: Annotated[int, Bounds(ge=1, le=256, description="size of each header, in bytes")] = 1
+        headers: int = Bounds(ge=0, le=256, description="headers added")
+        header_bytes: int = Bounds(1, ge=1, le=256, description="size of each header, in bytes")
 
     @override
     def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
@@ -150,9 +150,9 @@ class RemovedHeaders(Component):
     summary = "an action that removes a number of parsed headers"
 
     class Parameters(ComponentParameters):
-        removed: Annotated[int, Bounds(ge=0, le=256, description="headers parsed and removed")]
-        kept: Annotated[int, Bounds(ge=0, le=256, description="headers parsed after them and kept")] = 0
-        header_bytes: Annotated[int, Bounds(ge=1, le=256, description="size of each header, in bytes")] = 1
+        removed: int = Bounds(ge=0, le=256, description="headers parsed and removed")
+        kept: int = Bounds(0, ge=0, le=256, description="headers parsed after them and kept")
+        header_bytes: int = Bounds(1, ge=1, le=256, description="size of each header, in bytes")
 
     @override
     def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:

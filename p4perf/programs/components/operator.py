@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 from pydantic import Field as Bounds
 from typing_extensions import override
 
@@ -78,19 +76,16 @@ class OperatorCall(Component):
     summary = "an operator of data planes on DPDK (CRC, hash, checksum, output, your own C), or two of them"
 
     class Parameters(ComponentParameters):
-        operator: Annotated[
-            str,
-            Bounds(
-                pattern=r"^[a-z][a-z0-9_]*(\+[a-z][a-z0-9_]*)?$",
-                max_length=100,
-                description="name of an operator, or two names joined by +",
-            ),
-        ]
-        code: Annotated[
-            str, Bounds(max_length=MAX_CODE_BYTES, description="C text of an operator of your own, which has that name")
-        ] = ""
-        flows: Annotated[int, Bounds(ge=1, le=65536, description="flows that the packets belong to")] = 1000
-        multiplications: Annotated[int, Bounds(ge=0, le=4096, description="length of multiply_chain")] = 100
+        operator: str = Bounds(
+            pattern=r"^[a-z][a-z0-9_]*(\+[a-z][a-z0-9_]*)?$",
+            max_length=100,
+            description="name of an operator, or two names joined by +",
+        )
+        code: str = Bounds(
+            "", max_length=MAX_CODE_BYTES, description="C text of an operator of your own, which has that name"
+        )
+        flows: int = Bounds(1000, ge=1, le=65536, description="flows that the packets belong to")
+        multiplications: int = Bounds(100, ge=0, le=4096, description="length of multiply_chain")
 
     @override
     def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:

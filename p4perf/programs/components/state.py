@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Literal
 
 from pydantic import Field as Bounds
 from typing_extensions import override
@@ -24,8 +24,8 @@ class CounterUpdates(Component):
     summary = "a number of counters, indexed by a header field"
 
     class Parameters(ComponentParameters):
-        updates: Annotated[int, Bounds(ge=0, le=64, description="counters updated, each in an array of its own")]
-        size: Annotated[int, Bounds(ge=1, le=16777216, description="cells of each array, a power of two")] = 1024
+        updates: int = Bounds(ge=0, le=64, description="counters updated, each in an array of its own")
+        size: int = Bounds(1024, ge=1, le=16777216, description="cells of each array, a power of two")
 
     @override
     def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
@@ -53,8 +53,8 @@ class Meters(Component):
     summary = "a number of meters, indexed by a header field"
 
     class Parameters(ComponentParameters):
-        executions: Annotated[int, Bounds(ge=0, le=64, description="meters executed, each in an array of its own")]
-        size: Annotated[int, Bounds(ge=1, le=1048576, description="cells of each array, a power of two")] = 1024
+        executions: int = Bounds(ge=0, le=64, description="meters executed, each in an array of its own")
+        size: int = Bounds(1024, ge=1, le=1048576, description="cells of each array, a power of two")
 
     @override
     def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
@@ -81,12 +81,10 @@ class Registers(Component):
     summary = "a number of registers that are read or written, indexed by a header field"
 
     class Parameters(ComponentParameters):
-        accesses: Annotated[int, Bounds(ge=0, le=64, description="registers accessed, each in an array of its own")]
-        operation: Annotated[
-            Literal["read", "write", "read_write"], Bounds(description="what is done with the cells")
-        ] = "read"
-        width_bits: Annotated[Literal[8, 16, 32, 64], Bounds(description="width of a cell, in bits")] = 32
-        size: Annotated[int, Bounds(ge=1, le=16777216, description="cells of each array, a power of two")] = 1024
+        accesses: int = Bounds(ge=0, le=64, description="registers accessed, each in an array of its own")
+        operation: Literal["read", "write", "read_write"] = Bounds("read", description="what is done with the cells")
+        width_bits: Literal[8, 16, 32, 64] = Bounds(32, description="width of a cell, in bits")
+        size: int = Bounds(1024, ge=1, le=16777216, description="cells of each array, a power of two")
 
     @override
     def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:

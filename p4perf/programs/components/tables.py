@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Literal
 
 from pydantic import Field as Bounds
 from typing_extensions import override
@@ -49,26 +49,24 @@ class MatchActionTable(Component):
     summary = "match-action tables: kind of match, entries, tables, keys, action data"
 
     class Parameters(ComponentParameters):
-        match_kind: Annotated[
-            Literal["exact", "lpm", "ternary"], Bounds(description="kind of match of the last key")
-        ] = "exact"
-        entries: Annotated[int, Bounds(ge=1, le=10**9, description="entries of each table")]
-        tables: Annotated[int, Bounds(ge=1, le=1024, description="tables, applied one after another")] = 1
-        applications: Annotated[int, Bounds(ge=1, le=1024, description="times that each table is applied")] = 1
-        keys: Annotated[int, Bounds(ge=1, le=1024, description="match keys of a table")] = 1
-        key_bits: Annotated[int, Bounds(ge=8, le=512, multiple_of=8, description="width of each key, in bits")] = 128
-        free_bits: Annotated[
-            int, Bounds(ge=0, le=504, multiple_of=8, description="lowest bits that lpm and ternary keys leave open")
-        ] = 8
-        distribution: Annotated[
-            Distribution, Bounds(description="entries: uniform, prefixes as in a routing table, or filter sets")
-        ] = "uniform"
-        action_data_bytes: Annotated[
-            int, Bounds(ge=4, le=4096, multiple_of=4, description="action data of one entry, in bytes")
-        ] = 64
-        hit_ratio: Annotated[
-            float, Bounds(ge=0, le=1, description="share of packets that find an entry; others are dropped")
-        ] = 1.0
+        match_kind: Literal["exact", "lpm", "ternary"] = Bounds("exact", description="kind of match of the last key")
+        entries: int = Bounds(ge=1, le=10**9, description="entries of each table")
+        tables: int = Bounds(1, ge=1, le=1024, description="tables, applied one after another")
+        applications: int = Bounds(1, ge=1, le=1024, description="times that each table is applied")
+        keys: int = Bounds(1, ge=1, le=1024, description="match keys of a table")
+        key_bits: int = Bounds(128, ge=8, le=512, multiple_of=8, description="width of each key, in bits")
+        free_bits: int = Bounds(
+            8, ge=0, le=504, multiple_of=8, description="lowest bits that lpm and ternary keys leave open"
+        )
+        distribution: Distribution = Bounds(
+            "uniform", description="entries: uniform, prefixes as in a routing table, or filter sets"
+        )
+        action_data_bytes: int = Bounds(
+            64, ge=4, le=4096, multiple_of=4, description="action data of one entry, in bytes"
+        )
+        hit_ratio: float = Bounds(
+            1.0, ge=0, le=1, description="share of packets that find an entry; others are dropped"
+        )
 
     @override
     def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:

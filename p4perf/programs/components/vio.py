@@ -46,41 +46,39 @@ class VirtualIoQueues(Component):
     summary = "virtual network I/O: queues in shared memory between a host and a network function"
 
     class Parameters(ComponentParameters):
-        virtio_header_bytes: Annotated[int, Bounds(ge=0, le=64, multiple_of=4, description="virtio-net header")] = 12
-        descriptor_bytes: Annotated[Literal[4, 8, 16, 32, 64], Bounds(description="entry of a queue")] = 16
-        header_bytes: Annotated[
-            Literal[0, 32, 64, 128, 256, 512, 1024], Bounds(description="buffer header, written by every process")
-        ] = 128
-        headroom_bytes: Annotated[
-            int, Bounds(ge=0, le=4096, multiple_of=64, description="between buffer header and packet")
-        ] = 128
-        data_room_bytes: Annotated[
-            int, Bounds(ge=64, le=16384, multiple_of=64, description="room for a packet in a buffer")
-        ] = 2048
-        rx_copy: Annotated[Copy, Bounds(description="of packets into the buffers of the function")] = "plain"
-        tx_copy: Annotated[Copy, Bounds(description="of packets out of the buffers of the function")] = "plain"
-        batch: Annotated[int, Bounds(ge=1, le=MAX_BATCH, description="packets handled at once, a power of two")] = 32
-        rx_batch: Annotated[_Batch, Bounds(description="of the host that fills queue RX; 0: as batch")] = 0
-        function_batch: Annotated[_Batch, Bounds(description="of the network function; 0: as batch")] = 0
-        tx_batch: Annotated[_Batch, Bounds(description="of the host that empties queue TX; 0: as batch")] = 0
-        queue: Annotated[int, Bounds(ge=2, le=MAX_QUEUE, description="entries of a queue, a power of two")] = 256
-        buffers: Annotated[int, Bounds(ge=64, le=MAX_BUFFERS, description="buffers of each of the three pools")] = 16384
-        host_cache: Annotated[_Cache, Bounds(description="free buffers in front of each pool of the host")] = 512
-        function_cache: Annotated[_Cache, Bounds(description="free buffers in front of the pool of the function")] = 512
-        host_cache_order: Annotated[Order, Bounds(description="which free buffer is taken first")] = "lifo"
-        function_cache_order: Annotated[Order, Bounds(description="which free buffer is taken first")] = "lifo"
-        rx_ring: Annotated[_Ring, Bounds(description="ring of a network card that packets come from, a dummy")] = 128
-        tx_ring: Annotated[_Ring, Bounds(description="ring of a network card that packets go to, a dummy")] = 128
-        rx_shuffled: Annotated[bool, Bounds(description="buffers of that pool are scattered in memory")] = False
-        function_shuffled: Annotated[bool, Bounds(description="buffers of that pool are scattered in memory")] = False
-        tx_shuffled: Annotated[bool, Bounds(description="buffers of that pool are scattered in memory")] = False
-        body_read_bytes: Annotated[_Body, Bounds(description="of a packet that the function reads")] = 0
-        body_write_bytes: Annotated[_Body, Bounds(description="of a packet that the function writes")] = 0
-        rx_header_access: Annotated[Access, Bounds(description="to the buffer header")] = "full"
-        function_header_access: Annotated[Access, Bounds(description="to the buffer header")] = "full"
-        tx_header_access: Annotated[Access, Bounds(description="to the buffer header")] = "full"
-        rx_hint: Annotated[Hint, Bounds(description="to the caches, for the line of the packet")] = "none"
-        tx_hint: Annotated[Hint, Bounds(description="to the caches, for the line of the packet")] = "none"
+        virtio_header_bytes: int = Bounds(12, ge=0, le=64, multiple_of=4, description="virtio-net header")
+        descriptor_bytes: Literal[4, 8, 16, 32, 64] = Bounds(16, description="entry of a queue")
+        header_bytes: Literal[0, 32, 64, 128, 256, 512, 1024] = Bounds(
+            128, description="buffer header, written by every process"
+        )
+        headroom_bytes: int = Bounds(128, ge=0, le=4096, multiple_of=64, description="between buffer header and packet")
+        data_room_bytes: int = Bounds(
+            2048, ge=64, le=16384, multiple_of=64, description="room for a packet in a buffer"
+        )
+        rx_copy: Copy = Bounds("plain", description="of packets into the buffers of the function")
+        tx_copy: Copy = Bounds("plain", description="of packets out of the buffers of the function")
+        batch: int = Bounds(32, ge=1, le=MAX_BATCH, description="packets handled at once, a power of two")
+        rx_batch: _Batch = Bounds(0, description="of the host that fills queue RX; 0: as batch")
+        function_batch: _Batch = Bounds(0, description="of the network function; 0: as batch")
+        tx_batch: _Batch = Bounds(0, description="of the host that empties queue TX; 0: as batch")
+        queue: int = Bounds(256, ge=2, le=MAX_QUEUE, description="entries of a queue, a power of two")
+        buffers: int = Bounds(16384, ge=64, le=MAX_BUFFERS, description="buffers of each of the three pools")
+        host_cache: _Cache = Bounds(512, description="free buffers in front of each pool of the host")
+        function_cache: _Cache = Bounds(512, description="free buffers in front of the pool of the function")
+        host_cache_order: Order = Bounds("lifo", description="which free buffer is taken first")
+        function_cache_order: Order = Bounds("lifo", description="which free buffer is taken first")
+        rx_ring: _Ring = Bounds(128, description="ring of a network card that packets come from, a dummy")
+        tx_ring: _Ring = Bounds(128, description="ring of a network card that packets go to, a dummy")
+        rx_shuffled: bool = Bounds(False, description="buffers of that pool are scattered in memory")
+        function_shuffled: bool = Bounds(False, description="buffers of that pool are scattered in memory")
+        tx_shuffled: bool = Bounds(False, description="buffers of that pool are scattered in memory")
+        body_read_bytes: _Body = Bounds(0, description="of a packet that the function reads")
+        body_write_bytes: _Body = Bounds(0, description="of a packet that the function writes")
+        rx_header_access: Access = Bounds("full", description="to the buffer header")
+        function_header_access: Access = Bounds("full", description="to the buffer header")
+        tx_header_access: Access = Bounds("full", description="to the buffer header")
+        rx_hint: Hint = Bounds("none", description="to the caches, for the line of the packet")
+        tx_hint: Hint = Bounds("none", description="to the caches, for the line of the packet")
 
     @override
     def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
