@@ -10,10 +10,11 @@ import io
 import json
 import math
 import os
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 import typer
 
@@ -272,10 +273,18 @@ def overrides_of(sets: list[str] | None) -> list[tuple[str, str]]:
     return overrides
 
 
+_PACKET_RATE = re.compile(r"(.*?)\s*([kmg]?)pps", re.IGNORECASE)
+
+
 def quantity(text: str, dimension: Dimension, unit: str, option: str) -> float:
-    """The value of an option that is a number above zero with a unit, in that unit."""
+    """The value of an option that is a number above zero with a unit, in that unit.
+
+    Unlike in specs, ``mpps`` is understood as well: there are no millipackets.
+    """
     from p4perf.specs.units import parse_quantity
 
+    if found := _PACKET_RATE.fullmatch(text.strip()):
+        text = f"{found[1]} {found[2].lower().replace('m', 'M').replace('g', 'G')}pps"
     try:
         value = float(parse_quantity(text, dimension, unit))
     except SpecError as error:
@@ -296,10 +305,6 @@ def assignments(texts: list[str] | None, option: str, form: str, hint: str | Non
     return found
 
 
-def check_choice(value: str | None, option: str, known: tuple[str, ...]) -> None:
-    """Refuse a value that is not one of the known words; None is no choice."""
-    if value is not None and value not in known:
-        raise UsageError(f"{option} {value}: expected {', '.join(known[:-1])} or {known[-1]}")
-
-
+Scale = Literal["linear", "log"]
+"""Of an axis."""
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")]

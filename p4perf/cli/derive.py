@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from p4perf.cli.app import Format, FormatOption, app, check_choice, emit, say, say_origin
+from p4perf.cli.app import Format, FormatOption, Scale, app, emit, say, say_origin
 from p4perf.errors import ExitCode, P4PerfError, UsageError
 from p4perf.evaluation.fitting.tables import CandidateRow, SegmentRow, candidate_rows, model_rows
 from p4perf.records import Document, Record, counted, doc, spread
@@ -26,18 +26,23 @@ if TYPE_CHECKING:
     from p4perf.evaluation.fitting.many.lines import ModelLines
     from p4perf.evaluation.fitting.many.sources import SeriesSource
     from p4perf.evaluation.fitting.working_set import CacheMark
-    from p4perf.models.component import ComponentModel, Scale
+    from p4perf.models.component import ComponentModel
     from p4perf.results.table import Samples
 
 
 SegmentsOption = Annotated[int | None, typer.Option("--segments", min=1, help="Fix the number of segments.")]
 MaxSegmentsOption = Annotated[int | None, typer.Option("--max-segments", min=1, help="Most segments; 5 for files.")]
 MinPointsOption = Annotated[int | None, typer.Option("--min-points", min=1, help="Fewest points of a segment.")]
-ProfileOption = Annotated[str | None, typer.Option("--profile", help="exact, or scholz2021: the rules of the paper.")]
+ProfileOption = Annotated[
+    Literal["exact", "scholz2021"] | None,
+    typer.Option("--profile", help="scholz2021: the rules of the paper."),
+]
 ErrorOption = Annotated[
     str | None, typer.Option("--error", help="Error metric: smape, smape_pooled, mape, rmse, emd, or a plug-in.")
 ]
-LossOption = Annotated[str | None, typer.Option("--loss", help="squares, or l1: relative, robust to outliers.")]
+LossOption = Annotated[
+    Literal["squares", "l1"] | None, typer.Option("--loss", help="l1: relative, robust to outliers.")
+]
 SplitFinderOption = Annotated[
     str | None,
     typer.Option("--split-finder", help="dynamic, brute-force, second-derivative, savitzky-golay, or a plug-in."),
@@ -171,11 +176,12 @@ def fit(
     loss: LossOption = None,
     split_finder: SplitFinderOption = None,
     search: Annotated[
-        str | None, typer.Option("--search", help="exact, coarse, or auto: coarse for more than 1000 points.")
+        Literal["auto", "exact", "coarse"] | None,
+        typer.Option("--search", help="auto: coarse for more than 1000 points."),
     ] = None,
     level: LevelOption = None,
     threads: Annotated[int | None, typer.Option("--threads", min=1, help="Threads; all processors by default.")] = None,
-    x_scale: Annotated[str | None, typer.Option("--x-scale", help="File: axis of the plots, linear or log.")] = None,
+    x_scale: Annotated[Scale | None, typer.Option("--x-scale", help="File: axis of the plots.")] = None,
     working_set: Annotated[
         str | None,
         typer.Option(
@@ -194,10 +200,6 @@ def fit(
 
     if not data.exists():
         raise UsageError(f"there is no run directory or file {data}")
-    check_choice(x_scale, "--x-scale", ("linear", "log"))
-    check_choice(profile, "--profile", ("exact", "scholz2021"))
-    check_choice(loss, "--loss", ("squares", "l1"))
-    check_choice(search, "--search", ("auto", "exact", "coarse"))
     changes = given({
         "segments": segments, "max_segments": max_segments, "min_points": min_points, "profile": profile,
         "error": error, "loss": loss, "split_finder": split_finder, "search": search, "level": level,
@@ -222,8 +224,7 @@ def fit(
 
         marks, name = _marks(working_set, cache or []), None
         samples = read_series(data, x, y, region=region)
-        scale: Literal["linear", "log"] = "log" if x_scale == "log" else "linear"
-        evaluation = _fit_samples(samples, data, scale, changes, marks, output, every_plot=every_plot)
+        evaluation = _fit_samples(samples, data, x_scale or "linear", changes, marks, output, every_plot=every_plot)
     emit_model(evaluation, fmt, run=name)
     for plot in evaluation.plots if evaluation is not None else ():
         say(f"plot: {plot}")
@@ -232,7 +233,7 @@ def fit(
 def _fit_samples(
     samples: Samples,
     data: Path,
-    scale: Literal["linear", "log"],
+    scale: Scale,
     changes: Mapping[str, Any],
     marks: tuple[CacheMark, ...],
     output: Path | None,
@@ -329,7 +330,7 @@ def fit_many(
         int | None,
         typer.Option("--resamples", min=0, max=100_000, help="Bootstrap resamples; 0: no intervals, faster."),
     ] = None,
-    x_scale: Annotated[str | None, typer.Option("--x-scale", help="Axis of x: linear or log.")] = None,
+    x_scale: Annotated[Scale | None, typer.Option("--x-scale", help="Axis of x.")] = None,
     processes: Annotated[
         int | None, typer.Option("--processes", min=1, max=1024, help="Processes; one for each processor by default.")
     ] = None,
@@ -356,7 +357,6 @@ def fit_many(
         raise UsageError("--restart is for a file of models: name it with --output")
     if processes is not None and scheduler is not None:
         raise UsageError("--processes is for this machine: leave it out with --scheduler")
-    check_choice(x_scale, "--x-scale", ("linear", "log"))
     if scheduler is not None:
         logging.disable(logging.CRITICAL)  # that of Dask: what matters is said by our own errors
         require_distributed()
@@ -366,8 +366,7 @@ def fit_many(
     })  # fmt: skip
     options = FitOptions(**changes)
     options.check()
-    scale: Scale | None = None if x_scale is None else "log" if x_scale == "log" else "linear"
-    sources = _sources(data, (x, y, _columns(by or [])), scale, changes)
+    sources = _sources(data, (x, y, _columns(by or [])), x_scale, changes)
     with contextlib.ExitStack() as stack:
         lines = None if output is None else stack.enter_context(_lines(output, restart=restart))
         job = _Job(sources, options, lines)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from p4perf.cli.app import Format, FormatOption, app, check_choice, emit, say
+from p4perf.cli.app import Format, FormatOption, Scale, app, emit, say
 from p4perf.errors import UsageError
 from p4perf.records import Document, Record, Scalar, counted, doc, listing, spread
 from p4perf.results import read_model
@@ -118,7 +117,7 @@ def import_(
     target: Annotated[str | None, typer.Option("--target", "-t", help="What was measured.")] = None,
     testbed: Annotated[str | None, typer.Option("--testbed", help="Where it was measured.")] = None,
     y: Annotated[str | None, typer.Option("--y", help="Metric to model; default: the first.")] = None,
-    x_scale: Annotated[str, typer.Option("--x-scale", help="Axis of the abscissa, linear or log.")] = "linear",
+    x_scale: Annotated[Scale, typer.Option("--x-scale", help="Axis of the abscissa.")] = "linear",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be imported, write nothing.")] = False,
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder that gets the run directory.")] = Path("runs"),
     fmt: FormatOption = Format.TABLE,
@@ -152,9 +151,7 @@ def import_(
             what = f"{sources[0]} is of a run of p4perf, which knows what its results are"
             raise UsageError(what, hint="give p4perf import no options but --format with it")
         return resume(batch_of(sources[0]).parent.parent, fmt=fmt)
-    check_choice(x_scale, "--x-scale", ("linear", "log"))
-    scale: Literal["linear", "log"] = "log" if x_scale == "log" else "linear"
-    order = ImportOrder(experiment or "", target or "", testbed or "", title or "", y or "", scale)
+    order = ImportOrder(experiment or "", target or "", testbed or "", title or "", y or "", x_scale)
     found = read_import(sources, options, order, importer=kind)
     if dry_run:
         _emit(fmt, ImportPlanDocument, found, _value_rows(found), run=None)
@@ -243,16 +240,10 @@ def _say_left_out(reasons: Sequence[Mapping[str, Any]]) -> None:
         say(f"left out: {', '.join(places)}{more}: {reason['reason']}")
 
 
-class Language(StrEnum):
-    PYTHON = "python"
-    C = "c"
-    LATEX = "latex"
-
-
 @app.command()
 def export(
     model: Annotated[Path, typer.Argument(help="A model.json, or a run directory that has one.")],
-    language: Annotated[Language, typer.Option("--as", help="What to write.")] = Language.PYTHON,
+    language: Annotated[Literal["python", "c", "latex"], typer.Option("--as", help="What to write.")] = "python",
     output: Annotated[Path | None, typer.Option("--output", "-o", help="A file instead of the screen.")] = None,
 ) -> None:
     """Write a model as a function in Python or C, or as a formula in LaTeX."""
@@ -260,7 +251,7 @@ def export(
 
     if not model.exists():
         raise UsageError(f"there is no model or run directory {model}")
-    text = export_model(read_model(model), language.value)
+    text = export_model(read_model(model), language)
     if output is None:
         typer.echo(text, nl=not text.endswith("\n"))
         return

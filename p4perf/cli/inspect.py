@@ -7,9 +7,8 @@ import json
 import sys
 import tempfile
 from collections.abc import Iterable, Sequence
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -25,21 +24,8 @@ if TYPE_CHECKING:
     from p4perf.testbeds.health import Check
 
 
-class What(StrEnum):
-    EXPERIMENTS = "experiments"
-    TARGETS = "targets"
-    TESTBEDS = "testbeds"
-    COMPONENTS = "components"
-    GENERATORS = "generators"
-    LOAD_GENERATORS = "load-generators"
-    SEARCHES = "searches"
-    IMPORTERS = "importers"
-    METRICS = "metrics"
-    FUNCTIONS = "functions"
-    HARDWARE = "hardware"
-    OPERATIONS = "operations"
-    MODELS = "models"
-    RUNS = "runs"
+Plugins = Literal["targets", "testbeds", "components", "generators", "load-generators", "searches", "importers"]
+What = Literal[Plugins, "experiments", "metrics", "functions", "hardware", "operations", "models", "runs"]
 
 
 class _Plugin(Record):
@@ -76,12 +62,12 @@ class _Limit(Record):
     source: str = doc("where the limit comes from, or why the construct is missing")
 
 
-for _what in (What.TARGETS, What.GENERATORS):
-    _command = f"`p4perf list {_what.value}"
+for _what in ("targets", "generators"):
+    _command = f"`p4perf list {_what}"
     _meaning = "one row for each experiment of the catalogue."
-    listing(f"list.{_what.value}.components", _Coverage, f"{_command} --components`: {_meaning}")
+    listing(f"list.{_what}.components", _Coverage, f"{_command} --components`: {_meaning}")
     _meaning = "one row for each construct that is missing and for each limit."
-    listing(f"list.{_what.value}.limits", _Limit, f"{_command} --limits`: {_meaning}")
+    listing(f"list.{_what}.limits", _Limit, f"{_command} --limits`: {_meaning}")
 
 
 class _Component(_Plugin):
@@ -197,7 +183,7 @@ class ShowDocument(Document):
 
 @app.command("list")
 def list_(
-    what: Annotated[What, typer.Argument(help="What to list.")] = What.EXPERIMENTS,
+    what: Annotated[What, typer.Argument(help="What to list.")] = "experiments",
     folder: Annotated[Path, typer.Option("--in", help="Folder of the runs.")] = Path("runs"),
     components: Annotated[
         bool, typer.Option("--components", help="Of targets or generators: show which experiments they can do.")
@@ -211,7 +197,7 @@ def list_(
     if components or limits:
         emit(fmt, _capabilities(what, whole=components))
         return
-    emit(fmt, _runs(folder) if what is What.RUNS else _listed(what))
+    emit(fmt, _runs(folder) if what == "runs" else _listed(what))
 
 
 def _capabilities(what: What, *, whole: bool) -> Document:
@@ -219,9 +205,9 @@ def _capabilities(what: What, *, whole: bool) -> Document:
     from p4perf.plugins import load_plugin, plugin_names
     from p4perf.specs import list_catalogue
 
-    if what not in (What.TARGETS, What.GENERATORS):
+    if what not in ("targets", "generators"):
         raise UsageError("--components and --limits are for targets and generators")
-    group = f"p4perf.{what.value}"
+    group = f"p4perf.{what}"
     plugins = {name: load_plugin(group, name) for name in plugin_names(group)}
     columns = {
         name: Column(p.capabilities, getattr(p, "metrics", None))
@@ -229,48 +215,48 @@ def _capabilities(what: What, *, whole: bool) -> Document:
         if hasattr(p, "capabilities")
     }
     if not whole:
-        return Document.KINDS[f"list.{what.value}.limits"].read(None, rows=limits(columns))
+        return Document.KINDS[f"list.{what}.limits"].read(None, rows=limits(columns))
     rows = []
     for row in coverage([e.name for e in list_catalogue()], columns):
         cells = {name: str(cell) for name, cell in row.items() if name != "experiment"}
         rows.append(_Coverage(experiment=row["experiment"], columns=cells))
-    return Document.KINDS[f"list.{what.value}.components"].read(None, rows=rows)
+    return Document.KINDS[f"list.{what}.components"].read(None, rows=rows)
 
 
 def _listed(what: What) -> Document:
     """What there is of a kind; what only some kinds need is imported for them alone."""
-    kind = Document.KINDS[f"list.{what.value}"]
+    kind = Document.KINDS[f"list.{what}"]
     rows: Iterable[Record]
     match what:
-        case What.EXPERIMENTS:
+        case "experiments":
             from p4perf.specs import list_catalogue
 
             rows = map(_Experiment.read, list_catalogue())
-        case What.METRICS:
+        case "metrics":
             from p4perf.specs import METRICS
 
             rows = (_Metric.read(metric, name=name) for name, metric in METRICS.items())
-        case What.FUNCTIONS:
+        case "functions":
             from p4perf.evaluation.papers.baldi2018 import function_names, load_function
 
             rows = (_Function.read(load_function(name)) for name in function_names())
-        case What.HARDWARE:
+        case "hardware":
             from p4perf.evaluation.papers.baldi2018 import hardware_names, load_hardware
 
             machines = map(load_hardware, hardware_names())
             rows = (_Hardware.read(m, profiles=tuple(p.name for p in m.profiles)) for m in machines)
-        case What.OPERATIONS:
+        case "operations":
             from p4perf.models.eo import registered_operations
 
             rows = map(_Operation.read, registered_operations().values())
-        case What.MODELS:
+        case "models":
             from p4perf.models.published import published_models
 
             rows = map(_published, published_models())
         case _:
             from p4perf.plugins import load_plugin, plugin_names
 
-            group = f"p4perf.{what.value.replace('-', '_')}"
+            group = f"p4perf.{what.replace('-', '_')}"
             rows = (_plugin(what, name, load_plugin(group, name)) for name in plugin_names(group))
     return kind.read(None, rows=tuple(rows))
 
@@ -286,9 +272,9 @@ def _published(model: ComponentModel) -> _PublishedModel:
 def _plugin(what: What, name: str, plugin: Any) -> _Plugin:
     from p4perf.targets.roles import Connects
 
-    if what is What.TARGETS:
+    if what == "targets":
         return _Target.read(plugin, name=name, links=plugin.links if issubclass(plugin, Connects) else ())
-    if what is What.COMPONENTS:
+    if what == "components":
         return _Component.read(plugin, name=name, parameters=tuple(plugin.Parameters.model_fields))
     return _Plugin.read(plugin, name=name)
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from p4perf.cli.app import Format, FormatOption, app, check_choice, emit, print_table, say
+from p4perf.cli.app import Format, FormatOption, app, emit, print_table, say
 from p4perf.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
@@ -35,7 +35,9 @@ def opq(
             help="Where base costs are split: global-median, lower-median, platform-median, or a number of cycles.",
         ),
     ] = "global-median",
-    ties: Annotated[str, typer.Option("--ties", help="What a base cost at the threshold is: high or low.")] = "high",
+    ties: Annotated[
+        Literal["high", "low"], typer.Option("--ties", help="What a base cost at the threshold is.")
+    ] = "high",
     without: Annotated[
         list[str] | None,
         typer.Option("--median-without", help="An operator that is no part of the median. Repeatable."),
@@ -46,7 +48,7 @@ def opq(
     contrast: Annotated[
         list[str] | None, typer.Option("--contrast", help="Two operators to set side by side: DEAR,CHEAP. Repeatable.")
     ] = None,
-    clock: Annotated[str, typer.Option("--clock", help="Cycles of which clock: core or tsc.")] = "core",
+    clock: Annotated[Literal["core", "tsc"], typer.Option("--clock", help="Cycles of which clock.")] = "core",
     agree: Annotated[
         bool, typer.Option("--agree", help="Of two runs: check that they agree, and end with 1 if they do not.")
     ] = False,
@@ -61,14 +63,12 @@ def opq(
     from p4perf.evaluation.papers.ren2025.analysis import DEFAULT_CONTRAST
     from p4perf.experiment.opq import opq_document, read_platforms, write_opq
 
-    check_choice(ties, "--ties", ("high", "low"))
-    check_choice(clock, "--clock", ("core", "tsc"))
     if agree and len(runs or []) != 2:
         raise UsageError("--agree compares two runs", hint="name two runs of the same machine")
     if not runs and not beside:
         raise UsageError("no run and no platform is named", hint="p4perf opq --with ren2025 shows the published one")
     options = OpqOptions(
-        threshold=Threshold.parse(threshold, ties=cast('Literal["high", "low"]', ties), without=without or [], of=of),
+        threshold=Threshold.parse(threshold, ties=ties, without=without or [], of=of),
         contrasts=tuple(_pair(text) for text in contrast or []) or (DEFAULT_CONTRAST,),
         level=level,
     )

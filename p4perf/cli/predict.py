@@ -6,10 +6,9 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -206,12 +205,6 @@ def _verdict(each: MeasuredPrediction) -> str:
 DEFAULT_LOAD = 0.7
 
 
-class PathChoice(StrEnum):
-    EXPECTED = "expected"
-    LOWEST_COST = "lowest-cost"
-    HIGHEST_COST = "highest-cost"
-
-
 @app.command()
 def predict(
     program: Annotated[
@@ -271,7 +264,10 @@ def predict(
     points: Annotated[
         int | None, typer.Option("--points", min=1, help="Of an experiment: at most N values of every swept variable.")
     ] = None,
-    path: Annotated[PathChoice, typer.Option("--path", help="Whose cost breakdown is printed.")] = PathChoice.EXPECTED,
+    path: Annotated[
+        Literal["expected", "lowest-cost", "highest-cost"],
+        typer.Option("--path", help="Whose cost breakdown is printed."),
+    ] = "expected",
     measure: Annotated[bool, typer.Option("--measure", help="Measure it as well.")] = False,
     testbed: Annotated[str, typer.Option("--testbed", help="With --measure: where the target runs.")] = "local",
     runs: Annotated[Path, typer.Option("--runs", help="With --measure: folder that gets the records.")] = Path("runs"),
@@ -292,7 +288,7 @@ def predict(
     conditions = _conditions(frame_size, cores, line_rate, frequency, load, rate)
     chosen = open_models(models or [], targets or [])
     pairs = open_subjects(wanted)
-    found = answer(pairs, chosen, conditions, path=path.value, check=_check_capability)
+    found = answer(pairs, chosen, conditions, path=path, check=_check_capability)
     if measure:
         from p4perf.experiment.prediction import measure as measure_programs
 
@@ -305,11 +301,11 @@ def predict(
     if output is not None:
         from p4perf.experiment.prediction import write_predictions
 
-        output, plots = write_predictions(found, path.value, output, datetime.now(UTC))
+        output, plots = write_predictions(found, path, output, datetime.now(UTC))
     if fmt is Format.TABLE:
-        print_answers(found, path.value, quiet=quiet)
+        print_answers(found, path, quiet=quiet)
     else:
-        emit(fmt, predict_document(found, path.value, plots=plots))
+        emit(fmt, predict_document(found, path, plots=plots))
     if output is not None and not quiet:
         say(f"written: {output}")
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 import typer
 
@@ -18,7 +16,6 @@ if TYPE_CHECKING:
     from p4perf.evaluation.load.queue_sources import Law
     from p4perf.evaluation.load.queueing import MeasuredLoad, OperatingPoint, System
 
-_RATE = re.compile(r"(.*?)\s*([kmg]?)pps", re.IGNORECASE)
 DEFAULT_MODERATION = "100us"
 
 
@@ -100,19 +97,11 @@ class QueueTuneDocument(Document):
     rows: tuple[_QueueTuneRow, ...] = doc("")
 
 
-class QueueMode(StrEnum):
-    MODERATED = "moderated"
-    POLL = "poll"
+Mode = Literal["moderated", "poll"]
 
-
-class QueueProfile(StrEnum):
-    EXACT = "exact"
-    PRINTED = "printed"
-
-
-_OTHER_MODE = {
-    QueueMode.MODERATED: ("batch_cost", "ring", "burst", "empty_poll"),
-    QueueMode.POLL: ("moderation", "overhead", "buffer", "profile", "check", "tune", "max_loss"),
+_OTHER_MODE: dict[Mode, tuple[str, ...]] = {
+    "moderated": ("batch_cost", "ring", "burst", "empty_poll"),
+    "poll": ("moderation", "overhead", "buffer", "profile", "check", "tune", "max_loss"),
 }
 """Options that have no meaning in a mode."""
 
@@ -136,7 +125,7 @@ def queue(
         ),
     ] = None,
     rate: Annotated[list[str] | None, typer.Option("--rate", help="Offered load, such as 0.5Mpps. Repeatable.")] = None,
-    mode: Annotated[QueueMode, typer.Option("--mode", help="moderated interrupts, or poll.")] = QueueMode.MODERATED,
+    mode: Annotated[Mode, typer.Option("--mode", help="Moderated interrupts, or polling.")] = "moderated",
     moderation: Annotated[
         list[str] | None,
         typer.Option("--moderation", help="Moderation interval, such as 100us. Repeatable; 100us by default."),
@@ -158,8 +147,9 @@ def queue(
         str | None, typer.Option("--frequency", help="Frequency of the core, where cycles have to become time.")
     ] = None,
     profile: Annotated[
-        QueueProfile, typer.Option("--profile", help="exact, or printed: the equations of the paper to the letter.")
-    ] = QueueProfile.EXACT,
+        Literal["exact", "printed"],
+        typer.Option("--profile", help="printed: the equations of the paper to the letter."),
+    ] = "exact",
     check: Annotated[bool, typer.Option("--check", help="Solve by a second method as well, and compare.")] = False,
     simulate: Annotated[int, typer.Option("--simulate", min=0, help="Also simulate N packets; 0: none.")] = 0,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the simulation.")] = 1,
@@ -183,7 +173,7 @@ def queue(
     for name in _OTHER_MODE[mode]:
         source = context.get_parameter_source(name)
         if source is not None and source.name == "COMMANDLINE":
-            other = next(each for each in QueueMode if each is not mode)
+            other = next(each for each in get_args(Mode) if each != mode)
             option = f"--{name.replace('_', '-')}"
             raise UsageError(
                 f"{option} has no meaning with --mode {mode}", hint=f"leave it out, or give --mode {other}"
@@ -201,14 +191,15 @@ def queue(
     if lattice is not None:
         step_us = parse_time_us(lattice, "--lattice")
     else:
-        beside = (*moderations_us, overhead_us) if mode is QueueMode.MODERATED else (batch_cost_us,)
+        beside = (*moderations_us, overhead_us) if mode == "moderated" else (batch_cost_us,)
         step_us = choose_step_us(law, beside, buffer_us or 0.0)
     if step_us <= 0:
         raise UsageError("--lattice: a step is longer than zero")
     empty_us = step_us if empty_poll is None else parse_time_us(empty_poll, "--empty-poll")
-    system = System(law, mode.value, step_us, overhead_us, buffer_us, batch_cost_us, ring, burst, empty_us)
+    system = System(law, mode, step_us, overhead_us, buffer_us, batch_cost_us, ring, burst, empty_us)
     compared = () if measured is None else read_measured(measured)
-    rates = [_rate_pps(text) for text in rate or ()] or [m.rate_mpps * 1e6 for m in compared]
+    given_pps = [quantity(text, "packet rate", "pps", "--rate") for text in rate or ()]
+    rates = given_pps or [m.rate_mpps * 1e6 for m in compared]
     kinds = arrivals or ["poisson"]
     laws = [arrival_law(kind, pps) for kind in kinds for pps in rates] or [arrival_law(kind, None) for kind in kinds]
     origin = f" ({law.origin})" if law.origin else ""
@@ -218,7 +209,7 @@ def queue(
         return
     if any(a.ordered for a in laws) and not simulate:
         say("note: gaps of a trace are taken as independent; --simulate N keeps their order")
-    solve = ModeratedQueue.solve if profile is QueueProfile.EXACT else printed_result
+    solve = ModeratedQueue.solve if profile == "exact" else printed_result
     points = operating_points(system, laws, moderations_us, solve=solve, check=check, packets=simulate, seed=seed)
     rows = [point.row() for point in points]
     for row, point in zip(rows, points, strict=True):
@@ -230,18 +221,9 @@ def queue(
     if system.mode != "poll":
         held = "" if system.buffer_us is None else f", buffer {system.buffer_us:g} us"
         title = f"moderated interrupts{held}"
-    emit(fmt, QueueDocument.read(system, profile=profile.value, plots=plots, rows=rows), title=title)
+    emit(fmt, QueueDocument.read(system, profile=profile, plots=plots, rows=rows), title=title)
     for plot in plots:
         say(f"plot: {plot}")
-
-
-def _rate_pps(text: str) -> float:
-    """A rate; unlike elsewhere, ``mpps`` is understood as well: there are no millipackets."""
-    match = _RATE.fullmatch(text.strip())
-    if match is not None:
-        prefix = {"": "", "k": "k", "m": "M", "g": "G"}[match[2].lower()]
-        text = f"{match[1]} {prefix}pps"
-    return quantity(text, "packet rate", "pps", "--rate")
 
 
 def _plots(output: Path | None, points: Sequence[OperatingPoint], compared: Sequence[MeasuredLoad]) -> list[Path]:

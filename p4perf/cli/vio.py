@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-import math
-import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from p4perf.cli.app import Format, FormatOption, app, assignments, emit, print_table, say, say_origin, with_interval
+from p4perf.cli.app import (
+    Format,
+    FormatOption,
+    app,
+    assignments,
+    emit,
+    print_table,
+    quantity,
+    say,
+    say_origin,
+    with_interval,
+)
 from p4perf.errors import UsageError
 from p4perf.records import Document, Interval, Record, as_rows, doc, interval, listing
 from p4perf.results import Run
@@ -24,8 +33,6 @@ if TYPE_CHECKING:
 
 
 DEFAULT_HIT_RATIOS = (0.99, 0.995, 0.999, 0.9995, 0.9999, 1.0)
-
-_RATE = re.compile(r"(?i)\s*([0-9][0-9_.e+-]*)\s*([kmg]?)pps\s*")
 
 
 class _CesimRow(Record):
@@ -77,11 +84,6 @@ class VariantName(StrEnum):
     PARALLELISED = "parallelised"
 
 
-class RevisionName(StrEnum):
-    FIXED = "fixed"
-    PRE_FIX = "pre-fix"
-
-
 @app.command()
 def cesim(
     hit_ratio: Annotated[
@@ -95,8 +97,9 @@ def cesim(
         list[VariantName] | None, typer.Option("--variant", help="Variant of the model; default: all. Repeatable.")
     ] = None,
     revision: Annotated[
-        RevisionName, typer.Option("--revision", help="fixed, or pre-fix for latencies weighted with hit ratios.")
-    ] = RevisionName.FIXED,
+        Literal["fixed", "pre-fix"],
+        typer.Option("--revision", help="fixed, or pre-fix for latencies weighted with hit ratios."),
+    ] = "fixed",
     alpha: Annotated[float, typer.Option("--alpha", help="Share of pure processing in a packet's best time.")] = 0.5,
     best: Annotated[str, typer.Option("--best", help="Throughput at a hit ratio of 1.")] = "172mpps",
     accesses: Annotated[float, typer.Option("--accesses", help="Loads per packet.")] = 163.0,
@@ -124,7 +127,7 @@ def cesim(
     hierarchy = CacheHierarchy(
         clock_ghz, l1_cycles, l2_cycles, l3_cycles, memory_cycles, memory_ns, l2_hit_ratio, l3_hit_ratio
     )
-    base = CacheModel(alpha, _mpps(best, "--best"), accesses, hierarchy, "parallelised", revision.value)
+    base = CacheModel(alpha, _mpps(best, "--best"), accesses, hierarchy, "parallelised", revision)
     names = [v.value for v in variant] if variant else ["simple", "beta1", "parallelised"]
     models = [base.with_variant(name) for name in names]  # type: ignore[arg-type]
     fits: list[CacheFit] = []
@@ -156,14 +159,7 @@ def cesim(
 
 def _mpps(text: str, option: str) -> float:
     """A rate in Mpps: a plain number is in Mpps; units in upper or lower case."""
-    number, prefix = match.groups() if (match := _RATE.fullmatch(text)) else (text, "m")
-    try:
-        value = float(number) * {"": 1e-6, "k": 1e-3, "m": 1.0, "g": 1e3}[prefix.lower()]
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        raise UsageError(f"{option} {text}: expected a rate such as 100mpps")
-    return value
+    return quantity(text if text.lower().rstrip().endswith("pps") else f"{text} Mpps", "packet rate", "Mpps", option)
 
 
 def _cesim_rows(model: CacheModel, ratios: Sequence[float], rates: Sequence[float]) -> Iterator[_CesimRow]:
@@ -225,16 +221,9 @@ class _EivuClaimsRow(Record):
 EivuClaimsDocument = listing("eivu.claims", _EivuClaimsRow, "`p4perf eivu claims`: the claims of the study.")
 
 
-class About(StrEnum):
-    ITEMS = "items"
-    SPEC = "spec"
-    CELLS = "cells"
-    CLAIMS = "claims"
-
-
 @app.command()
 def eivu(
-    about: Annotated[About, typer.Argument(help="What of the study.")] = About.ITEMS,
+    about: Annotated[Literal["items", "spec", "cells", "claims"], typer.Argument(help="What of the study.")] = "items",
     item: Annotated[
         list[str] | None, typer.Option("--item", help="Of items and spec: only these, such as 014. Repeatable.")
     ] = None,
@@ -244,18 +233,18 @@ def eivu(
     fmt: FormatOption = Format.TABLE,
 ) -> None:
     """The study of virtual network I/O (EIVU): its 141 items, a spec of them, its factorial cells, its claims."""
-    if item and about not in (About.ITEMS, About.SPEC):
+    if item and about not in ("items", "spec"):
         raise UsageError("--item is for items and spec")
-    if data is not None and about not in (About.CELLS, About.CLAIMS):
+    if data is not None and about not in ("cells", "claims"):
         raise UsageError("--data is for cells and claims")
-    if about is About.ITEMS:
+    if about == "items":
         _items(item, fmt)
-    elif about is About.SPEC:
+    elif about == "spec":
         from p4perf.specs.experiment import spec_yaml
         from p4perf.specs.items import items_of, items_spec
 
         sys.stdout.write(spec_yaml(items_spec(items_of(item) if item else None)))
-    elif about is About.CELLS:
+    elif about == "cells":
         _cells(data, fmt)
     else:
         from p4perf.evaluation.papers.takeya2024.eivu import read_study, study_findings

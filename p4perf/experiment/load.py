@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from p4perf.experiment.search import NDR, PDR, Goal, LoadTrial, SearchLimits, SearchResult, open_search
+from p4perf.experiment.search import LoadTrial, SearchLimits, SearchResult, ndr_and_pdr, open_search
 from p4perf.formats.pcap import Capture
 from p4perf.programs.component import TrafficPlan
 from p4perf.specs import ExperimentSpec, Point
@@ -246,13 +246,14 @@ class LoadMeasurement:
         highest_pps = max(GENERATOR_SHARE * generator_pps, 2 * lowest_pps)
         longest_s = max(SEARCH_S, plan.max_trials * self._session.shortest_s)
         limits = SearchLimits(lowest_pps, highest_pps, plan.max_trials, longest_s)
-        durations = {
-            "final_trial_duration_s": self._trial_s,
-            "duration_sum_s": plan.trials_per_load * self._trial_s,
-            "initial_trial_duration_s": max(self._trial_s / FIRST_TRIALS, self._session.shortest_s),
-        }
-        losses = {NDR: 0.0, PDR: plan.pdr_loss_ratio}
-        goals = tuple(Goal(n, loss, plan.exceed_ratio, plan.width, **durations) for n, loss in losses.items())
+        goals = ndr_and_pdr(
+            self._trial_s,
+            trials_per_load=plan.trials_per_load,
+            exceed_ratio=plan.exceed_ratio,
+            width=plan.width,
+            pdr_loss_ratio=plan.pdr_loss_ratio,
+            initial_trial_duration_s=max(self._trial_s / FIRST_TRIALS, self._session.shortest_s),
+        )
         return open_search(plan.search).find(self._trial, goals, limits)
 
     def _trial(self, load_pps: float, duration_s: float) -> LoadTrial:

@@ -7,19 +7,29 @@ plans, and never half.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import re
+import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
+from importlib.resources import files as package_files
 from pathlib import Path
 from typing import ClassVar, Literal, Self
 
-from p4perf.errors import BuildError, StorageError, TestbedError, UsageError
+from p4perf.errors import BuildError, MeasurementError, P4PerfError, StorageError, TestbedError, UsageError
 from p4perf.targets.base import BuildPlan, Job, JobResult, NodeFacts, Problem, ending
 
 Role = Literal["dut", "loadgen"]
 """What a node is for: device under test, load generator."""
+
+CPUS = Path("/sys/devices/system/cpu")
+HOLD, HOLD_S = "hold.sh", 30.0
+"""The script that holds cores at a frequency, and how long it may take for all of them, in seconds."""
+
+TOLERANCE = 0.01
+"""Share by which the frequency that the kernel takes may differ from the one that was asked for."""
 
 
 class Testbed(ABC):
@@ -82,13 +92,27 @@ class Testbed(ABC):
             TestbedError: a command cannot be started, or the connection to the node is lost.
         """
 
-    def at_frequency(self, frequency_ghz: float) -> AbstractContextManager[None]:
+    @contextlib.contextmanager
+    def at_frequency(self, frequency_ghz: float, cpus: Path = CPUS) -> Iterator[None]:
         """Hold the cores of the node at a frequency for a body, and set them back.
 
         Raises:
-            TestbedError: this testbed or node cannot.
+            TestbedError: there is no cpufreq, it cannot be written (no root), or it does not take that frequency.
         """
-        raise TestbedError(f"testbed {self.name} cannot set the frequency of its cores ({frequency_ghz:g} GHz)")
+        khz, script = round(frequency_ghz * 1e6), (package_files("p4perf.testbeds") / HOLD).read_bytes()
+        words = (str(cpus), str(khz), str(round(TOLERANCE * khz)))
+        job = Job(("sh", f"{{folder}}/{HOLD}", *words), HOLD_S, None, {HOLD: script})
+        with tempfile.TemporaryDirectory(prefix="p4perf-") as folder, self.converse(job, Path(folder)) as held:
+            try:
+                held.answer(HOLD_S)
+            except MeasurementError as error:
+                what = error.message.partition(": ")[2] or error.message
+                raise TestbedError(f"{self.label}, setting the frequency: {what}") from error
+            try:
+                yield
+            finally:
+                with contextlib.suppress(P4PerfError):  # what ended it has set them back
+                    held.ask("release", HOLD_S)
 
     @abstractmethod
     def run(self, job: Job, folder: Path) -> JobResult:

@@ -18,7 +18,6 @@ from p4perf.results.files import write_atomically
 from p4perf.targets.base import BuildPlan, Job, JobResult, NodeFacts, Problem, placed
 from p4perf.testbeds.base import LONGEST_BUILD_S, Builder, Conversation, Testbed
 from p4perf.testbeds.processes import LocalConversation, run_command
-from p4perf.testbeds.tuning import fixed_frequency
 
 
 def cache_folder() -> Path:
@@ -68,10 +67,6 @@ class LocalTestbed(Testbed):
     @override
     def build(self, plan: BuildPlan) -> Path:
         return self._builder.build(plan)
-
-    @override
-    def at_frequency(self, frequency_ghz: float) -> contextlib.AbstractContextManager[None]:
-        return fixed_frequency(frequency_ghz)
 
     @override
     def run(self, job: Job, folder: Path) -> JobResult:

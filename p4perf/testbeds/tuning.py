@@ -1,11 +1,11 @@
-"""Reversible settings of this machine, core frequencies among them, with a record of what they were."""
+"""Reversible settings of this machine, with a record of what they were."""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -93,50 +93,3 @@ def _write_setting(path: Path, value: str) -> None:
         path.write_text(value, encoding="ascii")
     except OSError as error:
         raise TestbedError(f"cannot set {path} to {value}: {error.strerror}", hint="run as root") from error
-
-
-CPUS = Path("/sys/devices/system/cpu")
-
-TOLERANCE = 0.01
-"""Share by which the frequency that the kernel takes may differ from the one that was asked for."""
-
-_LOWEST, _HIGHEST = "scaling_min_freq", "scaling_max_freq"
-
-
-@contextlib.contextmanager
-def fixed_frequency(frequency_ghz: float, cpus: Path = CPUS) -> Iterator[None]:
-    """Hold all cores at a frequency for the body: both bounds of the governor are set to it, and set back.
-
-    Raises:
-        TestbedError: there is no cpufreq, it cannot be written (no root), or it does not take that frequency.
-    """
-    policies = sorted({policy.resolve() for policy in cpus.glob("cpu[0-9]*/cpufreq")})
-    if not policies:
-        raise TestbedError("the frequency of this machine cannot be set: it has no cpufreq")
-    wanted = str(round(frequency_ghz * 1e6))
-    with contextlib.ExitStack() as restore:
-        for policy in policies:
-            restore.callback(_hold, policy, _read(policy / _LOWEST), _read(policy / _HIGHEST))
-            _hold(policy, wanted, wanted)
-            for bound in (policy / _LOWEST, policy / _HIGHEST):  # the kernel takes the nearest that it can do
-                taken_ghz = int(_read(bound)) / 1e6
-                if abs(taken_ghz - frequency_ghz) > TOLERANCE * frequency_ghz:
-                    what = f"the cores cannot run at {frequency_ghz:g} GHz: {bound} became {taken_ghz:g} GHz"
-                    raise TestbedError(what)
-        yield
-
-
-def _hold(policy: Path, lowest: str, highest: str) -> None:
-    """Set both bounds; whichever would cross the other comes second."""
-    order = [(_LOWEST, lowest), (_HIGHEST, highest)]
-    if int(lowest) > int(_read(policy / _HIGHEST)):
-        order.reverse()
-    for name, value in order:
-        _write_setting(policy / name, value)
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="ascii").strip()
-    except OSError as error:
-        raise TestbedError(f"cannot read {path}: {error.strerror}") from error

@@ -166,7 +166,7 @@ class TestMistakes:
             (["--profile", "paper"], "there is no profile 'paper'"),
             (["--loss", "l2"], "there is no loss 'l2'"),
             (["--split-finder", "dynamo"], "did you mean dynamic?"),
-            (["--x-scale", "cubic"], "expected linear or log"),
+            (["--x-scale", "cubic"], "'cubic' is not one of 'linear', 'log'"),
             (["--restart"], "name it with --output"),
             (["--processes", "2", "--scheduler", "tcp://127.0.0.1:1"], "leave it out with --scheduler"),
             (["--scheduler", "nonsense"], "invalid address of a scheduler"),

@@ -126,7 +126,7 @@ def test_single_files(tmp_path):
         (("--set", "a"), "expected VARIABLE=VALUE"),
         (("--only", "a="), "expected VARIABLE=VALUE"),
         (("--set", "a=1", "--set", "a=2"), "given twice"),
-        (("--x-scale", "loud"), "expected linear or log"),
+        (("--x-scale", "loud"), "'loud' is not one of 'linear', 'log'"),
         (("--metric", "cycles"), "unknown metric 'cycles'"),
         (("--name", "a"), "different fields in braces"),
         ((*CSV, "--experiment", "My Test"), "not a name of an experiment"),

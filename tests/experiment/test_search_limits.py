@@ -21,7 +21,7 @@ def test_a_device_that_carries_the_highest_load(search):
     for found in result.bounds.values():
         assert (found.lower_pps, found.upper_pps, found.width) == (14.88e6, None, None)
         assert found.flags == (Flag.AT_MAXIMUM,)
-        assert found.found
+        assert found.lower_pps
 
 
 @every_search
@@ -31,7 +31,7 @@ def test_a_device_that_loses_at_the_lowest_load(search):
     for found in result.bounds.values():
         assert (found.lower_pps, found.upper_pps, found.throughput_pps, found.width) == (0, 1e3, 0, 1)
         assert found.flags == (Flag.BELOW_MINIMUM,)
-        assert not found.found
+        assert not found.lower_pps
 
 
 @every_search
@@ -59,7 +59,7 @@ def test_the_number_of_trials_ends_a_search(search):
         for found in result.bounds.values():
             assert found.lower_pps <= 1.0051e6
             assert found.upper_pps is None or found.upper_pps >= 1e6
-            assert (Flag.NO_LOWER_BOUND in found.flags) == (not found.found)
+            assert (Flag.NO_LOWER_BOUND in found.flags) == (not found.lower_pps)
 
 
 @all_methods

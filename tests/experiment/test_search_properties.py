@@ -78,5 +78,7 @@ def test_a_device_without_any_order(search, seed, good, valid, goals, limits):
             assert number is None or math.isfinite(number)
         assert 0 <= found.throughput_pps <= found.lower_pps
         assert found.upper_pps is None or found.lower_pps <= found.upper_pps
-        assert found.found or {Flag.BELOW_MINIMUM, Flag.NO_LOWER_BOUND} & set(found.flags) or search.name == "overload"
+        assert (
+            found.lower_pps or {Flag.BELOW_MINIMUM, Flag.NO_LOWER_BOUND} & set(found.flags) or search.name == "overload"
+        )
         assert (result.end is End.CONVERGED) or any(Flag.NOT_CONVERGED in b.flags for b in result.bounds.values())

@@ -156,6 +156,8 @@ def ndr_and_pdr(
     trials_per_load: int = TRIALS_PER_LOAD,
     exceed_ratio: float = EXCEED_RATIO,
     width: float = 0.005,
+    pdr_loss_ratio: float = PDR_LOSS_RATIO,
+    initial_trial_duration_s: float | None = None,
 ) -> tuple[Goal, Goal]:
     """The two goals that are usual, ``ndr`` without loss and ``pdr`` with a loss of 0.5 %.
 
@@ -166,10 +168,11 @@ def ndr_and_pdr(
         raise UsageError(f"a load needs one trial at least, not {trials_per_load}")
 
     def goal(name: str, loss_ratio: float) -> Goal:
+        initial_s = trial_duration_s if initial_trial_duration_s is None else initial_trial_duration_s
         duration_sum_s = trials_per_load * trial_duration_s
-        return Goal(name, loss_ratio, exceed_ratio, width, trial_duration_s, duration_sum_s, trial_duration_s)
+        return Goal(name, loss_ratio, exceed_ratio, width, trial_duration_s, duration_sum_s, initial_s)
 
-    return goal(NDR, 0.0), goal(PDR, PDR_LOSS_RATIO)
+    return goal(NDR, 0.0), goal(PDR, pdr_loss_ratio)
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +227,8 @@ class Bounds:
     """What was found for one goal.
 
     Args:
-        lower_pps: highest load below the upper bound that meets the goal, in packets per second; 0 if there is none.
+        lower_pps: highest load below the upper bound that meets the goal, in packets per second; 0 if there is none:
+            a bound, and no measurement of the throughput.
         upper_pps: lowest load that exceeds the goal, in packets per second; None if there is none.
         throughput_pps: the conditional throughput of the draft, in packets per second: what came back at the lower
             bound in the worst trial that the exceed ratio does not excuse. Without loss it is the lower bound.
@@ -237,11 +241,6 @@ class Bounds:
     throughput_pps: float
     flags: tuple[Flag, ...] = ()
     spread_pps: tuple[float, float] | None = None
-
-    @property
-    def found(self) -> bool:
-        """Whether any load meets the goal; if not, 0 is a bound and no measurement of the throughput."""
-        return self.lower_pps > 0
 
     @property
     def width(self) -> float | None:

@@ -12,13 +12,13 @@ import hashlib
 import re
 import shutil
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
 
 from typing_extensions import override
 
-from p4perf.errors import BuildError, MeasurementError, P4PerfError, StorageError, TestbedError
+from p4perf.errors import BuildError, P4PerfError, StorageError, TestbedError
 from p4perf.results.files import write_atomically
 from p4perf.targets.base import BuildPlan, Job, JobResult, NodeFacts, Problem, placed
 from p4perf.testbeds.base import FILE_NAME, Builder, Conversation, Role, Testbed, files_key, says_disk_full
@@ -27,7 +27,6 @@ from p4perf.testbeds.nodes import RemoteNode, file_and_node, read_node
 from p4perf.testbeds.processes import LocalConversation, printable
 from p4perf.testbeds.ssh import connection as ssh
 from p4perf.testbeds.ssh.connection import CALL_S, Connection, Reply
-from p4perf.testbeds.tuning import CPUS, TOLERANCE
 
 COPY_BYTES_PER_S = 250_000
 """Slowest copying that is waited for, beyond the time that every call gets."""
@@ -302,19 +301,6 @@ class SshTestbed(Testbed):
     @override
     def build(self, plan: BuildPlan) -> Path:
         return self._builder.build(plan)
-
-    @contextlib.contextmanager
-    @override
-    def at_frequency(self, frequency_ghz: float, cpus: Path = CPUS) -> Iterator[None]:
-        khz = round(frequency_ghz * 1e6)
-        words = (str(cpus), str(khz), str(round(TOLERANCE * khz)))
-        with RemoteConversation(self._connection, "hold.sh", words, ("cpufreq",)) as held:
-            try:
-                held.answer(CALL_S)
-            except MeasurementError as error:
-                what = error.message.partition(": ")[2] or error.message
-                raise self._node.error("setting its frequency", what) from error
-            yield
 
     @override
     def run(self, job: Job, folder: Path) -> JobResult:

@@ -1,7 +1,8 @@
-# Holds all cores at a frequency until standard input ends. Arguments: CPUS (their folder), KHZ, TOLERANCE_KHZ.
+# Holds all cores at a frequency until a line comes or standard input ends, and sets them back.
+# Arguments: CPUS (their folder), KHZ, TOLERANCE_KHZ. It says {"held": true}, and {"held": false} when they are set back.
 cpus=$1 khz=$2 tolerance=$3
 policies=$(for policy in "$cpus"/cpu[0-9]*/cpufreq; do (cd -P -- "$policy" 2>/dev/null && pwd -P); done | sort -u)
-[ -n "$policies" ] || { echo 'its frequency cannot be set: it has no cpufreq' >&2; exit 1; }
+[ -n "$policies" ] || { echo 'it cannot be set: it has no cpufreq' >&2; exit 1; }
 put() {
 	if ! echo "$2" 2>/dev/null >"$1"; then
 		echo "cannot set $1 to $2 (root can)" >&2
@@ -17,10 +18,11 @@ bounds() {
 	fi
 }
 leave() {
-	trap '' HUP INT TERM PIPE
+	trap '' HUP INT TERM PIPE EXIT
 	printf '%s' "$before" | while IFS=' ' read -r low high policy; do bounds "$policy" "$low" "$high"; done
 }
 before=
+trap leave EXIT
 trap exit HUP INT TERM
 IFS='
 '
@@ -31,11 +33,13 @@ for policy in $policies; do
 	for name in scaling_min_freq scaling_max_freq; do
 		taken=$(cat "$policy/$name")
 		if [ "$taken" -gt $((khz + tolerance)) ] || [ "$taken" -lt $((khz - tolerance)) ]; then
-			echo "its cores cannot run at $khz kHz: $policy/$name became $taken" >&2
+			echo "the cores cannot run at $khz kHz: $policy/$name became $taken" >&2
 			exit 1
 		fi
 	done
 done
 unset IFS
 echo '{"held": true}'
-cat >/dev/null
+read -r _
+leave
+echo '{"held": false}'
