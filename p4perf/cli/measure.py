@@ -5,9 +5,11 @@ from __future__ import annotations
 import fnmatch
 import logging
 import re
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -392,7 +394,44 @@ def resume(
         resumable(Run.open(run).path, scheduler),
     ):
         directory, outcome = resume_run(run, progress, crew=crew)
+    if not quiet:
+        _say_other_runs(Run(directory))
     return _conclude(Run(directory), outcome, fmt, strict=strict, quiet=quiet)
+
+
+def command_for(command: Sequence[str], targets: Sequence[str]) -> str:
+    """A command, given without its first word, for other targets."""
+    words, kept = iter(command), ["p4perf"]
+    for word in words:
+        if word in _TARGET_OPTIONS:
+            next(words, None)
+        elif not word.startswith("--target="):
+            kept.append(word)
+    return shlex.join([*kept, *(f"--target={target}" for target in targets)])
+
+
+_TARGET_OPTIONS = ("-t", "--target")
+
+
+def _say_other_runs(run: Run) -> None:
+    """Name the runs that `p4perf measure` began with this one, and the targets that it did not come to."""
+    command = run.manifest.command or ()
+    pairs = pairwise(command)
+    asked = [name for option, name in pairs if option in _TARGET_OPTIONS]
+    asked += [word.removeprefix("--target=") for word in command if word.startswith("--target=")]
+    if command[:1] != ("measure",) or len(set(asked)) < 2:
+        return
+    found = {run.manifest.target: run}
+    for path in sorted(run.path.parent.glob(f"{run.path.name.partition('--')[0]}--*")):
+        other = Run.open(path)
+        if other.manifest.command == command:
+            found.setdefault(other.manifest.target, other)
+    for other in found.values():
+        if other is not run:
+            state = "finished" if other.directory.state().complete else f"not finished: p4perf resume {other.path}"
+            say(f"{other.path}: {state}")
+    if left := [name for name in dict.fromkeys(asked) if name not in found]:
+        say(f"not begun, or refused: {command_for(command, left)}")
 
 
 @contextmanager

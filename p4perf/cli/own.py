@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from p4perf.cli.app import Format, FormatOption, QuietOption, app, emit, say, say_environment
-from p4perf.cli.measure import DEFAULT_TARGET, resumable
+from p4perf.cli.measure import DEFAULT_TARGET, command_for, resumable
 from p4perf.errors import (
     CapabilityError,
     ExitCode,
@@ -198,10 +199,14 @@ def measure(
     targets = [open_target(label) for label in dict.fromkeys(target or [DEFAULT_TARGET])]
     rows: list[_TargetRow] = []
     worst = ExitCode.OK
-    for chosen in targets:
+    for number, chosen in enumerate(targets, 1):
         try:
             row, code = _measured(program, experiment, chosen, place, output, quiet=quiet, first=not rows)
         except (StorageError, TestbedError):
+            raise
+        except KeyboardInterrupt:
+            if left := [other.label for other in targets[number:]]:
+                say(f"not begun: {command_for(sys.argv[1:], left)}")
             raise
         except P4PerfError as error:
             if len(targets) == 1:
@@ -255,7 +260,7 @@ def _text_row(row: _TargetRow) -> dict[str, object]:
 
 def _remark(row: _TargetRow) -> str:
     if row.run is None:
-        return f"refused: {row.refused}" if row.refused else f"failed: {row.failed}"
+        return "refused" if row.refused else "failed"
     if row.cycles_per_packet is None:
         return "no accepted trial"
     return "one start only" if row.cycles_per_packet_low is None else ""

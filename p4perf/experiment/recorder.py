@@ -228,7 +228,7 @@ class Recorder:
         summary = self.ledger.add(planned.key, entry)
         self._durations_s[planned.key] = duration_s
         self._finish_if_done(planned)
-        if "failure" in entry:
+        if "failure" in entry and len(self.points) > 1:  # the failure of the only point ends the run
             self._progress.note(f"{planned.label}: {entry['failure']['message']}")
         statuses = {p.key: self.ledger.status(p.key) for p in self.points}
         needed = {key: status.needed for key, status in statuses.items() if status.open}

@@ -36,6 +36,12 @@ NEXT_HOPS = 16
 
 _PORT_BITS = 9
 
+GROUPS = frozenset(
+    ir.FieldRef(ir.METADATA, name)
+    for name in ("standard_metadata__mcast_grp", "psa_ingress_output_metadata__multicast_group")
+)
+"""Fields of v1model and PSA that name a multicast group."""
+
 
 class _Observer(Interpreter):
     """Keeps the keys with which packets come to some tables."""
@@ -151,14 +157,14 @@ def _with_entries(
     shapes = [Shape(key.field.field, key.match_kind, program.width_bits(key.field)) for key in table.keys]
     taken = [entry.matches for entry in table.listing]
     made = rows(shapes, fill.count - len(taken), fill.distribution, rng.randrange(1 << 30), keys, taken)
-    actions, ports = _actions(program, table), program.once("ports of entries", lambda: _ports(program))
+    actions, values = _actions(program, table), program.once("values of entries", lambda: _Values(program))
     # A router has few next hops, which many of its routes share.
-    few = [[_data(a, ports, rng) for _ in range(NEXT_HOPS)] for a in actions] if fill.distribution == "bgp" else []
+    few = [[values.data(a, rng) for _ in range(NEXT_HOPS)] for a in actions] if fill.distribution == "bgp" else []
     entries = list(table.listing)
     for n, matches in enumerate(made):
         numbers = [(n + choice) % len(actions) for choice in range(CHOICES if table.selector and n % 2 else 1)]
         (name, data), *choices = (
-            (actions[at].name, few[at][int(NEXT_HOPS * rng.random() ** 2)] if few else _data(actions[at], ports, rng))
+            (actions[at].name, few[at][int(NEXT_HOPS * rng.random() ** 2)] if few else values.data(actions[at], rng))
             for at in numbers
         )
         entries.append(ir.Entry(matches, name, data, tuple(choices)))
@@ -168,41 +174,61 @@ def _with_entries(
 
 
 def _actions(program: ir.Program, table: ir.Table) -> list[ir.Action]:
-    """The actions that entries take in turn: those that do something and do not drop, if there are any."""
+    """The actions that entries take in turn: those that do something after which packets are sent, if there are any."""
     listed = [a for a in map(program.action, table.actions) if a.body or a.label or a.name != table.default_action]
-    useful = [a for a in listed if a.body and not any(_drops(s) for s in flattened(a.body))]
+    groups = _configured(program)
+    useful = [a for a in listed if a.body and not any(_loses(s, groups) for s in flattened(a.body))]
     return useful or listed
 
 
-def _drops(statement: ir.Statement) -> bool:
-    return isinstance(statement, ir.Drop) or (
-        isinstance(statement, ir.Assign)
-        and statement.destination == ir.FieldRef(ir.METADATA, "standard_metadata__egress_spec")
-        and statement.value == ir.Const(511)
-    )
+def _configured(program: ir.Program) -> tuple[int, ...]:
+    """The multicast groups that are configured."""
+    asked = (n.condition for n in control_nodes(program.control) if isinstance(n, ir.If))
+    equal = (c for c in asked if isinstance(c, ir.Compare) and c.comparator == "==" and c.left in GROUPS)
+    return tuple(c.right.value for c in equal if isinstance(c.right, ir.Const))
 
 
-def _ports(program: ir.Program) -> set[tuple[str, str]]:
-    """The actions and their parameters that say by which port a packet is sent."""
+def _loses(statement: ir.Statement, groups: Collection[int]) -> bool:
+    """Whether packets are dropped, or sent to a multicast group that is not configured."""
+    match statement:
+        case ir.Drop() | ir.Assign(ir.FieldRef(ir.METADATA, "standard_metadata__egress_spec"), ir.Const(511)):
+            return True
+        case ir.Assign(ref, ir.Const(group)) if ref in GROUPS:
+            return group != 0 and group not in groups
+        case ir.Assign(ref) if ref in GROUPS:
+            return not groups
+    return False
+
+
+class _Values:
+    """Action data of made-up entries: what may be a port is from 1 to :data:`PORTS`, a group is a configured one."""
+
+    def __init__(self, program: ir.Program) -> None:
+        self._ports = _parameters(program, set(), ir.SetEgress)
+        self._grouped, self._groups = _parameters(program, set(GROUPS)), _configured(program)
+
+    def data(self, action: ir.Action, rng: random.Random) -> tuple[int, ...]:
+        return tuple(self._value(action, p, rng) for p in action.parameters)
+
+    def _value(self, action: ir.Action, parameter: ir.Field, rng: random.Random) -> int:
+        named = action.name, parameter.name
+        if named in self._grouped and self._groups:
+            return rng.choice(self._groups)
+        if parameter.width_bits == _PORT_BITS or named in self._ports:
+            return rng.randint(1, PORTS)
+        return rng.getrandbits(parameter.width_bits)
+
+
+def _parameters(program: ir.Program, fields: set[ir.FieldRef], *kinds: type[ir.Statement]) -> set[tuple[str, str]]:
+    """The actions and their parameters from which some fields come, or the operands of some kinds of statements."""
     everywhere = [(a.name, s) for a in program.actions for s in flattened(a.body)]
-    fields: set[ir.FieldRef] = set()
     found: set[tuple[str, str]] = set()
     size = -1
     while size != len(fields) + len(found):
         size = len(fields) + len(found)
         for name, s in everywhere:
-            if isinstance(s, ir.SetEgress) or (isinstance(s, ir.Assign) and s.destination in fields):
+            if isinstance(s, kinds) or (isinstance(s, ir.Assign) and s.destination in fields):
                 inside = [e for whole in operands(s) for e in subexpressions(whole)]
                 fields |= {e for e in inside if isinstance(e, ir.FieldRef)}
                 found |= {(name, e.name) for e in inside if isinstance(e, ir.ParameterRef)}
     return found
-
-
-def _data(action: ir.Action, ports: Collection[tuple[str, str]], rng: random.Random) -> tuple[int, ...]:
-    """Values of the parameters of an action; those that may be ports are from 1 to :data:`PORTS`."""
-    return tuple(
-        rng.randint(1, PORTS)
-        if p.width_bits == _PORT_BITS or (action.name, p.name) in ports
-        else rng.getrandbits(p.width_bits)
-        for p in action.parameters
-    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shlex
 from abc import abstractmethod
@@ -116,6 +117,8 @@ class HarnessTarget(Measures):
             if (available := facts.number("memory_available_bytes")) is not None:
                 self.check_memory(workload, memory_bytes, available)
             build, identity = self.build(workload, traffic, facts)
+        if workload.frames:
+            identity = (*identity, _digest(workload))
         return PointPlan(point_key(*identity), build, workload, traffic, memory_bytes, self.setup_s(workload.program))
 
     def check(self, workload: Workload, traffic: TrafficPlan) -> None:
@@ -164,6 +167,19 @@ class HarnessTarget(Measures):
     @override
     def gate_ratio(self, record: TrialRecord) -> float | None:
         return gate_ratio_of(record)
+
+
+def _digest(workload: Workload) -> str:
+    """The hash of packets and entries one by one, which are files of a trial and may be in no file of the build."""
+    found = hashlib.sha256()
+    for frame in workload.frames:
+        found.update(len(frame).to_bytes(4, "big") + frame)
+    for table in workload.program.tables:
+        found.update(repr((table.name, table.default_action, table.default_data)).encode())
+        for entry in table.listing:
+            matches = [(match.mask, match.low, match.high) for match in entry.matches]
+            found.update(repr((matches, entry.action, entry.data, entry.choices)).encode())
+    return found.hexdigest()
 
 
 def window_arguments(

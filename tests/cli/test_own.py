@@ -2,17 +2,21 @@
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
 from support.captures import capture, ethernet
 from support.command import p4perf
 
+from p4perf.cli.measure import command_for
 from p4perf.errors import CapabilityError
+from p4perf.experiment import open_target
 from p4perf.experiment.own import own_experiment
 from p4perf.experiment.planning import point_workload
-from p4perf.programs.component import build_workload
+from p4perf.programs.component import TrafficPlan, build_workload
 from p4perf.results import Run
+from p4perf.targets.base import NodeFacts
 
 EXAMPLES = Path(__file__).parents[2] / "examples/programs"
 SWITCH = EXAMPLES / "l2_switch/l2_switch.json"
@@ -29,7 +33,8 @@ def entries(tmp_path):
     ("name", "text", "words"),
     [
         ("absent.json", None, "cannot be read"),
-        ("empty.json", "", "ends too early"),
+        ("empty.json", "", "empty.json: is empty"),
+        ("empty.spec", "\n", "empty.spec: is empty"),
         ("broken.json", '{"a": [1,\n}', "2:1"),
         ("other.json", '{"a": 1}', "no program for bmv2"),
         ("program.txt", "x", "is no program"),
@@ -104,6 +109,37 @@ def test_entries_that_do_not_belong_to_the_program(tmp_path, entries):
     assert "nothing" in done.err
 
 
+def test_runs_of_several_targets_know_of_each_other(tmp_path):
+    """What an interruption left unbegun is named with its command."""
+    options = ["--target", "dpdk-c", "-t", "xdp", "--repetitions", "1", "--output", tmp_path / "runs"]
+    done = p4perf("measure", SWITCH, *options, P4PERF_TEST_STAND_INS="dpdk-c xdp")
+    assert done.code == 0, done.err
+    first, second = sorted((tmp_path / "runs").iterdir())
+    resumed = p4perf("resume", first, P4PERF_TEST_STAND_INS="dpdk-c xdp")
+    assert f"{second}: finished" in resumed.err
+    shutil.rmtree(second)
+    resumed = p4perf("resume", first, P4PERF_TEST_STAND_INS="dpdk-c xdp")
+    command = f"p4perf measure {SWITCH} --repetitions 1 --output {tmp_path / 'runs'} --target=xdp"
+    assert f"not begun, or refused: {command}\n" in resumed.err
+
+
+def test_the_command_for_other_targets():
+    words = ["measure", "a b.json", "-t", "xdp", "--target=dpdk-c", "--target", "dpdk-swx", "--miss", "0.1"]
+    assert command_for(words, ["xdp"]) == "p4perf measure 'a b.json' --miss 0.1 --target=xdp"
+
+
+@pytest.mark.dpdk
+def test_a_compiler_error_is_printed_once(tmp_path):
+    compiler = tmp_path / "cc"
+    compiler.write_text(
+        '#!/bin/sh\nfor a in "$@"; do [ "$a" = program.c ] && echo no reason >&2 && exit 1; done; cc "$@"\n'
+    )
+    compiler.chmod(0o755)
+    done = p4perf("measure", SWITCH, "-t", "dpdk-c", "-t", "t4p4s", "--output", tmp_path / "runs", CC=str(compiler))
+    assert done.code in (2, 3)
+    assert (done.out + done.err).count("no reason") == 1
+
+
 def test_targets_that_refuse_a_program(tmp_path):
     done = p4perf("measure", SWITCH, "--target", "t4p4s", "--output", tmp_path / "runs")
     assert done.code in (2, 3)
@@ -114,6 +150,17 @@ def test_a_program_of_your_own_stands_alone():
     components = [("p4", {"program": SWITCH.read_text()}), ("hash", {})]
     with pytest.raises(CapabilityError, match="stands alone"):
         build_workload(components, frame_size_bytes=128)
+
+
+@pytest.mark.parametrize("target", ["dpdk-c", "dpdk-swx", "xdp"])
+def test_other_entries_or_packets_are_another_point(target):
+    (point,) = own_experiment(SWITCH, default_fill=4, packets=8).points
+    name, parameters = point.components[0]
+    keys = set()
+    for change in ({}, {"seed": 2}, {"packets": 9}, {"entries": "table_add destinations forward 1 => 2"}):
+        workload = build_workload([(name, {**parameters, **change})], frame_size_bytes=128)
+        keys.add(open_target(target).plan(workload, TrafficPlan(128), NodeFacts({})).key)
+    assert len(keys) == 4
 
 
 @pytest.mark.dpdk

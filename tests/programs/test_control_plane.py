@@ -188,3 +188,24 @@ def test_a_p4info_that_is_none_is_refused():
     for text, words in (("a: 1", "is no P4Info"), ("tables { preamble { id: 1 } }", "no name or id")):
         with pytest.raises(DataError, match=words):
             parse_control_plane("table_id: 1", "rules", ROUTER, (text, "info"))
+
+
+def test_a_prefix_is_a_ternary_match():
+    with_prefix, with_mask = (
+        parse_control_plane(f"table, meta.src, action, rule\naccess_list, {word}, permit, 1\n", "a.csv", FIREWALL)
+        for word in ("10.0.0.0/8", "10.0.0.0&&&0xff000000")
+    )
+    assert with_prefix == with_mask
+    with pytest.raises(DataError, match="no prefix of at most 32 bit") as error:
+        parse_control_plane("table,src,action,rule\naccess_list,10.0.0.0/255.0.0.0,permit,1\n", "a.csv", FIREWALL)
+    assert "VALUE&&&MASK" in str(error.value.hint)
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [("table, meta.sorce, action, rule", "meta.src"), ("table, meta.src, action, ruel", "did you mean rule")],
+)
+def test_columns_without_cells_have_to_exist(columns, words):
+    with pytest.raises(DataError, match=words) as error:
+        parse_control_plane(f"\n{columns}\naccess_list, , permit, 1\n", "a.csv", FIREWALL)
+    assert str(error.value.location) == "a.csv:2"

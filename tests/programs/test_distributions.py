@@ -19,6 +19,8 @@ from p4perf.programs.exercise import spread, traffic
 from p4perf.programs.fill import Fill, filled
 from p4perf.programs.interpreter import Interpreter
 from p4perf.programs.own import OwnParameters, own_workload
+from p4perf.programs.reading.control_plane import parse_control_plane
+from p4perf.programs.reading.text import parse_program, read_program
 from p4perf.programs.reading.tree import parse_json
 from p4perf.programs.reading.v1model import read_v1model
 
@@ -141,6 +143,17 @@ def test_packets_miss_as_often_as_was_asked_for():
     found = shares(whole, traffic(whole, 200, misses={"MainControl_destinations": 0.25}))
     assert found["MainControl_access_list"] > 0.95
     assert 0.6 < found["MainControl_destinations"] < 0.9
+
+
+def test_made_up_entries_name_groups_that_are_configured():
+    """Packets for others are not sent."""
+    table = "MainControl_destinations"
+    whole = filled(program("l2_switch"), {}, default=8)
+    assert whole.table(table).listed == ("MainControl_forward",)
+    parsed = parse_program(text("l2_switch"), "l2_switch.json")
+    plane = parse_control_plane("mc_mgrp_create 1", "rules.txt", parsed)
+    whole = filled(read_program(parsed, plane), {}, default=8)
+    assert set(whole.table(table).listed) == {"MainControl_forward", "MainControl_flood"}
 
 
 def test_popular_entries_are_hit_more_often():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 
 from p4perf.generators.c.writer import WORD_BITS
@@ -156,20 +156,21 @@ class XdpFlow(XdpWriter):
 
     def entries(self, table: ir.Table) -> Iterator[str]:
         """The data of each entry as initial values of ``struct found_TABLE``."""
-        first = 0
+        first, numbers = 0, {name: n for n, name in enumerate(table.taken)}
         for n, entry in enumerate(table.listing):
             more = f", .number = {n}" if table.counter else ""
             more += f", .choices = {len(entry.choices)}, .first = {first}" if entry.choices else ""
-            yield self._found(table, entry.action, entry.data, more)
+            yield self._found(numbers, entry.action, entry.data, more)
             first += len(entry.choices)
 
     def choices(self, table: ir.Table) -> list[str]:
         """The same of further actions of entries."""
-        return [self._found(table, *choice) for entry in table.listing for choice in entry.choices]
+        numbers = {name: n for n, name in enumerate(table.taken)}
+        return [self._found(numbers, *choice) for entry in table.listing for choice in entry.choices]
 
-    def _found(self, table: ir.Table, name: str, data: tuple[int, ...], more: str = "") -> str:
+    def _found(self, numbers: Mapping[str, int], name: str, data: tuple[int, ...], more: str = "") -> str:
         values = (
             number(v & (1 << p.width_bits) - 1) for p, v in zip(self.program.action(name).parameters, data, strict=True)
         )
         text = f".data.{name} = {{{', '.join(values)}}}" if data else ""
-        return f"{{.action = {table.taken.index(name)}{more}{', ' if text else ''}{text}}}"
+        return f"{{.action = {numbers[name]}{more}{', ' if text else ''}{text}}}"

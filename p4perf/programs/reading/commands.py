@@ -137,10 +137,11 @@ def match_of(kind: str, word: str, bits: int, where: Location) -> Match:
     """A key field of a kind as commands have it: a value, a prefix, a value with mask, or a range."""
     ones = (1 << bits) - 1
     kind = kind or next((each for each, sign in SIGNS.items() if sign in word), "exact")
-    if kind == "lpm":
+    if kind == "lpm" or (kind == "ternary" and "/" in word):
         address, slash, length = word.partition("/")
         if not slash or not length.isdecimal() or int(length) > bits:
-            raise DataError(f"{word!r} is no prefix of at most {bits} bit", location=where)
+            hint = "a value with a mask is VALUE&&&MASK" if kind == "ternary" else None
+            raise DataError(f"{word!r} is no prefix of at most {bits} bit", location=where, hint=hint)
         return _prefix(number_of(address, bits, where), int(length), bits)
     if kind in ("ternary", "optional"):
         text, both, masked = word.partition("&&&")

@@ -103,6 +103,9 @@ class PlaneBuilder:
     def keys(self, table: str) -> tuple[KeyField, ...]:
         return self._keys[table]
 
+    def actions(self, table: str) -> Sequence[str]:
+        return self._actions[table]
+
     def table(self, wanted: str, where: Location) -> str:
         return match_name(_joined(wanted, self._keys), self._keys, "table", where)
 
@@ -362,7 +365,8 @@ def _json_word(tree: Tree) -> str:
 
 def _of_csv(text: str, source: str, builder: PlaneBuilder) -> None:
     rows = csv.reader(text.splitlines(), skipinitialspace=True)
-    columns: list[str] = []
+    columns, header = list[str](), Location(source)
+    checked: set[tuple[str, int | None]] = set()
     try:
         for row in rows:
             where = Location(source, rows.line_num)
@@ -370,20 +374,34 @@ def _of_csv(text: str, source: str, builder: PlaneBuilder) -> None:
             if not any(cells) or cells[0].startswith("#"):
                 continue
             if cells[0].lower() == "table":
-                columns = cells
+                columns, header = cells, where
                 if columns.count("action") != 1:
                     raise DataError("needs a column 'action' between keys and parameters", location=where)
                 continue
             if len(cells) != len(columns):
                 raise DataError(f"has {len(cells)} cells for {len(columns)} columns", location=where)
-            _csv_entry(columns, cells, builder, where)
+            table = builder.table(cells[0], where)
+            if (table, header.line) not in checked:
+                _check_columns(columns, table, builder, header)
+                checked.add((table, header.line))
+            _csv_entry(columns, cells, table, builder, where)
     except csv.Error as error:
         raise DataError(f"is no CSV: {error}", location=Location(source, rows.line_num)) from error
 
 
-def _csv_entry(columns: list[str], cells: list[str], builder: PlaneBuilder, where: Location) -> None:
+def _check_columns(columns: list[str], table: str, builder: PlaneBuilder, where: Location) -> None:
+    """Check the names of columns, whose cells may all be empty."""
     split = columns.index("action")
-    table = builder.table(cells[0], where)
+    for name in columns[1:split]:
+        builder.key(name, table, where)
+    known = [name for action in builder.actions(table) for name in builder.parameters(action)]
+    for name in columns[split + 1 :]:
+        if name != "priority":
+            match_name(name, dict.fromkeys(known), f"parameter of actions of {table}", where)
+
+
+def _csv_entry(columns: list[str], cells: list[str], table: str, builder: PlaneBuilder, where: Location) -> None:
+    split = columns.index("action")
     action = builder.action(cells[split], table, where)
     pairs = list(zip(columns, cells, strict=True))
     rest = {name: word for name, word in pairs[split + 1 :] if word}

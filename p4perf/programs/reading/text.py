@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from p4perf.errors import DataError, Location
 from p4perf.formats.swx_spec import Specification, read_specification
 from p4perf.programs import ir
 from p4perf.programs.reading.commands import ControlPlane
@@ -19,7 +20,9 @@ def parse_program(text: str, source: str) -> Parsed:
     Raises:
         DataError: it is no program; with the place.
     """
-    return parse_json(text, source) if text.lstrip()[:1] in ("", "{", "[") else read_specification(text, source)
+    if not text.strip():
+        raise DataError("is empty", location=Location(source))
+    return parse_json(text, source) if text.lstrip()[0] in "{[" else read_specification(text, source)
 
 
 def check_bmv2(root: Tree) -> None:
