@@ -233,10 +233,8 @@ class _Code(Notation):
     @override
     def call(self, name: str, parameters: Mapping[str, float], origin: float) -> str:
         """There is no code without a formula."""
-        raise UsageError(
-            f"the function template {name!r} has no expression in {self.language}",
-            hint=f"give the template a form: {self.language}='...' with {{{'}, {'.join(('x', *parameters))}}}",
-        )
+        hint = f"give the template a form: {self.language}='...' with {{{'}, {'.join(('x', *parameters))}}}"
+        raise UsageError(f"the function template {name!r} has no expression in {self.language}", hint=hint)
 
 
 @dataclass(frozen=True)

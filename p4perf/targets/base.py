@@ -204,9 +204,8 @@ class Target(ABC):
         """Choose variants; they are parts of the target's label."""
         for variant in variants:
             if variant not in self.variants:
-                raise UsageError(
-                    f"target {self.name} has no variant {variant}", hint=f"it has {', '.join(self.variants) or 'none'}"
-                )
+                hint = f"it has {', '.join(self.variants) or 'none'}"
+                raise UsageError(f"target {self.name} has no variant {variant}", hint=hint)
         self.chosen = tuple(v for v in self.variants if v in variants)
 
     @property

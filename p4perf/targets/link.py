@@ -81,10 +81,8 @@ def link_files(link: LinkPlan, largest_bytes: int) -> dict[str, bytes]:
         return {}
     longest = max(len(frame) for frame in link.capture.frames) + FCS_BYTES
     if longest > largest_bytes:
-        raise CapabilityError(
-            f"the capture has a frame of {longest} B with FCS, and the target takes {largest_bytes} B",
-            key="traffic.replay.pcap",
-        )
+        message = f"the capture has a frame of {longest} B with FCS, and the target takes {largest_bytes} B"
+        raise CapabilityError(message, key="traffic.replay.pcap")
     pieces = [struct.pack("<I", len(link.capture.frames))]
     for captured, gap_ns in zip(link.capture.frames, link.capture.gaps_ns, strict=True):
         frame = captured.ljust(MIN_FRAME_BYTES, b"\0")
@@ -94,9 +92,8 @@ def link_files(link: LinkPlan, largest_bytes: int) -> dict[str, bytes]:
 
 def check_link(label: str, links: Sequence[str], link: LinkPlan) -> None:
     if link.kind not in links:
-        raise CapabilityError(
-            f"target {label} has no port for the link {link.kind}", key="load.link", hint=f"it has {', '.join(links)}"
-        )
+        hint = f"it has {', '.join(links)}"
+        raise CapabilityError(f"target {label} has no port for the link {link.kind}", key="load.link", hint=hint)
 
 
 def check_frame_size(who: str, frame_size_bytes: int, most_bytes: int) -> None:
@@ -117,9 +114,8 @@ def load_arguments(link: LinkPlan, memory_bytes: int, facts: NodeFacts, command:
     """
     chosen = facts.cpus
     if len(chosen) < 2:
-        raise CapabilityError(
-            "load generator and device need a CPU each", key="load", hint="allow this process two CPUs (taskset)"
-        )
+        hint = "allow this process two CPUs (taskset)"
+        raise CapabilityError("load generator and device need a CPU each", key="load", hint=hint)
     device, generator = chosen[:2]
     mebibytes = memory_bytes * 5 // 4 // 2**20 + 128
     enough = HUGEPAGE_MEBIBYTES * (facts.number("hugepages_free") or 0) >= mebibytes + GENERATOR_MEBIBYTES

@@ -112,9 +112,8 @@ def card_of(facts: NodeFacts) -> Card:
         platform = CARDS[part[1]]
         return Card(platform, ("--sku", f"{part[1]}:0", "-l", platform), PORT_STRIDES[platform])
     known = ", ".join((*PORT_STRIDES, *CARDS))
-    raise CapabilityError(
-        f"unknown card {model[:40]!r} (assembly.model of nfp-hwinfo; supported: {known})", key="target"
-    )
+    message = f"unknown card {model[:40]!r} (assembly.model of nfp-hwinfo; supported: {known})"
+    raise CapabilityError(message, key="target")
 
 
 def firmware_plan(source: str, card: Card, variants: Collection[str], facts: NodeFacts) -> BuildPlan:

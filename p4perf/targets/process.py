@@ -75,9 +75,8 @@ def harness_record(result: JobResult, version: int) -> TrialRecord:
     if result.timed_out:
         raise MeasurementError(f"the program was stopped after {result.duration_s:.0f} s without a result")
     if not lines:
-        raise MeasurementError(
-            f"the program {ending(result.returncode)} and left no result: {result.tail or 'no output'}"
-        )
+        message = f"the program {ending(result.returncode)} and left no result: {result.tail or 'no output'}"
+        raise MeasurementError(message)
     try:
         record = json.loads(lines[-1])
     except json.JSONDecodeError as error:
@@ -137,11 +136,8 @@ class HarnessTarget(Measures):
         """Refuse a point that takes more memory than the node has."""
         if memory_bytes > MEMORY_SHARE * available_bytes:
             gibibytes = f"{memory_bytes / 2**30:.1f} GiB, but {available_bytes / 2**30:.1f} GiB are available"
-            raise CapabilityError(
-                f"the {self.memory_noun} take about {gibibytes}",
-                key="entries",
-                hint="use fewer entries or less action data",
-            )
+            hint = "use fewer entries or less action data"
+            raise CapabilityError(f"the {self.memory_noun} take about {gibibytes}", key="entries", hint=hint)
 
     @abstractmethod
     def build(self, workload: Workload, traffic: TrafficPlan, facts: NodeFacts) -> tuple[BuildPlan, Sequence[Any]]:

@@ -220,22 +220,16 @@ def measuring(target: Target) -> Measures:
     """The target as one that has trials of its own."""
     if isinstance(target, Measures):
         return target
-    raise CapabilityError(
-        f"target {target.label} is measured by a load generator outside only",
-        key="load",
-        hint="name a node with the role loadgen",
-    )
+    hint = "name a node with the role loadgen"
+    raise CapabilityError(f"target {target.label} is measured by a load generator outside only", key="load", hint=hint)
 
 
 def connected(target: Target) -> Connects:
     """The target as one with a port for the native load generator."""
     if isinstance(target, Connects):
         return target
-    raise CapabilityError(
-        f"target {target.label} has no port for a load generator",
-        key="load.link",
-        hint="leave out what needs one: offered loads, throughput, loss and latency",
-    )
+    hint = "leave out what needs one: offered loads, throughput, loss and latency"
+    raise CapabilityError(f"target {target.label} has no port for a load generator", key="load.link", hint=hint)
 
 
 def serving(target: Target) -> Serves:

@@ -80,11 +80,8 @@ def configuration(queues: VirtualIo, frame_size_bytes: int) -> str:
     _check_sizes(queues)
     size = frame_size_bytes - FCS_BYTES
     if size > queues.data_room_bytes:
-        raise CapabilityError(
-            f"a packet of {size} B does not fit into a data room of {queues.data_room_bytes} B",
-            key="traffic.frame_size",
-            hint="make data_room_bytes larger",
-        )
+        message = f"a packet of {size} B does not fit into a data room of {queues.data_room_bytes} B"
+        raise CapabilityError(message, key="traffic.frame_size", hint="make data_room_bytes larger")
     body = max(queues.body_read_bytes, queues.body_write_bytes)
     if body > size - PACKET_HEADER_BYTES:
         raise CapabilityError(
@@ -116,9 +113,8 @@ def _check_sizes(q: VirtualIo) -> None:
             "buffers",
         )
     if q.descriptor_bytes == 4 and q.buffers > 1 << 16:
-        raise _refusal(
-            f"a descriptor of 4 B has 16 bits for the number of a buffer, not {q.buffers} buffers", "buffers"
-        )
+        message = f"a descriptor of 4 B has 16 bits for the number of a buffer, not {q.buffers} buffers"
+        raise _refusal(message, "buffers")
 
 
 def _refusal(message: str, name: str) -> CapabilityError:
@@ -243,11 +239,8 @@ class VioTarget(HarnessTarget, Calibrates, Simulates):
         packets = workload.packets
         own = tuple(sorted(ETHERNET_VALUES.items()))
         if packets.payload != b"\0" or any(h.values != own for h in packets.headers):
-            raise CapabilityError(
-                "vio fills packets itself: their number, their length, and bytes that are checked",
-                key="traffic",
-                hint="leave out fields and payload",
-            )
+            message = "vio fills packets itself: their number, their length, and bytes that are checked"
+            raise CapabilityError(message, key="traffic", hint="leave out fields and payload")
 
     @override
     def memory_bytes(self, workload: Workload) -> int:

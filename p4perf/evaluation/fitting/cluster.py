@@ -61,9 +61,8 @@ class Scheduler:
             _call(address)
             self._client = client(address, timeout=ANSWER_S, set_as_default=False, name="p4perf")
         except (ValueError, TypeError) as error:
-            raise UsageError(
-                f"invalid address of a scheduler: {address!r}", hint="such as tcp://10.0.0.1:8786"
-            ) from error
+            message = f"invalid address of a scheduler: {address!r}"
+            raise UsageError(message, hint="such as tcp://10.0.0.1:8786") from error
         except OSError as error:
             hint = "start one with: dask scheduler"
             raise TestbedError(f"there is no answer from a Dask scheduler at {address}", hint=hint) from error
@@ -85,9 +84,8 @@ class Scheduler:
             if isinstance(version, Exception):
                 raise TestbedError(f"p4perf cannot be used on the worker {worker}: {version}", hint=self.hint)
             if version != __version__:
-                raise TestbedError(
-                    f"the worker {worker} has p4perf {version}, but {__version__} is used here", hint=self.hint
-                )
+                message = f"the worker {worker} has p4perf {version}, but {__version__} is used here"
+                raise TestbedError(message, hint=self.hint)
 
     def threads(self) -> int:
         """Number of threads of all workers.

@@ -221,9 +221,8 @@ def derive(
     metric.check(ys)
     n = len(xs)
     if n > MAX_POINTS:
-        raise DataError(
-            f"{n} different x are more than the {MAX_POINTS} that can be searched", hint="thin them out, evenly"
-        )
+        hint = "thin them out, evenly"
+        raise DataError(f"{n} different x are more than the {MAX_POINTS} that can be searched", hint=hint)
     published, segments = options.profile == "scholz2021", options.segments
     min_points = options.min_points
     if min_points is None:

@@ -158,10 +158,8 @@ def error_metric(name: str) -> ErrorMetric:
     """
     metric = load_plugin(GROUP, name)
     if not isinstance(metric, ErrorMetric) or metric.name != name:
-        raise UsageError(
-            f"the entry point {name!r} of {GROUP} names {metric!r}, not an error metric {name!r}",
-            hint="the package that brings it has to be mended",
-        )
+        message = f"the entry point {name!r} of {GROUP} names {metric!r}, not an error metric {name!r}"
+        raise UsageError(message, hint="the package that brings it has to be mended")
     return metric
 
 

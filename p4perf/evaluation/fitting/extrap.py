@@ -226,22 +226,16 @@ def _numbered(data: _Numbered, file: str) -> ExtrapExperiment:
     for index, coordinate in enumerate(data.coordinates):
         values = {pair.parameter_id: pair.parameter_value for pair in coordinate.parameter_value_pairs}
         if set(values) != {p.id for p in parameters}:
-            raise DataError(
-                "must give a value to each parameter",
-                location=Location(file),
-                key=f"coordinates[{index}].parameter_value_pairs",
-            )
+            message = "must give a value to each parameter"
+            raise DataError(message, location=Location(file), key=f"coordinates[{index}].parameter_value_pairs")
         points[coordinate.id] = tuple(values[p.id] for p in parameters)
     callpaths = {part.id: part.name for part in data.callpaths}
     metrics = {part.id: part.name for part in data.metrics}
     for index, entry in enumerate(data.measurements):
         for key, known in (("coordinate_id", points), ("callpath_id", callpaths), ("metric_id", metrics)):
             if getattr(entry, key) not in known:
-                raise DataError(
-                    f"there is none with the id {getattr(entry, key)}",
-                    location=Location(file),
-                    key=f"measurements[{index}].{key}",
-                )
+                message = f"there is none with the id {getattr(entry, key)}"
+                raise DataError(message, location=Location(file), key=f"measurements[{index}].{key}")
         experiment.add(
             callpaths[entry.callpath_id], metrics[entry.metric_id], points[entry.coordinate_id], [entry.value]
         )
@@ -255,11 +249,8 @@ def _lines(lines: Sequence[tuple[int, str]], file: str) -> ExtrapExperiment:
         if not experiment.parameters:
             experiment.parameters = tuple(entry.params)
         if set(entry.params) != set(experiment.parameters):
-            raise DataError(
-                f"names {', '.join(entry.params)} where the first line names {', '.join(experiment.parameters)}",
-                location=Location(file, number),
-                key="params",
-            )
+            message = f"names {', '.join(entry.params)} where the first line names {', '.join(experiment.parameters)}"
+            raise DataError(message, location=Location(file, number), key="params")
         point = tuple(entry.params[name] for name in experiment.parameters)
         experiment.add(entry.callpath, entry.metric, point, entry.value)
     return experiment

@@ -44,9 +44,8 @@ def parse_working_set(text: str) -> WorkingSet:
         return WorkingSet(float(found[1]), float(found[2]))
     if found := re.fullmatch(rf"scholz2021:{numbers},{numbers}", text.replace(" ", "")):
         return scholz2021_exact_table(float(found[1]), float(found[2]))
-    raise UsageError(
-        f"{text!r} is no working set", hint="FIXED+PER_X in bytes, such as 128+80, or scholz2021:KEY,ACTION_DATA"
-    )
+    hint = "FIXED+PER_X in bytes, such as 128+80, or scholz2021:KEY,ACTION_DATA"
+    raise UsageError(f"{text!r} is no working set", hint=hint)
 
 
 def parse_cache(text: str) -> tuple[str, float]:

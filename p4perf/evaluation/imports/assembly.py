@@ -113,9 +113,8 @@ def _check_only(trials: Sequence[base.ImportedTrial], options: base.ImportOption
     for name, value in options.only.items():
         seen = dict.fromkeys(str(trial.facts[name]) for trial in trials if name in trial.facts)
         if str(value) not in seen:
-            raise UsageError(
-                f"--only {name}={value}: there is none", hint=nearest(str(value), seen, f"values of {name}")
-            )
+            hint = nearest(str(value), seen, f"values of {name}")
+            raise UsageError(f"--only {name}={value}: there is none", hint=hint)
 
 
 def _same(trials: Sequence[base.ImportedTrial], name: str, value: base.Fact) -> bool:
@@ -163,10 +162,8 @@ def _chosen(
                     hint = "write latency_mean, latency_p50, latency_p99, latency_max or the like"
                     raise UsageError(f"{value.place}: which statistic of the latency is it?", hint=hint)
                 if metric in values:
-                    raise value.place.error(
-                        f"{values[metric].place} gives {metric} as well",
-                        hint=f"say which: --metric {metric}={value.name}",
-                    )
+                    message = f"{values[metric].place} gives {metric} as well"
+                    raise value.place.error(message, hint=f"say which: --metric {metric}={value.name}")
                 values[metric] = _converted(value, metric, options)
         if values:
             yield replace(trial, values=tuple(values.values()))
@@ -215,10 +212,8 @@ def _points(trials: Sequence[base.ImportedTrial], variables: tuple[str, ...]) ->
     for at in range(len(variables)):
         size *= len({key[at] for key in groups})
     if size > MAX_POINTS:
-        raise DataError(
-            f"the values of {', '.join(variables)} make {size:,} combinations, more than {MAX_POINTS:,}",
-            hint="keep some of them with --only, or name fewer variables",
-        )
+        message = f"the values of {', '.join(variables)} make {size:,} combinations, more than {MAX_POINTS:,}"
+        raise DataError(message, hint="keep some of them with --only, or name fewer variables")
     for key in sorted(groups):
         yield ImportedPoint(dict(zip(variables, key, strict=True)), _results(groups[key]))
 
@@ -239,10 +234,9 @@ def _results(trials: Sequence[base.ImportedTrial]) -> tuple[Result, ...]:
         held, flags = slots.setdefault(number, ({}, set()))
         for metric, value in values.items():
             if metric in held:
-                raise value.place.error(
-                    f"duplicate {metric} of repetition {number}, first at {held[metric].place}",
-                    hint="name what distinguishes them with --x, or the column of repetitions with --repetition",
-                )
+                message = f"duplicate {metric} of repetition {number}, first at {held[metric].place}"
+                hint = "name what distinguishes them with --x, or the column of repetitions with --repetition"
+                raise value.place.error(message, hint=hint)
             held[metric] = value
         flags.update(trial.flags)
     return tuple(Result(n, values, tuple(sorted(flags))) for n, (values, flags) in sorted(slots.items()))

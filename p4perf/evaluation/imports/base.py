@@ -149,10 +149,8 @@ class ImportOptions:
             return {}, None, name
         found = name_facts(self.pattern, name)
         if found is None:
-            raise UsageError(
-                f"{name} does not fit --name {self.pattern}",
-                hint="a field in braces stands for a number: rx-{size}.csv",
-            )
+            hint = "a field in braces stands for a number: rx-{size}.csv"
+            raise UsageError(f"{name} does not fit --name {self.pattern}", hint=hint)
         facts, rest = found
         number = facts.pop(REPETITION, None)
         if number is not None and not isinstance(number, int):
@@ -211,9 +209,8 @@ def check_variable(name: str, where: str) -> None:
             hint=f"rename it: --x {plain}={name!r}" if plain[0].isalpha() else "rename it with --x NAME=THEIR_NAME",
         )
     if name in RESERVED:
-        raise UsageError(
-            f"{where}: {name} is a column of the tables of results", hint=f"rename it: --x the_{name}={name}"
-        )
+        hint = f"rename it: --x the_{name}={name}"
+        raise UsageError(f"{where}: {name} is a column of the tables of results", hint=hint)
 
 
 def check_metric(name: str) -> None:

@@ -253,10 +253,9 @@ class TrexImporter(base.Importer):
         elif _is_statistics(root.content):
             values = _statistics(root, left_out)
         else:
-            raise base.Place(path).error(
-                "is not JSON of TRex: it has neither total and global, nor results and config",
-                hint="json.dump(client.get_stats(), file), or stl_ndr_bench_tool.py --output",
-            )
+            message = "is not JSON of TRex: it has neither total and global, nor results and config"
+            hint = "json.dump(client.get_stats(), file), or stl_ndr_bench_tool.py --output"
+            raise base.Place(path).error(message, hint=hint)
         trials = (base.ImportedTrial(facts, tuple(values), base.Place(path), repetition),) if values else ()
         return base.Reading(trials, tuple(left_out), (path,))
 

@@ -118,9 +118,8 @@ def one_counter(
     named = [counter for counter in of_direction if counter.device == device]
     if len(named or of_direction) > 1:
         names = ", ".join(repr(counter.device) for counter in of_direction)
-        raise UsageError(
-            f"{path} has several {direction} counters: {names}", hint=f"--device {of_direction[0].device!r}"
-        )
+        hint = f"--device {of_direction[0].device!r}"
+        raise UsageError(f"{path} has several {direction} counters: {names}", hint=hint)
     return next(iter(named or of_direction), None)
 
 

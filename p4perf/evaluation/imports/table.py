@@ -80,10 +80,8 @@ class _Table:
         options = self._options
         told = options.facts_of(self._path.name)[0]
         if not options.variables and not options.settings and not told:
-            raise UsageError(
-                f"{self._path} is a CSV file: name the column of the variable",
-                hint=f"--x NAME=COLUMN; columns: {', '.join(self._names)}",
-            )
+            hint = f"--x NAME=COLUMN; columns: {', '.join(self._names)}"
+            raise UsageError(f"{self._path} is a CSV file: name the column of the variable", hint=hint)
         renamed = {named.name: named.wanted for named in options.variables}
         for named in options.variables:
             if named.wanted not in told:
@@ -101,10 +99,8 @@ class _Table:
         options = self._options
         asked = options.metrics or tuple(base.Named(name) for name in self._names if metric_named(name) is not None)
         if not asked:
-            raise UsageError(
-                f"{self._path} has no column with the name of a metric",
-                hint=f"--metric METRIC=COLUMN; columns: {', '.join(self._names)}",
-            )
+            hint = f"--metric METRIC=COLUMN; columns: {', '.join(self._names)}"
+            raise UsageError(f"{self._path} has no column with the name of a metric", hint=hint)
         for named in asked:
             index = self._index(named.wanted, "--metric")
             yield _Column(index, named.wanted, named.name, self._unit_of(named.name, named.wanted))
@@ -117,9 +113,8 @@ class _Table:
         bracket = _UNIT.fullmatch(column)
         unit = options.units.get(metric) or options.units.get("") or (bracket[1] if bracket else "")
         if not unit and metric_named(metric) is not None and base.needs_unit(metric):
-            raise UsageError(
-                f"{self._path}: in which unit is {metric}?", hint=f"--unit {metric}=UNIT, or --unit-column"
-            )
+            hint = f"--unit {metric}=UNIT, or --unit-column"
+            raise UsageError(f"{self._path}: in which unit is {metric}?", hint=hint)
         return unit
 
     def lines(self) -> Iterator[tuple[int, Sequence[str]]]:

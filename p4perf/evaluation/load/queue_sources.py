@@ -229,10 +229,8 @@ def _of_spec(source: str, rate_pps: float | None) -> Law:
         spread = (int(burst.length) - 1) * burst.spacing_ns / 1e3
         rate_pps = rate_pps or int(burst.length) * 1e6 / (spread + float(burst.gap_us))
     if rate_pps is None:
-        raise UsageError(
-            f"the spec {source} offers a share of the highest rate, which is not known here",
-            hint="give --rate, such as 0.5Mpps",
-        )
+        hint = "give --rate, such as 0.5Mpps"
+        raise UsageError(f"the spec {source} offers a share of the highest rate, which is not known here", hint=hint)
     mean_us = 1e6 / rate_pps
     if traffic.pattern != "burst":
         return Law(ARRIVALS[traffic.pattern], mean_us, text=f"spec:{source}", origin=f"{traffic.pattern} of the spec")
@@ -345,9 +343,8 @@ def _of_csv(content: str, path: Path, chosen: Mapping[str, str], text: str) -> L
     names, where, records = csv_records(content, str(path))
     times = [(name, match[1]) for name in names if (match := _TIME_COLUMN.fullmatch(name))]
     if len(times) != 1:
-        raise DataError(
-            "needs exactly one column of times", location=where, hint="its name ends in _ns, _us, _ms or _s"
-        )
+        message = "needs exactly one column of times"
+        raise DataError(message, location=where, hint="its name ends in _ns, _us, _ms or _s")
     missing = [name for name in chosen if name not in names]
     if missing:
         raise UsageError(f"{text}: there is no column {missing[0]!r}", hint=f"columns: {', '.join(names)}")

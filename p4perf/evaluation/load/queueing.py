@@ -79,9 +79,8 @@ def steps_of(time_us: float, step_us: float, what: str) -> int:
     """A time in whole steps, which may change it by 2 % at most."""
     steps = round(time_us / step_us)
     if steps < 1 or abs(steps * step_us / time_us - 1) > ROUNDED:
-        raise UsageError(
-            f"the lattice is too coarse: {what} is {time_us / step_us:.4g} of its steps", hint="give a finer --lattice"
-        )
+        hint = "give a finer --lattice"
+        raise UsageError(f"the lattice is too coarse: {what} is {time_us / step_us:.4g} of its steps", hint=hint)
     return steps
 
 
@@ -218,10 +217,8 @@ def _of_run(path: Path) -> tuple[MeasuredLoad, ...]:
         if rates and any(name != "loss" for name in values):
             found.append(MeasuredLoad(sum(rates) / len(rates), values))
     if not found:
-        raise UsageError(
-            f"the run {path} has no latency at offered loads",
-            hint="a run of load/rate has, or any with one load a point",
-        )
+        hint = "a run of load/rate has, or any with one load a point"
+        raise UsageError(f"the run {path} has no latency at offered loads", hint=hint)
     return tuple(sorted(found, key=lambda m: m.rate_mpps))
 
 

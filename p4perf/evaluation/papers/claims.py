@@ -63,9 +63,8 @@ class Source(Strict):
     @model_validator(mode="after")
     def _somewhere(self) -> Source:
         if not self.text():
-            raise validation_error(
-                "a claim needs a place in its paper", hint="name a section, figure, table, equation or slide"
-            )
+            hint = "name a section, figure, table, equation or slide"
+            raise validation_error("a claim needs a place in its paper", hint=hint)
         return self
 
     def text(self) -> str:
@@ -150,22 +149,19 @@ class Claim(Strict):
         if self.reason and not negative:
             raise validation_error("a reason belongs to a claim that is not reproduced", path=("reason",), key=True)
         if (self.check is None) != (self.expected == "not possible here"):
-            raise validation_error(
-                "a claim has a check, unless it is not possible here", hint="write check, or verdict and reason"
-            )
+            hint = "write check, or verdict and reason"
+            raise validation_error("a claim has a check, unless it is not possible here", hint=hint)
         if self.measure is not None and self.kind != "re-measured by shape":
-            raise validation_error(
-                "only claims that are measured again have an experiment", path=("measure",), key=True
-            )
+            message = "only claims that are measured again have an experiment"
+            raise validation_error(message, path=("measure",), key=True)
         if self.instead and self.expected != "not reproduced":
             raise validation_error("instead belongs to a claim that is not reproduced", path=("instead",), key=True)
         if self.expected == "not reproduced" and self.kind != "re-measured by shape" and not self.instead:
             raise validation_error("a claim that is not reproduced needs what is found instead", hint="write instead")
         positive = "shape reproduced" if self.kind == "re-measured by shape" else "reproduced"
         if not negative and self.expected != positive:
-            raise validation_error(
-                f"a claim that is {self.kind} can be {positive}, not {self.expected}", path=("verdict",)
-            )
+            message = f"a claim that is {self.kind} can be {positive}, not {self.expected}"
+            raise validation_error(message, path=("verdict",))
         return self
 
     @property

@@ -84,8 +84,7 @@ def overview_figure(
     columns = max(1, min(len(runs), 100 // max(10, *(len(_short(run)) + 5 for run in runs))))
     below_in = 0.8 + 0.2 * several * math.ceil(len(runs) / columns)
     height = ROW_IN * len(rows) + below_in + 0.5
-    with style.new_figure(style.WIDTH_IN, height) as figure:
-        axes = figure.add_subplot()
+    with style.panel(height) as (figure, axes):
         figure.subplots_adjust(left=0.3, right=0.82, top=1 - 0.5 / height, bottom=below_in / height)
         axes.axvspan(1 / (1 + margin), 1 + margin, color=style.INK, alpha=0.08, lw=0, zorder=0)
         axes.axvline(1.0, color=style.INK, lw=0.9, zorder=2)
@@ -171,15 +170,9 @@ def _draw_crossings(top: Axes, below: Axes, pairs: Sequence[ComparedPair], numbe
             below.plot(ends, (1.0, 1.0), color=colour, lw=4, alpha=0.5, solid_capstyle="butt", zorder=2.5)
         below.plot(crossing.x.value, 1.0, marker="x", ms=7, mew=1.6, color=style.INK, zorder=6)
     below.set_xlim(left, right)
-    place = blended_transform_factory(top.transData, top.transAxes)
     every = [c for c, _ in found]
     for crossing in every if len(every) <= FEW else [c for c in every if c.sure][:FEW]:
-        text = f"crossing at {style.tick(float(f'{crossing.x.value:.3g}'))}"
-        top.annotate(
-            text, xy=(crossing.x.value, 0.985), xycoords=place, xytext=(-2, 0), textcoords="offset points", rotation=90,
-            ha="right", va="top", fontsize=8, color=style.INK,
-            bbox={"boxstyle": "round,pad=0.15", "fc": style.PAPER, "ec": "none", "alpha": 0.85}, zorder=7,
-        )  # fmt: skip
+        style.write_along(top, "crossing", crossing.x.value)
     return [_crossing_handle(sure, every) for sure in (True, False) if any(c.sure == sure for c in every)]
 
 

@@ -31,8 +31,7 @@ def cache_figure(analysis: FactorAnalysis, *, info: PlotInfo = style.PLAIN) -> F
     }
     if len(points) < 2:
         raise DataError("there is no cache use to draw the metric over", hint="name its metric with --cache")
-    with style.new_figure(style.WIDTH_IN, _HEIGHT_IN) as figure:
-        axes = figure.add_subplot()
+    with style.panel(_HEIGHT_IN) as (figure, axes):
         figure.subplots_adjust(left=0.1, right=0.8, top=1 - 0.5 / _HEIGHT_IN, bottom=0.75 / _HEIGHT_IN)
         counts = sorted({len(present) for present in points})
         for count in counts:
@@ -46,10 +45,7 @@ def cache_figure(analysis: FactorAnalysis, *, info: PlotInfo = style.PLAIN) -> F
         everything = frozenset(factorial.factors)
         for present in (frozenset[str](), *(frozenset((name,)) for name in factorial.factors), everything):
             if present in points:
-                label = "all" if present == everything else factorial.name(present)
-                axes.annotate(
-                    label, points[present], xytext=(5, 4), textcoords="offset points", fontsize=8, color=style.INK
-                )
+                style.note(axes, "all" if present == everything else factorial.name(present), points[present], (5, 4))
         axes.set_xscale("log")
         axes.set_yscale("log")
         for axis in (axes.xaxis, axes.yaxis):
@@ -74,8 +70,7 @@ def ladder_figure(analysis: FactorAnalysis, *, info: PlotInfo = style.PLAIN) -> 
     if ladder is None or not ladder.rungs:
         raise DataError("there is no ladder: the base, or every factor alone, was not measured")
     height = _BAR_IN * (len(ladder.rungs) + 1) + 1.3
-    with style.new_figure(style.WIDTH_IN, height) as figure:
-        axes = figure.add_subplot()
+    with style.panel(height) as (figure, axes):
         figure.subplots_adjust(left=0.2, right=0.88, top=1 - 0.5 / height, bottom=0.75 / height)
         axes.barh(0, ladder.base, color=style.GREY, height=0.66, zorder=3)
         before = ladder.base
@@ -83,16 +78,10 @@ def ladder_figure(analysis: FactorAnalysis, *, info: PlotInfo = style.PLAIN) -> 
         for at, rung in enumerate(ladder.rungs, start=1):
             axes.barh(at, rung.value - before, left=before, color=_colour(at), height=0.66, zorder=3)
             text = f"{style.minus(number(rung.value, 3))}  (×{style.minus(number(rung.gain, 3))})"
-            axes.annotate(
-                text, (max(rung.value, before), at), xytext=(4, 0), textcoords="offset points",
-                va="center", fontsize=8, color=style.INK,
-            )  # fmt: skip
+            style.note(axes, text, (max(rung.value, before), at), (4, 0), va="center")
             names.append(f"+ {rung.factor}")
             before = rung.value
-        axes.annotate(
-            style.minus(number(ladder.base, 3)), (ladder.base, 0), xytext=(4, 0), textcoords="offset points",
-            va="center", fontsize=8, color=style.INK,
-        )  # fmt: skip
+        style.note(axes, style.minus(number(ladder.base, 3)), (ladder.base, 0), (4, 0), va="center")
         axes.set_yticks(range(len(names)), names)
         axes.set_ylim(len(names) - 0.5, -0.5)
         axes.tick_params(axis="y", length=0)

@@ -176,8 +176,8 @@ def draw_points(axes: Axes, x: Sequence[float], y: Sequence[float], flagged: Seq
 
 
 def series_handle(index: int, label: str) -> Line2D:
-    colour = style.colour_of(index)
-    return Line2D([], [], color=colour, lw=1.4, label=label, **style.marks(index, 4.6, 1.0, filled=True))
+    marks = style.marks(index, 4.6, 1.0, filled=True)
+    return Line2D([], [], color=style.colour_of(index), lw=1.4, label=label, **marks)
 
 
 def flag_handles(curves: Sequence[LossCurve | ThroughputCurve | LatencyLine]) -> list[Handle]:
@@ -200,8 +200,9 @@ def draw_bounds(panels: Sequence[Axes], bounds: Sequence[RateBound]) -> list[Han
         for axes in panels:
             axes.axvspan(bound.low, bound.high, color=style.INK, alpha=0.12, lw=0, zorder=0.5)
             axes.axvline(bound.value, color=style.INK, lw=1.0, ls=dashes, zorder=1.5)
+        tolerated = "" if bound.loss == 0 or "%" in bound.label else f" ({number(100 * bound.loss)} % loss)"
         interval = f"{number(bound.low)} to {number(bound.high)}"
-        label = f"{_bound_name(bound)}: {number(bound.value)} (bounds {interval})"
+        label = f"{bound.label}{tolerated}: {number(bound.value)} (bounds {interval})"
         handles.append(Line2D([], [], color=style.INK, lw=1.0, ls=dashes, label=label))
     top = panels[0]
     place = blended_transform_factory(top.transData, top.transAxes)
@@ -210,10 +211,9 @@ def draw_bounds(panels: Sequence[Axes], bounds: Sequence[RateBound]) -> list[Han
     for position, bound in enumerate(ordered):
         # The leftmost name stands left of its line and the others right: two close lines do not hide each other's.
         left = position == 0 and len(ordered) > 1
-        name = top.annotate(
-            bound.label, xy=(bound.value, 1.0), xycoords=place, xytext=(-2 if left else 2, 1.5),
-            textcoords="offset points", ha="right" if left else "left", va="bottom", fontsize=8, color=style.INK,
-            annotation_clip=False,
+        name = style.note(
+            top, bound.label, (bound.value, 1.0), (-2 if left else 2, 1.5), xycoords=place,
+            ha="right" if left else "left", va="bottom", annotation_clip=False,
         )  # fmt: skip
         box = name.get_window_extent()
         if any(box.overlaps(other) for other in taken):
@@ -221,12 +221,6 @@ def draw_bounds(panels: Sequence[Axes], bounds: Sequence[RateBound]) -> list[Han
         else:
             taken.append(box)
     return handles
-
-
-def _bound_name(bound: RateBound) -> str:
-    if bound.loss == 0 or "%" in bound.label:
-        return bound.label
-    return f"{bound.label} ({number(100 * bound.loss)} % loss)"
 
 
 def repetitions_text(values: Sequence[Sequence[float]]) -> str:
@@ -288,8 +282,7 @@ def throughput_figure(curves: Sequence[ThroughputCurve], *, info: PlotInfo = sty
     """Draw throughput over frame size with its intervals, below the rates that fill links."""
     need_some("throughput", curves)
     sizes = sorted({float(size) for curve in curves for size in curve.frame_size_bytes})
-    with style.new_figure(style.WIDTH_IN, THROUGHPUT_IN) as figure:
-        axes = figure.add_subplot()
+    with style.panel(THROUGHPUT_IN) as (figure, axes):
         style.set_grid(axes)
         ends = _set_up_sizes(axes, sizes)
         values = [float(v) for c in curves for v in (*c.rate_mpps, *c.high_mpps, *c.low_mpps[c.low_mpps > 0])]
@@ -382,10 +375,7 @@ def _draw_line_rate(axes: Axes, ends: tuple[float, float], gbit_per_s: float) ->
     x = np.geomspace(*ends, 100)
     y = [line_rate_mpps(float(size), gbit_per_s) for size in x]
     axes.plot(x, y, color=style.GREY, lw=0.9, ls=(0, (1, 1.5)), zorder=1.5)
-    axes.annotate(
-        f"{gbit_per_s:g} Gbit/s", xy=(x[0], y[0]), xytext=(-5, 0), textcoords="offset points", fontsize=7.5,
-        color=style.GREY, ha="right", va="center",
-    )  # fmt: skip
+    style.note(axes, f"{gbit_per_s:g} Gbit/s", (x[0], y[0]), (-5, 0), 7.5, color=style.GREY, ha="right", va="center")
 
 
 def _draw_throughput(axes: Axes, curve: ThroughputCurve, index: int) -> None:
@@ -412,8 +402,7 @@ def latency_distribution_figure(
     """
     need_some("latency distribution", curves)
     every = [curve.latency for curve in curves] + [curve.floor for curve in curves if curve.floor is not None]
-    with style.new_figure(style.WIDTH_IN, LATENCY_IN) as figure:
-        axes = figure.add_subplot()
+    with style.panel(LATENCY_IN) as (figure, axes):
         style.set_grid(axes)
         for index, curve in enumerate(curves):
             draw = _draw_tail if complementary else _draw_cumulative
@@ -455,8 +444,7 @@ def latency_over_load_figure(
     need_some("latency", lines)
     if not any(values for line in lines for values in line.values_us):
         raise UsageError("there is no latency to draw: no load has an accepted value")
-    with style.new_figure(style.WIDTH_IN, LATENCY_IN) as figure:
-        axes = figure.add_subplot()
+    with style.panel(LATENCY_IN) as (figure, axes):
         style.set_grid(axes)
         for index, line in enumerate(lines):
             _draw_line(axes, line, index)

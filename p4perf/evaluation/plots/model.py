@@ -126,17 +126,11 @@ def label_breakpoints(axes: Axes, breakpoints: Sequence[float], drawn: FloatArra
     To be called last: it looks at pixels, so limits and margins have to be final.
     """
     pixels = axes.transData.transform(drawn)
-    place = blended_transform_factory(axes.transData, axes.transAxes)
     taken: list[Bbox] = []
     for x in breakpoints:
         best: tuple[int, Text | None, Bbox | None] = (0, None, None)
         for height, side in ((0.985, "right"), (0.985, "left"), (0.015, "right"), (0.015, "left")):
-            text = axes.annotate(
-                f"breakpoint at {style.tick(float(f'{x:.3g}'))}",
-                xy=(x, height), xycoords=place, xytext=(-2 if side == "right" else 2, 0), textcoords="offset points",
-                rotation=90, ha=side, va="top" if height > 0.5 else "bottom", fontsize=8, color=style.INK,
-                bbox={"boxstyle": "round,pad=0.15", "fc": style.PAPER, "ec": "none", "alpha": 0.85}, zorder=7,
-            )  # fmt: skip
+            text = style.write_along(axes, "breakpoint", x, height, side)
             box = text.get_window_extent().padded(CLEARANCE_PX)
             inside = (pixels >= box.min).all(axis=1) & (pixels <= box.max).all(axis=1)
             hidden = int(inside.sum()) + 1000 * sum(box.overlaps(other) for other in taken)
@@ -165,8 +159,7 @@ def model_figure(
     info: PlotInfo = style.PLAIN,
 ) -> Figure:
     """Draw a model; ``baseline`` is the value of the baseline program in the unit of y, a thin horizontal line."""
-    with style.new_figure(style.WIDTH_IN, AXES_IN) as figure:
-        axes = figure.add_subplot()
+    with style.panel(AXES_IN) as (figure, axes):
         style.set_up_axes(axes, model, info)
         handles: list[Line2D] = []
         if samples is not None:
@@ -226,17 +219,11 @@ def _draw_marks(axes: Axes, marks: Sequence[CacheMark]) -> None:
             raised = at - last < 0.075
             last = -1.0 if raised else at
             axes.axvline(mark.x, color=MARK, lw=1.0, ls=(0, (1, 1.8)), zorder=1)
+            text = f"{mark.level}{' ' if raised else chr(10)}{size_text(mark.size_bytes)}"
             axes.text(
-                mark.x,
-                1.1 if raised else 1.012,
-                f"{mark.level}{' ' if raised else chr(10)}{size_text(mark.size_bytes)}",
-                transform=place,
-                ha="center",
-                va="bottom",
-                fontsize=7.5,
-                color=MARK,
-                linespacing=1.1,
-            )
+                mark.x, 1.1 if raised else 1.012, text, transform=place, ha="center", va="bottom", fontsize=7.5,
+                color=MARK, linespacing=1.1,
+            )  # fmt: skip
 
 
 IndexArray = npt.NDArray[np.intp]
@@ -292,8 +279,7 @@ def residual_figure(model: ComponentModel, samples: Samples, *, info: PlotInfo =
     """
     residuals = _Residuals.of(model, samples)
     reach = residuals.reach()
-    with style.new_figure(style.WIDTH_IN, _RESIDUAL_AXES_IN) as figure:
-        axes = figure.add_subplot()
+    with style.panel(_RESIDUAL_AXES_IN) as (figure, axes):
         style.set_up_axes(axes, model, info)
         axes.set_ylabel("residual [% of the curve]")
         axes.axhline(0.0, color=style.INK, lw=0.9, zorder=2)
@@ -333,10 +319,8 @@ def _draw_segment(axes: Axes, model: ComponentModel, index: int, residuals: _Res
             at, 0.95 * sign * reach, marker="^" if sign > 0 else "v", ms=5, color=colour, mec=style.PAPER, mew=0.4
         )
         if (np.abs(residuals.value) > reach).sum() <= MANY:
-            axes.annotate(
-                style.minus(f"{number(size_percent, 3)} %"), (at, 0.95 * sign * reach), xytext=(5, 0), va="center",
-                textcoords="offset points", fontsize=7, color=style.INK,
-            )  # fmt: skip
+            text = style.minus(f"{number(size_percent, 3)} %")
+            style.note(axes, text, (at, 0.95 * sign * reach), (5, 0), 7, va="center")
     return points
 
 
@@ -476,8 +460,7 @@ def _above(
     axes: Axes, text: str, points: float, *, size: float, colour: str, bold: bool = False, right: bool = False
 ) -> None:
     """A line of text some points above the axes, at the left or right end."""
-    axes.annotate(
-        text, (float(right), 1.0), xycoords="axes fraction", xytext=(0, points), textcoords="offset points",
-        ha="right" if right else "left", va="bottom", fontsize=size, color=colour,
-        fontweight="bold" if bold else "normal", annotation_clip=False,
+    style.note(
+        axes, text, (float(right), 1.0), (0, points), size, xycoords="axes fraction", ha="right" if right else "left",
+        va="bottom", color=colour, fontweight="bold" if bold else "normal", annotation_clip=False,
     )  # fmt: skip

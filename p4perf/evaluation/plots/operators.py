@@ -140,8 +140,7 @@ def contrast_figure(found: OpqAnalysis, *, info: PlotInfo = style.PLAIN) -> Figu
     """Draw base costs of two operators beside each other, with their ratio above, a group for each platform."""
     if not found.contrasts:
         raise NoVerdictError("no platform has two operators to set beside each other")
-    with style.new_figure(style.WIDTH_IN, PANEL_IN) as figure:
-        axes = figure.add_subplot()
+    with style.panel(PANEL_IN) as (figure, axes):
         axes.set_yscale("log")
         for at, each in enumerate(found.contrasts):
             _draw_bars(axes, at, each)
@@ -177,14 +176,9 @@ def _draw_bars(axes: Axes, at: int, each: Contrast) -> None:
                 capsize=2, zorder=3,
             )  # fmt: skip
         text = f"{'below ' if unseen else ''}{number(height, 3)}"
-        axes.annotate(
-            text, xy=(x, height), xytext=(0, 3), textcoords="offset points", ha="center", va="bottom", fontsize=7,
-            color=style.GREY,
-        )  # fmt: skip
-    axes.annotate(
-        ratio_text(each), xy=(at, each.dear.rank_cycles or 1.0), xytext=(0, 15), textcoords="offset points",
-        ha="center", va="bottom", fontsize=9, fontweight="bold", color=style.INK,
-    )  # fmt: skip
+        style.note(axes, text, (x, height), (0, 3), 7, ha="center", va="bottom", color=style.GREY)
+    above = (at, each.dear.rank_cycles or 1.0)
+    style.note(axes, ratio_text(each), above, (0, 15), 9, ha="center", va="bottom", fontweight="bold")
 
 
 def ratio_text(each: Contrast) -> str:
@@ -223,8 +217,7 @@ def quadrant_figure(found: OpqAnalysis, *, info: PlotInfo = style.PLAIN) -> Figu
         raise NoVerdictError("no operator has a base cost and an exponent: there is nothing to draw")
     numbers = {platform.name: index for index, platform in enumerate(found.platforms)}
     height = AXES_IN if len(drawn) <= MANY else TALL_IN
-    with style.new_figure(style.WIDTH_IN, height) as figure:
-        axes = figure.add_subplot()
+    with style.panel(height) as (figure, axes):
         _set_up_chart(axes, drawn)
         _draw_borders(axes, found)
         arrows = [shift for shift in found.shifts if shift.start in drawn and shift.end in drawn]
@@ -287,9 +280,9 @@ def _draw_borders(axes: Axes, found: OpqAnalysis) -> None:
     for cycles, names in splits.items():
         axes.axhline(cycles, color=style.INK, lw=0.9, ls=(0, (6, 3)), zorder=1)
         whose = f" ({', '.join(names)})" if len(splits) > 1 else ""
-        axes.annotate(
-            f"{number(cycles, 3)} cycles{whose}", xy=(1, cycles), xycoords=("axes fraction", "data"), xytext=(-2, 2),
-            textcoords="offset points", ha="right", va="bottom", fontsize=7, color=style.GREY,
+        style.note(
+            axes, f"{number(cycles, 3)} cycles{whose}", (1, cycles), (-2, 2), 7, xycoords=("axes fraction", "data"),
+            ha="right", va="bottom", color=style.GREY,
         )  # fmt: skip
     corners = {
         Quadrant.HIGH_STARTUP: (0.01, 0.99, "left", "top"),
@@ -311,19 +304,11 @@ def _draw_arrow(axes: Axes, shift: QuadrantShift) -> None:
     changed = bool(shift.changed)
     axes.add_patch(
         FancyArrowPatch(
-            start,
-            end,
-            arrowstyle="-|>",
-            mutation_scale=9,
-            shrinkA=5,
-            shrinkB=5,
-            lw=1.0,
-            zorder=2,
-            color=style.INK if changed else style.GREY,
-            ls=CHANGED if changed else SAME,
+            start, end, arrowstyle="-|>", mutation_scale=9, shrinkA=5, shrinkB=5, lw=1.0, zorder=2,
+            color=style.INK if changed else style.GREY, ls=CHANGED if changed else SAME,
             label="shift" if changed else "stay",
         )
-    )
+    )  # fmt: skip
 
 
 def _draw_point(axes: Axes, placement: Placement, index: int) -> None:
@@ -392,10 +377,9 @@ def _label(
         best = int(np.argmin(costs))
         leader = {"arrowstyle": "-", "lw": 0.5, "color": colour, "shrinkA": 0, "shrinkB": 3}
         taken.append(boxes[best])
-        axes.annotate(
-            text, xy=_points([placement])[0], xytext=offsets[best], textcoords="offset points", fontsize=LABEL_PT,
-            color=colour, ha="left", va="bottom", zorder=5,
-            arrowprops=leader if best >= 8 else None,
+        style.note(
+            axes, text, _points([placement])[0], offsets[best], LABEL_PT, color=colour, ha="left", va="bottom",
+            arrowprops=leader if best >= 8 else None, zorder=5,
         )  # fmt: skip
 
 

@@ -62,17 +62,12 @@ def flame_boxes(found: Itemised, program: str) -> tuple[Box, ...]:
         colour = ORDER.index(part) % len(style.COLOURS)
         boxes.append(Box(at, width, 1, f"{part} {_cycles(width)}", colour))
         for node in dict.fromkeys(base_name(line.node) for line in lines):
-            own = [line for line in lines if base_name(line.node) == node]
-            node_width = sum(line.charge.cycles.value for line in own)
-            if node_width <= 0:
-                continue
-            boxes.append(Box(at, node_width, 2, f"{node} {_cycles(node_width)}", colour))
-            for line in own:
-                charge = line.charge
-                cycles = charge.cycles.value
-                if cycles <= 0:
-                    continue
-                hatch = HATCHES.get(charge.basis, "")
+            charges = [line.charge for line in lines if base_name(line.node) == node and line.charge.cycles.value > 0]
+            node_width = sum(charge.cycles.value for charge in charges)
+            if charges:
+                boxes.append(Box(at, node_width, 2, f"{node} {_cycles(node_width)}", colour))
+            for charge in charges:
+                cycles, hatch = charge.cycles.value, HATCHES.get(charge.basis, "")
                 boxes.append(Box(at, cycles, 3, f"{describe(charge.what)} {_cycles(cycles)}", colour, hatch))
                 at += cycles
     if breakdown.interaction > 0:
@@ -151,8 +146,7 @@ AXES_IN = 2.7
 def rate_figure(found: Sequence[Prediction], *, info: PlotInfo = style.PLAIN) -> Figure:
     """Draw packet rates [Mpps] with intervals over frame size; dashed, the line of the first prediction."""
     first = found[0]
-    with style.new_figure(style.WIDTH_IN, AXES_IN) as figure:
-        axes = figure.add_subplot()
+    with style.panel(AXES_IN) as (figure, axes):
         handles: list[Artist] = [_draw_line(axes, first)]
         for index, each in enumerate(found):
             handles.append(_draw_rates(axes, each, index, _label(each, found)))

@@ -49,8 +49,7 @@ def over_interarrival_figure(points: Sequence[OperatingPoint], *, loss: bool = F
     """
     solved = _solved(points)
     looks = _Looks(solved)
-    with style.new_figure(style.WIDTH_IN, AXES_IN) as figure:
-        axes = figure.add_subplot()
+    with style.panel(AXES_IN) as (figure, axes):
         style.set_grid(axes)
         drawn: list[float] = []
         for interval, kind in dict.fromkeys((p.moderation_us, _kind(p)) for p in solved):
@@ -84,8 +83,7 @@ def distribution_figure(points: Sequence[OperatingPoint]) -> Figure:
     solved = _solved(points)[:MOST_CURVES]
     looks = _Looks(solved)
     rates = list(dict.fromkeys(p.arrivals.mean_us for p in solved))
-    with style.new_figure(style.WIDTH_IN, AXES_IN) as figure:
-        axes = figure.add_subplot()
+    with style.panel(AXES_IN) as (figure, axes):
         style.set_grid(axes)
         handles: list[Handle] = []
         drawn: list[float] = []

@@ -19,7 +19,9 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.text import Annotation
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
+from matplotlib.transforms import blended_transform_factory
 
 from p4perf.errors import UsageError
 from p4perf.models import ComponentModel, Quantity
@@ -86,6 +88,13 @@ def new_figure(width_in: float, height_in: float) -> Iterator[Figure]:
         yield figure
 
 
+@contextmanager
+def panel(height_in: float) -> Iterator[tuple[Figure, Axes]]:
+    """A figure as wide as all, and its only axes."""
+    with new_figure(WIDTH_IN, height_in) as figure:
+        yield figure, figure.add_subplot()
+
+
 def line_of(index: int) -> str | tuple[float, tuple[float, ...]]:
     return LINES[index % len(LINES)]
 
@@ -143,6 +152,24 @@ def draw_intervals(axes: Axes, x: npt.ArrayLike, y: FloatArray, ends: FloatArray
     """Intervals of the points of a series; the ends have the shape (points, 2)."""
     spread = np.abs(np.stack([y - ends[:, 0], ends[:, 1] - y]))
     axes.errorbar(x, y, yerr=spread, fmt="none", ecolor=colour_of(index), elinewidth=0.9, capsize=1.8, zorder=4)
+
+
+def note(
+    axes: Axes, text: str, at: tuple[float, float], offset: tuple[float, float], size: float = 8, **how: Any
+) -> Annotation:
+    """Text some points away from a place."""
+    how = {"color": INK, "textcoords": "offset points"} | how
+    return axes.annotate(text, at, xytext=offset, fontsize=size, **how)
+
+
+def write_along(axes: Axes, what: str, x: float, height: float = 0.985, side: str = "right") -> Annotation:
+    """Along a vertical line, on a plate beside it, what it is and where: ``breakpoint at 2 k``."""
+    plate = {"boxstyle": "round,pad=0.15", "fc": PAPER, "ec": "none", "alpha": 0.85}
+    place = blended_transform_factory(axes.transData, axes.transAxes)
+    return note(
+        axes, f"{what} at {tick(float(f'{x:.3g}'))}", (x, height), (-2 if side == "right" else 2, 0), xycoords=place,
+        rotation=90, ha=side, va="top" if height > 0.5 else "bottom", bbox=plate, zorder=7,
+    )  # fmt: skip
 
 
 def log_axis(axis: Axis, low: float, high: float, *, room: float = 0.05) -> None:

@@ -155,11 +155,9 @@ class Hardware:
         """What an operation costs here."""
         rule = self.rules.get(operation.name) or operation.rule
         if rule is None:
-            raise UsageError(
-                f"hardware {self.name} says nothing of {operation.name}, and there is no default",
-                key=f"operations.{operation.name}",
-                hint=f"add a rule for {operation.signature} to its description",
-            )
+            message = f"hardware {self.name} says nothing of {operation.name}, and there is no default"
+            hint = f"add a rule for {operation.signature} to its description"
+            raise UsageError(message, key=f"operations.{operation.name}", hint=hint)
         return rule
 
     def names(self, side: Side = "value") -> dict[str, Fraction]:

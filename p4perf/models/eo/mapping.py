@@ -252,9 +252,8 @@ Bound = Literal["cpu", "memory", "link"]
 def check_frame(frame_bytes: int) -> None:
     """Refuse a size that Ethernet has not."""
     if not MIN_FRAME_BYTES <= frame_bytes <= MAX_FRAME_BYTES:
-        raise UsageError(
-            f"a frame of {frame_bytes} B is none: it has {MIN_FRAME_BYTES} to {MAX_FRAME_BYTES} B with its FCS"
-        )
+        message = f"a frame of {frame_bytes} B is none: it has {MIN_FRAME_BYTES} to {MAX_FRAME_BYTES} B with its FCS"
+        raise UsageError(message)
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,9 +83,8 @@ class Parameter:
                 raise UsageError(f"{call}: {self.name} is {float(value):g}, but a probability lies between 0 and 1")
         elif value < 0:
             noun = f"{float(value):g} B" if self.kind == "bytes" else f"{float(value):g}"
-            raise UsageError(
-                f"{call}: {self.name} is {noun}, which cannot be negative", hint=f"{self.name}: {self.description}"
-            )
+            hint = f"{self.name}: {self.description}"
+            raise UsageError(f"{call}: {self.name} is {noun}, which cannot be negative", hint=hint)
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,9 +263,8 @@ def make_call(
     needed = sum(p.default is None for p in most)
     if not needed <= len(given) <= len(most):
         wanted = str(needed) if needed == len(most) else f"{needed} to {len(most)}"
-        raise UsageError(
-            f"{operation.name} takes {wanted} arguments, not {len(given)}", hint=f"it is {operation.signature}"
-        )
+        hint = f"it is {operation.signature}"
+        raise UsageError(f"{operation.name} takes {wanted} arguments, not {len(given)}", hint=hint)
     given += [constant(p.default) for p in most[len(given) :] if p.default is not None]
     return Call(operation, tuple(given), Fraction(times), table, remark)
 
@@ -279,9 +277,8 @@ def parse_call(text: str, operations: Mapping[str, Operation] | None = None) -> 
     """
     match = _CALL.fullmatch(text)
     if match is None:
-        raise UsageError(
-            f"{text.strip()[:80]!r} is no elementary operation", hint="write name(argument, ...), such as parse(6)"
-        )
+        hint = "write name(argument, ...), such as parse(6)"
+        raise UsageError(f"{text.strip()[:80]!r} is no elementary operation", hint=hint)
     operation = find_operation(match[1], registered_operations() if operations is None else operations)
     return make_call(operation, *_split(match[2]))
 
@@ -336,9 +333,8 @@ class NetworkFunction:
         known = [s.name for s in self.symbols]
         for name in given or {}:
             if name not in known:
-                raise UsageError(
-                    f"{self.name} has no symbol {name!r}", hint=f"it has {', '.join(known) or 'none'} besides {FRAME}"
-                )
+                hint = f"it has {', '.join(known) or 'none'} besides {FRAME}"
+                raise UsageError(f"{self.name} has no symbol {name!r}", hint=hint)
         values = {FRAME: Fraction(frame_bytes)}
         for symbol in self.symbols:
             own = (given or {}).get(symbol.name)

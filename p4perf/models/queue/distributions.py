@@ -236,10 +236,8 @@ def negative_binomial(mean: float) -> Lattice:
     """Negative binomial on 0, 1, ... whose standard deviation is its mean: "nbin", p = 1/mean, r = mean/(mean - 1)."""
     _check_mean(mean)
     if mean <= 1:
-        raise UsageError(
-            f"a negative binomial time with CV 1 has a mean of more than 1 step, not {mean:g}",
-            hint="take a finer lattice",
-        )
+        hint = "take a finer lattice"
+        raise UsageError(f"a negative binomial time with CV 1 has a mean of more than 1 step, not {mean:g}", hint=hint)
     from scipy import stats  # slow to load, and seldom needed
 
     p, r = 1 / mean, mean / (mean - 1)
@@ -351,9 +349,8 @@ def as_lattice(value: Lattice | int, what: str) -> Lattice:
 def check_lattice(mean: float, what: str) -> None:
     """Refuse a lattice that is too coarse for a mean [steps]."""
     if 0 < mean < COARSE:
-        raise UsageError(
-            f"the lattice is too coarse: the mean {what} is {mean:.3g} of its steps", hint="take a finer lattice"
-        )
+        hint = "take a finer lattice"
+        raise UsageError(f"the lattice is too coarse: the mean {what} is {mean:.3g} of its steps", hint=hint)
 
 
 def _check_mean(mean: float) -> None:
@@ -370,9 +367,8 @@ def _check_times(at: FloatArray) -> None:
 
 def _length(end: float) -> int:
     if not end <= MAX_STEPS:
-        raise UsageError(
-            f"a time has {end:.3g} steps, more than {MAX_STEPS}", hint="take a coarser lattice, or cap the times"
-        )
+        hint = "take a coarser lattice, or cap the times"
+        raise UsageError(f"a time has {end:.3g} steps, more than {MAX_STEPS}", hint=hint)
     return math.ceil(end)
 
 

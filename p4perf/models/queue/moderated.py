@@ -109,10 +109,8 @@ class ModeratedQueue:
         work = stationary_work(kernel)
         found = follow(work, kernel, batches)
         if found.residual > RESIDUAL:
-            raise UsageError(
-                f"the stationary distribution could not be found (residual {found.residual:.2g})",
-                hint="change the lattice or the load a little, or simulate",
-            )
+            message = f"the stationary distribution could not be found (residual {found.residual:.2g})"
+            raise UsageError(message, hint="change the lattice or the load a little, or simulate")
         loss = found.refused / float(batches.reached.sum())
         utilisation = 1 - found.idle / batches.mean_interval
         implied = 1 - (utilisation - self.interrupt.mean / batches.mean_interval) / packet_load
@@ -134,17 +132,14 @@ class ModeratedQueue:
 
 def _endless(batches: Batches, queue: ModeratedQueue, load: float) -> int:
     if load >= 1:
-        raise UsageError(
-            f"the load is {load:.4g}: without a limit of the buffer the queue grows for ever",
-            hint="give a limit (--buffer), or a lower rate, a longer moderation interval or a shorter service time",
-        )
+        hint = "give a limit (--buffer), or a lower rate, a longer moderation interval or a shorter service time"
+        raise UsageError(f"the load is {load:.4g}: without a limit of the buffer the queue grows for ever", hint=hint)
     free = batch_kernel(batches, queue.service, queue.interrupt, 1 << 40)
     change, first = free.unlimited
     length = reach(decay(change, first))
     if not length + free.batch.rooms < MAX_STATES:
-        raise UsageError(
-            f"at a load of {load:.6g} the queue is too long for this lattice", hint="a coarser lattice, or a limit"
-        )
+        hint = "a coarser lattice, or a limit"
+        raise UsageError(f"at a load of {load:.6g} the queue is too long for this lattice", hint=hint)
     return math.ceil(length) + free.batch.rooms + queue.interrupt.last + 1
 
 
@@ -214,10 +209,8 @@ def tune(queue: ModeratedQueue, objective: str, *, max_loss: float = 0.0, low: i
     best = min(known, key=lambda steps: (known[steps][0], steps))
     found = known[best][1]
     if found is None or not math.isfinite(known[best][0]):
-        raise NoVerdictError(
-            f"no moderation interval of {low} to {high} steps keeps the loss at {max_loss:g} or below",
-            hint="a lower rate, a larger bound, or a wider range",
-        )
+        message = f"no moderation interval of {low} to {high} steps keeps the loss at {max_loss:g} or below"
+        raise NoVerdictError(message, hint="a lower rate, a larger bound, or a wider range")
     tried = tuple((s, v, math.nan if r is None else r.loss) for s, (v, r) in sorted(known.items()))
     return Tuned(best, known[best][0], found, tried)
 

@@ -405,20 +405,16 @@ def follow_renewal(queue: PollQueue, arrival: Lattice, work: FloatArray) -> Cycl
     state[queue.ring if queue.load >= 1 else 0] = ahead / ahead.sum()
     state, residual = stationary_by_iteration(steps.step, state)
     if residual > _RESIDUAL:
-        raise UsageError(
-            f"the stationary distribution of the ring could not be found (residual {residual:.2g})",
-            hint="change the load a little, or simulate",
-        )
+        message = f"the stationary distribution of the ring could not be found (residual {residual:.2g})"
+        raise UsageError(message, hint="change the load a little, or simulate")
     return _cycle(queue, steps, state, residual)
 
 
 def _steps(queue: PollQueue, arrival: Lattice, work: FloatArray) -> _Steps:
     residuals = arrival.last
     if (queue.ring + 1) * residuals > MAX_STATES:
-        raise UsageError(
-            f"ring and interarrival times give {(queue.ring + 1) * residuals} states, more than {MAX_STATES}",
-            hint="a coarser lattice, a smaller ring, or arrivals without memory (poisson)",
-        )
+        message = f"ring and interarrival times give {(queue.ring + 1) * residuals} states, more than {MAX_STATES}"
+        raise UsageError(message, hint="a coarser lattice, a smaller ring, or arrivals without memory (poisson)")
     r = np.arange(1, residuals + 1)
     idle = queue.empty_poll * -(-r // queue.empty_poll)
     length = max(work.shape[1], queue.empty_poll)

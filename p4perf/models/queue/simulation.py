@@ -94,9 +94,8 @@ def simulate(
         if counts[1] == 0:
             raise UsageError("no packet was accepted in a replication", hint="simulate more packets")
         if counts[4] >= _HISTOGRAM:
-            raise UsageError(
-                f"a processing time of {counts[4]} steps is too long to count", hint="a coarser lattice, or a limit"
-            )
+            hint = "a coarser lattice, or a limit"
+            raise UsageError(f"a processing time of {counts[4]} steps is too long to count", hint=hint)
         rows.append(counts)
         histograms.append(histogram)
     return _summary(queue, rows, histograms)

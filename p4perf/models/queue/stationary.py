@@ -141,10 +141,8 @@ def stationary_work(kernel: Kernel) -> FloatArray:
     theta = decay(change, first)
     low, high = _window(kernel, theta, highest)
     if high - low + 1 > MAX_STATES:
-        raise UsageError(
-            f"the queue has {high - low + 1} states, more than {MAX_STATES}",
-            hint="take a coarser lattice, or a smaller buffer",
-        )
+        hint = "take a coarser lattice, or a smaller buffer"
+        raise UsageError(f"the queue has {high - low + 1} states, more than {MAX_STATES}", hint=hint)
     found = None
     if _smooth(change, first, high - low + 1):
         found = stationary_by_two_grids(kernel, low, high, theta)
@@ -169,9 +167,8 @@ def _highest(kernel: Kernel) -> int:
         return kernel.admitted
     theta = decay(change, first)
     if theta <= 0:
-        raise UsageError(
-            "the interrupts alone take all of the time", hint="a longer moderation interval, or a smaller overhead"
-        )
+        hint = "a longer moderation interval, or a smaller overhead"
+        raise UsageError("the interrupts alone take all of the time", hint=hint)
     return kernel.admitted + math.ceil(reach(theta))
 
 
@@ -220,9 +217,8 @@ def _bands(kernel: Kernel, change: FloatArray, first: int, low: int, high: int) 
     last = first + change.size - 1
     up, down = max(min(last, n - 1), 0), max(min(-first, n - 1), 0)
     if n * (2 * up + down + 1) > MAX_ELEMENTS:
-        raise UsageError(
-            "the queue is too large for this lattice", hint="take a coarser lattice, or a shorter moderation interval"
-        )
+        hint = "take a coarser lattice, or a shorter moderation interval"
+        raise UsageError("the queue is too large for this lattice", hint=hint)
     bands = np.zeros((n, down + up + 1))
     limited = max(min(kernel.limit - kernel.overhead.last - kernel.batch.rooms + 1, high + 1), low)
     begin, end = max(first, -down), min(last, up)

@@ -146,9 +146,8 @@ def _sums(arrival: Lattice, length: int) -> FloatArray:
     count = int(mean + _DEVIATIONS * arrival.cv * math.sqrt(mean)) + _FIRST_GUESS
     while True:
         if count > MAX_BATCH:
-            raise UsageError(
-                f"a batch can have more than {MAX_BATCH} packets", hint="a shorter moderation interval, or a lower rate"
-            )
+            hint = "a shorter moderation interval, or a lower rate"
+            raise UsageError(f"a batch can have more than {MAX_BATCH} packets", hint=hint)
         sums = powers(a, count, length, NEGLIGIBLE)
         if sums.shape[0] <= count:
             return sums

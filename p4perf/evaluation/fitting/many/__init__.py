@@ -473,10 +473,9 @@ def fit_chunk(chunk: bytes) -> bytes:
     try:
         options: FitOptions = pickle.loads(packed_options)  # noqa: S301
     except Exception as error:
-        raise TestbedError(
-            f"the workers cannot read the options: {type(error).__name__}: {error}",
-            hint="install the module with your templates or split finders where the workers run",
-        ) from error
+        message = f"the workers cannot read the options: {type(error).__name__}: {error}"
+        hint = "install the module with your templates or split finders where the workers run"
+        raise TestbedError(message, hint=hint) from error
     return pickle.dumps(tuple(_fit_packed(item, options) for item in items))
 
 

@@ -124,9 +124,8 @@ class ModelLines:
         end = 0
         for number, line in enumerate(self._raw_lines(), start=1):
             if not line.startswith(BEGINNING) and not BEGINNING.startswith(line):
-                raise UsageError(
-                    f"{self.path}:{number}: not a file of models; it is left unchanged", hint="choose another name"
-                )
+                hint = "choose another name"
+                raise UsageError(f"{self.path}:{number}: not a file of models; it is left unchanged", hint=hint)
             if not line.endswith(b"\n"):
                 break
             if index:

@@ -104,10 +104,8 @@ class LongTable:
         rows = self._series.get(key)
         if rows is None:
             if len(self._series) >= most:
-                raise UsageError(
-                    f"{self._path}:{line}: there are more than {MOST_SERIES:,} series",
-                    hint=f"do {', '.join(self._by)} really tell series apart?" if self._by else None,
-                )
+                hint = f"do {', '.join(self._by)} really tell series apart?" if self._by else None
+                raise UsageError(f"{self._path}:{line}: there are more than {MOST_SERIES:,} series", hint=hint)
             rows = self._series[key] = _Rows()
         if rows.error is None:
             place = Location(str(self._path), line)

@@ -123,9 +123,8 @@ class SecondDerivative(CurvatureFinder):
         from scipy.ndimage import median_filter  # here and below, because scipy is slow to load
 
         if log_x and x[0] <= 0:
-            raise UsageError(
-                f"x = {x[0]:g} has no place on a logarithmic axis", hint="leave it out, or use a linear axis"
-            )
+            hint = "leave it out, or use a linear axis"
+            raise UsageError(f"x = {x[0]:g} has no place on a logarithmic axis", hint=hint)
         at = np.log10(x) if log_x else x
         window = self.window or max(5, len(x) // 20 | 1)
         yield _second_difference(at, y)

@@ -217,12 +217,9 @@ class HardwareFile(_Part):
 def _check_constants(constants: Mapping[str, Any], path: tuple[str, ...]) -> None:
     for name in constants:
         if name in eo.LEVELS:
-            raise validation_error(
-                f"{name} is the latency of a level, not a constant",
-                hint="give latency_cycles" if name != eo.DRAM else "give latency_cycles of memory",
-                path=(*path, "constants", name),
-                key=True,
-            )
+            message = f"{name} is the latency of a level, not a constant"
+            hint = "give latency_cycles" if name != eo.DRAM else "give latency_cycles of memory"
+            raise validation_error(message, hint=hint, path=(*path, "constants", name), key=True)
 
 
 def _check_rules(rules: Rules, constants: set[str], known: Mapping[str, Any], path: tuple[str, ...]) -> None:
@@ -232,11 +229,8 @@ def _check_rules(rules: Rules, constants: set[str], known: Mapping[str, Any], pa
         names = {p.name for p in operation.parameters} | constants | set(eo.LEVELS)
         for key, formula in rule.formulas().items():
             for strange in sorted(formula.names - names):
-                raise validation_error(
-                    f"{strange} is neither a parameter of {operation.signature} nor a constant",
-                    hint=nearest(strange, names),
-                    path=(*path, name, *key),
-                )
+                message = f"{strange} is neither a parameter of {operation.signature} nor a constant"
+                raise validation_error(message, hint=nearest(strange, names), path=(*path, name, *key))
 
 
 class SymbolSpec(_Part):
@@ -341,10 +335,8 @@ def load_hardware(name: str, profile: str | None = None) -> eo.Hardware:
     if (file := dict(_catalogue("hardware")).get(name)) is not None:
         return parse_hardware(file.read_bytes(), str(file)).with_profile(profile)
     if not name.endswith(SUFFIXES):
-        raise UsageError(
-            f"there is no hardware {name!r}",
-            hint=f"{nearest(name, hardware_names(), 'the catalogue has')} or name a .yaml file (p4perf calibrate)",
-        )
+        hint = f"{nearest(name, hardware_names(), 'the catalogue has')} or name a .yaml file (p4perf calibrate)"
+        raise UsageError(f"there is no hardware {name!r}", hint=hint)
     return read_hardware(Path(name)).with_profile(profile)
 
 

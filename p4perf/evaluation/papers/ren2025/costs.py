@@ -246,9 +246,8 @@ class OperatorRow(Strict):
     def _one_form(self) -> OperatorRow:
         stated = self.base_cycles is not None and self.exponent is not None
         if stated == (self.cycles is not None) or (self.base_cycles is None) != (self.exponent is None):
-            raise validation_error(
-                "an operator has base_cycles and exponent, or cycles", hint="write one of both forms"
-            )
+            hint = "write one of both forms"
+            raise validation_error("an operator has base_cycles and exponent, or cycles", hint=hint)
         if self.cycles is not None and self.r_squared is not None:
             raise validation_error("r_squared belongs to base_cycles and exponent", path=("r_squared",), key=True)
         if stated and "resolution_cycles" in self.model_fields_set:

@@ -76,9 +76,8 @@ class Threshold:
         try:
             return cls(Rule.NUMBER, float(text), ties, tuple(without), of)
         except ValueError:
-            raise UsageError(
-                f"unknown rule for a threshold {text!r}", hint=f"write {', '.join(names)}, or a number of cycles"
-            ) from None
+            hint = f"write {', '.join(names)}, or a number of cycles"
+            raise UsageError(f"unknown rule for a threshold {text!r}", hint=hint) from None
 
     def of_rows(self, base_cycles: FloatArray, platforms: Sequence[str], operators: Sequence[str]) -> FloatArray:
         """The threshold of every row [cycles], like the base costs of shape (..., rows)."""

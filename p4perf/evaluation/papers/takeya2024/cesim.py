@@ -140,9 +140,8 @@ class CacheModel:
 
     def __post_init__(self) -> None:
         if not 0 <= self.alpha < 1:
-            raise UsageError(
-                f"has to be 0 to below 1, got {self.alpha}", key="alpha", hint="1 leaves no time for loads"
-            )
+            hint = "1 leaves no time for loads"
+            raise UsageError(f"has to be 0 to below 1, got {self.alpha}", key="alpha", hint=hint)
         for name in ("best_mpps", "accesses_per_packet"):
             if not 0 < getattr(self, name) < math.inf:
                 raise UsageError(f"has to be above 0, got {getattr(self, name)}", key=name)
@@ -203,10 +202,8 @@ class CacheModel:
     def miss_ratio_for(self, throughput_mpps: float) -> float:
         """The highest miss ratio with that throughput, more exact near 0 than the hit ratio; errors as there."""
         if not 0 < throughput_mpps <= self.best_mpps:
-            raise UsageError(
-                f"{throughput_mpps:g} Mpps are not within 0 and the {self.best_mpps:g} Mpps of a hit ratio of 1",
-                key="inverse",
-            )
+            message = f"{throughput_mpps:g} Mpps are not within 0 and the {self.best_mpps:g} Mpps of a hit ratio of 1"
+            raise UsageError(message, key="inverse")
         low, high = 0.0, 1.0
         if float(self.throughput_mpps(0.0)) >= throughput_mpps:
             return 1.0

@@ -147,9 +147,8 @@ def _selected(rows: pd.DataFrame, factors: Sequence[str], where: Mapping[str, st
     others = [str(c) for c in rows.columns if c not in (*FIXED_COLUMNS, *factors)]
     for name, wanted in where.items():
         if name not in others:
-            raise UsageError(
-                f"{name} is not a swept variable besides the factors", hint=f"there are: {', '.join(others)}"
-            )
+            hint = f"there are: {', '.join(others)}"
+            raise UsageError(f"{name} is not a swept variable besides the factors", hint=hint)
         kept = rows[rows[name].astype(str) == wanted]
         if kept.empty:
             known = ", ".join(sorted({str(v) for v in rows[name]}))
@@ -157,10 +156,8 @@ def _selected(rows: pd.DataFrame, factors: Sequence[str], where: Mapping[str, st
         rows = kept
     varied = [name for name in others if rows[name].nunique(dropna=False) > 1]
     if varied:
-        raise UsageError(
-            f"{', '.join(varied)} varies besides the factors",
-            hint=f"say which value is meant, such as --where {varied[0]}={rows[varied[0]].iloc[0]}",
-        )
+        hint = f"say which value is meant, such as --where {varied[0]}={rows[varied[0]].iloc[0]}"
+        raise UsageError(f"{', '.join(varied)} varies besides the factors", hint=hint)
     return rows
 
 
