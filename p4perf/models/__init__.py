@@ -7,17 +7,13 @@
 
 from p4perf.models.component import ComponentModel as ComponentModel
 from p4perf.models.component import ConfidenceInterval as ConfidenceInterval
-from p4perf.models.component import CurveEstimate as CurveEstimate
 from p4perf.models.component import Fitting as Fitting
 from p4perf.models.component import PiecewiseFitting as PiecewiseFitting
 from p4perf.models.component import Quantity as Quantity
 from p4perf.models.component import Uncertainty as Uncertainty
-from p4perf.models.estimate import Estimate as Estimate
 from p4perf.models.export import export_model as export_model
 from p4perf.models.export import function_name as function_name
-from p4perf.models.notation import Notation as Notation
 from p4perf.models.templates import SCHOLZ2021_RANKS as SCHOLZ2021_RANKS
-from p4perf.models.templates import Basis as Basis
 from p4perf.models.templates import BasisTemplate as BasisTemplate
 from p4perf.models.templates import FunctionTemplate as FunctionTemplate
 from p4perf.models.templates import Template as Template

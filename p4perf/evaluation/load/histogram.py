@@ -13,7 +13,6 @@ from __future__ import annotations
 import base64
 import math
 import re
-import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -23,7 +22,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from hdrh.codec import HdrCookieException, HdrLengthException  # type: ignore[import-untyped]
 from hdrh.histogram import HdrHistogram  # type: ignore[import-untyped]
 
 from p4perf.errors import DataError, Location, MeasurementError, UsageError
@@ -37,11 +35,6 @@ Counts = tuple[tuple[int, int], ...]
 
 LARGEST = 2**62
 """Counts and values stay below: the encoding has 64 bits with sign."""
-_DAMAGED = (
-    ArithmeticError, AssertionError, AttributeError, HdrCookieException, HdrLengthException, LookupError, MemoryError,
-    TypeError, UsageError, ValueError, zlib.error,
-)  # fmt: skip
-"""What the package raises for an invalid encoding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,16 +65,10 @@ class Layout:
     def histogram(self, counts: Iterable[tuple[int, int]] = ()) -> Any:
         """A histogram of the package with these counts; an IndexError if it has no such bucket."""
         made = HdrHistogram(self.lowest, self.highest, self.digits)
-        filled = [(index, count) for index, count in counts if count]
-        for index, count in filled:
+        for index, count in counts:
             if not 0 <= index < made.counts_len:
                 raise IndexError(f"there is no bucket {index}: the last one is {made.counts_len - 1}")
-            made.counts[index] = count
-        if filled:
-            occupied = [index for index, _ in filled]
-            # The package needs the smallest index that is not 0, and -1 where there is none.
-            smallest = min((index for index in occupied if index), default=-1)
-            made.set_internal_tacking_values(smallest, max(occupied), sum(count for _, count in filled))
+            made.record_value(made.get_value_from_index(index), count)
         return made
 
     def largest_ns(self) -> int:
@@ -128,7 +115,7 @@ def decode(text: str) -> tuple[Layout, Counts]:
             int(found.lowest_trackable_value), int(found.highest_trackable_value), int(found.significant_figures)
         )
         counts = tuple((index, int(count)) for index, count in enumerate(found.counts) if count)
-    except _DAMAGED as error:
+    except Exception as error:  # of many types: the package checks little
         reason = str(error) or type(error).__name__
         raise DataError(f"the histogram is not in the encoding V2 of HdrHistogram: {reason}") from error
     if shifted:
@@ -187,7 +174,10 @@ class LatencyHistogram:
         if not isinstance(record, Mapping):
             raise MeasurementError("the histogram of latencies is not an object")
         if "latencies_ns" in record:
-            return cls.from_values(*_columns(record["latencies_ns"]))
+            pairs = _pairs(record, "latencies_ns")
+            if strange := [pair for pair in pairs if isinstance(pair[0], bool) or not isinstance(pair[0], int | float)]:
+                raise MeasurementError(f"the latencies: {strange[0]!r:.40} is not [latency, count]")
+            return cls.from_values([pair[0] for pair in pairs], [_whole(count, "a count") for _, count in pairs])
         missing = [key for key in ("lowest", "highest", "digits", "counts") if key not in record]
         if missing:
             raise MeasurementError(f"the histogram of latencies has no {' and no '.join(missing)}")
@@ -196,7 +186,10 @@ class LatencyHistogram:
             layout = Layout(lowest, highest, digits)
         except UsageError as error:
             raise MeasurementError(f"the layout of the latencies is wrong: {error.message}") from error
-        return cls(_pairs(record["counts"]), layout)
+        counts = sorted(
+            (_whole(index, "an index"), _whole(count, "a count")) for index, count in _pairs(record, "counts")
+        )
+        return cls(tuple((index, count) for index, count in counts if count), layout)
 
     @classmethod
     def from_values(
@@ -320,32 +313,14 @@ def _whole(value: object, key: str) -> int:
     return value
 
 
-def _pairs(given: object) -> Counts:
+def _pairs(record: Mapping[str, Any], key: str) -> Sequence[Sequence[Any]]:
+    given = record[key]
     if not isinstance(given, (list, tuple)):
-        raise MeasurementError("the counts of latencies are not a list of [index, count]")
-    total: dict[int, int] = {}
+        raise MeasurementError(f"the histogram of latencies: {key} is not a list of pairs")
     for pair in given:
         if not isinstance(pair, (list, tuple)) or len(pair) != 2:
-            raise MeasurementError(f"the counts of latencies: {pair!r:.40} is not [index, count]")
-        index, count = _whole(pair[0], "an index"), _whole(pair[1], "a count")
-        if index < 0 or count < 0:
-            raise MeasurementError(f"the counts of latencies: [{index}, {count}] is negative")
-        if index in total:
-            raise MeasurementError(f"the counts of latencies: bucket {index} comes twice")
-        total[index] = count
-    return tuple((index, count) for index, count in sorted(total.items()) if count)
-
-
-def _columns(given: object) -> tuple[list[float], list[int]]:
-    if not isinstance(given, (list, tuple)):
-        raise MeasurementError("the latencies are not a list of [latency, count]")
-    values, counts = [], []
-    for pair in given:
-        if not isinstance(pair, (list, tuple)) or len(pair) != 2 or isinstance(pair[0], bool | str):
-            raise MeasurementError(f"the latencies: {pair!r:.40} is not [latency, count]")
-        values.append(float(pair[0]))
-        counts.append(_whole(pair[1], "a count"))
-    return values, counts
+            raise MeasurementError(f"the histogram of latencies: {pair!r:.40} of {key} is not a value and a count")
+    return given
 
 
 def _check(p: float) -> None:

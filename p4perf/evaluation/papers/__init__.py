@@ -81,10 +81,6 @@ def parse_paper(data: bytes, file: str) -> PaperClaims:
     return _paper(*parse_strictly(data, file, PaperFile))
 
 
-def read_paper(path: Path) -> PaperClaims:
-    return _paper(*read_strictly(path, PaperFile, "file of claims"))
-
-
 def _paper(content: PaperFile, root: SourceNode) -> PaperClaims:
     for index, claim in enumerate(content.claims):
         if claim.check is None:
@@ -123,7 +119,8 @@ def chosen_claims(names: Sequence[str], kinds: Sequence[Kind] = ()) -> tuple[tup
         UsageError: there is no such paper or claim; names the nearest. Or nothing is left.
         DataError: a file cannot be read or is wrong.
     """
-    own = [read_paper(Path(name)) for name in names if name.endswith(SUFFIXES)]
+    files_given = [Path(name) for name in names if name.endswith(SUFFIXES)]
+    own = [_paper(*read_strictly(path, PaperFile, "file of claims")) for path in files_given]
     by_key = {paper.key: paper for paper in (*shipped_papers(), *own)}
     wanted: dict[tuple[str, str], None] = {(paper.key, claim.id): None for paper in own for claim in paper.claims}
     for name in (n for n in names if not n.endswith(SUFFIXES)):

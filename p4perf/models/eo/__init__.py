@@ -18,7 +18,6 @@ from p4perf.models.eo.hardware import access_time_s as access_time_s
 from p4perf.models.eo.hardware import accesses_per_s as accesses_per_s
 from p4perf.models.eo.mapping import Demand as Demand
 from p4perf.models.eo.mapping import Host as Host
-from p4perf.models.eo.mapping import PlacementVerdict as PlacementVerdict
 from p4perf.models.eo.mapping import RateEstimate as RateEstimate
 from p4perf.models.eo.mapping import estimate as estimate
 from p4perf.models.eo.mapping import make_breakdown as make_breakdown

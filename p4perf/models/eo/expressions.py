@@ -9,10 +9,12 @@ one and before the first one, but not below zero there.
 from __future__ import annotations
 
 import math
+import operator
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 
 from typing_extensions import override
 
@@ -129,17 +131,15 @@ class _Parser:
         )
 
     def sum(self, depth: int) -> Evaluate:
-        if depth > MAX_DEPTH:
-            raise UsageError(f"{self.text[:80]!r} is nested more than {MAX_DEPTH} levels deep")
-        total = self.product(depth)
-        while self.sign in ("+", "-"):
-            total = _combined(self.sign, total, self._next(self.product, depth))
-        return total
+        return self._chain("+-", self.product, depth)
 
     def product(self, depth: int) -> Evaluate:
-        total = self.factor(depth)
-        while self.sign in ("*", "/"):
-            total = _combined(self.sign, total, self._next(self.factor, depth))
+        return self._chain("*/", self.factor, depth)
+
+    def _chain(self, signs: str, part: Callable[[int], Evaluate], depth: int) -> Evaluate:
+        total = part(depth)
+        while self.sign and self.sign in signs:
+            total = _combined(_OPERATORS[self.sign], total, self._next(part, depth))
         return total
 
     def _next(self, part: Callable[[int], Evaluate], depth: int) -> Evaluate:
@@ -185,29 +185,19 @@ class _Parser:
         self.step()
 
 
-def _combined(sign: str, left: Evaluate, right: Evaluate) -> Evaluate:
-    if sign == "+":
-        return lambda values: left(values) + right(values)
-    if sign == "-":
-        return lambda values: left(values) - right(values)
-    if sign == "*":
-        return lambda values: left(values) * right(values)
-    return lambda values: left(values) / right(values)
+_OPERATORS = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
+
+
+def _combined(combine: Callable[[Fraction, Fraction], Fraction], left: Evaluate, right: Evaluate) -> Evaluate:
+    return lambda values: combine(left(values), right(values))
 
 
 def _interpolated(arguments: Sequence[Fraction]) -> Fraction:
-    x, points = arguments[0], list(_pairs(arguments[1:]))
-    (x1, y1), (x2, y2) = points[0], points[1]
-    for following in points[2:]:
-        if x <= x2:
-            break
-        (x1, y1), (x2, y2) = (x2, y2), following
+    x, points = arguments[0], list(zip(arguments[1::2], arguments[2::2], strict=True))
+    pairs = list(pairwise(points))
+    (x1, y1), (x2, y2) = next((pair for pair in pairs if x <= pair[1][0]), pairs[-1])
     value = y1 + (y2 - y1) * (x - x1) / (x2 - x1)
     return value if x >= points[0][0] else max(value, Fraction(0))
-
-
-def _pairs(values: Sequence[Fraction]) -> Iterator[tuple[Fraction, Fraction]]:
-    yield from zip(values[::2], values[1::2], strict=True)
 
 
 _FUNCTIONS: dict[str, tuple[Callable[[Sequence[Fraction]], Fraction], int, int]] = {

@@ -119,20 +119,17 @@ def make_breakdown(
 def _calls(
     functions: Sequence[NetworkFunction], frame_bytes: int, symbols: Mapping[str, Fraction] | None, keep_io: bool
 ) -> list[tuple[str, Call, dict[str, Fraction]]]:
-    met = []
+    given, met = symbols or {}, []
     for number, function in enumerate(functions):
-        known = {s.name for s in function.symbols}
-        if symbols and (
-            strange := [n for n in symbols if not any(n in {s.name for s in f.symbols} for f in functions)]
-        ):
-            function.values(frame_bytes, {strange[0]: symbols[strange[0]]})
-        values = function.values(frame_bytes, {n: v for n, v in (symbols or {}).items() if n in known})
-        for call in function.calls:
-            inner = (number > 0 and call.operation.name == RECEIVE) or (
-                number < len(functions) - 1 and call.operation.name == SEND
-            )
-            if keep_io or not inner:
-                met.append((function.name, call, call.values(values)))
+        # One that no function has is refused by the first.
+        own = {s.name for s in function.symbols} | (given.keys() - {s.name for f in functions for s in f.symbols})
+        values = function.values(frame_bytes, {n: v for n, v in given.items() if n in own})
+        between = ({RECEIVE} if number else set()) | ({SEND} if number < len(functions) - 1 else set())
+        met += [
+            (function.name, call, call.values(values))
+            for call in function.calls
+            if keep_io or call.operation.name not in between
+        ]
     return met
 
 

@@ -108,8 +108,8 @@ class Operation:
         return f"{self.name}({', '.join(p.name for p in self.parameters)})"
 
 
-def _bytes(description: str, name: str = "b", default: int | None = None) -> Parameter:
-    return Parameter(name, "bytes", description, None if default is None else Fraction(default))
+def _bytes(description: str, name: str = "b") -> Parameter:
+    return Parameter(name, "bytes", description)
 
 
 def _count(description: str, name: str, default: int | None = None) -> Parameter:

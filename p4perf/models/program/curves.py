@@ -9,6 +9,7 @@ whichever agrees better with the points.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -78,15 +79,11 @@ class ParameterAxis:
         if value in self.values:
             at = self.values.index(value)
             return InterpolatedCost(self.costs[at], self.errors[at])
-        if len(self.values) == 1:
-            return InterpolatedCost(
-                self.costs[0], self.errors[0], False, (f"{self.name} was measured at {self.values[0]:g} only",)
-            )
         first, last = self.values[0], self.values[-1]
-        if value < first:
-            return InterpolatedCost(
-                self.costs[0], self.errors[0], False, (f"{self.name} {value:g} is below {first:g}",)
-            )
+        if len(self.values) == 1 or value < first:
+            below = f"{self.name} {value:g} is below {first:g}"
+            outside = below if len(self.values) > 1 else f"{self.name} was measured at {first:g} only"
+            return InterpolatedCost(self.costs[0], self.errors[0], False, (outside,))
         x = [self._x(v) for v in self.values]
         at = min(int(np.searchsorted(self.values, value)), len(x) - 1)
         share = (self._x(value) - x[at - 1]) / (x[at] - x[at - 1])
@@ -95,12 +92,8 @@ class ParameterAxis:
         between = self._bend(at)
         if value > last:
             # On the line of the last two points; it is unknown whether it continues.
-            return InterpolatedCost(
-                cost,
-                spread + between + abs(cost - self.costs[-1]),
-                False,
-                (f"{self.name} {value:g} is above {last:g}",),
-            )
+            error = spread + between + abs(cost - self.costs[-1])
+            return InterpolatedCost(cost, error, False, (f"{self.name} {value:g} is above {last:g}",))
         return InterpolatedCost(cost, math.hypot(spread, 4 * share * (1 - share) * between), False)
 
     def _x(self, value: float) -> float:
@@ -164,7 +157,9 @@ class _Family:
         names = sorted(rows[0][0])
         self._fixed = {n: rows[0][0][n] for n in names if len({r[n] for r, _ in rows}) == 1}
         varied = [n for n in names if n not in self._fixed]
-        self._usual = {n: _mode([r[n] for r, _ in rows]) for n in varied}
+        # The most frequent value of each, the smallest of several.
+        counted = {n: Counter(r[n] for r, _ in rows) for n in varied}
+        self._usual = {n: min(counted[n], key=lambda v: (-counted[n][v], v)) for n in varied}
         counts = {n: len({r[n] for r, _ in rows if self._is_usual(r, n)}) for n in varied}
         self._main = max(varied, key=lambda n: counts[n]) if varied else ""
         # The usual value of another parameter is that of the points along the main axis.
@@ -236,11 +231,6 @@ def _axis(name: str, triples: Sequence[tuple[float, float, float]]) -> Parameter
     costs = [float(np.mean([c for c, _ in merged[v]])) for v in values]
     errors = [float(np.mean([e for _, e in merged[v]])) for v in values]
     return ParameterAxis(name, tuple(values), tuple(costs), tuple(errors))
-
-
-def _mode(values: Sequence[float]) -> float:
-    """The most frequent value, the smallest of several."""
-    return min(set(values), key=lambda v: (-values.count(v), v))
 
 
 MemoryBasis = Literal["measured", "interpolated", "formula", "unknown"]

@@ -14,34 +14,10 @@ from typing import Literal, Protocol, TypeVar, get_args
 from p4perf.errors import UsageError
 
 Kind = Literal[
-    "component",
-    "extract",
-    "select",
-    "emit",
-    "lookup",
-    "write",
-    "compute",
-    "condition",
-    "hash",
-    "checksum verify",
-    "checksum update",
-    "counter",
-    "meter",
-    "register read",
-    "register write",
-    "random",
-    "add header",
-    "remove header",
-    "recirculate",
-    "resubmit",
-    "clone",
-    "multicast",
-    "set egress",
-    "drop",
-    "jump",
-    "overlap",
-    "unknown",
-]
+    "component", "extract", "select", "emit", "lookup", "write", "compute", "condition", "hash", "checksum verify",
+    "checksum update", "counter", "meter", "register read", "register write", "random", "add header", "remove header",
+    "recirculate", "resubmit", "clone", "multicast", "set egress", "drop", "jump", "overlap", "unknown",
+]  # fmt: skip
 
 Size = float | str | bool
 

@@ -155,7 +155,9 @@ def weigh(graph: ProgramGraph, given: Mapping[str, Mapping[str, float]]) -> Prog
     """
     nodes = dict(graph.nodes)
     for name, labels in given.items():
-        node = _node(graph, name, "a share")
+        if name not in graph.nodes:
+            raise UsageError(_not_there(graph, name, "a share"))
+        node = graph.nodes[name]
         unknown = set(labels) - {edge.label for edge in node.edges}
         if unknown:
             raise UsageError(f"{name} has no edge {', '.join(sorted(unknown))}")
@@ -198,12 +200,6 @@ class _Out:
     @property
     def log_share(self) -> float:
         return math.log(self.share) if self.share > 0 else -math.inf
-
-
-def _node(graph: ProgramGraph, name: str, what: str) -> Node:
-    if name not in graph.nodes:
-        raise UsageError(_not_there(graph, name, what))
-    return graph.nodes[name]
 
 
 def _not_there(graph: ProgramGraph, name: str, what: str) -> str:

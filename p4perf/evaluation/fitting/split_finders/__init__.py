@@ -11,7 +11,6 @@
 
 from p4perf.evaluation.fitting.split_finders.base import GROUP as GROUP
 from p4perf.evaluation.fitting.split_finders.base import Breakpoints as Breakpoints
-from p4perf.evaluation.fitting.split_finders.base import Candidates as Candidates
 from p4perf.evaluation.fitting.split_finders.base import SplitFinder as SplitFinder
 from p4perf.evaluation.fitting.split_finders.base import SplitProblem as SplitProblem
 from p4perf.evaluation.fitting.split_finders.base import open_split_finder as open_split_finder
