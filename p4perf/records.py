@@ -140,16 +140,17 @@ class Interval(Record):
 
 
 class Document(Record):
-    """What a command prints with ``--format json``. The docstring of a subclass stands on its page."""
+    """What a command prints with ``--format json``, of a ``kind``. The docstring of a subclass stands on its page."""
 
     KIND: ClassVar[str]
     KINDS: ClassVar[dict[str, type[Document]]] = {}
     """All documents whose modules are imported, by kind."""
 
     @override
-    def __init_subclass__(cls) -> None:
+    def __init_subclass__(cls, kind: str) -> None:
         super().__init_subclass__()
-        Document.KINDS[cls.KIND] = cls
+        cls.KIND = kind
+        Document.KINDS[kind] = cls
 
     @override
     def as_dict(self) -> dict[str, Any]:
@@ -160,7 +161,7 @@ def listing(kind: str, row: type[Record], text: str) -> type[Document]:
     """A document that is nothing but rows of one type; ``text`` is its docstring."""
     name = "".join(word.title() for word in kind.split(".")) + "Document"
     keys = {"rows": doc(""), "__annotations__": {"rows": tuple[row, ...]}}  # type: ignore[valid-type]
-    return type(name, (Document,), {"KIND": kind, "__doc__": text, "__module__": row.__module__, **keys})
+    return type(name, (Document,), {"__doc__": text, "__module__": row.__module__, **keys}, kind=kind)
 
 
 _HINTS: dict[type[Record], Mapping[str, Any]] = {}

@@ -264,13 +264,7 @@ def load(spec: str, sets: list[str] | None, points: int | None) -> Experiment:
 
 def overrides_of(sets: list[str] | None) -> list[tuple[str, str]]:
     """Keys and values of every ``--set``."""
-    overrides = []
-    for text in sets or ():
-        key, equals, value = text.partition("=")
-        if not equals or not key.strip():
-            raise UsageError(f"--set {text}: expected key=value", hint="for example --set entries=1000")
-        overrides.append((key.strip(), value.strip()))
-    return overrides
+    return pairs(sets, "--set", "key=value", "for example --set entries=1000")
 
 
 _PACKET_RATE = re.compile(r"(.*?)\s*([kmg]?)pps", re.IGNORECASE)
@@ -294,14 +288,14 @@ def quantity(text: str, dimension: Dimension, unit: str, option: str) -> float:
     return value
 
 
-def assignments(texts: list[str] | None, option: str, form: str, hint: str | None = None) -> dict[str, str]:
-    """Names and values of an option such as ``--where frame=64``; of a repeated name the last value."""
-    found = {}
+def pairs(texts: Sequence[str] | None, option: str, form: str, hint: str | None = None) -> list[tuple[str, str]]:
+    """Names and values of an option such as ``--where frame=64``."""
+    found = []
     for text in texts or ():
         name, equals, value = text.partition("=")
         if not equals or not name.strip():
             raise UsageError(f"{option} {text}: expected {form}", hint=hint)
-        found[name.strip()] = value.strip()
+        found.append((name.strip(), value.strip()))
     return found
 
 

@@ -65,14 +65,12 @@ class _Metric(Record):
     unit: str = doc("its unit")
 
 
-class ModelDocument(Document):
+class ModelDocument(Document, kind="model"):
     """`p4perf run SPEC`, `p4perf resume RUN`, `p4perf fit DATA`.
 
     Of a run that has no model (the spec has no `model`, or sweeps several variables) the same keys are printed, null or
     empty, and `x`, `y` and `segments` have no inner keys.
     """
-
-    KIND = "model"
 
     run: str | None = doc("path of the run directory; null for a file")
     name: str | None = doc("experiment, or name of the file without its ending")
@@ -287,10 +285,8 @@ class _ModelsRow(Record):
     failure: str | None = doc("why there is no model")
 
 
-class ModelsDocument(Document):
+class ModelsDocument(Document, kind="models"):
     """`p4perf fit-many DATA...`: one row for each series."""
-
-    KIND = "models"
 
     labels: tuple[str, ...] = doc("names of the labels that tell series apart")
     output: str | None = doc("path of the file of models")

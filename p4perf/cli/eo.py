@@ -16,9 +16,9 @@ from p4perf.cli.app import (
     QuietOption,
     SetOption,
     app,
-    assignments,
     emit,
     load,
+    pairs,
     print_table,
     say,
 )
@@ -112,13 +112,11 @@ class _Setting(Record):
     remote: float = doc("packets in the cache of another socket", "ratio")
 
 
-class EoDocument(Document, _Numbers, _Setting):
+class EoDocument(Document, _Numbers, _Setting, kind="eo"):
     """`p4perf eo FUNCTION...`, and of an experiment with one point.
 
     See [elementary operations](eo.md).
     """
-
-    KIND = "eo"
 
     accesses: dict[str, Any] = doc("accesses by the level where they hit", "accesses/packet", of="breakdown.accesses")
     table_bytes: float = doc("tables together", "B", of="breakdown.table_bytes")
@@ -136,10 +134,8 @@ class _EoSweepRow(_Numbers, _SweptPoint):
     pass
 
 
-class EoSweepDocument(Document):
+class EoSweepDocument(Document, kind="eo.sweep"):
     """`p4perf eo SPEC`: one row for each point."""
-
-    KIND = "eo.sweep"
 
     hardware: str = doc("name of the machine")
     profile: str | None = doc("profile of its description; null if it has none")
@@ -170,10 +166,8 @@ class _PlaceRow(Record):
     needs: tuple[_Need, ...] = doc("")
 
 
-class PlaceDocument(Document):
+class PlaceDocument(Document, kind="place"):
     """`p4perf place FUNCTION=LOAD...`: one row for each host."""
-
-    KIND = "place"
 
     share_cores: bool = doc("whether a core may run several functions")
     rows: tuple[_PlaceRow, ...] = doc("")
@@ -203,8 +197,8 @@ def eo(
     from p4perf.models.eo import estimate, parse_expression
 
     machine = load_hardware(hardware, profile)
-    given = assignments(symbols, "--symbol", "name=number", "for example --symbol ps=1000")
-    values = {name: parse_expression(value).value({}) for name, value in given.items()}
+    given = pairs(symbols, "--symbol", "name=number", "for example --symbol ps=1000")
+    values = {name: parse_expression(value).value({}) for name, value in given}
     options: dict[str, Any] = {"cores": cores, "remote": remote, "keep_io": keep_io, "symbols": values}
     found = _functions(functions, bool(sets) or points is not None)
     if found is None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from p4perf.cli.app import Format, FormatOption, Scale, app, emit, say
+from p4perf.cli.app import Format, FormatOption, Scale, app, emit, pairs, say
 from p4perf.errors import UsageError
 from p4perf.records import Document, Record, Scalar, counted, doc, listing, spread
 from p4perf.results import read_model
@@ -53,10 +53,8 @@ class _ImportRow(Record):
     largest: float = doc("largest value", "of the metric")
 
 
-class ImportDocument(Document, _Source):
+class ImportDocument(Document, _Source, kind="import"):
     """`p4perf import SOURCE`: one row for each metric."""
-
-    KIND = "import"
 
     rows: tuple[_ImportRow, ...] = doc("")
 
@@ -71,10 +69,8 @@ class _ImportPlanRow(Record):
     place: str = doc("file, and line or key")
 
 
-class ImportPlanDocument(Document, _Source):
+class ImportPlanDocument(Document, _Source, kind="import.plan"):
     """`p4perf import SOURCE --dry-run`: one row for each value."""
-
-    KIND = "import.plan"
 
     rows: tuple[_ImportPlanRow, ...] = doc("")
 
@@ -176,13 +172,13 @@ def _facts(texts: Sequence[str] | None, option: str) -> dict[str, int | float | 
     from p4perf.evaluation.imports.base import fact
 
     found: dict[str, int | float | str] = {}
-    for text in texts or ():
-        name, equals, value = text.partition("=")
-        if not (equals and name.strip() and value.strip()):
-            raise UsageError(f"{option} {text}: expected VARIABLE=VALUE", hint=f"for example {option} frame_size=64")
-        if name.strip() in found:
-            raise UsageError(f"{option}: {name.strip()} is given twice")
-        found[name.strip()] = fact(value)
+    example = f"for example {option} frame_size=64"
+    for name, value in pairs(texts, option, "VARIABLE=VALUE", example):
+        if not value:
+            raise UsageError(f"{option} {name}=: expected VARIABLE=VALUE", hint=example)
+        if name in found:
+            raise UsageError(f"{option}: {name} is given twice")
+        found[name] = fact(value)
     return found
 
 
@@ -264,13 +260,11 @@ class _ReportRow(Record):
     pages: int = doc("pages of that kind")
 
 
-class ReportDocument(Document):
+class ReportDocument(Document, kind="report"):
     """`p4perf report RUN... -o DIR`.
 
     See [reports](report.md).
     """
-
-    KIND = "report"
 
     output: str = doc("folder of the site")
     index: str = doc("the page to open")

@@ -48,6 +48,8 @@ class Refused(_OfPoint):
 @dataclass(frozen=True, slots=True)
 class Written(_OfPoint):
     path: Path
+    digest: str = ""
+    """Of a P4 program: what is the same in all files that hold it."""
 
 
 @dataclass(slots=True)
@@ -56,18 +58,19 @@ class Generated:
     refused: list[Refused] = field(default_factory=list)
     left_out: int = 0
     """Entry files with more entries than were asked for."""
-    texts: dict[tuple[str, str], Written] = field(default_factory=dict)
-    """Distinct P4 programs, by generator and digest, with the first file that holds each."""
-    copies: dict[tuple[str, str], int] = field(default_factory=dict)
-    """How many files hold each of these."""
 
     def add(self, other: Generated) -> None:
         self.written += other.written
         self.refused += other.refused
         self.left_out += other.left_out
-        for key, written in other.texts.items():
-            self.texts.setdefault(key, written)
-            self.copies[key] = self.copies.get(key, 0) + other.copies[key]
+
+    def programs(self) -> list[list[Written]]:
+        """Distinct P4 programs of the generators: all files that hold each, in the order in which they were written."""
+        groups: dict[tuple[str, str], list[Written]] = {}
+        for written in self.written:
+            if written.digest:
+                groups.setdefault((written.generator, written.digest), []).append(written)
+        return list(groups.values())
 
 
 class Generation:
@@ -146,14 +149,12 @@ class Generation:
             if entries > self._max_entries:
                 self.outcome.left_out += 1
                 continue
-            written = Written(*place, generator, folder / path)
+            digest = ""
             if path.endswith(".p4") and not isinstance(content, bytes):
                 content = "".join(content).encode()
-                key = (generator, hashlib.sha256(content).hexdigest())
-                self.outcome.texts.setdefault(key, written)
-                self.outcome.copies[key] = self.outcome.copies.get(key, 0) + 1
-            self._store(written.path, content)
-            self.outcome.written.append(written)
+                digest = hashlib.sha256(content).hexdigest()
+            self._store(folder / path, content)
+            self.outcome.written.append(Written(*place, generator, folder / path, digest))
 
     def _store(self, path: Path, content: Iterable[str] | bytes) -> None:
         pieces = (content,) if isinstance(content, bytes) else (piece.encode() for piece in content)
@@ -238,9 +239,7 @@ def verify(outcome: Generated, tools: Commands, finished: Callable[[float], None
     ``finished`` gets the share that is done, from 0 to 1.
     """
     jobs = [
-        (written, outcome.copies[key], command)
-        for key, written in outcome.texts.items()
-        for command in tools.get(written.generator, ())
+        (files[0], len(files), command) for files in outcome.programs() for command in tools.get(files[0].generator, ())
     ]
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         for done, verdict in enumerate(pool.map(lambda job: _compile(*job), jobs), start=1):
@@ -363,10 +362,8 @@ class _RefusedPoint(Record):
     reason: str = doc("why")
 
 
-class GenerateDocument(Document):
+class GenerateDocument(Document, kind="generate"):
     """`p4perf generate SPEC`: one row for each file."""
-
-    KIND = "generate"
 
     left_out: int = doc("entry files that `--max-entries` left out")
     refused: tuple[_RefusedPoint, ...] = doc("")
@@ -391,10 +388,8 @@ class _GenerateAllRow(Record):
     refused_most: str | None = doc("the experiments with most refused points")
 
 
-class GenerateAllDocument(Document):
+class GenerateAllDocument(Document, kind="generate.all"):
     """`p4perf generate --all`: one row for each generator."""
-
-    KIND = "generate.all"
 
     left_out: int = doc("entry files that `--max-entries` left out")
     impossible: int = doc("points that no program can have")
@@ -403,6 +398,7 @@ class GenerateAllDocument(Document):
 
 def _report_all(fmt: Format, outcome: Generated, names: Sequence[str]) -> None:
     rows = []
+    programs = Counter(files[0].generator for files in outcome.programs())
     for name in names:
         files = [w for w in outcome.written if w.generator == name]
         refused = [r for r in outcome.refused if r.generator == name]
@@ -413,7 +409,7 @@ def _report_all(fmt: Format, outcome: Generated, names: Sequence[str]) -> None:
                 points=len({(w.experiment, w.index) for w in files}),
                 refused=len(refused),
                 files=len(files),
-                programs=sum(generator == name for generator, _ in outcome.texts) or None,
+                programs=programs[name] or None,
                 refused_most=", ".join(f"{e} {n}" for e, n in Counter(r.experiment for r in refused).most_common(3))
                 or None,
             )
@@ -442,10 +438,8 @@ class _GenerateVerifyRow(Record):
     message: str | None = doc("what the compiler said")
 
 
-class GenerateVerifyDocument(Document):
+class GenerateVerifyDocument(Document, kind="generate.verify"):
     """`p4perf generate --verify`: one row for each distinct program and tool."""
-
-    KIND = "generate.verify"
 
     missing: tuple[_Missing, ...] = doc("")
     refused: int = doc("points that a generator refuses")

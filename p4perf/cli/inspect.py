@@ -170,10 +170,8 @@ class _ShowRow(Record):
     flags: str = doc("[flags](measuring.md#quality-flags) of the accepted trials, separated by commas")
 
 
-class ShowDocument(Document):
+class ShowDocument(Document, kind="show"):
     """`p4perf show RUN`: one row for each point."""
-
-    KIND = "show"
 
     metric: str = doc("metric that is shown")
     unit: str = doc("its unit")
@@ -427,10 +425,8 @@ class _DoctorRow(Record):
     advice: str = doc("what to do; empty if nothing")
 
 
-class DoctorDocument(Document):
+class DoctorDocument(Document, kind="doctor"):
     """`p4perf doctor`: one row for each check."""
-
-    KIND = "doctor"
 
     usable_targets: tuple[str, ...] = doc("targets that can be used here")
     rows: tuple[_DoctorRow, ...] = doc("")

@@ -63,14 +63,12 @@ class _CampaignRow(Record):
     run: str = doc("path of its run directory in the folder of the campaign; empty without one")
 
 
-class CampaignDocument(Document):
+class CampaignDocument(Document, kind="campaign"):
     """`p4perf run` with several specs or targets, `--all` or `--budget`.
 
     `p4perf resume CAMPAIGN` and `p4perf status CAMPAIGN` print it, too. One row for each experiment and target.
     See [campaigns](campaigns.md).
     """
-
-    KIND = "campaign"
 
     campaign: str = doc("path of its folder")
     accepted_share: float = doc("planned points that have accepted trials", "ratio")
@@ -334,10 +332,8 @@ class _PlanRow(Record):
     point: str = doc("hash of the point: folder in the run directory", of="key")
 
 
-class PlanDocument(Document):
+class PlanDocument(Document, kind="plan"):
     """`p4perf run SPEC --dry-run`: one row for each point."""
-
-    KIND = "plan"
 
     trials: int = doc("accepted trials that are wanted")
     refused: tuple[_Refused, ...] = doc("")

@@ -46,10 +46,8 @@ class _TargetRow(Record):
     run: str | None = doc("path of the run directory; null if there is none")
 
 
-class MeasureDocument(Document):
+class MeasureDocument(Document, kind="measure"):
     """`p4perf measure PROGRAM`: one row for each target."""
-
-    KIND = "measure"
 
     program: str = doc("path of the program")
     rows: tuple[_TargetRow, ...] = doc("")
@@ -68,10 +66,8 @@ class _OperatorRow(Record):
     starts: int = doc("accepted starts")
 
 
-class OperatorDocument(Document):
+class OperatorDocument(Document, kind="operator"):
     """`p4perf measure FILE.c`: one row for each packet size."""
-
-    KIND = "operator"
 
     run: str = doc("path of the run directory")
     rows: tuple[_OperatorRow, ...] = doc("")

@@ -356,10 +356,8 @@ class _LearntRow(Record):
     bias: float = doc("mean of the signed errors", "ratio", optional=True)
 
 
-class CostModelDocument(Document):
+class CostModelDocument(Document, kind="cost-model"):
     """`p4perf learn -o FILE`: one row for each component, and one for the check with composed programs."""
-
-    KIND = "cost-model"
 
     file: str = doc("path of the cost model")
     rows: tuple[_LearntRow, ...] = doc("")

@@ -51,13 +51,11 @@ class _QueueRow(Record):
     measured_loss_ci: float | None = doc("half-width of its 95 % interval", "lost/sent", optional=True)
 
 
-class QueueDocument(Document):
+class QueueDocument(Document, kind="queue"):
     """`p4perf queue`: one row for each kind of arrivals, rate and moderation interval.
 
     Results are null where the analysis of a trace is not possible, and there is only its simulation.
     """
-
-    KIND = "queue"
 
     mode: str = doc("`moderated` or `poll`")
     profile: str = doc("`exact` or `printed`")
@@ -85,10 +83,8 @@ class _QueueTuneRow(Record):
     tried: int = doc("intervals that were tried")
 
 
-class QueueTuneDocument(Document):
+class QueueTuneDocument(Document, kind="queue.tune"):
     """`p4perf queue --tune`: one row for each kind of arrivals and rate."""
-
-    KIND = "queue.tune"
 
     objective: str = doc("what was made smallest: `mean`, or a percentile")
     max_loss: float = doc("largest loss that was allowed", "lost/sent")

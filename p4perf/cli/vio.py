@@ -15,8 +15,8 @@ from p4perf.cli.app import (
     Format,
     FormatOption,
     app,
-    assignments,
     emit,
+    pairs,
     print_table,
     quantity,
     say,
@@ -67,10 +67,8 @@ class _Fit(Record):
     at_bounds: tuple[str, ...] = doc("parameters that the data do not determine")
 
 
-class CesimDocument(Document):
+class CesimDocument(Document, kind="cesim"):
     """`p4perf cesim`: a row for each variant and question."""
-
-    KIND = "cesim"
 
     parameters: dict[str, Any] = doc("parameters of the model before a fit, units in their names")
     tipping_points: tuple[_TippingPoint, ...] = doc("")
@@ -305,13 +303,11 @@ class _Ladder(Record):
     untried: tuple[str, ...] = doc("factors whose cell of this step was not measured")
 
 
-class FactorsDocument(Document):
+class FactorsDocument(Document, kind="factors"):
     """`p4perf factors`: a row for each factor.
 
     Effects and gains are factors of the metric, above 1 is better; their intervals are null without repetitions.
     """
-
-    KIND = "factors"
 
     metric: str = doc("metric", of="factorial.metric")
     unit: str = doc("its unit; empty for a file", of="factorial.unit")
@@ -371,7 +367,7 @@ def factors(
         run = Run.open(source)
         if lower:
             raise UsageError("--lower-is-better is for files; of a run's metrics it is known")
-        values = assignments(where, "--where", "name=value")
+        values = dict(pairs(where, "--where", "name=value"))
         cells, titles = run_factorial(run, metric=metric, factors=chosen, where=values, cache=cache)
         say_origin(run.identity)
         title, machine = run_title(run)

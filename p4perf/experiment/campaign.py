@@ -25,7 +25,7 @@ from p4perf.experiment.bench import open_target, open_testbed
 from p4perf.experiment.compare import RunComparison, compare_runs, write_comparison
 from p4perf.experiment.conductor import TimeLimit
 from p4perf.experiment.crew import Crew
-from p4perf.experiment.evaluate import COST, evaluate_run, metric_ends
+from p4perf.experiment.evaluate import COST, evaluate_run, machine_text, metric_ends
 from p4perf.experiment.recorder import SweepOutcome
 from p4perf.experiment.session import measure_run, new_run, require_usable, resume_run
 from p4perf.experiment.sizing import FAILED, MEASURED, OPEN, REFUSED, UNAVAILABLE, Cell, Device, Sized
@@ -419,7 +419,6 @@ def _machine(folder: Path, measured: Sequence[Cell]) -> str:
     if not measured:
         return "Nothing was measured"
     manifest = Run.open(folder / measured[0].run).manifest
-    pages = "hugepages" if manifest.hugepages else "4 KiB pages"
-    facts = (("DPDK", manifest.node.text("dpdk_version")), ("Linux", manifest.node.text("kernel")))
-    versions = [f"{name} {version}" for name, version in facts if version]
-    return ", ".join([manifest.node.text("cpu_model", "unknown processor"), *versions, pages])
+    return ", ".join(
+        [machine_text(manifest), *(f"Linux {kernel}" for kernel in [manifest.node.text("kernel")] if kernel)]
+    )

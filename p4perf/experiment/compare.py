@@ -483,13 +483,11 @@ class _ComparisonRow(Record):
     ratio: Interval | None = interval("ratio to the reference at this point", "ratio")
 
 
-class ComparisonDocument(Document):
+class ComparisonDocument(Document, kind="comparison"):
     """`p4perf compare RUN RUN...`: one row for each point of each run.
 
     `comparison.json` has the same keys, without `output` and `plots`. See [comparing](comparing.md).
     """
-
-    KIND = "comparison"
 
     output: str = doc("folder of the files", optional=True)
     plots: tuple[str, ...] = doc("paths of the plots", optional=True)

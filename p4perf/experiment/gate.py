@@ -333,13 +333,11 @@ class _GateRow(Record):
     reason: str = doc("one sentence, for people", of="verdict.reason")
 
 
-class GateDocument(Document):
+class GateDocument(Document, kind="gate"):
     """`p4perf gate --baseline BASE RUN...`: one row for each component.
 
     See [the gate](gate.md).
     """
-
-    KIND = "gate"
 
     verdict: str = doc("`passed`, `failed` or `no verdict`")
     exit_code: int = doc("0, 1 or 6")

@@ -96,15 +96,13 @@ def _further_variables(rows: pd.DataFrame) -> list[str]:
 
 def _by_operator(rows: pd.DataFrame, more: Sequence[str]) -> Sequence[tuple[str, pd.DataFrame]]:
     """Groups of rows by operator, in the order of the sweep."""
-    groups: dict[str, list[Any]] = {}
     ordered = rows.sort_values("point_index", kind="stable") if "point_index" in rows.columns else rows
-    for index, row in ordered.iterrows():
-        label = str(row[OPERATOR])
-        if more:
-            words = (f"{row[name]:g}" if isinstance(row[name], float) else str(row[name]) for name in more)
-            label += f" ({', '.join(f'{name} {word}' for name, word in zip(more, words, strict=True))})"
-        groups.setdefault(label, []).append(index)
-    return [(label, ordered.loc[chosen]) for label, chosen in groups.items()]
+    groups = []
+    for (operator, *values), group in ordered.groupby([OPERATOR, *more], sort=False, dropna=False):
+        words = (f"{value:g}" if isinstance(value, float) else str(value) for value in values)
+        further = ", ".join(f"{name} {word}" for name, word in zip(more, words, strict=True))
+        groups.append((f"{operator} ({further})" if further else str(operator), group))
+    return groups
 
 
 def _costs(
@@ -263,14 +261,12 @@ class _Agreement(Record):
     agrees: bool = doc("whether they agree, or are not compared")
 
 
-class OpqDocument(Document):
+class OpqDocument(Document, kind="opq"):
     """`p4perf opq [RUN...]`: one row for each operator of each platform.
 
     `opq.json` has the same keys, without `output` and `plots`. See [quadrants](opq.md). All costs are cycles per
     packet.
     """
-
-    KIND = "opq"
 
     output: str = doc("folder of the files", optional=True)
     plots: tuple[str, ...] = doc("paths of the plots", optional=True)

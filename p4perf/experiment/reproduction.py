@@ -223,10 +223,8 @@ class ClaimRecord(Record):
     duration_s: float = doc("time that it took", "s")
 
 
-class ReproductionDocument(Document):
+class ReproductionDocument(Document, kind="reproduction"):
     """`p4perf reproduce`: one row for each claim."""
-
-    KIND = "reproduction"
 
     output: str = doc("[the folder](#the-folder-of-a-reproduction)")
     quick: bool = doc("whether few points were measured")
@@ -250,10 +248,8 @@ class _ListedClaim(Record):
     reason: str = doc("why it is not expected to be reproduced, or empty")
 
 
-class ReproductionClaimsDocument(Document):
+class ReproductionClaimsDocument(Document, kind="reproduction.claims"):
     """`p4perf reproduce --list`: one row for each claim."""
-
-    KIND = "reproduction.claims"
 
     rows: tuple[_ListedClaim, ...] = doc("")
 

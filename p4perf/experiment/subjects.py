@@ -196,13 +196,11 @@ class _CurvesRow(Record):
     ratio_extrapolated: bool = doc("whether x lies outside of the shared domain")
 
 
-class CurvesDocument(Document):
+class CurvesDocument(Document, kind="curves"):
     """`p4perf compare --component NAME SUBJECT SUBJECT...`: one row for each subject at each x.
 
     `curves.json` has the same keys. See [comparing](comparing.md#models-published-ones-too).
     """
-
-    KIND = "curves"
 
     component: str = doc("component", of="curves.component")
     variable: str = doc("scaled variable", of="curves.x.name")

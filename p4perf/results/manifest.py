@@ -293,8 +293,6 @@ class RunState:
     """Hashes of all points of the sweep."""
     finished: tuple[str, ...]
     """Those that need no more trials."""
-    started: tuple[str, ...]
-    """Those with some trials on disk that are not finished."""
     trials: int
     """Number of trials on disk for the planned points."""
 

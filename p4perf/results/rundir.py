@@ -257,9 +257,7 @@ class RunDirectory:
                 raise DataError("is missing or not a list of hashes", location=where, key="planned_points")
         plan = tuple(planned)
         finished = tuple(point for point in plan if (self._point(point) / _FINISHED).exists())
-        counts = {point: len(self.trials(point)) for point in plan}
-        started = tuple(point for point in plan if counts[point] and point not in set(finished))
-        return RunState(plan, finished, started, sum(counts.values()))
+        return RunState(plan, finished, sum(len(self.trials(point)) for point in plan))
 
     # --- what is derived
 

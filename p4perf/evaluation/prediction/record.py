@@ -277,14 +277,12 @@ class _Measured(Record):
     folder: str = doc("where the raw records are")
 
 
-class PredictDocument(Document):
+class PredictDocument(Document, kind="predict"):
     """`p4perf predict`: one row for each program (or point) and model, the unchanged program in front of a changed one.
 
     A value with its interval is a mapping of `value`, `low` and `high`; an end that is not there is null. `-o DIR`
     writes the same object, without `plots`, to `prediction.json`.
     """
-
-    KIND = "predict"
 
     path: str = doc("path whose cost breakdown was asked for: `expected`, `lowest-cost` or `highest-cost`")
     predictions: tuple[_Prediction, ...] = doc("")

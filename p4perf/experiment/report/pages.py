@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -225,10 +226,9 @@ def _claims(path: Path, content: Mapping[str, Any]) -> list[DocumentPage]:
     claims = list(content["claims"].values())
     titles = {paper["paper"]: paper for paper in content.get("papers", ())}
     groups: dict[str, list[Mapping[str, Any]]] = {}
-    verdicts: dict[str, int] = {}
+    verdicts = Counter(str(claim["verdict"]) for claim in claims)
     for claim in claims:
         groups.setdefault(str(claim["paper"]), []).append(_claim(claim))
-        verdicts[str(claim["verdict"])] = verdicts.get(str(claim["verdict"]), 0) + 1
     unexpected = sum(not claim["as_expected"] for claim in claims)
     context = {
         "papers": [{"key": key, **titles.get(key, {}), "claims": groups[key]} for key in sorted(groups)],

@@ -110,13 +110,6 @@ MARKER = "p4perf-report.json"
 SCHEMA_VERSION = 1
 KIND = "report"
 
-_SWITCHES = (
-    {"name": "logx", "text": "Logarithmic x"},
-    {"name": "logy", "text": "Logarithmic y"},
-    {"name": "repetitions", "text": "Repetitions"},
-    {"name": "lower", "text": "Residuals"},
-)
-
 
 @dataclass(frozen=True)
 class Site:
@@ -279,41 +272,35 @@ class _Maker:
             swept[page.experiment] = ", ".join(page.variables)
         why: dict[tuple[str, str], Cell] = {(c.experiment, c.target): c for c in self._cells}
         names = sorted({name for name, _ in runs} | {name for name, _ in why})
-        rows = []
-        for name in names:
-            cells = []
-            for target in targets:
-                there = runs.get((name, target), [])
-                cell = None if there else why.get((name, target))
-                cells.append(
-                    {"runs": there, "state": cell.state if cell else "", "reason": cell.reason if cell else ""}
-                )
-            rows.append(
-                {
-                    "name": name,
-                    "href": self._experiment_hrefs.get(name, ""),
-                    "swept": swept.get(name, "").replace("point_index", ""),
-                    "cells": cells,
-                }
-            )
+
+        def cell(name: str, target: str) -> dict[str, Any]:
+            there = runs.get((name, target), [])
+            known = None if there else why.get((name, target))
+            return {"runs": there, "state": known.state if known else "", "reason": known.reason if known else ""}
+
+        rows = [
+            {
+                "name": name,
+                "href": self._experiment_hrefs.get(name, ""),
+                "swept": swept.get(name, "").replace("point_index", ""),
+                "cells": [cell(name, target) for target in targets],
+            }
+            for name in names
+        ]
         return {"targets": targets, "rows": rows, "ranks": self._ranks}
 
 
 def _switches(figure: Mapping[str, Any] | None, lower: str) -> list[dict[str, str]]:
+    """The switches that a figure has; ``lower`` is what its lower part shows."""
     if figure is None:
         return []
-    kept = []
-    for switch in _SWITCHES:
-        if switch["name"] == "logx" and figure["scale"] == "category":
-            continue
-        if switch["name"] == "repetitions" and not figure.get("trials"):
-            continue
-        if switch["name"] == "lower":
-            if not (figure.get("residuals") or figure.get("ratios")):
-                continue
-            switch = {**switch, "text": lower}
-        kept.append(switch)
-    return kept
+    switches = (
+        ("logx", "Logarithmic x", figure["scale"] != "category"),
+        ("logy", "Logarithmic y", True),
+        ("repetitions", "Repetitions", figure.get("trials")),
+        ("lower", lower, figure.get("residuals") or figure.get("ratios")),
+    )
+    return [{"name": name, "text": text} for name, text, there in switches if there]
 
 
 def _run_caption(page: RunPage) -> str:
