@@ -12,7 +12,7 @@ import math
 import os
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
@@ -154,8 +154,23 @@ FormatOption = Annotated[Format, typer.Option("--format", "-f", help="How to pri
 Row = Mapping[str, Any]
 
 
-def emit(fmt: Format, document: Document, *, title: str = "", rows: Sequence[Row] | None = None) -> None:
-    """Print a document; in CSV and tables, ``rows`` stand instead of those of the document."""
+def emit(
+    fmt: Format,
+    document: Document,
+    *,
+    title: str = "",
+    rows: Sequence[Row] | None = None,
+    tables: Callable[[], None] | None = None,
+) -> None:
+    """Print a document.
+
+    Args:
+        rows: in CSV and tables, they stand instead of those of the document.
+        tables: prints what people see, if that is more than one table.
+    """
+    if fmt is Format.TABLE and tables is not None:
+        tables()
+        return
     content = document.as_dict()
     if fmt is Format.JSON:
         sys.stdout.write(json.dumps(content, indent=2, allow_nan=False, default=str) + "\n")

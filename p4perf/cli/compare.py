@@ -141,10 +141,7 @@ def compare(
         names = [str(run) for run in runs]
         models = compare_component(component, names, folder=folder, reference=reference, metric=metric, at=at or [])
         curves = curves_document(models)
-        if fmt is Format.TABLE:
-            _print_component(models, curves)
-        else:
-            emit(fmt, curves)
+        emit(fmt, curves, tables=lambda: _print_component(models, curves))
         if output is not None:
             write_text_atomically(output / "curves.json", json_text(curves.as_dict()))
             say(f"written: {output / 'curves.json'}")
@@ -158,10 +155,7 @@ def compare(
     made, plots = write_comparison(found, output, datetime.now(UTC))
     for warning in found.warnings:
         say(f"warning: {warning}")
-    if fmt is Format.TABLE:
-        _print(found)
-    else:
-        emit(fmt, comparison_document(found, output=made, plots=plots))
+    emit(fmt, comparison_document(found, output=made, plots=plots), tables=lambda: _print(found))
     say(f"written: {made}")
 
 

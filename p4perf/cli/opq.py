@@ -78,10 +78,7 @@ def opq(
     folder, plots = write_opq(found, output, datetime.now(UTC))
     for warning in found.warnings:
         say(f"warning: {warning}")
-    if fmt is Format.TABLE:
-        _print(found)
-    else:
-        emit(fmt, opq_document(found, output=folder, plots=plots))
+    emit(fmt, opq_document(found, output=folder, plots=plots), tables=lambda: _print(found))
     say(f"written: {folder}")
     agreed = all(each.agrees for each in found.agreements or ())
     return int(ExitCode.OK if agreed else ExitCode.VERDICT_FAILED)

@@ -302,10 +302,8 @@ def predict(
         from p4perf.experiment.prediction import write_predictions
 
         output, plots = write_predictions(found, path, output, datetime.now(UTC))
-    if fmt is Format.TABLE:
-        print_answers(found, path, quiet=quiet)
-    else:
-        emit(fmt, predict_document(found, path, plots=plots))
+    document = predict_document(found, path, plots=plots)
+    emit(fmt, document, tables=lambda: print_answers(found, path, quiet=quiet))
     if output is not None and not quiet:
         say(f"written: {output}")
 

@@ -9,7 +9,6 @@ from typing import Any, Self
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TaskID, TextColumn, TimeElapsedColumn
-from typing_extensions import override
 
 from p4perf.records import counted
 
@@ -23,7 +22,7 @@ class _Shown:
     """A bar on a terminal. Use it as a context manager."""
 
     def __init__(self, *columns: ProgressColumn, quiet: bool = False) -> None:
-        self._terminal = sys.stderr.isatty()
+        self._quiet, self._terminal = quiet, sys.stderr.isatty()
         self._began = self._last = time.monotonic()
         self._task: TaskID | None = None
         self._bar = Progress(
@@ -46,7 +45,11 @@ class _Shown:
             self._bar.start()
             self._task = self._bar.add_task(what, total=total, speed="")
         self._bar.update(self._task, **fields)
-        if not self._terminal and time.monotonic() - self._last >= LINE_EVERY_S:
+        self._line(text)
+
+    def _line(self, text: str, *, now: bool = False) -> None:
+        """Print a line where there is no bar, now or if the last one is long ago."""
+        if not (self._quiet or self._terminal) and (now or time.monotonic() - self._last >= LINE_EVERY_S):
             self._last = time.monotonic()
             sys.stderr.write(text + "\n")
 
@@ -62,17 +65,12 @@ class SweepProgress(_Shown):
             TextColumn("{task.fields[left]}"),
             quiet=quiet,
         )
-        self._quiet = quiet
         self._accepted = self._tried = 0
 
-    @override
-    def __enter__(self) -> Self:
-        self._bar.start()
-        return self
-
     def planned(self, trials: int, finished: int) -> None:
+        self._bar.start()
         self._task = self._bar.add_task("measuring", total=trials, completed=finished, left="")
-        self._line(f"{counted(trials, 'trial')} planned, {finished} of them finished before")
+        self._line(f"{counted(trials, 'trial')} planned, {finished} of them finished before", now=True)
 
     def trial(self, label: str, accepted: bool, remaining: int, remaining_s: float) -> None:
         self._tried += 1
@@ -81,18 +79,11 @@ class SweepProgress(_Shown):
         if self._task is not None:
             total = self._bar.tasks[0].completed + accepted + remaining
             self._bar.update(self._task, advance=accepted, total=total, left=left, description=label)
-        if time.monotonic() - self._last >= LINE_EVERY_S:
-            self._line(f"{counted(self._accepted, 'trial')} accepted of {self._tried}, {remaining} to go, {left}")
+        self._line(f"{counted(self._accepted, 'trial')} accepted of {self._tried}, {remaining} to go, {left}")
 
     def note(self, text: str) -> None:
         if not self._quiet:
             self._bar.console.print(f"note: {text}", highlight=False, markup=False)
-
-    def _line(self, text: str) -> None:
-        if self._quiet or self._terminal:
-            return
-        self._last = time.monotonic()
-        sys.stderr.write(text + "\n")
 
 
 class Share(_Shown):

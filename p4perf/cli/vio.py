@@ -379,10 +379,7 @@ def factors(
     analysis = analyse(cells, seed=seed)
     plots = () if path is None else draw_factors(analysis, path, title=title, machine=machine)
     document = _document(analysis, titles, plots)
-    if fmt is Format.TABLE:
-        _print(analysis, document)
-    else:
-        emit(fmt, document)
+    emit(fmt, document, tables=lambda: _print(analysis, document))
     for plot in plots:
         say(f"plot: {plot}")
 

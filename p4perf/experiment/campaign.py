@@ -419,6 +419,5 @@ def _machine(folder: Path, measured: Sequence[Cell]) -> str:
     if not measured:
         return "Nothing was measured"
     manifest = Run.open(folder / measured[0].run).manifest
-    return ", ".join(
-        [machine_text(manifest), *(f"Linux {kernel}" for kernel in [manifest.node.text("kernel")] if kernel)]
-    )
+    machine, kernel = machine_text(manifest), manifest.node.text("kernel")
+    return f"{machine}, Linux {kernel}" if kernel else machine

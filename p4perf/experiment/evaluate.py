@@ -414,19 +414,9 @@ def _throughputs(table: pd.DataFrame) -> list[load.ThroughputCurve]:
         rows = table[table["accepted"] & (table["metric"] == name)]
         if rows["frame_size"].nunique() < FEWEST_LOADS:
             continue
-        by_size = rows.groupby("frame_size")["value"]
-        flagged = rows.groupby("frame_size")["flags"].agg(
-            lambda all_flags: any("generator_bound" in f for f in all_flags)
-        )
-        middle = by_size.median()
-        curves.append(
-            load.ThroughputCurve(
-                label,
-                array(middle.index.to_numpy()),
-                array(middle.to_numpy()),
-                array(by_size.min().to_numpy()),
-                array(by_size.max().to_numpy()),
-                tuple(bool(f) for f in flagged),
-            )
-        )
+        rows = rows.assign(bound=rows["flags"].str.contains("generator_bound"))
+        values = rows.groupby("frame_size")["value"].agg(["median", "min", "max"])
+        flagged = tuple(bool(bound) for bound in rows.groupby("frame_size")["bound"].any())
+        middle, low, high = (array(values[end].to_numpy()) for end in ("median", "min", "max"))
+        curves.append(load.ThroughputCurve(label, array(values.index.to_numpy()), middle, low, high, flagged))
     return curves

@@ -125,25 +125,18 @@ def _number(text: str, where: Location, key: str) -> float:
 
 
 def _counter(rows: list[_Row]) -> DeviceCounter:
+    """The last row is the mean of the rows from the second on, or the ``nan`` of too few of them, if it is finished."""
     last = rows[-1]
-    samples = rows[:-1] if last.final or _is_mean(rows) else rows
-    finished = len(samples) < len(rows)
-    rates = [row.rate for row in samples[1:]]
-    mean = math.fsum(rates) / len(rates) if rates else math.nan
-    rate = last.rate if finished else mean
+    mean = _mean(rows[1:-1])
+    finished = last.final or math.isnan(last.rate) or math.isclose(last.rate, mean, rel_tol=_SAME)
+    rate = last.rate if finished else _mean(rows[1:])
     return DeviceCounter(
         last.device, last.direction, rate if math.isfinite(rate) else None, last.packets, finished, last.line
     )
 
 
-def _is_mean(rows: list[_Row]) -> bool:
-    """Whether the last row is the mean of the rows from the second on, or the ``nan`` of too few of them."""
-    *samples, last = rows
-    rates = [row.rate for row in samples[1:]]
-    if not rates:
-        return math.isnan(last.rate)
-    mean = math.fsum(rates) / len(rates)
-    return math.isnan(last.rate) or math.isclose(last.rate, mean, rel_tol=_SAME)
+def _mean(rows: list[_Row]) -> float:
+    return math.fsum(row.rate for row in rows) / len(rows) if rows else math.nan
 
 
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")

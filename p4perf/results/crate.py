@@ -150,15 +150,13 @@ def _paths(root: Path, folder: Path) -> Iterator[str]:
 
 
 def _entry(folder: Path, relative: str) -> FileEntry:
-    path, digest, size = folder / relative, hashlib.sha256(), 0
+    path = folder / relative
     with _reading(path):
-        mode = path.lstat().st_mode
-    if not stat.S_ISREG(mode):  # it became something else since its folder was listed
-        raise DataError("is no file that can be packed", location=Location(str(path)))
-    for piece in pieces(path):
-        digest.update(piece)
-        size += len(piece)
-    return FileEntry(relative, size, digest.hexdigest())
+        if not stat.S_ISREG(path.lstat().st_mode):  # it became something else since its folder was listed
+            raise DataError("is no file that can be packed", location=Location(str(path)))
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+            return FileEntry(relative, file.tell(), digest)
 
 
 APACHE = "https://spdx.org/licenses/Apache-2.0"
