@@ -40,21 +40,30 @@ if TYPE_CHECKING:
 MOST_STEPS = 12
 MOST_BREAKDOWNS = 4
 MOST_LINES = 60
+MOST_ROWS = 7
+"""Rows of a cost breakdown, without ``--verbose``."""
+
+MOST_WARNINGS = 3
 
 
-def print_answers(found: Answers, path: PathName, *, quiet: bool) -> None:
+def print_answers(found: Answers, path: PathName, *, quiet: bool = False, verbose: bool = False) -> None:
     """Print everything for people: tables on stdout, what is said of them on stderr."""
     changed = any(each.changes for each in found.predictions)
-    rows = [_answer_row(each, changed=changed) for each in found.predictions]
-    print_table(rows, title="the answer")
+    print_table([_answer_row(each, changed=changed, verbose=verbose) for each in found.predictions], title="the answer")
     shown = found.changed
-    if len(shown) <= MOST_BREAKDOWNS:
+    if not quiet:
+        for text in dict.fromkeys(_premise(each) for each in shown):
+            say(text)
+    for difference in found.differences:
+        _print_difference(difference, MOST_LINES if verbose else MOST_ROWS)
+    if len(shown) > MOST_BREAKDOWNS:
+        if not quiet:
+            say(f"{len(shown)} predictions: --format json, or fewer of them, shows their cost breakdowns")
+    elif verbose:
         for each in shown:
             _print_one(each, path, several=len(shown) > 1)
-    elif not quiet:
-        say(f"{len(shown)} predictions: --format json, or fewer of them, shows their cost breakdowns")
-    for difference in found.differences:
-        _print_difference(difference)
+    else:
+        print_table(_short_breakdown(shown, path), title=f"cost breakdown of the {path} path [cycles/packet]")
     if found.measured:
         print_table([_measured_row(each) for each in found.measured], title="prediction and measurement")
     for refusal in found.refusals:
@@ -63,31 +72,79 @@ def print_answers(found: Answers, path: PathName, *, quiet: bool) -> None:
     for measured in found.measured:
         say(_verdict(measured))
     several = len({each.model.name for each in found.predictions}) > 1
-    warned = [(f"{each.model.name}: " if several else "", text) for each in found.changed for text in each.warnings]
-    for whose, text in dict.fromkeys(warned):
-        say(f"warning: {whose}{text}")
+    said = [
+        f"{f'{each.model.name}: ' if several and verbose else ''}{text}"
+        for each in shown
+        for text in (each.warnings if verbose else each.advice)
+    ]
+    warnings = list(dict.fromkeys(said))
+    for text in warnings if verbose else warnings[:MOST_WARNINGS]:
+        say(f"warning: {text}")
 
 
-def _answer_row(each: Prediction, *, changed: bool) -> dict[str, Any]:
-    latency = each.latency
-    quantiles = {} if latency is None else dict(latency.quantiles_us)
+def _premise(each: Prediction) -> str:
+    """What the answer rests on: the model, and the way of the packets where nobody said it."""
+    model = f"model {each.model.origin} of {each.model.machine}, cores at {each.clock_hz / 1e9:.4g} GHz"
+    if not each.graph.assumed:
+        return f"{each.model.target}: {model}"
+    way = "packets take the way on which tables hit and they are sent (else: --probabilities, --trace)"
+    return f"{each.model.target}: {model}; {way}"
+
+
+def _short_breakdown(shown: Sequence[Prediction], path: PathName) -> list[dict[str, Any]]:
+    """The largest parts of predictions side by side, and the rest of each in one row."""
+    from p4perf.models.estimate import exactly
+
+    sums: dict[tuple[str, str], dict[str, Estimate]] = {}
+    for each in shown:
+        name = _name(each) if len({e.model.name for e in shown}) < len(shown) else each.model.target
+        for part in each.breakdowns[path].by_node():
+            sums.setdefault((part.part, part.node), {})[name] = part.cycles
+        for end in ("baseline", "interaction"):
+            sums.setdefault((end, ""), {})[name] = exactly(getattr(each.breakdowns[path].breakdown, end))
+    order = sorted(sums, key=lambda key: (key[0] != "baseline", -max(abs(e.value) for e in sums[key].values())))
+    kept, rest = (order, []) if len(order) <= MOST_ROWS else (order[: MOST_ROWS - 1], order[MOST_ROWS - 1 :])
+    rows = [{"part": part, "step": node, **_rounded(sums[part, node])} for part, node in kept]
+    if rest:
+        together: dict[str, Estimate] = {}
+        for key in rest:
+            for name, cycles in sums[key].items():
+                together[name] = together.get(name, exactly(0.0)) + cycles
+        rows.append({"part": "others", "step": counted(len(rest), "step"), **_rounded(together)})
+    return rows
+
+
+def _rounded(cycles: Mapping[str, Estimate]) -> dict[str, str]:
+    return {name: each.rounded() for name, each in cycles.items()}
+
+
+def _answer_row(each: Prediction, *, changed: bool, verbose: bool) -> dict[str, Any]:
+    from p4perf.evaluation.prediction.answer import Conditions
+
     row: dict[str, Any] = {
         "program": each.graph.name,
         **({"change": "; ".join(each.changes) or "none"} if changed else {}),
         **each.values,
         "target": each.model.target,
         "machine": each.model.machine,
-        "cycles": interval(each.cycles(), at_least=each.open_above),
-        "lowest cost": f"{each.cycles('lowest-cost').value:.4g}",
-        "highest cost": f"{each.cycles('highest-cost').value:.4g}",
-        "Mpps/core": interval(each.core_mpps),
-        f"Mpps, {counted(each.conditions.cores, 'core')}, {each.frame_bytes} B": interval(each.rate.mpps),
-        "Gbit/s": f"{each.rate.gbps.value:.4g}",
-        "bound": each.rate.bound,
+        "cycles": f"{'>= ' if each.open_above else ''}{each.cycles().rounded()}",
+        "Mpps/core": each.core_mpps.rounded(),
     }
-    if latency is not None:
-        row |= {"p50 us": f"{quantiles['p50_us'].value:.4g}", "p99 us": f"{quantiles['p99_us'].value:.4g}"}
-        row["loss"] = f"{latency.loss.value:.3g}"
+    if verbose or each.conditions != Conditions():
+        row |= {
+            f"Mpps, {counted(each.conditions.cores, 'core')}, {each.frame_bytes} B": each.rate.mpps.rounded(),
+            "Gbit/s": f"{each.rate.gbps.value:.4g}",
+            "bound": each.rate.bound,
+        }
+    if verbose:
+        row |= {
+            "lowest cost": f"{each.cycles('lowest-cost').value:.4g}",
+            "highest cost": f"{each.cycles('highest-cost').value:.4g}",
+        }
+    if each.latency is not None and (verbose or each.conditions != Conditions()):
+        quantiles = dict(each.latency.quantiles_us)
+        row |= {"p50 us": quantiles["p50_us"].rounded(), "p99 us": quantiles["p99_us"].rounded()}
+        row["loss"] = f"{each.latency.loss.value:.3g}"
     return row
 
 
@@ -102,8 +159,6 @@ def _print_one(each: Prediction, path: PathName, *, several: bool) -> None:
     from p4perf.records import as_rows
 
     name = _name(each) if several else each.graph.name
-    clock = f"cores at {each.clock_hz / 1e9:.4g} GHz"
-    say(f"{_name(each)}: model {each.model.origin}, machine {each.model.machine}, {clock}")
     for extreme in PATHS[1:]:
         taken = _shortened(steps(each.path(extreme)))
         say(f"{extreme} path, {interval(each.cycles(extreme))} cycles: {taken}")
@@ -159,7 +214,7 @@ def _line_text(each: Prediction) -> str:
     return f"{rate} is full from frames of {value} B on ({ends}); Gbit/s count preamble and gap"
 
 
-def _print_difference(found: CostDifference) -> None:
+def _print_difference(found: CostDifference, most: int) -> None:
     from p4perf.evaluation.prediction.breakdown import describe
 
     rows: list[Mapping[str, Any]] = [
@@ -169,15 +224,18 @@ def _print_difference(found: CostDifference) -> None:
             "construct": describe(line.what),
             "before": None if line.before is None else line.before.cycles.value,
             "after": None if line.after is None else line.after.cycles.value,
-            "difference": interval(line.cycles),
+            "difference": line.cycles.rounded() if line.is_known else "not known",
         }
-        for line in found.lines[:MOST_LINES]
+        for line in found.lines[:most]
     ]
     if found.interaction:
         rows.append({"part": "interaction", "node": "", "construct": "", "difference": f"{found.interaction:.4g}"})
     changes = "; ".join(found.after.changes)
     print_table(rows, title=f"{changes} on {found.after.model.name}: what differs [cycles/packet]")
-    say(f"{changes} on {found.after.model.name}: {interval(found.cycles)} cycles, {interval(found.mpps)} Mpps a core")
+    by = f"not known: {', '.join(found.unknown)} was not measured with such sizes"
+    if found.cycles is not None and found.mpps is not None:
+        by = f"{found.cycles.rounded()} cycles, {found.mpps.rounded()} Mpps a core"
+    say(f"{changes} on {found.after.model.name}: {by}")
 
 
 def _measured_row(each: MeasuredPrediction) -> dict[str, Any]:
@@ -273,6 +331,9 @@ def predict(
     runs: Annotated[Path, typer.Option("--runs", help="With --measure: folder that gets the records.")] = Path("runs"),
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Folder for prediction.json and plots.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Nothing but the data and warnings.")] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Paths, rates, latency, memory, every construct and warning.")
+    ] = False,
     fmt: FormatOption = Format.TABLE,
 ) -> None:
     """Predict what a program costs on a target: cycles, packet rate, latency and loss, with the cost breakdown."""
@@ -303,7 +364,7 @@ def predict(
 
         output, plots = write_predictions(found, path, output, datetime.now(UTC))
     document = predict_document(found, path, plots=plots)
-    emit(fmt, document, tables=lambda: print_answers(found, path, quiet=quiet))
+    emit(fmt, document, tables=lambda: print_answers(found, path, quiet=quiet, verbose=verbose))
     if output is not None and not quiet:
         say(f"written: {output}")
 

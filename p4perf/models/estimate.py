@@ -59,6 +59,19 @@ class Estimate:
         value = number(self.value)
         return f"{value} [{number(self.low)}, {number(self.high)}]" if self.bounded else value
 
+    def rounded(self) -> str:
+        """Such as ``221 (204 .. 240)``, with as many digits as the interval supports; the value alone without one."""
+        half = max(self.high - self.value, self.value - self.low) if self.bounded else 0.0
+        if half <= 0:
+            return f"{self.value:.4g}"
+        digits = -math.floor(math.log10(half / 2))
+        value, low, high = (_plain(x, digits) for x in (self.value, self.low, self.high))
+        return f"{value} ({low} .. {high})"
+
+
+def _plain(x: float, digits: int) -> str:
+    return f"{round(x, digits) + 0.0:.{max(digits, 0)}f}"
+
 
 def exactly(value: float) -> Estimate:
     return Estimate(value, value, value)

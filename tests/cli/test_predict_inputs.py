@@ -163,13 +163,11 @@ class TestProgramsThatAreNone:
             ("cut.json", (PROGRAMS / "router.json").read_text()[:5000], "cut.json:", "ends too early"),
             ("empty.json", "", "empty.json:", "is empty"),
             ("nothing.json", "{}", "nothing.json:", "no program for bmv2"),
-            ("bare.json", json.dumps(BARE), "bare.json:", "is empty"),
             ("loop.json", cyclic(), "loop.json:", "has a loop: ingress.t0"),
             ("cut.spec", HEAD + "apply {\n\trx m.port", f"cut.spec:{LINES + 2}", "ends before the brace"),
             ("empty.spec", " \n", "empty.spec:", "is empty"),
             ("headless.spec", HEAD, "headless.spec:", "no block 'apply'"),
             ("hollow.spec", HEAD + "apply {\n}\n", f"hollow.spec:{LINES + 1}", "is empty"),
-            ("bare.spec", META + "apply {\n\trx m.port\n\ttx m.port\n}\n", "bare.spec:", "is empty"),
             ("loop.spec", META + "apply {\n\trx m.port\n\tA :\tfrobnicate\n\tjmp A\n}\n", "loop.spec:", "has a loop"),
             ("cut.yaml", "name: a\nsweep: {entries: [1, 2\n", "cut.yaml:3:", "this is not YAML"),
             ("empty.yaml", "", "empty.yaml:1:1:", "expected a mapping"),
@@ -182,6 +180,15 @@ class TestProgramsThatAreNone:
         err = refused(here, name)
         assert err.startswith(f"error: {place}"), err
         assert said in err
+
+    def test_a_program_that_does_nothing_costs_the_baseline(self, here):
+        (here / "bare.json").write_text(json.dumps(BARE))
+        (here / "bare.spec").write_text(META + "apply {\n\trx m.port\n\ttx m.port\n}\n")
+        for name in ("bare.json", "bare.spec"):
+            done = p4perf("predict", name, "--format", "json", cwd=here)
+            assert done.code == 0, done.err
+            (each,) = json.loads(done.out)["predictions"]
+            assert each["cycles"]["value"] == each["paths"][0]["baseline_cycles"] > 0
 
     def test_what_a_model_does_not_know_is_named_and_left_out(self, here):
         program = chain_of_tables(1)

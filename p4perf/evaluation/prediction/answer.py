@@ -21,7 +21,7 @@ from typing import Literal
 
 import numpy as np
 
-from p4perf.errors import DataError, UsageError
+from p4perf.errors import UsageError
 from p4perf.evaluation.prediction.breakdown import CostSpread, Itemised, Met, cost_spread, extremes, itemise
 from p4perf.models.eo.mapping import MIN_FRAME_BYTES, OVERHEAD_BYTES, check_frame
 from p4perf.models.estimate import Estimate, exactly
@@ -29,6 +29,7 @@ from p4perf.models.program import Construct, CostBreakdown, Edge, Node, Pricing,
 from p4perf.models.program.costs import Basis
 from p4perf.models.program.curves import ProgramMemory
 from p4perf.models.program.paths import Analysis, ProgramPath, analyse, constructs_on, sorted_nodes
+from p4perf.programs.reading.flow import base_name
 
 FRAME_SIZES_BYTES = (64, 128, 256, 512, 1024, 1280, 1518)
 """Frame sizes of Ethernet with FCS (RFC 2544, section 9.1)."""
@@ -197,12 +198,18 @@ RENDERED = (
 
 @dataclass(frozen=True)
 class TargetModel:
-    """Prices of one target on one machine; ``origin``: where the model comes from: a file, or ``reference``."""
+    """Prices of one target on one machine.
+
+    Args:
+        machine, here: names of the machine that the model is of, and of the one that p4perf runs on; empty if unknown.
+        origin: where the model comes from: a file, or ``reference``.
+    """
 
     pricing: Pricing
     machine: str
     clock_hz: float | None
     origin: str
+    here: str = ""
     memory: Callable[[ProgramGraph], ProgramMemory] | None = field(default=None, compare=False)
 
     @property
@@ -302,6 +309,24 @@ class Prediction:
         """Whether something has neither a price nor a bound, so that the cost may be any amount higher."""
         return any(line.charge.basis == "unknown" for line in self.expected.lines)
 
+    @property
+    def advice(self) -> tuple[str, ...]:
+        """What a reader should do for a better answer, the most important first."""
+        found = []
+        if (here := self.model.here) and self.model.machine != here:
+            learn = f"p4perf learn --target {self.model.target} makes one of this machine"
+            found.append(f"the model is of another machine ({self.model.machine}; this one is {here}): {learn}")
+        for basis, text in _BASES:
+            lines = [line for line in self.expected.lines if line.charge.basis == basis]
+            width = sum(line.charge.cycles.high - line.charge.cycles.low for line in lines)
+            if lines and (basis == "unknown" or width > NOTABLE * self.cycles().value):
+                largest = sorted(lines, key=lambda line: line.charge.cycles.low - line.charge.cycles.high)
+                named = dict.fromkeys(f"{line.label} at {base_name(line.node)}" for line in largest)
+                found.append(f"{text}: {_listed(list(named), 2)}; p4perf measure says what the program costs here")
+        if self.latency is not None and self.latency.overloaded:
+            found.append(OVERLOADED)
+        return tuple(found)
+
     def path(self, name: PathName) -> ProgramPath:
         """The path of a cost breakdown; for the expected one the most probable."""
         return self.paths[name]
@@ -332,13 +357,10 @@ def predict(
         k: how many of the most probable and of the most expensive paths are kept.
 
     Raises:
-        DataError: the program has nothing in it, and nothing was taken out.
         UsageError: its shares are no shares, the model says no clock, the load is too high, or the cost is not above
             zero.
         CapabilityError: the target cannot do it.
     """
-    if not changes and not any(node.constructs for node in graph.nodes.values()):
-        raise DataError(f"{graph.name} is empty: there is nothing in it that costs anything")
     if conditions.clock_hz is None and model.clock_hz is None:
         raise UsageError(f"model {model.name} does not say the clock of its cores", hint="--frequency gives it")
     cost = node_costs(model.pricing)
@@ -407,11 +429,16 @@ def _warnings(
             f"unknown branch probabilities at {_listed(assumed)}: all edges from there count the same (--probabilities)"
         )
     if latency is not None and latency.overloaded:
-        found.append("the load is more than the cores can do, or may be by the interval of the cost")
+        found.append(OVERLOADED)
     return found
 
 
 MOST_NAMED = 5
+
+NOTABLE = 0.05
+"""Share of the cost from which on it is worth a word how wide an interval is."""
+
+OVERLOADED = "the load is more than the cores can do, or may be by the interval of the cost"
 
 _BASES: tuple[tuple[Basis, str], ...] = (
     ("unknown", "no price and no bound is known, so that the cost may be higher by any amount"),
@@ -420,9 +447,9 @@ _BASES: tuple[tuple[Basis, str], ...] = (
 )
 
 
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    return ", ".join(names[:MOST_NAMED]) + more
+def _listed(names: Sequence[str], most: int = MOST_NAMED) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 @dataclass(frozen=True)

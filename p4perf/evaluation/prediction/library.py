@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cache, cached_property
 from importlib.resources import files
 from pathlib import Path
 
@@ -96,7 +96,18 @@ def parse_cost_model(text: str, file: str) -> TargetModel:
     if model.primitives is not None:
         model = replace(model, parts=ProgramParts.from_record(dict(model.primitives), file=file))
     machine = machine_name(model.machine.get("cpu_model", ""))
-    return TargetModel(model, machine, _clock_hz(model, file), file, MemoryModel(model))
+    return TargetModel(model, machine, _clock_hz(model, file), file, this_machine(), MemoryModel(model))
+
+
+@cache
+def this_machine() -> str:
+    """The name of the machine that p4perf runs on, as :func:`machine_name` makes it; empty if Linux does not say."""
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    except OSError:
+        return ""
+    found = re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE)
+    return machine_name(found[1]) if found else ""
 
 
 def machine_name(cpu_model: str) -> str:
@@ -144,44 +155,32 @@ def open_models(given: Sequence[str], targets: Sequence[str] = ()) -> tuple[Targ
 
     Args:
         given: files, or names such as ``dpdk-c@xeon``; none: all of the folder, or if it has none, all that ship.
-        targets: only models of these targets (``dpdk-swx`` stands for its variants, too).
+        targets: only models of these targets, with their variants as in ``dpdk-swx:interpreter``.
 
     Raises:
         UsageError: there is no such model.
         DataError: a model is damaged or of another version.
         TargetUnavailableError: there is no model for a target.
     """
-    if given:
-        models = [_given(text) for text in given]
-    else:
-        known = available_models()
-        own = [m for m in known if m.origin != REFERENCE]
-        models = [m for m in known if m in own or not own or not _covered(m, own, targets)]
+    models = tuple(_given(text) for text in given) or available_models()
+    own = tuple(m for m in models if m.origin != REFERENCE)
+    if not models:
+        raise TargetUnavailableError("there is no cost model", hint=_LEARN)
     if not targets:
-        if not models:
-            raise TargetUnavailableError("there is no cost model", hint=_LEARN)
-        return tuple(models)
-    found: list[TargetModel] = []
+        return models if given else own or models
+    found: dict[str, TargetModel] = {}
     for target in dict.fromkeys(targets):
-        matching = [m for m in models if _is_of(m.target, target)]
+        matching = [m for m in own if m.target == target] or [m for m in models if m.target == target]
         if not matching:
-            others = ", ".join(sorted({m.target for m in models})) or "no target"
+            others = ", ".join(sorted({m.target for m in models}))
             raise TargetUnavailableError(
                 f"there is no cost model for target {target}, only for {others}", hint=_LEARN.replace("TARGET", target)
             )
-        found += [m for m in matching if m not in found]
-    return tuple(found)
+        found |= {m.name: m for m in matching}
+    return tuple(found.values())
 
 
 _LEARN = "p4perf learn --target TARGET measures one"
-
-
-def _covered(model: TargetModel, own: Sequence[TargetModel], targets: Sequence[str]) -> bool:
-    return not targets or any(_is_of(m.target, t) for m in own for t in targets if _is_of(model.target, t))
-
-
-def _is_of(target: str, wanted: str) -> bool:
-    return target == wanted or target.partition(":")[0] == wanted
 
 
 def _given(text: str) -> TargetModel:

@@ -4,8 +4,9 @@
 ``ipv4_lpm.hit=0.5``). A node is left out by its name: packets go on where all paths from it meet again, and what stands
 between costs nothing any more, such as the actions of a table.
 
-Breakdowns before and after a change come of the same prices, so what is the same in both cancels, with its errors. The
-errors of what differs count as independent of one another: half widths are added as squares.
+Breakdowns before and after a change come of the same prices, so what is the same in both cancels, with its errors: a
+price that is too high is too high in both. The errors of lines that differ count as independent of one another: half
+widths are added as squares. Where a price has only bounds, what another size costs is not known, and nothing is said.
 """
 
 from __future__ import annotations
@@ -18,16 +19,18 @@ from pathlib import Path
 
 from typing_extensions import override
 
-from p4perf.errors import DataError, Location, SpecError, UsageError
+from p4perf.errors import SpecError, UsageError
 from p4perf.evaluation.prediction.answer import PathName, Prediction
 from p4perf.evaluation.prediction.breakdown import CostLine
 from p4perf.evaluation.prediction.reading import ReadOptions, read_program, read_shares, shares_of_trace
+from p4perf.evaluation.prediction.reading.names import LOST
 from p4perf.evaluation.prediction.reading.own import component_graph
 from p4perf.models.estimate import Estimate
 from p4perf.models.program import KINDS, Charge, Construct, Node, ProgramGraph
 from p4perf.models.program.costs import NOTHING
-from p4perf.models.program.graph import Size
+from p4perf.models.program.graph import Edge, Size
 from p4perf.models.program.paths import shares, sorted_nodes, weigh
+from p4perf.models.program.prices import HIT
 from p4perf.programs.component import component_parameters
 from p4perf.programs.reading.flow import base_name
 from p4perf.specs import Experiment, Point, load_experiment
@@ -37,6 +40,7 @@ from p4perf.specs.messages import nearest
 MATCH_KINDS = ("exact", "lpm", "ternary", "range", "optional", "selector")
 _ASSIGNMENT = re.compile(r"\s*(?P<node>[^=]+)\.(?P<size>\w+)\s*=\s*(?P<value>.+?)\s*")
 _END = ""
+_LAST = Edge("", _END)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,8 +163,7 @@ def _meeting_point(graph: ProgramGraph, name: str) -> str:
     lost: dict[str, bool] = {}
     for node in reversed(sorted_nodes(graph)):
         goals = [edge.to for edge in node.edges] or [_END]
-        drops = any(what.kind == "drop" for what in node.constructs) or base_name(node.name) == "dropped"
-        lost[node.name] = all(drops if goal == _END else lost[goal] for goal in goals)
+        lost[node.name] = all(_drops(node) if goal == _END else lost[goal] for goal in goals)
         kept = [goal for goal in goals if goal == _END or not lost[goal]] or goals
         common = kept[0]
         for goal in kept[1:]:
@@ -174,6 +177,10 @@ def _meeting_point(graph: ProgramGraph, name: str) -> str:
                 common = after[common]
             return common
     raise UsageError(f"packets never come to {name}")
+
+
+def _drops(node: Node) -> bool:
+    return any(what.kind == "drop" for what in node.constructs) or base_name(node.name) == LOST
 
 
 def _common(a: str, b: str, depth: Mapping[str, int], after: Mapping[str, str]) -> str:
@@ -198,35 +205,48 @@ class LineDifference:
         return charge.what
 
     @property
+    def is_known(self) -> bool:
+        """False where something has no price, or a bound for one that does not depend on what was changed."""
+        charges = [charge for charge in (self.before, self.after) if charge is not None]
+        bases = {charge.basis for charge in charges}
+        same = len(charges) == 2 and charges[0].cycles.value == charges[1].cycles.value
+        return "unknown" not in bases and not (same and bases == {"bounded"})
+
+    @property
     def cycles(self) -> Estimate:
-        """After less before [cycles]. What is only met more or less often has the same error in both."""
-        a, b = self.before, self.after
-        old, new = (NOTHING if charge is None else charge.cycles for charge in (a, b))
-        value = new.value - old.value
-        if a is not None and b is not None and a.what.sizes == b.what.sizes and a.times > 0:
-            more = b.times / a.times - 1
-            return Estimate(value, *sorted((more * old.low, more * old.high)))
-        down = math.hypot(new.value - new.low, old.high - old.value)
-        up = math.hypot(new.high - new.value, old.value - old.low)
-        return Estimate(value, value - down, value + up)
+        """After less before [cycles]. Both ends come of the same draw: what one price is off, it is off in both."""
+        old, new = (NOTHING if charge is None else charge.cycles for charge in (self.before, self.after))
+        value, *ends = (getattr(new, end) - getattr(old, end) for end in ("value", "low", "high"))
+        return Estimate(value, min(value, *ends), max(value, *ends))
 
 
 @dataclass(frozen=True)
 class CostDifference:
-    """Two predictions of the same target: after less before [cycles], and what differs, the largest first."""
+    """Two predictions of the same target: after less before [cycles], and what differs, the largest first.
+
+    Args:
+        cycles, mpps: None where the difference of a line is not known.
+    """
 
     before: Prediction
     after: Prediction
-    cycles: Estimate
-    mpps: Estimate
+    cycles: Estimate | None
+    mpps: Estimate | None
     lines: tuple[LineDifference, ...]
     interaction: float
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """The nodes of whose difference nothing is known."""
+        return tuple(dict.fromkeys(line.node for line in self.lines if not line.is_known))
 
 
 def difference(before: Prediction, after: Prediction, path: PathName = "expected") -> CostDifference:
     old, new = before.breakdowns[path], after.breakdowns[path]
     lines = _differing(_grouped(old.lines), _grouped(new.lines))
     interaction = new.breakdown.interaction - old.breakdown.interaction
+    if not all(line.is_known for line in lines):
+        return CostDifference(before, after, None, None, lines, interaction)
     value = new.breakdown.cycles.value - old.breakdown.cycles.value
     bands = [line.cycles for line in lines]
     down = math.sqrt(sum((b.value - b.low) ** 2 for b in bands))
@@ -351,10 +371,7 @@ def _words(changes: Sequence[Change]) -> tuple[str, ...]:
 
 
 def _read(path: Path, wanted: Wanted) -> ProgramGraph:
-    graph = read_program(path, replace(wanted.read, entries={**wanted.read.entries, **wanted.entries}))
-    if not any(node.constructs for node in graph.nodes.values()):
-        raise DataError("is empty: there is nothing in it that costs anything", location=Location(str(path)))
-    return graph
+    return read_program(path, replace(wanted.read, entries={**wanted.read.entries, **wanted.entries}))
 
 
 def _weighted(graph: ProgramGraph, path: Path, wanted: Wanted) -> ProgramGraph:
@@ -370,8 +387,32 @@ def _weighted(graph: ProgramGraph, path: Path, wanted: Wanted) -> ProgramGraph:
         found = read_shares(Path(wanted.probabilities), graph)
         # --entries wins over the file.
         entries = {name: wanted.entries.get(base_name(name), count) for name, count in found.entries.items()}
-        return replace(found, entries=entries).apply(graph)
-    return graph
+        graph = replace(found, entries=entries).apply(graph)
+    return usual(graph)
+
+
+def usual(graph: ProgramGraph) -> ProgramGraph:
+    """The program with what its packets usually do where nothing is said of that: tables hit, and they are sent.
+
+    At a table they take the edge of a hit, unless all packets that do are dropped; elsewhere the edge behind which most
+    tables hit on the way to where packets are sent, the first of several. What a node has stated shares for keeps them.
+    """
+    sent: dict[str, bool] = {_END: True}
+    hits: dict[str, int] = {_END: 0}
+    nodes = dict(graph.nodes)
+    for node in reversed(sorted_nodes(graph)):
+        taken = [e for e in node.edges if e.probability is None or e.probability > 0] or [_LAST]
+        ways = [e for e in taken if e.probability is None] or taken
+        ways = [e for e in ways if sent[e.to]] or ways
+        best = max([e for e in ways if e.label == HIT] or ways, key=lambda e: hits[e.to])
+        sent[node.name] = any(sent[e.to] for e in taken) and not _drops(node)
+        hits[node.name] = hits[best.to] + (best.label == HIT)
+        if any(e.probability is None for e in node.edges):
+            rest = 1 - math.fsum(e.probability or 0.0 for e in node.edges)
+            edges = (replace(e, probability=rest if e is best else e.probability or 0.0) for e in node.edges)
+            nodes[node.name] = replace(node, edges=tuple(edges))
+    assumed = tuple(name for name, node in nodes.items() if node is not graph.nodes[name] and len(node.edges) > 1)
+    return replace(graph, nodes=nodes, assumed=assumed)
 
 
 def uniform(graph: ProgramGraph) -> ProgramGraph:

@@ -245,8 +245,11 @@ class _Difference(Record):
     program: str = doc("name of the changed program", of="after.graph.name")
     changes: tuple[str, ...] = doc("what was changed", of="after.changes")
     model: str = doc("the model", of="after.model.name")
-    cycles: Interval = doc("changed less unchanged, of the path `path`", "cycles/packet")
-    mpps_per_core: Interval = doc("the same of the rate of one core", "Mpps", of="mpps")
+    cycles: Interval | None = doc(
+        "changed less unchanged, of the path `path`; null if the difference of a line is not known", "cycles/packet"
+    )
+    mpps_per_core: Interval | None = doc("the same of the rate of one core", "Mpps", of="mpps")
+    unknown: tuple[str, ...] = doc("the steps of whose difference nothing is known")
     interaction_cycles: float = doc("part of it that is interaction", "cycles/packet", of="interaction")
     lines: tuple[_Line, ...] = doc("")
 
@@ -264,6 +267,7 @@ class _Measured(Record):
     values: dict[str, Scalar] = spread("variable", "value of a swept variable", of="prediction.values")
     target: str = doc("target", of="prediction.model.target")
     machine: str = doc("machine that the model is of", of="prediction.model.machine")
+    measured_on: str = doc("machine on which it was measured", of="prediction.model.here")
     predicted_cycles: float = doc("prediction", "cycles/packet")
     predicted_low: float = doc("lower end of its interval", "cycles/packet")
     predicted_high: float = doc("upper end", "cycles/packet")

@@ -1,9 +1,11 @@
 """The answer for a program whose cost is worked out by hand."""
 
+from dataclasses import replace
+
 import pytest
 from support.pricing import PRICES, FlatPricing, lookup, router
 
-from p4perf.errors import CapabilityError, DataError, UsageError
+from p4perf.errors import CapabilityError, UsageError
 from p4perf.evaluation.prediction.answer import Conditions, TargetModel, predict
 from p4perf.evaluation.prediction.breakdown import base_name, describe
 from p4perf.evaluation.prediction.programs import (
@@ -14,6 +16,7 @@ from p4perf.evaluation.prediction.programs import (
     difference,
     parse_change,
     uniform,
+    usual,
 )
 from p4perf.evaluation.prediction.record import answer, breakdown_rows, node_rows, record, summary
 from p4perf.models.program import Edge, Node, ProgramGraph, construct
@@ -174,10 +177,46 @@ def test_changes_of_what_is_not_there_are_refused(text, said):
         changed(router(), [parse_change(text)])
 
 
-def test_an_empty_program_is_refused():
+def test_a_program_that_does_nothing_costs_the_baseline():
     graph = ProgramGraph("nothing", {"a": Node("a", "end")}, "a", "test")
-    with pytest.raises(DataError, match="empty"):
-        predict(graph, model(), CALM)
+    found = predict(graph, model(), CALM)
+    assert found.cycles().value == found.expected.breakdown.baseline > 0
+
+
+def branching(*, deny):
+    """A parser with two branches; one leads to a table whose entries forward (or deny) and to a second table."""
+    edges = (Edge("0x800", "acl"), Edge("default", "dropped"))
+    hit = "dropped" if deny else "fib"
+    nodes = [
+        Node("start", "parser state", (construct("select", cases=1, key_bits=16),), edges),
+        Node("acl", "table", (lookup(),), (Edge("hit", hit), Edge("miss", "fib"))),
+        Node("fib", "table", (lookup(),), (Edge("miss", "dropped"), Edge("hit", "sent", 0.75))),
+        Node("dropped", "end", (construct("drop"),)),
+        Node("sent", "end"),
+    ]
+    return ProgramGraph("branching", {node.name: node for node in nodes}, "start", "test")
+
+
+@pytest.mark.parametrize(("deny", "hit"), [(False, 1.0), (True, 0.0)])
+def test_packets_usually_hit_and_are_sent(deny, hit):
+    found = usual(branching(deny=deny))
+    shares = {name: {e.label: e.probability for e in node.edges} for name, node in found.nodes.items()}
+    assert shares["start"] == {"0x800": 1.0, "default": 0.0}
+    assert shares["acl"] == {"hit": hit, "miss": 1 - hit}
+    assert shares["fib"] == {"miss": 0.25, "hit": 0.75}, "what is stated stays"
+    assert found.assumed == ("start", "acl", "fib")
+
+
+def test_a_difference_that_is_not_known_is_not_stated():
+    """Prices that are only bounded say nothing of another size; what is left out is known within its bounds."""
+    nodes = router().nodes
+    hashed = replace(nodes["forward"], constructs=(construct("hash", algorithm="crc32", bytes=12),))
+    graph = replace(router(), nodes={**nodes, "forward": hashed})
+    before = predict(graph, model(), CALM)
+    grown = difference(before, predict(changed(graph, [parse_change("forward.bytes=1e3")]), model(), CALM))
+    assert (grown.cycles, grown.mpps, grown.unknown) == (None, None, ("forward",))
+    without = difference(before, predict(changed(graph, [Change("forward")]), model(), CALM))
+    assert (without.cycles.value, without.cycles.low, without.cycles.high) == pytest.approx((-16, -32, 0))
 
 
 def test_a_model_without_a_clock_needs_one():
