@@ -57,7 +57,7 @@ def own_experiment(
         UsageError: it is none of these, or an option is not for it.
         TargetUnavailableError: it is P4, and the compiler is not installed.
     """
-    program = _text_of(path, arch, std, defines, includes)
+    program, p4 = _texts_of(path, arch, std, defines, includes)
     texts = {
         "entries": "" if entries is None else read_text(entries),
         "p4info": "" if p4info is None else read_text(p4info),
@@ -67,6 +67,7 @@ def own_experiment(
     parameters: dict[str, object] = {
         "program": program,
         **texts,
+        **({"p4": p4} if p4 else {}),
         "fill": ",".join(fill),
         "default_fill": default_fill,
         "miss": ",".join(miss),
@@ -99,17 +100,19 @@ def own_experiment(
             raise
 
 
-def _text_of(path: Path, arch: str | None, std: str | None, defines: Sequence[str], includes: Sequence[Path]) -> str:
-    """JSON of p4c-bm2-ss or a specification of SWX."""
+def _texts_of(
+    path: Path, arch: str | None, std: str | None, defines: Sequence[str], includes: Sequence[Path]
+) -> tuple[str, str]:
+    """JSON of p4c-bm2-ss or a specification of SWX, and the P4 that it was compiled of, if it was compiled here."""
     if path.suffix == ".p4":
-        return compile_p4(path, arch, defines, includes, std)[1]
+        return compile_p4(path, arch, defines, includes, std)[1:]
     if path.suffix not in (".json", ".spec"):
         raise UsageError(f"{path} is no program", hint="JSON of p4c-bm2-ss (.json), P4 (.p4), .spec of SWX, or C (.c)")
     if wrong := [
         name for name, given in (("--arch", arch), ("--std", std), ("-D", defines), ("-I", includes)) if given
     ]:
         raise UsageError(f"{wrong[0]} is for P4 text, and {path} is compiled already")
-    return read_text(path)
+    return read_text(path), ""
 
 
 def try_specification(path: Path, experiment: Experiment, target: Target, testbed: Testbed) -> None:

@@ -201,14 +201,31 @@ def _loses(statement: ir.Statement, groups: Collection[int]) -> bool:
 
 
 class _Values:
-    """Action data of made-up entries: what may be a port is from 1 to :data:`PORTS`, a group is a configured one."""
+    """Action data of made-up entries.
+
+    What may be a port is from 1 to :data:`PORTS`, a group is a configured one, the index of an array is within it.
+    """
 
     def __init__(self, program: ir.Program) -> None:
+        self._sizes = {a.name: a.size for group in (program.counters, program.meters, program.registers) for a in group}
         self._ports = _parameters(program, set(), ir.SetEgress)
         self._grouped, self._groups = _parameters(program, set(GROUPS)), _configured(program)
 
     def data(self, action: ir.Action, rng: random.Random) -> tuple[int, ...]:
-        return tuple(self._value(action, p, rng) for p in action.parameters)
+        cells = dict(self._cells(action))
+        return tuple(self._value(action, p, rng) % cells.get(p.name, 1 << p.width_bits) for p in action.parameters)
+
+    def _cells(self, action: ir.Action) -> Iterator[tuple[str, int]]:
+        """The parameters that are indices, with the sizes of their arrays."""
+        for statement in flattened(action.body):
+            match statement:
+                case (
+                    ir.CountPacket(name, ir.ParameterRef(index))
+                    | ir.MeterPacket(_, name, ir.ParameterRef(index))
+                    | ir.ReadRegister(_, name, ir.ParameterRef(index))
+                    | ir.WriteRegister(name, ir.ParameterRef(index), _)
+                ):
+                    yield index, self._sizes[name]
 
     def _value(self, action: ir.Action, parameter: ir.Field, rng: random.Random) -> int:
         named = action.name, parameter.name

@@ -576,6 +576,10 @@ class ProgramText:
 
     language: Literal["bmv2", "swx"]
     text: str
+    configuration: tuple[str, ...] = ()
+    """Commands of simple_switch_CLI that make its multicast groups and sessions of clones."""
+    p4: str = ""
+    """The P4_16 that the text was compiled of, preprocessed; empty if it was compiled elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -592,5 +596,7 @@ class Workload:
     """None for a program of components."""
 
     def text(self, language: str) -> str | None:
-        """The text that the program was read of, if that is its language."""
+        """The text that the program was read of, if that is its language, or its P4 (``p4``), if that is known."""
+        if self.source is not None and language == "p4":
+            return self.source.p4 or None
         return self.source.text if self.source is not None and self.source.language == language else None

@@ -27,6 +27,7 @@ class OwnParameters(ComponentParameters):
     """What a spec says of a program of its own."""
 
     program: Annotated[str, Bounds(max_length=MAX_TEXT_BYTES, description="JSON of p4c-bm2-ss, or a .spec")]
+    p4: Annotated[str, Bounds(max_length=MAX_TEXT_BYTES, description="P4_16 that it was compiled of")] = ""
     entries: Annotated[str, Bounds(max_length=MAX_TEXT_BYTES, description="entries of its tables")] = ""
     p4info: Annotated[str, Bounds(max_length=MAX_TEXT_BYTES, description="P4Info of the program, as text")] = ""
     fill: Annotated[
@@ -72,6 +73,7 @@ def own_workload(
     except (ValueError, RecursionError) as error:
         raise CapabilityError(f"what becomes of a packet is not known: {error}") from error
     notes = (table_notes(program, outcomes),)
+    source = replace(source, p4=parameters.p4)
     return ir.Workload(program, baseline, ir.PacketSpec((), (), frame_size_bytes), notes, drawn, source)
 
 
@@ -86,7 +88,7 @@ def read_own(
     parsed = parse_program(text, name)
     plane = parse_control_plane(*entries, parsed, p4info if p4info[0] else None)
     language: Literal["swx", "bmv2"] = "swx" if isinstance(parsed, Specification) else "bmv2"
-    return read_program(parsed, plane), ir.ProgramText(language, text)
+    return read_program(parsed, plane), ir.ProgramText(language, text, tuple(plane.commands()))
 
 
 def _misses(text: str, program: ir.Program) -> dict[str, float]:

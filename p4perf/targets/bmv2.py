@@ -17,7 +17,6 @@ from typing import Any, ClassVar
 from typing_extensions import override
 
 from p4perf.errors import CapabilityError, MeasurementError
-from p4perf.generators.base import GeneratedFile
 from p4perf.generators.p4.v1model import CAPABILITIES as V1MODEL
 from p4perf.generators.p4.v1model import MAX_RANDOM_BITS, RuntimeV1Model
 from p4perf.generators.p4.writer import p4_name, possibly_absent
@@ -38,9 +37,10 @@ from p4perf.targets.base import (
     TrialSummary,
     ending,
 )
+from p4perf.targets.bmv2_program import LANGUAGE, check_own, own_commands, own_states, own_verification, sending_ports
 from p4perf.targets.builds import COMPILE_TIME_FILE, GENERATOR, context_of, generator_plan, harness_text, shell
 from p4perf.targets.link import LinkPlan, check_frame_size, check_link, link_files, load_arguments
-from p4perf.targets.oracle import source_arguments, verification_file
+from p4perf.targets.oracle import frame_files, source_arguments, verification_file
 from p4perf.targets.process import COMPILER, REALTIME, HarnessTarget, Need, has, recorded
 from p4perf.targets.roles import Connects
 from p4perf.targets.windows import (
@@ -76,7 +76,11 @@ def compiler(facts: NodeFacts) -> str:
 
 
 def build_plan(generated: Mapping[str, str], facts: NodeFacts) -> BuildPlan:
-    """The build of a program; harness, load generator and baseline are built once for all programs."""
+    """The build of a program; harness, load generator and baseline are built once for all programs.
+
+    Args:
+        generated: ``baseline.p4``, and ``program.p4`` or ``program.json``, which is compiled already.
+    """
     context = {"p4c_version": facts.text("p4c_bm2_version")}
     native = context_of(facts, "cc_version", "machine")
     baseline = shell(_COMPILE, compiler(facts), "baseline")
@@ -86,9 +90,11 @@ def build_plan(generated: Mapping[str, str], facts: NodeFacts) -> BuildPlan:
         "baseline": BuildPlan({"baseline.p4": generated["baseline.p4"]}, (baseline,), "baseline.json", context),
     }
     together = shell(_TOGETHER, "{device}", "{generator}", "{baseline}")
+    program = {name: text for name, text in generated.items() if name != "baseline.p4"}
+    compiled = shell(f"echo 0 >{COMPILE_TIME_FILE}") if "program.json" in program else None
     return BuildPlan(
-        {"program.p4": generated["program.p4"]},
-        (shell(_COMPILE, compiler(facts), "program"), together),
+        program,
+        (compiled or shell(_COMPILE, compiler(facts), "program"), together),
         GENERATOR,
         {**context, "bmv2_version": facts.text("bmv2_version")},
         parts,
@@ -97,7 +103,10 @@ def build_plan(generated: Mapping[str, str], facts: NodeFacts) -> BuildPlan:
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """``generator`` is the port of the link; copies leave by ``sinks``, in ascending order, and are dropped there."""
+    """``generator`` is the port of the link; copies leave by ``sinks``, in ascending order, and are dropped there.
+
+    Of a user's program the packets for other ports than that by which they come in leave by sinks, too.
+    """
 
     generator: int
     sinks: tuple[int, ...] = ()
@@ -105,6 +114,9 @@ class Ports:
 
 def ports_of(workload: ir.Workload) -> Ports:
     """The ports that program and baseline send by."""
+    if workload.frames:
+        port = workload.program.port
+        return Ports(port, tuple(sorted(sending_ports(own_verification(workload)) - {port})))
     unicast = {*_unicast(workload.baseline), *_unicast(workload.program)}
     groups = [set(s.ports) for s in statements(workload.program) if isinstance(s, ir.Multicast) and s.ports]
     clones = {s.port for s in statements(workload.program) if isinstance(s, ir.Clone)}
@@ -167,7 +179,7 @@ def trial_record(result: JobResult) -> TrialRecord:
             raise MeasurementError(f"the load generator {ending(result.returncode)} or speaks another version")
         if len(answers) != trial["orders"]:
             raise MeasurementError(f"the load generator answered {len(answers)} of {trial['orders']} orders")
-        windows = list(_windows(answers[trial["warmup"] :], float(ready["tsc_hz"])))
+        windows = list(_windows(answers[trial["warmup"] :], float(ready["tsc_hz"]), own=bool(trial.get("own"))))
         record = {
             "harness_version": LOAD_VERSION,
             "programs": list(PROGRAMS),
@@ -201,8 +213,12 @@ def _lines(result: JobResult) -> Iterator[Mapping[str, Any]]:
             yield line
 
 
-def _windows(answers: Sequence[Mapping[str, Any]], tsc_hz: float) -> Iterator[dict[str, float]]:
-    """One window for each answer, programs in turn."""
+def _windows(answers: Sequence[Mapping[str, Any]], tsc_hz: float, *, own: bool) -> Iterator[dict[str, float]]:
+    """One window for each answer, programs in turn.
+
+    Args:
+        own: it is a user's program, of which any number of packets leaves by any port: what came in was finished.
+    """
     for number, answer in enumerate(answers):
         if answer["segments"] != 1:
             raise ValueError(f"{answer['segments']} segments in a window")
@@ -211,6 +227,8 @@ def _windows(answers: Sequence[Mapping[str, Any]], tsc_hz: float) -> Iterator[di
             return float(answer[name][0])
 
         finished = of("device_sent") - of("device_copies") + of("device_dropped")
+        if own and PROGRAMS[number % len(PROGRAMS)] == "program":
+            finished = of("device_received")
         if finished <= 0 or of("device_busy_us") <= 0:
             raise MeasurementError(f"none of {of('sent'):.0f} packets was finished in a window")
         share = of("device_busy_us") / (of("sending_us") + of("draining_us"))
@@ -323,8 +341,16 @@ class Bmv2Target(HarnessTarget, Connects):
     no_load_hint = "use pattern: cbr and offered_load: max, or ask for metrics of a load generator"
 
     @override
+    def check_program(self, workload: ir.Workload, traffic: TrafficPlan, facts: NodeFacts) -> None:
+        if not workload.frames:
+            super().check_program(workload, traffic, facts)
+
+    @override
     def check(self, workload: ir.Workload, traffic: TrafficPlan) -> None:
-        super().check(workload, traffic)
+        # What its JSON has, simple_switch has; the packets are limited as those of others.
+        super().check(replace(workload, program=workload.baseline) if workload.frames else workload, traffic)
+        if workload.frames:
+            check_own(workload)
         ports_of(workload)
 
     @override
@@ -333,8 +359,10 @@ class Bmv2Target(HarnessTarget, Connects):
 
     @override
     def build(self, workload: ir.Workload, traffic: TrafficPlan, facts: NodeFacts) -> tuple[BuildPlan, Sequence[Any]]:
-        generated = {f.path: f for f in RuntimeV1Model().generate(workload, traffic)}
-        build = build_plan({name: generated[name].text() for name in ("program.p4", "baseline.p4")}, facts)
+        own = workload.text(LANGUAGE)
+        written = workload if own is None else replace(workload, program=workload.baseline)
+        texts = {f.path: f.text() for f in RuntimeV1Model().generate(written, traffic) if f.path.endswith(".p4")}
+        build = build_plan(texts if own is None else {"program.json": own, "baseline.p4": texts["baseline.p4"]}, facts)
         machine = [facts.text(key) for key in ("cpu_model", "cpu_id", "kernel")]
         source = self._source(workload, traffic)
         return build, (build.key, source, _tables(workload.program), LOAD_VERSION, *machine)
@@ -350,6 +378,7 @@ class Bmv2Target(HarnessTarget, Connects):
         orders += [_order(WINDOW_MS, program, options.seed + n) for n in range(options.windows) for program in PROGRAMS]
         gated = options.mode != "plain"
         trial = {"orders": len(orders), "warmup": warmup, "gated": gated, "gate_ratio": options.gate_ratio}
+        trial |= {"own": True} if plan.workload.frames else {}
         # Only the switch counts, so that frames need no room for a stamp.
         conversation = self._conversation(plan, TRIAL_LINK, facts, "stamped=0")
         head = shell(_CONVERSE, json.dumps({"trial": trial}), "{build}", "{folder}/orders.txt")
@@ -373,20 +402,26 @@ class Bmv2Target(HarnessTarget, Connects):
         cli = facts.text("tool_simple_switch_cli", "simple_switch_CLI")
         device = ["{build}/" + DEVICE, "--switch", switch, "--cli", cli, "--folder", "{build}"]
         device += ["--port", str(ports.generator), *(w for port in ports.sinks for w in ("--sink", str(port)))]
-        device += ["--frame", frame(workload.program, workload.packets).hex(), "--verify", "{folder}/verify.bin"]
+        first = workload.frames[0] if workload.frames else frame(workload.program, workload.packets)
+        device += ["--frame", first.hex(), "--verify", "{folder}/verify.bin"]
         device += [word for table in _tables(workload.program) for word in ("--table", table)]
+        if workload.frames:
+            device += ["--baseline-port", str(*_unicast(workload.baseline)), *own_states(workload)]
         for name, option in ((COMMANDS["program"], "--commands"), (COMMANDS["baseline"], "--baseline-commands")):
             if name in commands:
                 device += [option, f"{{folder}}/{name}"]
-        if plan.traffic.hit_ratio < 1:
+        if plan.traffic.hit_ratio < 1 or workload.frames:
             device.append("--drops")
         words = load_arguments(link, 0, _with_two_cpus(facts), device)
         words[-1:-1] = [f"start_ms={round(1e3 * start_s)}", *more_words]
         argv = ("{build}/" + GENERATOR, "load", *words, *self._source(workload, plan.traffic))
-        # Fields of absent headers are undefined in P4.
-        expected = verification_file(workload, foreign_packets=not possibly_absent(workload.program))
-        files = {"verify.bin": expected, **link_files(link, MAX_FRAME_BYTES)}
-        files |= {name: file.text().encode() for name, file in commands.items()}
+        if workload.frames:
+            expected = own_verification(workload)
+        else:
+            # Fields of absent headers are undefined in P4.
+            expected = verification_file(workload, foreign_packets=not possibly_absent(workload.program))
+        files = {"verify.bin": expected, **link_files(link, MAX_FRAME_BYTES), **frame_files(workload)}
+        files |= {name: text.encode() for name, text in commands.items()}
         return Job(argv, start_s + 10, plan.build, files)
 
     def _source(self, workload: ir.Workload, traffic: TrafficPlan) -> list[str]:
@@ -425,12 +460,16 @@ def _order(duration_ms: float, program: str, seed: int) -> str:
 
 def _tables(program: ir.Program) -> list[str]:
     """Names of the tables in simple_switch with their numbers of entries."""
-    return [f"MainIngress.{p4_name(t.name)}={t.entries.count}" for t in program.tables]
+    return [f"{t.label or f'MainIngress.{p4_name(t.name)}'}={t.entries.count}" for t in program.tables]
 
 
-def _commands(workload: ir.Workload, traffic: TrafficPlan) -> dict[str, GeneratedFile]:
+def _commands(workload: ir.Workload, traffic: TrafficPlan) -> dict[str, str]:
     """The files of commands that program and baseline need, by name."""
-    return {f.path: f for f in RuntimeV1Model().generate(workload, traffic) if f.path in COMMANDS.values()}
+    written = replace(workload, program=workload.baseline) if workload.frames else workload
+    files = RuntimeV1Model().generate(written, traffic)
+    found = {f.path: f.text() for f in files if f.path in COMMANDS.values()}
+    own = own_commands(workload) if workload.frames else ""
+    return {**found, COMMANDS["program"]: own} if own else found
 
 
 def _with_two_cpus(facts: NodeFacts) -> NodeFacts:

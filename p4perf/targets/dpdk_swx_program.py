@@ -151,14 +151,19 @@ def _unsettled(program: ir.Program) -> ir.Program:
     for f in program.metadata:
         if (ref := ir.FieldRef(ir.METADATA, f.name)) in written:
             begin.setdefault(ref, ir.Assign(ref, UNKNOWN))
+    return replace(settled_headers(program), initial=tuple(begin.values()))
+
+
+def settled_headers(program: ir.Program) -> ir.Program:
+    """The program in which fields of absent headers are unknown, but in keys."""
     parser = (
         replace(s, body=_with_unknown(s.body, program), selected=_with_unknown(s.selected, program))
         for s in program.parser
     )
     return replace(
         program,
-        initial=tuple(begin.values()),
         control=_with_unknown(program.control, program),
+        egress=_with_unknown(program.egress, program),
         actions=tuple(replace(a, body=_with_unknown(a.body, program)) for a in program.actions),
         parser=tuple(parser),
     )

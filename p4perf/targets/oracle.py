@@ -70,7 +70,7 @@ def drawn_packets(
                 return len(data) >= shortest
             before = interpreter.snapshot()
             try:
-                kept = short_packets or PACKET_TOO_SHORT not in interpreter.run(data).errors
+                kept = PACKET_TOO_SHORT not in interpreter.run(data).errors or short_packets
             except (ValueError, RecursionError):
                 kept = False
             if not kept:

@@ -213,6 +213,21 @@ def most_entries(program: Program) -> int:
     return max((table.entries.count for table in program.tables), default=0)
 
 
+def refuse_larger_tables(label: str, program: Program) -> None:
+    """Refuse a program that was read with more entries in a table than its text says that the table takes.
+
+    Raises:
+        CapabilityError: it has them.
+    """
+    for table in program.tables:
+        if 0 < table.size < table.entries.count:
+            raise CapabilityError(
+                f"{label} gives table {table.label} the size of its text, {table.size}; {table.entries.count} entries "
+                "are more",
+                hint=f"--fill {table.label}={table.size}",
+            )
+
+
 def hugepages_hold(size_bytes: int, facts: NodeFacts) -> bool:
     """Whether that much memory is free in hugepages of 2 MiB."""
     if facts.number("hugepage_bytes") != HUGEPAGE_BYTES:

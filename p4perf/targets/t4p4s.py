@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from typing_extensions import override
@@ -29,7 +29,8 @@ from p4perf.targets import t4p4s_service as service
 from p4perf.targets.base import BuildPlan, JobResult, NodeFacts, PointPlan, Problem, TrialRecord
 from p4perf.targets.dpdk import HARNESS_LIMITS, HARNESS_VERSION, POOL_BYTES, DpdkTarget
 from p4perf.targets.dpdk_c import TBL24_BYTES, key_slot_bytes
-from p4perf.targets.oracle import verification_file
+from p4perf.targets.oracle import frame_files, verification_file
+from p4perf.targets.t4p4s_program import check_own, own_text, own_verification
 from p4perf.targets.t4p4s_service import ServedT4P4S
 from p4perf.version import __version__
 
@@ -196,12 +197,25 @@ class T4P4STarget(ServedT4P4S, DpdkTarget):
         return super().plan(workload, traffic, facts)
 
     @override
+    def check_program(self, workload: ir.Workload, traffic: TrafficPlan, facts: NodeFacts) -> None:
+        if not workload.frames:
+            super().check_program(workload, traffic, facts)
+
+    @override
+    def check(self, workload: ir.Workload, traffic: TrafficPlan) -> None:
+        super().check(replace(workload, program=workload.baseline) if workload.frames else workload, traffic)
+        if workload.frames:
+            check_own(workload, self.capabilities)
+
+    @override
     def memory_bytes(self, workload: ir.Workload) -> int:
         return POOL_BYTES + sum(self.memory(workload.program).values())
 
     @override
     def build(self, workload: ir.Workload, traffic: TrafficPlan, facts: NodeFacts) -> tuple[BuildPlan, Sequence[Any]]:
-        programs = {f.path.removesuffix(".p4"): f.text() for f in T4P4S().generate(workload, traffic)}
+        written = replace(workload, program=workload.baseline) if workload.frames else workload
+        programs = {f.path.removesuffix(".p4"): f.text() for f in T4P4S().generate(written, traffic)}
+        programs |= {"program": own_text(workload)} if workload.frames else {}
         build = measured_plan({role: library_plan(role, text, facts) for role, text in programs.items()}, facts)
         return build, (build.key, self.traffic_arguments(workload, traffic), HARNESS_VERSION)
 
@@ -212,6 +226,8 @@ class T4P4STarget(ServedT4P4S, DpdkTarget):
 
     @override
     def job_files(self, workload: ir.Workload) -> dict[str, bytes]:
+        if workload.frames:
+            return {"verify.bin": own_verification(workload), **frame_files(workload)}
         # What fields of absent headers hold is up to the compiler of P4.
         return {"verify.bin": verification_file(workload, foreign_packets=False, counted=False)}
 
@@ -234,7 +250,8 @@ class T4P4STarget(ServedT4P4S, DpdkTarget):
 def table_bytes(program: ir.Program, table: ir.Table) -> int:
     """Memory of one replica of a table in bytes, from the layouts of DPDK 22.11 and what t4p4s asks of them."""
     bits, count = program.key_bits(table), max(table.entries.count, 1)
-    entry = 64 * (1 + -(-(4 + program.action(table.rule.action).data_bits // 8) // 64))
+    data_bits = max((program.action(name).data_bits for name in table.listed), default=0)
+    entry = 64 * (1 + -(-(4 + data_bits // 8) // 64))
     content = 8 * count + count * entry + 128
     if program.match_kind(table) == "exact":
         return content + MAX_ENTRIES * (64 // 8 + key_slot_bytes(bits) + 8) + (16 << 10)

@@ -390,6 +390,8 @@ class ServedT4P4S(Serves):
         return tuple(found)
 
     def served_plan(self, workload: Workload, traffic: TrafficPlan, facts: NodeFacts) -> PointPlan:
+        if workload.frames:
+            raise CapabilityError("a load generator on another machine does not send the packets of a program of yours")
         check_frame_size("t4p4s", traffic.frame_size_bytes, MAX_FRAME_BYTES)
         builds = self._builds(workload, traffic, facts)
         identity = ("served", *(build.key for build in builds.values()), workload.packets.frame_size_bytes)

@@ -1,11 +1,13 @@
 """simple_switch computes what the interpreter computes, and is a device whose packets are accounted for."""
 
+import json
 import os
 import re
 import shutil
 import signal
 import subprocess
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -24,6 +26,7 @@ from p4perf.testbeds.loadgen.native import NativeGenerator
 from p4perf.testbeds.local import LocalTestbed
 
 TARGET = Bmv2Target()
+EXAMPLES = Path(__file__).parents[2] / "examples/programs"
 FRAME = 512
 LINK = LinkPlan("af-packet")
 
@@ -189,7 +192,7 @@ def script(path, text):
         ("cat >/dev/null; echo 'RuntimeCmd: Invalid table operation (TABLE_FULL)'", r"says: Invalid table operation"),
         ("cat >/dev/null; echo 'RuntimeCmd: *** Unknown syntax: table_ad'", r"says: \*\*\* Unknown syntax"),
         ("cat >/dev/null; echo 'RuntimeCmd: 1999'", "has 1999 entries instead of 2000"),
-        ("cat >/dev/null", "says nothing of table"),
+        ("cat >/dev/null", "does not report table"),
         ("cat >/dev/null; echo no thrift; exit 3", "ended with status 3: no thrift"),
     ],
     ids=["full", "unknown", "one less", "silent", "dead"],
@@ -214,6 +217,37 @@ def test_a_switch_that_does_not_start(opened, tmp_path, text, message):
         opened(table(entries=10), tool_simple_switch=script(tmp_path / "switch", text)),
     ):
         pass
+
+
+def own(name, **parameters):
+    text = (EXAMPLES / name / f"{name}.json").read_text()
+    return build_workload([("p4", {"program": text, "default_fill": 16, **parameters})], frame_size_bytes=128)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "acl_firewall",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("count_min_sketch", "load_balancer", "nat")),
+    ],
+)
+def test_a_program_of_a_user_agrees_with_the_oracle(place, facts, tmp_path, name):
+    plan = TARGET.plan(own(name), TrafficPlan(128), facts)
+    record = TARGET.parse(place.run(TARGET.trial(plan, TrialOptions(windows=2), facts), tmp_path))
+    assert record["verified_packets"] == PACKETS
+    assert min(record["windows"]["packets"]) > 0
+
+
+def test_a_counter_that_is_not_as_expected_is_noticed(place, facts, tmp_path):
+    workload = own("acl_firewall")
+    root = json.loads(workload.source.text)
+    for action in root["actions"]:
+        action["primitives"] = [p for p in action["primitives"] if p["op"] != "count"]
+    spoilt = replace(workload, source=replace(workload.source, text=json.dumps(root)))
+    plan = TARGET.plan(spoilt, TrafficPlan(128), facts)
+    job = TARGET.trial(plan, TrialOptions(windows=2), facts)
+    with pytest.raises(MeasurementError, match=r"MainControl\.rules has other contents than expected"):
+        TARGET.parse(place.run(job, tmp_path))
 
 
 def switches():

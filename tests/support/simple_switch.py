@@ -12,11 +12,11 @@ import socket
 import struct
 import subprocess
 import time
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from p4perf.programs import ir
+from p4perf.programs.reading.commands import entry_commands
 from p4perf.programs.reading.tree import Tree
 from p4perf.programs.reading.v1model import ControlPlane
 
@@ -120,74 +120,6 @@ class SimpleSwitch:
             yield data[begin : self._read[port]]
 
 
-def commands(root: Tree, program: ir.Program, plane: ControlPlane, compiled: ir.Program) -> Iterator[str]:
+def commands(root: Tree, program: ir.Program, plane: ControlPlane, compiled: ir.Program) -> list[str]:
     """What simple_switch_CLI has to be told of a program; ``compiled`` is that with the entries of the JSON only."""
-    for session, port in plane.sessions.items():
-        yield f"mirroring_add {session} {port}"
-    nodes = 0
-    for group, copies in plane.groups.items():
-        yield f"mc_mgrp_create {group}"
-        for port, replication_id in copies:
-            yield f"mc_node_create {replication_id} {port}"
-            yield f"mc_node_associate {group} {nodes}"
-            nodes += 1
-    trees = {t.text("name"): t for p in root.each("pipelines") for t in p.each("tables")}
-    members: Counter[str] = Counter()
-    groups: Counter[str] = Counter()
-    for table in program.tables:
-        constant = Counter(compiled.table(table.name).listing)
-        tree = trees[table.label]
-        for number, entry in enumerate(table.listing, 1):
-            if constant[entry]:
-                constant[entry] -= 1
-                continue
-            yield from _entry(program, table, tree, entry, number, members, groups)
-
-
-def _entry(
-    program: ir.Program,
-    table: ir.Table,
-    tree: Tree,
-    entry: ir.Entry,
-    number: int,
-    members: Counter[str],
-    groups: Counter[str],
-) -> Iterator[str]:
-    """The commands for one entry; a priority is its place in the table."""
-    kinds = [key.text("match_type") for key in tree.each("key")]
-    widths = [program.width_bits(key.field) for key in table.keys]
-    keys = " ".join(_key(*each) for each in zip(entry.matches, kinds, widths, strict=True))
-    priority = f" {number}" if {"ternary", "range", "optional"} & set(kinds) else ""
-    taken = [_action(program, name, data) for name, data in ((entry.action, entry.data), *entry.choices)]
-    profile = tree.optional("action_profile")
-    if profile is None:
-        action, _, data = taken[0].partition(" ")
-        yield f"table_add {table.label} {action} {keys} => {data}{priority}"
-        return
-    for action in taken:
-        yield f"act_prof_create_member {profile} {action}"
-    first = members[profile]
-    members[profile] += len(taken)
-    if len(taken) == 1:
-        yield f"table_indirect_add {table.label} {keys} => {first}{priority}"
-        return
-    yield f"act_prof_create_group {profile}"
-    for n in range(len(taken)):
-        yield f"act_prof_add_member_to_group {profile} {first + n} {groups[profile]}"
-    yield f"table_indirect_add_with_group {table.label} {keys} => {groups[profile]}{priority}"
-    groups[profile] += 1
-
-
-def _key(match: ir.Match, kind: str, width_bits: int) -> str:
-    ones = (1 << width_bits) - 1
-    if kind == "lpm":
-        return f"{match.low:#x}/{match.mask.bit_count()}"
-    if kind in ("ternary", "optional"):
-        return f"{match.low:#x}&&&{match.mask & ones:#x}"
-    if kind == "range":
-        return f"{match.low:#x}->{match.high:#x}"
-    return str(int(bool(match.low))) if kind == "valid" else f"{match.low:#x}"
-
-
-def _action(program: ir.Program, name: str, data: tuple[int, ...]) -> str:
-    return " ".join([program.action(name).label or name, *(f"{value:#x}" for value in data)])
+    return [*plane.commands(), *entry_commands(root, program, compiled)]

@@ -2,12 +2,15 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from p4perf.errors import CapabilityError, MeasurementError
 from p4perf.programs import ir
 from p4perf.programs.component import TrafficPlan, build_workload
+from p4perf.programs.interpreter import Interpreter
+from p4perf.programs.reading.commands import ControlPlane
 from p4perf.targets.base import JobResult, NodeFacts, TrialOptions
 from p4perf.targets.bmv2 import MAX_TERNARY_ENTRIES, Bmv2Target, Ports, ports_of
 from p4perf.targets.link import LinkPlan
@@ -216,6 +219,108 @@ def test_an_action_that_nothing_runs_sends_nowhere():
     called = replace(program, control=(*program.control, ir.CallAction("idle")))
     with pytest.raises(CapabilityError):
         ports_of(replace(workload, program=called))
+
+
+# Programs of users --------------------------------------------------------------------------------------------------
+
+EXAMPLES = Path(__file__).parents[2] / "examples/programs"
+
+
+def own(name="l2_switch", **parameters):
+    text = (EXAMPLES / name / f"{name}.json").read_text()
+    return build_workload([("p4", {"program": text, "default_fill": 8, **parameters})], frame_size_bytes=128)
+
+
+@pytest.fixture
+def own_job(plan, bmv2_facts):
+    def make(*words, **parameters):
+        planned = plan(own(*words, **parameters))
+        return planned, TARGET.trial(planned, TrialOptions(windows=2), bmv2_facts())
+
+    return make
+
+
+def test_json_runs_as_it_is_and_only_the_baseline_is_compiled(own_job):
+    planned, job = own_job()
+    assert planned.build.files["program.json"] == (EXAMPLES / "l2_switch/l2_switch.json").read_text()
+    assert not any("program" in command for command in planned.build.commands)
+    assert "baseline.p4" in planned.build.parts["baseline"].files
+    assert words_after(job.argv, "--baseline-port") == ["1"]
+    assert words_after(job.argv, "--port") == ["0"]
+    assert json.loads(job.argv[4])["trial"]["own"] is True
+    assert len(job.files["source.bin"]) == 256 * 124
+
+
+def test_entries_come_by_commands_and_tables_are_counted(own_job):
+    _, job = own_job()
+    commands = job.files["commands.txt"].decode().splitlines()
+    tables = dict(word.split("=") for word in words_after(job.argv, "--table"))
+    for name in ("MainControl.sources", "MainControl.destinations"):
+        assert sum(line.startswith(f"table_add {name} ") for line in commands) == int(tables[name]) == 8
+
+
+def test_every_port_of_a_packet_has_an_interface(own_job):
+    planned, job = own_job()
+    sent = {s.port for f in planned.workload.frames for s in Interpreter(planned.workload.program).run(f).sent}
+    assert sent - {0} <= {int(port) for port in words_after(job.argv, "--sink")}
+
+
+def test_groups_sessions_and_members_are_made_first():
+    plane = ControlPlane(sessions={7: 3}, groups={1: ((2, 0), (4, 9))})
+    assert list(plane.commands()) == [
+        "mirroring_add 7 3",
+        "mc_mgrp_create 1",
+        *("mc_node_create 0 2", "mc_node_associate 1 0", "mc_node_create 9 4", "mc_node_associate 1 1"),
+    ]
+
+
+def test_arrays_that_the_switch_cannot_show_have_no_cells(own_job):
+    _, job = own_job("count_min_sketch")
+    asked = dict(word.split("=") for word in words_after(job.argv, "--register"))
+    assert asked
+    assert all(int(cells) > 0 for cells in asked.values())
+    assert job.argv.index("--register") < job.argv.index("--commands")
+
+
+def test_made_up_entries_stay_within_their_arrays():
+    program = own("acl_firewall", default_fill=64).program
+    (size,) = (counter.size for counter in program.counters)
+    rules = [e.data[0] for e in program.table("MainControl_access_list").listing]
+    assert len(rules) == 64
+    assert max(rules) < size
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"fill": "MainControl.instructions=17"}, "the size of its text, 16"),
+        ({"fill": "MainControl.instructions=16"}, None),
+    ],
+)
+def test_more_entries_than_a_table_takes_in_the_switch(plan, changes, words):
+    workload = own("int_transit", **changes)
+    if words is None:
+        assert plan(workload).memory_bytes > 0
+    else:
+        with pytest.raises(CapabilityError, match=words):
+            plan(workload)
+
+
+def test_other_languages_are_refused(plan):
+    workload = own()
+    with pytest.raises(CapabilityError, match="is a specification of SWX"):
+        plan(replace(workload, source=ir.ProgramText("swx", "")))
+    root = json.loads((EXAMPLES / "l2_switch/l2_switch.json").read_text())
+    root["headers"].append({**root["headers"][0], "name": "psa_ingress_output_metadata"})
+    with pytest.raises(CapabilityError, match="is for psa_switch"):
+        plan(replace(workload, source=ir.ProgramText("bmv2", json.dumps(root))))
+
+
+def test_what_came_in_was_finished_of_a_user_s_program():
+    program, baseline = answer(finished=10, device_received=1000), answer(finished=990, device_received=5)
+    marked = lambda lines: [{"trial": {**lines[0]["trial"], "own": True}}, *lines[1:]]  # noqa: E731
+    record = TARGET.parse(output(program, baseline, change=marked))
+    assert record["windows"]["packets"][:4] == [1000, 990, 1000, 990]
 
 
 # Output -------------------------------------------------------------------------------------------------------------

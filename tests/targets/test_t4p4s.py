@@ -2,19 +2,24 @@
 
 import json
 import sys
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from support.t4p4s import Checkouts, tree, write
 
 from p4perf.errors import BuildError, CapabilityError, MeasurementError, StorageError
 from p4perf.generators.p4.t4p4s import T4P4S
+from p4perf.programs import ir
 from p4perf.programs.component import TrafficPlan, build_workload
 from p4perf.specs.metrics import METRICS
 from p4perf.targets.base import JobResult, TrialOptions
 from p4perf.targets.t4p4s import T4P4STarget, table_bytes
+from p4perf.targets.t4p4s_program import own_text
 from p4perf.testbeds.local import LocalTestbed
 
 TARGET = T4P4STarget()
+EXAMPLES = Path(__file__).parents[2] / "examples/programs"
 CHECKOUTS = {"tool_t4p4s": "/t4p4s", "tool_p4c": "/p4c"}
 
 
@@ -259,3 +264,99 @@ class TestRecords:
         with pytest.raises(MeasurementError, match="packet 3") as caught:
             TARGET.parse(self.result({"error": "packet 3 left by port 1, expected 2", "kind": kind}, returncode=1))
         assert caught.value.key == kind
+
+
+class TestProgramsOfUsers:
+    TEXT = """#include <core.p4>
+#include <v1model.p4>
+
+control Other(inout headers_t hdr) {
+    table labels {
+        key = {
+        }
+    }
+}
+
+control MainControl(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t sm) {
+    action forward(bit<9> port) {
+        sm.egress_spec = port;
+    }
+    table labels {
+        key = {
+            hdr.mpls.label: exact;
+        }
+        const entries = {
+            0x5: old();
+        }
+        default_action = unknown();
+        size = 16;
+    }
+    table destinations {
+        key = {
+            hdr.ipv4.dst: lpm;
+        }
+    }
+}
+"""
+
+    def workload(self, **parameters):
+        text = (EXAMPLES / "mpls_router/mpls_router.json").read_text()
+        given = {"program": text, "p4": self.TEXT, "default_fill": 2, **parameters}
+        return build_workload([("p4", given)], frame_size_bytes=128)
+
+    def listed(self):
+        """The workload with a table of each kind, whose entries are known."""
+        workload = self.workload()
+        program = workload.program
+        to = ir.Action("to", (ir.Field("port", 9),), label="MainControl.forward")
+        keys = [ir.Key(ir.FieldRef("ethernet", name), kind) for name, kind in (("dst", "exact"), ("src", "lpm"))]
+        entries = [(ir.Match.masked(7, -1), (3,)), (ir.Match.masked(0xA00000000000, 0xF00000000000), (4,))]
+        tables = [
+            ir.Table(n, (k,), ("to",), "to", ir.EntryList((ir.Entry((m,), "to", d),)), (9,), label=f"MainControl.{n}")
+            for n, k, (m, d) in zip(("labels", "destinations"), keys, entries, strict=True)
+        ]
+        return replace(workload, program=replace(program, actions=(*program.actions, to), tables=tuple(tables)))
+
+    def test_entries_stand_in_the_text_at_their_tables(self):
+        text = own_text(self.listed())
+        other, _, main = text.partition("control MainControl")
+        labels, _, destinations = main.partition("table destinations")
+        assert "0x7: forward(0x3);" in labels
+        assert "old()" not in labels
+        assert "default_action = forward(0x9);" in labels
+        assert "unknown()" not in labels
+        assert "0xa00000000000 &&& 0xf00000000000: forward(0x4);" in destinations
+        assert other == self.TEXT.partition("control MainControl")[0]
+
+    def test_the_port_is_that_which_t4p4s_reads(self):
+        text = own_text(self.listed())
+        assert "sm.egress_port = port;" in text
+        assert "egress_spec" not in text
+
+    def test_a_table_that_is_not_in_the_text(self):
+        workload = self.listed()
+        lost = replace(workload.program.tables[0], label="MainControl.lost")
+        with pytest.raises(CapabilityError, match=r"MainControl\.lost is not where its name says"):
+            own_text(replace(workload, program=replace(workload.program, tables=(lost,))))
+
+    @pytest.mark.parametrize(
+        ("parameters", "words"),
+        [
+            ({"p4": ""}, "there is no such text"),
+            ({"port": 2}, "come in by port 0"),
+            ({"program": "acl_firewall"}, "ternary"),
+            ({"program": "l2_switch"}, "does not show its cells"),
+        ],
+        ids=str,
+    )
+    def test_what_is_refused(self, facts, parameters, words):
+        if name := parameters.get("program"):
+            parameters = {"program": (EXAMPLES / name / f"{name}.json").read_text()}
+        with pytest.raises(CapabilityError, match=words):
+            plan(facts, self.workload(**parameters))
+
+    def test_the_job_has_the_packets(self, facts):
+        workload = self.workload()
+        job_files = TARGET.job_files(workload)
+        assert job_files["source.bin"] == b"".join(workload.frames)
+        assert job_files["verify.bin"].startswith(b"P4PVRFY2")

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from p4perf.errors import DataError, Location
+from p4perf.programs import ir
 from p4perf.programs.ir import Match as Match
 from p4perf.programs.reading.tree import Tree
 
@@ -98,6 +100,18 @@ class ControlPlane:
     """Other groups and value sets may be configured as well: a group has one port, a set values that are not known.
     Primitives that are not supported are read as well, as :class:`~p4perf.programs.ir.RunOperator`."""
 
+    def commands(self) -> Iterator[str]:
+        """What makes its multicast groups and sessions of clones."""
+        for session, port in self.sessions.items():
+            yield f"mirroring_add {session} {port}"
+        handle = 0
+        for group, copies in self.groups.items():
+            yield f"mc_mgrp_create {group}"
+            for port, replication_id in copies:
+                yield f"mc_node_create {replication_id} {port}"
+                yield f"mc_node_associate {group} {handle}"
+                handle += 1
+
 
 def constant_entries(table: Tree, bits: Sequence[int], actions: Mapping[int, str]) -> list[RuntimeEntry]:
     """The entries of a table in the JSON; ``bits`` are the widths of its key fields."""
@@ -178,3 +192,75 @@ def number_of(word: str, bits: int, where: Location) -> int:
             return value
         raise DataError(f"{word} does not fit into {bits} bit", location=where)
     raise DataError(f"{word!r} is no number or address", location=where)
+
+
+def entry_commands(root: Tree, program: ir.Program, compiled: ir.Program) -> Iterator[str]:
+    """The commands that give the tables of a program their entries and default actions.
+
+    Args:
+        root: the JSON of the program.
+        compiled: the program as it is without them.
+    """
+    members: Counter[str] = Counter()
+    groups: Counter[str] = Counter()
+    for tree in (t for p in root.each("pipelines") for t in p.each("tables")):
+        table = next((t for t in program.tables if t.label == tree.text("name")), None)
+        if table is None:
+            continue
+        before = compiled.table(table.name)
+        if (table.default_action, table.default_data) != (before.default_action, before.default_data):
+            yield f"table_set_default {table.label} {_call(program, table.default_action, table.default_data)}"
+        constant = Counter(before.listing)
+        for priority, entry in enumerate(table.listing, 1):
+            if constant[entry]:
+                constant[entry] -= 1
+            else:
+                yield from _added(program, table, tree, entry, priority, members, groups)
+
+
+def _added(
+    program: ir.Program,
+    table: ir.Table,
+    tree: Tree,
+    entry: ir.Entry,
+    priority: int,
+    members: Counter[str],
+    groups: Counter[str],
+) -> Iterator[str]:
+    """The commands that add one entry; of an action profile, its choices as members before, in a group if several."""
+    kinds = [key.text("match_type") for key in tree.each("key")]
+    widths = [program.width_bits(key.field) for key in table.keys]
+    keys = " ".join(_key_word(*each) for each in zip(entry.matches, kinds, widths, strict=True))
+    order = f" {priority}" if {*PRIORITISED}.intersection(kinds) else ""
+    taken = [_call(program, name, data) for name, data in ((entry.action, entry.data), *entry.choices)]
+    profile = tree.optional("action_profile")
+    if profile is None:
+        action, _, data = taken[0].partition(" ")
+        yield f"table_add {table.label} {action} {keys} => {data}{order}"
+        return
+    first = members[profile]
+    members[profile] += len(taken)
+    yield from (f"act_prof_create_member {profile} {action}" for action in taken)
+    if len(taken) == 1:
+        yield f"table_indirect_add {table.label} {keys} => {first}{order}"
+        return
+    yield f"act_prof_create_group {profile}"
+    for member in range(first, members[profile]):
+        yield f"act_prof_add_member_to_group {profile} {member} {groups[profile]}"
+    yield f"table_indirect_add_with_group {table.label} {keys} => {groups[profile]}{order}"
+    groups[profile] += 1
+
+
+def _call(program: ir.Program, action: str, data: Sequence[int]) -> str:
+    return " ".join([program.action(action).label or action, *(f"{value:#x}" for value in data)])
+
+
+def _key_word(match: Match, kind: str, bits: int) -> str:
+    """A key field of an entry as :func:`match_of` takes it."""
+    if kind == "lpm":
+        return f"{match.low:#x}/{match.mask.bit_count()}"
+    if kind in ("ternary", "optional"):
+        return f"{match.low:#x}&&&{match.mask & ((1 << bits) - 1):#x}"
+    if kind == "range":
+        return f"{match.low:#x}->{match.high:#x}"
+    return str(int(bool(match.low))) if kind == "valid" else f"{match.low:#x}"

@@ -37,8 +37,10 @@ _PLAIN_NAME = re.compile(r"\w[\w.-]*")
 
 def compile_p4(
     path: Path, arch: str | None, defines: Sequence[str], includes: Sequence[Path], std: str | None = None
-) -> tuple[Literal["bmv2", "swx"], str]:
-    """Compile a P4 program: to the JSON of bmv2 or a specification of SWX, and its text.
+) -> tuple[Literal["bmv2", "swx"], str, str]:
+    """Compile a P4 program: to the JSON of bmv2 or a specification of SWX, its text, and the P4 as p4c prints it.
+
+    The latter is P4_16 without includes of the user; empty if the compiler did not write it.
 
     Args:
         arch: ``v1model``, ``psa`` or ``pna``; None: that of its ``#include``.
@@ -80,11 +82,12 @@ def compile_p4(
             (place / f"include{n}").symlink_to(source.resolve())
             words += ["-I", f"include{n}"]
         out = place / f"out.{suffix}"
-        words += [*(f"-D{define}" for define in defines), *options, "-o", out.name, name]
+        printed = place / "printed.p4"
+        words += [*(f"-D{define}" for define in defines), *options, "--pp", printed.name, "-o", out.name, name]
         _run(words, place, path, tool)
         if not out.is_file():
             raise BuildError(f"{tool} wrote nothing for {path}")
-        return "bmv2" if bmv2 else "swx", read_text(out)
+        return "bmv2" if bmv2 else "swx", read_text(out), read_text(printed) if printed.is_file() else ""
 
 
 def _arch(text: str, arch: str | None, path: Path) -> str:

@@ -120,7 +120,7 @@ def _opened(path: Path | str, form: Format, options: ReadOptions) -> _Opened:
         flow = read_own(program, experiment.spec.name, point.frame_size_bytes)
         return _Opened(flow, lambda: own_runner(program))
     if form == "p4":
-        form, text = compile_p4(Path(path), options.arch, options.defines, options.includes)
+        form, text, _ = compile_p4(Path(path), options.arch, options.defines, options.includes)
     else:
         text = read_text(Path(path))
         if not text.strip():

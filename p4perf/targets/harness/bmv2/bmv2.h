@@ -30,6 +30,13 @@ struct table {
 	uint64_t entries;
 };
 
+/* A counter or register, as simple_switch_CLI shows it. */
+struct state {
+	const char *name;
+	uint64_t cells; /* 0: it is not asked for them */
+	enum { OF_PACKETS, OF_BYTES, OF_REGISTER } kind;
+};
+
 struct options {
 	const char *switch_path, *cli_path;
 	const char *folder; /* of program.json and baseline.json */
@@ -37,7 +44,10 @@ struct options {
 	const char *verify_path;
 	struct table *tables;
 	unsigned int n_tables;
+	struct state *states; /* in the order of the verification file */
+	unsigned int n_states; /* 0: they are not compared */
 	unsigned int port; /* towards the generator */
+	int baseline_port; /* the same of the baseline; -1: that of the program */
 	unsigned int sinks[MAX_SINKS]; /* ports that copies leave by */
 	unsigned int n_sinks;
 	uint8_t frame[MAX_FRAME];
@@ -81,6 +91,9 @@ void switch_await(struct switch_process *process);
 /* Run the commands of a file and compare the numbers of entries. */
 void switch_load(struct switch_process *process, const struct options *options, const char *commands,
 		 const struct table *tables, unsigned int n_tables);
+
+/* The sum of (index + 1) * value over the cells of a counter or register, modulo 2^64. */
+uint64_t switch_state(struct switch_process *process, const struct options *options, const struct state *state);
 
 uint64_t switch_resident_bytes(const struct switch_process *process);
 

@@ -7,18 +7,35 @@
 
 #include "bmv2.h"
 
-/* NAME=ENTRIES */
+/* NAME=NUMBER: what is behind the sign, of which a zero byte takes the place. */
+static uint64_t
+parse_size(const char *option, char *text)
+{
+	char *const equals = strrchr(text, '=');
+
+	if (equals == NULL || equals == text)
+		fail("usage", "--%s: %s is not NAME=NUMBER", option, text);
+	*equals = '\0';
+	return (uint64_t)number(option, equals + 1, 0, 1e12);
+}
+
 static void
 parse_table(void *options, const char *name, char *text)
 {
 	struct options *const o = options;
-	char *const equals = strrchr(text, '=');
 
-	if (equals == NULL || equals == text)
-		fail("usage", "--table: %s is not NAME=ENTRIES", text);
-	*equals = '\0';
-	o->tables[o->n_tables].name = text;
-	o->tables[o->n_tables++].entries = (uint64_t)number(name, equals + 1, 0, 1e12);
+	o->tables[o->n_tables++] = (struct table){.entries = parse_size(name, text), .name = text};
+}
+
+static void
+parse_state(void *options, const char *name, char *text)
+{
+	struct options *const o = options;
+	struct state *const state = &o->states[o->n_states++];
+
+	state->cells = parse_size(name, text);
+	state->name = text;
+	state->kind = name[0] == 'r' ? OF_REGISTER : name[0] == 'b' ? OF_BYTES : OF_PACKETS;
 }
 
 static void
@@ -50,7 +67,11 @@ static const struct rule rules[] = {
 	{"baseline-commands", RULE_TEXT, AT(baseline_commands)},
 	{"verify", RULE_TEXT, AT(verify_path)},
 	{"table", RULE_CALL, .call = parse_table},
+	{"counter", RULE_CALL, .call = parse_state},
+	{"byte-counter", RULE_CALL, .call = parse_state},
+	{"register", RULE_CALL, .call = parse_state},
 	{"port", RULE_UINT, AT(port), 0, MAX_PORT},
+	{"baseline-port", RULE_INT, AT(baseline_port), 0, MAX_PORT},
 	{"sink", RULE_CALL, .call = parse_sink},
 	{"frame", RULE_CALL, .call = parse_frame},
 	{"drops", RULE_ON, AT(drops)},
@@ -62,9 +83,10 @@ static const struct rule rules[] = {
 void
 parse_options(struct options *o, int argc, char **argv)
 {
-	*o = (struct options){.port = 1, .device_fd = -1, .device_cpu = -1};
+	*o = (struct options){.port = 1, .baseline_port = -1, .device_fd = -1, .device_cpu = -1};
 	o->tables = calloc((size_t)argc, sizeof(*o->tables));
-	if (o->tables == NULL)
+	o->states = calloc((size_t)argc, sizeof(*o->states));
+	if (o->tables == NULL || o->states == NULL)
 		fail("memory", "no memory for the names of tables");
 	read_options(rules, o, argc, argv);
 	if (o->switch_path == NULL || o->cli_path == NULL || o->folder == NULL || o->verify_path == NULL)

@@ -97,6 +97,8 @@ void
 switch_start(struct switch_process *process, const struct options *options, bool copies)
 {
 	const unsigned int n_sinks = copies ? options->n_sinks : 0;
+	const unsigned int number =
+		copies || options->baseline_port < 0 ? options->port : (unsigned int)options->baseline_port;
 	char **const words = calloc(2 * n_sinks + 16, sizeof(*words));
 	unsigned int n = 0, i;
 	char *port, *json;
@@ -116,7 +118,7 @@ switch_start(struct switch_process *process, const struct options *options, bool
 		words[n++] = "inproc://p4perf";
 	}
 	words[n++] = "-i";
-	if (asprintf(&words[n++], "%u@" INTERFACE, options->port) < 0)
+	if (asprintf(&words[n++], "%u@" INTERFACE, number) < 0)
 		fail("memory", "no memory for a command");
 	for (i = 0; i < n_sinks; i++) {
 		words[n++] = "-i";
@@ -217,6 +219,23 @@ conversation(const char *commands, const struct table *tables, unsigned int n_ta
 	return all;
 }
 
+/* Let the CLI carry out commands: its process, and what it says. */
+static pid_t
+talk(const struct switch_process *process, const struct options *options, FILE *commands, FILE **output)
+{
+	char port[16];
+	char *const words[] = {(char *)options->cli_path, "--thrift-port", port, NULL};
+	pid_t child;
+	int ends[2];
+
+	snprintf(port, sizeof(port), "%u", process->thrift_port);
+	if (pipe(ends) != 0 || (*output = fdopen(ends[0], "r")) == NULL)
+		fail("device", "no pipe for simple_switch_CLI: %s", strerror(errno));
+	child = start_program(words, fileno(commands), ends[1]);
+	close(ends[1]);
+	return child;
+}
+
 static bool
 begins(const char *text, const char *with)
 {
@@ -249,11 +268,10 @@ switch_load(struct switch_process *process, const struct options *options, const
 	    const struct table *tables, unsigned int n_tables)
 {
 	FILE *const input = conversation(commands, tables, n_tables);
-	char port[16], line[4096];
-	char *const words[] = {(char *)options->cli_path, "--thrift-port", port, NULL};
 	unsigned int answered = 0;
-	int ends[2], status;
+	char line[4096];
 	uint64_t number;
+	int status;
 	FILE *output;
 	pid_t child;
 
@@ -261,11 +279,7 @@ switch_load(struct switch_process *process, const struct options *options, const
 		process->load_ms = now_ms() - process->load_ms;
 		return;
 	}
-	snprintf(port, sizeof(port), "%u", process->thrift_port);
-	if (pipe(ends) != 0 || (output = fdopen(ends[0], "r")) == NULL)
-		fail("device", "no pipe for simple_switch_CLI: %s", strerror(errno));
-	child = start_program(words, fileno(input), ends[1]);
-	close(ends[1]);
+	child = talk(process, options, input, &output);
 	line[0] = '\0';
 	while (fgets(line, sizeof(line), output) != NULL) {
 		if (!is_answer(line, &number))
@@ -286,6 +300,59 @@ switch_load(struct switch_process *process, const struct options *options, const
 	process->load_ms = now_ms() - process->load_ms;
 	fclose(output);
 	fclose(input);
+}
+
+/* The cells of a line behind its sign: "r= 3, 0, 7" of a register, "c[2]= (128 bytes, 1 packets)" of a cell. */
+static uint64_t
+sum_of(const struct state *state, const char *shown, uint64_t *cell)
+{
+	unsigned long long bytes, packets;
+	uint64_t sum = 0;
+	char *end;
+
+	if (state->kind != OF_REGISTER) {
+		if (sscanf(shown, " (%llu bytes, %llu packets)", &bytes, &packets) != 2)
+			fail("verify", "simple_switch_CLI shows counter %s as%s", state->name, shown);
+		return ++*cell * (state->kind == OF_BYTES ? bytes : packets);
+	}
+	do {
+		const uint64_t value = (uint64_t)strtoll(shown, &end, 10);
+
+		if (end == shown)
+			fail("verify", "simple_switch_CLI shows register %s as%s", state->name, shown);
+		sum += ++*cell * value;
+		shown = end + 1;
+	} while (*end == ',');
+	return sum;
+}
+
+uint64_t
+switch_state(struct switch_process *process, const struct options *options, const struct state *state)
+{
+	FILE *const input = scratch("questions");
+	char *line = NULL, *sign;
+	uint64_t cell = 0, sum = 0, i;
+	size_t size = 0;
+	FILE *output;
+	pid_t child;
+
+	if (state->kind == OF_REGISTER)
+		fprintf(input, "register_read %s\n", state->name);
+	for (i = 0; state->kind != OF_REGISTER && i < state->cells; i++)
+		fprintf(input, "counter_read %s %lu\n", state->name, i);
+	fflush(input);
+	rewind(input);
+	child = talk(process, options, input, &output);
+	while (getline(&line, &size, output) > 0)
+		if (strstr(line, state->name) != NULL && (sign = strstr(line, "= ")) != NULL)
+			sum += sum_of(state, sign + 1, &cell);
+	waitpid(child, NULL, 0);
+	if (cell != state->cells)
+		fail("verify", "simple_switch_CLI shows %lu of %lu cells of %s", cell, state->cells, state->name);
+	free(line);
+	fclose(output);
+	fclose(input);
+	return sum;
 }
 
 uint64_t
