@@ -8,7 +8,7 @@ keys, and all of another distribution, are those of :mod:`~p4perf.programs.distr
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from typing_extensions import override

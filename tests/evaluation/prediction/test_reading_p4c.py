@@ -77,7 +77,8 @@ def test_a_compiler_gets_harmless_words_only(tmp_path: Path, monkeypatch: pytest
     graph = read_program(program, ReadOptions(defines=("ARCH=V1", "FAST"), includes=(odd,)))
     assert "Route.routes" in graph.nodes
     words = (tmp_path / "words").read_text().split()
-    assert words == ["-I", "include0", "-I", "include1", "-DARCH=V1", "-DFAST", "-o", "out.json", "program.p4"]
+    written = ["--pp", "printed.p4", "-o", "out.json"]
+    assert words == ["-I", "include0", "-I", "include1", "-DARCH=V1", "-DFAST", *written, "program.p4"]
 
 
 @needs_bmv2

@@ -119,7 +119,7 @@ compare(const struct expectation *expected, const uint8_t *packet, int length, u
 			     packet[i], expected->data[i]);
 }
 
-/* What leaves by the same port comes in any order. */
+/* What leaves by the same port comes in any order. What is too short for a packet socket does not leave. */
 static void
 check_outputs(struct switch_process *process, const struct taps *taps, FILE *file, unsigned int outputs, bool masks,
 	      bool sent, uint32_t n)
@@ -137,6 +137,8 @@ check_outputs(struct switch_process *process, const struct taps *taps, FILE *fil
 		const struct tap *const tap = tap_of(taps, port);
 		int length;
 
+		if (expected[i].length < MIN_FRAME)
+			continue;
 		if (tap == NULL)
 			fail("verify", "packet %u should leave by port %u, where there is no interface", n, port);
 		length = receive_packet(tap, got, OUTPUT_MS);
