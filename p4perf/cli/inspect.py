@@ -446,6 +446,7 @@ def doctor(
     from p4perf.experiment import open_testbed
     from p4perf.testbeds import tuning
     from p4perf.testbeds.batch.base import BatchTestbed
+    from p4perf.testbeds.health import Check
 
     if fix and undo:
         raise UsageError("--fix and --undo are opposites")
@@ -460,31 +461,18 @@ def doctor(
         for change in changes:
             say(f"{change.path}: {change.before} -> {change.after}")
         say(f"undo with: p4perf doctor --undo (record: {record})" if fix and changes else f"{len(changes)} changes")
-    if isinstance(place, BatchTestbed):
-        return _batches(place, fmt)
-    checks, usable = _diagnose(place)
-    emit(fmt, DoctorDocument.read(None, usable_targets=usable, rows=checks))
-    return int(ExitCode.OK if usable else ExitCode.UNAVAILABLE)
-
-
-def _batches(place: Testbed, fmt: Format) -> int:
-    """A testbed whose node is asked when it measures, not before."""
-    from p4perf.testbeds.health import Check
-
-    checks = _problems(place)
-    fatal = any(check.state == "missing" for check in checks)
-    if not fatal:
+    found = place.problems()
+    checks = [Check("testbed", place.label, "missing" if p.fatal else "warning", p.what, p.hint) for p in found]
+    usable: list[str] = []
+    good = not any(check.state == "missing" for check in checks)
+    if not isinstance(place, BatchTestbed):
+        checks, usable = _diagnose(place, checks)
+        good = bool(usable)
+    elif good:  # its node is asked when it measures, not before
         said = "what works there, and how well, the first run tells: this testbed works in batches"
         checks.append(Check("testbed", place.label, "ok", "usable from here", said))
-    emit(fmt, DoctorDocument.read(None, usable_targets=(), rows=checks))
-    return int(ExitCode.UNAVAILABLE if fatal else ExitCode.OK)
-
-
-def _problems(place: Testbed) -> list[Check]:
-    from p4perf.testbeds.health import Check
-
-    found = place.problems()
-    return [Check("testbed", place.label, "missing" if p.fatal else "warning", p.what, p.hint) for p in found]
+    emit(fmt, DoctorDocument.read(None, usable_targets=usable, rows=checks))
+    return int(ExitCode.OK if good else ExitCode.UNAVAILABLE)
 
 
 def _usable(area: str, name: str, problems: Sequence[Problem], usable: str) -> Check:
@@ -496,13 +484,13 @@ def _usable(area: str, name: str, problems: Sequence[Problem], usable: str) -> C
     return Check(area, name, "missing" if fatal else "ok", value, "; ".join(p.hint for p in fatal))
 
 
-def _diagnose(place: Testbed) -> tuple[list[Check], list[str]]:
+def _diagnose(place: Testbed, checks: list[Check]) -> tuple[list[Check], list[str]]:
+    """The checks of a testbed with those of everything that it has, and the targets that are usable there."""
     from p4perf.experiment import open_target
     from p4perf.plugins import plugin_names
     from p4perf.specs import METRICS
     from p4perf.testbeds.health import Check, environment_checks, setting_checks, tool_checks
 
-    checks = _problems(place)
     try:
         facts = place.facts()
     except TestbedError:

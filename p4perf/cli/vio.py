@@ -126,8 +126,7 @@ def cesim(
         clock_ghz, l1_cycles, l2_cycles, l3_cycles, memory_cycles, memory_ns, l2_hit_ratio, l3_hit_ratio
     )
     base = CacheModel(alpha, _mpps(best, "--best"), accesses, hierarchy, "parallelised", revision)
-    names = [v.value for v in variant] if variant else ["simple", "beta1", "parallelised"]
-    models = [base.with_variant(name) for name in names]  # type: ignore[arg-type]
+    models = [base.with_variant(name.value) for name in variant or VariantName]
     fits: list[CacheFit] = []
     if fit is not None:
         samples = read_csv(fit, x, y)

@@ -272,19 +272,24 @@ def new_folder(wanted: Path, fill: Callable[[Path], object]) -> Path:
         StorageError: it cannot be written; nothing is left behind.
     """
     wanted = wanted.absolute()
+    with _filling(wanted) as temporary:
+        fill(temporary)
+        sync_directory(temporary)
+        return move_to_free_name(temporary, wanted)
+
+
+@contextlib.contextmanager
+def _filling(wanted: Path) -> Iterator[Path]:
+    """A new folder beside ``wanted``, which the body fills and renames; what is left of it is removed."""
     with storing(wanted):
         wanted.parent.mkdir(parents=True, exist_ok=True)
         temporary = temporary_sibling(wanted)
         temporary.mkdir()
         try:
-            fill(temporary)
-            sync_directory(temporary)
-            path = move_to_free_name(temporary, wanted)
-        except BaseException:
+            yield temporary
+        finally:
             shutil.rmtree(temporary, ignore_errors=True)
-            raise
         sync_directory(wanted.parent)
-    return path
 
 
 def filled_folder(folder: Path, fill: Callable[[Path], object]) -> Path:
@@ -320,28 +325,22 @@ def replace_folder(wanted: Path, content: Mapping[str, bytes], marker: str) -> P
     """
     wanted = wanted.absolute()
     _check_replaceable(wanted, marker)
-    with storing(wanted):
-        wanted.parent.mkdir(parents=True, exist_ok=True)
-        temporary, old = temporary_sibling(wanted), temporary_sibling(wanted)
-        temporary.mkdir()
+    with _filling(wanted) as temporary:
+        for name, data in content.items():
+            path = temporary / PurePosixPath(name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+        _check_replaceable(wanted, marker)
+        old = temporary_sibling(wanted)
+        if wanted.exists():
+            wanted.rename(old)
         try:
-            for name, data in content.items():
-                path = temporary / PurePosixPath(name)
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(data)
-            _check_replaceable(wanted, marker)
-            if wanted.exists():
-                wanted.rename(old)
-            try:
-                temporary.rename(wanted)
-            except OSError:
-                if old.exists():
-                    old.rename(wanted)
-                raise
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
-            shutil.rmtree(old, ignore_errors=True)
-        sync_directory(wanted.parent)
+            temporary.rename(wanted)
+        except BaseException:
+            if old.exists():
+                old.rename(wanted)
+            raise
+        shutil.rmtree(old, ignore_errors=True)
     return wanted
 
 

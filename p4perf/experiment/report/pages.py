@@ -11,7 +11,7 @@ from typing import Any
 from p4perf.errors import P4PerfError
 from p4perf.evaluation.plots.style import UNITS
 from p4perf.evaluation.report.figures import script_json
-from p4perf.experiment.compare import compare_runs, comparison_document
+from p4perf.experiment.compare import KeyDifference, compare_runs, comparison_document
 from p4perf.experiment.prediction import current_keys
 from p4perf.experiment.report.runs import RunPage, axis_text
 from p4perf.records import counted
@@ -69,10 +69,7 @@ def comparison_context(compared: Compared, pages: Mapping[str, RunPage], hrefs: 
         "others": [label for label in labels if label != record["reference"]],
         "points": [{"x": x, "runs": points[x]} for x in sorted(points)],
         "verdicts": [{**pair, "crossings": _crossings(pair["crossings"])} for pair in record["pairs"]],
-        "differences": [
-            f"{d['key']} is {', '.join(f'{value} ({label})' for label, value in d['values'].items())}"
-            for d in record["differences"]
-        ],
+        "differences": [KeyDifference.read(difference).text() for difference in record["differences"]],
         "runs": [
             {
                 **run,
@@ -198,12 +195,16 @@ def _breakdown(found: Mapping[str, Any]) -> list[dict[str, Any]]:
         key = (str(line["construct"]), str(line["part"]), str(line["basis"]), str(line["source"]))
         known = lines.setdefault(key, {"times": 0.0, "cycles": 0.0, "low": 0.0, "high": 0.0, "where": line["where"]})
         for column in ("times", "cycles", "low", "high"):
-            known[column] = None if known[column] is None or line[column] is None else known[column] + line[column]
+            known[column] = _sum(known[column], line[column])
     rows = [
         {"construct": construct, "part": part, "basis": basis, "source": source, **values}
         for (construct, part, basis, source), values in lines.items()
     ]
     return sorted(rows, key=lambda row: -(row["cycles"] or 0.0))
+
+
+def _sum(one: float | None, other: float | None) -> float | None:
+    return None if one is None or other is None else one + other
 
 
 def _bars(breakdown: Sequence[Mapping[str, Any]]) -> list[list[Any]]:
@@ -212,7 +213,7 @@ def _bars(breakdown: Sequence[Mapping[str, Any]]) -> list[list[Any]]:
         name = f"{row['construct']} ({row['part']})" if row["part"] else row["construct"]
         known = totals.setdefault(name, [name, 0.0, 0.0, 0.0, row["source"]])
         for at, column in enumerate(("cycles", "low", "high"), 1):
-            known[at] = None if known[at] is None or row[column] is None else known[at] + row[column]
+            known[at] = _sum(known[at], row[column])
     bars = [bar for bar in totals.values() if bar[1] is not None]
     bars.sort(key=lambda bar: -bar[1])
     rest = sum(bar[1] for bar in bars[MOST_BARS:])
