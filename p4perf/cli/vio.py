@@ -11,18 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from p4perf.cli.app import (
-    Format,
-    FormatOption,
-    app,
-    emit,
-    pairs,
-    print_table,
-    quantity,
-    say,
-    say_origin,
-    with_interval,
-)
+from p4perf.cli.app import Format, FormatOption, app, emit, pairs, print_table, quantity, say, say_origin, with_interval
 from p4perf.errors import UsageError
 from p4perf.records import Document, Interval, Record, as_rows, doc, interval, listing
 from p4perf.results import Run

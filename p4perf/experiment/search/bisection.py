@@ -11,16 +11,7 @@ from typing import ClassVar, Literal
 from typing_extensions import override
 
 from p4perf.errors import UsageError
-from p4perf.experiment.search import (
-    Bounds,
-    Exploration,
-    Flag,
-    Goal,
-    Measure,
-    Search,
-    SearchLimits,
-    SearchResult,
-)
+from p4perf.experiment.search import Bounds, Exploration, Flag, Goal, Measure, Search, SearchLimits, SearchResult
 
 
 @dataclass(frozen=True, slots=True)
