@@ -25,13 +25,12 @@ from p4perf.errors import CapabilityError
 from p4perf.generators.base import GeneratedFile, Generator, render
 from p4perf.generators.c import dpdk_text
 from p4perf.generators.c.dpdk_text import DpdkCWriter, DpdkLayout
-from p4perf.generators.c.writer import WORD_BITS
+from p4perf.generators.c.writer import WORD_BITS, cells, check_passes
 from p4perf.programs import ir
 from p4perf.programs.analysis import (
     control_nodes,
     expressions,
     statements,
-    subexpressions,
     used_actions,
 )
 from p4perf.programs.capabilities import Capabilities, Limit, standing_at
@@ -82,8 +81,6 @@ class TableText:
     """The counter of its entries."""
     selector: str = ""
     """Number by which packets choose among the actions of an entry."""
-    branches: bool = False
-    """Whether control flow depends on the action that was run."""
 
     @property
     def action(self) -> str:
@@ -173,7 +170,6 @@ def _table_text(fields: DpdkCWriter, table: ir.Table, index: int, variants: Coll
         default_at=len(table.listing),
         counter=table.counter,
         selector=fields.load(table.selector) if table.selector is not None else "",
-        branches=fields.branches_on(table.name),
     )
 
 
@@ -279,12 +275,7 @@ def check(program: ir.Program, variants: Collection[str] = ()) -> None:
     for table in program.tables:
         with standing_at(table.place):
             _check_table(program, table, variants)
-    body = list(statements(program))
-    passing = {type(s) for s in body if isinstance(s, ir.Recirculate | ir.Resubmit)}
-    reads = any(e == ir.Intrinsic("instance_type") for e in expressions(program))
-    begin = {e for a in program.initial for e in subexpressions(a.value)}
-    if len(passing) > 1 and (reads or ir.Intrinsic("instance_type") in begin):
-        raise CapabilityError("dpdk-c does not tell recirculated from resubmitted packets")
+    check_passes(program, "dpdk-c")
 
 
 def _wide(program: ir.Program, ref: ir.FieldRef) -> str:
@@ -326,11 +317,6 @@ class DpdkC(Generator):
         )
 
 
-def cells(size: int) -> int:
-    """The cells of an array, of which the index is taken modulo a power of two."""
-    return 1 << max(size - 1, 0).bit_length()
-
-
 def operators(program: ir.Program) -> tuple[ir.Operator, ...]:
     return tuple(dict.fromkeys(s.operator for s in statements(program) if isinstance(s, ir.RunOperator)))
 
@@ -366,8 +352,8 @@ class _View:
         return frozenset(table.action for table in self.tables if table.has_data and not table.data)
 
     def control(self, nodes: tuple[ir.ControlNode, ...]) -> Iterator[str]:
-        batched = self.batched.name if self.batched and nodes is self.program.control else None
-        return self.writer.control(nodes, batched)
+        found = "p->found" if self.batched and nodes is self.program.control else ""
+        return self.writer.control(nodes, found=found)
 
     def initial(self) -> Iterator[str]:
         """What metadata begins with."""

@@ -5,25 +5,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from typing_extensions import override
 
-from p4perf.generators.c.writer import WORD_BITS, CWriter
+from p4perf.generators.c.writer import WORD_BITS, CWriter, indented
 from p4perf.programs import ir
 from p4perf.programs.analysis import (
     changes_layout,
-    condition_operands,
-    control_nodes,
     destination,
     flattened,
-    operands,
     statements,
-    subexpressions,
 )
-from p4perf.programs.capabilities import standing_at
 from p4perf.programs.dataflow import follow
 
 
@@ -42,8 +37,6 @@ class DpdkLayout:
     resubmits: bool
     keeps_original: bool
     """Whether the headers have to be kept as they came, since they are needed after fields were written in place."""
-    exits: frozenset[str] = frozenset()
-    """Actions that may end a block of the control flow."""
     truncates: bool = False
 
     @property
@@ -79,7 +72,6 @@ def layout(program: ir.Program) -> DpdkLayout:
         recirculates=any(isinstance(s, ir.Recirculate) for s in body),
         resubmits=resubmits,
         keeps_original=in_place and (clones or resubmits),
-        exits=frozenset(a.name for a in program.actions if any(isinstance(s, ir.Exit) for s in flattened(a.body))),
         truncates=any(isinstance(s, ir.Truncate) for s in body),
     )
 
@@ -160,6 +152,15 @@ class DpdkCWriter(CWriter):
     signed_type: ClassVar[str] = "int64_t"
     zero: ClassVar[str] = "0"
     limit: ClassVar[str] = f"dpdk-c computes with up to {WORD_BITS} bit"
+    cursor: ClassVar[str] = "(p->data + p->parsed)"
+    intrinsics: ClassVar[Mapping[str, str]] = {
+        "packet_length": "(uint64_t)p->came",
+        "egress_port": "(uint64_t)p->egress",
+        "unknown": "rte_rdtsc()",
+        "ingress_port": "port_in()",
+    }
+    rejected: ClassVar[str] = "return false;"
+    accepted: ClassVar[str] = "return true;"
 
     @staticmethod
     @override
@@ -185,7 +186,7 @@ class DpdkCWriter(CWriter):
             return f"p->m_{ref.field}"
         base, offset = self.place(ref)
         taken = min(WORD_BITS, width - low)
-        return _load(base, offset + width - low - taken, taken)
+        return self.bits_at(base, offset + width - low - taken, taken)
 
     @override
     def is_valid(self, header: str) -> str:
@@ -199,24 +200,53 @@ class DpdkCWriter(CWriter):
         return base if ref.header == ir.METADATA or ref.header in self.plan.always_valid else f"writable({base})"
 
     @override
-    def store(self, ref: ir.FieldRef, value: str) -> Iterator[str]:
-        yield from self._store_words(ref, (value,), self._pointer(ref))
-
-    def _store_words(self, ref: ir.FieldRef, values: Sequence[str], pointer: str) -> Iterator[str]:
-        """The value in words of 64 bit, the lowest first; those that lack are zero."""
+    def store_words(self, ref: ir.FieldRef, values: Sequence[str], room: str = "") -> Iterator[str]:
         width = self.program.width_bits(ref)
         if not self.in_memory(ref):
             yield f"p->m_{ref.field} = {values[0]} & {mask(width)};"
             return
-        _, offset = self.place(ref)
+        pointer, (_, offset) = room or self._pointer(ref), self.place(ref)
         for n, low in enumerate(range(0, width, WORD_BITS)):
             taken = min(WORD_BITS, width - low)
             yield _store(pointer, offset + width - low - taken, taken, values[n] if n < len(values) else "0")
 
     @override
-    def assign(self, ref: ir.FieldRef, value: ir.Expression) -> Iterator[str]:
-        words = [self.expression(value, low) for low in range(0, self.program.width_bits(ref), WORD_BITS)]
-        yield from self._store_words(ref, words, self._pointer(ref))
+    def room(self, header: str) -> str:
+        return f"added_{header}"
+
+    @override
+    def emptied(self, header: str) -> str:
+        return f"memset(added_{header}, 0, sizeof(added_{header}));"
+
+    @override
+    def placed(self, header: str) -> str:
+        return f"p->h_{header} = added_{header};"
+
+    @override
+    def random_word(self, width: int) -> str:
+        return "rte_rand()"
+
+    @override
+    def bits_at(self, base: str, offset: int, width: int) -> str:
+        if offset % 8 == width % 8 == 0:
+            return f"load_bytes({_plus(base, offset // 8)}, {width // 8})"
+        return f"load_bits({base}, {offset}, {width})"
+
+    @override
+    def beyond(self, size: str) -> str:
+        return f"p->length - p->parsed < {size}"
+
+    @override
+    def taken(self, size: str) -> Iterator[str]:
+        yield f"p->parsed += {size};"
+
+    @override
+    def extracted(self, header: str) -> Iterator[str]:
+        yield f"p->h_{header} = p->data + p->parsed;"
+
+    @override
+    def lookup(self, table: str, found: str) -> str:
+        return f"table_{table}(p, {found or f'find_{table}(p)'})"
 
     def bits(self, refs: Sequence[ir.FieldRef]) -> int:
         return sum(self.program.width_bits(ref) for ref in refs)
@@ -281,11 +311,6 @@ class DpdkCWriter(CWriter):
         return f"register_{name}[{self._index(index, self.program.register(name).size)}]"
 
     @override
-    def random(self, ref: ir.FieldRef) -> Iterator[str]:
-        words = -(-self.program.width_bits(ref) // WORD_BITS)
-        yield from self._store_words(ref, ("rte_rand()",) * words, self._pointer(ref))
-
-    @override
     def effect(self, statement: ir.Statement) -> Iterator[str]:
         value = self.expression
         match statement:
@@ -310,9 +335,6 @@ class DpdkCWriter(CWriter):
                 yield f"send_clone(p, {port});"
             case ir.RunOperator(ref, operator):
                 yield from self.store(ref, f"({self.load(ref)} ^ {_call(operator)})")
-            case ir.Exit():
-                yield "p->exited = true;"
-                yield "return;"
             case ir.Truncate(size):
                 yield f"p->most = {value(size)};"
             case ir.Fence(None):
@@ -324,26 +346,6 @@ class DpdkCWriter(CWriter):
                     yield f"p->group = {self.groups.index(ports) + 1 if ports else 0};"
 
     @override
-    def add_header(self, statement: ir.AddHeader) -> Iterator[str]:
-        name = statement.header
-        yield "{"
-        for n, (field, expression) in enumerate(statement.values):
-            width = self.program.header(name).field(field).width_bits
-            for k, low in enumerate(range(0, width, WORD_BITS)):
-                yield f"\tconst uint64_t value_{n}_{k} = {self.expression(expression, low)};"
-        if statement.values:
-            yield ""
-        yield f"\tmemset(added_{name}, 0, sizeof(added_{name}));"
-        for n, (field, _) in enumerate(statement.values):
-            ref = ir.FieldRef(name, field)
-            words = -(-self.program.width_bits(ref) // WORD_BITS)
-            values = [f"value_{n}_{k}" for k in range(words)]
-            for line in self._store_words(ref, values, f"added_{name}"):
-                yield f"\t{line}"
-        yield f"\tp->h_{name} = added_{name};"
-        yield "}"
-
-    @override
     def hash_fields(self, statement: ir.Hash) -> Iterator[str]:
         size = self.bits(statement.fields) // 8
         if pointer := self.together(statement.fields):
@@ -352,133 +354,9 @@ class DpdkCWriter(CWriter):
         yield "{"
         yield f"\tuint8_t bytes[{size}] = {{0}};"
         yield ""
-        for line in self.gather(statement.fields, "bytes"):
-            yield f"\t{line}"
-        for line in self.store(statement.destination, f"hash_{statement.algorithm}(bytes, {size})"):
-            yield f"\t{line}"
+        yield from indented(self.gather(statement.fields, "bytes"))
+        yield from indented(self.store(statement.destination, f"hash_{statement.algorithm}(bytes, {size})"))
         yield "}"
-
-    def control(
-        self, nodes: tuple[ir.ControlNode, ...], batched: str | None, depth: int = 0, end: str = "end"
-    ) -> Iterator[str]:
-        """The control flow.
-
-        Args:
-            batched: the table whose first application was looked up for the whole burst.
-            end: the label that stands behind the block, for exits.
-        """
-        indent = "\t" * min(depth, _DEEPEST_INDENT)
-        for number, node in enumerate(nodes):
-            match node:
-                case ir.ApplyTable(table):
-                    found = f"find_{table}(p)" if batched is None else "p->found"
-                    batched = None
-                    if any(node.branches):
-                        yield from self._followed(node, found, depth, end)
-                        continue
-                    yield f"{indent}table_{table}(p, {found});"
-                    yield from self._leaving(self.program.table(table).taken, indent, end)
-                case ir.CallAction(action):
-                    yield f"{indent}action_{action}(p);"
-                    yield from self._leaving((action,), indent, end)
-                case ir.If(condition, then, otherwise):
-                    with standing_at(node.place):
-                        yield f"{indent}if ({self.condition(condition)}) {{"
-                    yield from self.control(then, None, depth + 1, end)
-                    if otherwise:
-                        yield f"{indent}}} else {{"
-                        yield from self.control(otherwise, None, depth + 1, end)
-                    yield f"{indent}}}"
-                case ir.Block(body):
-                    inner = f"{end}_{number}"
-                    yield from self.control(body, None, depth, inner)
-                    yield f"{inner}: __rte_unused;"
-                    yield f"{indent}p->exited = false;"
-
-    def _leaving(self, actions: Iterable[str], indent: str, end: str) -> Iterator[str]:
-        """Out of the block, where one of these actions said so."""
-        if self.plan.exits.intersection(actions):
-            yield f"{indent}if (p->exited)"
-            yield f"{indent}\tgoto {end};"
-
-    def _followed(self, node: ir.ApplyTable, found: str, depth: int, end: str) -> Iterator[str]:
-        """A table, and the control flow that depends on what was found."""
-        indent = "\t" * min(depth, _DEEPEST_INDENT)
-        table = self.program.table(node.table)
-        yield f"{indent}{{"
-        yield f"{indent}\tconst int64_t found = {found};"
-        yield f"{indent}\tconst unsigned int action __rte_unused = table_{table.name}(p, found);"
-        yield ""
-        yield from self._leaving(table.taken, f"{indent}\t", end)
-        for name, nodes in node.cases:
-            if name in table.taken:
-                yield f"{indent}\tif (action == {table.taken.index(name)}) {{"
-                yield from self.control(nodes, None, depth + 2, end)
-                yield f"{indent}\t}}"
-        for condition, nodes in (("found >= 0", node.hit), ("found < 0", node.miss)):
-            if nodes:
-                yield f"{indent}\tif ({condition}) {{"
-                yield from self.control(nodes, None, depth + 2, end)
-                yield f"{indent}\t}}"
-        yield f"{indent}}}"
-
-    def branches_on(self, table: str) -> bool:
-        """Whether control flow depends on the action that a table runs."""
-        nodes = control_nodes(self.program.control + self.program.egress)
-        return any(isinstance(n, ir.ApplyTable) and n.table == table and any(n.branches) for n in nodes)
-
-    # The parser
-
-    def _rejected(self, error: int) -> tuple[str, ...]:
-        """What becomes of a packet after a parser error."""
-        if self.program.parser_error is None:
-            return ("return false;",)
-        return (*self.store(self.program.parser_error, str(error)), "return true;")
-
-    def _guarded(self, condition: str, error: int) -> Iterator[str]:
-        """A parser error where a condition holds."""
-        lines = self._rejected(error)
-        yield f"if ({condition}){' {' if len(lines) > 1 else ''}"
-        yield from (f"\t{line}" for line in lines)
-        if len(lines) > 1:
-            yield "}"
-
-    def parsing(self, state: ir.ParserState) -> Iterator[str]:
-        """The statements of a parser state."""
-        with standing_at(state.place):
-            yield from self._parsing(state)
-
-    def _parsing(self, state: ir.ParserState) -> Iterator[str]:
-        for statement in state.body:
-            match statement:
-                case ir.Extract(name):
-                    size = self.program.header(name).size_bytes
-                    yield from self._guarded(f"p->length - p->parsed < {size}", ir.PACKET_TOO_SHORT)
-                    yield f"p->h_{name} = p->data + p->parsed;"
-                    yield f"p->parsed += {size};"
-                case ir.Advance(bits):
-                    yield "{"
-                    yield f"\tconst uint64_t bits = {self.expression(bits)};"
-                    yield ""
-                    invalid = self._guarded("bits % 8 != 0", ir.PARSER_INVALID_ARGUMENT)
-                    short = self._guarded("bits / 8 > p->length - p->parsed", ir.PACKET_TOO_SHORT)
-                    yield from (f"\t{line}" for line in (*invalid, *short))
-                    yield "\tp->parsed += (uint32_t)(bits / 8);"
-                    yield "}"
-                case ir.Verify(condition, error):
-                    yield from self._seen(condition_operands(condition))
-                    yield from self._guarded(f"!({self.condition(condition)})", error)
-                case _:
-                    yield from self._seen(operands(statement))
-                    yield from self.statement(statement)
-        yield from self._seen(state.selected)
-
-    def _seen(self, expressions: Iterable[ir.Expression]) -> Iterator[str]:
-        """A parser error where something looks further ahead than the packet goes."""
-        inside = (e for whole in expressions for e in subexpressions(whole))
-        ends = [e.offset_bits + e.width_bits for e in inside if isinstance(e, ir.Lookahead)]
-        if ends:
-            yield from self._guarded(f"p->length - p->parsed < {-(-max(ends) // 8)}", ir.PACKET_TOO_SHORT)
 
     @override
     def data_above(self, name: str, low: int) -> str:
@@ -486,54 +364,15 @@ class DpdkCWriter(CWriter):
         wide = low < self.range(ir.ParameterRef(name)).high.bit_length()
         return f"d->{name}_above[{low // WORD_BITS - 1}]" if listed and wide else self.zero
 
-    @override
-    def lookahead(self, e: ir.Lookahead, low: int) -> str:
-        if low >= e.width_bits:
-            return "0"
-        taken = min(WORD_BITS, e.width_bits - low)
-        return _load("(p->data + p->parsed)", e.offset_bits + e.width_bits - low - taken, taken)
-
-    @override
-    def intrinsic(self, name: str) -> str:
-        if name == "instance_type":
-            return f"(p->pass == 0 ? 0ull : {4 if self.plan.recirculates else 6}ull)"
-        found = {"packet_length": "(uint64_t)p->came", "egress_port": "(uint64_t)p->egress", "unknown": "rte_rdtsc()"}
-        found["ingress_port"] = "port_in()"
-        return found.get(name, "0")
-
-    def case(self, state: ir.ParserState, case: ir.SelectCase) -> str:
-        """The condition of a case of a select that is no list of values."""
-        parts = []
-        for e, match in zip(state.selected, case.matches, strict=True):
-            if isinstance(e, ir.FieldRef | ir.Lookahead) and self.range(e).high >> WORD_BITS:
-                lows = range(0, self.range(e).high.bit_length(), WORD_BITS)
-            else:
-                lows = range(1)
-            for low in lows:
-                mask = (match.mask >> low) & _WORD
-                masked = f"({self.expression(e, low)} & {number(mask, '0x{:x}')})"
-                parts.append(f"{masked} == {number((match.low >> low) & mask, '0x{:x}')}")
-        return " && ".join(parts) or "true"
-
 
 def _plus(base: str, count: int) -> str:
     return f"{base} + {count}" if count else base
-
-
-def _load(base: str, offset: int, width: int) -> str:
-    if offset % 8 == width % 8 == 0:
-        return f"load_bytes({_plus(base, offset // 8)}, {width // 8})"
-    return f"load_bits({base}, {offset}, {width})"
 
 
 def _store(base: str, offset: int, width: int, value: str) -> str:
     if offset % 8 == width % 8 == 0:
         return f"store_bytes({_plus(base, offset // 8)}, {width // 8}, {value});"
     return f"store_bits({base}, {offset}, {width}, {value});"
-
-
-_DEEPEST_INDENT = 12
-"""Conditionals that stand deeper than this are not indented any further."""
 
 
 def _call(operator: ir.Operator) -> str:

@@ -1,4 +1,4 @@
-"""What the C text of a program has in common on DPDK and in XDP: words of 64 bit, expressions, statements.
+"""What the C text of a program has in common on DPDK and in XDP: words of 64 bit, statements, parser, control flow.
 
 How fields, headers and state are reached is up to the target: the verifier of eBPF has a say in that.
 """
@@ -6,13 +6,16 @@ How fields, headers and state are reached is up to the target: the verifier of e
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 from p4perf.errors import CapabilityError
 from p4perf.programs import ir
-from p4perf.programs.capabilities import standing_at, unsupported
+from p4perf.programs.analysis import condition_operands, expressions, flattened, operands, statements, subexpressions
+from p4perf.programs.capabilities import standing_at
+from p4perf.programs.interpreter import RECIRCULATED, RESUBMITTED
 from p4perf.programs.ranges import Range, signed, unsigned, value_range
 
 WORD_BITS = 64
@@ -34,6 +37,24 @@ def _parameter_bits(program: ir.Program) -> dict[str, int]:
     return program.once("parameter bits", find)
 
 
+def indented(lines: Iterable[str]) -> Iterator[str]:
+    """Lines one level deeper; empty ones stay empty."""
+    return (f"\t{line}" if line else line for line in lines)
+
+
+def cells(size: int) -> int:
+    """The cells of an array, of which the index is taken modulo a power of two."""
+    return 1 << max(size - 1, 0).bit_length()
+
+
+def check_passes(program: ir.Program, owner: str) -> None:
+    """Refuse programs that ask how a packet came back where that may have happened in two ways."""
+    passing = {type(s) for s in statements(program) if isinstance(s, ir.Recirculate | ir.Resubmit)}
+    asked = {*expressions(program), *(e for a in program.initial for e in subexpressions(a.value))}
+    if len(passing) > 1 and ir.Intrinsic("instance_type") in asked:
+        raise CapabilityError(f"{owner} does not tell recirculated from resubmitted packets")
+
+
 @dataclass(frozen=True)
 class CWriter(ABC):
     """One program as C text; ``p`` is the packet, ``d`` the action data."""
@@ -47,6 +68,14 @@ class CWriter(ABC):
     zero: ClassVar[str]
     limit: ClassVar[str]
     """What is said of a wider computation."""
+    cursor: ClassVar[str]
+    """The place of the parser in the packet."""
+    intrinsics: ClassVar[Mapping[str, str]]
+    """What :class:`~p4perf.programs.ir.Intrinsic` names; ``{port}`` is the port by which packets come in."""
+    rejected: ClassVar[str]
+    """The statement that drops a packet in the parser."""
+    accepted: ClassVar[str]
+    """The statement that ends the parser."""
 
     @staticmethod
     @abstractmethod
@@ -62,24 +91,32 @@ class CWriter(ABC):
         """Whether a packet has a header."""
 
     @abstractmethod
-    def assign(self, ref: ir.FieldRef, value: ir.Expression) -> Iterator[str]:
-        """Statements that write the value of an expression to a field, of any width."""
+    def store_words(self, ref: ir.FieldRef, values: Sequence[str], room: str = "") -> Iterator[str]:
+        """Statements that write words of 64 bit, the lowest first, to a field; those that lack are zero.
+
+        Args:
+            room: where the header is put together; empty: the field is where it is.
+        """
 
     @abstractmethod
-    def store(self, ref: ir.FieldRef, value: str) -> Iterator[str]:
-        """Statements that write a number to a field."""
+    def room(self, header: str) -> str:
+        """Where a header is put together that is added."""
 
     @abstractmethod
-    def add_header(self, statement: ir.AddHeader) -> Iterator[str]:
-        """Statements that add a header. Its values come first, since they may be of the header itself."""
+    def emptied(self, header: str) -> str:
+        """The statement that clears the room for a header that is added."""
+
+    @abstractmethod
+    def placed(self, header: str) -> str:
+        """The statement that makes a header valid in that room."""
 
     @abstractmethod
     def hash_fields(self, statement: ir.Hash) -> Iterator[str]:
         """Statements that write the hash of fields to a field."""
 
     @abstractmethod
-    def random(self, ref: ir.FieldRef) -> Iterator[str]:
-        """Statements that write random bits to a field."""
+    def random_word(self, width: int) -> str:
+        """Random bits, up to 64 of them."""
 
     @abstractmethod
     def colour(self, meter: str, index: ir.Expression) -> str:
@@ -92,6 +129,26 @@ class CWriter(ABC):
     @abstractmethod
     def effect(self, statement: ir.Statement) -> Iterator[str]:
         """Statements for what writes no field."""
+
+    @abstractmethod
+    def bits_at(self, base: str, offset: int, width: int) -> str:
+        """Up to 64 bits that begin ``offset`` bits behind an address."""
+
+    @abstractmethod
+    def beyond(self, size: str) -> str:
+        """The condition that so many bytes from the place of the parser on are more than the packet has."""
+
+    @abstractmethod
+    def taken(self, size: str) -> Iterator[str]:
+        """Statements that move the place of the parser on."""
+
+    @abstractmethod
+    def extracted(self, header: str) -> Iterator[str]:
+        """Statements that make a header valid at the place of the parser."""
+
+    @abstractmethod
+    def lookup(self, table: str, found: str) -> str:
+        """The application of a table, with what was found before; empty: it is looked up there."""
 
     def expression(self, e: ir.Expression, low: int = 0) -> str:
         """The value of an expression, modulo two to the 64, shifted to the right by ``low`` (a multiple of 64) bits.
@@ -253,11 +310,27 @@ class CWriter(ABC):
 
     def lookahead(self, e: ir.Lookahead, low: int) -> str:
         """Bits of the packet behind the place of the parser."""
-        raise unsupported(self.owner, e)
+        taken = min(WORD_BITS, e.width_bits - low)
+        return self.bits_at(self.cursor, e.offset_bits + e.width_bits - low - taken, taken) if taken > 0 else self.zero
 
     def intrinsic(self, name: str) -> str:
         """What :class:`~p4perf.programs.ir.Intrinsic` names."""
-        raise unsupported(self.owner, ir.Intrinsic("unknown"))
+        if name == "instance_type":
+            recirculates = any(isinstance(s, ir.Recirculate) for s in statements(self.program))
+            return f"(p->pass == 0 ? 0ull : {RECIRCULATED if recirculates else RESUBMITTED}ull)"
+        return self.intrinsics.get(name, self.zero).format(port=self.program.port)
+
+    def _words(self, ref: ir.FieldRef) -> Sequence[int]:
+        """The lowest bit of each word of a field."""
+        return range(0, self.program.width_bits(ref), WORD_BITS)
+
+    def store(self, ref: ir.FieldRef, value: str) -> Iterator[str]:
+        """Statements that write a number to a field."""
+        return self.store_words(ref, (value,))
+
+    def assign(self, ref: ir.FieldRef, value: ir.Expression) -> Iterator[str]:
+        """Statements that write the value of an expression to a field, of any width."""
+        return self.store_words(ref, [self.expression(value, low) for low in self._words(ref)])
 
     def action(self, action: ir.Action) -> Iterator[str]:
         """The body of an action."""
@@ -269,24 +342,170 @@ class CWriter(ABC):
         match statement:
             case ir.Assign(ref, value):
                 yield from self.assign(ref, value)
-            case ir.AddHeader():
-                yield from self.add_header(statement)
+            case ir.AddHeader(header, values):
+                yield from self._add_header(header, values)
             case ir.Hash():
                 yield from self.hash_fields(statement)
             case ir.Random(ref):
-                yield from self.random(ref)
+                widths = [min(WORD_BITS, self.program.width_bits(ref) - low) for low in self._words(ref)]
+                yield from self.store_words(ref, [self.random_word(width) for width in widths])
             case ir.MeterPacket(ref, meter, index):
                 yield from self.store(ref, self.colour(meter, index))
             case ir.ReadRegister(ref, register, index):
                 yield from self.store(ref, self.register(register, index))
             case ir.Branch(condition, then, otherwise):
                 yield f"if ({self.condition(condition)}) {{"
-                yield from (f"\t{line}" for s in then for line in self.statement(s))
+                yield from indented(line for s in then for line in self.statement(s))
                 if otherwise:
                     yield "} else {"
-                    yield from (f"\t{line}" for s in otherwise for line in self.statement(s))
+                    yield from indented(line for s in otherwise for line in self.statement(s))
                 yield "}"
+            case ir.Exit():
+                yield "p->exited = 1;"
+                yield "return;"
             case ir.Digest():
                 pass
             case _:
                 yield from self.effect(statement)
+
+    def _add_header(self, name: str, values: Iterable[tuple[str, ir.Expression]]) -> Iterator[str]:
+        """Statements that add a header. Its values come first, since they may be of the header itself."""
+        words = {field: self._words(ir.FieldRef(name, field)) for field, _ in values}
+        yield "{"
+        for field, value in values:
+            for n, low in enumerate(words[field]):
+                yield f"\tconst {self.word_type} v_{field}_{n} = {self.expression(value, low)};"
+        if words:
+            yield ""
+        yield f"\t{self.emptied(name)}"
+        for field, lows in words.items():
+            texts = [f"v_{field}_{n}" for n in range(len(lows))]
+            yield from indented(self.store_words(ir.FieldRef(name, field), texts, self.room(name)))
+        yield f"\t{self.placed(name)}"
+        yield "}"
+
+    # The parser
+
+    def _guarded(self, condition: str, error: int) -> Iterator[str]:
+        """A parser error where a condition holds."""
+        if (noted := self.program.parser_error) is None:
+            yield f"if ({condition})"
+            yield f"\t{self.rejected}"
+            return
+        yield f"if ({condition}) {{"
+        yield from indented(self.store(noted, self.constant(error)))
+        yield f"\t{self.accepted}"
+        yield "}"
+
+    def parsing(self, state: ir.ParserState) -> Iterator[str]:
+        """The statements of a parser state."""
+        with standing_at(state.place):
+            for statement in state.body:
+                yield from self._parsed(statement)
+            yield from self._seen(state.selected)
+
+    def _parsed(self, statement: ir.ParserStatement) -> Iterator[str]:
+        match statement:
+            case ir.Extract(name):
+                size = self.program.header(name).size_bytes
+                yield from self._guarded(self.beyond(str(size)), ir.PACKET_TOO_SHORT)
+                yield from self.extracted(name)
+                yield from self.taken(str(size))
+            case ir.Advance(bits):
+                yield from self._seen((bits,))
+                yield "{"
+                yield f"\tconst {self.word_type} bits = {self.expression(bits)};"
+                yield ""
+                yield from indented(self._guarded("bits % 8 != 0", ir.PARSER_INVALID_ARGUMENT))
+                yield from indented(self._guarded(self.beyond("bits / 8"), ir.PACKET_TOO_SHORT))
+                yield from indented(self.taken("bits / 8"))
+                yield "}"
+            case ir.Verify(condition, error):
+                yield from self._seen(condition_operands(condition))
+                yield from self._guarded(f"!({self.condition(condition)})", error)
+            case _:
+                yield from self._seen(operands(statement))
+                yield from self.statement(statement)
+
+    def _seen(self, looked_at: Iterable[ir.Expression]) -> Iterator[str]:
+        """A parser error where something looks further ahead than the packet goes."""
+        inside = (e for whole in looked_at for e in subexpressions(whole))
+        ends = [e.offset_bits + e.width_bits for e in inside if isinstance(e, ir.Lookahead)]
+        if ends:
+            yield from self._guarded(self.beyond(str(-(-max(ends) // 8))), ir.PACKET_TOO_SHORT)
+
+    def case(self, state: ir.ParserState, case: ir.SelectCase) -> str:
+        """The condition of a case of a select; reads are in words of 64 bit."""
+        parts = []
+        for e, match in zip(state.selected, case.matches, strict=True):
+            wide = isinstance(e, ir.FieldRef | ir.Lookahead)
+            bits = max(self.range(e).high.bit_length(), 1) if wide else WORD_BITS
+            for low in range(0, bits, WORD_BITS):
+                ones = match.mask >> low & ((1 << min(bits - low, WORD_BITS)) - 1)
+                value = f"({self.expression(e, low)} & {self.constant(ones)})"
+                if match.low == match.high and ones:
+                    parts.append(f"{value} == {self.constant(match.low >> low & ones)}")
+                elif match.low != match.high:
+                    parts.append(f"{value} >= {self.constant(match.low)} && {value} <= {self.constant(match.high)}")
+        return " && ".join(parts) or "1"
+
+    # Control flow
+
+    @cached_property
+    def exits(self) -> frozenset[str]:
+        """Actions that may end a block of the control flow."""
+        actions = self.program.actions
+        return frozenset(a.name for a in actions if any(isinstance(s, ir.Exit) for s in flattened(a.body)))
+
+    def control(self, nodes: Iterable[ir.ControlNode], end: str = "end", found: str = "") -> Iterator[str]:
+        """The control flow.
+
+        Args:
+            end: the label that stands behind the block, for exits.
+            found: what was found in the first table already; empty: nothing.
+        """
+        for n, node in enumerate(nodes):
+            match node:
+                case ir.ApplyTable():
+                    yield from self._applied(node, end, found)
+                    found = ""
+                case ir.CallAction(action):
+                    yield f"action_{action}(p);"
+                    yield from self._leaving((action,), end)
+                case ir.If(condition, then, otherwise):
+                    with standing_at(node.place):
+                        yield f"if ({self.condition(condition)}) {{"
+                    yield from indented(self.control(then, end))
+                    if otherwise:
+                        yield "} else {"
+                        yield from indented(self.control(otherwise, end))
+                    yield "}"
+                case ir.Block(body):
+                    yield from self.control(body, f"{end}_{n}")
+                    yield f"{end}_{n}: __attribute__((unused));"
+                    yield "p->exited = 0;"
+
+    def _applied(self, node: ir.ApplyTable, end: str, found: str) -> Iterator[str]:
+        """A table, and the control flow that depends on what was found: number of the action, and if it was a hit."""
+        table, lookup = self.program.table(node.table), self.lookup(node.table, found)
+        if not any(node.branches):
+            yield f"{lookup};"
+            yield from self._leaving(table.taken, end)
+            return
+        yield "{"
+        yield f"\tconst unsigned int found = {lookup};"
+        yield ""
+        yield from indented(self._leaving(table.taken, end))
+        cases = [(f"found >> 1 == {table.taken.index(a)}", nodes) for a, nodes in node.cases if a in table.taken]
+        for condition, nodes in (*cases, ("found & 1", node.hit), ("!(found & 1)", node.miss)):
+            if nodes:
+                yield f"\tif ({condition}) {{"
+                yield from indented(indented(self.control(nodes, end)))
+                yield "\t}"
+        yield "}"
+
+    def _leaving(self, actions: Iterable[str], end: str) -> Iterator[str]:
+        """Out of the block, where one of these actions said so."""
+        if self.exits.intersection(actions):
+            yield "if (p->exited)"
+            yield f"\tgoto {end};"

@@ -18,11 +18,10 @@ from typing_extensions import override
 from p4perf.errors import CapabilityError
 from p4perf.generators.base import GeneratedFile, Generator, render
 from p4perf.generators.c import xdp_layout
-from p4perf.generators.c.writer import WORD_BITS
-from p4perf.generators.c.xdp_flow import XdpFlow
-from p4perf.generators.c.xdp_text import hashed_bytes, mask, number, store_sub
+from p4perf.generators.c.writer import WORD_BITS, cells, check_passes
+from p4perf.generators.c.xdp_text import XdpWriter, hashed_bytes, mask, number, store_sub
 from p4perf.programs import ir
-from p4perf.programs.analysis import changes_layout, control_nodes, expressions, needs_restore, statements, used_actions
+from p4perf.programs.analysis import changes_layout, control_nodes, needs_restore, statements, used_actions
 from p4perf.programs.capabilities import Capabilities, Limit, constructs
 from p4perf.programs.component import TrafficPlan
 from p4perf.programs.entries import check_entries
@@ -114,7 +113,7 @@ class Xdp(Generator):
     @override
     def generate(self, workload: ir.Workload, traffic: TrafficPlan) -> tuple[GeneratedFile, ...]:
         XDP_CAPABILITIES.check(workload.program, workload.packets)
-        _check_passes(workload.program)
+        check_passes(workload.program, self.name)
         stream = _frames(workload) if workload.frames else _stream(workload.program, workload.packets)
         return (
             GeneratedFile("program.bpf.c", (_render("xdp/program.bpf.c.j2", workload.program, stream),)),
@@ -125,7 +124,7 @@ class Xdp(Generator):
 
 def _render(template: str, program: ir.Program, stream: _Stream) -> str:
     layout = xdp_layout.header_layout(program)
-    writer = XdpFlow(program, layout)
+    writer = XdpWriter(program, layout)
     nodes = control_nodes(program.control + program.egress)
     applied = {node.table for node in nodes if isinstance(node, ir.ApplyTable)}
     tables = [table for table in program.tables if table.name in applied]
@@ -180,20 +179,6 @@ def _render(template: str, program: ir.Program, stream: _Stream) -> str:
         number=number,
         mask=mask,
     )
-
-
-def _check_passes(program: ir.Program) -> None:
-    """Refuse what XDP cannot tell apart."""
-    body = tuple(statements(program))
-    passing = {type(s) for s in body if isinstance(s, ir.Recirculate | ir.Resubmit)}
-    asked = set(expressions(program))
-    if len(passing) > 1 and ir.Intrinsic("instance_type") in asked:
-        raise CapabilityError("xdp does not tell recirculated from resubmitted packets")
-
-
-def cells(size: int) -> int:
-    """The cells of an array, of which the index is taken modulo a power of two."""
-    return 1 << max(size - 1, 0).bit_length()
 
 
 def _check_sums(program: ir.Program, tables: int, areas: tuple[object, ...]) -> None:

@@ -1,11 +1,11 @@
-"""C text of an XDP program: expressions, statements, keys and hashes. The frame around them is a template.
+"""C text of an XDP program: expressions, statements, keys, entries and hashes. The frame around them is a template.
 
 Numbers up to 64 bit are computed with; wider fields are copied in pieces of 64 bit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
@@ -211,6 +211,15 @@ class XdpWriter(CWriter):
     signed_type: ClassVar[str] = "__s64"
     zero: ClassVar[str] = "0ull"
     limit: ClassVar[str] = f"xdp computes with up to {WORD_BITS} bit (registers of eBPF)"
+    cursor: ClassVar[str] = "cursor"
+    intrinsics: ClassVar[Mapping[str, str]] = {
+        "packet_length": "(__u64)p->length",
+        "egress_port": "(__u64)p->port",
+        "unknown": "bpf_ktime_get_ns()",
+        "ingress_port": "hidden({port})",
+    }
+    rejected: ClassVar[str] = "return XDP_DROP;"
+    accepted: ClassVar[str] = "goto state_accept;"
 
     @cached_property
     def _loops(self) -> bool:
@@ -255,21 +264,39 @@ class XdpWriter(CWriter):
             return BitRun(width)
         return BitRun(width, self.base(ref.header), offset, self._guard(ref.header))
 
-    def _refuse_wide(self, ref: ir.FieldRef) -> None:
-        if (width := self.program.width_bits(ref)) > WORD_BITS:
-            raise CapabilityError(f"{self.limit}; {ref.header}.{ref.field} has {width}")
-
     @override
     def load(self, ref: ir.FieldRef, low: int = 0) -> str:
-        if not self.layout.whole:
-            self._refuse_wide(ref)
-        return self._bits(ref, low, WORD_BITS)
+        run = self._run(ref)
+        have = min(WORD_BITS, run.width - low)
+        return run.bits(run.width - low - have, have) if have > 0 else self.zero
 
     @override
-    def random(self, ref: ir.FieldRef) -> Iterator[str]:
+    def random_word(self, width: int) -> str:
         word = "bpf_get_prandom_u32()"
-        wide = self.program.width_bits(ref) > 32
-        yield from self.store(ref, f"((__u64){word} << 32 | {word})" if wide else f"(__u64){word}")
+        return f"((__u64){word} << 32 | {word})" if width > 32 else f"(__u64){word}"
+
+    @override
+    def bits_at(self, base: str, offset: int, width: int) -> str:
+        return load_sub(base, offset, width)
+
+    @override
+    def beyond(self, size: str) -> str:
+        near = "" if size.isdigit() else f"{size} > 0xffff || "
+        return f"{near}{self.cursor} + {size} > end"
+
+    @override
+    def taken(self, size: str) -> Iterator[str]:
+        yield f"p->taken += {size};"
+        yield f"cursor += {size};"
+
+    @override
+    def extracted(self, header: str) -> Iterator[str]:
+        yield f"copy_bytes({self.base(header)}, cursor, {self.program.header(header).size_bytes});"
+        yield f"{self.layout.valid(header)} = 1;"
+
+    @override
+    def lookup(self, table: str, found: str) -> str:
+        return f"table_{table}(p)"
 
     @override
     def colour(self, meter: str, index: ir.Expression) -> str:
@@ -306,63 +333,21 @@ class XdpWriter(CWriter):
                 yield f"count_{counter}((__u32){self.expression(index)}{amount});"
             case ir.WriteRegister(register, index, value):
                 yield f"write_{register}((__u32){self.expression(index)}, {self.expression(value)});"
-            case ir.Exit():
-                yield "p->exited = 1;"
-                yield "return;"
             case ir.Truncate(size):
                 yield f"p->most = (__u32){self.expression(size)};"
             case _:
                 raise CapabilityError(f"xdp has no {type(statement).__name__}")
 
     @override
-    def assign(self, ref: ir.FieldRef, value: ir.Expression) -> Iterator[str]:
-        if self.program.width_bits(ref) <= WORD_BITS and not self._wide(value):
-            yield from self.store(ref, self.expression(value))
+    def store_words(self, ref: ir.FieldRef, values: Sequence[str], room: str = "") -> Iterator[str]:
+        offset, width = self._place(ref)
+        if self._in_variable(ref):
+            cut = f" & {mask(width)}" if width < WORD_BITS else ""
+            yield f"{self.layout.metadata(ref.field)} = {values[0]}{cut};"
             return
-        yield from self._assign_wide(ref, value)
-
-    def _wide(self, value: ir.Expression) -> bool:
-        return isinstance(value, ir.FieldRef) and self.program.width_bits(value) > WORD_BITS and not self.layout.whole
-
-    def _assign_wide(self, ref: ir.FieldRef, value: ir.Expression) -> Iterator[str]:
-        """Copy a field, constant or parameter of any width, 64 bit at a time from the least significant end."""
-        width = self.program.width_bits(ref)
-        words = range(0, width, WORD_BITS)
-        yield "{"
-        for n, low in enumerate(words):
-            yield f"\tconst __u64 w{n} = {self._bits(value, low, min(WORD_BITS, width - low))};"
-        if self._in_variable(ref):
-            yield f"\t{self.layout.metadata(ref.field)} = w0 & {mask(width)};"
-        else:
-            offset, _ = self._place(ref)
-            for n, low in enumerate(words):
-                part = min(WORD_BITS, width - low)
-                lines = self._store_at(ref, offset + width - low - part, part, f"w{n}")
-                yield from (f"\t{line}" for line in lines)
-        yield "}"
-
-    def _bits(self, value: ir.Expression, low: int, width: int) -> str:
-        """Bits ``low .. low+width-1`` of a value that is not computed."""
-        match value:
-            case ir.Const(constant):
-                return number(constant >> low & ((1 << width) - 1))
-            case ir.FieldRef():
-                run = self._run(value)
-                have = min(width, run.width - low)
-                return run.bits(run.width - low - have, have) if have > 0 else "0ull"
-            case _:
-                return self.expression(value, low)
-
-    @override
-    def store(self, ref: ir.FieldRef, value: str) -> Iterator[str]:
-        width = self.program.width_bits(ref)
-        if self._in_variable(ref):
-            variable = self.layout.metadata(ref.field)
-            yield f"{variable} = {value}" + (f" & {mask(width)};" if width < WORD_BITS else ";")
-        else:
-            self._refuse_wide(ref)
-            offset, _ = self._place(ref)
-            yield from self._store_at(ref, offset, width, value)
+        for n, low in enumerate(range(0, width, WORD_BITS)):
+            part, value = min(WORD_BITS, width - low), values[n] if n < len(values) else self.zero
+            yield from self._store_at(ref, offset + width - low - part, part, value)
 
     def _store_at(self, ref: ir.FieldRef, offset: int, width: int, value: str) -> Iterator[str]:
         """What is written to a header in the packet that is not valid is lost; the scratch area may keep it."""
@@ -382,43 +367,16 @@ class XdpWriter(CWriter):
             yield from lines
 
     @override
-    def add_header(self, statement: ir.AddHeader) -> Iterator[str]:
-        name, values = statement.header, dict(statement.values)
-        header = self.program.header(name)
-        yield "{"
-        for field_name, value in values.items():
-            width = header.field(field_name).width_bits
-            for n, low in enumerate(range(0, width, WORD_BITS)):
-                wide = width > WORD_BITS or self._wide(value)
-                text = self._bits(value, low, min(WORD_BITS, width - low)) if wide else self.expression(value)
-                yield f"\tconst __u64 v_{field_name}_{n} = {text};"
-        yield f"\tclear_bytes(p->s->h_{name}, {header.size_bytes});"
-        yield f"\t{self.layout.valid(name)} = 1;"
-        for field_name in values:
-            offset, width = header.offset_bits(field_name), header.field(field_name).width_bits
-            for n, low in enumerate(range(0, width, WORD_BITS)):
-                part = min(WORD_BITS, width - low)
-                lines = store_sub(f"p->s->h_{name}", offset + width - low - part, part, f"v_{field_name}_{n}")
-                yield from (f"\t{line}" for line in lines)
-        yield "}"
+    def room(self, header: str) -> str:
+        return self.base(header)
 
     @override
-    def intrinsic(self, name: str) -> str:
-        if name == "instance_type":
-            recirculates = any(isinstance(s, ir.Recirculate) for s in statements(self.program))
-            return f"(p->pass == 0 ? 0ull : {4 if recirculates else 6}ull)"
-        found = {
-            "packet_length": "(__u64)p->length",
-            "egress_port": "(__u64)p->port",
-            "unknown": "bpf_ktime_get_ns()",
-            "ingress_port": f"hidden({self.program.port})",
-        }
-        return found.get(name, "0ull")
+    def emptied(self, header: str) -> str:
+        return f"clear_bytes({self.base(header)}, {self.program.header(header).size_bytes});"
 
     @override
-    def lookahead(self, e: ir.Lookahead, low: int) -> str:
-        taken = min(WORD_BITS, e.width_bits - low)
-        return load_sub("cursor", e.offset_bits + e.width_bits - low - taken, taken) if taken > 0 else "0ull"
+    def placed(self, header: str) -> str:
+        return f"{self.layout.valid(header)} = 1;"
 
     def _joined(self, fields: tuple[ir.FieldRef, ...]) -> list[BitRun]:
         """Fields as runs of bits; neighbours in a header are one run."""
@@ -457,6 +415,41 @@ class XdpWriter(CWriter):
                 end = run.width - 8 * (part.size_bytes - (at - part.offset_bytes) - size)
                 start = max(end - 8 * size, 0)
                 yield f"store_be(key + {at}, {size}, {run.bits(start, end - start)});"
+
+    # The entries of programs that were read
+
+    def default(self, table: ir.Table) -> Iterator[str]:
+        """The default action, with its data."""
+        action = self.program.action(table.default_action)
+        if action.parameters:
+            values = ", ".join(
+                number(v & (1 << p.width_bits) - 1) for p, v in zip(action.parameters, table.default_data, strict=True)
+            )
+            yield f"const struct data_{action.name} data = {{{values}}};"
+            yield ""
+            yield f"action_{action.name}(p, &data);"
+        else:
+            yield f"action_{action.name}(p);"
+
+    def entries(self, table: ir.Table) -> Iterator[str]:
+        """The data of each entry as initial values of ``struct found_TABLE``."""
+        first = 0
+        for n, entry in enumerate(table.listing):
+            more = f", .number = {n}" if table.counter else ""
+            more += f", .choices = {len(entry.choices)}, .first = {first}" if entry.choices else ""
+            yield self._found(table, entry.action, entry.data, more)
+            first += len(entry.choices)
+
+    def choices(self, table: ir.Table) -> list[str]:
+        """The same of further actions of entries."""
+        return [self._found(table, *choice) for entry in table.listing for choice in entry.choices]
+
+    def _found(self, table: ir.Table, name: str, data: tuple[int, ...], more: str = "") -> str:
+        values = (
+            number(v & (1 << p.width_bits) - 1) for p, v in zip(self.program.action(name).parameters, data, strict=True)
+        )
+        text = f".data.{name} = {{{', '.join(values)}}}" if data else ""
+        return f"{{.action = {table.taken.index(name)}{more}{', ' if text else ''}{text}}}"
 
 
 def _aligned(offset: int, size: int) -> Iterator[tuple[int, int]]:

@@ -62,10 +62,10 @@ STEP void
 action_add_headers(struct packet *p __rte_unused)
 {
 	{
-		const uint64_t value_0_0 = 16909060ull;
+		const uint64_t v_data_0_0 = 16909060ull;
 
 		memset(added_added, 0, sizeof(added_added));
-		store_bytes(added_added, 4, value_0_0);
+		store_bytes(added_added, 4, v_data_0_0);
 		p->h_added = added_added;
 	}
 }

@@ -46,9 +46,10 @@ action_add_headers(struct packet *p)
 {
 	{
 		const __u64 v_data_0_0 = 0x102030405ull;
+
 		clear_bytes(p->s->h_added, 5);
-		p->v_added = 1;
 		store_be(p->s->h_added + 0, 5, v_data_0_0);
+		p->v_added = 1;
 	}
 }
 
