@@ -493,7 +493,7 @@ class CWriter(ABC):
             yield from self._leaving(table.taken, end)
             return
         yield "{"
-        yield f"\tconst unsigned int found = {lookup};"
+        yield f"\tconst unsigned int found __attribute__((unused)) = {lookup};"
         yield ""
         yield from indented(self._leaving(table.taken, end))
         cases = [(f"found >> 1 == {table.taken.index(a)}", nodes) for a, nodes in node.cases if a in table.taken]

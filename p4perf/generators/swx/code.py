@@ -1,14 +1,18 @@
-"""Expressions and statements as instructions of SWX."""
+"""Expressions and conditions of a program as instructions of SWX, in words of 64 bit.
+
+What a field holds is used where it is, and computed there if its lowest bits depend on the lowest bits of the operands
+only. Other values are computed in metadata fields of p4perf's own, modulo two to the 64; ranges tell where that is the
+value.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from p4perf.errors import CapabilityError
-from p4perf.generators.swx.layout import WORD_BITS, FieldPlace, Model
+from p4perf.generators.swx.layout import OPERAND, SCRATCH, WORD_BITS, FieldPlace, Model
 from p4perf.programs import ir
-from p4perf.programs.analysis import destination, subexpressions
-from p4perf.programs.capabilities import standing_at
+from p4perf.programs.analysis import COMPARE, MIRRORED
+from p4perf.programs.interpreter import RECIRCULATED
+from p4perf.programs.ranges import Range, signed, unsigned, value_range
 
 
 class Assembler:
@@ -57,10 +61,13 @@ class Assembler:
         return found
 
 
-HASH_OFFSET_BITS = 256
-"""A hash can only be written to the first 32 bytes of the metadata."""
-
 OPERATIONS = {"+": "add", "-": "sub", "&": "and", "|": "or", "^": "xor"}
+
+_SIGN = 1 << (WORD_BITS - 1)
+_LIMIT = f"dpdk-swx computes with up to {WORD_BITS} bit"
+_NEGATED: dict[ir.Comparator, ir.Comparator] = {"==": "!=", "!=": "==", "<": ">=", ">": "<=", "<=": ">", ">=": "<"}
+_JUMPS = {"==": "jmpeq", "!=": "jmpneq", "<": "jmplt", ">": "jmpgt"}
+"""Jumps of SWX: there is none for "not less than" and none for "not greater than"."""
 
 
 def number(value: int, bits: int = WORD_BITS) -> str:
@@ -68,8 +75,8 @@ def number(value: int, bits: int = WORD_BITS) -> str:
     return f"0x{value & ((1 << bits) - 1):x}"
 
 
-class Statements:
-    """Writes expressions and statements into one list of instructions."""
+class Expressions:
+    """Writes expressions and conditions into one list of instructions."""
 
     def __init__(self, model: Model, code: Assembler, action: str) -> None:
         self._model = model
@@ -77,369 +84,364 @@ class Statements:
         self._action = action
         self._temporaries = 0
 
-    def clear_absent(self, header: str) -> None:
-        """Let the fields of a header that is not valid lie in memory of their own, and be zero if they are read."""
-        findings = self._model.findings
-        if header not in findings.maybe_invalid:
-            return
-        self._code.op("validate", f"h.{header}")
-        zeroed = [
-            p.operand
-            for f in self._model.program.header(header).fields
-            if ir.FieldRef(header, f.name) in findings.unsafe_reads
-            for p in self._model.layout.places(ir.FieldRef(header, f.name))
-        ]
-        for operand in dict.fromkeys(zeroed):
-            self._code.op("mov", operand, "0x0")
-        self._code.op("invalidate", f"h.{header}")
-
     def temporary(self) -> str:
         """A metadata field of 64 bit, for this statement."""
         self._temporaries += 1
         return self._model.helper(f"swx_temporary_{self._temporaries}", WORD_BITS)
 
-    def operand(self, e: ir.Expression) -> str:
-        """An operand that has the value of an expression; instructions may be needed to get it."""
-        if isinstance(e, ir.Const):
-            return number(e.value)
-        if isinstance(e, ir.PassNumber):
-            return self._model.helper("swx_pass")
-        if isinstance(e, ir.ParameterRef):
-            return self._model.argument(self._action, e.name)
+    def _range(self, e: ir.Expression) -> Range:
+        if isinstance(e, ir.FieldRef) and e.header in (OPERAND, SCRATCH):
+            return unsigned(self._model.width_bits(e))
+        widths = (
+            {p.name: p.width_bits for p in self._model.program.action(self._action).parameters} if self._action else {}
+        )
+        return value_range(self._model.program, e, widths)
+
+    def _is_signed(self, *sides: ir.Expression) -> bool:
+        """Whether words hold the values of all sides as signed numbers only."""
+        ranges = [self._range(side) for side in sides]
+        for whole in (unsigned(WORD_BITS), signed(WORD_BITS)):
+            if all(r.within(whole) for r in ranges):
+                return whole.low < 0
+        raise CapabilityError(_LIMIT)
+
+    def _is_plain(self, e: ir.Expression) -> bool:
+        """Whether the lowest bits of a value depend on those of its operands only, in each word of 64 bit."""
+        if isinstance(e, ir.BinaryOp):
+            return e.operator in OPERATIONS and self._is_plain(e.left) and self._is_plain(e.right)
         if isinstance(e, ir.FieldRef):
-            place = self._model.layout.places(e)[-1]
-            if place.alone and not place.word:
-                return place.operand
+            return not self._holds_sign(e)
+        return isinstance(e, ir.Const | ir.ParameterRef | ir.PassNumber)
+
+    def _holds_sign(self, ref: ir.FieldRef) -> bool:
+        return ref.header not in (OPERAND, SCRATCH) and self._model.program.declared(ref).signed
+
+    def word(self, e: ir.Expression, low: int = 0) -> str:
+        """A field of p4perf's own that holds 64 bits of a value from bit ``low`` on."""
         at = self.temporary()
-        self.evaluate(e, at)
+        before = self._temporaries
+        self.compute(e, at, low)
+        self._temporaries = before
         return at
 
-    def evaluate(self, e: ir.Expression, target: str) -> None:
-        """Let a target have the value of an expression, in as many bits as it has."""
-        if isinstance(e, ir.BinaryOp):
-            self._operation(e, target)
+    def operand(self, e: ir.Expression, low: int = 0) -> str:
+        """The same as an operand that is only read; instructions may be needed to get it."""
+        direct = self._direct(e, low)
+        return self.word(e, low) if direct is None else direct
+
+    def _direct(self, e: ir.Expression, low: int) -> str | None:
+        """The operand that has 64 bits of a value, if there is one without any instruction."""
+        model = self._model
+        match e:
+            case ir.Const(value):
+                return number(value >> low)
+            case ir.PassNumber():
+                return "0x0" if low else model.helper("swx_pass")
+            case ir.ParameterRef(name):
+                words = {word: f"t.{n}" for n, _, word in model.argument_words(self._action, name)}
+                return words.get(low // WORD_BITS, "0x0")
+            case ir.FieldRef() if not self._holds_sign(e):
+                place = self._place(e, low)
+                return "0x0" if place is None else place.operand if place.alone else None
+        return None
+
+    def _place(self, ref: ir.FieldRef, low: int) -> FieldPlace | None:
+        return next((p for p in self._model.layout.places(ref) if p.word == low // WORD_BITS), None)
+
+    def compute(self, e: ir.Expression, at: str, low: int = 0) -> None:
+        """Let a field have 64 bits of a value from bit ``low`` on; a narrower field its lowest ones, if it is plain."""
+        op, direct = self._code.op, self._direct(e, low)
+        if direct is not None:
+            if direct != at:
+                op("mov", at, direct)
             return
-        if isinstance(e, ir.FieldRef):
-            place = self._model.layout.places(e)[-1]
-            if not place.alone:
-                wanted = target
-                if self._model.layout.operand_bits(target) < place.field_bits:
-                    target = self.temporary()
-                self._code.op("mov", target, place.operand)
-                if place.shift:
-                    self._code.op("shr", target, number(place.shift))
-                if place.shift + place.bits < place.field_bits:
-                    self._code.op("and", target, number((1 << place.bits) - 1))
-                if wanted != target:
-                    self._code.op("mov", wanted, target)
-                return
-        source = self.operand(e)
-        if source != target:
-            self._code.op("mov", target, source)
+        match e:
+            case ir.FieldRef():
+                if (place := self._place(e, low)) is None:
+                    raise CapabilityError(_LIMIT)
+                self.load(place, at)
+                if self._holds_sign(e):
+                    self._extend(at, place.bits)
+            case ir.Truth(condition):
+                self._choose(condition, ir.Const(1), ir.Const(0), at, low)
+            case ir.Conditional(condition, then, otherwise):
+                self._choose(condition, then, otherwise, at, low)
+            case ir.Intrinsic(name):
+                if name == "instance_type" and self._model.recirculates_by_flag:
+                    first = ir.Compare("==", ir.PassNumber(), ir.Const(0))
+                    self._choose(first, ir.Const(0), ir.Const(RECIRCULATED), at, low)
+                else:
+                    op("mov", at, "0x0" if low else self._intrinsic(name))
+            case ir.Lookahead():
+                self._look_ahead(e, at, low)
+            case ir.Cast():
+                self._cast(e, at, low)
+            case ir.BinaryOp():
+                self._binary(e, at, low)
 
-    def _operation(self, e: ir.BinaryOp, target: str) -> None:
-        left, right = e.left, e.right
-        if e.operator != "-" and (isinstance(left, ir.Const) or self._is(right, target)):
-            left, right = right, left
-        if isinstance(right, ir.BinaryOp) or self._is(right, target):
-            saved = self.temporary()
-            self.evaluate(right, saved)
-        else:
-            saved = self.operand(right)
-        self.evaluate(left, target)
-        self._code.op(OPERATIONS[e.operator], target, saved)
-
-    def _is(self, e: ir.Expression, target: str) -> bool:
-        return isinstance(e, ir.FieldRef) and self._model.layout.places(e)[-1].operand == target
-
-    def _fits(self, e: ir.Expression, bits: int) -> bool:
-        """Whether a value always fits into a width."""
-        if isinstance(e, ir.Const):
-            return e.value < 1 << bits
-        if isinstance(e, ir.FieldRef):
-            return self._model.width_bits(e) <= bits
-        return isinstance(e, ir.ParameterRef) and self._model.parameter(self._action, e.name).width_bits <= bits
-
-    def assign(self, ref: ir.FieldRef, value: ir.Expression) -> None:
-        places = self._model.layout.places(ref)
-        if len(places) > 1 or places[0].bits > WORD_BITS:
-            self._assign_long(places, value)
-        elif isinstance(value, ir.FieldRef) and self._model.width_bits(value) > WORD_BITS:
-            self._code.op("mov", places[0].operand, self._model.layout.places(value)[-1].operand)
-            self._cut(places[0])
-        else:
-            self._assign(places[0], value)
-
-    def _assign(self, place: FieldPlace, value: ir.Expression) -> None:
-        if place.alone:
-            if isinstance(value, ir.Const):
-                self._code.op("mov", place.operand, number(value.value, place.bits))
-                return
-            self.evaluate(value, place.operand)
-            if not self._fits(value, place.bits):
-                self._cut(place)
-            return
-        ones = (1 << place.bits) - 1
-        around = number(~(ones << place.shift), place.field_bits)
-        if isinstance(value, ir.Const):
-            constant = value.value & ones
-            if constant != ones:
-                self._code.op("and", place.operand, around)
-            if constant:
-                self._code.op("or", place.operand, number(constant << place.shift))
-            return
-        at = self.temporary()
-        self.evaluate(value, at)
-        if not self._fits(value, place.bits):
-            self._code.op("and", at, number(ones))
-        if place.shift:
-            self._code.op("shl", at, number(place.shift))
-        self._code.op("and", place.operand, around)
-        self._code.op("or", place.operand, at)
-
-    def _cut(self, place: FieldPlace) -> None:
-        """Clear the bits above a field that is not whole bytes."""
-        if place.bits < place.field_bits:
-            self._code.op("and", place.operand, number((1 << place.bits) - 1))
-
-    def _assign_long(self, places: tuple[FieldPlace, ...], value: ir.Expression) -> None:
-        if isinstance(value, ir.BinaryOp):
-            raise CapabilityError(f"dpdk-swx computes with up to {WORD_BITS} bit")
-        sources: dict[int, str] = {}
-        if isinstance(value, ir.FieldRef):
-            sources = {p.word: p.operand for p in self._model.layout.places(value)}
-        elif isinstance(value, ir.ParameterRef):
-            sources = {word: f"t.{name}" for name, _, word in self._model.argument_words(self._action, value.name)}
-        elif isinstance(value, ir.PassNumber):
-            sources = {0: self._model.helper("swx_pass")}
-        for place in places:
-            if isinstance(value, ir.Const):
-                source = number(value.value >> place.word * WORD_BITS, place.bits)
-            else:
-                source = sources.get(place.word, "0x0")
-            self._code.op("mov", place.operand, source)
-
-    def _into(self, ref: ir.FieldRef, write: Callable[[str], None]) -> None:
-        """Write a field by an instruction that takes an operand: in place if it is whole bytes, else by a detour."""
-        places = self._model.layout.places(ref)
-        direct = len(places) == 1 and places[0].alone and places[0].bits <= WORD_BITS
-        if direct:
-            write(places[0].operand)
-            self._cut(places[0])
-            return
-        at = self.temporary()
-        write(at)
-        self._assign_from(ref, at)
-
-    def _assign_from(self, ref: ir.FieldRef, operand: str) -> None:
-        """``ref`` = an operand that was written before."""
-        self.assign(ref, self._model.as_field(operand))
-
-    # Statements
-
-    def action(self, action: ir.Action) -> None:
-        """Write the statements of an action."""
-        self.body(action.body, tuple(place for place, _ in action.placed))
-
-    def body(self, statements: tuple[ir.Statement, ...], places: tuple[str, ...] = ()) -> None:
-        """Write statements, up to one that ends the packet; ``places`` are theirs, where they are known."""
-        guard, after = None, ""
-        for n, statement in enumerate(statements):
-            if self._code.ended:
-                break
-            header = self._guard(statement)
-            if header != guard:
-                if guard is not None:
-                    self._code.place(after)
-                if header is not None:
-                    after = self._code.label("absent")
-                    self._code.op("jmpnv", after, f"h.{header}")
-                guard = header
-            with standing_at(places[n] if places else ""):
-                self._statement(statement)
-        if guard is not None:
-            self._code.place(after)
-
-    def _guard(self, statement: ir.Statement) -> str | None:
-        """The header that has to be valid for a statement: one of which it writes a field that is read later on."""
-        ref = destination(statement)
-        findings = self._model.findings
-        if ref is None or (self._action, ref) not in findings.unsafe_writes or ref not in findings.read_again:
-            return None
-        return ref.header
-
-    def _statement(self, statement: ir.Statement) -> None:
-        model, code = self._model, self._code
-        self._temporaries = 0
-        match statement:
-            case ir.Assign(ref, value):
-                self.assign(ref, value)
-            case ir.SetEgress(port):
-                self.evaluate(port, self._model.layout.port_out)
-            case ir.AddHeader():
-                self._add_header(statement)
-            case ir.RemoveHeader(name):
-                self._code.op("invalidate", f"h.{name}")
-                self.clear_absent(name)
-            case ir.Hash():
-                self._hash(statement)
-            case ir.CountPacket(counter, index):
-                self._code.op("regadd", counter, self._index(index), "0x1")
-            case ir.ReadRegister(ref, register, index):
-                self._into(ref, lambda at: self._code.op("regrd", at, register, self._index(index)))
-            case ir.WriteRegister():
-                self._write_register(statement)
-            case ir.MeterPacket(ref, meter, index):
-                self._meter(ref, meter, index)
-            case ir.Drop() if self._action in model.findings.flagged_drops:
-                code.op("mov", model.helper("swx_dropped"), "0x1")
-            case ir.Drop():
-                code.op("drop")
-            case ir.Recirculate() if model.recirculates_by_flag:
-                code.op("mov", model.helper("swx_again"), "0x1")
-            case ir.Recirculate():
-                code.op("recirculate")
-            case ir.Clone(port):
-                self.mirror(port)
-            case ir.Multicast(ports):
-                group = model.groups.index(ports) + 1 if ports else 0
-                code.op("mov", model.helper("swx_group"), number(group))
-            case _:
-                raise CapabilityError(f"dpdk-swx has no {type(statement).__name__}")
-
-    def mirror(self, port: int) -> None:
-        """A copy of the packet, as it is sent, by another port."""
-        session = self._model.helper("swx_session")
-        self._code.op("mov", session, number(self._model.mirrors.index(port)))
-        self._code.op("mirror", self._model.helper("swx_slot"), session)
-        self._code.op("add", self._model.helper("swx_slot"), "0x1")
-
-    # Headers
-
-    def _add_header(self, statement: ir.AddHeader) -> None:
-        model, header = self._model, self._model.program.header(statement.header)
-        given = dict(statement.values)
-        for name, value in given.items():
-            # Values of the header's own fields are those before.
-            if any(isinstance(e, ir.FieldRef) and e.header == header.name for e in subexpressions(value)):
-                at = self.temporary()
-                self.evaluate(value, at)
-                given[name] = model.as_field(at)
-        self._code.op("validate", f"h.{header.name}")
-        done: set[str] = set()
-        for f in header.fields:
-            ref = ir.FieldRef(header.name, f.name)
-            places = model.layout.places(ref)
-            value = given.get(f.name, ir.Const(0))
-            if len(places) > 1:
-                self._assign_long(places, value)
-            elif places[0].alone:
-                self._assign(places[0], value)
-            else:
-                if places[0].operand not in done:
-                    self._code.op("mov", places[0].operand, number(model.constant_segment(header, places[0], given)))
-                    done.add(places[0].operand)
-                if not isinstance(value, ir.Const):
-                    self._assign(places[0], value)
-
-    # Counters, registers, meters
-
-    def _index(self, index: ir.Expression) -> str:
-        """An operand for the index of an array; it is never an immediate value.
-
-        22.11 forgets which array is meant if both index and value are immediate.
-        """
-        if isinstance(index, ir.Const):
+    def load(self, place: FieldPlace, at: str) -> None:
+        """Let a field have the bits of another one, which may be some of a wider one."""
+        op, wanted = self._code.op, at
+        if self._model.layout.operand_bits(at) < place.field_bits and not place.alone:
             at = self.temporary()
-            self._code.op("mov", at, number(index.value))
-            return at
-        return self.operand(index)
+        op("mov", at, place.operand)
+        if place.shift:
+            op("shr", at, number(place.shift))
+        if place.shift + place.bits < place.field_bits:
+            op("and", at, number((1 << place.bits) - 1))
+        if wanted != at:
+            op("mov", wanted, at)
 
-    def _write_register(self, statement: ir.WriteRegister) -> None:
-        register = self._model.program.register(statement.register)
-        index = self._index(statement.index)
-        value = statement.value
-        if isinstance(value, ir.Const):
-            source = number(value.value, register.width_bits)
-        elif self._fits(value, register.width_bits) or register.width_bits == WORD_BITS:
-            source = self.operand(value)
+    def _extend(self, at: str, bits: int) -> None:
+        """Let the lowest bits be a signed number of 64 bit."""
+        if bits < WORD_BITS:
+            self._code.op("and", at, number((1 << bits) - 1))
+            self._code.op("xor", at, number(1 << (bits - 1)))
+            self._code.op("sub", at, number(1 << (bits - 1)))
+
+    def _choose(self, c: ir.Condition, then: ir.Expression, otherwise: ir.Expression, at: str, low: int) -> None:
+        other, after = self._code.label("other"), self._code.label("after")
+        self.jump(c, False, other)
+        self.compute(then, at, low)
+        self._code.op("jmp", after)
+        self._code.place(other)
+        self.compute(otherwise, at, low)
+        self._code.place(after)
+
+    def _intrinsic(self, name: str) -> str:
+        match name:
+            case "ingress_port":
+                return number(self._model.program.port)
+            case "egress_port":
+                return self._model.helper("swx_leave")
+            case "packet_length":
+                raise CapabilityError("dpdk-swx does not know how long a packet is: no instruction says it")
+            case _:
+                return "0x0"
+
+    def _look_ahead(self, e: ir.Lookahead, at: str, low: int) -> None:
+        width = min(e.width_bits - low, WORD_BITS)
+        first = e.offset_bits + e.width_bits - low - width
+        begin, end = first // 8, -(-(first + width) // 8)
+        if width <= 0:
+            self._code.op("mov", at, "0x0")
+            return
+        if end - begin > WORD_BITS // 8:
+            raise CapabilityError(f"{_LIMIT}, and what is looked at ahead lies in more bytes")
+        header, field = self._model.bytes_ahead(begin, end)
+        self._code.op("lookahead", f"h.{header}")
+        self._code.op("mov", at, f"h.{header}.{field}")
+        if rest := 8 * end - first - width:
+            self._code.op("shr", at, number(rest))
+        self._code.op("and", at, number((1 << width) - 1))
+
+    def _cast(self, e: ir.Cast, at: str, low: int) -> None:
+        width, whole = e.width_bits, signed(e.width_bits) if e.signed else unsigned(e.width_bits)
+        self.compute(e.value, at, low)
+        if self._range(e.value).within(whole):
+            return
+        if (low and (e.saturating or e.signed)) or (e.signed and width > WORD_BITS):
+            raise CapabilityError(_LIMIT)
+        if e.saturating:
+            self._saturate(e, at, whole)
+        elif e.signed:
+            self._extend(at, width)
+        elif width - low < WORD_BITS:
+            self._code.op("and", at, number((1 << max(width - low, 0)) - 1))
+
+    def _saturate(self, e: ir.Cast, at: str, whole: Range) -> None:
+        found, flip = self._range(e.value), _SIGN if self._is_signed(e.value) else 0
+        before, shifted = self._temporaries, self.temporary()
+        for jump, beyond, end, needed in (
+            ("jmplt", whole.high + 1, whole.high, found.high > whole.high),
+            ("jmpgt", whole.low - 1, whole.low, found.low < whole.low),
+        ):
+            if needed:
+                within = self._code.label("within")
+                self._code.op("mov", shifted, at)
+                self._code.op("xor", shifted, number(flip))
+                self._code.op(jump, within, shifted, number(beyond ^ flip))
+                self._code.op("mov", at, number(end))
+                self._code.place(within)
+        self._temporaries = before
+
+    def _binary(self, e: ir.BinaryOp, at: str, low: int) -> None:
+        operator = e.operator
+        if operator in ("<<", ">>") and isinstance(e.right, ir.Const) and self._range(e.left).low >= 0:
+            self._move(e.left, low + (e.right.value if operator == ">>" else -e.right.value), at)
+            return
+        if low and operator not in ("&", "|", "^"):
+            raise CapabilityError(_LIMIT)
+        before = self._temporaries
+        match operator:
+            case "<<" | ">>":
+                self.compute(e.left, at)
+                self._shift(e, at)
+            case "*":
+                self.compute(e.left, at)
+                self._multiply(e, at)
+            case "/" | "%":
+                self.compute(e.left, at)
+                self._divide(e, at)
+            case _:
+                self._operation(e, at, low)
+        self._temporaries = before
+
+    def _operation(self, e: ir.BinaryOp, at: str, low: int) -> None:
+        """What SWX has an instruction for: the field may be one of those that are read."""
+        left, right = e.left, e.right
+        if e.operator != "-" and (isinstance(left, ir.Const) or self._direct(right, low) == at):
+            left, right = right, left
+        saved = self.word(right, low) if self._direct(right, low) == at else self.operand(right, low)
+        self.compute(left, at, low)
+        self._code.op(OPERATIONS[e.operator], at, saved)
+
+    def _move(self, e: ir.Expression, first: int, at: str) -> None:
+        """64 bits of a number that is not negative, from any bit on; those below the lowest are zero."""
+        low, rest = first - first % WORD_BITS, first % WORD_BITS
+        if first <= -WORD_BITS:
+            self._code.op("mov", at, "0x0")
+        elif low < 0:
+            self.compute(e, at, 0)
+            self._code.op("shl", at, number(WORD_BITS - rest))
         else:
-            source = self.temporary()
-            self.evaluate(value, source)
-            self._code.op("and", source, number((1 << register.width_bits) - 1))
-        self._code.op("regwr", register.name, index, source)
+            self.compute(e, at, low)
+            if rest:
+                self._code.op("shr", at, number(rest))
+                if self._range(e).high >> low + WORD_BITS:
+                    above = self.word(e, low + WORD_BITS)
+                    self._code.op("shl", above, number(WORD_BITS - rest))
+                    self._code.op("or", at, above)
 
-    def _meter(self, ref: ir.FieldRef, meter: str, index: ir.Expression) -> None:
-        length, at, colour = self.temporary(), self._index(index), self.temporary()
-        self._code.op("mov", length, number(self._model.packet_bytes))
-        self._code.op("meter", meter, at, length, "0x0", colour)
-        self._assign_from(ref, colour)
+    def _shift(self, e: ir.BinaryOp, at: str) -> None:
+        op, by = self._code.op, self._range(e.right)
+        if by.low < 0:
+            raise CapabilityError("dpdk-swx shifts by unsigned numbers only")
+        keeps_sign = e.operator == ">>" and self._is_signed(e.left)
+        amount = self.word(e.right)
+        if by.high >= WORD_BITS:
+            near = self._code.label("near")
+            op("jmplt", near, amount, number(WORD_BITS))
+            op("mov", amount, number(WORD_BITS - 1))
+            if not keeps_sign:
+                op("mov", at, "0x0")
+            self._code.place(near)
+        if keeps_sign:
+            sign = self.temporary()
+            op("mov", sign, number(_SIGN))
+            op("xor", at, sign)
+            op("shr", sign, amount)
+            op("shr", at, amount)
+            op("sub", at, sign)
+        else:
+            op("shl" if e.operator == "<<" else "shr", at, amount)
 
-    # Hashes and checksums
+    def _multiply(self, e: ir.BinaryOp, at: str) -> None:
+        """As on paper, for every bit of the right side."""
+        op, factor, rest, bit = self._code.op, self.word(e.right), self.temporary(), self.temporary()
+        r = self._range(e.right)
+        op("mov", rest, at)
+        op("mov", at, "0x0")
+        for _ in range(r.high.bit_length() if r.low >= 0 else WORD_BITS):
+            skip = self._code.label("zero")
+            op("mov", bit, factor)
+            op("and", bit, "0x1")
+            op("jmpeq", skip, bit, "0x0")
+            op("add", at, rest)
+            self._code.place(skip)
+            op("shl", rest, "0x1")
+            op("shr", factor, "0x1")
 
-    def _hash(self, statement: ir.Hash) -> None:
-        if statement.algorithm == "checksum16":
-            result = self._model.sum
-            self._code.op("mov", result, "0x0")
-            self._sum(result, statement.fields)
-            self._assign_from(statement.destination, result)
+    def _divide(self, e: ir.BinaryOp, at: str) -> None:
+        """As on paper, for every bit of the dividend."""
+        if self._is_signed(e.left, e.right):
+            raise CapabilityError("dpdk-swx divides unsigned numbers only")
+        op, divisor, rest, bit, found = self._code.op, self.word(e.right), *(self.temporary() for _ in range(3))
+        positive = self._code.label("positive")
+        op("jmpgt", positive, divisor, "0x0")
+        op("mov", divisor, "0x1")
+        self._code.place(positive)
+        op("mov", rest, "0x0")
+        op("mov", found, "0x0")
+        for n in reversed(range(self._range(e.left).high.bit_length())):
+            smaller = self._code.label("smaller")
+            op("mov", bit, at)
+            op("shr", bit, number(n))
+            op("and", bit, "0x1")
+            op("shl", rest, "0x1")
+            op("or", rest, bit)
+            op("jmplt", smaller, rest, divisor)
+            op("sub", rest, divisor)
+            op("or", found, number(1 << n))
+            self._code.place(smaller)
+        op("mov", at, found if e.operator == "/" else rest)
+
+    # Conditions
+
+    def jump(self, condition: ir.Condition, wanted: bool, label: str) -> None:
+        """Go to a label if a condition holds, or if it does not where that is ``wanted``."""
+        match condition:
+            case ir.IsValid(header):
+                self._code.op("jmpv" if wanted else "jmpnv", label, f"h.{header}")
+            case ir.Not(inner):
+                self.jump(inner, not wanted, label)
+            case ir.And(left, right) | ir.Or(left, right):
+                if wanted == isinstance(condition, ir.Or):
+                    self.jump(left, wanted, label)
+                    self.jump(right, wanted, label)
+                else:
+                    skip = self._code.label("skip")
+                    self.jump(left, not wanted, skip)
+                    self.jump(right, wanted, label)
+                    self._code.place(skip)
+            case ir.Compare():
+                before = self._temporaries
+                self._compare(condition, wanted, label)
+                self._temporaries = before
+
+    def decided(self, condition: ir.Condition) -> bool | None:
+        """What a comparison comes to where that does not depend on the packet; None if it does.
+
+        SWX cuts an immediate value to the width of the header field that it is compared with.
+        """
+        if not isinstance(condition, ir.Compare):
+            return None
+        left, right = self._range(condition.left), self._range(condition.right)
+        constant = left.low == left.high and right.low == right.high
+        if constant or left.high < right.low or left.low > right.high:
+            return COMPARE[condition.comparator](left.low, right.low)
+        return None
+
+    def _compare(self, c: ir.Compare, wanted: bool, label: str) -> None:
+        op, comparator = self._code.op, c.comparator if wanted else _NEGATED[c.comparator]
+        if (decided := self.decided(c)) is not None:
+            if decided == wanted:
+                op("jmp", label)
             return
-        first, last = self._contiguous(statement.fields)
-        place = self._model.layout.places(statement.destination)[-1]
-        near = False
-        if statement.destination.header == ir.METADATA and place.alone:
-            field = self._model.layout.metadata.struct_field(place.operand)
-            near = field.first < HASH_OFFSET_BITS and place.bits == place.field_bits
-        at = place.operand if near else self._model.layout.hash_result
-        self._code.op("hash", "crc32", at, first, last)
-        if not near:
-            self._assign_from(statement.destination, at)
-
-    def _contiguous(self, fields: tuple[ir.FieldRef, ...]) -> tuple[str, str]:
-        """First and last operand of memory that holds the fields one behind the other, big-endian."""
-        layout, one_header = self._model.layout, len({f.header for f in fields}) == 1
-        if one_header and fields[0].header != ir.METADATA:
-            struct, header = layout.struct(fields[0]), self._model.program.header(fields[0].header)
-            at = header.offset_bits(fields[0].field)
-            begins, adjacent = at, True
-            for f in fields:
-                adjacent &= header.offset_bits(f.field) == at
-                at += header.field(f.field).width_bits
-            first = struct.struct_field(layout.places(fields[0])[0].operand)
-            last = struct.struct_field(layout.places(fields[-1])[-1].operand)
-            if adjacent and first.first == begins and last.first + last.bits == at:
-                return f"{struct.prefix}.{first.name}", f"{struct.prefix}.{last.name}"
-        copies = self._model.scratch_copy(fields, align_bits=8)
-        for copy, source in zip(copies, fields, strict=True):
-            self._temporaries = 0
-            self.assign(copy, source)
-        return layout.places(copies[0])[0].operand, layout.places(copies[-1])[-1].operand
-
-    def _sum(self, result: str, fields: tuple[ir.FieldRef, ...]) -> None:
-        """Add fields to a checksum, word by word of 16 bit; those that do not lie on such words are laid out first."""
-        at, aligned = 0, True
-        for f in fields:
-            width = self._model.width_bits(f)
-            aligned &= at % 16 == 0 and width % 16 == 0 and f.header != ir.METADATA
-            at += width
-        operands = [p.operand for f in fields for p in self._model.layout.places(f)]
-        if not aligned:
-            copies = self._model.scratch_copy(fields, align_bits=16)
-            for copy, source in zip(copies, fields, strict=False):
-                self._temporaries = 0
-                self.assign(copy, source)
-            operands = [p.operand for f in copies for p in self._model.layout.places(f)]
-        for operand in dict.fromkeys(operands):
-            self._code.op("ckadd", result, operand)
-
-    def header_checksum(self, checksum: ir.HeaderChecksum) -> None:
-        """Calculate the checksum of a header that is valid, over all of its other fields."""
-        header = self._model.program.header(checksum.header)
-        place = self._model.layout.places(ir.FieldRef(header.name, checksum.field))[0]
-        self._code.op("mov", place.operand, "0x0")
-        if header.size_bytes % 4 == 0:
-            self._code.op("ckadd", place.operand, f"h.{header.name}")
+        ranges = [self._range(c.left), self._range(c.right)]
+        bits = max(r.high for r in ranges).bit_length()
+        if comparator in ("==", "!=") and bits > WORD_BITS and min(r.low for r in ranges) >= 0:
+            skip = self._code.label("skip")
+            for low in range(0, bits, WORD_BITS):
+                words = self.word(c.left, low), self.operand(c.right, low)
+                op("jmpneq", label if comparator == "!=" else skip, *words)
+            if comparator == "==":
+                op("jmp", label)
+            self._code.place(skip)
             return
-        self._temporaries = 0
-        names = [f.name for f in header.fields if f.name != checksum.field]
-        self._sum(place.operand, tuple(ir.FieldRef(header.name, n) for n in names))
+        sides = [c.left, c.right]
+        if isinstance(c.left, ir.Const):
+            comparator, sides = MIRRORED[comparator], [c.right, c.left]
+        if self._is_signed(*sides) and comparator not in ("==", "!="):
+            operands = [self.word(side) for side in sides]
+            for word in operands:
+                op("xor", word, number(_SIGN))
+        else:
+            operands = [self.operand(side) for side in sides]
+        if comparator in _JUMPS:
+            op(_JUMPS[comparator], label, *operands)
+        else:
+            skip = self._code.label("skip")
+            op(_JUMPS[_NEGATED[comparator]], skip, *operands)
+            op("jmp", label)
+            self._code.place(skip)

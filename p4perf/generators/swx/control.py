@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from p4perf.errors import CapabilityError
-from p4perf.generators.swx.code import Assembler, Statements, number
-from p4perf.generators.swx.general import GeneralStatements
+from p4perf.generators.swx.code import Assembler, number
 from p4perf.generators.swx.layout import Model, parser_order
+from p4perf.generators.swx.statements import Statements
 from p4perf.programs import ir
-from p4perf.programs.analysis import COMPARE, MIRRORED, flattened, needed_fields
-from p4perf.programs.capabilities import standing_at, unsupported
+from p4perf.programs.analysis import flattened, needed_fields
+from p4perf.programs.capabilities import standing_at
 from p4perf.programs.dataflow import successors
 
 MAX_ROUNDS = 2048
 """Of the loops of a parser: no packet has more bytes, and where a packet ends goes unnoticed."""
-
-_HOLDS = {"==": "jmpeq", "!=": "jmpneq", "<": "jmplt", ">": "jmpgt"}
-_FAILS = {"==": "jmpneq", "!=": "jmpeq", "<=": "jmpgt", ">=": "jmplt"}
-"""Jumps of SWX: there is none for "not less than" and none for "not greater than"."""
 
 _Absent = tuple[tuple[str, bool], ...]
 """Headers that a packet may not have, and whether it surely has not."""
@@ -35,15 +31,11 @@ class Control:
     def lines(self) -> list[str]:
         """All instructions, from ``rx`` to ``tx``."""
         # What comes first is known last: which fields have to be zero.
-        if self._model.general:
-            self._general_parser()
-            self._verify()
-            self._block(self._model.program.control)
-            self._egress()
-        else:
-            self._parser()
-            self._verify()
-            self._nodes(self._model.program.control)
+        self._parser()
+        self._verify()
+        run = self._block if self._model.general else self._nodes
+        run(self._model.program.control)
+        self._egress()
         self._update()
         self._send()
         for absent, label in self._detours.items():
@@ -62,54 +54,45 @@ class Control:
     # Parser
 
     def _parser(self) -> None:
-        order = parser_order(self._model.program)
+        model, code = self._model, self._code
+        statements = Statements(model, code, "")
+        if model.general:
+            for header in model.program.headers:
+                statements.clear_absent(header.name)
+            needed = needed_fields(model.program)
+            statements.body(tuple(a for a in model.program.initial if a.destination in needed))
+        order = parser_order(model.program)
         names = [s.name for s in order]
-        labels = {name: self._code.label(f"parse_{name}"[:40]) for name in names}
-        accepted = self._code.label("accept")
-        detours: dict[_Absent, str] = {}
+        again = {to for n, state in enumerate(order) for to in successors(state) if to in names[: n + 1]}
+        labels = {name: code.label(f"parse_{name}"[:40]) for name in names}
+        self._accepted = code.label("accept")
 
         def target(state: ir.ParserState, successor: str) -> str:
             if successor != ir.ACCEPT:
                 return labels[successor]
-            absent = self._absent(state.name)
-            if not absent:
-                return accepted
-            return detours.setdefault(absent, self._code.label("absent"))
+            absent = () if model.general else self._absent(state.name)
+            return self._detours.setdefault(absent, code.label("absent")) if absent else self._accepted
 
         for n, state in enumerate(order):
-            self._code.place(labels[state.name])
-            follows = labels[names[n + 1]] if n + 1 < len(order) else None
-            for header in state.extracts:
-                self._code.op("extract", f"h.{header}")
-            self._select(state, {s: target(state, s) for s in successors(state)}, follows)
-        if not self._code.ended:
-            self._code.op("jmp", accepted)
-        self._code.place(accepted)
-        self._accepted, self._detours = accepted, detours
+            code.place(labels[state.name])
+            targets = {s: target(state, s) for s in successors(state)}
+            if state.name in again:
+                self._round()
+            with standing_at(state.place):
+                for statement in state.body:
+                    statements.parse(statement, self._accepted)
+                statements.select(state, targets, labels[names[n + 1]] if n + 1 < len(order) else None)
+        if not code.ended:
+            code.op("jmp", self._accepted)
+        code.place(self._accepted)
 
-    def _select(self, state: ir.ParserState, targets: dict[str, str], follows: str | None) -> None:
-        default = targets[state.default]
-        cases = []
-        if state.select is not None:
-            width = self._model.program.width_bits(state.select)
-            if width > 64:
-                raise CapabilityError("dpdk-swx compares fields of up to 64 bit, the parser selects on a longer one")
-            seen: set[int] = set()
-            for case in state.cases:
-                if case.value not in seen and case.value < 1 << width:
-                    cases.append((number(case.value), targets[case.next_state]))
-                seen.add(case.value)
-        if cases and state.select is not None:
-            if state.select.header == ir.METADATA:
-                raise CapabilityError("dpdk-swx has a parser that selects on fields of headers only")
-            at = Statements(self._model, self._code, "").operand(state.select)
-            if len(cases) == 1 and cases[0][1] == follows:
-                self._code.op("jmpneq", default, at, cases[0][0])
-                return
-            for value, label in cases:
-                self._code.op("jmpeq", label, at, value)
-        if default != follows:
-            self._code.op("jmp", default)
+    def _round(self) -> None:
+        """Count what a loop of parser states goes through."""
+        code, goes_on = self._code, self._code.label("round")
+        code.op("add", self._model.helper("swx_rounds"), "0x1")
+        code.op("jmplt", goes_on, self._model.helper("swx_rounds"), number(MAX_ROUNDS))
+        code.op("drop")
+        code.place(goes_on)
 
     def _absent(self, state: str) -> _Absent:
         """Headers that are touched although a packet may not have them, and whether it surely has not."""
@@ -132,31 +115,6 @@ class Control:
                 self._code.op("jmpv", after, f"h.{header}")
             statements.clear_absent(header)
             self._code.place(after)
-
-    def _general_parser(self) -> None:
-        model, code = self._model, self._code
-        statements = GeneralStatements(model, code, "")
-        for header in model.program.headers:
-            statements.clear_absent(header.name)
-        needed = needed_fields(model.program)
-        statements.body(tuple(a for a in model.program.initial if a.destination in needed))
-        order = parser_order(model.program)
-        targets = {name: code.label(f"parse_{name}"[:40]) for name in (*(s.name for s in order), ir.ACCEPT)}
-        position = {state.name: n for n, state in enumerate(order)}
-        again = {s for state in order for s in successors(state) if position.get(s, len(order)) <= position[state.name]}
-        for state in order:
-            code.place(targets[state.name])
-            if state.name in again:
-                goes_on = code.label("round")
-                code.op("add", model.helper("swx_rounds"), "0x1")
-                code.op("jmplt", goes_on, model.helper("swx_rounds"), number(MAX_ROUNDS))
-                code.op("drop")
-                code.place(goes_on)
-            with standing_at(state.place):
-                for statement in state.body:
-                    statements.parse(statement, targets[ir.ACCEPT])
-                statements.select(state, targets)
-        code.place(targets[ir.ACCEPT])
 
     # Control flow
 
@@ -190,25 +148,19 @@ class Control:
                 with standing_at(node.place):
                     self._if(node)
             elif isinstance(node, ir.CallAction):
-                self.body(node.action)
+                action = self._model.program.action(node.action)
+                Statements(self._model, self._code, node.action, self._exit_to).action(action)
             elif isinstance(node, ir.Block):
                 self._block(node.body)
             else:
                 with standing_at(self._model.program.table(node.table).place):
                     self._apply(node)
 
-    def body(self, action: str) -> None:
-        if self._model.general:
-            statements = GeneralStatements(self._model, self._code, action, self._exit_to)
-            statements.action(self._model.program.action(action))
-            return
-        Statements(self._model, self._code, action).action(self._model.program.action(action))
-
     def _apply(self, node: ir.ApplyTable) -> None:
         table = self._model.program.table(node.table)
         _, copies = self._model.match_fields(table)
-        for operand, ref in copies:
-            Statements(self._model, self._code, "").evaluate(ref, operand)
+        for operand, place in copies:
+            Statements(self._model, self._code, "").load(place, operand)
         self._code.op("table", table.name)
         if any(isinstance(s, ir.Exit) for n in table.taken for s in flattened(self._model.program.action(n).body)):
             self._code.op("jmpneq", self._exit_to, self._model.helper("swx_exit"), "0x0")
@@ -235,25 +187,15 @@ class Control:
         self._code.place(other)
 
     def _if(self, node: ir.If) -> None:
-        if self._model.general:
-            other, after = self._code.label("other"), self._code.label("after")
-            GeneralStatements(self._model, self._code, "").jump(node.condition, False, other)
-            self._nodes(node.then)
-            self._code.op("jmp", after)
-            self._code.place(other)
-            self._nodes(node.otherwise)
-            self._code.place(after)
-            return
-        decided = _decided(self._model, node.condition)
-        if decided is not None:
+        condition, statements = node.condition, Statements(self._model, self._code, "")
+        if (decided := statements.decided(condition)) is not None:
             self._nodes(node.then if decided else node.otherwise)
             return
-        holds, fails = self._jumps(node.condition)
-        branch, after = self._code.label("branch"), self._code.label("after")
         # What is not jumped to comes first.
-        first, second = (node.then, node.otherwise) if fails else (node.otherwise, node.then)
-        jump = fails or holds
-        self._code.op(jump[0], branch if second else after, *jump[1:])
+        if_held = isinstance(condition, ir.Compare) and condition.comparator in ("<", ">")
+        first, second = (node.otherwise, node.then) if if_held else (node.then, node.otherwise)
+        branch, after = self._code.label("branch"), self._code.label("after")
+        statements.jump(condition, if_held, branch if second else after)
         self._nodes(first)
         if second:
             if not (first and self._code.ended):
@@ -261,22 +203,6 @@ class Control:
             self._code.place(branch)
             self._nodes(second)
         self._code.place(after)
-
-    def _jumps(self, condition: ir.Condition) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The jump that is taken if a condition holds, and the one if it fails; empty where SWX has none."""
-        if isinstance(condition, ir.IsValid):
-            header = f"h.{condition.header}"
-            return ("jmpv", header), ("jmpnv", header)
-        if not isinstance(condition, ir.Compare):
-            raise unsupported("dpdk-swx", condition)
-        comparator, left, right = condition.comparator, condition.left, condition.right
-        if isinstance(left, ir.Const):
-            comparator, left, right = MIRRORED[comparator], right, left
-        statements = Statements(self._model, self._code, "")
-        operands = statements.operand(left), statements.operand(right)
-        holds = (_HOLDS[comparator], *operands) if comparator in _HOLDS else ()
-        fails = (_FAILS[comparator], *operands) if comparator in _FAILS else ()
-        return holds, fails
 
     # Checksums and deparser
 
@@ -289,7 +215,7 @@ class Control:
             if checksum.header not in always_there:
                 self._code.op("jmpnv", after, f"h.{checksum.header}")
             self._code.op("mov", self._model.helper("swx_checksum"), sum_field)
-            statements_of(self._model, self._code, "").header_checksum(checksum)
+            Statements(self._model, self._code, "").header_checksum(checksum)
             self._code.op("jmpeq", right, sum_field, self._model.helper("swx_checksum"))
             self._code.op("drop")
             self._code.place(right)
@@ -299,7 +225,7 @@ class Control:
         for checksum in self._model.program.updated:
             after = self._code.label("unsummed")
             self._code.op("jmpnv", after, f"h.{checksum.header}")
-            statements_of(self._model, self._code, "").header_checksum(checksum)
+            Statements(self._model, self._code, "").header_checksum(checksum)
             self._code.place(after)
 
     def _send(self) -> None:
@@ -338,29 +264,3 @@ class Control:
             code.op("mov", model.layout.port_out, number(ports[0]))
             code.op("jmp", send)
             code.place(other)
-
-
-def _decided(model: Model, condition: ir.Condition) -> bool | None:
-    """What a comparison comes to where that does not depend on the packet; None if it does.
-
-    SWX cuts an immediate value to the width of the header field that it is compared with.
-    """
-    if not isinstance(condition, ir.Compare):
-        return None
-    comparator, left, right = condition.comparator, condition.left, condition.right
-    if isinstance(left, ir.Const) and isinstance(right, ir.Const):
-        return COMPARE[comparator](left.value, right.value)
-    if isinstance(left, ir.Const):
-        comparator, left, right = MIRRORED[comparator], right, left
-    if isinstance(right, ir.Const) and right.value >= 1 << _bits(model, left):
-        return comparator in ("!=", "<", "<=")
-    return None
-
-
-def _bits(model: Model, e: ir.Expression) -> int:
-    return model.width_bits(e) if isinstance(e, ir.FieldRef) else 32
-
-
-def statements_of(model: Model, code: Assembler, action: str) -> Statements:
-    """What writes statements of a program."""
-    return (GeneralStatements if model.general else Statements)(model, code, action)

@@ -449,10 +449,6 @@ class Model:
         field = self.parameter(action, parameter)
         return [(field.name, field.width_bits, 0)] if field.width_bits <= WORD_BITS else split_words(field)
 
-    def argument(self, action: str, parameter: str) -> str:
-        """Operand of a parameter, of a long one that of its lowest word."""
-        return f"t.{self.argument_words(action, parameter)[-1][0]}"
-
     def parameter(self, action: str, parameter: str) -> ir.Field:
         return next(p for p in self.program.action(action).parameters if p.name == parameter)
 
@@ -482,8 +478,8 @@ class Model:
             widths.append(fill)
         return self.layout.scratch_fields(widths, align_bits=align_bits)
 
-    def match_fields(self, table: ir.Table) -> tuple[list[tuple[str, int]], list[tuple[str, ir.FieldRef]]]:
-        """The match fields of a table (operand, width), and the copies (operand, field) that have to be made before.
+    def match_fields(self, table: ir.Table) -> tuple[list[tuple[str, int]], list[tuple[str, FieldPlace]]]:
+        """The match fields of a table (operand, width), and the copies (operand, place) that have to be made before.
 
         SWX matches fields of one structure, and finds exact matches by a hash only if they lie side by side.
         """
@@ -503,7 +499,7 @@ class Model:
                 name = f"swx_key_{table.name}_{n}" + (f"_w{p.word}" if len(self.layout.places(key.field)) > 1 else "")
                 operand = self.helper(name, whole_bytes(p.bits))
                 fields.append((operand, p.bits))
-                copies.append((operand, self.as_field(p.operand) if p.alone else key.field))
+                copies.append((operand, p))
         return fields, copies
 
 

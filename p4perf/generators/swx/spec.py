@@ -5,19 +5,22 @@ One line is one instruction of SWX. DPDK 22.11 either interprets it or generates
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import product
+from math import prod
 from typing import Any
 
 from typing_extensions import override
 
 from p4perf.errors import CapabilityError
 from p4perf.generators.base import GeneratedFile, Generator, render
-from p4perf.generators.swx.code import Assembler
-from p4perf.generators.swx.control import Control, statements_of
-from p4perf.generators.swx.general import data_words, entries_text
+from p4perf.generators.swx.code import Assembler, number
+from p4perf.generators.swx.control import Control
 from p4perf.generators.swx.layout import SCRATCH, WORD_BITS, Model, StructField, whole_bytes
+from p4perf.generators.swx.statements import Statements
 from p4perf.programs import ir
-from p4perf.programs.analysis import used_actions
+from p4perf.programs.analysis import masked_values, used_actions
 from p4perf.programs.capabilities import Capabilities, Limit
 from p4perf.programs.component import TrafficPlan
 from p4perf.programs.packets import FCS_BYTES
@@ -30,6 +33,8 @@ MAX_METADATA_BYTES = 236
 MAX_NAME = 63
 MAX_TABLES = 256
 MAX_COPIES = 64
+MAX_ROWS = 4096
+"""Most entries that ranges of one entry are made of."""
 
 CAPABILITIES = Capabilities(
     "dpdk-swx",
@@ -180,7 +185,7 @@ class Pipeline:
     def _action(self, name: str, position: int) -> dict[str, Any]:
         code = Assembler(f"A{position}")
         if name in used_actions(self.program):
-            statements_of(self._model, code, name).action(self.program.action(name))
+            Statements(self._model, code, name).action(self.program.action(name))
         if not code.ended:
             code.op("return")
         arguments = self._model.arguments(name)
@@ -254,3 +259,37 @@ class Pipeline:
         }
         if too_long := sorted(n for n in names if len(n) > MAX_NAME):
             raise CapabilityError(f"SWX takes names of up to {MAX_NAME} characters, {too_long[0]} is longer")
+
+
+def entries_text(model: Model) -> str:
+    """The entries of all tables, in the format of DPDK, with a line ``table NAME`` before those of each."""
+    return "".join(f"{line}\n" for t in model.program.tables if t.listing and t.keys for line in _entries(model, t))
+
+
+def _entries(model: Model, table: ir.Table) -> Iterator[str]:
+    yield f"table {table.name}"
+    exact, seen = model.program.match_kind(table) == "exact", set()
+    for priority, entry in enumerate(table.listing):
+        fields = []
+        for key, match in zip(table.keys, entry.matches, strict=True):
+            masks = list(masked_values(match, model.program.width_bits(key.field)))
+            for p in model.layout.places(key.field):
+                low, ones = p.word * WORD_BITS, (1 << p.bits) - 1
+                fields.append([(n, (v >> low) & ones, (m >> low) & ones) for n, (v, m) in enumerate(masks)])
+        if prod(len({n for n, _, _ in f}) for f in fields) > MAX_ROWS:
+            raise CapabilityError(f"table {table.name} has ranges of more than {MAX_ROWS} prefixes")
+        for row in product(*fields):
+            words = [f"0x{v & m:x}" if exact else f"0x{v & m:x}/0x{m:x}" for _, v, m in row]
+            if exact and tuple(words) in seen:
+                continue
+            seen.add(tuple(words))
+            order = [] if exact else ["priority", str(priority)]
+            yield " ".join(
+                ["match", *words, *order, "action", entry.action, *data_words(model, entry.action, entry.data)]
+            )
+
+
+def data_words(model: Model, action: str, data: tuple[int, ...]) -> list[str]:
+    """Names and values of the data of an action."""
+    arguments: list[Any] = model.arguments(action)
+    return [w for name, bits, n, low in arguments for w in (name, number(data[n] >> low, bits))]
