@@ -16,7 +16,7 @@ is parsed again. A program that writes fields in place and clones or resubmits k
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from typing_extensions import override
@@ -166,34 +166,18 @@ def _table_text(fields: DpdkCWriter, table: ir.Table, index: int, variants: Coll
         key_room=rooms.get(kind, -(-bits // 8)),
         words=-(-bits // 64),
         rows=rows_of(program, table) if listed and bits else None,
-        data=tuple(_initial_values(program, table)) if listed else (),
+        data=tuple(_initial_values(fields, table)) if listed else (),
         default_at=len(table.listing),
         counter=table.counter,
         selector=fields.load(table.selector) if table.selector is not None else "",
     )
 
 
-def _initial_values(program: ir.Program, table: ir.Table) -> Iterator[str]:
+def _initial_values(fields: DpdkCWriter, table: ir.Table) -> Iterator[str]:
     """The data of each entry, of the default action, and of choices, as initial values of ``struct entry_TABLE``."""
-    first, numbers = len(table.listing) + 1, {name: n for n, name in enumerate(table.taken)}
-    for n, entry in enumerate((*table.listing, ir.Entry((), table.default_action, table.default_data))):
-        more = f", .number = {n}" if table.counter else ""
-        more += f", .choices = {len(entry.choices)}, .first = {first}" if entry.choices else ""
-        yield _initial_value(program, numbers, entry.action, entry.data, more)
-        first += len(entry.choices)
-    for name, data in (choice for entry in table.listing for choice in entry.choices):
-        yield _initial_value(program, numbers, name, data)
-
-
-def _initial_value(
-    program: ir.Program, numbers: Mapping[str, int], name: str, data: tuple[int, ...], more: str = ""
-) -> str:
-    parts = [f".action = {numbers[name]}{more}"]
-    for p, value in zip(program.action(name).parameters, data, strict=True):
-        parts.append(f".data.{name}.{p.name} = {dpdk_text.number(value, '0x{:x}')}")
-        for n, low in enumerate(range(WORD_BITS, p.width_bits, WORD_BITS)):
-            parts.append(f".data.{name}.{p.name}_above[{n}] = {dpdk_text.number(value >> low, '0x{:x}')}")
-    return "{" + ", ".join(parts) + "}"
+    yield from fields.entries(table, len(table.listing) + 1)
+    yield fields.entry(table, table.default_action, table.default_data)
+    yield from fields.choices(table)
 
 
 MAX_EXACT_ENTRIES = 100_000_000

@@ -509,3 +509,30 @@ class CWriter(ABC):
         if self.exits.intersection(actions):
             yield "if (p->exited)"
             yield f"\tgoto {end};"
+
+    # Entries that are one by one
+
+    def entries(self, table: ir.Table, first: int = 0) -> Iterator[str]:
+        """Initial values of the structures that hold the action of each entry, and its data.
+
+        Args:
+            first: place of the first of the further actions of entries among :meth:`choices`.
+        """
+        for n, entry in enumerate(table.listing):
+            more = f", .number = {n}" if table.counter else ""
+            more += f", .choices = {len(entry.choices)}, .first = {first}" if entry.choices else ""
+            yield self.entry(table, entry.action, entry.data, more)
+            first += len(entry.choices)
+
+    def choices(self, table: ir.Table) -> list[str]:
+        """The same of further actions of entries."""
+        return [self.entry(table, *choice) for entry in table.listing for choice in entry.choices]
+
+    def entry(self, table: ir.Table, name: str, data: tuple[int, ...], more: str = "") -> str:
+        """The same of one action; ``more`` are further members."""
+        parts = [f".action = {table.taken.index(name)}{more}"]
+        for p, value in zip(self.program.action(name).parameters, data, strict=True):
+            for n, low in enumerate(range(0, p.width_bits, WORD_BITS)):
+                word = self.constant(value >> low & ((1 << min(p.width_bits - low, WORD_BITS)) - 1))
+                parts.append(f".data.{name}.{p.name}{f'_above[{n - 1}]' if n else ''} = {word}")
+        return "{" + ", ".join(parts) + "}"

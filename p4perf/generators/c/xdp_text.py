@@ -431,26 +431,6 @@ class XdpWriter(CWriter):
         else:
             yield f"action_{action.name}(p);"
 
-    def entries(self, table: ir.Table) -> Iterator[str]:
-        """The data of each entry as initial values of ``struct found_TABLE``."""
-        first = 0
-        for n, entry in enumerate(table.listing):
-            more = f", .number = {n}" if table.counter else ""
-            more += f", .choices = {len(entry.choices)}, .first = {first}" if entry.choices else ""
-            yield self._found(table, entry.action, entry.data, more)
-            first += len(entry.choices)
-
-    def choices(self, table: ir.Table) -> list[str]:
-        """The same of further actions of entries."""
-        return [self._found(table, *choice) for entry in table.listing for choice in entry.choices]
-
-    def _found(self, table: ir.Table, name: str, data: tuple[int, ...], more: str = "") -> str:
-        values = (
-            number(v & (1 << p.width_bits) - 1) for p, v in zip(self.program.action(name).parameters, data, strict=True)
-        )
-        text = f".data.{name} = {{{', '.join(values)}}}" if data else ""
-        return f"{{.action = {table.taken.index(name)}{more}{', ' if text else ''}{text}}}"
-
 
 def _aligned(offset: int, size: int) -> Iterator[tuple[int, int]]:
     """Cut bytes into accesses of 8, 4, 2 and 1 bytes that are aligned, as the verifier wants them on the stack."""
