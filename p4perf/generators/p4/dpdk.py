@@ -133,34 +133,32 @@ class DpdkWriter(Writer):
         yield from p4.alternatives([(f"{self.drop_flag} == 1", (self.drop_now,))] if self.drop_flag else [])
 
     @override
-    def hash(self, statement: ir.Hash) -> Iterator[str]:
-        to = self.scope.fields[statement.destination]
-        data = ", ".join(self.field(f) for f in statement.fields)
-        yield f"meta.{self.digest} = {self.hasher}.get_hash({{ {data} }});"
-        yield f"{to.text} = {p4.cast(p4.Typed(f'meta.{self.digest}', 32), to.width_bits)};"
-
-    @override
-    def meter(self, statement: ir.MeterPacket, scope: p4.NameScope) -> Iterator[str]:
-        at = self.index(scope, statement.index, self.program.meter(statement.meter).size)
-        to = self.scope.fields[statement.destination]
-        name = p4.p4_name(statement.meter)
-        yield f"if ({self.meter_call(name, at)} == {self.prefix}_MeterColor_t.{self.other_colour}) {{"
-        yield f"    {to.text} = {to.width_bits}w1;"
-        yield "} else {"
-        yield f"    {to.text} = {to.width_bits}w0;"
-        yield "}"
+    def effect(self, statement: ir.Statement, position: int, action: ir.Action, scope: p4.NameScope) -> Iterator[str]:
+        match statement:
+            case ir.Hash(ref, _, fields):
+                to = self.scope.fields[ref]
+                data = ", ".join(self.field(f) for f in fields)
+                yield f"meta.{self.digest} = {self.hasher}.get_hash({{ {data} }});"
+                yield f"{to.text} = {p4.cast(p4.Typed(f'meta.{self.digest}', 32), to.width_bits)};"
+            case ir.MeterPacket(ref, meter, index):
+                at = self.index(scope, index, self.program.meter(meter).size)
+                to, call = self.scope.fields[ref], self.meter_call(p4.p4_name(meter), at)
+                yield f"if ({call} == {self.prefix}_MeterColor_t.{self.other_colour}) {{"
+                yield f"    {to.text} = {to.width_bits}w1;"
+                yield "} else {"
+                yield f"    {to.text} = {to.width_bits}w0;"
+                yield "}"
+            case ir.ReadRegister(ref, name, index):
+                register, to = self.program.register(name), self.scope.fields[ref]
+                at = self.index(scope, index, register.size)
+                read = p4.Typed(f"{p4.p4_name(name)}.read({at})", register.width_bits)
+                yield f"{to.text} = {p4.cast(read, to.width_bits)};"
+            case _:
+                yield from super().effect(statement, position, action, scope)
 
     def meter_call(self, name: str, index: str) -> str:
         """The execution of a meter; the length has to be something that is no constant."""
         raise NotImplementedError
-
-    @override
-    def read_register(self, statement: ir.ReadRegister, scope: p4.NameScope, variable: str) -> Iterator[str]:
-        register = self.program.register(statement.register)
-        to = self.scope.fields[statement.destination]
-        at = self.index(scope, statement.index, register.size)
-        read = p4.Typed(f"{p4.p4_name(register.name)}.read({at})", register.width_bits)
-        yield f"{to.text} = {p4.cast(read, to.width_bits)};"
 
 
 class DpdkGenerator(P4Generator):
@@ -302,9 +300,12 @@ class PsaWriter(DpdkWriter):
         return f"{name}.dpdk_execute({index}, PSA_MeterColor_t.GREEN, (bit<32>)(PortIdUint_t)istd.ingress_port)"
 
     @override
-    def set_egress(self, port: ir.Expression, scope: p4.NameScope) -> str:
-        text = p4.expression_text(scope, port, PORT_BITS)
-        return f"send_to_port(ostd, (PortId_t)(PortIdUint_t){f'({text})' if ' ' in text else text});"
+    def effect(self, statement: ir.Statement, position: int, action: ir.Action, scope: p4.NameScope) -> Iterator[str]:
+        if isinstance(statement, ir.SetEgress):
+            text = p4.expression_text(scope, statement.port, PORT_BITS)
+            yield f"send_to_port(ostd, (PortId_t)(PortIdUint_t){f'({text})' if ' ' in text else text});"
+        else:
+            yield from super().effect(statement, position, action, scope)
 
 
 class Psa(DpdkGenerator):
@@ -375,18 +376,17 @@ class PnaWriter(DpdkWriter):
         return {n: ("PortId_t", p4.Typed(f"{number}{p4.p4_name(n)}", PORT_BITS)) for n in p4.port_parameters(action)}
 
     @override
-    def set_egress(self, port: ir.Expression, scope: p4.NameScope) -> str:
-        if isinstance(port, ir.Const):
-            text = f"(PortId_t){p4.constant_text(port.value, PORT_BITS)}"
-        else:
-            assert isinstance(port, ir.ParameterRef)  # noqa: S101 - checked before
-            text = p4.p4_name(port.name)
-        call = f"send_to_port({text});"
-        return f"{call} {self.forwarded} = 1;" if self.forwarded else call
-
-    @override
-    def again(self, statement: ir.Recirculate | ir.Resubmit) -> str:
-        return f"{self.recirculated} = 1;" if self.recirculated else "recirculate();"
+    def effect(self, statement: ir.Statement, position: int, action: ir.Action, scope: p4.NameScope) -> Iterator[str]:
+        told = f" {self.forwarded} = 1;" if self.forwarded else ""
+        match statement:
+            case ir.SetEgress(ir.Const(port)):
+                yield f"send_to_port((PortId_t){p4.constant_text(port, PORT_BITS)});{told}"
+            case ir.SetEgress(ir.ParameterRef(name)):
+                yield f"send_to_port({p4.p4_name(name)});{told}"
+            case ir.Recirculate():
+                yield f"{self.recirculated} = 1;" if self.recirculated else "recirculate();"
+            case _:
+                yield from super().effect(statement, position, action, scope)
 
     @override
     def meter_call(self, name: str, index: str) -> str:

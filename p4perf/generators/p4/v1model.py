@@ -168,50 +168,42 @@ class V1Writer(Writer):
     # Statements -------------------------------------------------------------------------------------------------------
 
     @override
-    def set_egress(self, port: ir.Expression, scope: p4.NameScope) -> str:
-        return f"{self.port_field} = {p4.expression_text(scope, port, self.port_bits)};"
-
-    @override
-    def hash(self, statement: ir.Hash) -> Iterator[str]:
-        to = self.scope.fields[statement.destination]
-        bits = min(to.width_bits, HASH_BITS[statement.algorithm])
-        data = ", ".join(self.field(f) for f in statement.fields)
-        yield (
-            f"hash({to.text}, HashAlgorithm.{_ALGORITHMS[statement.algorithm]}, {to.width_bits}w0, "
-            f"{{ {data} }}, {p4.constant_text(1 << bits, bits + 1)});"
-        )
-
-    @override
-    def meter(self, statement: ir.MeterPacket, scope: p4.NameScope) -> Iterator[str]:
-        at = self.index(scope, statement.index, self.program.meter(statement.meter).size)
-        yield f"{p4.p4_name(statement.meter)}.execute_meter({at}, {self.field(statement.destination)});"
-
-    @override
-    def read_register(self, statement: ir.ReadRegister, scope: p4.NameScope, variable: str) -> Iterator[str]:
-        register = self.program.register(statement.register)
-        before, target, after = self.resized(statement.destination, register.width_bits, variable)
-        yield from before
-        yield f"{p4.p4_name(register.name)}.read({target}, {self.index(scope, statement.index, register.size)});"
-        yield from after
-
-    @override
-    def random(self, statement: ir.Random, variable: str) -> Iterator[str]:
-        to = self.scope.fields[statement.destination]
-        yield f"random({to.text}, {to.width_bits}w0, {p4.constant_text(-1, to.width_bits)});"
-
-    @override
-    def again(self, statement: ir.Recirculate | ir.Resubmit) -> str:
-        return f"{self.flag('resubmitted' if isinstance(statement, ir.Resubmit) else 'recirculated')} = 1;"
-
-    @override
-    def clone(self, position: int, action: ir.Action) -> Iterator[str]:
-        places = [n for n, s in enumerate(action.body) if isinstance(s, ir.Clone)]
-        if position == places[-1]:
-            yield f"clone(CloneType.I2E, {p4.constant_text(self._sessions[_clone_ports(action)], 32)});"
-
-    @override
-    def multicast(self, statement: ir.Multicast) -> str:
-        return f"standard_metadata.mcast_grp = {p4.constant_text(self._numbers.get(statement.ports, 0), 16)};"
+    def effect(self, statement: ir.Statement, position: int, action: ir.Action, scope: p4.NameScope) -> Iterator[str]:
+        match statement:
+            case ir.SetEgress(port):
+                yield f"{self.port_field} = {p4.expression_text(scope, port, self.port_bits)};"
+            case ir.Hash(ref, algorithm, fields):
+                to = self.scope.fields[ref]
+                bits = min(to.width_bits, HASH_BITS[algorithm])
+                data = ", ".join(self.field(f) for f in fields)
+                yield (
+                    f"hash({to.text}, HashAlgorithm.{_ALGORITHMS[algorithm]}, {to.width_bits}w0, "
+                    f"{{ {data} }}, {p4.constant_text(1 << bits, bits + 1)});"
+                )
+            case ir.MeterPacket(ref, meter, index):
+                at = self.index(scope, index, self.program.meter(meter).size)
+                yield f"{p4.p4_name(meter)}.execute_meter({at}, {self.field(ref)});"
+            case ir.ReadRegister(ref, name, index):
+                register = self.program.register(name)
+                variable = self.variable(position, action)
+                before, target, after = self.resized(ref, register.width_bits, variable)
+                yield from before
+                yield f"{p4.p4_name(name)}.read({target}, {self.index(scope, index, register.size)});"
+                yield from after
+            case ir.Random(ref):
+                to = self.scope.fields[ref]
+                yield f"random({to.text}, {to.width_bits}w0, {p4.constant_text(-1, to.width_bits)});"
+            case ir.Recirculate():
+                yield f"{self.flag('recirculated')} = 1;"
+            case ir.Resubmit():
+                yield f"{self.flag('resubmitted')} = 1;"
+            case ir.Clone():
+                if not any(isinstance(s, ir.Clone) for s in action.body[position + 1 :]):
+                    yield f"clone(CloneType.I2E, {p4.constant_text(self._sessions[_clone_ports(action)], 32)});"
+            case ir.Multicast(ports):
+                yield f"standard_metadata.mcast_grp = {p4.constant_text(self._numbers.get(ports, 0), 16)};"
+            case _:
+                yield from super().effect(statement, position, action, scope)
 
     # Groups and sessions ----------------------------------------------------------------------------------------------
 
@@ -256,8 +248,12 @@ class T4P4SWriter(V1Writer):
         yield from self.flags()
 
     @override
-    def random(self, statement: ir.Random, variable: str) -> Iterator[str]:
+    def effect(self, statement: ir.Statement, position: int, action: ir.Action, scope: p4.NameScope) -> Iterator[str]:
+        if not isinstance(statement, ir.Random):
+            yield from super().effect(statement, position, action, scope)
+            return
         bits = self.program.width_bits(statement.destination)
+        variable = self.variable(position, action)
         before, target, after = self.resized(statement.destination, bits, variable, always=True)
         yield from before
         yield f"random({target}, {bits}w0, {p4.constant_text(-1, bits)});"
@@ -280,9 +276,13 @@ class NfpWriter(V1Writer):
         return {name: (f"bit<{bits}>", p4.Typed(p4.p4_name(name), bits)) for name in nfp_ports(action)}
 
     @override
-    def set_egress(self, port: ir.Expression, scope: p4.NameScope) -> str:
-        text = p4.expression_text(scope, port, self.port_bits)
-        return f"{self.port_field} = (nfp_port_t){f'({text})' if isinstance(port, ir.BinaryOp) else text};"
+    def effect(self, statement: ir.Statement, position: int, action: ir.Action, scope: p4.NameScope) -> Iterator[str]:
+        if isinstance(statement, ir.SetEgress):
+            text = p4.expression_text(scope, statement.port, self.port_bits)
+            bracketed = f"({text})" if isinstance(statement.port, ir.BinaryOp) else text
+            yield f"{self.port_field} = (nfp_port_t){bracketed};"
+        else:
+            yield from super().effect(statement, position, action, scope)
 
 
 def nfp_ports(action: ir.Action) -> list[str]:

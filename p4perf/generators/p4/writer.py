@@ -373,37 +373,25 @@ class Writer:
         match statement:
             case ir.Assign(ref, value):
                 yield self.assign(ref, expression_text(scope, value, scope.fields[ref].width_bits))
-            case ir.SetEgress(port):
-                yield self.set_egress(port, scope)
             case ir.Drop():
                 yield self.drop()
             case ir.AddHeader():
                 yield from self.add_header(statement, scope)
             case ir.RemoveHeader(name):
                 yield f"hdr.{p4_name(name)}.setInvalid();"
-            case ir.Hash():
-                yield from self.hash(statement)
             case ir.CountPacket(name, index):
                 size = self.program.counter(name).size
                 yield f"{p4_name(name)}.count({self.index(scope, index, size)});"
-            case ir.MeterPacket():
-                yield from self.meter(statement, scope)
-            case ir.ReadRegister() | ir.Random():
-                variable = free_name(f"value_{position}", (p4_name(p.name) for p in action.parameters))
-                if isinstance(statement, ir.Random):
-                    yield from self.random(statement, variable)
-                else:
-                    yield from self.read_register(statement, scope, variable)
             case ir.WriteRegister(name, index, value):
                 register = self.program.register(name)
                 at = self.index(scope, index, register.size)
                 yield f"{p4_name(name)}.write({at}, {expression_text(scope, value, register.width_bits)});"
-            case ir.Recirculate() | ir.Resubmit():
-                yield self.again(statement)
-            case ir.Clone():
-                yield from self.clone(position, action)
-            case ir.Multicast():
-                yield self.multicast(statement)
+            case _:
+                yield from self.effect(statement, position, action, scope)
+
+    def variable(self, position: int, action: ir.Action) -> str:
+        """A name for what the statement of that number in an action keeps."""
+        return free_name(f"value_{position}", (p4_name(p.name) for p in action.parameters))
 
     def assign(self, ref: ir.FieldRef, text: str) -> str:
         return f"{self.field(ref)} = {text};"
@@ -443,37 +431,13 @@ class Writer:
         """How the number of the pass is named; None where there is none."""
         return None
 
-    def set_egress(self, port: ir.Expression, scope: NameScope) -> str:
-        raise self.missing("an egress port")
+    def effect(self, statement: ir.Statement, position: int, action: ir.Action, scope: NameScope) -> Iterator[str]:
+        """The text of a statement that every dialect says in its own words, if at all: see :meth:`statement`."""
+        what = f"hash {statement.algorithm}" if isinstance(statement, ir.Hash) else type(statement).__name__.lower()
+        raise CapabilityError(f"{what} has no form in this dialect")
 
     def drop(self) -> str:
         return f"{self.drop_flag} = 1;" if self.drop_flag else self.drop_now
-
-    def hash(self, statement: ir.Hash) -> Iterator[str]:
-        raise self.missing(f"hash {statement.algorithm}")
-
-    def meter(self, statement: ir.MeterPacket, scope: NameScope) -> Iterator[str]:
-        raise self.missing("meter")
-
-    def read_register(self, statement: ir.ReadRegister, scope: NameScope, variable: str) -> Iterator[str]:
-        raise self.missing("register read")
-
-    def random(self, statement: ir.Random, variable: str) -> Iterator[str]:
-        raise self.missing("random")
-
-    def again(self, statement: ir.Recirculate | ir.Resubmit) -> str:
-        raise self.missing(type(statement).__name__.lower())
-
-    def clone(self, position: int, action: ir.Action) -> Iterator[str]:
-        """A clone of the packet; ``position`` is that of the statement in the action."""
-        raise self.missing("clone")
-
-    def multicast(self, statement: ir.Multicast) -> str:
-        raise self.missing("multicast")
-
-    def missing(self, what: str) -> CapabilityError:
-        """The refusal of something that the table of capabilities should have refused."""
-        return CapabilityError(f"{what} has no form in this dialect")
 
 
 def alternatives(branches: Sequence[tuple[str, Sequence[str]]]) -> Iterator[str]:
