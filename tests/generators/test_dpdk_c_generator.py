@@ -10,7 +10,8 @@ import pytest
 
 from p4perf.errors import CapabilityError
 from p4perf.generators.c.dpdk import MAX_ACL_ENTRIES, MAX_LPM_ENTRIES, VARIANTS, DpdkC, render_program
-from p4perf.generators.c.dpdk_text import c_type, emits_as_extracted, first_table, layout, mask
+from p4perf.generators.c.dpdk_text import c_type, emits_as_extracted, first_table, layout
+from p4perf.generators.c.writer import mask
 from p4perf.programs import ir
 from p4perf.programs.component import TrafficPlan, build_workload
 

@@ -25,7 +25,7 @@ from p4perf.errors import CapabilityError
 from p4perf.generators.base import GeneratedFile, Generator, render
 from p4perf.generators.c import dpdk_text
 from p4perf.generators.c.dpdk_text import DpdkCWriter, DpdkLayout
-from p4perf.generators.c.writer import WORD_BITS, cells, check_passes
+from p4perf.generators.c.writer import WORD_BITS, cells, check_passes, mask, number
 from p4perf.programs import ir
 from p4perf.programs.analysis import (
     control_nodes,
@@ -399,6 +399,6 @@ def render_program(program: ir.Program, role: str, variants: Collection[str] = (
         asks_port=ir.Intrinsic("ingress_port") in asked,
         cells=cells,
         c_type=dpdk_text.c_type,
-        mask=dpdk_text.mask,
-        number=dpdk_text.number,
+        mask=mask,
+        number=number,
     )

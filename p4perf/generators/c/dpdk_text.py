@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from typing_extensions import override
 
-from p4perf.generators.c.writer import WORD_BITS, CWriter, indented
+from p4perf.generators.c.writer import WORD_BITS, CWriter, indented, mask
 from p4perf.programs import ir
 from p4perf.programs.analysis import (
     changes_layout,
@@ -116,22 +116,9 @@ def first_table(program: ir.Program) -> str | None:
     return None
 
 
-_WORD = (1 << WORD_BITS) - 1
-
-
 def c_type(width_bits: int) -> str:
     """The unsigned C type that holds a value of that width, up to 64 bit."""
     return next(f"uint{size}_t" for size in (8, 16, 32, 64) if width_bits <= size)
-
-
-def mask(width_bits: int) -> str:
-    """A C constant with the lowest ``width_bits`` bits set."""
-    return number((1 << width_bits) - 1, "0x{:x}")
-
-
-def number(value: int, form: str = "{}") -> str:
-    """A C constant of 64 bit, unsigned."""
-    return f"{form.format(value & _WORD)}ull"
 
 
 @dataclass(frozen=True)
@@ -161,11 +148,6 @@ class DpdkCWriter(CWriter):
     }
     rejected: ClassVar[str] = "return false;"
     accepted: ClassVar[str] = "return true;"
-
-    @staticmethod
-    @override
-    def constant(value: int) -> str:
-        return number(value)
 
     def in_memory(self, ref: ir.FieldRef) -> bool:
         """Whether a field is kept as bytes (all but metadata of up to 64 bit)."""

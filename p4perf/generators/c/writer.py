@@ -37,6 +37,17 @@ def _parameter_bits(program: ir.Program) -> dict[str, int]:
     return program.once("parameter bits", find)
 
 
+def number(value: int) -> str:
+    """A C constant of 64 bit, unsigned."""
+    cut = value & _WORD.high
+    return f"0x{cut:x}ull" if cut > 9 else f"{cut}ull"
+
+
+def mask(width_bits: int) -> str:
+    """A C constant with the lowest ``width_bits`` bits set."""
+    return number((1 << width_bits) - 1)
+
+
 def indented(lines: Iterable[str]) -> Iterator[str]:
     """Lines one level deeper; empty ones stay empty."""
     return (f"\t{line}" if line else line for line in lines)
@@ -76,11 +87,6 @@ class CWriter(ABC):
     """The statement that drops a packet in the parser."""
     accepted: ClassVar[str]
     """The statement that ends the parser."""
-
-    @staticmethod
-    @abstractmethod
-    def constant(value: int) -> str:
-        """A C constant of 64 bit, unsigned."""
 
     @abstractmethod
     def load(self, ref: ir.FieldRef, low: int = 0) -> str:
@@ -164,7 +170,7 @@ class CWriter(ABC):
                 return f"({self.word_type})(({self.signed_type}){self.expression(e)} >> {WORD_BITS - 1})"
         match e:
             case ir.Const(value):
-                return self.constant((value >> low) & ((1 << WORD_BITS) - 1))
+                return number(value >> low)
             case ir.FieldRef():
                 declared = self.program.declared(e)
                 if not declared.signed or declared.width_bits >= WORD_BITS:
@@ -264,16 +270,16 @@ class CWriter(ABC):
             return f"({self.word_type})(({self.signed_type})({value} << {rest}) >> {rest})"
         if e.signed and width > WORD_BITS:
             raise CapabilityError(self.limit)
-        return f"({value} & {self.constant((1 << max(width - low, 0)) - 1)})"
+        return f"({value} & {number((1 << max(width - low, 0)) - 1)})"
 
     def _saturated(self, e: ir.Cast, value: str, whole: Range) -> str:
         if not whole.within(_WORD if not e.signed else _SIGNED_WORD):
             raise CapabilityError(self.limit)
-        number = self.signed_type if self._exact(e.value) else self.word_type
-        found = f"({number}){value}"
-        text = f"{found} > ({number}){self.constant(whole.high)} ? {self.constant(whole.high)} : {value}"
-        if number == self.signed_type:
-            text = f"{found} < ({number}){self.constant(whole.low)} ? {self.constant(whole.low)} : {text}"
+        as_type = self.signed_type if self._exact(e.value) else self.word_type
+        found = f"({as_type}){value}"
+        text = f"{found} > ({as_type}){number(whole.high)} ? {number(whole.high)} : {value}"
+        if as_type == self.signed_type:
+            text = f"{found} < ({as_type}){number(whole.low)} ? {number(whole.low)} : {text}"
         return f"({text})"
 
     def condition(self, condition: ir.Condition) -> str:
@@ -393,7 +399,7 @@ class CWriter(ABC):
             yield f"\t{self.rejected}"
             return
         yield f"if ({condition}) {{"
-        yield from indented(self.store(noted, self.constant(error)))
+        yield from indented(self.store(noted, number(error)))
         yield f"\t{self.accepted}"
         yield "}"
 
@@ -442,11 +448,11 @@ class CWriter(ABC):
             bits = max(self.range(e).high.bit_length(), 1) if wide else WORD_BITS
             for low in range(0, bits, WORD_BITS):
                 ones = match.mask >> low & ((1 << min(bits - low, WORD_BITS)) - 1)
-                value = f"({self.expression(e, low)} & {self.constant(ones)})"
+                value = f"({self.expression(e, low)} & {number(ones)})"
                 if match.low == match.high and ones:
-                    parts.append(f"{value} == {self.constant(match.low >> low & ones)}")
+                    parts.append(f"{value} == {number(match.low >> low & ones)}")
                 elif match.low != match.high:
-                    parts.append(f"{value} >= {self.constant(match.low)} && {value} <= {self.constant(match.high)}")
+                    parts.append(f"{value} >= {number(match.low)} && {value} <= {number(match.high)}")
         return " && ".join(parts) or "1"
 
     # Control flow
@@ -533,6 +539,6 @@ class CWriter(ABC):
         parts = [f".action = {table.taken.index(name)}{more}"]
         for p, value in zip(self.program.action(name).parameters, data, strict=True):
             for n, low in enumerate(range(0, p.width_bits, WORD_BITS)):
-                word = self.constant(value >> low & ((1 << min(p.width_bits - low, WORD_BITS)) - 1))
+                word = number(value >> low & ((1 << min(p.width_bits - low, WORD_BITS)) - 1))
                 parts.append(f".data.{name}.{p.name}{f'_above[{n - 1}]' if n else ''} = {word}")
         return "{" + ", ".join(parts) + "}"

@@ -18,8 +18,8 @@ from typing_extensions import override
 from p4perf.errors import CapabilityError
 from p4perf.generators.base import GeneratedFile, Generator, render
 from p4perf.generators.c import xdp_layout
-from p4perf.generators.c.writer import WORD_BITS, cells, check_passes
-from p4perf.generators.c.xdp_text import XdpWriter, hashed_bytes, mask, number, store_sub
+from p4perf.generators.c.writer import WORD_BITS, cells, check_passes, mask, number
+from p4perf.generators.c.xdp_text import XdpWriter, hashed_bytes, store_sub
 from p4perf.programs import ir
 from p4perf.programs.analysis import changes_layout, control_nodes, needs_restore, statements, used_actions
 from p4perf.programs.capabilities import Capabilities, Limit, constructs
@@ -162,20 +162,7 @@ def _render(template: str, program: ir.Program, stream: _Stream) -> str:
         parts=[] if layout.whole else _parts(program.control),
         key_area_words=(longest + 7) // 8,
         max_stack_key_bytes=MAX_STACK_KEY_BYTES,
-        load=writer.load,
-        statements=writer.action,
-        condition=writer.condition,
-        is_valid=writer.is_valid,
-        key_lines=writer.key_lines,
-        checksum_lines=writer.checksum,
-        checksum_load=writer.checksum_load,
-        checksum_store=writer.checksum_store,
-        key_parts=xdp_layout.key_parts,
-        key_bytes=xdp_layout.key_bytes,
-        free_key_bits=xdp_layout.free_key_bits,
-        data_parts=xdp_layout.data_parts,
-        data_bytes=xdp_layout.data_bytes,
-        number_bytes=xdp_layout.number_bytes,
+        sizes=xdp_layout,
         number=number,
         mask=mask,
     )

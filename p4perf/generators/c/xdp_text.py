@@ -13,19 +13,10 @@ from typing import ClassVar
 from typing_extensions import override
 
 from p4perf.errors import CapabilityError
-from p4perf.generators.c.writer import WORD_BITS, CWriter
+from p4perf.generators.c.writer import WORD_BITS, CWriter, indented, mask, number
 from p4perf.generators.c.xdp_layout import HeaderLayout, key_parts
 from p4perf.programs import ir
 from p4perf.programs.analysis import statements
-
-
-def number(value: int) -> str:
-    return f"0x{value:x}ull" if value > 9 else f"{value}ull"
-
-
-def mask(width_bits: int) -> str:
-    """A C constant with the lowest ``width_bits`` bits set."""
-    return number((1 << width_bits) - 1)
 
 
 def load_sub(base: str, offset: int, width: int) -> str:
@@ -53,8 +44,7 @@ def store_sub(base: str, offset: int, width: int, value: str) -> Iterator[str]:
     if offset % 8 == 0 and shift == 0:
         yield f"store_be({base} + {first}, {size}, {value});"
         return
-    others = mask(8 * size).replace("ull", "") if size < 8 else "0xffffffffffffffff"
-    keep = int(others, 16) & ~(((1 << width) - 1) << shift)
+    keep = ((1 << 8 * size) - 1) & ~(((1 << width) - 1) << shift)
     yield (
         f"store_be({base} + {first}, {size}, (load_be({base} + {first}, {size}) & {number(keep)})"
         f" | (({value}) & {mask(width)}) << {shift});"
@@ -179,10 +169,10 @@ def _loop(algorithm: str, run: BitRun, start: int, rounds: int) -> Iterator[str]
         yield from _rounds(algorithm, rounds, words)
         return
     yield f"if ({run.valid}) {{"
-    yield from (f"\t{line}" for line in _rounds(algorithm, rounds, words))
+    yield from indented(_rounds(algorithm, rounds, words))
     if algorithm != CHECKSUM:
         yield "} else {"
-        yield from (f"\t{line}" for line in _rounds(algorithm, rounds, []))
+        yield from indented(_rounds(algorithm, rounds, []))
     yield "}"
     if "NULL" in run.valid:
         yield f"HIDE({run.base});"
@@ -224,11 +214,6 @@ class XdpWriter(CWriter):
     @cached_property
     def _loops(self) -> bool:
         return hashed_bytes(self.program) > MAX_WRITTEN_OUT_BYTES
-
-    @staticmethod
-    @override
-    def constant(value: int) -> str:
-        return number(value)
 
     def base(self, header: str) -> str:
         return f"p->s->h_{header}" if header in self.layout.offsets else f"p->h_{header}"
@@ -310,9 +295,9 @@ class XdpWriter(CWriter):
     def hash_fields(self, statement: ir.Hash) -> Iterator[str]:
         ref, runs = statement.destination, self._joined(statement.fields)
         yield "{"
-        yield from (f"\t{line}" for line in hash_lines(statement.algorithm, runs, loops=self._loops))
+        yield from indented(hash_lines(statement.algorithm, runs, loops=self._loops))
         result = "(__u64)hash" if self.program.width_bits(ref) > 32 else "hash"
-        yield from (f"\t{line}" for line in self.store(ref, result))
+        yield from indented(self.store(ref, result))
         yield "}"
 
     @override
@@ -361,7 +346,7 @@ class XdpWriter(CWriter):
         lines = store_sub(self.base(header), offset, width, value)
         if header in self.layout.in_place and (guard := self._guard(header)):
             yield f"if ({guard}) {{"
-            yield from (f"\t{line}" for line in lines)
+            yield from indented(lines)
             yield "}"
         else:
             yield from lines

@@ -62,7 +62,7 @@ STEP void
 action_add_headers(struct packet *p __rte_unused)
 {
 	{
-		const uint64_t v_data_0_0 = 16909060ull;
+		const uint64_t v_data_0_0 = 0x1020304ull;
 
 		memset(added_added, 0, sizeof(added_added));
 		store_bytes(added_added, 4, v_data_0_0);

@@ -46,7 +46,7 @@ state_start:
 	p->h_ethernet = p->data + p->parsed;
 	p->parsed += 14;
 	switch (load_bytes(p->h_ethernet + 12, 2)) {
-	case 34997ull:
+	case 0x88b5ull:
 		goto state_parse_bench;
 	default:
 		goto state_accept;

@@ -86,7 +86,7 @@ STEP void
 action_mix(struct packet *p __rte_unused, const struct data_mix *d __rte_unused)
 {
 	p->egress = (int32_t)(uint64_t)d->port;
-	p->m_tmp = (load_bits(p->h_a, 8, 4) + 1099511627776ull) & 0x1ffull;
+	p->m_tmp = (load_bits(p->h_a, 8, 4) + 0x10000000000ull) & 0x1ffull;
 	store_bits(p->h_a, 12, 12, (p->m_tmp ^ (uint64_t)d->word));
 	store_bytes(p->h_a + 3, 8, (load_bytes(p->h_a + 3, 8) - 1ull));
 }

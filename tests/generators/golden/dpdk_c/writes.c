@@ -45,7 +45,7 @@ state_start:
 	p->h_ethernet = p->data + p->parsed;
 	p->parsed += 14;
 	switch (load_bytes(p->h_ethernet + 12, 2)) {
-	case 34997ull:
+	case 0x88b5ull:
 		goto state_parse_written;
 	default:
 		goto state_accept;
@@ -73,8 +73,8 @@ action_write_fields(struct packet *p __rte_unused)
 {
 	uint8_t *const to_written = writable(p->h_written);
 
-	store_bytes(to_written, 4, 255ull);
-	store_bytes(to_written + 4, 4, 255ull);
+	store_bytes(to_written, 4, 0xffull);
+	store_bytes(to_written + 4, 4, 0xffull);
 }
 
 /* A packet comes in for the given pass. False: it is dropped. */

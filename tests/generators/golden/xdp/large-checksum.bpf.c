@@ -31,7 +31,7 @@ action_calculate_hash(struct packet *p)
 {
 	{
 		__u64 hash = 0;
-		
+
 		if ((p->h_hashed != NULL)) {
 			#pragma clang loop unroll(disable)
 			for (__u64 i = 0; i < 512; i += 128) {
