@@ -176,7 +176,7 @@ def _table_text(fields: DpdkCWriter, table: ir.Table, index: int, variants: Coll
 def _initial_values(fields: DpdkCWriter, table: ir.Table) -> Iterator[str]:
     """The data of each entry, of the default action, and of choices, as initial values of ``struct entry_TABLE``."""
     yield from fields.entries(table, len(table.listing) + 1)
-    yield fields.entry(table, table.default_action, table.default_data)
+    yield fields.default_entry(table)
     yield from fields.choices(table)
 
 

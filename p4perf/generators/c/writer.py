@@ -524,21 +524,31 @@ class CWriter(ABC):
         Args:
             first: place of the first of the further actions of entries among :meth:`choices`.
         """
+        numbers = _numbers(table)
         for n, entry in enumerate(table.listing):
             more = f", .number = {n}" if table.counter else ""
             more += f", .choices = {len(entry.choices)}, .first = {first}" if entry.choices else ""
-            yield self.entry(table, entry.action, entry.data, more)
+            yield self.entry(numbers, entry.action, entry.data, more)
             first += len(entry.choices)
 
     def choices(self, table: ir.Table) -> list[str]:
         """The same of further actions of entries."""
-        return [self.entry(table, *choice) for entry in table.listing for choice in entry.choices]
+        numbers = _numbers(table)
+        return [self.entry(numbers, *choice) for entry in table.listing for choice in entry.choices]
 
-    def entry(self, table: ir.Table, name: str, data: tuple[int, ...], more: str = "") -> str:
-        """The same of one action; ``more`` are further members."""
-        parts = [f".action = {table.taken.index(name)}{more}"]
+    def default_entry(self, table: ir.Table) -> str:
+        """The same of the default action."""
+        return self.entry(_numbers(table), table.default_action, table.default_data)
+
+    def entry(self, numbers: Mapping[str, int], name: str, data: tuple[int, ...], more: str = "") -> str:
+        """The same of one action; ``numbers`` are those of actions in their table, ``more`` further members."""
+        parts = [f".action = {numbers[name]}{more}"]
         for p, value in zip(self.program.action(name).parameters, data, strict=True):
             for n, low in enumerate(range(0, p.width_bits, WORD_BITS)):
                 word = number(value >> low & ((1 << min(p.width_bits - low, WORD_BITS)) - 1))
                 parts.append(f".data.{name}.{p.name}{f'_above[{n - 1}]' if n else ''} = {word}")
         return "{" + ", ".join(parts) + "}"
+
+
+def _numbers(table: ir.Table) -> dict[str, int]:
+    return {name: n for n, name in enumerate(table.taken)}
