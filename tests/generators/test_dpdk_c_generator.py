@@ -149,6 +149,18 @@ def test_selecting_on_more_than_64_bits_is_refused():
         render_program(wide, "under_test")
 
 
+def test_a_range_takes_its_values_and_an_empty_value_set_none():
+    cases = tuple(ir.SelectCase((match,), "more") for match in (ir.Match(-1, 2, 5), ir.Match.never()))
+    states = (replace(SPECIAL.parser[0], cases=cases, default=ir.ACCEPT), *SPECIAL.parser[1:])
+    text = render_program(replace(SPECIAL, parser=states), "under_test")
+    parts = re.findall(r"if \((.*)\)\n\t\tgoto state_more;", text)
+    kind = "load_bytes(p->h_a, 1)"
+    assert parts == [
+        f"({kind} & 0xffull) >= 2ull && ({kind} & 0xffull) <= 5ull",
+        f"({kind} & 0ull) >= 1ull && ({kind} & 0ull) <= 0ull",
+    ]
+
+
 def with_table(key, free_bits, count=1, kind="lpm"):
     table = replace(
         SPECIAL.tables[0],

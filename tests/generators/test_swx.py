@@ -142,6 +142,15 @@ def test_recirculation_waits_for_a_drop():
     assert "mov m.swx_again 0x1" in instructions(both)
 
 
+def test_what_was_read_is_computed_where_it_is_as_well():
+    less = ir.Cast(ir.BinaryOp("-", WORD, ir.Const(1)), 32)
+    read = body(ir.Branch(ir.Compare("==", WORD, ir.Const(0)), (ir.Drop(),), (ir.Assign(WORD, less),)))
+    text = text_of(read)
+    assert re.search(r"jmpneq \S+ h\.option\.word 0x0\n", text)
+    assert re.search(r"sub h\.option\.word 0x1\n", text)
+    assert "swx_temporary" not in text
+
+
 def test_fields_between_bytes_share_one():
     text = text_of(
         body(ir.Assign(ir.FieldRef("option", "kind"), ir.Const(5)), ir.Assign(ir.FieldRef("option", "size"), WORD))

@@ -44,11 +44,6 @@ class DpdkLayout:
         """Whether packets may go through the program more than once."""
         return self.recirculates or self.resubmits
 
-    @property
-    def copies(self) -> bool:
-        """Whether there may be more packets sent than came."""
-        return self.clones or self.multicasts
-
 
 _IN_PARSER = ir.Assign | ir.AddHeader | ir.RemoveHeader | ir.Branch
 """Statements that may stand in actions, too."""

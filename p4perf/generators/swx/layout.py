@@ -446,11 +446,8 @@ class Model:
         return found
 
     def argument_words(self, action: str, parameter: str) -> list[tuple[str, int, int]]:
-        field = self.parameter(action, parameter)
+        field = next(p for p in self.program.action(action).parameters if p.name == parameter)
         return [(field.name, field.width_bits, 0)] if field.width_bits <= WORD_BITS else split_words(field)
-
-    def parameter(self, action: str, parameter: str) -> ir.Field:
-        return next(p for p in self.program.action(action).parameters if p.name == parameter)
 
     # Expressions
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 
 from p4perf.errors import CapabilityError
 from p4perf.generators.swx.code import Assembler, Expressions, number
@@ -380,7 +380,7 @@ class Statements(Expressions):
         op, default, self._temporaries = self._code.op, targets[state.default], 0
         if self._is_signed(*state.selected):
             raise CapabilityError("dpdk-swx selects on unsigned numbers only")
-        cases = [case for case in state.cases if all(self._is_met(*pair) for pair in _pairs(state, case))]
+        cases = [case for case in state.cases if all(map(self._is_met, state.selected, case.matches))]
         values = [self.operand(e) for e in state.selected] if cases else []
         if [targets[case.next_state] for case in cases] == [follows] and _is_value(cases[0]):
             op("jmpneq", default, *values, number(cases[0].value))
@@ -413,10 +413,6 @@ class Statements(Expressions):
     def _is_met(self, e: ir.Expression, match: ir.Match) -> bool:
         """Whether any value of an expression fits: SWX cuts an immediate value to the width of a field."""
         return match.low <= min(match.high, self._range(e).high)
-
-
-def _pairs(state: ir.ParserState, case: ir.SelectCase) -> Iterator[tuple[ir.Expression, ir.Match]]:
-    return zip(state.selected, case.matches, strict=True)
 
 
 def _is_value(case: ir.SelectCase) -> bool:
