@@ -116,9 +116,11 @@ class ActionReader:
                 for to, of in self._paired(*parts, call):
                     yield from self.copied(to, of, call)
             case (("add_header" | "add_header_fast"), [target]):
-                yield from self._each(values.headers(target), self._added)
+                for name, condition in values.headers(target):
+                    yield from guarded(condition, self._added(name))
             case "remove_header", [target]:
-                yield from self._each(values.headers(target), lambda name: (ir.RemoveHeader(name),))
+                for name, condition in values.headers(target):
+                    yield from guarded(condition, (ir.RemoveHeader(name),))
             case (("push" | "pop"), [stack, count]):
                 yield from self._shifted(stack, number_of(unwrapped(count)[1]) * (1 if op == "push" else -1))
             case (("mark_to_drop" | "drop"), _):
@@ -243,24 +245,13 @@ class ActionReader:
     ) -> Iterator[ir.Statement]:
         """A value goes to the one of the places whose condition holds."""
         for ref, condition in places:
-            body: tuple[ir.Statement, ...]
-            if isinstance(ref, str):
-                removed = (ir.RemoveHeader(ref),)
-                body = (
-                    (ir.Branch(truth(value), tuple(self._added(ref)), removed),)
-                    if not isinstance(value, ir.Const)
-                    else tuple(self._added(ref))
-                    if value.value
-                    else removed
-                )
+            if not isinstance(ref, str):
+                body: tuple[ir.Statement, ...] = (ir.Assign(ref, value),)
+            elif isinstance(value, ir.Const):
+                body = self._added(ref) if value.value else (ir.RemoveHeader(ref),)
             else:
-                body = (ir.Assign(ref, value),)
-            yield from body if condition == TRUE else (ir.Branch(condition, body),)
-
-    def _each(self, headers, statements) -> Iterator[ir.Statement]:  # type: ignore[no-untyped-def]
-        for name, condition in headers:
-            body = tuple(statements(name))
-            yield from body if condition == TRUE else (ir.Branch(condition, body),)
+                body = (ir.Branch(truth(value), self._added(ref), (ir.RemoveHeader(ref),)),)
+            yield from guarded(condition, body)
 
     def _added(self, name: str) -> tuple[ir.Statement, ...]:
         """A header becomes valid; one that is keeps its fields."""
@@ -270,11 +261,7 @@ class ActionReader:
     def _copy(self, target: Tree, source: Tree, values: ValueReader) -> Iterator[ir.Statement]:
         for to, there in values.headers(target):
             for of, here in values.headers(source):
-                body = tuple(self.copied(to, of, target))
-                found = [c for c in (there, here) if c != TRUE]
-                for condition in found:
-                    body = (ir.Branch(condition, body),)
-                yield from body
+                yield from guarded(here, guarded(there, tuple(self.copied(to, of, target))))
 
     def _parts(self, tree: Tree, values: ValueReader) -> tuple[str, ...]:
         """The headers of a stack, a union or a stack of unions."""
@@ -322,6 +309,11 @@ class ActionReader:
         first = values.value(base)
         total = number if first == ir.Const(0) else ir.BinaryOp("+", number, first)
         yield from self.stored(values.places(target), total)
+
+
+def guarded(condition: ir.Condition, body: tuple[ir.Statement, ...]) -> tuple[ir.Statement, ...]:
+    """Statements that run where a condition holds."""
+    return body if condition == TRUE else (ir.Branch(condition, body),)
 
 
 def _shifted(ref: ir.FieldRef, width_bits: int, by: int) -> ir.Expression:

@@ -18,8 +18,8 @@ from p4perf.programs.analysis import destination, flattened
 from p4perf.programs.reading.actions import ActionReader, one_of
 from p4perf.programs.reading.commands import ControlPlane
 from p4perf.programs.reading.tree import Tree
-from p4perf.programs.reading.v1model import BEGIN_EGRESS, JsonReader
-from p4perf.programs.reading.values import ValueReader, identifier, sent_by, unwrapped
+from p4perf.programs.reading.v1model import BEGIN_EGRESS, JsonReader, Nodes
+from p4perf.programs.reading.values import ValueReader, equal, identifier, sent_by, truth, unwrapped
 
 RECIRCULATE_PORT = 0xFFFFFFFA
 
@@ -155,7 +155,7 @@ class _PsaReader(JsonReader):
     def __init__(self, root: Tree, plane: ControlPlane) -> None:
         super().__init__(root, plane)
         for header, field in (*_BEFORE_INGRESS, *_BEFORE_EGRESS, *((_OUT, name) for name in _ASKED)):
-            self._names.ref(header, field, root)
+            self.names.ref(header, field, root)
         externs = {(t.text("type"), t.text("name")): t for t in root.each("extern_instances")}
         first = {key: next(t.each("attribute_values"), t) for key, t in externs.items()}
         self.convert.meters = {
@@ -169,70 +169,59 @@ class _PsaReader(JsonReader):
 
     @override
     def _parser_error(self) -> ir.FieldRef:
-        return self._names.own_ref("psa_ingress_input_metadata", "parser_error")
+        return self.names.own_ref("psa_ingress_input_metadata", "parser_error")
 
     @override
     def _initial(self) -> Iterator[ir.Assign]:
-        yield from (ir.Assign(self._names.own_ref(*field), value) for field, value in _BEFORE_INGRESS.items())
+        yield from (ir.Assign(self.names.own_ref(*field), value) for field, value in _BEFORE_INGRESS.items())
         yield from (ir.Assign(ref, ir.Const(number)) for ref, number in self.convert.constants.items())
 
     @override
-    def _flow(
-        self, pipelines: Mapping[str, Tree], tables: list[ir.Table]
-    ) -> tuple[list[ir.ControlNode], list[ir.ControlNode]]:
+    def _flow(self, pipelines: Mapping[str, Tree], tables: list[ir.Table]) -> tuple[Nodes, Nodes]:
         control = self._pipeline(pipelines["ingress"], tables)
         if not self._plane.unknown:
             self._check_egress(empty=not pipelines["egress"].optional("init_table"))
         egress = self._pipeline(pipelines["egress"], tables)
         if egress:
-            begun = (ir.Assign(self._names.own_ref(*field), value) for field, value in _BEFORE_EGRESS.items())
-            port = self._names.own_ref("psa_egress_input_metadata", "egress_port")
-            again = ir.Compare("==", port, ir.Const(RECIRCULATE_PORT))
-            egress = [
-                *self._run(BEGIN_EGRESS, tuple(begun)),
+            begun = (ir.Assign(self.names.own_ref(*field), value) for field, value in _BEFORE_EGRESS.items())
+            port = self.names.own_ref("psa_egress_input_metadata", "egress_port")
+            egress = (
+                *self._run(BEGIN_EGRESS, *begun),
                 *egress,
                 *self._deparsed("egress_deparser"),
                 *self._cloned(_LEAVING),
-                ir.If(_holds(self._names.own_ref(_LEAVING, "drop")), tuple(self._run("own_drop", (ir.Drop(),)))),
-                ir.If(again, tuple(self._run("own_recirculate", (ir.Recirculate(),)))),
-            ]
-        return [*control, *self._left(with_egress=bool(egress))], egress
+                ir.If(truth(self.names.own_ref(_LEAVING, "drop")), self._run("own_drop", ir.Drop())),
+                ir.If(equal(port, RECIRCULATE_PORT), self._run("own_recirculate", ir.Recirculate())),
+            )
+        return (*control, *self._left(with_egress=bool(egress))), egress
 
     def _left(self, *, with_egress: bool) -> Iterator[ir.ControlNode]:
         """What becomes of a packet after ingress."""
-        out, run = self._names.own_ref, self._run
+        out, run = self.names.own_ref, self._run
         yield from self._cloned(_OUT)
-        port, group = out(_OUT, "egress_port"), out(_OUT, "multicast_group")
-        sent = run("own_send", (sent_by(port),))
-        again = ir.Compare("==", port, ir.Const(RECIRCULATE_PORT))
-        if with_egress:
-            sent = [ir.If(again, tuple(run("own_turn", (ir.SetEgress(port),))), tuple(sent))]
-        else:
-            sent = [ir.If(again, tuple(run("own_recirculate", (ir.Recirculate(),))), tuple(sent))]
-        rest: tuple[ir.ControlNode, ...] = (*self._deparsed("ingress_deparser"), *sent)
-        if any(group == s.destination and s.value != ir.Const(0) for s in self._assignments()):
-            rest = (ir.If(ir.Compare("!=", group, ir.Const(0)), tuple(self._unconfigured()), rest),)
-            for number, copies in self._plane.groups.items():
-                made = ir.Multicast(tuple(p for p, _ in copies), tuple(rid for _, rid in copies))
-                then = (*self._deparsed("ingress_deparser"), *run(f"own_multicast_{number}", (made,)))
-                rest = (ir.If(ir.Compare("==", group, ir.Const(number)), then, rest),)
+        port = out(_OUT, "egress_port")
+        sent = run("own_send", sent_by(port))
+        again = run("own_turn", ir.SetEgress(port)) if with_egress else run("own_recirculate", ir.Recirculate())
+        deparsed = self._deparsed("ingress_deparser")
+        rest: Nodes = (*deparsed, ir.If(equal(port, RECIRCULATE_PORT), again, sent))
+        rest = self._multicast(out(_OUT, "multicast_group"), rest, deparsed)
         resubmit = out(_OUT, "resubmit")
-        if any(resubmit == s.destination and s.value != ir.Const(0) for s in self._assignments()):
-            rest = (ir.If(_holds(resubmit), tuple(run("own_resubmit", (ir.Resubmit(),))), rest),)
-        yield ir.If(_holds(out(_OUT, "drop")), tuple(run("own_drop", (ir.Drop(),))), rest)
+        if self._is_set(resubmit):
+            rest = (ir.If(truth(resubmit), run("own_resubmit", ir.Resubmit()), rest),)
+        yield ir.If(truth(out(_OUT, "drop")), run("own_drop", ir.Drop()), rest)
 
     def _cloned(self, block: str) -> Iterator[ir.ControlNode]:
-        flag, session = (self._names.own_ref(block, name) for name in ("clone", "clone_session_id"))
-        if any(s.destination == flag and s.value != ir.Const(0) for s in self._assignments()):
+        flag, session = (self.names.own_ref(block, name) for name in ("clone", "clone_session_id"))
+        if self._is_set(flag):
             for number, port in self._plane.sessions.items():
-                same = ir.And(_holds(flag), ir.Compare("==", session, ir.Const(number)))
-                yield ir.If(same, tuple(self._run(f"own_clone_{block}_{number}", (ir.Clone(port),))))
+                cloned = self._run(f"own_clone_{block}_{number}", ir.Clone(port))
+                yield ir.If(ir.And(truth(flag), equal(session, number)), cloned)
 
-    def _deparsed(self, name: str) -> list[ir.ControlNode]:
+    def _deparsed(self, name: str) -> Nodes:
         """What a deparser computes."""
-        deparser = next((d for d in self.root.each("deparsers") if d.text("name") == name), self.root)
-        body = self.convert.body(list(deparser.each("primitives")), ValueReader(self._names))
-        return self._run(f"own_{name}", tuple(statement for _, statement in body))
+        deparser = self.root.named("deparsers", name) or self.root
+        body = self.convert.body(list(deparser.each("primitives")), ValueReader(self.names))
+        return self._run(f"own_{name}", *(statement for _, statement in body))
 
     def _check_egress(self, *, empty: bool) -> None:
         """Whether the parser of egress may be left out.
@@ -255,7 +244,7 @@ class _PsaReader(JsonReader):
         for key in state.each("transition_key"):
             kind, value = unwrapped(key)
             if kind == "field":
-                yield self._names.ref(value.item(0).text(), value.item(1).text(), value)
+                yield self.names.ref(value.item(0).text(), value.item(1).text(), value)
 
 
 @dataclass(frozen=True)
@@ -267,7 +256,11 @@ class _Block:
 
     @cached_property
     def parser(self) -> Tree:
-        return next((p for p in self.root.each("parsers") if p.text("name") == f"{self.name}_parser"), self.root)
+        return self.root.named("parsers", f"{self.name}_parser") or self.root
+
+    @cached_property
+    def deparser(self) -> Tree | None:
+        return self.root.named("deparsers", f"{self.name}_deparser")
 
     @cached_property
     def states(self) -> tuple[Tree, ...]:
@@ -275,8 +268,7 @@ class _Block:
 
     @cached_property
     def order(self) -> tuple[str, ...]:
-        deparsers = (d for d in self.root.each("deparsers") if d.text("name") == f"{self.name}_deparser")
-        return tuple(h.text() for d in deparsers for h in d.each("order"))
+        return tuple(h.text() for h in self.deparser.each("order")) if self.deparser is not None else ()
 
     @cached_property
     def shape(self) -> object:
@@ -287,33 +279,33 @@ class _Block:
     @cached_property
     def restores(self) -> bool:
         """Whether the deparser puts together what the parser takes apart, and does no more than that."""
-        deparser = next((d for d in self.root.each("deparsers") if d.text("name") == f"{self.name}_deparser"), None)
-        if deparser is None or any(deparser.each("primitives")):
+        if self.deparser is None or any(self.deparser.each("primitives")):
             return False
-        ops = {s.text("name"): list(s.each("parser_ops")) for s in self.states}
-        if any(op.text("op") != "extract" for group in ops.values() for op in group):
-            return False
-        taken = {n: [unwrapped(op.at("parameters").item(0))[1].value for op in group] for n, group in ops.items()}
         place = {header: n for n, header in enumerate(self.order)}
-        if any(not isinstance(h, str) or h not in place for group in taken.values() for h in group):
-            return False
+        taken: dict[str, list[int]] = {}
         for state in self.states:
-            here = [place[h] for h in taken[state.text("name")]]
-            after = [t.optional("next_state") for t in state.each("transitions")]
-            later = [place[h] for name in self._reached(after) for h in taken.get(name, ())]
+            ops = list(state.each("parser_ops"))
+            if any(op.text("op") != "extract" for op in ops):
+                return False
+            headers = [unwrapped(op.at("parameters").item(0))[1].value for op in ops]
+            if any(not isinstance(h, str) or h not in place for h in headers):
+                return False
+            taken[state.text("name")] = [place[h] for h in headers]
+        for name, here in taken.items():
+            later = [n for after in self._reached(name) for n in taken.get(after, ())]
             if here != sorted(set(here)) or (here and later and max(here) >= min(later)):
                 return False
         return True
 
-    def _reached(self, names: list[str | None]) -> set[str]:
-        found: set[str] = set()
-        todo = [name for name in names if name]
+    def _reached(self, name: str) -> set[str]:
+        """The states that may come after one."""
         following = {s.text("name"): [t.optional("next_state") for t in s.each("transitions")] for s in self.states}
+        found: set[str] = set()
+        todo = [name]
         while todo:
-            name = todo.pop()
-            if name not in found:
-                found.add(name)
-                todo += [n for n in following.get(name, ()) if n]
+            new = {n for n in following.get(todo.pop(), ()) if n} - found
+            found |= new
+            todo += new
         return found
 
 
@@ -322,7 +314,3 @@ def _plain(value: object) -> object:
     if isinstance(value, dict):
         return {key: _plain(part) for key, part in value.items() if key not in ("source_info", "id")}
     return [_plain(part) for part in value] if isinstance(value, list) else value
-
-
-def _holds(ref: ir.FieldRef) -> ir.Condition:
-    return ir.Compare("!=", ref, ir.Const(0))

@@ -61,6 +61,10 @@ class Tree:
         if self.has(key):
             yield from ((name, self.at(key).at(name)) for name in self.at(key)._object())
 
+    def named(self, key: str, name: str) -> Tree | None:
+        """The item of a member that is an array whose ``name`` is this, None if there is none."""
+        return next((each for each in self.each(key) if each.text("name") == name), None)
+
     def item(self, n: int) -> Tree:
         if not isinstance(self.value, list) or len(self.value) <= n:
             raise self.error(f"is no array of at least {n + 1}")

@@ -16,31 +16,26 @@ from graphlib import CycleError, TopologicalSorter
 
 from p4perf.programs import ir
 from p4perf.programs.analysis import flattened, read_fields
-from p4perf.programs.reading.actions import (
-    CLONE,
-    CLONE_LIST,
-    DROP_PORT,
-    EGRESS_CLONE,
-    EGRESS_CLONE_LIST,
-    RECIRCULATE,
-    RESUBMIT,
-    ActionReader,
-)
+from p4perf.programs.reading import actions
 from p4perf.programs.reading.commands import ControlPlane as ControlPlane
 from p4perf.programs.reading.commands import RuntimeEntry, constant_entries
 from p4perf.programs.reading.parser import UnrolledParser
 from p4perf.programs.reading.tree import Tree
 from p4perf.programs.reading.values import (
     TRUE,
-    Names,
+    VALID,
     ValueReader,
     check_unique,
     declared,
     distinct,
+    equal,
     fragment,
     identifier,
     place,
+    truth,
 )
+
+Nodes = tuple[ir.ControlNode, ...]
 
 VERIFY_CHECKSUMS, UPDATE_CHECKSUMS = "own_verify_checksums", "own_update_checksums"
 """Actions that calculate the checksums of a program."""
@@ -80,49 +75,37 @@ class JsonReader:
 
     marker = "standard_metadata"
     """The metadata by which the architecture is recognised."""
-    convert_by: type[ActionReader] = ActionReader
+    convert_by: type[actions.ActionReader] = actions.ActionReader
 
     def __init__(self, root: Tree, plane: ControlPlane) -> None:
         self.root = root
         self._plane = plane
-        self._names = declared(root)
-        if self.marker not in self._names.headers:
+        self.names = declared(root)
+        if self.marker not in self.names.headers:
             raise root.error(f"is no program for v1model or PSA: it has no {self.marker}")
-        arrays = check_unique(
-            iter([*root.each("register_arrays"), *root.each("counter_arrays"), *root.each("meter_arrays")])
-        )
         self._lists = {t.whole("id"): t for t in root.each("field_lists")}
         self._made: dict[str, ir.Action] = {}
         self._direct: list[ir.Counter] = []
         self._direct_meters: list[ir.Meter] = []
-        self._arrays = arrays
+        kinds = ("register_arrays", "counter_arrays", "meter_arrays")
+        self._arrays = check_unique(t for kind in kinds for t in root.each(kind))
+        registers, counters, meters = (
+            {t.text("name"): t for t in root.each(kind) if not t.flag("is_direct")} for kind in kinds
+        )
         self.convert = self.convert_by(
-            self._names,
-            {
-                t.text("name"): ir.Register(identifier(t.text("name")), t.whole("size"), t.whole("bitwidth"))
-                for t in root.each("register_arrays")
-            },
-            {
-                n: ir.Counter(identifier(n), arrays[n].whole("size"))
-                for n in arrays
-                if self._is(arrays[n], "counter_arrays")
-            },
-            {
-                n: ir.Meter(identifier(n), arrays[n].whole("size"))
-                for n in arrays
-                if self._is(arrays[n], "meter_arrays")
-            },
+            self.names,
+            {n: ir.Register(identifier(n), t.whole("size"), t.whole("bitwidth")) for n, t in registers.items()},
+            {n: ir.Counter(identifier(n), t.whole("size")) for n, t in counters.items()},
+            {n: ir.Meter(identifier(n), t.whole("size")) for n, t in meters.items()},
             {t.text("name"): t for t in root.each("calculations")},
             {t.whole("id"): t for t in root.each("learn_lists")},
             plane.unknown,
         )
         self._actions = {a.whole("id"): a for a in root.each("actions")}
         self._called = {number: a.text("name") for number, a in self._actions.items()}
-        self._action_names = _distinct(self._called)
-
-    @staticmethod
-    def _is(tree: Tree, key: str) -> bool:
-        return tree.pointer.startswith(f"/{key}/") and not tree.flag("is_direct")
+        self._action_names: dict[int, str] = {}
+        for number, called in self._called.items():
+            self._action_names[number] = distinct(identifier(called), self._action_names.values())
 
     def program(self, name: str) -> ir.Program:
         pipelines = {p.text("name"): p for p in self.root.each("pipelines")}
@@ -131,22 +114,22 @@ class JsonReader:
         parser = tuple(UnrolledParser(self.root, self.convert, self._plane).states())
         tables: list[ir.Table] = []
         control, egress = self._flow(pipelines, tables)
-        order = [self._names.header(h) for h in next(self.root.each("deparsers"), self.root).each("order")]
+        order = [self.names.header(h) for h in next(self.root.each("deparsers"), self.root).each("order")]
         program = ir.Program(
             name=identifier(name),
             headers=tuple(
-                ir.Header(n, fields) for n, fields in self._names.headers.items() if n not in self._names.metadata
+                ir.Header(n, fields) for n, fields in self.names.headers.items() if n not in self.names.metadata
             ),
             metadata=tuple(self._metadata()),
             parser=parser,
             actions=tuple(self._made.values()),
             tables=tuple(tables),
-            control=tuple(control),
+            control=control,
             emit=tuple(dict.fromkeys(order)),
             counters=(*self.convert.counters.values(), *self._direct),
             meters=(*self.convert.meters.values(), *self._direct_meters),
             registers=tuple(self.convert.registers.values()),
-            egress=tuple(egress),
+            egress=egress,
             initial=tuple(self._initial()),
             parser_error=self._parser_error(),
         )
@@ -155,81 +138,78 @@ class JsonReader:
     def _parser_error(self) -> ir.FieldRef:
         return self._standard("parser_error")
 
-    def _flow(
-        self, pipelines: Mapping[str, Tree], tables: list[ir.Table]
-    ) -> tuple[list[ir.ControlNode], list[ir.ControlNode]]:
+    def _flow(self, pipelines: Mapping[str, Tree], tables: list[ir.Table]) -> tuple[Nodes, Nodes]:
         """The control flow, and that of egress; ``tables`` get those that are applied."""
-        control: list[ir.ControlNode] = [*self._run(VERIFY_CHECKSUMS, tuple(self._verified()), self._checksum_place())]
-        control += self._pipeline(pipelines["ingress"], tables)
+        at = next((place(tree) for tree in self.root.each("checksums")), "")
+        control = self._run(VERIFY_CHECKSUMS, *self._verified(), at=at) + self._pipeline(pipelines["ingress"], tables)
         egress = self._pipeline(pipelines["egress"], tables)
-        updated = self._run(UPDATE_CHECKSUMS, tuple(self._updated()), self._checksum_place())
-        clones = f"own_{CLONE}" in self._names.own
-        if egress or clones:
-            egress = [
-                *self._run(BEGIN_EGRESS, tuple(self._began()), place(pipelines["egress"])),
+        updated = self._run(UPDATE_CHECKSUMS, *self._updated(), at=at)
+        if egress or f"own_{actions.CLONE}" in self.names.own:
+            egress = (
+                *self._run(BEGIN_EGRESS, *self._began(), at=place(pipelines["egress"])),
                 *egress,
-                *self._clones(EGRESS_CLONE, EGRESS_CLONE_LIST),
-                *self._again(RECIRCULATE, ir.Recirculate),
+                *self._clones(actions.EGRESS_CLONE, actions.EGRESS_CLONE_LIST),
+                *self._again(actions.RECIRCULATE, ir.Recirculate),
                 self._dropped(),
                 *updated,
-            ]
-        control += self._ended(with_egress=bool(egress), updated=updated)
-        return control, egress
+            )
+        ended = self._ended()
+        return (*control, *ended) if egress else (*control, *updated, *ended), egress
 
     def _standard(self, name: str) -> ir.FieldRef:
-        return self._names.own_ref("standard_metadata", name)
+        return self.names.own_ref("standard_metadata", name)
 
     def _metadata(self) -> Iterator[ir.Field]:
-        for header in sorted(self._names.metadata):
-            yield from (replace(f, name=f"{header}__{f.name}") for f in self._names.headers[header])
-        yield from self._names.own.values()
+        for header in sorted(self.names.metadata):
+            yield from (replace(f, name=f"{header}__{f.name}") for f in self.names.headers[header])
+        yield from self.names.own.values()
 
     def _initial(self) -> Iterator[ir.Assign]:
         """What metadata fields begin with: those of the target, and constants."""
-        for f in self._names.headers["standard_metadata"]:
+        for f in self.names.headers["standard_metadata"]:
             if f.name in _STANDARD:
                 yield ir.Assign(self._standard(f.name), _STANDARD[f.name])
         yield from (ir.Assign(ref, ir.Const(number)) for ref, number in self.convert.constants.items())
 
-    # ActionReader that simple_switch takes
+    # Actions that simple_switch takes
 
-    def _run(self, name: str, body: tuple[ir.Statement, ...], at: str = "") -> list[ir.ControlNode]:
+    def _run(self, name: str, *body: ir.Statement, at: str = "") -> Nodes:
         """Control flow that runs statements, for what stands at a place; nothing if there are none."""
         if not body:
-            return []
+            return ()
         self._made[name] = ir.Action(name, body=body, place=at)
-        return [ir.CallAction(name)]
+        return (ir.CallAction(name),)
 
-    def _checksums(self, kind: str) -> Iterator[tuple[Tree, ir.FieldRef, ir.Condition, Tree]]:
+    def _checksums(self, kind: str) -> Iterator[tuple[ir.FieldRef, ir.Condition, Tree]]:
+        """The field, the condition and the calculation of each checksum."""
         for tree in self.root.each("checksums"):
             if tree.flag(kind, kind == "update" and not tree.has("verify")):
                 target = tree.at("target")
-                ref = self._names.ref(target.item(0).text(), target.item(1).text(), target)
-                condition = ValueReader(self._names).condition(tree.at("if_cond")) if tree.has("if_cond") else TRUE
+                ref = self.names.ref(target.item(0).text(), target.item(1).text(), target)
+                condition = ValueReader(self.names).condition(tree.at("if_cond")) if tree.has("if_cond") else TRUE
                 calculation = self.convert.calculations.get(tree.text("calculation"))
                 if calculation is None:
                     raise tree.at("calculation").error("there is no calculation of this name")
-                yield tree, ref, condition, calculation
+                yield ref, condition, calculation
 
     def _verified(self) -> Iterator[ir.Statement]:
-        for _, ref, condition, calculation in self._checksums("verify"):
-            right = self._names.scratch("checksum", 16)
+        for ref, condition, calculation in self._checksums("verify"):
+            right = self.names.scratch("checksum", 16)
             wrong = ir.Assign(self._standard("checksum_error"), ir.Const(1))
-            body = (self.convert.calculated(right, calculation), ir.Branch(ir.Compare("!=", right, ref), (wrong,)))
-            yield from body if condition == TRUE else (ir.Branch(condition, body),)
+            compared = ir.Branch(ir.Compare("!=", right, ref), (wrong,))
+            yield from actions.guarded(condition, (self.convert.calculated(right, calculation), compared))
 
     def _updated(self) -> Iterator[ir.Statement]:
-        for _, ref, condition, calculation in self._checksums("update"):
-            hashed = self.convert.calculated(ref, calculation)
-            yield hashed if condition == TRUE else ir.Branch(condition, (hashed,))
+        for ref, condition, calculation in self._checksums("update"):
+            yield from actions.guarded(condition, (self.convert.calculated(ref, calculation),))
 
     def _began(self) -> Iterator[ir.Statement]:
-        declared = {f.name for f in self._names.headers["standard_metadata"]}
+        declared = {f.name for f in self.names.headers["standard_metadata"]}
         yield from (ir.Assign(self._standard(n), value) for n, value in _IN_EGRESS.items() if n in declared)
 
-    def _dropped(self) -> ir.ControlNode:
-        is_drop = ir.Compare("==", self._standard("egress_spec"), ir.Const(DROP_PORT))
-        return ir.If(is_drop, tuple(self._run("own_drop", (ir.Drop(),))))
+    def _dropped(self, otherwise: Nodes = ()) -> ir.ControlNode:
+        is_drop = equal(self._standard("egress_spec"), actions.DROP_PORT)
+        return ir.If(is_drop, self._run("own_drop", ir.Drop()), otherwise)
 
     def _kept(self, number: int) -> tuple[ir.FieldRef, ...]:
         """The metadata of a list; 0 is none."""
@@ -237,95 +217,80 @@ class JsonReader:
         refs = self.convert.pieces(tree, "elements", tree)[0] if tree is not None else []
         return tuple(ref for ref in refs if ref.header == ir.METADATA)
 
-    def _used_lists(self, field_name: str, offset: int) -> list[int]:
+    def _used_lists(self, ref: ir.FieldRef) -> list[int]:
         """The numbers of the lists that are written to a field."""
-        ref = ir.FieldRef(ir.METADATA, f"own_{field_name}")
         found = set()
-        for action in self._made.values():
-            for s in flattened(action.body):
-                if isinstance(s, ir.Assign) and s.destination == ref:
-                    value = s.value
-                    if isinstance(value, ir.BinaryOp) and isinstance(value.left, ir.Const):
-                        value = value.left
-                    if not isinstance(value, ir.Const):
-                        raise self.root.error("a list of fields that is not constant is not supported")
-                    found.add(value.value + offset)
+        for _, value in self._assigned(ref):
+            number = value.left if isinstance(value, ir.BinaryOp) and isinstance(value.left, ir.Const) else value
+            if not isinstance(number, ir.Const):
+                raise self.root.error("a list of fields that is not constant is not supported")
+            found.add(number.value)
         return sorted(found)
 
-    def _again(
-        self, flag: str, kind: type[ir.Recirculate | ir.Resubmit], otherwise: tuple[ir.ControlNode, ...] = ()
-    ) -> list[ir.ControlNode]:
+    def _again(self, flag: str, kind: type[ir.Recirculate | ir.Resubmit], otherwise: Nodes = ()) -> Nodes:
         """The packet goes through again where a flag says so, with the metadata of the list that it names."""
-        if f"own_{flag}" not in self._names.own:
-            return list(otherwise)
         ref = ir.FieldRef(ir.METADATA, f"own_{flag}")
-        for number in self._used_lists(flag, 0):
-            then = self._run(f"own_{flag}_{number}", (kind(self._kept(number)),), self._written_at(ref))
-            otherwise = (ir.If(ir.Compare("==", ref, ir.Const(number + 1)), tuple(then), otherwise),)
-        return list(otherwise)
+        for number in self._used_lists(ref):
+            then = self._run(f"own_{flag}_{number}", kind(self._kept(number)), at=self._set_at(ref))
+            otherwise = (ir.If(equal(ref, number + 1), then, otherwise),)
+        return otherwise
 
-    def _clones(self, flag: str, list_field: str) -> list[ir.ControlNode]:
-        if f"own_{flag}" not in self._names.own:
-            return []
+    def _clones(self, flag: str, list_field: str) -> Iterator[ir.ControlNode]:
         session, kept = ir.FieldRef(ir.METADATA, f"own_{flag}"), ir.FieldRef(ir.METADATA, f"own_{list_field}")
-        nodes: list[ir.ControlNode] = []
         for number, port in self._plane.sessions.items():
-            for fields in self._used_lists(list_field, 0):
-                same = ir.And(ir.Compare("==", session, ir.Const(number + 1)), ir.Compare("==", kept, ir.Const(fields)))
+            for fields in self._used_lists(kept):
                 clone = ir.Clone(port, self._kept(fields))
-                then = self._run(f"own_{flag}_{number}_{fields}", (clone,), self._written_at(session))
-                nodes.append(ir.If(same, tuple(then)))
-        return nodes
+                then = self._run(f"own_{flag}_{number}_{fields}", clone, at=self._set_at(session))
+                yield ir.If(ir.And(equal(session, number + 1), equal(kept, fields)), then)
 
-    def _ended(self, *, with_egress: bool, updated: list[ir.ControlNode]) -> list[ir.ControlNode]:
+    def _ended(self) -> Nodes:
         """What becomes of a packet after ingress."""
         at = next(filter(None, map(place, self.root.each("pipelines"))), "")
-        send = self._run("own_send", (ir.SetEgress(self._standard("egress_spec")),), at)
-        is_drop = ir.Compare("==", self._standard("egress_spec"), ir.Const(DROP_PORT))
-        rest: tuple[ir.ControlNode, ...] = (ir.If(is_drop, tuple(self._run("own_drop", (ir.Drop(),))), tuple(send)),)
-        group = self._standard("mcast_grp")
-        if any(group == s.destination and s.value != ir.Const(0) for s in self._assignments()):
-            rest = (ir.If(ir.Compare("!=", group, ir.Const(0)), tuple(self._unconfigured()), rest),)
-            for number, copies in self._plane.groups.items():
-                ports, ids = (port for port, _ in copies), (rid for _, rid in copies)
-                copies_all = ir.Multicast(tuple(ports), tuple(ids))
-                then = self._run(f"own_multicast_{number}", (copies_all,), self._written_at(group))
-                rest = (ir.If(ir.Compare("==", group, ir.Const(number)), tuple(then), rest),)
-        ended = [*self._clones(CLONE, CLONE_LIST), *self._again(RESUBMIT, ir.Resubmit, rest)]
-        return ended if with_egress else [*updated, *ended]
+        send = self._run("own_send", ir.SetEgress(self._standard("egress_spec")), at=at)
+        rest = self._multicast(self._standard("mcast_grp"), (self._dropped(send),))
+        return (*self._clones(actions.CLONE, actions.CLONE_LIST), *self._again(actions.RESUBMIT, ir.Resubmit, rest))
 
-    def _unconfigured(self) -> list[ir.ControlNode]:
+    def _multicast(self, group: ir.FieldRef, otherwise: Nodes, before: Nodes = ()) -> Nodes:
+        """The packet goes to the group that a field says, after ``before``, where it may say one."""
+        if not self._is_set(group):
+            return otherwise
+        otherwise = (ir.If(truth(group), self._unconfigured(), otherwise),)
+        for number, copies in self._plane.groups.items():
+            sent = ir.Multicast(tuple(port for port, _ in copies), tuple(rid for _, rid in copies))
+            then = self._run(f"own_multicast_{number}", sent, at=self._set_at(group))
+            otherwise = (ir.If(equal(group, number), before + then, otherwise),)
+        return otherwise
+
+    def _unconfigured(self) -> Nodes:
         """What becomes of a packet for a multicast group that is not configured."""
         if self._plane.unknown:
-            return self._run("own_multicast", (ir.Multicast((0,)),))
-        return self._run("own_drop", (ir.Drop(),))
+            return self._run("own_multicast", ir.Multicast((0,)))
+        return self._run("own_drop", ir.Drop())
 
-    def _assignments(self) -> Iterator[ir.Assign]:
-        return (s for _, s in self._placed_assignments())
+    def _assigned(self, ref: ir.FieldRef) -> list[tuple[str, ir.Expression]]:
+        """The places at which something is assigned to a field, and what."""
+        placed = (each for action in self._made.values() for each in action.placed)
+        found = ((at, s) for at, statement in placed for s in flattened((statement,)))
+        return [(at, s.value) for at, s in found if isinstance(s, ir.Assign) and s.destination == ref]
 
-    def _placed_assignments(self) -> Iterator[tuple[str, ir.Assign]]:
-        for action in self._made.values():
-            for where, statement in action.placed:
-                yield from ((where, s) for s in flattened((statement,)) if isinstance(s, ir.Assign))
+    def _is_set(self, ref: ir.FieldRef) -> bool:
+        """Whether a value that is not zero is assigned to a field."""
+        return any(value != ir.Const(0) for _, value in self._assigned(ref))
 
-    def _written_at(self, ref: ir.FieldRef) -> str:
+    def _set_at(self, ref: ir.FieldRef) -> str:
         """Where a value that is not zero is first assigned to a field."""
-        written = (at for at, s in self._placed_assignments() if s.destination == ref and s.value != ir.Const(0))
-        return next(filter(None, written), "")
-
-    def _checksum_place(self) -> str:
-        return next((place(tree) for tree in self.root.each("checksums")), "")
+        return next((at for at, value in self._assigned(ref) if at and value != ir.Const(0)), "")
 
     # Pipelines
 
-    def _pipeline(self, pipeline: Tree, tables: list[ir.Table]) -> list[ir.ControlNode]:
+    def _pipeline(self, pipeline: Tree, tables: list[ir.Table]) -> Nodes:
         groups = ("tables", "conditionals", "action_calls")
         nodes = {t.text("name"): (g, t) for g in groups for t in pipeline.each(g)}
         flow = _Flow(self, pipeline, nodes, {a.text("name"): a for a in pipeline.each("action_profiles")}, tables)
         body = tuple(flow.sequence(pipeline.optional("init_table"), None))
         if any(isinstance(s, ir.Exit) for a in flow.called for s in flattened(self._made[a].body)):
-            return [ir.Block(body)]
-        return list(body)
+            return (ir.Block(body),)
+        return body
 
     def action(self, number: Tree) -> str:
         """The name of an action, which is converted if it was not yet."""
@@ -358,9 +323,9 @@ class JsonReader:
         self._made.setdefault(name, ir.Action(name, body=body, place=at))
         return name
 
-    def entries_of(self, table: Tree, name: str, keys: Sequence[ir.FieldRef]) -> ir.EntryList:
+    def entries_of(self, table: Tree, name: str, keys: Sequence[ir.Key]) -> ir.EntryList:
         """Entries of the JSON, and those that were added."""
-        widths = [self._names.width_bits(ref) for ref in keys]
+        widths = [self.names.width_bits(key.field) for key in keys]
         found = [*constant_entries(table, widths, self._called), *self._plane.entries.tables.get(name, [])]
         kind = table.text("match_type")
         if kind == "lpm":
@@ -370,13 +335,12 @@ class JsonReader:
         return ir.EntryList(tuple(self._entry(entry, table) for entry in found))
 
     def _entry(self, entry: RuntimeEntry, table: Tree) -> ir.Entry:
-        data = tuple(0 if value is None else value for value in entry.data)
-        return ir.Entry(entry.keys, self.of_name(entry.action, table), data)
+        return ir.Entry(entry.keys, self.of_name(entry.action, table), tuple(value or 0 for value in entry.data))
 
     def default_of(self, table: Tree, name: str) -> tuple[str, tuple[int, ...]]:
         if name in self._plane.entries.defaults:
             action, data = self._plane.entries.defaults[name]
-            return self.of_name(action, table), tuple(0 if value is None else value for value in data)
+            return self.of_name(action, table), tuple(value or 0 for value in data)
         if not table.has("default_entry"):
             return self.ensure("own_no_action"), ()
         entry = table.at("default_entry")
@@ -396,12 +360,8 @@ class JsonReader:
         meter = ir.Meter(identifier(declared.text("name")), size)
         self._direct_meters.append(meter)
         return ir.MeterPacket(
-            self._names.ref(target.item(0).text(), target.item(1).text(), target), meter.name, ir.Const(0)
+            self.names.ref(target.item(0).text(), target.item(1).text(), target), meter.name, ir.Const(0)
         )
-
-    @property
-    def names(self) -> Names:
-        return self._names
 
 
 @dataclass
@@ -489,9 +449,10 @@ class _Flow:
         reader, keys, prepared = self.reader, [], []
         for n, key in enumerate(tree.each("key")):
             ref, statement = self._key(name, n, key)
-            keys.append(ir.Key(ref, key.text("match_type") if key.text("match_type") != "valid" else "exact"))  # type: ignore[arg-type]
+            kind = key.text("match_type")
+            keys.append(ir.Key(ref, "exact" if kind == "valid" else kind))  # type: ignore[arg-type]
             prepared += [statement] if statement is not None else []
-        entries = reader.entries_of(tree, name, [key.field for key in keys])
+        entries = reader.entries_of(tree, name, keys)
         default, data = reader.default_of(tree, name)
         label, size = name, tree.whole("max_size") if tree.has("max_size") else 0
         name = distinct(identifier(name), [table.name for table in self.tables])
@@ -522,20 +483,19 @@ class _Flow:
 
     def _key(self, table: str, number: int, key: Tree) -> tuple[ir.FieldRef, ir.Statement | None]:
         """The field of a key, and the statement that computes it, if one has to."""
-        target, names = key.at("target"), self.reader.names
-        if isinstance(target.value, list) and not key.has("mask") and key.text("match_type") != "valid":
-            header, name = target.item(0).text(), target.item(1).text()
-            if name != "$valid$":
-                return names.ref(header, name, target), None
-            value: ir.Expression = ir.Truth(ir.IsValid(names.header(target.item(0))))
-        elif key.text("match_type") == "valid":
-            value = ir.Truth(ir.IsValid(names.header(target)))
-        elif isinstance(target.value, list):
-            value = names.ref(target.item(0).text(), target.item(1).text(), target)
-        else:
+        target, names, masked = key.at("target"), self.reader.names, key.has("mask")
+        if key.text("match_type") == "valid":
+            value: ir.Expression = ir.Truth(ir.IsValid(names.header(target)))
+        elif not isinstance(target.value, list):
             value = ValueReader(names).value(target)
+        elif target.item(1).text() == VALID:
+            value = ir.Truth(ir.IsValid(names.header(target.item(0))))
+        else:
+            value = ref = names.ref(target.item(0).text(), target.item(1).text(), target)
+            if not masked:
+                return ref, None
         width = names.width_bits(value) if isinstance(value, ir.FieldRef) else 1
-        if key.has("mask"):
+        if masked:
             value = ir.BinaryOp("&", value, ir.Const(key.at("mask").number()))
         ref = names.scratch(f"key_{number}_of_{identifier(table)}", width)
         return ref, ir.Assign(ref, value)
@@ -551,14 +511,6 @@ class _Flow:
         selector = profile.at("selector")
         choice = self.reader.names.scratch(f"choice_of_{table}", convert.hash_bits(selector))
         return convert.calculated(choice, selector), members
-
-
-def _distinct(names: Mapping[int, str]) -> dict[int, str]:
-    """Identifiers by number, no two of which are the same."""
-    found: dict[int, str] = {}
-    for number, name in names.items():
-        found[number] = distinct(identifier(name), found.values())
-    return found
 
 
 def _trimmed(program: ir.Program) -> ir.Program:

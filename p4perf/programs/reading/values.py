@@ -422,6 +422,10 @@ class ValueReader:
         raise value.error(f"the operation {op} is not supported")
 
 
+def equal(ref: ir.FieldRef, number: int) -> ir.Condition:
+    return ir.Compare("==", ref, ir.Const(number))
+
+
 def truth(value: ir.Expression) -> ir.Condition:
     """The condition that a number is not zero."""
     return value.condition if isinstance(value, ir.Truth) else ir.Compare("!=", value, ir.Const(0))
