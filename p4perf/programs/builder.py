@@ -2,51 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count
 
 from p4perf.errors import CapabilityError
 from p4perf.programs import ir
 from p4perf.programs.virtual_io import VirtualIo
 
 
+@dataclass
 class ProgramBuilder:
     """A program under construction, together with the packets that take its longest path.
 
     The parser is a chain: each header that is added is extracted after the one before, until it forks into branches.
+    Everything that the parser has no part in, such as a header that an action may add, goes into the lists.
     """
 
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self._headers: list[ir.Header] = []
-        self._values: list[ir.HeaderValues] = []
-        self._metadata: list[ir.Field] = []
-        self._states: list[ir.ParserState] = []
-        self._actions: list[ir.Action] = []
-        self._tables: list[ir.Table] = []
-        self._control: list[ir.ControlNode] = []
-        self._last: list[ir.ControlNode] = []
-        self._keeps_fcs = False
-        self._varying: list[ir.VaryingField] = []
-        self._counters: list[ir.Counter] = []
-        self._meters: list[ir.Meter] = []
-        self._registers: list[ir.Register] = []
-        self._verified: list[ir.HeaderChecksum] = []
-        self._updated: list[ir.HeaderChecksum] = []
-        self._virtual_io: VirtualIo | None = None
-        self._chain_end = 0
-        self._forked = False
+    name: str
+    headers: list[ir.Header] = field(default_factory=list)
+    """In the order in which they are emitted."""
+    metadata: list[ir.Field] = field(default_factory=list)
+    actions: list[ir.Action] = field(default_factory=list)
+    tables: list[ir.Table] = field(default_factory=list)
+    control: list[ir.ControlNode] = field(default_factory=list)
+    last: list[ir.ControlNode] = field(default_factory=list)
+    """What comes after all of the control flow that others append."""
+    counters: list[ir.Counter] = field(default_factory=list)
+    meters: list[ir.Meter] = field(default_factory=list)
+    registers: list[ir.Register] = field(default_factory=list)
+    verified: list[ir.HeaderChecksum] = field(default_factory=list)
+    updated: list[ir.HeaderChecksum] = field(default_factory=list)
+    keeps_fcs: bool = False
+    """Whether the place of the FCS is a part of the packet."""
+    _states: list[ir.ParserState] = field(default_factory=list)
+    _values: list[ir.HeaderValues] = field(default_factory=list)
+    _varying: list[ir.VaryingField] = field(default_factory=list)
+    _virtual_io: VirtualIo | None = None
+    _chain_end: int = 0
+    _forked: bool = False
 
     def unique(self, stem: str) -> str:
         """A name that is not taken yet: the stem, or the stem with a number."""
-        groups = (
-            *(self._headers, self._actions, self._tables, self._metadata),
-            *(self._counters, self._meters, self._registers),
-        )
-        taken = {x.name for group in groups for x in group}
-        if stem not in taken:
-            return stem
-        return next(f"{stem}_{n}" for n in range(1, len(taken) + 2) if f"{stem}_{n}" not in taken)
+        named = (self.headers, self.actions, self.tables, self.metadata, self.counters, self.meters, self.registers)
+        taken = {x.name for group in named for x in group}
+        return stem if stem not in taken else next(n for n in (f"{stem}_{k}" for k in count(1)) if n not in taken)
 
     def add_header(
         self,
@@ -109,12 +109,8 @@ class ProgramBuilder:
 
     def _append(self, state: str, header: ir.Header) -> None:
         self._states.append(ir.ParserState(state, (ir.Extract(header.name),)))
-        self._headers.insert(self._chain_end, header)
+        self.headers.insert(self._chain_end, header)
         self._chain_end += 1
-
-    def declare_header(self, header: ir.Header) -> None:
-        """Add a header that no packet comes with: actions may add it; it is emitted after all that are parsed."""
-        self._headers.append(header)
 
     def _refuse_fork(self) -> None:
         if self._forked:
@@ -128,60 +124,26 @@ class ProgramBuilder:
         self._values[-1] = ir.HeaderValues(last.header, tuple(sorted((dict(last.values) | {field: value}).items())))
 
     def has_header(self, name: str) -> bool:
-        return any(h.name == name for h in self._headers)
+        return any(h.name == name for h in self.headers)
 
     @property
     def last_header(self) -> ir.Header:
         """The header that the parser extracts last (of branches, that of the last one)."""
-        return self._headers[self._chain_end - 1]
+        return self.headers[self._chain_end - 1]
 
-    def add_metadata(self, field: ir.Field) -> None:
-        self._metadata.append(field)
+    def action(self, stem: str, body: Iterable[ir.Statement]) -> ir.CallAction:
+        """Add an action without parameters, named after ``stem``; the node that calls it, for the control flow."""
+        action = ir.Action(self.unique(stem), body=tuple(body))
+        self.actions.append(action)
+        return ir.CallAction(action.name)
 
-    def add_action(self, action: ir.Action) -> None:
-        self._actions.append(action)
-
-    def call(self, stem: str, body: Sequence[ir.Statement]) -> None:
+    def call(self, stem: str, body: Iterable[ir.Statement]) -> None:
         """Add an action without parameters, named after ``stem``, and call it."""
-        name = self.unique(stem)
-        self.add_action(ir.Action(name, body=tuple(body)))
-        self.add_control(ir.CallAction(name))
-
-    def add_table(self, table: ir.Table) -> None:
-        """Add a table (it does nothing until the control flow applies it)."""
-        self._tables.append(table)
-
-    def add_control(self, node: ir.ControlNode, *, last: bool = False) -> None:
-        """Append to the control flow, or, if it is ``last``, to what comes after all that others append."""
-        (self._last if last else self._control).append(node)
-
-    def keep_fcs(self) -> None:
-        """Let the place of the FCS be a part of the packet."""
-        self._keeps_fcs = True
-
-    def has_metadata(self, name: str) -> bool:
-        return any(f.name == name for f in self._metadata)
+        self.control.append(self.action(stem, body))
 
     def varies(self, field: ir.FieldRef) -> bool:
         """Whether a header field changes from packet to packet already."""
         return any(v.field == field for v in self._varying)
-
-    def add_counter(self, counter: ir.Counter) -> None:
-        self._counters.append(counter)
-
-    def add_meter(self, meter: ir.Meter) -> None:
-        self._meters.append(meter)
-
-    def add_register(self, register: ir.Register) -> None:
-        self._registers.append(register)
-
-    def verify(self, checksum: ir.HeaderChecksum) -> None:
-        """Let the checksum of a header be verified after parsing."""
-        self._verified.append(checksum)
-
-    def update(self, checksum: ir.HeaderChecksum) -> None:
-        """Let the checksum of a header be calculated before the packet is sent."""
-        self._updated.append(checksum)
 
     def surround(self, virtual_io: VirtualIo) -> None:
         """Let packets come through queues of a host."""
@@ -196,24 +158,24 @@ class ProgramBuilder:
     def program(self) -> ir.Program:
         return ir.Program(
             name=self.name,
-            headers=tuple(self._headers),
-            metadata=tuple(self._metadata),
+            headers=tuple(self.headers),
+            metadata=tuple(self.metadata),
             parser=tuple(self._states),
-            actions=tuple(self._actions),
-            tables=tuple(self._tables),
-            control=(*self._control, *self._last),
-            emit=tuple(h.name for h in self._headers),
-            counters=tuple(self._counters),
-            meters=tuple(self._meters),
-            registers=tuple(self._registers),
-            verified=tuple(self._verified),
-            updated=tuple(self._updated),
+            actions=tuple(self.actions),
+            tables=tuple(self.tables),
+            control=(*self.control, *self.last),
+            emit=tuple(h.name for h in self.headers),
+            counters=tuple(self.counters),
+            meters=tuple(self.meters),
+            registers=tuple(self.registers),
+            verified=tuple(self.verified),
+            updated=tuple(self.updated),
             virtual_io=self._virtual_io,
         )
 
     def packets(self, frame_size_bytes: int) -> ir.PacketSpec:
         """Packets that carry every header of the chain."""
-        return ir.PacketSpec(tuple(self._values), tuple(self._varying), frame_size_bytes, keeps_fcs=self._keeps_fcs)
+        return ir.PacketSpec(tuple(self._values), tuple(self._varying), frame_size_bytes, keeps_fcs=self.keeps_fcs)
 
 
 def _values_of(header: ir.Header, values: Mapping[str, int] | None) -> ir.HeaderValues:

@@ -281,7 +281,7 @@ def places(program: ir.Program) -> Mapping[Construct, str]:
 
     def find() -> dict[Construct, str]:
         found: dict[str, str] = {}
-        for construct, place in (*_special(program), *_general(program)):
+        for construct, place in _used(program):
             found[construct] = found.get(construct) or place
         return {c: found[c] for c in CONSTRUCTS if c in found}
 
@@ -307,67 +307,52 @@ def _place(program: ir.Program, node: ir.ControlNode) -> str:
             return next(filter(None, (_place(program, inner) for inner in body)), "")
 
 
-def _special(program: ir.Program) -> Iterator[tuple[Construct, str]]:
-    """What the programs of components have as well."""
+def _used(program: ir.Program) -> Iterator[tuple[Construct, str]]:
+    """The constructs of a program and their places, in any order."""
     applied: set[str] = set()
     for node in analysis.control_nodes(program.control + program.egress):
         if isinstance(node, ir.ApplyTable):
             table = program.table(node.table)
-            yield from ((key.match_kind, table.place) for key in table.keys)
-            if table.name in applied:
-                yield "repeated table", table.place
+            yield from _of_table(table, repeated=table.name in applied, branches=any(node.branches))
             applied.add(table.name)
         elif isinstance(node, ir.If):
             yield "conditional", node.place
-    for place, statement in _statements(program):
-        if isinstance(statement, ir.Hash):
-            yield _HASH[statement.algorithm], place
-        elif type(statement) in _OF_STATEMENT:
-            yield _OF_STATEMENT[type(statement)], place
-    if program.verified:
-        yield "checksum verify", ""
-    if program.updated:
-        yield "checksum update", ""
-    if program.virtual_io is not None:
-        yield "virtual I/O", ""
-
-
-def _general(program: ir.Program) -> Iterator[tuple[Construct, str]]:
-    """What programs of components have no need of."""
-    for node in analysis.control_nodes(program.control + program.egress):
-        if isinstance(node, ir.ApplyTable):
-            yield from _of_table(program, program.table(node.table), branches=any(node.branches))
-        elif isinstance(node, ir.If):
             yield from _of_condition(node.condition, node.place)
     for place, statement in _statements(program):
         yield from _of_statement(program, statement, place)
     for state in program.parser:
         if len(state.extracts) < len(state.body) or (state.selected and state.select is None):
             yield "parser computation", state.place
-    if program.parser_error is not None:
-        yield "noted parser error", ""
-    for header in program.headers:
-        yield from _of_fields(header.fields)
-    yield from _of_fields(program.metadata)
-    if any(r.signed for r in program.registers):
-        yield "signed field", ""
-    if program.initial:
-        yield "intrinsic metadata", ""
+    for fields in (program.metadata, *(header.fields for header in program.headers)):
+        if any(f.varying for f in fields):
+            yield "header of varying length", ""
+        if any(f.signed for f in fields):
+            yield "signed field", ""
     if program.egress:
         copies = (place for place, s in _statements(program) if isinstance(s, ir.Clone | ir.Multicast))
         yield from (("copies through egress", place) for place in copies)
         yield "egress", next(filter(None, (_place(program, node) for node in program.egress)), "")
+    whole: dict[Construct, object] = {
+        "checksum verify": program.verified,
+        "checksum update": program.updated,
+        "virtual I/O": program.virtual_io,
+        "noted parser error": program.parser_error,
+        "intrinsic metadata": program.initial,
+        "signed field": any(r.signed for r in program.registers),
+    }
+    yield from ((construct, "") for construct, there in whole.items() if there)
 
 
-def _of_table(program: ir.Program, table: ir.Table, *, branches: bool) -> Iterator[tuple[Construct, str]]:
-    if isinstance(table.entries, ir.EntryList) or table.default_data:
-        yield "entries one by one", table.place
-    if table.selector is not None:
-        yield "action selector", table.place
-    if branches:
-        yield "control flow by table result", table.place
-    if table.counter:
-        yield "counter of entries", table.place
+def _of_table(table: ir.Table, *, repeated: bool, branches: bool) -> Iterator[tuple[Construct, str]]:
+    yield from ((key.match_kind, table.place) for key in table.keys)
+    of_table: dict[Construct, object] = {
+        "repeated table": repeated,
+        "entries one by one": isinstance(table.entries, ir.EntryList) or table.default_data,
+        "action selector": table.selector,
+        "control flow by table result": branches,
+        "counter of entries": table.counter,
+    }
+    yield from ((construct, table.place) for construct, there in of_table.items() if there)
 
 
 def _of_condition(condition: ir.Condition, place: str) -> Iterator[tuple[Construct, str]]:
@@ -385,6 +370,8 @@ def _of_expressions(wholes: Sequence[ir.Expression], place: str) -> Iterator[tup
 
 
 def _of_statement(program: ir.Program, statement: ir.Statement, place: str) -> Iterator[tuple[Construct, str]]:
+    if type(statement) in _OF_STATEMENT:
+        yield _OF_STATEMENT[type(statement)], place
     match statement:
         case ir.Branch(condition):
             yield from _of_condition(condition, place)
@@ -392,16 +379,11 @@ def _of_statement(program: ir.Program, statement: ir.Statement, place: str) -> I
             yield "metadata kept for another pass", place
         case ir.CountPacket(counter) if program.counter(counter).of_bytes:
             yield "byte counter", place
-        case ir.Hash(payload=True):
-            yield "hash of the payload", place
+        case ir.Hash():
+            yield _HASH[statement.algorithm], place
+            if statement.payload:
+                yield "hash of the payload", place
     yield from _of_expressions(analysis.operands(statement), place)
-
-
-def _of_fields(fields: Sequence[ir.Field]) -> Iterator[tuple[Construct, str]]:
-    if any(f.varying for f in fields):
-        yield "header of varying length", ""
-    if any(f.signed for f in fields):
-        yield "signed field", ""
 
 
 def quantities(program: ir.Program, packets: ir.PacketSpec | None = None) -> dict[Quantity, int]:

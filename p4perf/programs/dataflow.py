@@ -44,6 +44,14 @@ class PathState:
     clones: int = 0
     """The most actions with clones that a packet has met."""
 
+    def with_header(self, name: str) -> PathState:
+        """The same where that header is valid."""
+        return replace(self, valid=self.valid | {name}, maybe_valid=self.maybe_valid | {name})
+
+    def without_header(self, name: str) -> PathState:
+        """The same where that header is not valid."""
+        return replace(self, valid=self.valid - {name}, maybe_valid=self.maybe_valid - {name})
+
     def joined(self, other: PathState) -> PathState:
         """What is known where two paths meet."""
         if self == other:
@@ -129,9 +137,7 @@ def assumed(condition: ir.Condition, known: PathState) -> tuple[PathState, PathS
     """What is known where a condition holds, and where it does not."""
     match condition:
         case ir.IsValid(name):
-            header = frozenset({name})
-            held = replace(known, valid=known.valid | header)
-            return held, replace(known, valid=known.valid - header, maybe_valid=known.maybe_valid - header)
+            return replace(known, valid=known.valid | {name}), known.without_header(name)
         case ir.Not(inner):
             held, other = assumed(inner, known)
             return other, held
@@ -199,11 +205,9 @@ class _Walk:
     def _parsed(self, statement: ir.ParserStatement | ir.Statement, known: PathState) -> PathState:
         match statement:
             case ir.Extract(name) | ir.AddHeader(name):
-                header = frozenset({name})
-                return replace(known, valid=known.valid | header, maybe_valid=known.maybe_valid | header)
+                return known.with_header(name)
             case ir.RemoveHeader(name):
-                header = frozenset({name})
-                return replace(known, valid=known.valid - header, maybe_valid=known.maybe_valid - header)
+                return known.without_header(name)
             case ir.Assign(ref) if ref.header == ir.METADATA:
                 return replace(known, assigned=known.assigned | {ref})
             case ir.Branch(condition, then, otherwise):
@@ -262,22 +266,10 @@ class _Walk:
                 self._read(expression, known, action.name)
             match statement:
                 case ir.AddHeader(name):
-                    header = frozenset({name})
-                    known = replace(
-                        known,
-                        valid=known.valid | header,
-                        maybe_valid=known.maybe_valid | header,
-                        removed=known.removed - header,
-                        lost_writes=frozenset(ref for ref in known.lost_writes if ref.header != name),
-                    )
+                    lost = frozenset(ref for ref in known.lost_writes if ref.header != name)
+                    known = replace(known.with_header(name), removed=known.removed - {name}, lost_writes=lost)
                 case ir.RemoveHeader(name):
-                    header = frozenset({name})
-                    known = replace(
-                        known,
-                        valid=known.valid - header,
-                        maybe_valid=known.maybe_valid - header,
-                        removed=known.removed | header,
-                    )
+                    known = replace(known.without_header(name), removed=known.removed | {name})
                 case ir.SetEgress():
                     known = replace(known, assigned=known.assigned | {PORT}, decided=True)
                 case ir.Multicast(ports) if ports:

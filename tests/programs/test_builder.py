@@ -27,9 +27,9 @@ def test_names_are_made_unique() -> None:
     builder = ProgramBuilder("names")
     assert builder.unique("x") == "x"
     for name in ("x", "x_1"):
-        builder.add_action(ir.Action(name))
+        builder.actions.append(ir.Action(name))
     assert builder.unique("x") == "x_2"
-    builder.add_metadata(ir.Field("x_2", 8))
+    builder.metadata.append(ir.Field("x_2", 8))
     assert builder.unique("x") == "x_3"
 
 
@@ -82,7 +82,7 @@ def test_a_fork_that_goes_on_goes_on_after_its_last_branch() -> None:
 def test_declared_headers_come_last_and_are_not_parsed() -> None:
     builder = ProgramBuilder("declared")
     builder.add_header(FIRST)
-    builder.declare_header(THIRD)
+    builder.headers.append(THIRD)
     builder.add_header(SECOND)
     assert builder.program().emit == ("first", "second", "third")
     assert builder.last_header == SECOND
@@ -93,11 +93,11 @@ def test_declared_headers_come_last_and_are_not_parsed() -> None:
 def test_state_and_checksums() -> None:
     builder = ProgramBuilder("state")
     builder.add_header(FIRST)
-    builder.add_counter(ir.Counter("c", 2))
-    builder.add_meter(ir.Meter("m", 4))
-    builder.add_register(ir.Register("r", 8, 16))
-    builder.verify(ir.HeaderChecksum("first", "type"))
-    builder.update(ir.HeaderChecksum("first", "type"))
+    builder.counters.append(ir.Counter("c", 2))
+    builder.meters.append(ir.Meter("m", 4))
+    builder.registers.append(ir.Register("r", 8, 16))
+    builder.verified.append(ir.HeaderChecksum("first", "type"))
+    builder.updated.append(ir.HeaderChecksum("first", "type"))
     builder.vary(ir.FieldRef("first", "type"), 3, 2)
     program = builder.program()
     assert (program.counters, program.meters, program.registers) == (

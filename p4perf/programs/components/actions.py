@@ -89,7 +89,7 @@ class MetadataWrites(Component):
         body = []
         for n in range(parameters.writes):
             ref = ir.FieldRef(ir.METADATA, builder.unique("written"))
-            builder.add_metadata(ir.Field(ref.field, bits))
+            builder.metadata.append(ir.Field(ref.field, bits))
             if parameters.operation == "set":
                 body.append(ir.Assign(ref, ir.Const(255)))
             else:
@@ -175,25 +175,21 @@ class Conditionals(Component):
         header = ir.Header(builder.unique("decided"), (ir.Field("given", VALUE_BITS), ir.Field("result", VALUE_BITS)))
         append_header(builder, header, {"given": FIRST_VALUE})
         value = ir.FieldRef(ir.METADATA, builder.unique("value"))
-        builder.add_metadata(ir.Field(value.field, VALUE_BITS))
+        builder.metadata.append(ir.Field(value.field, VALUE_BITS))
         added, mask = ir.Const(ADDEND), ir.Const(MASK)
-        start, held, other, end = (builder.unique(n) for n in ("take_value", "held", "not_held", "give_value"))
-        builder.add_action(ir.Action(start, body=(ir.Assign(value, ir.FieldRef(header.name, "given")),)))
-        builder.add_action(
-            ir.Action(held, body=(ir.Assign(value, ir.BinaryOp("^", ir.BinaryOp("+", value, added), mask)),))
-        )
-        builder.add_action(
-            ir.Action(other, body=(ir.Assign(value, ir.BinaryOp("+", ir.BinaryOp("^", value, mask), added)),))
-        )
-        builder.add_action(ir.Action(end, body=(ir.Assign(ir.FieldRef(header.name, "result"), value),)))
+        start = builder.action("take_value", [ir.Assign(value, ir.FieldRef(header.name, "given"))])
+        sum_first = ir.BinaryOp("^", ir.BinaryOp("+", value, added), mask)
+        held = builder.action("held", [ir.Assign(value, sum_first)])
+        sum_last = ir.BinaryOp("+", ir.BinaryOp("^", value, mask), added)
+        other = builder.action("not_held", [ir.Assign(value, sum_last)])
+        end = builder.action("give_value", [ir.Assign(ir.FieldRef(header.name, "result"), value)])
         inner: tuple[ir.ControlNode, ...] = ()
         for condition in reversed(_conditions(value, parameters)):
             if parameters.nested:
-                inner = (ir.If(condition, (ir.CallAction(held), *inner), (ir.CallAction(other),)),)
+                inner = (ir.If(condition, (held, *inner), (other,)),)
             else:
-                inner = (ir.If(condition, (ir.CallAction(held),), (ir.CallAction(other),)), *inner)
-        for node in (ir.CallAction(start), *inner, ir.CallAction(end)):
-            builder.add_control(node)
+                inner = (ir.If(condition, (held,), (other,)), *inner)
+        builder.control += (start, *inner, end)
 
 
 def _conditions(value: ir.FieldRef, parameters: Conditionals.Parameters) -> list[ir.Compare]:
@@ -284,12 +280,12 @@ class Checksum(Component):
         values = pattern(data)
         if parameters.operation == "update":
             append_header(builder, header, values | {"sum": WRONG})
-            builder.update(checksum)
+            builder.updated.append(checksum)
             return
         values[data[-1].name] = 0
         content = b"".join(values[f.name].to_bytes(f.width_bits // 8, "big") for f in data)
         append_header(builder, header, values | {"sum": internet_checksum(content)})
-        builder.verify(checksum)
+        builder.verified.append(checksum)
         builder.vary(ir.FieldRef(name, data[-1].name), 1)
 
 

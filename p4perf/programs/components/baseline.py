@@ -31,8 +31,7 @@ class L2Forward(Component):
         if builder.has_header(ETHERNET.name):
             return
         builder.add_header(ETHERNET, ETHERNET_VALUES)
-        builder.add_action(ir.Action("forward", body=(ir.SetEgress(ir.Const(1)),)))
-        builder.add_control(ir.CallAction("forward"))
+        builder.call("forward", [ir.SetEgress(ir.Const(1))])
 
 
 LARGEST_FIELD_BITS = 64
@@ -44,13 +43,10 @@ INDEX_BITS = 32
 
 def append_header(builder: ProgramBuilder, header: ir.Header, values: Mapping[str, int] | None = None) -> None:
     """Let a header follow the last one: after Ethernet the EtherType announces it, else it always follows."""
-    follows_ethernet = builder.last_header.name == ETHERNET.name
-    builder.add_header(
-        header,
-        values,
-        select="ether_type" if follows_ethernet else None,
-        select_value=ETHERTYPE_EXPERIMENTAL if follows_ethernet else None,
-    )
+    if builder.last_header.name == ETHERNET.name:
+        builder.add_header(header, values, select="ether_type", select_value=ETHERTYPE_EXPERIMENTAL)
+    else:
+        builder.add_header(header, values)
 
 
 def data_fields(size_bytes: int) -> tuple[ir.Field, ...]:

@@ -27,9 +27,8 @@ def _increment(field: ir.FieldRef, by: ir.Expression = _ONE) -> ir.Assign:
 
 def _repeat(builder: ProgramBuilder, stem: str, statement: ir.Statement, times: int) -> None:
     """Run a statement in the first passes only."""
-    again = builder.unique(stem)
-    builder.add_action(ir.Action(again, body=(statement,)))
-    builder.add_control(ir.If(ir.Compare("<", ir.PassNumber(), ir.Const(times)), (ir.CallAction(again),)))
+    again = builder.action(stem, [statement])
+    builder.control.append(ir.If(ir.Compare("<", ir.PassNumber(), ir.Const(times)), (again,)))
 
 
 class Recirculation(Component):

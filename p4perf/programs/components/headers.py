@@ -33,12 +33,10 @@ class ParserHeaders(Component):
     @override
     def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
         first = "ether_type" if builder.last_header.name == ETHERNET.name else None
-        width = parameters.header_bits - NEXT_BITS
+        fields = (ir.Field("next", NEXT_BITS), *data_fields((parameters.header_bits - NEXT_BITS) // 8))
         for n in range(parameters.headers):
-            fields = [ir.Field("next", NEXT_BITS)]
-            fields += [ir.Field(f"data_{k}", min(64, width - 64 * k)) for k in range((width + 63) // 64)]
             builder.add_header(
-                ir.Header(builder.unique(f"chain_{n}"), tuple(fields)),
+                ir.Header(builder.unique(f"chain_{n}"), fields),
                 {"next": 0, "data_0": n},
                 select="next" if n else first,
                 select_value=1 if n else ETHERTYPE_EXPERIMENTAL,
@@ -132,7 +130,7 @@ class AddedHeaders(Component):
         body = []
         for n in range(parameters.headers):
             header = ir.Header(builder.unique("added"), data_fields(parameters.header_bytes))
-            builder.declare_header(header)
+            builder.headers.append(header)
             values = pattern(header.fields, first=1 + n * parameters.header_bytes)
             body.append(ir.AddHeader(header.name, tuple((f, ir.Const(v)) for f, v in values.items())))
         builder.call("add_headers", body)

@@ -22,16 +22,15 @@ MAX_CODE_BYTES = 64 << 10
 def _l2fwd_with_result(builder: ProgramBuilder, *, fenced: bool) -> None:
     """The baseline; its control flow ends with the result in the destination address, which a switch writes anyway."""
     L2Forward().extend(builder, L2Forward.Parameters())
-    if builder.has_metadata(RESULT.field):
+    if any(f.name == RESULT.field for f in builder.metadata):
         return
-    builder.keep_fcs()
-    builder.add_metadata(ir.Field(RESULT.field, RESULT_BITS))
-    fence = (ir.Fence(RESULT),) if fenced else ()
+    builder.keeps_fcs = True
+    builder.metadata.append(ir.Field(RESULT.field, RESULT_BITS))
+    body: list[ir.Statement] = [ir.Assign(ir.FieldRef(ETHERNET.name, "dst"), RESULT)]
     if fenced:
-        builder.add_action(ir.Action("begin_alone", body=(ir.Fence(),)))
-        builder.add_control(ir.CallAction("begin_alone"))
-    builder.add_action(ir.Action("write_result", body=(*fence, ir.Assign(ir.FieldRef(ETHERNET.name, "dst"), RESULT))))
-    builder.add_control(ir.CallAction("write_result"), last=True)
+        builder.call("begin_alone", [ir.Fence()])
+        body.insert(0, ir.Fence(RESULT))
+    builder.last.append(builder.action("write_result", body))
 
 
 class ResultForward(Component):

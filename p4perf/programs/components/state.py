@@ -33,7 +33,7 @@ class CounterUpdates(Component):
         body = []
         for _ in range(parameters.updates):
             counter = ir.Counter(builder.unique("packets"), parameters.size)
-            builder.add_counter(counter)
+            builder.counters.append(counter)
             body.append(ir.CountPacket(counter.name, index))
         builder.call("count_packet", body)
 
@@ -63,7 +63,7 @@ class Meters(Component):
         body = []
         for colour in colours:
             meter = ir.Meter(builder.unique("rate"), parameters.size)
-            builder.add_meter(meter)
+            builder.meters.append(meter)
             body.append(ir.MeterPacket(ir.FieldRef(index.header, colour.name), meter.name, index))
         builder.call("meter_packet", body)
 
@@ -93,7 +93,7 @@ class Registers(Component):
         body: list[ir.Statement] = []
         for field in fields:
             register = ir.Register(builder.unique("cells"), parameters.size, parameters.width_bits)
-            builder.add_register(register)
+            builder.registers.append(register)
             value = ir.FieldRef(index.header, field.name)
             if parameters.operation != "write":
                 body.append(ir.ReadRegister(value, register.name, index))

@@ -86,8 +86,8 @@ class MatchActionTable(Component):
         matches = (*(ir.Key(k, others) for k in keys[:-1]), ir.Key(keys[-1], kind))
         action, miss = builder.unique("set_data"), builder.unique("miss")
         lookups = parameters.tables * parameters.applications
-        builder.add_action(_hit(action, ir.FieldRef(header, "result"), parameters.action_data_bytes, lookups))
-        builder.add_action(ir.Action(miss, body=(ir.Drop(),)))
+        builder.actions.append(_hit(action, ir.FieldRef(header, "result"), parameters.action_data_bytes, lookups))
+        builder.actions.append(ir.Action(miss, body=(ir.Drop(),)))
         entries: ir.EntrySet | ir.EntryList = ir.EntrySet(parameters.entries, action, free_bits=free_bits)
         if not uniform:
             shapes = [Shape(key.field.field, key.match_kind, widths[key.field.field]) for key in matches]
@@ -95,9 +95,9 @@ class MatchActionTable(Component):
         tables = []
         for _ in range(parameters.tables):
             tables.append(builder.unique(f"table_{kind}"))
-            builder.add_table(ir.Table(tables[-1], matches, (action, miss), miss, entries))
+            builder.tables.append(ir.Table(tables[-1], matches, (action, miss), miss, entries))
         for table in tables * parameters.applications:
-            builder.add_control(ir.ApplyTable(table))
+            builder.control.append(ir.ApplyTable(table))
         if uniform:
             builder.vary(keys[-1], parameters.entries, free_bits)
 
