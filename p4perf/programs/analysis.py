@@ -36,7 +36,7 @@ MIRRORED: Mapping[ir.Comparator, ir.Comparator] = {"==": "==", "!=": "!=", "<": 
 """The comparison that says the same with its sides exchanged."""
 
 
-def control_nodes(nodes: tuple[ir.ControlNode, ...]) -> Iterator[ir.ControlNode]:
+def control_nodes(nodes: ir.Nodes) -> Iterator[ir.ControlNode]:
     """All nodes of a control flow, those inside of others after the one they stand in."""
     for node in nodes:
         yield node
@@ -46,7 +46,7 @@ def control_nodes(nodes: tuple[ir.ControlNode, ...]) -> Iterator[ir.ControlNode]
                     yield from control_nodes(branch)
 
 
-def branches(node: ir.ControlNode) -> tuple[tuple[ir.ControlNode, ...], ...]:
+def branches(node: ir.ControlNode) -> tuple[ir.Nodes, ...]:
     """What stands inside of a node."""
     match node:
         case ir.If(_, then, otherwise):
@@ -59,7 +59,7 @@ def branches(node: ir.ControlNode) -> tuple[tuple[ir.ControlNode, ...], ...]:
             return ()
 
 
-def nesting_depth(nodes: tuple[ir.ControlNode, ...]) -> int:
+def nesting_depth(nodes: ir.Nodes) -> int:
     """How deep nodes stand in one another; 0 where there is nothing inside of any."""
     return max((1 + nesting_depth(branch) for n in nodes for branch in branches(n) if branch), default=0)
 

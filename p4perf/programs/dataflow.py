@@ -166,7 +166,7 @@ class _Walk:
             found.egress_end = self._block(self._program.egress, join((found.end, copied)))
         return found
 
-    def _block(self, nodes: tuple[ir.ControlNode, ...], known: PathState | None) -> PathState | None:
+    def _block(self, nodes: ir.Nodes, known: PathState | None) -> PathState | None:
         """A control flow to its end, or to an exit."""
         outer, self._exits = self._exits, []
         known = join((self._nodes(nodes, known), *self._exits))
@@ -220,7 +220,7 @@ class _Walk:
             case _:
                 return known
 
-    def _nodes(self, nodes: tuple[ir.ControlNode, ...], known: PathState | None) -> PathState | None:
+    def _nodes(self, nodes: ir.Nodes, known: PathState | None) -> PathState | None:
         for node in nodes:
             if known is None:
                 return None
@@ -259,7 +259,7 @@ class _Walk:
         after = self._statements(action.body, action, known)
         return replace(after, clones=known.clones + 1) if self._cloned and after is not None else after
 
-    def _statements(self, body: tuple[ir.Statement, ...], action: ir.Action, known: PathState) -> PathState | None:
+    def _statements(self, body: ir.Statements, action: ir.Action, known: PathState) -> PathState | None:
         for statement in body:
             self._found.steps.append(DataflowStep(statement, known, action.name))
             for expression in operands(statement):

@@ -262,11 +262,11 @@ class Interpreter:
             raise ValueError(f"{self._program.name} decides by a random number")
         return value
 
-    def _block(self, nodes: tuple[ir.ControlNode, ...], packet: PacketState) -> None:
+    def _block(self, nodes: ir.Nodes, packet: PacketState) -> None:
         with contextlib.suppress(_ExitError):
             self._control(nodes, packet)
 
-    def _control(self, nodes: tuple[ir.ControlNode, ...], packet: PacketState) -> None:
+    def _control(self, nodes: ir.Nodes, packet: PacketState) -> None:
         for node in nodes:
             if isinstance(node, ir.ApplyTable):
                 self._apply(node, self._program.table(node.table), packet)

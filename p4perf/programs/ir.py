@@ -322,12 +322,12 @@ class ApplyTable:
     """
 
     table: str
-    hit: tuple[ControlNode, ...] = ()
-    miss: tuple[ControlNode, ...] = ()
-    cases: tuple[tuple[str, tuple[ControlNode, ...]], ...] = ()
+    hit: Nodes = ()
+    miss: Nodes = ()
+    cases: tuple[tuple[str, Nodes], ...] = ()
 
     @property
-    def branches(self) -> tuple[tuple[ControlNode, ...], ...]:
+    def branches(self) -> tuple[Nodes, ...]:
         return (self.hit, self.miss, *(nodes for _, nodes in self.cases))
 
 
@@ -343,8 +343,8 @@ class If:
     """Control flow: run ``then`` if the condition holds, else ``otherwise``."""
 
     condition: Condition
-    then: tuple[ControlNode, ...]
-    otherwise: tuple[ControlNode, ...] = ()
+    then: Nodes
+    otherwise: Nodes = ()
     place: str = field(default="", compare=False)
     label: str = field(default="", compare=False)
     """As of a :class:`Table`."""
@@ -356,10 +356,13 @@ class If:
 class Block:
     """Control flow that an :class:`Exit` inside ends; at the outermost level of the control flow or of egress."""
 
-    body: tuple[ControlNode, ...]
+    body: Nodes
 
 
 ControlNode = ApplyTable | CallAction | If | Block
+
+Nodes = tuple[ControlNode, ...]
+"""A control flow, in order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -491,14 +494,14 @@ class Program:
     parser: tuple[ParserState, ...]
     actions: tuple[Action, ...]
     tables: tuple[Table, ...]
-    control: tuple[ControlNode, ...]
+    control: Nodes
     emit: tuple[str, ...]
     counters: tuple[Counter, ...] = ()
     meters: tuple[Meter, ...] = ()
     registers: tuple[Register, ...] = ()
     verified: tuple[HeaderChecksum, ...] = ()
     updated: tuple[HeaderChecksum, ...] = ()
-    egress: tuple[ControlNode, ...] = ()
+    egress: Nodes = ()
     initial: tuple[Assign, ...] = ()
     """What metadata fields hold when a pass begins, where it is not zero."""
     parser_error: FieldRef | None = None

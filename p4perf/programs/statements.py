@@ -185,8 +185,8 @@ class Branch:
     """Run ``then`` if the condition holds, else ``otherwise``."""
 
     condition: Condition
-    then: tuple[Statement, ...]
-    otherwise: tuple[Statement, ...] = ()
+    then: Statements
+    otherwise: Statements = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,3 +231,6 @@ Statement = (
     | Digest
     | Truncate
 )
+
+Statements = tuple[Statement, ...]
+"""What an action does, in order."""

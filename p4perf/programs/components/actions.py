@@ -183,7 +183,7 @@ class Conditionals(Component):
         sum_last = ir.BinaryOp("+", ir.BinaryOp("^", value, mask), added)
         other = builder.action("not_held", [ir.Assign(value, sum_last)])
         end = builder.action("give_value", [ir.Assign(ir.FieldRef(header.name, "result"), value)])
-        inner: tuple[ir.ControlNode, ...] = ()
+        inner: ir.Nodes = ()
         for condition in reversed(_conditions(value, parameters)):
             if parameters.nested:
                 inner = (ir.If(condition, (held, *inner), (other,)),)

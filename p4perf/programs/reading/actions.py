@@ -246,14 +246,14 @@ class ActionReader:
         """A value goes to the one of the places whose condition holds."""
         for ref, condition in places:
             if not isinstance(ref, str):
-                body: tuple[ir.Statement, ...] = (ir.Assign(ref, value),)
+                body: ir.Statements = (ir.Assign(ref, value),)
             elif isinstance(value, ir.Const):
                 body = self._added(ref) if value.value else (ir.RemoveHeader(ref),)
             else:
                 body = (ir.Branch(truth(value), self._added(ref), (ir.RemoveHeader(ref),)),)
             yield from guarded(condition, body)
 
-    def _added(self, name: str) -> tuple[ir.Statement, ...]:
+    def _added(self, name: str) -> ir.Statements:
         """A header becomes valid; one that is keeps its fields."""
         added = ir.Branch(ir.Not(ir.IsValid(name)), (ir.AddHeader(name),))
         return (added, *(ir.RemoveHeader(other) for other in self.names.others(name)))
@@ -311,7 +311,7 @@ class ActionReader:
         yield from self.stored(values.places(target), total)
 
 
-def guarded(condition: ir.Condition, body: tuple[ir.Statement, ...]) -> tuple[ir.Statement, ...]:
+def guarded(condition: ir.Condition, body: ir.Statements) -> ir.Statements:
     """Statements that run where a condition holds."""
     return body if condition == TRUE else (ir.Branch(condition, body),)
 

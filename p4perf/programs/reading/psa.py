@@ -18,7 +18,7 @@ from p4perf.programs.analysis import destination, flattened
 from p4perf.programs.reading.actions import ActionReader, one_of
 from p4perf.programs.reading.commands import ControlPlane
 from p4perf.programs.reading.tree import Tree
-from p4perf.programs.reading.v1model import BEGIN_EGRESS, JsonReader, Nodes
+from p4perf.programs.reading.v1model import BEGIN_EGRESS, JsonReader
 from p4perf.programs.reading.values import ValueReader, equal, identifier, sent_by, truth, unwrapped
 
 RECIRCULATE_PORT = 0xFFFFFFFA
@@ -177,7 +177,7 @@ class _PsaReader(JsonReader):
         yield from (ir.Assign(ref, ir.Const(number)) for ref, number in self.convert.constants.items())
 
     @override
-    def _flow(self, pipelines: Mapping[str, Tree], tables: list[ir.Table]) -> tuple[Nodes, Nodes]:
+    def _flow(self, pipelines: Mapping[str, Tree], tables: list[ir.Table]) -> tuple[ir.Nodes, ir.Nodes]:
         control = self._pipeline(pipelines["ingress"], tables)
         if not self._plane.unknown:
             self._check_egress(empty=not pipelines["egress"].optional("init_table"))
@@ -203,7 +203,7 @@ class _PsaReader(JsonReader):
         sent = run("own_send", sent_by(port))
         again = run("own_turn", ir.SetEgress(port)) if with_egress else run("own_recirculate", ir.Recirculate())
         deparsed = self._deparsed("ingress_deparser")
-        rest: Nodes = (*deparsed, ir.If(equal(port, RECIRCULATE_PORT), again, sent))
+        rest: ir.Nodes = (*deparsed, ir.If(equal(port, RECIRCULATE_PORT), again, sent))
         rest = self._multicast(out(_OUT, "multicast_group"), rest, deparsed)
         resubmit = out(_OUT, "resubmit")
         if self._is_set(resubmit):
@@ -217,7 +217,7 @@ class _PsaReader(JsonReader):
                 cloned = self._run(f"own_clone_{block}_{number}", ir.Clone(port))
                 yield ir.If(ir.And(truth(flag), equal(session, number)), cloned)
 
-    def _deparsed(self, name: str) -> Nodes:
+    def _deparsed(self, name: str) -> ir.Nodes:
         """What a deparser computes."""
         deparser = self.root.named("deparsers", name) or self.root
         body = self.convert.body(list(deparser.each("primitives")), ValueReader(self.names))

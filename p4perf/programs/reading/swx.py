@@ -9,7 +9,7 @@ A selector is a table of its groups, each of which has one member: the first one
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from typing_extensions import override
@@ -19,7 +19,7 @@ from p4perf.programs import ir
 from p4perf.programs.analysis import flattened, written_fields
 from p4perf.programs.dataflow import follow
 from p4perf.programs.reading.commands import Entries
-from p4perf.programs.reading.swx_graph import Graph, Maker, Structure, negated
+from p4perf.programs.reading.swx_graph import Graph, Structure
 from p4perf.programs.reading.swx_statements import InstructionReader, Operands
 from p4perf.programs.reading.values import distinct, identifier
 
@@ -75,7 +75,6 @@ class SwxReader:
         self.operands = Operands(spec, frozenset(spec.headers) - _carried(lines))
         self.statements = InstructionReader(self.operands, _counted(spec, lines), {})
         self.made: dict[str, ir.Action] = {}
-        self._names = {n: distinct(identifier(n), ()) for n in (*spec.actions, *spec.tables, *spec.selectors)}
 
     def instructions(self) -> Iterator[tuple[str, SpecLine]]:
         """All instructions, and the action that each stands in, empty for the apply block."""
@@ -109,7 +108,7 @@ class SwxReader:
         whole = self.declarations(name)
         emit, self.statements.hidden = _emitted(graph)
         for action in self.spec.actions:
-            body = Structure(self._bodies[action], _OfAction(self.statements, action))
+            body = _OfAction(self._bodies[action], self.statements, action)
             made = self.made[identifier(action)]
             self.made[made.name] = replace(made, body=tuple(body.nested(0, body.graph.end)))
         received = graph.lines[0] if graph.lines else self.spec.apply
@@ -145,15 +144,13 @@ class SwxReader:
         parameters = tuple(ir.Field(identifier(n), bits) for n, bits in arguments)
         return ir.Action(identifier(name), parameters, place=self.place(line), label=name)
 
-    def run(self, name: str, body: tuple[ir.Statement, ...], line: SpecLine | None = None) -> Iterator[ir.ControlNode]:
-        """Control flow that runs statements; nothing if there are none."""
-        if not body:
-            return
+    def run(self, name: str, body: ir.Statements, line: SpecLine) -> ir.CallAction:
+        """The control flow that runs statements."""
         same = next((a.name for a in self.made.values() if a.name.startswith(name) and a.body == body), None)
         if same is None:
             same = distinct(name, self.made)
-            self.made[same] = ir.Action(same, body=body, place=self.place(line) if line is not None else "")
-        yield ir.CallAction(same)
+            self.made[same] = ir.Action(same, body=body, place=self.place(line))
+        return ir.CallAction(same)
 
     # Tables
 
@@ -222,8 +219,8 @@ class SwxReader:
 
 
 @dataclass
-class _OfAction(Maker[ir.Statement]):
-    """Makes statements of an action."""
+class _OfAction(Structure[ir.Statement]):
+    """Statements of an action."""
 
     statements: InstructionReader
     name: str
@@ -239,27 +236,18 @@ class _OfAction(Maker[ir.Statement]):
 
     @override
     def branch(
-        self,
-        condition: ir.Condition,
-        then: tuple[ir.Statement, ...],
-        otherwise: tuple[ir.Statement, ...],
-        line: SpecLine,
-    ) -> Iterator[ir.Statement]:
-        if then or otherwise:
-            yield ir.Branch(condition, then, otherwise) if then else ir.Branch(negated(condition), otherwise)
+        self, condition: ir.Condition, then: ir.Statements, otherwise: ir.Statements, line: SpecLine
+    ) -> ir.Statement:
+        return ir.Branch(condition, then, otherwise)
 
     @override
-    def table(self, line: SpecLine, *_: object) -> Iterator[ir.Statement]:
+    def table(self, line: SpecLine, *_: object) -> ir.Statement:
         raise line.error("a table cannot be applied in an action")
-
-    @override
-    def actions(self, line: SpecLine) -> tuple[str, ...]:
-        return ()
 
 
 @dataclass
-class _OfControl(Maker[ir.ControlNode]):
-    """Makes control flow of the apply block."""
+class _OfControl(Structure[ir.ControlNode]):
+    """Control flow of the apply block."""
 
     reader: SwxReader
 
@@ -271,37 +259,22 @@ class _OfControl(Maker[ir.ControlNode]):
     def plain(self, lines: Sequence[SpecLine]) -> Iterator[ir.ControlNode]:
         body = tuple(s for line in lines for s in self.reader.statements.of(line))
         if body:
-            yield from self.reader.run(f"own_line_{lines[0].number}", body, lines[0])
+            yield self.reader.run(f"own_line_{lines[0].number}", body, lines[0])
 
     @override
-    def branch(
-        self,
-        condition: ir.Condition,
-        then: tuple[ir.ControlNode, ...],
-        otherwise: tuple[ir.ControlNode, ...],
-        line: SpecLine,
-    ) -> Iterator[ir.ControlNode]:
-        if not then:
-            condition, then, otherwise = negated(condition), otherwise, ()
-        if then:
-            yield ir.If(
-                condition, then, otherwise, self.reader.place(line), f"line {line.number}", " ".join(line.words)
-            )
+    def branch(self, condition: ir.Condition, then: ir.Nodes, otherwise: ir.Nodes, line: SpecLine) -> ir.ControlNode:
+        return ir.If(condition, then, otherwise, self.reader.place(line), f"line {line.number}", " ".join(line.words))
 
     @override
     def table(
-        self,
-        line: SpecLine,
-        hit: tuple[ir.ControlNode, ...],
-        miss: tuple[ir.ControlNode, ...],
-        cases: tuple[tuple[str, tuple[ir.ControlNode, ...]], ...],
-    ) -> Iterator[ir.ControlNode]:
+        self, line: SpecLine, hit: ir.Nodes, miss: ir.Nodes, cases: tuple[tuple[str, ir.Nodes], ...]
+    ) -> ir.ControlNode:
         name, spec = line.word(1), self.reader.spec
         if name in spec.learners:
             raise line.error(f"table {name} is a learner table, which is not supported")
         if name not in spec.tables and name not in spec.selectors:
             raise line.error(f"there is no table {name!r}")
-        yield ir.ApplyTable(identifier(name), hit, miss, tuple((identifier(action), nodes) for action, nodes in cases))
+        return ir.ApplyTable(identifier(name), hit, miss, tuple((identifier(action), nodes) for action, nodes in cases))
 
     @override
     def actions(self, line: SpecLine) -> tuple[str, ...]:
@@ -364,26 +337,21 @@ class _Parser:
 
     def states(self) -> Iterator[ir.ParserState]:
         """The states, ``start`` first."""
-        names = {0: "start"}
-        todo = [0]
+        names, todo, several = {0: "start"}, [0], len(self.exits) > 1
+
+        def named(n: int) -> str:
+            """The state that goes on at an instruction."""
+            if n not in self.inside:
+                return f"own_exit_{self.exits.index(n)}" if several else ir.ACCEPT
+            if n not in names:
+                names[n] = distinct(self._name(n), (*names.values(), ir.ACCEPT))
+                todo.append(n)
+            return names[n]
+
         while todo:
             begin = todo.pop()
-            state, following = self._state(names[begin], begin)
-            moved = {}
-            for n in following:
-                if n in self.inside and n not in names:
-                    names[n] = distinct(self._name(n), (*names.values(), ir.ACCEPT))
-                    todo.append(n)
-                moved[str(n)] = names.get(n, ir.ACCEPT)
-            if len(self.exits) > 1:
-                for n in following:
-                    if n in self.exits:
-                        moved[str(n)] = f"own_exit_{self.exits.index(n)}"
-            cases = tuple(ir.SelectCase(c.matches, moved[c.next_state]) for c in state.cases)
-            yield ir.ParserState(
-                state.name, state.body, state.selected, cases, moved[state.default], state.place, state.label
-            )
-        if len(self.exits) > 1:
+            yield self._state(names[begin], begin, named)
+        if several:
             at = self.reader.operands.scratch("exit", 8)
             for k in range(len(self.exits)):
                 yield ir.ParserState(f"own_exit_{k}", (ir.Assign(at, ir.Const(k)),))
@@ -393,52 +361,54 @@ class _Parser:
         label = next((label for label, at in graph.labels.items() if at == n), "")
         return identifier(label) if label else f"line_{graph.lines[n].number}"
 
-    def _state(self, name: str, begin: int) -> tuple[ir.ParserState, list[int]]:
-        """A state up to the next jump. Its cases and its default are the numbers of instructions."""
-        graph, statements = self.reader.graph, self.reader.statements
-        body: list[ir.ParserStatement] = []
-        n, line = begin, graph.lines[begin]
-        place, label = self.reader.place(line), name
+    def _state(self, name: str, begin: int, named: Callable[[int], str]) -> ir.ParserState:
+        """A state up to the next jump."""
+        graph, n, body = self.reader.graph, begin, list[ir.ParserStatement]()
+        selected: tuple[ir.Expression, ...] = ()
+        cases: tuple[ir.SelectCase, ...] = ()
         while n in self.inside and (n == begin or graph.sources[n] == 1):
             line = graph.lines[n]
             if graph.is_test(n):
-                selected, cases, otherwise = self._select(n)
-                following = [*(int(c.next_state) for c in cases), otherwise]
-                return ir.ParserState(name, tuple(body), selected, cases, str(otherwise), place, label), following
+                field, values, n = self._select(n)
+                selected, cases = (field,), tuple(ir.SelectCase.of_value(value, named(to)) for value, to in values)
+                break
             if line.word(0) not in ("jmp", "rx") and line not in self.delayed:
-                body += statements.in_parser(line)
+                body += self.reader.statements.in_parser(line)
             n = graph.following[n][0]
-        return ir.ParserState(name, tuple(body), default=str(n), place=place, label=label), [n]
+        return ir.ParserState(
+            name, tuple(body), selected, cases, named(n), self.reader.place(graph.lines[begin]), label=name
+        )
 
-    def _select(self, n: int) -> tuple[tuple[ir.Expression, ...], tuple[ir.SelectCase, ...], int]:
-        """What a jump selects on. Those that compare the same field with constants one after another are one."""
-        graph, cases = self.reader.graph, list[ir.SelectCase]()
-        condition = self.reader.operands.condition(graph.lines[n])
-        selected, case = _case(condition)
-        if case is None:
+    def _select(self, n: int) -> tuple[ir.Expression, list[tuple[int, int]], int]:
+        """What a jump selects on, the values and where they lead, and where others lead.
+
+        Jumps that compare the same field with constants one after another are one.
+        """
+        graph, values = self.reader.graph, list[tuple[int, int]]()
+        selected, value = _case(self.reader.operands.condition(graph.lines[n]))
+        if value is None:
             taken, falls = graph.following[n]
-            return (ir.Truth(condition),), (ir.SelectCase.of_value(1, str(taken)),), falls
+            return selected, [(1, taken)], falls
         field = selected
-        while case is not None and selected == field:
+        while value is not None and selected == field:
             taken, falls = graph.following[n]
             if graph.lines[n].word(0) == "jmpneq":
                 taken, falls = falls, taken
-            cases.append(ir.SelectCase.of_value(case, str(taken)))
-            n, case = falls, None
+            values.append((value, taken))
+            n, value = falls, None
             if n in self.inside and graph.is_test(n) and graph.sources[n] == 1:
-                selected, case = _case(self.reader.operands.condition(graph.lines[n]))
-        return (field,), tuple(cases), n
+                selected, value = _case(self.reader.operands.condition(graph.lines[n]))
+        return field, values, n
 
     def control(self) -> Iterator[ir.ControlNode]:
         """The control flow behind the parser."""
         reader, graph = self.reader, self.reader.graph
-        maker = _OfControl(reader)
-        structure = Structure(graph, maker)
-        yield from maker.plain(self.delayed)
+        structure = _OfControl(graph, reader)
+        yield from structure.plain(self.delayed)
         meet = graph.meet(self.exits)
         if len(self.exits) > 1:
             at = reader.operands.scratch("exit", 8)
-            rest: tuple[ir.ControlNode, ...] = ()
+            rest: ir.Nodes = ()
             for k in reversed(range(len(self.exits))):
                 nodes = tuple(structure.nested(self.exits[k], meet))
                 rest = (ir.If(ir.Compare("==", at, ir.Const(k)), nodes, rest),) if k + 1 < len(self.exits) else nodes

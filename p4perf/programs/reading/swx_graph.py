@@ -5,10 +5,11 @@ A branch ends where all paths from it meet again. Conditions that lead to the sa
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 from p4perf.formats.swx_spec import COMPARE, JUMPS, SpecLine, labelled
 from p4perf.programs import ir
@@ -25,29 +26,6 @@ MAX_NESTING = 100
 
 MAX_COPIES = 8
 """A list of instructions may grow so many times by jumps into branches, whose rest is there twice then."""
-
-
-class Maker(Protocol[N]):
-    """Makes what is nested of instructions."""
-
-    def condition(self, line: SpecLine) -> ir.Condition:
-        """The condition on which a jump is taken."""
-
-    def plain(self, lines: Sequence[SpecLine]) -> Iterator[N]:
-        """Instructions that neither jump nor look a packet up, one after another."""
-
-    def branch(
-        self, condition: ir.Condition, then: tuple[N, ...], otherwise: tuple[N, ...], line: SpecLine
-    ) -> Iterator[N]:
-        """A branch at a jump."""
-
-    def table(
-        self, line: SpecLine, hit: tuple[N, ...], miss: tuple[N, ...], cases: tuple[tuple[str, tuple[N, ...]], ...]
-    ) -> Iterator[N]:
-        """A table that is applied, and what comes after its results."""
-
-    def actions(self, line: SpecLine) -> tuple[str, ...]:
-        """The actions of a table."""
 
 
 @dataclass(frozen=True)
@@ -162,12 +140,33 @@ class Graph:
 
 
 @dataclass
-class Structure(Generic[N]):
-    """Nests the instructions of a graph."""
+class Structure(ABC, Generic[N]):
+    """Nests the instructions of a graph; subclasses make of them what is nested."""
 
     graph: Graph
-    maker: Maker[N]
-    visited: int = 0
+    visited: int = field(default=0, init=False)
+
+    @abstractmethod
+    def condition(self, line: SpecLine) -> ir.Condition:
+        """The condition on which a jump is taken."""
+
+    @abstractmethod
+    def plain(self, lines: Sequence[SpecLine]) -> Iterator[N]:
+        """Instructions that neither jump nor look a packet up, one after another."""
+
+    @abstractmethod
+    def branch(self, condition: ir.Condition, then: tuple[N, ...], otherwise: tuple[N, ...], line: SpecLine) -> N:
+        """A branch at a jump."""
+
+    @abstractmethod
+    def table(
+        self, line: SpecLine, hit: tuple[N, ...], miss: tuple[N, ...], cases: tuple[tuple[str, tuple[N, ...]], ...]
+    ) -> N:
+        """A table that is applied, and what comes after its results."""
+
+    def actions(self, line: SpecLine) -> tuple[str, ...]:
+        """The actions of a table; none where it cannot be applied."""
+        return ()
 
     def nested(self, begin: int, end: int, depth: int = 0) -> Iterator[N]:
         """From one instruction up to another one."""
@@ -180,66 +179,67 @@ class Structure(Generic[N]):
                 raise line.error("jumps into too many branches to be nested")
             op, following = line.word(0), graph.following[n]
             if op == "table":
-                yield from self.maker.plain(plain)
+                yield from self.plain(plain)
                 plain = []
                 n = n + 1
                 meet = graph.meet(graph.following[n]) if self._decides(n) else n
-                yield from self._table(line, n, meet, depth)
+                yield self._table(line, n, meet, depth)
                 n = meet
             elif op in BY_RESULT:
                 raise line.error("asks for the result of a table that is not right before it")
             elif len(following) == 2:
-                yield from self.maker.plain(plain)
+                yield from self.plain(plain)
                 plain = []
                 meet = graph.meet(following)
                 condition, then, otherwise = self._merged(n)
                 first, second = (tuple(self.nested(side, meet, depth + 1)) for side in (then, otherwise))
-                yield from self.maker.branch(condition, first, second, line)
+                if not first:
+                    condition, first, second = negated(condition), second, ()
+                if first:
+                    yield self.branch(condition, first, second, line)
                 n = meet
             else:
                 if op != "jmp":
                     plain.append(line)
                 n = following[0]
-        yield from self.maker.plain(plain)
+        yield from self.plain(plain)
 
     def _decides(self, n: int) -> bool:
         """Whether an instruction asks for the result of the table before it, and of no other."""
         return n < self.graph.end and self.graph.lines[n].word(0) in BY_RESULT and self.graph.sources[n] == 1
 
-    def _table(self, table: SpecLine, n: int, meet: int, depth: int) -> Iterator[N]:
+    def _table(self, table: SpecLine, n: int, meet: int, depth: int) -> N:
         graph = self.graph
         if n == meet:
-            yield from self.maker.table(table, (), (), ())
-            return
-        if graph.lines[n].word(0) in ("jmph", "jmpnh"):
-            sides = tuple(tuple(self.nested(side, meet, depth + 1)) for side in graph.following[n])
-            hit, miss = sides if graph.lines[n].word(0) == "jmph" else sides[::-1]
-            yield from self.maker.table(table, hit, miss, ())
-            return
+            return self.table(table, (), (), ())
+        op = graph.lines[n].word(0)
+        if op in ("jmph", "jmpnh"):
+            taken, falls = (tuple(self.nested(side, meet, depth + 1)) for side in graph.following[n])
+            return self.table(table, taken, falls, ()) if op == "jmph" else self.table(table, falls, taken, ())
         cases = []
-        for action in self.maker.actions(table):
+        for action in self.actions(table):
             to = n
             while to == n or (self._decides(to) and graph.lines[to].word(0) in ("jmpa", "jmpna")):
-                taken = (graph.lines[to].word(2) == action) == (graph.lines[to].word(0) == "jmpa")
-                to = graph.following[to][0 if taken else 1]
+                jumps = (graph.lines[to].word(2) == action) == (graph.lines[to].word(0) == "jmpa")
+                to = graph.following[to][0 if jumps else 1]
             if to != meet:
                 cases.append((action, tuple(self.nested(to, meet, depth + 1))))
-        yield from self.maker.table(table, (), (), tuple(cases))
+        return self.table(table, (), (), tuple(cases))
 
     def _merged(self, n: int) -> tuple[ir.Condition, int, int]:
         """A condition, and what comes after it if it holds, and if not; with those that only it leads to."""
         graph = self.graph
-        condition, (then, otherwise) = self.maker.condition(graph.lines[n]), graph.following[n]
+        condition, (then, otherwise) = self.condition(graph.lines[n]), graph.following[n]
         while True:
             if graph.is_test(otherwise) and graph.sources[otherwise] == 1 and then in graph.following[otherwise]:
-                other = self.maker.condition(graph.lines[otherwise])
+                other = self.condition(graph.lines[otherwise])
                 taken, falls = graph.following[otherwise]
                 if taken == then:
                     condition, otherwise = ir.Or(condition, other), falls
                 else:
                     condition, otherwise = ir.Or(condition, negated(other)), taken
             elif graph.is_test(then) and graph.sources[then] == 1 and otherwise in graph.following[then]:
-                other = self.maker.condition(graph.lines[then])
+                other = self.condition(graph.lines[then])
                 taken, falls = graph.following[then]
                 if taken == otherwise:
                     condition, then = ir.And(condition, negated(other)), falls

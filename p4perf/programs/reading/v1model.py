@@ -35,8 +35,6 @@ from p4perf.programs.reading.values import (
     truth,
 )
 
-Nodes = tuple[ir.ControlNode, ...]
-
 VERIFY_CHECKSUMS, UPDATE_CHECKSUMS = "own_verify_checksums", "own_update_checksums"
 """Actions that calculate the checksums of a program."""
 
@@ -138,7 +136,7 @@ class JsonReader:
     def _parser_error(self) -> ir.FieldRef:
         return self._standard("parser_error")
 
-    def _flow(self, pipelines: Mapping[str, Tree], tables: list[ir.Table]) -> tuple[Nodes, Nodes]:
+    def _flow(self, pipelines: Mapping[str, Tree], tables: list[ir.Table]) -> tuple[ir.Nodes, ir.Nodes]:
         """The control flow, and that of egress; ``tables`` get those that are applied."""
         at = next((place(tree) for tree in self.root.each("checksums")), "")
         control = self._run(VERIFY_CHECKSUMS, *self._verified(), at=at) + self._pipeline(pipelines["ingress"], tables)
@@ -173,7 +171,7 @@ class JsonReader:
 
     # Actions that simple_switch takes
 
-    def _run(self, name: str, *body: ir.Statement, at: str = "") -> Nodes:
+    def _run(self, name: str, *body: ir.Statement, at: str = "") -> ir.Nodes:
         """Control flow that runs statements, for what stands at a place; nothing if there are none."""
         if not body:
             return ()
@@ -207,7 +205,7 @@ class JsonReader:
         declared = {f.name for f in self.names.headers["standard_metadata"]}
         yield from (ir.Assign(self._standard(n), value) for n, value in _IN_EGRESS.items() if n in declared)
 
-    def _dropped(self, otherwise: Nodes = ()) -> ir.ControlNode:
+    def _dropped(self, otherwise: ir.Nodes = ()) -> ir.ControlNode:
         is_drop = equal(self._standard("egress_spec"), actions.DROP_PORT)
         return ir.If(is_drop, self._run("own_drop", ir.Drop()), otherwise)
 
@@ -227,7 +225,7 @@ class JsonReader:
             found.add(number.value)
         return sorted(found)
 
-    def _again(self, flag: str, kind: type[ir.Recirculate | ir.Resubmit], otherwise: Nodes = ()) -> Nodes:
+    def _again(self, flag: str, kind: type[ir.Recirculate | ir.Resubmit], otherwise: ir.Nodes = ()) -> ir.Nodes:
         """The packet goes through again where a flag says so, with the metadata of the list that it names."""
         ref = ir.FieldRef(ir.METADATA, f"own_{flag}")
         for number in self._used_lists(ref):
@@ -243,14 +241,14 @@ class JsonReader:
                 then = self._run(f"own_{flag}_{number}_{fields}", clone, at=self._set_at(session))
                 yield ir.If(ir.And(equal(session, number + 1), equal(kept, fields)), then)
 
-    def _ended(self) -> Nodes:
+    def _ended(self) -> ir.Nodes:
         """What becomes of a packet after ingress."""
         at = next(filter(None, map(place, self.root.each("pipelines"))), "")
         send = self._run("own_send", ir.SetEgress(self._standard("egress_spec")), at=at)
         rest = self._multicast(self._standard("mcast_grp"), (self._dropped(send),))
         return (*self._clones(actions.CLONE, actions.CLONE_LIST), *self._again(actions.RESUBMIT, ir.Resubmit, rest))
 
-    def _multicast(self, group: ir.FieldRef, otherwise: Nodes, before: Nodes = ()) -> Nodes:
+    def _multicast(self, group: ir.FieldRef, otherwise: ir.Nodes, before: ir.Nodes = ()) -> ir.Nodes:
         """The packet goes to the group that a field says, after ``before``, where it may say one."""
         if not self._is_set(group):
             return otherwise
@@ -261,7 +259,7 @@ class JsonReader:
             otherwise = (ir.If(equal(group, number), before + then, otherwise),)
         return otherwise
 
-    def _unconfigured(self) -> Nodes:
+    def _unconfigured(self) -> ir.Nodes:
         """What becomes of a packet for a multicast group that is not configured."""
         if self._plane.unknown:
             return self._run("own_multicast", ir.Multicast((0,)))
@@ -283,7 +281,7 @@ class JsonReader:
 
     # Pipelines
 
-    def _pipeline(self, pipeline: Tree, tables: list[ir.Table]) -> Nodes:
+    def _pipeline(self, pipeline: Tree, tables: list[ir.Table]) -> ir.Nodes:
         groups = ("tables", "conditionals", "action_calls")
         nodes = {t.text("name"): (g, t) for g in groups for t in pipeline.each(g)}
         flow = _Flow(self, pipeline, nodes, {a.text("name"): a for a in pipeline.each("action_profiles")}, tables)
@@ -319,7 +317,7 @@ class JsonReader:
             return [self.action(number) for number in table.each("action_ids")]
         return [self.of_name(name.text(), table) for name in table.each("actions")]
 
-    def ensure(self, name: str, body: tuple[ir.Statement, ...] = (), at: str = "") -> str:
+    def ensure(self, name: str, body: ir.Statements = (), at: str = "") -> str:
         self._made.setdefault(name, ir.Action(name, body=body, place=at))
         return name
 
