@@ -16,7 +16,7 @@ from typing_extensions import override
 from p4perf.errors import DataError, Location, SpecError
 from p4perf.formats.pcap import Capture, read_capture
 from p4perf.specs.loader import load_tree, set_value
-from p4perf.specs.messages import explain, located, nearest
+from p4perf.specs.messages import explain, key_path, nearest, placed
 from p4perf.specs.points import ParametersOf, Point, make_points
 from p4perf.specs.schema import ExperimentSpec
 from p4perf.specs.source import MAX_EXPONENT_INTEGER, SourceNode, needs_quotes
@@ -49,7 +49,7 @@ class Experiment:
         combined = self.spec.sweep.combined
         if key is None or combined.subsets_of or combined.each_of:
             return Location(self.root.place.file)
-        return self.root.locate([int(part) if part.isdigit() else part for part in key.split(".")])
+        return self.root.locate(key_path(key))
 
     def resolved_yaml(self) -> str:
         """The spec with everything inherited, overridden and defaulted; it loads back to the same experiment."""
@@ -91,14 +91,12 @@ def load_experiment(
         spec = ExperimentSpec.model_validate(root.plain())
     except ValidationError as error:
         raise explain(error, root) from error
-    try:
+    with placed(root):
         if points is not None:
             spec = spec.model_copy(update={"sweep": thinned(spec.sweep, points)})
         spec = _with_x(spec)
         spec, capture = _with_capture(spec, Path(source))
         return Experiment(spec, make_points(spec, root, parameters_of), str(source), spec_hash(spec), capture, root)
-    except SpecError as error:
-        raise located(error, root) from error.__cause__
 
 
 def spec_hash(spec: ExperimentSpec) -> str:

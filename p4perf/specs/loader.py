@@ -126,28 +126,28 @@ def _load(origin: _Origin, trail: tuple[str, ...]) -> SourceNode:
     trail = (*trail, _identity(origin))
     base = _base(origin, extends)
     if _identity(base) in trail:
-        raise SpecError("a spec cannot extend itself, not even by way of others", location=extends.place, key="extends")
+        raise _refused(extends, "a spec cannot extend itself, not even by way of others")
     if len(trail) >= MAX_EXTENDS:
-        raise SpecError(f"more than {MAX_EXTENDS} specs extend each other", location=extends.place, key="extends")
+        raise _refused(extends, f"more than {MAX_EXTENDS} specs extend each other")
     own = {key: child for key, child in root.content.items() if key != "extends"}
     return merge(_load(base, trail), SourceNode(own, root.place, root.key_place))
+
+
+def _refused(extends: SourceNode, message: str, hint: str | None = None) -> SpecError:
+    return SpecError(message, location=extends.place, key="extends", hint=hint)
 
 
 def _base(origin: _Origin, extends: SourceNode) -> _Origin:
     name = extends.content
     if not isinstance(name, str) or not name:
-        raise SpecError(
-            f"expected the name of a spec, got {quoted(extends.plain())}", location=extends.place, key="extends"
-        )
+        raise _refused(extends, f"expected the name of a spec, got {quoted(extends.plain())}")
     if name in catalogue_names():
         return name
     if not name.endswith(_SUFFIXES):
         hint = nearest(name, catalogue_names(), "the catalogue has")
-        raise SpecError(
-            f"there is no {quoted(name)} in the catalogue", location=extends.place, key="extends", hint=hint
-        )
+        raise _refused(extends, f"there is no {quoted(name)} in the catalogue", hint)
     if isinstance(origin, str):
-        raise SpecError("a spec of the catalogue extends only others of it", location=extends.place, key="extends")
+        raise _refused(extends, "a spec of the catalogue extends only others of it")
     folder = origin.resolve().parent
     try:
         path = (folder / name).resolve()
@@ -156,14 +156,10 @@ def _base(origin: _Origin, extends: SourceNode) -> _Origin:
     except (OSError, ValueError, RuntimeError):
         inside = found = False
     if not inside:
-        raise SpecError(
-            f"{quoted(name)} is outside of the folder of this spec",
-            location=extends.place,
-            key="extends",
-            hint="extend a file of the same folder or below it, or a name of the catalogue",
-        )
+        hint = "extend a file of the same folder or below it, or a name of the catalogue"
+        raise _refused(extends, f"{quoted(name)} is outside of the folder of this spec", hint)
     if not found:
-        raise SpecError(f"there is no file {quoted(name)} beside this spec", location=extends.place, key="extends")
+        raise _refused(extends, f"there is no file {quoted(name)} beside this spec")
     return origin.parent / name
 
 

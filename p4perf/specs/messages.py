@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from pydantic import ValidationError
@@ -78,12 +79,20 @@ def validation_error(
     )
 
 
-def located(error: SpecError, root: SourceNode) -> SpecError:
+@contextmanager
+def placed(root: SourceNode) -> Iterator[None]:
     """Give an error that names a key the place of that key's value, if it has no place yet."""
-    if error.location is None:
-        path = [int(part) if part.isdigit() else part for part in (error.key or "").split(".")]
-        error.location = root.locate(path) if error.key else Location(root.place.file)
-    return error
+    try:
+        yield
+    except SpecError as error:
+        if error.location is None:
+            error.location = root.locate(key_path(error.key)) if error.key else Location(root.place.file)
+        raise
+
+
+def key_path(key: str) -> KeyPath:
+    """The path of a key as messages write it, ``sweep.filter.0``."""
+    return tuple(int(part) if part.isdigit() else part for part in key.split("."))
 
 
 def explain(error: ValidationError, root: SourceNode, prefix: KeyPath = ()) -> SpecError:

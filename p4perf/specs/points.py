@@ -10,10 +10,10 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from p4perf.errors import SpecError, UsageError
-from p4perf.specs.messages import describe, explain, located, nearest, quoted
+from p4perf.specs.messages import describe, explain, key_path, nearest, placed, quoted
 from p4perf.specs.schema import IMPORTED, VARIANT, DeviceSpec, ExperimentSpec, SweepSpec
 from p4perf.specs.sections import ProgramSpec, TrafficSpec
-from p4perf.specs.source import KeyPath, Scalar, SourceNode
+from p4perf.specs.source import Scalar, SourceNode
 from p4perf.specs.sweep import Condition, Scope, Values, expand, parse_condition, variable_names
 from p4perf.specs.types import reference_name
 from p4perf.specs.variants import VariantTable, active_variants
@@ -89,36 +89,33 @@ class _Form:
         )
 
     def references(self) -> set[str]:
+        """The swept variables that anything refers to."""
         if self._check is not None:
             self._check.names()
-        try:
-            return self._references()
-        except SpecError as error:
-            raise located(error, self.root) from error.__cause__
+        with placed(self.root):
+            return {*self._of_program(), *self._of_settings()}
 
-    def _references(self) -> set[str]:
-        used: set[str] = set()
-        scope = self.scope
-        for keys, (_, parameters) in zip(self._keys, scope.components, strict=True):
+    def _of_program(self) -> Iterator[str]:
+        for keys, (_, parameters) in zip(self._keys, self.scope.components, strict=True):
             for parameter, value in parameters.items():
-                used.update(scope.variables_of(value, parameters, keys[parameter]))
+                yield from self.scope.variables_of(value, parameters, keys[parameter])
+
+    def _of_settings(self) -> Iterator[str]:
         for part in ("traffic", "device"):
             content: BaseModel = getattr(self.spec, part)
             if self._base is not None and content is getattr(self._base.spec, part) and not self.traffics.refers:
                 continue
             for key, value in _leaves(content.model_dump(), part):
-                used.update(scope.variables_of(value, {}, key))
+                yield from self.scope.variables_of(value, {}, key)
         over = self.spec.traffic.flows.over
-        if over is not None and over not in scope.names():
-            hint = nearest(over, scope.names(), "swept variables and parameters")
+        if over is not None and over not in self.scope.names():
+            hint = nearest(over, self.scope.names(), "swept variables and parameters")
             raise SpecError(f"{over} is no swept variable or parameter", key="traffic.flows.over", hint=hint)
-        return used
 
     def point(self, index: int, values: Values) -> Point:
-        try:
+        """The point with these values of the swept variables."""
+        with placed(self.root):
             return self._point(index, values)
-        except SpecError as error:
-            raise located(error, self.root) from error.__cause__
 
     def _point(self, index: int, values: Values) -> Point:
         scope = self.scope
@@ -209,8 +206,7 @@ class ParameterCheck:
             raise self._error(error.message, key, hint=error.hint, blame_key=last == name) from error
 
     def _error(self, message: str, key: str, *, hint: str | None, blame_key: bool = False) -> SpecError:
-        path: KeyPath = tuple(int(part) if part.isdigit() else part for part in key.split("."))
-        return SpecError(message, location=self._root.locate(path, key=blame_key), key=key, hint=hint)
+        return SpecError(message, location=self._root.locate(key_path(key), key=blame_key), key=key, hint=hint)
 
 
 def _frequency(value: object) -> float | None:

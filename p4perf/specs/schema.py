@@ -95,8 +95,7 @@ class MetricsSpec(Strict):
 
     @checked(mode="after")
     def _once(self) -> MetricsSpec:
-        parts = ("collect", "optional")
-        check_once((((part, n), name) for part in parts for n, name in enumerate(getattr(self, part))), "metric")
+        check_once("metric", {("collect",): self.collect, ("optional",): self.optional})
         return self
 
 

@@ -293,8 +293,7 @@ class CombinedSpec(Strict):
             raise validation_error(
                 "names no variant", hint="write [a, b], {subsets_of: [a, b], sizes: [0, 1]} or {each_of: [a]}"
             )
-        parts = ("subsets_of", "each_of")
-        check_once((((part, n), name) for part in parts for n, name in enumerate(getattr(self, part))), "variant")
+        check_once("variant", {("subsets_of",): self.subsets_of, ("each_of",): self.each_of})
         most = len(self.subsets_of)
         for index, size in enumerate(self.sizes or ()):
             if size > most:
@@ -325,7 +324,7 @@ def _form(value: Any) -> str | None:
 
 
 def _once(names: tuple[str, ...]) -> tuple[str, ...]:
-    check_once((((index,), name) for index, name in enumerate(names)), "variant")
+    check_once("variant", {(): names})
     return names
 
 

@@ -181,15 +181,15 @@ class SourceNode:
                 return replace(self, place=place, key_place=place)
 
 
-def read_bytes(path: Path) -> bytes:
-    """The bytes of a spec file, at most one more than are allowed.
+def read_bytes(path: Path, what: str = "file") -> bytes:
+    """The bytes of a spec file, or of what is read as strictly, at most one more than are allowed.
 
     Raises:
         SpecError: the file cannot be read.
     """
     try:
         if not path.is_file():
-            reason = "is a directory" if path.is_dir() else "there is no such file"
+            reason = "is a directory" if path.is_dir() else f"there is no such {what}"
             raise SpecError(f"cannot read the spec: {reason}", location=Location(str(path)))
         with path.open("rb") as file:
             return file.read(MAX_BYTES + 1)

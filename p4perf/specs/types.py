@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema, model_validator
 
-from p4perf.errors import DataError, Location, SpecError
+from p4perf.errors import DataError, SpecError
 from p4perf.specs.messages import explain, nearest, quoted, validation_error
-from p4perf.specs.source import MAX_BYTES, SourceNode, parse_bytes
+from p4perf.specs.source import SourceNode, parse_bytes, read_bytes
 from p4perf.specs.units import Dimension, parse_quantity
 
 NAME_PATTERN = r"^[a-z0-9]+(-[a-z0-9]+)*(/[a-z0-9]+(-[a-z0-9]+)*)*$"
@@ -62,21 +62,17 @@ def read_strictly(file: Path, model: type[Model], what: str) -> tuple[Model, Sou
     Raises:
         DataError: it cannot be read or is wrong; with the place.
     """
-    try:
-        if not file.is_file():
-            raise DataError(f"there is no such {what}", location=Location(str(file)))
-        with file.open("rb") as opened:
-            data = opened.read(MAX_BYTES + 1)
-    except (OSError, ValueError) as error:
-        message = f"cannot be read: {getattr(error, 'strerror', None) or error}"
-        raise DataError(message, location=Location(str(file))) from error
-    return parse_strictly(data, str(file), model)
+    return _validated(lambda: parse_bytes(read_bytes(file, what), str(file)), model)
 
 
 def parse_strictly(data: bytes, file: str, model: type[Model]) -> tuple[Model, SourceNode]:
     """As :func:`read_strictly`, for the bytes of a file."""
+    return _validated(lambda: parse_bytes(data, file), model)
+
+
+def _validated(read: Callable[[], SourceNode], model: type[Model]) -> tuple[Model, SourceNode]:
     try:
-        root = parse_bytes(data, file)
+        root = read()
         try:
             return model.model_validate(root.plain()), root
         except ValidationError as error:
@@ -148,49 +144,47 @@ def check_parameter(value: Any, path: Sequence[str | int]) -> None:
         _scalar(value, path)
 
 
-def check_once(names: Iterable[tuple[Sequence[str | int], str]], noun: str) -> None:
-    """Refuse a name that is there twice; each comes behind its path, as in ``validation_error``."""
+def check_once(noun: str, groups: Mapping[tuple[str, ...], Sequence[str]]) -> None:
+    """Refuse a name that is there twice; groups of names come behind their paths, as in ``validation_error``."""
     seen: set[str] = set()
-    for path, name in names:
+    for path, n, name in ((path, n, name) for path, names in groups.items() for n, name in enumerate(names)):
         if name in seen:
-            raise validation_error(f"duplicate {noun} {name}", path=path)
+            raise validation_error(f"duplicate {noun} {name}", path=(*path, n))
         seen.add(name)
 
 
-def _quantity(dimension: Dimension, unit: str, *, bare: str) -> Callable[[Any], Any]:
-    """A check that turns quantities into numbers; ``bare`` says whether plain numbers are ``float`` or ``int``."""
+def _or_reference(check: Callable[[Any], Any]) -> BeforeValidator:
+    """Take references as they are, and what a check gives for everything else."""
+    return BeforeValidator(lambda value: value if _is_reference(value) else check(value))
+
+
+def _limited(
+    dimension: Dimension, unit: str, low: float, high: float, *, whole: bool = False, what: str = ""
+) -> BeforeValidator:
+    """Turn quantities and plain numbers within limits into floating point numbers of a unit, or ``whole`` ones."""
+    number_type: type[int] | type[float] = int if whole else float
 
     def check(value: Any) -> Any:
-        if _is_reference(value):
-            return value
         if isinstance(value, str):
             try:
                 exact = parse_quantity(value, dimension, unit)
             except SpecError as error:
                 raise validation_error(error.message, hint=error.hint) from error
-            if bare == "int" and exact.denominator != 1:
+            if whole and exact.denominator != 1:
                 raise validation_error(f"{quoted(value)} is not a whole number of {unit}")
-            return int(exact) if bare == "int" else float(exact)
+            return _within(number_type(exact), low, high, what or unit)
         number = _number(value)
-        if bare == "int" and not isinstance(number, int):
+        if whole and not isinstance(number, int):
             raise validation_error(f"expected a whole number of {unit}, got {quoted(value)}")
-        return float(number) if bare == "float" else number
+        return _within(number_type(number), low, high, what or unit)
 
-    return check
-
-
-def _within(low: float, high: float, what: str) -> Callable[[Any], Any]:
-    def check(value: Any) -> Any:
-        if not isinstance(value, str) and not low <= value <= high:
-            raise validation_error(f"must be {low:g} to {high:g} {what}, got {quoted(value)}")
-        return value
-
-    return check
+    return _or_reference(check)
 
 
-def _limited(dimension: Dimension, unit: str, low: float, high: float) -> BeforeValidator:
-    read, limited = _quantity(dimension, unit, bare="float"), _within(low, high, unit)
-    return BeforeValidator(lambda value: limited(read(value)))
+def _within(number: float, low: float, high: float, what: str) -> float:
+    if not low <= number <= high:
+        raise validation_error(f"must be {low:g} to {high:g} {what}, got {quoted(number)}")
+    return number
 
 
 def _fraction(value: Any, path: Sequence[str | int] = ()) -> float:
@@ -205,14 +199,14 @@ def _no_reference(value: Any) -> Any:
     return value
 
 
-def _literal_or_reference(*words: str) -> Callable[[Any], Any]:
+def _one_of(*words: str) -> BeforeValidator:
     def check(value: Any) -> Any:
-        if not _is_reference(value) and value not in words:
+        if value not in words:
             hint = nearest(value, words) if isinstance(value, str) else None
             raise validation_error(f"{quoted(value)} is not one of {', '.join(words)}", hint=hint)
         return value
 
-    return check
+    return _or_reference(check)
 
 
 _REFERENCE_SCHEMA = {"type": "string", "pattern": REFERENCE_PATTERN}
@@ -246,8 +240,7 @@ Whole = Annotated[int, Field(strict=True, ge=-MAX_INTEGER, le=MAX_INTEGER)]
 
 FrameSize = Annotated[
     int | str,
-    BeforeValidator(_within(64, 9216, "bytes (including the FCS)")),
-    BeforeValidator(_quantity("data size", "B", bare="int")),
+    _limited("data size", "B", 64, 9216, whole=True, what="bytes (including the FCS)"),
     WithJsonSchema(
         {"anyOf": [{"type": "integer", "minimum": 64, "maximum": 9216}, _REFERENCE_SCHEMA, _QUANTITY_SCHEMA]}
     ),
@@ -270,8 +263,7 @@ DurationMs = Annotated[
 
 ZipfExponent = Annotated[
     float | str,
-    BeforeValidator(_within(1e-6, 100, "as exponent")),
-    BeforeValidator(lambda v: v if _is_reference(v) else float(_number(v))),
+    _or_reference(lambda value: _within(float(_number(value)), 1e-6, 100, "as exponent")),
     WithJsonSchema({"anyOf": [{"type": "number", "exclusiveMinimum": 0}, _REFERENCE_SCHEMA]}),
 ]
 """Exponent of a Zipf distribution, or ``$name``."""
@@ -300,20 +292,15 @@ Fractions = Annotated[
 """Fractions, more than 0 and at most 1: one, a list, or references."""
 
 
-def _whole_between(low: int, high: int, what: str) -> Callable[[Any], Any]:
-    def check(value: Any) -> Any:
-        if _is_reference(value):
-            return value
-        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-            raise validation_error(f"must be a whole number from {low} to {high}{what}, got {quoted(value)}")
-        return value
-
-    return check
+def _burst_length(value: Any) -> Any:
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 1_000_000:
+        raise validation_error(f"must be a whole number from 1 to 1000000 packets, got {quoted(value)}")
+    return value
 
 
 BurstLength = Annotated[
     int | str,
-    BeforeValidator(_whole_between(1, 1_000_000, " packets")),
+    _or_reference(_burst_length),
     WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 1, "maximum": 1_000_000}, _REFERENCE_SCHEMA]}),
 ]
 """Packets of a burst, or ``$name``."""
@@ -391,14 +378,14 @@ DISTRIBUTIONS = ("uniform", "sequential", "single", "zipf")
 
 PatternName = Annotated[
     str,
-    BeforeValidator(_literal_or_reference(*PATTERNS)),
+    _one_of(*PATTERNS),
     WithJsonSchema({"anyOf": [{"enum": list(PATTERNS)}, _REFERENCE_SCHEMA]}),
 ]
 """How packets are spaced, or ``$name``."""
 
 DistributionName = Annotated[
     str,
-    BeforeValidator(_literal_or_reference(*DISTRIBUTIONS)),
+    _one_of(*DISTRIBUTIONS),
     WithJsonSchema({"anyOf": [{"enum": list(DISTRIBUTIONS)}, _REFERENCE_SCHEMA]}),
 ]
 """How packets are spread over flows, or ``$name``."""

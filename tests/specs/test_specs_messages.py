@@ -2,7 +2,7 @@ import pytest
 from pydantic import ValidationError
 
 from p4perf.errors import SpecError
-from p4perf.specs.messages import explain, located, nearest, quoted
+from p4perf.specs.messages import explain, nearest, placed, quoted
 from p4perf.specs.schema import ExperimentSpec
 from p4perf.specs.source import parse_text
 
@@ -109,10 +109,16 @@ def test_what_is_not_a_mapping_at_all():
     assert explained("- a\n").message == "expected a mapping (key: value), got a list"
 
 
+def raised(error, root):
+    with pytest.raises(SpecError) as caught, placed(root):
+        raise error
+    return caught.value
+
+
 def test_errors_get_the_place_of_their_key_once():
     root = parse_text("sweep:\n  filter: [a]\n", "spec.yaml")
-    error = located(SpecError("wrong", key="sweep.filter.0"), root)
+    error = raised(SpecError("wrong", key="sweep.filter.0"), root)
     assert (error.location.line, error.location.column) == (2, 12)
     place = error.location
-    assert located(error, parse_text("b: 1", "other.yaml")).location is place
-    assert located(SpecError("wrong"), root).location.line is None
+    assert raised(error, parse_text("b: 1", "other.yaml")).location is place
+    assert raised(SpecError("wrong"), root).location.line is None
