@@ -20,7 +20,6 @@ from p4perf.programs.reading.values import (
     Names,
     ValueReader,
     identifier,
-    number_of,
     place,
     truth,
     unwrapped,
@@ -85,11 +84,11 @@ class ActionReader:
                 at += 1
                 continue
             given = list(calls[at].each("parameters"))
-            target, end = number_of(unwrapped(given[1])[1]), 0
+            target, end = unwrapped(given[1])[1].number(), 0
             then, otherwise = list(calls[at + 1 : target]), []
             end = target
             if then and then[-1].text("op") == "_jump":
-                end = number_of(unwrapped(then.pop().at("parameters").item(0))[1])
+                end = unwrapped(then.pop().at("parameters").item(0))[1].number()
                 otherwise = list(calls[target:end])
             if not at < target <= end <= len(calls):
                 raise calls[at].error("jumps out of a conditional statement")
@@ -122,7 +121,7 @@ class ActionReader:
                 for name, condition in values.headers(target):
                     yield from guarded(condition, (ir.RemoveHeader(name),))
             case (("push" | "pop"), [stack, count]):
-                yield from self._shifted(stack, number_of(unwrapped(count)[1]) * (1 if op == "push" else -1))
+                yield from self._shifted(stack, unwrapped(count)[1].number() * (1 if op == "push" else -1))
             case (("mark_to_drop" | "drop"), _):
                 of = given[0].text("value") if given else "standard_metadata"
                 yield ir.Assign(self.names.ref(of, "egress_spec", call), ir.Const(DROP_PORT))
@@ -150,7 +149,7 @@ class ActionReader:
             case "modify_field_with_hash_based_offset", [target, base, calculation, size]:
                 yield from self._hash(target, base, calculation, size, values)
             case "generate_digest", [_, number]:
-                fields = self.learn_lists.get(number_of(unwrapped(number)[1]))
+                fields = self.learn_lists.get(unwrapped(number)[1].number())
                 yield ir.Digest(tuple(self.pieces(fields, "elements", call)[0]) if fields is not None else ())
             case (("clone_ingress_pkt_to_egress" | "clone_egress_pkt_to_egress"), [session, fields]):
                 clone, kept = (CLONE, CLONE_LIST) if "ingress" in op else (EGRESS_CLONE, EGRESS_CLONE_LIST)
@@ -199,9 +198,9 @@ class ActionReader:
         for part in tree.each(key):
             kind = part.text("type")
             if kind == "field":
-                found.append(self.names.ref(part.at("value").item(0).text(), part.at("value").item(1).text(), part))
+                found.append(self.names.field(part.at("value")))
             elif kind == "hexstr":
-                found.append(self.constant(number_of(part.at("value")), part.whole("bitwidth")))
+                found.append(self.constant(part.at("value").number(), part.whole("bitwidth")))
             elif kind == "header":
                 found += self.names.refs(ValueReader(self.names).header(part))
             elif kind == "payload":
@@ -267,7 +266,7 @@ class ActionReader:
         """The headers of a stack, a union or a stack of unions."""
         kind, value = unwrapped(tree)
         if kind == "header_stack":
-            return self.names.elements(value.text(), value)
+            return self.names.elements(value)
         if kind == "header_union_stack":
             unions = self.names.union_stacks.get(value.text(), ())
             return tuple(h for union in unions for h in self.names.unions[union])
@@ -275,7 +274,7 @@ class ActionReader:
 
     def _shifted(self, stack: Tree, count: int) -> Iterator[ir.Statement]:
         """The elements of a stack move; those that come in are not valid."""
-        elements = self.names.elements(unwrapped(stack)[1].text(), stack)
+        elements = self.names.elements(unwrapped(stack)[1])
         order = range(len(elements)) if count < 0 else reversed(range(len(elements)))
         for n in order:
             if 0 <= n - count < len(elements):

@@ -6,7 +6,7 @@ elements before it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from p4perf.programs import ir
@@ -22,6 +22,8 @@ from p4perf.programs.reading.values import (
     place,
     unwrapped,
 )
+
+_Named = Callable[[str | None, Mapping[str, int]], str]
 
 MAX_STATES = 10_000
 """Most parser states, each with its stacks filled so and so far, of a program."""
@@ -43,31 +45,31 @@ class UnrolledParser:
         first = parser.text("init_state")
         names: dict[tuple[str, tuple[tuple[str, int], ...]], str] = {(first, ()): "start"}
         todo = [(first, dict[str, int]())]
+
+        def named(name: str | None, filled: Mapping[str, int]) -> str:
+            """The state of that name in the JSON, with stacks filled so far; None is the end."""
+            if not name or name == ir.ACCEPT:
+                return ir.ACCEPT
+            key = name, tuple(sorted(filled.items()))
+            if key not in names:
+                stem = f"own_{name}" if name == "start" else identifier(name)
+                names[key] = distinct(stem + "".join(f"_{n}" for _, n in key[1]), names.values())
+                todo.append((name, dict(filled)))
+            return names[key]
+
         while todo:
             name, filled = todo.pop()
-            here = names[name, tuple(sorted(filled.items()))]
             if name not in trees:
                 raise parser.error(f"there is no parser state {name!r}")
-            state, after = self._state(here, trees[name], dict(filled))
             numbers = ",".join(str(n) for _, n in sorted(filled.items()))
             label = f"{parser.text('name')}.{name}" + (f"[{numbers}]" if numbers else "")
-            moved = {}
-            for following in dict.fromkeys((*(c.next_state for c in state.cases), state.default)):
-                if following != ir.ACCEPT:
-                    key = (following, tuple(sorted(after.items())))
-                    if key not in names:
-                        stem = f"own_{following}" if following in ("start", ir.ACCEPT) else identifier(following)
-                        index = "".join(f"_{n}" for _, n in key[1])
-                        names[key] = distinct(stem + index, names.values())
-                        todo.append((following, after))
-                    moved[following] = names[key]
+            here = named(name, filled)
+            yield replace(self._state(here, trees[name], filled, named), label=label)
             if len(names) > MAX_STATES:
                 raise parser.error(f"has more than {MAX_STATES} states, with its header stacks")
-            cases = tuple(replace(c, next_state=moved.get(c.next_state, ir.ACCEPT)) for c in state.cases)
-            yield replace(state, cases=cases, default=moved.get(state.default, ir.ACCEPT), label=label)
 
-    def _state(self, name: str, tree: Tree, filled: dict[str, int]) -> tuple[ir.ParserState, dict[str, int]]:
-        """A state, whose stacks are filled so far, and how far they are filled after it."""
+    def _state(self, name: str, tree: Tree, filled: dict[str, int], named: _Named) -> ir.ParserState:
+        """A state, whose stacks are filled so far; it fills them further."""
         body: list[ir.ParserStatement] = []
         names = self.convert.names
         for op in tree.each("parser_ops"):
@@ -97,8 +99,8 @@ class UnrolledParser:
                 body.append(ir.Advance(ir.Const(8 * given[0].whole())))
             else:
                 raise op.error(f"the parser operation {kind} is not supported")
-        selected, cases, default = self._transitions(tree, ValueReader(names, filled=filled))
-        return ir.ParserState(name, tuple(body), selected, cases, default, place(tree)), filled
+        selected, cases, default = self._transitions(tree, ValueReader(names, filled=filled), named)
+        return ir.ParserState(name, tuple(body), selected, cases, default, place(tree))
 
     def _plain(self, found: Iterator[ir.Statement], op: Tree) -> Iterator[ir.ParserStatement]:
         for statement in found:
@@ -112,7 +114,7 @@ class UnrolledParser:
         kind, value = unwrapped(target)
         names = self.convert.names
         if kind == "stack":
-            stack, elements = value.text(), names.elements(value.text(), value)
+            stack, elements = value.text(), names.elements(value)
         elif kind == "union_stack":
             stack, member = value.item(0).text(), value.item(1).text()
             elements = tuple(names.member(u, member, value) for u in names.union_stacks.get(stack, ()))
@@ -128,24 +130,26 @@ class UnrolledParser:
         return elements[number]
 
     def _transitions(
-        self, tree: Tree, values: ValueReader
+        self, tree: Tree, values: ValueReader, named: _Named
     ) -> tuple[tuple[ir.Expression, ...], tuple[ir.SelectCase, ...], str]:
         selected = tuple(values.value(key) for key in tree.each("transition_key"))
         widths = [self._bits(e) for e in selected]
         cases: list[ir.SelectCase] = []
         for transition in tree.each("transitions"):
-            to = transition.optional("next_state") or ir.ACCEPT
-            kind = transition.optional("type")
+            kind, mask = transition.optional("type"), -1
             if kind == "default" or transition.value.get("value") in (None, "default"):
-                return selected if cases else (), tuple(cases), to
+                default = named(transition.optional("next_state"), values.filled)
+                return selected if cases else (), tuple(cases), default
             if kind == "parse_vset":
                 found = self.plane.value_sets.get(transition.text("value"), ())
-                cases += [ir.SelectCase(_split(value, -1, widths), to) for value in found]
+                matches = [_split(value, mask, widths) for value in found]
                 if not found and self.plane.unknown:
-                    cases.append(ir.SelectCase((ir.Match.never(),) * len(widths), to))
-                continue
-            mask = transition.at("mask").number() if transition.has("mask") else -1
-            cases.append(ir.SelectCase(_split(transition.at("value").number(), mask, widths), to))
+                    matches = [(ir.Match.never(),) * len(widths)]
+            else:
+                mask = transition.at("mask").number() if transition.has("mask") else mask
+                matches = [_split(transition.at("value").number(), mask, widths)]
+            next_state = transition.optional("next_state")
+            cases += [ir.SelectCase(each, named(next_state, values.filled)) for each in matches]
         return selected, tuple(cases), ir.ACCEPT
 
     def _bits(self, expression: ir.Expression) -> int:

@@ -244,7 +244,7 @@ class _PsaReader(JsonReader):
         for key in state.each("transition_key"):
             kind, value = unwrapped(key)
             if kind == "field":
-                yield self.names.ref(value.item(0).text(), value.item(1).text(), value)
+                yield self.names.field(value)
 
 
 @dataclass(frozen=True)

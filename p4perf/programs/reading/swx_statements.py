@@ -33,6 +33,7 @@ class Operands:
     own: dict[str, ir.Field] = field(default_factory=dict)
     """Metadata fields that the specification does not have."""
     _refs: dict[str, ir.FieldRef] = field(default_factory=dict)
+    _declared: list[ir.Field] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         taken: set[str] = set()
@@ -46,10 +47,12 @@ class Operands:
     def _declare(
         self, prefix: str, fields: Iterable[tuple[str, int]], header: str, before: str, taken: set[str]
     ) -> None:
-        for name, _ in fields:
+        for name, bits in fields:
             known = distinct(identifier(before + name), taken)
             taken.add(known)
             self._refs[f"{prefix}.{name}"] = ir.FieldRef(header, known)
+            if header == ir.METADATA:
+                self._declared.append(ir.Field(known, bits))
 
     def fields(self, header: str) -> tuple[tuple[str, int], ...]:
         return self.spec.structs[self.spec.headers[header]]
@@ -59,11 +62,7 @@ class Operands:
 
     def metadata(self) -> Iterator[ir.Field]:
         """All fields of the metadata."""
-        groups = [("m", self.spec.structs.get(self.spec.metadata, ()))]
-        groups += [(f"h.{name}", self.fields(name)) for name in self.spec.headers if name in self.memory]
-        for prefix, fields in groups:
-            yield from (ir.Field(self._refs[f"{prefix}.{name}"].field, bits) for name, bits in fields)
-        yield from self.own.values()
+        yield from (*self._declared, *self.own.values())
 
     def scratch(self, name: str, bits: int) -> ir.FieldRef:
         """A metadata field of the reader's own."""
@@ -129,7 +128,11 @@ class InstructionReader:
         elif op == "mov":
             yield from self._moved(line, action)
         elif op in ("validate", "invalidate"):
-            yield from self._validity(operands.header(line.word(1), line), add=op == "validate")
+            header = operands.header(line.word(1), line)
+            if header not in operands.memory:
+                name = operands.header_name(header)
+                removed, absent = ir.RemoveHeader(name), ir.Not(ir.IsValid(name))
+                yield removed if op == "invalidate" else ir.Branch(absent, (ir.AddHeader(name),))
         elif op in ("ckadd", "cksub"):
             yield from self._checksum(line, subtract=op == "cksub")
         elif op == "hash":
@@ -190,15 +193,6 @@ class InstructionReader:
             yield from (ir.Assign(to, of) for to, of in zip(*pair, strict=True))
         else:
             yield ir.Assign(operands.ref(target, line), operands.value(source, line, action))
-
-    def _validity(self, header: str, *, add: bool) -> Iterator[ir.Statement]:
-        name = self.operands.header_name(header)
-        if header in self.operands.memory:
-            return
-        if add:
-            yield ir.Branch(ir.Not(ir.IsValid(name)), (ir.AddHeader(name),))
-        else:
-            yield ir.RemoveHeader(name)
 
     def _looked_at(self, header: str) -> Iterator[ir.ParserStatement]:
         """A header becomes valid with bytes that stay in the packet."""

@@ -182,8 +182,7 @@ class JsonReader:
         """The field, the condition and the calculation of each checksum."""
         for tree in self.root.each("checksums"):
             if tree.flag(kind, kind == "update" and not tree.has("verify")):
-                target = tree.at("target")
-                ref = self.names.ref(target.item(0).text(), target.item(1).text(), target)
+                ref = self.names.field(tree.at("target"))
                 condition = ValueReader(self.names).condition(tree.at("if_cond")) if tree.has("if_cond") else TRUE
                 calculation = self.convert.calculations.get(tree.text("calculation"))
                 if calculation is None:
@@ -354,12 +353,9 @@ class JsonReader:
         declared = self._arrays.get(table.text("direct_meters"))
         if declared is None:
             raise table.at("direct_meters").error("there is no meter of this name")
-        target = declared.at("result_target")
         meter = ir.Meter(identifier(declared.text("name")), size)
         self._direct_meters.append(meter)
-        return ir.MeterPacket(
-            self.names.ref(target.item(0).text(), target.item(1).text(), target), meter.name, ir.Const(0)
-        )
+        return ir.MeterPacket(self.names.field(declared.at("result_target")), meter.name, ir.Const(0))
 
 
 @dataclass
@@ -489,7 +485,7 @@ class _Flow:
         elif target.item(1).text() == VALID:
             value = ir.Truth(ir.IsValid(names.header(target.item(0))))
         else:
-            value = ref = names.ref(target.item(0).text(), target.item(1).text(), target)
+            value = ref = names.field(target)
             if not masked:
                 return ref, None
         width = names.width_bits(value) if isinstance(value, ir.FieldRef) else 1

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from itertools import count
 
-from p4perf.errors import DataError
 from p4perf.programs import ir
 from p4perf.programs.reading.tree import MAX_DEPTH, Tree
 
@@ -24,7 +23,6 @@ VALID = "$valid$"
 TRUE = ir.Compare("==", ir.Const(0), ir.Const(0))
 FALSE = ir.Not(TRUE)
 
-_ARITHMETIC: tuple[ir.BinaryOperator, ...] = ("+", "-", "*", "/", "%", "<<", ">>", "&", "|", "^")
 _COMPARISONS: tuple[ir.Comparator, ...] = ("==", "!=", ">", ">=", "<", "<=")
 _CONDITIONS = ("and", "or", "not", "d2b", "valid", "valid_union")
 
@@ -105,6 +103,10 @@ class Names:
             return self.own_ref(found, wanted)
         raise at.error(f"there is no field {header}.{name}")
 
+    def field(self, pair: Tree) -> ir.FieldRef:
+        """A field that the JSON names by a pair, ``[header, field]``."""
+        return self.ref(pair.item(0).text(), pair.item(1).text(), pair)
+
     @cached_property
     def _by_call(self) -> dict[str, str]:
         return {call: name for name, call in self.called.items()}
@@ -145,10 +147,11 @@ class Names:
             raise at.error(f"the header union {union} has no member {name!r}")
         return self.members[union][name]
 
-    def elements(self, stack: str, at: Tree) -> tuple[str, ...]:
-        if stack not in self.stacks:
-            raise at.error(f"there is no header stack {stack!r}")
-        return self.stacks[stack]
+    def elements(self, stack: Tree) -> tuple[str, ...]:
+        """The headers of a stack that the JSON calls so."""
+        if stack.text() not in self.stacks:
+            raise stack.error(f"there is no header stack {stack.text()!r}")
+        return self.stacks[stack.text()]
 
 
 def declared(root: Tree) -> Names:
@@ -230,7 +233,7 @@ class ValueReader:
             case "field":
                 return self._field(value)
             case "hexstr":
-                return ir.Const(number_of(value))
+                return ir.Const(value.number())
             case "bool":
                 return ir.Const(int(bool(value.value)))
             case "runtime_data" | "local":
@@ -283,7 +286,7 @@ class ValueReader:
         if kind == "expression" and value.text("op") == "dereference_header_stack":
             stack = unwrapped(value.at("left"), depth)[1]
             index = self.value(value.at("right"), depth + 1)
-            elements = self.names.elements(stack.text(), stack)
+            elements = self.names.elements(stack)
             if isinstance(index, ir.Const):
                 return ((elements[min(index.value, len(elements) - 1)], TRUE),)
             return tuple((e, ir.Compare("==", index, ir.Const(n))) for n, e in enumerate(elements))
@@ -315,9 +318,8 @@ class ValueReader:
         """The fields that an assignment may write, and the condition for each; a name is a header's validity."""
         kind, value = unwrapped(tree)
         if kind == "field":
-            header, name = value.item(0).text(), value.item(1).text()
-            valid = name == VALID
-            return ((self.names.header(value.item(0)) if valid else self.names.ref(header, name, value), TRUE),)
+            valid = value.item(1).text() == VALID
+            return ((self.names.header(value.item(0)) if valid else self.names.field(value), TRUE),)
         if kind == "expression" and value.text("op") == "access_field":
             number = value.at("right").whole()
             return tuple((self._numbered(h, number, value), c) for h, c in self.headers(value.at("left")))
@@ -331,10 +333,10 @@ class ValueReader:
         return self.parameters[number.whole()]
 
     def _field(self, value: Tree) -> ir.Expression:
-        header, name = value.item(0).text(), value.item(1).text()
+        name = value.item(1).text()
         if name == VALID:
             return ir.Truth(ir.IsValid(self.names.header(value.item(0))))
-        ref = self.names.ref(header, name, value)
+        ref = self.names.field(value)
         if self.names.first_error and name == "parser_error":
             return ir.BinaryOp("+", ref, ir.Const(self.names.first_error))
         return ref
@@ -344,21 +346,21 @@ class ValueReader:
         return self.names.ref(self.names.called[self._last(value.item(0))], value.item(1).text(), value)
 
     def _last(self, stack: Tree) -> str:
-        elements = self.names.elements(stack.text(), stack)
+        return self._newest(self.names.elements(stack), stack)
+
+    def _union_field(self, value: Tree) -> ir.Expression:
+        """A field of the last union of a stack: ``[stack, member, field]``."""
+        stack = value.item(0)
+        union = self._newest(self.names.union_stacks.get(stack.text(), ()), stack)
+        header = self.names.member(union, value.item(1).text(), value)
+        return self.names.ref(self.names.called[header], value.item(2).text(), value)
+
+    def _newest(self, elements: Sequence[str], stack: Tree) -> str:
+        """The element of a stack that was extracted last."""
         number = self.filled.get(stack.text(), 0)
         if not 0 < number <= len(elements):
             raise stack.error("the last element of an empty header stack is not supported")
         return elements[number - 1]
-
-    def _union_field(self, value: Tree) -> ir.Expression:
-        """A field of the last union of a stack: ``[stack, member, field]``."""
-        stack, member = value.item(0).text(), value.item(1).text()
-        unions = self.names.union_stacks.get(stack, ())
-        number = self.filled.get(stack, 0)
-        if not 0 < number <= len(unions):
-            raise value.error("the last element of an empty stack is not supported")
-        header = self.names.member(unions[number - 1], member, value)
-        return self.names.ref(self.names.called[header], value.item(2).text(), value)
 
     def _numbered(self, header: str, number: int, at: Tree) -> ir.FieldRef:
         fields = self.names.headers[header]
@@ -401,8 +403,7 @@ class ValueReader:
         if op == "last_stack_index":
             return ir.Const(self.filled.get(unwrapped(value.at("right"), depth)[1].text(), 0) - 1)
         if op == "size_stack":
-            stack = unwrapped(value.at("right"), depth)[1]
-            return ir.Const(len(self.names.elements(stack.text(), stack)))
+            return ir.Const(len(self.names.elements(unwrapped(value.at("right"), depth)[1])))
         if op == "?":
             sides = (self.value(value.at(side), depth + 1) for side in ("left", "right"))
             return ir.Conditional(self.condition(value.at("cond"), depth + 1), *sides)
@@ -416,9 +417,9 @@ class ValueReader:
             return ir.Cast(left, right.value, signed=op != "usat_cast", saturating=op != "two_comp_mod")
         if op == "&" and isinstance(right, ir.Const) and right.value > 0 and (right.value + 1).bit_count() == 1:
             return ir.Cast(left, right.value.bit_length())
-        for operator in _ARITHMETIC:
-            if op == operator:
-                return ir.BinaryOp(operator, left, right)
+        match op:
+            case "+" | "-" | "*" | "/" | "%" | "<<" | ">>" | "&" | "|" | "^":
+                return ir.BinaryOp(op, left, right)
         raise value.error(f"the operation {op} is not supported")
 
 
@@ -433,15 +434,6 @@ def truth(value: ir.Expression) -> ir.Condition:
 
 def _number(condition: ir.Condition) -> ir.Expression:
     return ir.Const(int(condition == TRUE)) if condition in (TRUE, FALSE) else ir.Truth(condition)
-
-
-def number_of(tree: Tree) -> int:
-    """A number in hexadecimal digits, which may have a sign."""
-    text = tree.text()
-    try:
-        return int(text, 16)
-    except ValueError:
-        raise tree.error("is no hexadecimal number") from None
 
 
 def unwrapped(tree: Tree, depth: int = 0) -> tuple[str, Tree]:
@@ -484,16 +476,12 @@ def check_unique(trees: Iterator[Tree]) -> dict[str, Tree]:
     for tree in trees:
         name = tree.text("name")
         if name in found:
-            raise DataError(f"two things are called {name!r}", location=tree.error("").location, key=tree.pointer)
+            raise tree.error(f"two things are called {name!r}")
         found[name] = tree
     return found
 
 
-MAX_PORT = 511
-"""Packets that are sent by a greater port are dropped, where architectures have more ports than targets."""
-
-
 def sent_by(port: ir.Expression) -> ir.Branch:
     """Send a packet by a port, or drop it if there is none."""
-    exists = ir.Compare("<=", port, ir.Const(MAX_PORT))
-    return ir.Branch(exists, (ir.SetEgress(ir.Cast(port, MAX_PORT.bit_length())),), (ir.Drop(),))
+    exists = ir.Compare("<=", port, ir.Const(ir.MAX_PORT))
+    return ir.Branch(exists, (ir.SetEgress(ir.Cast(port, ir.MAX_PORT.bit_length())),), (ir.Drop(),))
