@@ -255,11 +255,11 @@ class Interpreter:
             case _:
                 self._execute(statement, NO_ARGUMENTS, packet)
 
-    def _decided(self, found: tuple[V, bool]) -> V:
-        """A value that a decision depends on."""
+    def _decided(self, found: tuple[V, bool], what: str = "decides by a random number") -> V:
+        """A value that must not be random, since a decision depends on it or else what a message says."""
         value, random = found
         if random:
-            raise ValueError(f"{self._program.name} decides by a random number")
+            raise ValueError(f"{self._program.name} {what}")
         return value
 
     def _block(self, nodes: ir.Nodes, packet: PacketState) -> None:
@@ -393,9 +393,7 @@ class Interpreter:
             case ir.WriteRegister(name, index, expression):
                 register = self._program.register(name)
                 at = self._cell(index, register.size, arguments, packet)
-                value, random = packet.evaluate(expression, arguments)
-                if random:
-                    raise ValueError(f"{self._program.name} keeps a random number in {name}")
+                value = self._decided(packet.evaluate(expression, arguments), f"keeps a random number in {name}")
                 self._state[name][at] = value & ((1 << register.width_bits) - 1)
 
     def _count(self, counter: ir.Counter, at: int, packet: PacketState) -> None:
@@ -412,9 +410,7 @@ class Interpreter:
 
     def _cell(self, index: ir.Expression, size: int, arguments: Mapping[str, int], packet: PacketState) -> int:
         """Which cell of an array is meant."""
-        at, random = packet.evaluate(index, arguments)
-        if random:
-            raise ValueError(f"{self._program.name} has a random number as an index")
+        at = self._decided(packet.evaluate(index, arguments), "has a random number as an index")
         return at & ((1 << (size - 1).bit_length()) - 1)
 
 

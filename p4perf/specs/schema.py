@@ -7,7 +7,7 @@ from them. What goes across several parts (references, sizes) is checked when th
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, ConfigDict, Field, GetJsonSchemaHandler, StrictInt, WithJsonSchema
@@ -47,6 +47,17 @@ RESERVED = frozenset(
 """Names that variables may not have, because tables of results have columns of these names."""
 
 
+def _known(noun: str, names: Callable[[], Collection[str]], supported: str = "known") -> AfterValidator:
+    """Accept names that are known by then only."""
+
+    def check(name: str) -> str:
+        if name not in names():
+            raise validation_error(f"unknown {noun} {quoted(name)}", hint=nearest(name, names(), supported))
+        return name
+
+    return AfterValidator(check)
+
+
 class _MetricSchema:
     """The JSON Schema of the name of a registered metric, with ``modelled`` also of what one falls into.
 
@@ -62,13 +73,7 @@ class _MetricSchema:
         return {"enum": list(METRICS), "type": "string"}
 
 
-def _collected(name: str) -> str:
-    if name not in METRICS:
-        raise validation_error(f"unknown metric {quoted(name)}", hint=nearest(name, METRICS, "supported"))
-    return name
-
-
-MetricName = Annotated[str, AfterValidator(_collected), _MetricSchema()]
+MetricName = Annotated[str, _known("metric", METRICS.keys, "supported"), _MetricSchema()]
 """The name of a metric that can be collected."""
 
 
@@ -173,7 +178,7 @@ class TrialsSpec(Strict):
     """How often, how long and in which order the points are measured."""
 
     repetitions: StrictInt = Field(3, ge=1, le=1000, description="starts of the process for every point")
-    duration_ms: DurationMs = Field(20.0, description="counted time of the program in a trial, in ms")
+    duration_ms: DurationMs = Field(20.0, gt=0, description="counted time of the program in a trial, in ms")
     warmup_ms: DurationMs = Field(10.0, description="time before it that is not measured, in ms")
     interleave_baseline: bool = Field(True, strict=True, description="measure the baseline beside every trial")
     order: Literal["random", "sequential"] = Field("random", description="order of the points")
@@ -182,12 +187,6 @@ class TrialsSpec(Strict):
         "gated", description="gated: windows between calibrations, for shared machines; plain: for an isolated core"
     )
     max_attempts: StrictInt = Field(5, ge=1, le=1000, description="attempts before a gated trial is given up")
-
-    @checked(mode="after")
-    def _some_time(self) -> TrialsSpec:
-        if self.duration_ms <= 0:
-            raise validation_error("must be more than 0 ms", path=("duration_ms",))
-        return self
 
 
 class LoadSpec(Strict):
@@ -201,8 +200,8 @@ class LoadSpec(Strict):
     )
     slots: StrictInt = Field(1024, ge=32, le=32768, description="packets that the link holds in each direction")
     search: Word = Field("mlrsearch", description="how throughput is searched (p4perf list searches)")
-    trial_ms: DurationMs = Field(200.0, description="duration of a trial of the search, in ms")
-    latency_ms: DurationMs = Field(400.0, description="duration of a measurement of latency, in ms")
+    trial_ms: DurationMs = Field(200.0, ge=1, description="duration of a trial of the search, in ms")
+    latency_ms: DurationMs = Field(400.0, ge=1, description="duration of a measurement of latency, in ms")
     width: float = Field(
         0.005, gt=0, le=0.5, description="the search ends when its bounds are so close, relative to the upper one"
     )
@@ -215,30 +214,11 @@ class LoadSpec(Strict):
     )
     max_trials: StrictInt = Field(300, ge=4, le=10000, description="trials after which a search is given up")
 
-    @checked(mode="after")
-    def _some_time(self) -> LoadSpec:
-        for name in ("trial_ms", "latency_ms"):
-            if getattr(self, name) < 1:
-                raise validation_error("must be at least 1 ms", path=(name,))
-        return self
-
 
 def _modelled(name: str) -> str:
     if metric_named(name) is None:
         raise validation_error(f"unknown metric {quoted(name)}", hint=nearest(name, METRICS))
     return name
-
-
-def _registered(group: str) -> AfterValidator:
-    """Accept names of plug-ins of a group only."""
-
-    def check(name: str) -> str:
-        known = plugin_names(group)
-        if name not in known:
-            raise validation_error(f"unknown {GROUPS[group]} {quoted(name)}", hint=nearest(name, known))
-        return name
-
-    return AfterValidator(check)
 
 
 ModelledName = Annotated[str, AfterValidator(_modelled), _MetricSchema(modelled=True)]
@@ -254,14 +234,17 @@ class ModelSpec(Strict):
     max_segments: StrictInt = Field(5, ge=1, le=6, description="largest number of segments")
     segments: Whole | None = Field(None, ge=1, le=6, description="number of segments; without it the number is chosen")
     min_points: Whole | None = Field(None, ge=1, description="fewest points of a segment")
-    error: Annotated[str, _registered("p4perf.error_metrics"), WithJsonSchema({"type": "string"})] = Field(
-        "smape", description="error metric: smape, smape_pooled, mape, rmse, emd, or a plug-in"
-    )
+    error: Annotated[
+        str,
+        _known(GROUPS["p4perf.error_metrics"], lambda: plugin_names("p4perf.error_metrics")),
+        WithJsonSchema({"type": "string"}),
+    ] = Field("smape", description="error metric: smape, smape_pooled, mape, rmse, emd, or a plug-in")
     loss: Literal["squares", "l1"] = Field(
         "squares", description="what parameters minimise; l1 (relative distances) is robust against outliers"
     )
     split_finder: Annotated[
-        Annotated[str, _registered("p4perf.split_finders")] | None, WithJsonSchema({"type": ["string", "null"]})
+        Annotated[str, _known(GROUPS["p4perf.split_finders"], lambda: plugin_names("p4perf.split_finders"))] | None,
+        WithJsonSchema({"type": ["string", "null"]}),
     ] = Field(None, description="dynamic, brute-force, second-derivative, savitzky-golay, or a plug-in")
     profile: Literal["exact", "scholz2021"] = Field(
         "exact", description="exact: the best fit; scholz2021: the rules of the paper to the letter"

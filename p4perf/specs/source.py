@@ -189,7 +189,7 @@ def read_bytes(path: Path, what: str = "file") -> bytes:
     """
     try:
         if not path.is_file():
-            reason = "is a directory" if path.is_dir() else f"there is no such {what}"
+            reason = f"there is no such {what}{', it is a directory' if path.is_dir() else ''}"
             raise SpecError(f"cannot read the spec: {reason}", location=Location(str(path)))
         with path.open("rb") as file:
             return file.read(MAX_BYTES + 1)

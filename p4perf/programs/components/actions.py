@@ -43,16 +43,13 @@ class HeaderFieldWrites(Component):
                 f"{parameters.writes} writes need as many fields, but the header has {parameters.fields}",
                 key="program.parameters.writes",
             )
-        header = builder.unique("written")
-        fields = tuple(ir.Field(f"f{n}", parameters.field_bits) for n in range(parameters.fields))
-        append_header(builder, ir.Header(header, fields), {f.name: n for n, f in enumerate(fields)})
-        body = []
-        for n in range(parameters.writes):
-            ref = ir.FieldRef(header, f"f{n}")
-            value: ir.Expression = (
-                ir.Const(parameters.constant) if parameters.operation == "set" else ir.BinaryOp("+", ref, ir.Const(1))
-            )
-            body.append(ir.Assign(ref, value))
+        fields = [ir.Field(f"f{n}", parameters.field_bits) for n in range(parameters.fields)]
+        header = append_header(builder, "written", fields, {f.name: n for n, f in enumerate(fields)})
+        refs = [ir.FieldRef(header.name, f.name) for f in fields[: parameters.writes]]
+        if parameters.operation == "set":
+            body = [ir.Assign(ref, ir.Const(parameters.constant)) for ref in refs]
+        else:
+            body = [ir.Assign(ref, ir.BinaryOp("+", ref, ir.Const(1))) for ref in refs]
         builder.call("write_fields", body)
 
 
@@ -83,8 +80,7 @@ class MetadataWrites(Component):
     def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
         bits = parameters.field_bits
         fields = (ir.Field("seed", bits), ir.Field("result", bits))
-        header = ir.Header(builder.unique("chained"), fields)
-        append_header(builder, header, pattern(fields))
+        header = append_header(builder, "chained", fields, pattern(fields))
         last: ir.Expression = ir.FieldRef(header.name, "seed")
         body = []
         for n in range(parameters.writes):
@@ -129,8 +125,8 @@ class Arithmetic(Component):
     def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
         bits = parameters.width_bits
         mask = (1 << bits) - 1
-        header = ir.Header(builder.unique("operands"), (ir.Field("value", bits), ir.Field("operand", bits)))
-        append_header(builder, header, {"value": VALUE & mask, "operand": OPERANDS[parameters.operator] & mask})
+        values = {"value": VALUE & mask, "operand": OPERANDS[parameters.operator] & mask}
+        header = append_header(builder, "operands", [ir.Field(name, bits) for name in values], values)
         value, operand = ir.FieldRef(header.name, "value"), ir.FieldRef(header.name, "operand")
         mix: ir.BinaryOperator = "^" if parameters.operator in ("+", "-") else "+"
         step = ir.Assign(
@@ -172,8 +168,8 @@ class Conditionals(Component):
                 key="program.parameters.conditionals",
                 hint="set nested to false, or use fewer",
             )
-        header = ir.Header(builder.unique("decided"), (ir.Field("given", VALUE_BITS), ir.Field("result", VALUE_BITS)))
-        append_header(builder, header, {"given": FIRST_VALUE})
+        fields = [ir.Field(name, VALUE_BITS) for name in ("given", "result")]
+        header = append_header(builder, "decided", fields, {"given": FIRST_VALUE})
         value = ir.FieldRef(ir.METADATA, builder.unique("value"))
         builder.metadata.append(ir.Field(value.field, VALUE_BITS))
         added, mask = ir.Const(ADDEND), ir.Const(MASK)
@@ -229,8 +225,8 @@ class HashBytes(Component):
     def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
         bits = HASH_BITS[parameters.algorithm]
         rest = data_fields(parameters.size_bytes - bits // 8)
-        header = ir.Header(builder.unique("hashed"), (ir.Field("result", bits), *rest))
-        append_header(builder, header, pattern(header.fields))
+        fields = (ir.Field("result", bits), *rest)
+        header = append_header(builder, "hashed", fields, pattern(fields))
         result = ir.FieldRef(header.name, "result")
         digest = ir.Hash(result, parameters.algorithm, tuple(ir.FieldRef(header.name, f.name) for f in header.fields))
         body: list[ir.Statement] = []
@@ -274,19 +270,16 @@ class Checksum(Component):
                 hint="leave hit_ratio out, or set operation to verify",
             )
         data = data_fields(parameters.size_bytes - CHECKSUM_BITS // 8)
-        name = builder.unique("summed")
-        header = ir.Header(name, (ir.Field("sum", CHECKSUM_BITS), *data))
-        checksum = ir.HeaderChecksum(name, "sum")
-        values = pattern(data)
+        fields, values = (ir.Field("sum", CHECKSUM_BITS), *data), pattern(data)
         if parameters.operation == "update":
-            append_header(builder, header, values | {"sum": WRONG})
-            builder.updated.append(checksum)
+            header = append_header(builder, "summed", fields, values | {"sum": WRONG})
+            builder.updated.append(ir.HeaderChecksum(header.name, "sum"))
             return
         values[data[-1].name] = 0
         content = b"".join(values[f.name].to_bytes(f.width_bits // 8, "big") for f in data)
-        append_header(builder, header, values | {"sum": internet_checksum(content)})
-        builder.verified.append(checksum)
-        builder.vary(ir.FieldRef(name, data[-1].name), 1)
+        header = append_header(builder, "summed", fields, values | {"sum": internet_checksum(content)})
+        builder.verified.append(ir.HeaderChecksum(header.name, "sum"))
+        builder.vary(ir.FieldRef(header.name, data[-1].name), 1)
 
 
 class RandomNumbers(Component):
@@ -313,7 +306,6 @@ class RandomNumbers(Component):
                 hint="use more fields",
             )
         fields = tuple(ir.Field(f"number_{n}", parameters.width_bits) for n in range(parameters.fields))
-        header = ir.Header(builder.unique("drawn"), fields)
-        append_header(builder, header, pattern(fields))
+        header = append_header(builder, "drawn", fields, pattern(fields))
         body = tuple(ir.Random(ir.FieldRef(header.name, f.name)) for f in fields[: parameters.numbers])
         builder.call("draw_numbers", body)

@@ -41,12 +41,16 @@ INDEX_BITS = 32
 """Width of fields that hold an index of a counter, meter or register."""
 
 
-def append_header(builder: ProgramBuilder, header: ir.Header, values: Mapping[str, int] | None = None) -> None:
-    """Let a header follow the last one: after Ethernet the EtherType announces it, else it always follows."""
+def append_header(
+    builder: ProgramBuilder, stem: str, fields: Sequence[ir.Field], values: Mapping[str, int] | None = None
+) -> ir.Header:
+    """Let a header, named after ``stem``, follow the last one; after Ethernet the EtherType announces it."""
+    header = ir.Header(builder.unique(stem), tuple(fields))
     if builder.last_header.name == ETHERNET.name:
         builder.add_header(header, values, select="ether_type", select_value=ETHERTYPE_EXPERIMENTAL)
     else:
         builder.add_header(header, values)
+    return header
 
 
 def data_fields(size_bytes: int) -> tuple[ir.Field, ...]:
@@ -75,8 +79,7 @@ def append_indexed_header(builder: ProgramBuilder, name: str, others: Sequence[i
             key="program.parameters.size",
             hint=f"use {below} or {2 * below}",
         )
-    header = ir.Header(builder.unique(name), (ir.Field("index", INDEX_BITS), *others))
-    append_header(builder, header, pattern(others))
+    header = append_header(builder, name, (ir.Field("index", INDEX_BITS), *others), pattern(others))
     index = ir.FieldRef(header.name, "index")
     builder.vary(index, size)
     return index

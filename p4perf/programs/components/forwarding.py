@@ -16,9 +16,8 @@ _ONE = ir.Const(1)
 
 def _one_field(builder: ProgramBuilder, header: str, field: str, value: int = 0) -> ir.FieldRef:
     """The field of a header of its own behind the others."""
-    name = builder.unique(header)
-    append_header(builder, ir.Header(name, (ir.Field(field, FIELD_BITS),)), {field: value} if value else None)
-    return ir.FieldRef(name, field)
+    added = append_header(builder, header, [ir.Field(field, FIELD_BITS)], {field: value} if value else None)
+    return ir.FieldRef(added.name, field)
 
 
 def _increment(field: ir.FieldRef, by: ir.Expression = _ONE) -> ir.Assign:

@@ -62,7 +62,7 @@ class ParsedFields(Component):
     def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
         if parameters.fields:
             fields = tuple(ir.Field(f"f{n}", parameters.field_bits) for n in range(parameters.fields))
-            append_header(builder, ir.Header(builder.unique("parsed"), fields), pattern(fields))
+            append_header(builder, "parsed", fields, pattern(fields))
 
 
 TAG_BITS = 16
@@ -101,7 +101,7 @@ class ParserBranches(Component):
         if not depth:
             return
         tag = ir.Field("tag", TAG_BITS)
-        append_header(builder, ir.Header(builder.unique("selector"), (tag,)))
+        append_header(builder, "selector", [tag])
         rest = data_fields((parameters.header_bits - TAG_BITS) // 8)
         for level in range(depth):
             select = ir.FieldRef(builder.last_header.name, tag.name)
@@ -156,10 +156,8 @@ class RemovedHeaders(Component):
     def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
         body = []
         for n in range(parameters.removed + parameters.kept):
-            header = ir.Header(
-                builder.unique("removed" if n < parameters.removed else "kept"), data_fields(parameters.header_bytes)
-            )
-            append_header(builder, header, pattern(header.fields, first=1 + n * parameters.header_bytes))
+            stem, fields = "removed" if n < parameters.removed else "kept", data_fields(parameters.header_bytes)
+            header = append_header(builder, stem, fields, pattern(fields, first=1 + n * parameters.header_bytes))
             if n < parameters.removed:
                 body.append(ir.RemoveHeader(header.name))
         builder.call("remove_headers", body)

@@ -73,13 +73,13 @@ class MatchActionTable(Component):
         uniform = parameters.distribution == "uniform"
         free_bits = _free_bits(parameters) if uniform else 0
         _check(parameters, free_bits)
-        header = builder.unique("bench")
         names = [f"key_{n}" for n in range(parameters.keys)] if parameters.keys > 1 else ["key"]
         widths = dict.fromkeys(names, parameters.key_bits)
         if parameters.distribution == "classbench":
             widths, names = FIVE_TUPLE, list(FIVE_TUPLE)
         fields = (*(ir.Field(n, bits) for n, bits in widths.items()), ir.Field("result", WORD_BITS))
-        append_header(builder, ir.Header(header, fields), {names[-1]: (1 << free_bits) - 1} if free_bits else None)
+        open_bits = {names[-1]: (1 << free_bits) - 1} if free_bits else None
+        header = append_header(builder, "bench", fields, open_bits).name
         keys = [ir.FieldRef(header, n) for n in names]
         kind = parameters.match_kind
         others: Literal["exact", "ternary"] = "ternary" if kind == "ternary" else "exact"
