@@ -218,8 +218,6 @@ class Crew(Testbed):
                 names = ", ".join(worker.name for worker, _ in self._coming.values())
                 self.note(f"waiting for {names}: busy with another run, or slow to reach")
         for device in sorted(introduced, key=lambda d: d.name):
-            if said := self._objection(device):
-                raise said
             self._admit(device)
         if not self.devices:
             raise TestbedError(f"all workers of the Dask scheduler at {self.scheduler.address} have gone")
@@ -237,13 +235,11 @@ class Crew(Testbed):
         for worker, task in self._arrived(0):
             try:
                 device = self._introduced(worker, task)
-                if said := self._objection(device):
-                    raise said
+                self._admit(device)
             except P4PerfError as error:
                 self._refused.add(worker.address)
                 self.note(f"worker {worker.name} came and is left out: {error.message}")
             else:
-                self._admit(device)
                 self.note(f"{device.name} takes part")
         return gone
 
@@ -257,6 +253,8 @@ class Crew(Testbed):
         self._refused.add(self.devices.pop(name).worker)
 
     def _admit(self, device: DeviceOfCrew) -> None:
+        if said := self._objection(device):
+            raise said
         self.devices[device.name] = device
         self._first = self._first or device
 

@@ -50,14 +50,10 @@ class Progress(Protocol):
 class Silent:
     """Ignores everything."""
 
-    def planned(self, trials: int, finished: int) -> None:
+    def note(self, *said: Any, **named: Any) -> None:
         pass
 
-    def trial(self, label: str, accepted: bool, remaining: int, remaining_s: float) -> None:
-        pass
-
-    def note(self, text: str) -> None:
-        pass
+    planned = trial = note
 
 
 @dataclass(frozen=True, slots=True)
