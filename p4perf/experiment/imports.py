@@ -6,7 +6,6 @@ import hashlib
 import json
 import re
 import sys
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -66,14 +65,11 @@ class FoundResults:
 
     def left_out(self) -> list[dict[str, Any]]:
         """Reasons why something is not imported: ``reason``, ``count``, ``examples`` of places; most frequent first."""
-        counts = Counter(item.reason for item in self.assembly.left_out)
         places: dict[str, list[str]] = {}
         for item in self.assembly.left_out:
             places.setdefault(item.reason, []).append(item.place)
-        return [
-            {"reason": reason, "count": count, "examples": places[reason][:EXAMPLES]}
-            for reason, count in counts.most_common()
-        ]
+        groups = sorted(places.items(), key=lambda group: -len(group[1]))
+        return [{"reason": reason, "count": len(some), "examples": some[:EXAMPLES]} for reason, some in groups]
 
 
 def read_import(

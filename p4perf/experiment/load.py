@@ -281,15 +281,12 @@ class LoadMeasurement:
         self, rate_pps: float | None, duration_s: float, device: Device = "program", *, latency: bool = False
     ) -> Account:
         """The first trial without a flag, or the one with the fewest."""
-        best: Account | None = None
+        tried: list[Account] = []
         for _ in range(self._attempts):
-            account = self._offer(rate_pps, duration_s, device, latency=latency)
-            if best is None or len(account.flags) < len(best.flags):
-                best = account
-            if not set(account.flags) & {*BLAMELESS, "rate_off_target", "drift"}:
+            tried.append(self._offer(rate_pps, duration_s, device, latency=latency))
+            if not set(tried[-1].flags) & {*BLAMELESS, "rate_off_target", "drift"}:
                 break
-        assert best is not None  # noqa: S101 - there was an attempt
-        return best
+        return min(tried, key=lambda account: len(account.flags))
 
     def _offer(
         self, rate_pps: float | None, duration_s: float, device: Device = "program", *, latency: bool = False
