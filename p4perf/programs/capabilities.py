@@ -161,30 +161,25 @@ class Capabilities:
             CapabilityError: the message names the construct or the limit and where it comes from; its location is
                 where that stands in the text of the program.
         """
-        with of_program(program):
-            self._check(program, packets, traffic)
-
-    def _check(self, program: ir.Program, packets: ir.PacketSpec | None, traffic: TrafficPlan | None) -> None:
         used: dict[Construct, str] = dict(places(program))
         if _has_load(traffic):
             used["offered load"] = ""
-        for construct, place in used.items():
-            reason = self.missing.get(construct)
-            if reason is None and construct not in self.offers:
-                reason = NOT_OF_THE_LANGUAGE.get(construct)
-            if reason is not None:
-                raise CapabilityError(f"{self.owner} has no {construct}: {reason}", location=_location(place))
-        for construct, reason in self.requires.items():
-            if construct not in used:
-                raise CapabilityError(f"{self.owner} runs nothing without {construct}: {reason}")
-        for quantity, amount in quantities(program, packets).items():
-            limit = self.limits.get(quantity)
-            if limit is not None and amount > limit.most:
-                _, place = _measured(program).get(quantity, (0, ""))
-                raise CapabilityError(
-                    f"{amount:,} {quantity} are more than the {limit.most:,} that {self.owner} takes ({limit.source})",
-                    location=_location(place),
-                )
+        with of_program(program):
+            for construct, place in used.items():
+                reason = self.missing.get(construct)
+                if reason is None and construct not in self.offers:
+                    reason = NOT_OF_THE_LANGUAGE.get(construct)
+                if reason is not None:
+                    raise CapabilityError(f"{self.owner} has no {construct}: {reason}", location=_location(place))
+            for construct, reason in self.requires.items():
+                if construct not in used:
+                    raise CapabilityError(f"{self.owner} runs nothing without {construct}: {reason}")
+            for quantity, amount in quantities(program, packets).items():
+                limit = self.limits.get(quantity)
+                if limit is not None and amount > limit.most:
+                    too_many = f"{amount:,} {quantity} are more than the {limit.most:,} that {self.owner} takes"
+                    _, place = _measured(program).get(quantity, (0, ""))
+                    raise CapabilityError(f"{too_many} ({limit.source})", location=_location(place))
 
 
 def both(first: Capabilities, second: Capabilities) -> Capabilities:

@@ -235,7 +235,10 @@ class _Walk:
                     self._read(key.field, known, None)
                 known = self._applied(node, table, {name: self._action(name, known) for name in table.taken})
             else:
-                known = self._branches(node, known)
+                for expression in condition_operands(node.condition):
+                    self._read(expression, known, None)
+                held, other = assumed(node.condition, known)
+                known = join((self._nodes(node.then, held), self._nodes(node.otherwise, other)))
         return known
 
     def _applied(self, node: ir.ApplyTable, table: ir.Table, after: Mapping[str, PathState | None]) -> PathState | None:
@@ -246,12 +249,6 @@ class _Walk:
         followed = {name: self._nodes(cases[name], known) if name in cases else known for name, known in after.items()}
         found = join(known for name, known in followed.items() if name != table.default_action or name in table.listed)
         return join((self._nodes(node.hit, found), self._nodes(node.miss, followed[table.default_action])))
-
-    def _branches(self, node: ir.If, known: PathState) -> PathState | None:
-        for expression in condition_operands(node.condition):
-            self._read(expression, known, None)
-        held, other = assumed(node.condition, known)
-        return join((self._nodes(node.then, held), self._nodes(node.otherwise, other)))
 
     def _action(self, name: str, known: PathState) -> PathState | None:
         action = self._program.action(name)

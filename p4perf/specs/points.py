@@ -14,7 +14,7 @@ from p4perf.specs.messages import describe, explain, key_path, nearest, placed, 
 from p4perf.specs.schema import IMPORTED, VARIANT, DeviceSpec, ExperimentSpec, SweepSpec
 from p4perf.specs.sections import ProgramSpec, TrafficSpec
 from p4perf.specs.source import Scalar, SourceNode
-from p4perf.specs.sweep import Condition, Scope, Values, expand, parse_condition, variable_names
+from p4perf.specs.sweep import Scope, Values, expand, parse_condition, variable_names
 from p4perf.specs.types import reference_name
 from p4perf.specs.variants import VariantTable, active_variants
 
@@ -44,7 +44,9 @@ def make_points(spec: ExperimentSpec, root: SourceNode, parameters_of: Parameter
     base = _Form(spec, root, parameters_of)
     conditions = tuple(parse_condition(text, f"sweep.filter.{i}") for i, text in enumerate(spec.sweep.filter))
     used = base.references()
-    _check_conditions(base.scope, conditions)
+    for condition in conditions:  # what they refer to has to be there, but is no use of a variable
+        for operand in (condition.left, condition.right):
+            list(base.scope.variables_of(operand, {}, condition.key))
     combined = spec.sweep.combined
     varied = bool(combined.subsets_of or combined.each_of)
     if not varied:
@@ -217,13 +219,6 @@ def _frequency(value: object) -> float | None:
     except ValidationError as error:
         raise SpecError(f"{quoted(value)} is no frequency", key="device.cpu_frequency") from error
     return None if resolved is None else float(resolved)
-
-
-def _check_conditions(scope: Scope, conditions: Sequence[Condition]) -> None:
-    """Refuse filters that refer to nothing; that they refer to a variable is no use of it."""
-    for condition in conditions:
-        for operand in (condition.left, condition.right):
-            list(scope.variables_of(operand, {}, condition.key))
 
 
 def _check_used(spec: ExperimentSpec, scope: Scope, used: set[str]) -> None:

@@ -296,14 +296,11 @@ def _variants(sweep: SweepSpec) -> Variants:
 
 def _subsets(sweep: SweepSpec) -> Subsets:
     for name in sweep.combined.subsets_of:
-        if name in sweep.variables:
-            raise SpecError(f"{name} is swept already", key="sweep.multiplex", hint="give the variant another name")
+        taken = "swept already" if name in sweep.variables else ""
         if name in RESERVED or name == VARIANT:
-            raise SpecError(
-                f"{name} is a column of the tables of results",
-                key="sweep.multiplex",
-                hint="give the variant another name",
-            )
+            taken = "a column of the tables of results"
+        if taken:
+            raise SpecError(f"{name} is {taken}", key="sweep.multiplex", hint="give the variant another name")
     return Subsets(sweep.combined.subsets_of, sweep.combined.subset_sizes)
 
 

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from p4perf.errors import SpecError
+from p4perf.specs.messages import quoted
 
 Dimension = Literal["data size", "data rate", "packet rate", "time", "frequency", "cycles"]
 
@@ -79,13 +80,13 @@ def parse_quantity(text: str, dimension: Dimension, unit: str | None = None) -> 
     expected = f"expected a {dimension} such as {_EXAMPLES[dimension]}"
     match = _QUANTITY.fullmatch(text)
     if match is None:
-        raise SpecError(f"{_quote(text)} is not a number with a unit", hint=expected)
+        raise SpecError(f"{quoted(text)} is not a number with a unit", hint=expected)
     number, symbol = match.groups()
     found = UNITS.get(symbol)
     if found is None:
         raise SpecError(f"there is no unit {symbol!r}", hint=f"{expected}{_respelt(symbol, dimension)}")
     if found.dimension != dimension:
-        raise SpecError(f"{_quote(text)} is a {found.dimension}, not a {dimension}", hint=expected)
+        raise SpecError(f"{quoted(text)} is a {found.dimension}, not a {dimension}", hint=expected)
     value = Fraction(number.replace("_", "")) * found.factor
     return value / UNITS[unit or BASE_UNITS[dimension]].factor
 
@@ -105,7 +106,3 @@ def _respelt(symbol: str, dimension: Dimension) -> str:
         if unit.dimension == dimension and name.lower() == symbol.lower():
             return f"; did you mean {name}?"
     return ""
-
-
-def _quote(text: str) -> str:
-    return repr(text if len(text) <= 40 else text[:37] + "...")

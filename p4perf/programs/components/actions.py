@@ -9,7 +9,6 @@ from typing import Literal
 from pydantic import Field as Bounds
 from typing_extensions import override
 
-from p4perf.errors import CapabilityError
 from p4perf.programs import ir
 from p4perf.programs.builder import ProgramBuilder
 from p4perf.programs.component import Component, ComponentParameters
@@ -39,9 +38,8 @@ class HeaderFieldWrites(Component):
     @override
     def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
         if parameters.writes > parameters.fields:
-            raise CapabilityError(
-                f"{parameters.writes} writes need as many fields, but the header has {parameters.fields}",
-                key="program.parameters.writes",
+            raise parameters.refusal(
+                "writes", f"{parameters.writes} writes need as many fields, but the header has {parameters.fields}"
             )
         fields = [ir.Field(f"f{n}", parameters.field_bits) for n in range(parameters.fields)]
         header = append_header(builder, "written", fields, {f.name: n for n, f in enumerate(fields)})
@@ -163,10 +161,10 @@ class Conditionals(Component):
     @override
     def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
         if parameters.nested and parameters.conditionals > MAX_NESTED:
-            raise CapabilityError(
+            raise parameters.refusal(
+                "conditionals",
                 f"{parameters.conditionals} conditionals are too many to be nested, {MAX_NESTED} are possible",
-                key="program.parameters.conditionals",
-                hint="set nested to false, or use fewer",
+                "set nested to false, or use fewer",
             )
         fields = [ir.Field(name, VALUE_BITS) for name in ("given", "result")]
         header = append_header(builder, "decided", fields, {"given": FIRST_VALUE})
@@ -264,10 +262,10 @@ class Checksum(Component):
     @override
     def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
         if parameters.operation == "update" and parameters.hit_ratio < 1:
-            raise CapabilityError(
+            raise parameters.refusal(
+                "hit_ratio",
                 "an update does not ask whether the checksum was right",
-                key="program.parameters.hit_ratio",
-                hint="leave hit_ratio out, or set operation to verify",
+                "leave hit_ratio out, or set operation to verify",
             )
         data = data_fields(parameters.size_bytes - CHECKSUM_BITS // 8)
         fields, values = (ir.Field("sum", CHECKSUM_BITS), *data), pattern(data)
@@ -300,10 +298,10 @@ class RandomNumbers(Component):
     @override
     def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
         if parameters.numbers > parameters.fields:
-            raise CapabilityError(
+            raise parameters.refusal(
+                "numbers",
                 f"{parameters.numbers} numbers need as many fields, but the header has {parameters.fields}",
-                key="program.parameters.numbers",
-                hint="use more fields",
+                "use more fields",
             )
         fields = tuple(ir.Field(f"number_{n}", parameters.width_bits) for n in range(parameters.fields))
         header = append_header(builder, "drawn", fields, pattern(fields))

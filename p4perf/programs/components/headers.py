@@ -7,7 +7,6 @@ from typing import Literal
 from pydantic import Field as Bounds
 from typing_extensions import override
 
-from p4perf.errors import CapabilityError
 from p4perf.programs import ir
 from p4perf.programs.builder import ProgramBuilder
 from p4perf.programs.component import Component, ComponentParameters
@@ -93,10 +92,10 @@ class ParserBranches(Component):
     def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
         branches, depth = parameters.branches, parameters.depth
         if branches * depth > MAX_HEADERS:
-            raise CapabilityError(
+            raise parameters.refusal(
+                "depth",
                 f"{depth} selects of {branches} cases lead to {branches * depth} headers, more than {MAX_HEADERS}",
-                key="program.parameters.depth",
-                hint="use fewer selects or cases",
+                "use fewer selects or cases",
             )
         if not depth:
             return

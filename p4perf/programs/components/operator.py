@@ -5,7 +5,6 @@ from __future__ import annotations
 from pydantic import Field as Bounds
 from typing_extensions import override
 
-from p4perf.errors import CapabilityError
 from p4perf.programs import ir
 from p4perf.programs.builder import ProgramBuilder
 from p4perf.programs.component import Component, ComponentParameters
@@ -92,13 +91,9 @@ class OperatorCall(Component):
         body = tuple(ir.RunOperator(RESULT, _operator(name, parameters)) for name in parameters.operator.split("+"))
         own = {s.operator for s in body if s.operator.code}
         if len(own) > 1:
-            raise CapabilityError("a program has one operator of your own at most", key="program.parameters.operator")
+            raise parameters.refusal("operator", "a program has one operator of your own at most")
         if parameters.code and not own:
-            raise CapabilityError(
-                f"{parameters.operator} has code of its own already",
-                key="program.parameters.code",
-                hint="use another name",
-            )
+            raise parameters.refusal("code", f"{parameters.operator} has code of its own already", "use another name")
         builder.call("run_operator", body)
         source = ir.FieldRef(ETHERNET.name, "src")
         if not builder.varies(source):
@@ -109,9 +104,5 @@ def _operator(name: str, parameters: OperatorCall.Parameters) -> ir.Operator:
     if name in OPERATORS:
         return ir.Operator(name, flows=parameters.flows, multiplications=parameters.multiplications)
     if not parameters.code:
-        raise CapabilityError(
-            f"there is no operator {name}",
-            key="program.parameters.operator",
-            hint=nearest(name, OPERATORS, "operators"),
-        )
+        raise parameters.refusal("operator", f"there is no operator {name}", nearest(name, OPERATORS, "operators"))
     return ir.Operator(name, parameters.code, flows=parameters.flows)

@@ -7,7 +7,6 @@ from typing import Literal
 from pydantic import Field as Bounds
 from typing_extensions import override
 
-from p4perf.errors import CapabilityError
 from p4perf.programs import ir
 from p4perf.programs.builder import ProgramBuilder
 from p4perf.programs.component import Component, ComponentParameters
@@ -106,10 +105,10 @@ def _listed(parameters: MatchActionTable.Parameters, shapes: list[Shape], action
     """Entries one by one, with the data that they have by the rule."""
     found = rows(shapes, parameters.entries, parameters.distribution, seed=1, observed=[(0,) * len(shapes)])
     if len(found) < parameters.entries:
-        raise CapabilityError(
+        raise parameters.refusal(
+            "key_bits",
             f"a key of {parameters.key_bits} bit has {len(found)} different entries of this distribution, "
             f"but {parameters.entries} are needed",
-            key="program.parameters.key_bits",
         )
     words = range(1, parameters.action_data_bytes * 8 // WORD_BITS)
     return ir.EntryList(
@@ -124,10 +123,8 @@ def _free_bits(parameters: MatchActionTable.Parameters) -> int:
     if parameters.match_kind != "exact":
         return parameters.free_bits
     if "free_bits" in parameters.model_fields_set and parameters.free_bits:
-        raise CapabilityError(
-            "an exact key has no free bits",
-            key="program.parameters.free_bits",
-            hint="leave free_bits out, or use match_kind lpm or ternary",
+        raise parameters.refusal(
+            "free_bits", "an exact key has no free bits", "leave free_bits out, or use match_kind lpm or ternary"
         )
     return 0
 
@@ -136,37 +133,35 @@ def _check(parameters: MatchActionTable.Parameters, free_bits: int) -> None:
     """Refuse tables that cannot be, or that would be too much for every target."""
     wanted = {"bgp": "lpm", "classbench": "ternary"}.get(parameters.distribution, parameters.match_kind)
     if parameters.match_kind != wanted:
-        raise CapabilityError(
-            f"the distribution {parameters.distribution} is for match_kind {wanted}",
-            key="program.parameters.distribution",
+        raise parameters.refusal(
+            "distribution", f"the distribution {parameters.distribution} is for match_kind {wanted}"
         )
     if parameters.distribution != "uniform" and parameters.entries > MAX_LISTED:
-        raise CapabilityError(
-            f"the distribution {parameters.distribution} has at most {MAX_LISTED} entries",
-            key="program.parameters.entries",
+        raise parameters.refusal(
+            "entries", f"the distribution {parameters.distribution} has at most {MAX_LISTED} entries"
         )
     bits = parameters.key_bits - free_bits
     if bits <= 0:
-        raise CapabilityError(
+        raise parameters.refusal(
+            "free_bits",
             f"{free_bits} free bits leave nothing of a key of {parameters.key_bits} bit",
-            key="program.parameters.free_bits",
-            hint="use a wider key or fewer free bits",
+            "use a wider key or fewer free bits",
         )
     needed = parameters.entries * (1 if parameters.hit_ratio == 1 else 2)
     if parameters.distribution == "uniform" and needed > 1 << bits:
         tail = f", {free_bits} of them free," if free_bits else ""
-        raise CapabilityError(
+        raise parameters.refusal(
+            "key_bits",
             f"a key of {parameters.key_bits} bit{tail} has {1 << bits} values, but {needed} are needed",
-            key="program.parameters.key_bits",
-            hint="use a wider key or fewer entries (packets that miss need as many values again)",
+            "use a wider key or fewer entries (packets that miss need as many values again)",
         )
     lookups = parameters.tables * parameters.applications
     if lookups > MAX_LOOKUPS:
-        raise CapabilityError(
+        raise parameters.refusal(
+            "applications",
             f"{parameters.tables} tables applied {parameters.applications} times are {lookups} lookups, "
             f"more than {MAX_LOOKUPS}",
-            key="program.parameters.applications",
-            hint="use fewer tables or applications",
+            "use fewer tables or applications",
         )
 
 

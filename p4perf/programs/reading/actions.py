@@ -59,13 +59,15 @@ class ActionReader:
     names: Names
     registers: Mapping[str, ir.Register]
     counters: Mapping[str, ir.Counter]
-    meters: Mapping[str, ir.Meter]
+    meters: dict[str, ir.Meter]
     calculations: Mapping[str, Tree]
     learn_lists: Mapping[int, Tree]
     unknown: bool = False
     """Whether a primitive that is not supported is read as an operator of which nothing but its name is known."""
     constants: dict[ir.FieldRef, int] = field(default_factory=dict)
     """Metadata fields that hold a constant from the beginning."""
+    algorithms: dict[str, Tree] = field(default_factory=dict)
+    """Those of hashes that are externs, as PSA has them."""
 
     def action(self, name: str, tree: Tree) -> ir.Action:
         parameters = tuple(ir.Field(identifier(p.text("name")), p.whole("bitwidth")) for p in tree.each("runtime_data"))

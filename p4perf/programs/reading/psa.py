@@ -82,11 +82,8 @@ def is_psa(root: Tree) -> bool:
     return any(header.optional("name") == _OUT for header in root.each("headers"))
 
 
-@dataclass
 class _PsaActions(ActionReader):
     """The methods of PSA's externs besides what v1model has."""
-
-    algorithms: Mapping[str, Tree] | None = None
 
     @override
     def statements(self, call: Tree, values: ValueReader) -> Iterator[ir.Statement]:
@@ -115,7 +112,7 @@ class _PsaActions(ActionReader):
                 yield from super().statements(call, values)
 
     def _hashed(self, extern: Tree, fields: Tree) -> ir.Hash | ir.Assign:
-        algorithm = one_of(self.algorithms or {}, extern, "hash")
+        algorithm = one_of(self.algorithms, extern, "hash")
         tree = _calculation(algorithm.text(), fields)
         return self.calculated(self.names.scratch(f"hash_{algorithm.text()}", self.hash_bits(tree)), tree)
 
@@ -156,16 +153,15 @@ class _PsaReader(JsonReader):
         super().__init__(root, plane)
         for header, field in (*_BEFORE_INGRESS, *_BEFORE_EGRESS, *((_OUT, name) for name in _ASKED)):
             self.names.ref(header, field, root)
-        externs = {(t.text("type"), t.text("name")): t for t in root.each("extern_instances")}
-        first = {key: next(t.each("attribute_values"), t) for key, t in externs.items()}
-        self.convert.meters = {
-            name: ir.Meter(identifier(name), value.whole("value"))
-            for (kind, name), value in first.items()
-            if kind == "Meter"
+        first = {
+            (t.text("type"), t.text("name")): next(t.each("attribute_values"), t) for t in root.each("extern_instances")
         }
-        if isinstance(self.convert, _PsaActions):
-            hashes = {name: value.at("value") for (kind, name), value in first.items() if kind == "Hash"}
-            self.convert.algorithms = hashes
+        self.convert.meters.clear()
+        for (kind, name), value in first.items():
+            if kind == "Meter":
+                self.convert.meters[name] = ir.Meter(identifier(name), value.whole("value"))
+            elif kind == "Hash":
+                self.convert.algorithms[name] = value.at("value")
 
     @override
     def _parser_error(self) -> ir.FieldRef:

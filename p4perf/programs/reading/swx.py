@@ -10,7 +10,7 @@ A selector is a table of its groups, each of which has one member: the first one
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from typing_extensions import override
 
@@ -282,19 +282,14 @@ class _OfControl(Structure[ir.ControlNode]):
         return self.reader.actions_of(table) if table is not None else ()
 
 
-@dataclass
 class _Parser:
-    """The parser, and where the control flow begins behind it."""
+    """The parser, and where the control flow begins behind it.
 
-    reader: SwxReader
-    inside: set[int] = field(default_factory=set)
-    """The instructions of the parser."""
-    exits: tuple[int, ...] = ()
-    delayed: tuple[SpecLine, ...] = ()
-    """Instructions that stand in the parser, and may as well come behind it."""
+    ``inside`` are the instructions of the parser, ``delayed`` those that stand in it and may as well come behind it.
+    """
 
-    def __post_init__(self) -> None:
-        graph = self.reader.graph
+    def __init__(self, reader: SwxReader) -> None:
+        self.reader, graph = reader, reader.graph
         reach = {graph.end: False}
         for n in reversed(graph.order):
             taken = graph.lines[n].word(0) in ("extract", "lookahead")

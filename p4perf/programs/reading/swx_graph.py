@@ -44,12 +44,6 @@ class Graph:
     def end(self) -> int:
         return len(self.lines)
 
-    def target(self, line: SpecLine) -> int:
-        """Where a jump leads."""
-        if line.word(1) not in self.labels:
-            raise line.error(f"there is no label {line.word(1)!r}")
-        return self.labels[line.word(1)]
-
     @cached_property
     def following(self) -> tuple[tuple[int, ...], ...]:
         """What may come after each instruction; of a jump that is taken on a condition the target is first."""
@@ -57,7 +51,9 @@ class Graph:
         for n, line in enumerate(self.lines):
             op = line.word(0)
             if op in JUMPS:
-                to = self.target(line)
+                if line.word(1) not in self.labels:
+                    raise line.error(f"there is no label {line.word(1)!r}")
+                to = self.labels[line.word(1)]
                 found.append((to,) if op == "jmp" else (to, n + 1))
             else:
                 found.append((self.end,) if op in ENDS else (n + 1,))
