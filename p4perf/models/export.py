@@ -15,7 +15,7 @@ from typing import Literal, get_args
 
 from p4perf.errors import UsageError
 from p4perf.models.component import ComponentModel
-from p4perf.models.notation import Language, Latex, code_notation, latex_name, number
+from p4perf.models.notation import Language, Latex, code_notation, latex_name, number, one_line
 
 ExportLanguage = Literal["python", "c", "latex"]
 
@@ -95,12 +95,7 @@ def _comments(model: ComponentModel, lead: str) -> str:
     )
     imported = model.provenance.get("imported")
     more = (f"Its measurements are {imported}.",) if isinstance(imported, str) else ()
-    return "\n".join(lead + _printable(line) for line in (*lines, *more))
-
-
-def _printable(text: str) -> str:
-    """One line without control characters."""
-    return "".join(c if c.isprintable() else " " for c in text)
+    return "\n".join(lead + one_line(line) for line in (*lines, *more))
 
 
 def _code(model: ComponentModel, language: Language) -> str:

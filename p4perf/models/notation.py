@@ -29,10 +29,20 @@ def number(value: float, digits: int = 4) -> str:
     return text.replace("e+0", "e").replace("e+", "e").replace("e-0", "e-")
 
 
+def size_text(size_bytes: float, digits: int = 3) -> str:
+    """A size for people, such as ``2 MiB``."""
+    power = next((n for n in (4, 3, 2, 1) if size_bytes >= 1024**n), 0)
+    return f"{number(size_bytes / 1024**power, digits if power else 4)} {('B', 'KiB', 'MiB', 'GiB', 'TiB')[power]}"
+
+
+def one_line(text: str) -> str:
+    """A text without control characters."""
+    return "".join(c if c.isprintable() else " " for c in text)
+
+
 def latex_text(text: str) -> str:
     """Any text on one line, with what is special to LaTeX escaped."""
-    text = "".join(c if c.isprintable() else " " for c in text)
-    return re.sub(r"[\\~^{}$&#%_]", lambda found: _SPECIAL.get(found[0], f"\\{found[0]}"), text)
+    return re.sub(r"[\\~^{}$&#%_]", lambda found: _SPECIAL.get(found[0], f"\\{found[0]}"), one_line(text))
 
 
 def latex_name(name: str) -> str:

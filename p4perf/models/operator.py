@@ -37,11 +37,6 @@ class PowerLaw:
     base_cycles: float
     exponent: float
 
-    @property
-    def coefficient(self) -> float:
-        """The ``a`` of Eq. 4, in cycles per byte to the power of k."""
-        return float(self.base_cycles * float(BASE_SIZE_BYTES) ** -self.exponent)
-
     def evaluate(self, size_bytes: npt.ArrayLike) -> FloatArray:
         sizes = np.asarray(size_bytes, dtype=np.float64)
         return np.asarray(self.base_cycles * (sizes / BASE_SIZE_BYTES) ** self.exponent, dtype=np.float64)

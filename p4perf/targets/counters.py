@@ -155,11 +155,6 @@ class Count:
     value: int
     seconds: float
 
-    @property
-    def per_second(self) -> float:
-        """Events in a second on one CPU, on average."""
-        return self.value / self.seconds
-
 
 def perf_job(cpus: Sequence[int], seconds: float) -> Job:
     """Count :data:`EVENTS` on CPUs for a time."""

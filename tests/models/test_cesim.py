@@ -152,12 +152,6 @@ def test_a_fit_finds_what_made_the_data(variant, alpha, beta):
     assert found.at_bounds == ()
 
 
-def test_a_fit_of_alpha_alone_keeps_the_accesses():
-    r = 1 - np.logspace(-5, -1, 30)
-    found = fit_cache_model(r, CacheModel(0.3).throughput_mpps(r), CacheModel(0.6), fit_beta=False)
-    assert found.model.alpha == pytest.approx(0.3, abs=1e-4)
-    assert found.model.accesses_per_packet == 163
-
 
 def test_a_fit_is_no_worse_than_what_it_starts_from():
     generator = np.random.default_rng(3)

@@ -61,14 +61,6 @@ def parse_cache(text: str) -> tuple[str, float]:
         raise UsageError(f"cache {level}: {exc.message}", hint=exc.hint) from exc
 
 
-def size_text(size_bytes: float) -> str:
-    """A size for people, such as ``2 MiB``."""
-    for unit, step in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
-        if size_bytes >= step:
-            return f"{size_bytes / step:.3g} {unit}"
-    return f"{size_bytes:.0f} B"
-
-
 @dataclass(frozen=True)
 class CacheMark:
     """The x at which the working set is as large as a cache (``level``, such as ``L2``)."""

@@ -199,7 +199,7 @@ def _percentiles(node: JsonNode, name: str, share: float, left_out: list[base.Le
     except (DataError, MeasurementError, UsageError) as error:
         left_out.append(base.LeftOut(str(place), error.message))
         return
-    values, rare = histogram_values(histogram, place, f"latency_forward.{name}.hdrh", share)
+    values, rare, _ = histogram_values(histogram, place, f"latency_forward.{name}.hdrh", share)
     left_out += rare
     yield from (value for value in values if _PERCENTILE.match(value.metric))
 

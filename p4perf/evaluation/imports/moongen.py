@@ -21,10 +21,8 @@ from p4perf.formats.moongen import DeviceCounter, is_counter_csv, is_counter_log
 from p4perf.formats.pos import FINISHED, LAUNCHED, RUN, loop_values, printed
 from p4perf.specs.metrics import PERCENTILES, at_load
 
-Found = tuple[list[base.ImportedValue], list[base.LeftOut]]
-"""Values, and what is left out."""
-Flagged = tuple[list[base.ImportedValue], list[base.LeftOut], tuple[str, ...]]
-"""The same with flags."""
+Found = tuple[list[base.ImportedValue], list[base.LeftOut], tuple[str, ...]]
+"""Values, what is left out, and flags."""
 
 UNFINISHED = "unfinished"
 _HISTOGRAM = re.compile(r"[0-9.eE+]{1,40},[0-9.eE+]{1,40}")
@@ -46,8 +44,7 @@ class MoonGenImporter(base.Importer):
         facts, repetition, _ = options.facts_of(path.name)
         text = base.read_plain_text(path)
         if is_histogram(text):
-            values, left_out = latency_values(path, path.stem)
-            flags: tuple[str, ...] = ()
+            values, left_out, flags = latency_values(path, path.stem)
         else:
             counters = parse_counters(text, str(path))
             if text.strip() and not counters:
@@ -71,8 +68,8 @@ def counter_values(
     metric: str = "packet_rate",
     fraction: float | None = None,
     sent: DeviceCounter | None = None,
-) -> Flagged:
-    """Rate and loss of the counters of a file, what is left out, and flags.
+) -> Found:
+    """Rate and loss of the counters of a file.
 
     With a fraction, the share of the maximum that was offered, the metrics are those at that load.
     """
@@ -128,7 +125,7 @@ def latency_values(path: Path, name: str, fraction: float | None = None) -> Foun
     try:
         histogram = read_moongen_histogram(path)
     except MeasurementError as error:
-        return [], [base.LeftOut(str(path), error.message)]
+        return [], [base.LeftOut(str(path), error.message)], ()
     return histogram_values(histogram, base.Place(path), name, fraction)
 
 
@@ -143,7 +140,7 @@ def histogram_values(histogram: LatencyHistogram, place: base.Place, name: str, 
         metrics = {key: at_load(metric, fraction) for key, metric in metrics.items()}
     values = [base.ImportedValue(name, number, "us", place, metrics[key]) for key, number in numbers.items()]
     rare = ", ".join(f"p{p:g}" for p in PERCENTILES.values() if percentiles[p] is None)
-    return values, [base.LeftOut(str(place), f"too few samples lie beyond {rare}")] if rare else []
+    return values, [base.LeftOut(str(place), f"too few samples lie beyond {rare}")] if rare else [], ()
 
 
 _OF_LAUNCH = (".loop", ".status", ".file")
@@ -308,7 +305,7 @@ class _Reader:
             if values:
                 yield base.ImportedTrial(dict(facts), tuple(values), values[0].place, None, tuple(sorted(flags)))
 
-    def _guarded(self, file: RunFile, others: list[RunFile]) -> Flagged:
+    def _guarded(self, file: RunFile, others: list[RunFile]) -> Found:
         try:
             return self._part(file, others)
         except DataError as error:
@@ -317,7 +314,7 @@ class _Reader:
                 raise
             return [], [base.LeftOut(str(error.location or file.path), f"is damaged: {error.message}")], ()
 
-    def _part(self, file: RunFile, others: list[RunFile]) -> Flagged:
+    def _part(self, file: RunFile, others: list[RunFile]) -> Found:
         asked = bool(self._asked & {file.stem, file.stem + file.suffix})
         name = file.stem + file.suffix if file.stem + file.suffix in self._asked else file.stem
         if file.suffix in _OUTPUT and not asked:
@@ -328,7 +325,7 @@ class _Reader:
         text = python_bytes(text, file.path) if file.launched else text
         fraction = _fraction(file.stem)
         if is_histogram(text) or (not text.strip() and any(word in file.stem for word in _LATENCY)):
-            return *latency_values(file.path, name, fraction), ()
+            return latency_values(file.path, name, fraction)
         if not (is_counter_csv(text) or is_counter_log(text) or (not text.strip() and ".csv" in file.suffix)):
             return [], [base.LeftOut(str(file.path), "is of a kind that is not read")], ()
         counters = parse_counters(text, str(file.path))

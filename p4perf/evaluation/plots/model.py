@@ -19,11 +19,11 @@ from matplotlib.transforms import Bbox, blended_transform_factory
 from p4perf.evaluation.fitting.derivation import Derivation
 from p4perf.evaluation.fitting.error_metrics import error_text
 from p4perf.evaluation.fitting.selection import Criteria
-from p4perf.evaluation.fitting.working_set import CacheMark, size_text
+from p4perf.evaluation.fitting.working_set import CacheMark
 from p4perf.evaluation.plots import style
 from p4perf.evaluation.plots.style import PlotInfo
 from p4perf.models import ComponentModel, Fitting, PiecewiseFitting
-from p4perf.models.notation import number
+from p4perf.models.notation import number, size_text
 from p4perf.models.templates import FloatArray
 from p4perf.results.table import Samples
 

@@ -22,8 +22,9 @@ from pygments.lexers.scripting import LuaLexer
 from pygments.lexers.special import TextLexer
 from pygments.token import Comment, Keyword, Name, Number, Operator, Punctuation, String, Whitespace
 
-from p4perf.evaluation.fitting.working_set import CacheMark, size_text
+from p4perf.evaluation.fitting.working_set import CacheMark
 from p4perf.models.component import ComponentModel, Fitting
+from p4perf.models.notation import size_text
 
 DIGITS = 5
 """Significant digits of the numbers of a figure: less than a pixel of any screen."""

@@ -12,6 +12,7 @@ from p4perf.errors import UsageError
 from p4perf.models.eo.expressions import Expression
 from p4perf.models.eo.hardware import DRAM, LEVELS, Hardware, Side, accesses_per_s
 from p4perf.models.eo.operations import Call, CostRule, NetworkFunction
+from p4perf.models.notation import size_text
 
 RECEIVE, SEND = "I/O_mem", "mem_I/O"
 
@@ -108,8 +109,8 @@ def make_breakdown(
     total = sum(tables.values(), Fraction(0))
     if total > hardware.memory.size_bytes:
         raise UsageError(
-            f"the tables of {', '.join(f.name for f in functions)} take {_size(total)} together, "
-            f"but the memory of {hardware.name} has {_size(hardware.memory.size_bytes)}"
+            f"the tables of {', '.join(f.name for f in functions)} take {size_text(float(total), 4)} together, "
+            f"but the memory of {hardware.name} has {size_text(hardware.memory.size_bytes, 4)}"
         )
     shares = _shares(hardware, total, Fraction(others_bytes))
     lines = [cost.line(size, shares) for cost, size in zip(costs, sizes, strict=True)]
@@ -168,8 +169,8 @@ class _CallCost:
         size = self._value(self.rule.table_bytes)
         if size > self.hardware.memory.size_bytes:
             raise UsageError(
-                f"{self.call}: the table takes {_size(size)}, but the memory of {self.hardware.name} has "
-                f"{_size(self.hardware.memory.size_bytes)}",
+                f"{self.call}: the table takes {size_text(float(size), 4)}, but the memory of {self.hardware.name} has "
+                f"{size_text(self.hardware.memory.size_bytes, 4)}",
                 hint="use fewer or smaller entries, or another machine",
             )
         return size
@@ -225,16 +226,6 @@ class _CallCost:
                 f"hardware {self.hardware.name}, rule of {operation}: {name} in {formula} is neither a "
                 "constant nor a parameter"
             ) from error
-
-
-def _size(value: float | Fraction) -> str:
-    """A size for people: ``24 MiB``."""
-    number = float(value)
-    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
-        if number < 1024 or unit == "TiB":
-            break
-        number /= 1024
-    return f"{number:.4g} {unit}"
 
 
 OVERHEAD_BYTES = 20

@@ -9,7 +9,7 @@ binomial" has a standard deviation equal to its mean.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -428,10 +428,6 @@ class QueueResult:
         return self.delay.std * self.step_us
 
     @property
-    def min_us(self) -> float:
-        return self.delay.first * self.step_us
-
-    @property
     def max_us(self) -> float:
         """Largest processing time that is more probable than rounding [us]."""
         return self.delay.last * self.step_us
@@ -439,9 +435,6 @@ class QueueResult:
     def quantile_us(self, share: float) -> float:
         """The smallest processing time that is not exceeded with that probability [us]."""
         return self.delay.quantile(share) * self.step_us
-
-    def quantiles_us(self, shares: Sequence[float] = QUANTILES) -> dict[float, float]:
-        return {share: self.quantile_us(share) for share in shares}
 
     def cdf(self) -> tuple[FloatArray, FloatArray]:
         """Times [us] and the probability that the processing time is not longer."""

@@ -41,6 +41,7 @@ from p4perf.models.queue.distributions import (
     QueueResult,
     as_lattice,
     check_lattice,
+    convolve,
     powers,
 )
 from p4perf.models.queue.stationary import stationary_by_iteration
@@ -182,18 +183,12 @@ def batch_work(queue: PollQueue) -> FloatArray:
     cost = queue.cost.dense(queue.cost.last + 1)
     out = powers(queue.service.dense(queue.service.last + 1), most, length)
     for n in range(1, most + 1):
-        out[n] = np.convolve(out[n], cost)[:length] if cost.size < 64 else _with_cost(out[n], cost)
+        out[n] = convolve(out[n], cost)[:length]
     out[0] = 0.0
     out[0, queue.empty_poll] = 1.0
     tail = np.cumsum(out[:, ::-1], axis=1)[:, ::-1].max(axis=0)
     kept = out[:, : max(int(np.flatnonzero(tail > TAIL)[-1]), queue.empty_poll) + 1]
     return np.ascontiguousarray(kept / kept.sum(axis=1, keepdims=True))
-
-
-def _with_cost(row: FloatArray, cost: FloatArray) -> FloatArray:
-    size = fft.next_fast_len(row.size + cost.size, real=True)
-    both = fft.irfft(fft.rfft(row, size) * fft.rfft(cost, size), size)[: row.size]
-    return np.maximum(both, 0.0)
 
 
 def _delays(queue: PollQueue, arrivals: FloatArray) -> Lattice:

@@ -256,9 +256,7 @@ def _irreducible(change: FloatArray, first: int) -> bool:
     return bool(at[0] < 0 < at[-1]) and int(np.gcd.reduce(np.abs(at))) == 1
 
 
-def _reached(
-    bands: FloatArray, up: int, down: int, n: int, start: int
-) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+def _reached(bands: FloatArray, up: int, down: int, n: int, start: int) -> BoolArray:
     """The states of the closed class that is reached from a state."""
     source, column = np.nonzero(bands)
     goal = source + column - down

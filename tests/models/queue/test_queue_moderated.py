@@ -78,7 +78,7 @@ class TestIdentities:
 
     def test_bounds(self, arrival, mean, tau, limit):
         result = moderated(arrival, mean, tau, limit).solve()
-        assert result.min_us >= 1 + 4 + 3
+        assert result.delay.first * result.step_us >= 1 + 4 + 3
         assert result.max_us <= tau + limit - 1 + 16
 
     def test_second_method(self, arrival, mean, tau, limit):

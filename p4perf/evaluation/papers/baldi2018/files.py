@@ -191,9 +191,8 @@ class HardwareFile(_Part):
         return self
 
     def make(self) -> eo.Hardware:
-        m = self.memory
+        m, same = self.memory, {"name", "title", "source", "sockets", "cores", "exclusive", "remarks"}
         return eo.Hardware(
-            name=self.name,
             clock_hz=self.clock,
             caches=tuple(
                 eo.Cache(level, cache.size, _made(cache.latency_cycles), cache.holds_tables, cache.shared)
@@ -201,16 +200,11 @@ class HardwareFile(_Part):
             ),
             memory=eo.Memory(m.size, _made(m.latency_cycles), **m.model_dump(exclude={"size", "latency_cycles"})),
             rules={name: rule.make() for name, rule in self.operations.items()},
-            title=self.title,
-            source=self.source,
-            sockets=self.sockets,
-            cores=self.cores,
             links=None if self.links is None else eo.Links(self.links.ports, self.links.rate),
             constants={name: value.make() for name, value in self.constants.items()},
             fit=self.tables,
-            exclusive=self.exclusive,
             profiles=tuple(profile.make(name) for name, profile in self.profiles.items()),
-            remarks=self.remarks,
+            **self.model_dump(include=same),
         )
 
 

@@ -294,14 +294,12 @@ def log_error(model: CacheModel, hit_ratio: npt.ArrayLike, throughput_mpps: npt.
     return float(np.sqrt(np.mean(np.log(model.throughput_mpps(hit_ratio) / measured) ** 2)))
 
 
-def fit_cache_model(
-    hit_ratio: npt.ArrayLike, throughput_mpps: npt.ArrayLike, start: CacheModel, *, fit_beta: bool = True
-) -> CacheFit:
+def fit_cache_model(hit_ratio: npt.ArrayLike, throughput_mpps: npt.ArrayLike, start: CacheModel) -> CacheFit:
     """Find alpha, and beta with it, so that the squares of log errors are least.
 
-    The best throughput, the caches, the variant and the revision are those of ``start``. With ``fit_beta`` the accesses
-    per packet follow from beta (N0 = beta N), else they are those of ``start``. The search is deterministic: the best
-    beta for every alpha, and the best alpha of these, each by a grid that contracts around its best point.
+    The best throughput, the caches, the variant and the revision are those of ``start``; the accesses per packet follow
+    from beta (N0 = beta N). The search is deterministic: the best beta for every alpha, and the best alpha of these,
+    each by a grid that contracts around its best point.
 
     Raises:
         DataError: not as many values of both, fewer than three pairs or than two hit ratios, or values that are no
@@ -323,17 +321,14 @@ def fit_cache_model(
         return float(distance @ distance), model
 
     def error_at(alpha: float) -> tuple[float, CacheModel | None]:
-        """The least error at an alpha, over beta if that is free, and its model."""
-        if not fit_beta:
-            return error_of(_with(start, alpha, None))
+        """The least error at an alpha, over beta, and its model."""
         return _contracted(lambda power: error_of(_with(start, alpha, 1 + 10.0**power)), MIN_POWER, MAX_POWER)[1:]
 
     alpha, _, chosen = _contracted(error_at, 0.0, MAX_ALPHA)
     if chosen is None:
         raise DataError("no alpha goes with so few accesses per packet", hint="start from a model with more of them")
-    bounds = {"alpha": (alpha, 0.0, MAX_ALPHA)}
-    if fit_beta:
-        bounds["beta"] = (math.log10(chosen.beta - 1), MIN_POWER, MAX_POWER)
+    power = math.log10(chosen.beta - 1)
+    bounds = {"alpha": (alpha, 0.0, MAX_ALPHA), "beta": (power, MIN_POWER, MAX_POWER)}
     at_bounds = tuple(
         name for name, (at, low, high) in bounds.items() if min(at - low, high - at) < AT_BOUND * (high - low)
     )
@@ -356,8 +351,8 @@ def _contracted(
     return best
 
 
-def _with(start: CacheModel, alpha: float, beta: float | None) -> CacheModel | None:
+def _with(start: CacheModel, alpha: float, beta: float) -> CacheModel | None:
     """The model with another alpha and beta; None if its accesses would be too few for that alpha."""
     serial = (1 - alpha) * start.packet_ns / start.hierarchy.l1_ns
-    accesses = start.accesses_per_packet if beta is None else beta * serial
+    accesses = beta * serial
     return replace(start, alpha=alpha, accesses_per_packet=accesses) if accesses >= serial else None
