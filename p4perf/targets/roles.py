@@ -13,29 +13,19 @@ from typing import Any, ClassVar, Literal
 
 from p4perf.errors import CapabilityError, MeasurementError
 from p4perf.programs.ir import Program, Table, Workload
-from p4perf.targets.base import (
-    Job,
-    JobResult,
-    MetricValue,
-    NodeFacts,
-    PointPlan,
-    Target,
-    TrialOptions,
-    TrialRecord,
-    TrialSummary,
-)
+from p4perf.targets import base
 from p4perf.targets.link import LinkPlan
 
 
-class Measures(Target):
+class Measures(base.Target):
     """Has trials of its own: one command each, which is its own source of packets."""
 
     @abstractmethod
-    def trial(self, plan: PointPlan, options: TrialOptions, facts: NodeFacts) -> Job:
+    def trial(self, plan: base.PointPlan, options: base.TrialOptions, facts: base.NodeFacts) -> base.Job:
         """The command of one trial (one process start) of a planned point."""
 
     @abstractmethod
-    def parse(self, result: JobResult) -> TrialRecord:
+    def parse(self, result: base.JobResult) -> base.TrialRecord:
         """The record of a finished trial.
 
         Raises:
@@ -43,14 +33,14 @@ class Measures(Target):
         """
 
     @abstractmethod
-    def summarise(self, record: TrialRecord, gate_ratio: float | None) -> TrialSummary:
+    def summarise(self, record: base.TrialRecord, gate_ratio: float | None) -> base.TrialSummary:
         """Metric values of a record, judged with the gate ratio known by now."""
 
-    def gate_ratio(self, record: TrialRecord) -> float | None:
+    def gate_ratio(self, record: base.TrialRecord) -> float | None:
         """The gate ratio that this trial or calibration saw; None if it saw none."""
         return None
 
-    def use_hugepages(self, memory_bytes: int, facts: NodeFacts) -> bool:
+    def use_hugepages(self, memory_bytes: int, facts: base.NodeFacts) -> bool:
         """Whether a run whose largest point takes that much memory can and should use hugepages."""
         return False
 
@@ -59,22 +49,24 @@ class Calibrates(Measures):
     """Has a command that measures how undisturbed the machine is."""
 
     @abstractmethod
-    def calibration(self) -> Job:
+    def calibration(self) -> base.Job:
         """The command; it prints one line of JSON per CPU, which :meth:`gate_ratio` reads."""
 
 
-class Simulates(Target):
+class Simulates(base.Target):
     """Counts by simulation what a planned point does."""
 
     simulates: ClassVar[tuple[str, ...]]
     """Metrics that :meth:`simulated` gives, where :meth:`simulation` has commands for a node."""
 
     @abstractmethod
-    def simulation(self, plan: PointPlan, options: TrialOptions, facts: NodeFacts) -> tuple[Job, ...]:
+    def simulation(
+        self, plan: base.PointPlan, options: base.TrialOptions, facts: base.NodeFacts
+    ) -> tuple[base.Job, ...]:
         """The commands of a simulation; none where the node lacks what it takes."""
 
     @abstractmethod
-    def simulated(self, results: Sequence[JobResult]) -> tuple[MetricValue, ...]:
+    def simulated(self, results: Sequence[base.JobResult]) -> tuple[base.MetricValue, ...]:
         """Metric values from the results of :meth:`simulation`, in its order.
 
         Raises:
@@ -82,7 +74,7 @@ class Simulates(Target):
         """
 
 
-class SizesMemory(Target):
+class SizesMemory(base.Target):
     """Knows the layouts of tables and arrays."""
 
     layout: ClassVar[str]
@@ -108,14 +100,14 @@ class SizesMemory(Target):
         return None
 
 
-class Connects(Target):
+class Connects(base.Target):
     """Has a port that the native load generator of the same machine reaches by a virtual link."""
 
     links: ClassVar[tuple[str, ...]]
     """Kinds of links, the default first."""
 
     @abstractmethod
-    def load(self, plan: PointPlan, link: LinkPlan, facts: NodeFacts) -> Job:
+    def load(self, plan: base.PointPlan, link: LinkPlan, facts: base.NodeFacts) -> base.Job:
         """The command that starts load generator and device and then converses.
 
         Raises:
@@ -134,7 +126,7 @@ class ServiceStep:
     """
 
     what: str
-    job: Job
+    job: base.Job
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +148,7 @@ class Service:
     """
 
     prepare: tuple[ServiceStep, ...] = ()
-    main: Job | None = None
+    main: base.Job | None = None
     ready: str = ""
     broken: str = ""
     ready_timeout_s: float = 60.0
@@ -167,32 +159,32 @@ class Service:
     release: tuple[ServiceStep, ...] = ()
 
 
-def step_failed(step: ServiceStep, result: JobResult, why: str = "") -> MeasurementError:
+def step_failed(step: ServiceStep, result: base.JobResult, why: str = "") -> MeasurementError:
     """The failure of a step, with the last lines of its output."""
     status = f"ended with status {result.returncode}"
     how = f"was stopped after {result.duration_s:.0f} s" if result.timed_out else status
     return MeasurementError(f"{step.what}: {why or f'the command {how}'}{f': {result.tail}' if result.tail else ''}")
 
 
-class Serves(Target):
+class Serves(base.Target):
     """Forwards the packets of a load generator on another machine."""
 
     served_gives: ClassVar[tuple[str, ...]] = ("packet_rate",)
     """Metrics that :meth:`served_metrics` gives."""
 
-    def is_served(self, facts: NodeFacts) -> bool:
+    def is_served(self, facts: base.NodeFacts) -> bool:
         """Whether all measurements on that node come from a load generator outside."""
         return True
 
     @abstractmethod
-    def service(self, plan: PointPlan, program: ServedProgram, facts: NodeFacts) -> Service:
+    def service(self, plan: base.PointPlan, program: ServedProgram, facts: base.NodeFacts) -> Service:
         """The commands that start the device, watch it and stop it.
 
         Raises:
             CapabilityError: the node lacks ports or cores for it.
         """
 
-    def check_step(self, step: ServiceStep, result: JobResult) -> None:
+    def check_step(self, step: ServiceStep, result: base.JobResult) -> None:
         """Judge a step of :meth:`service`, whose exit code may say little.
 
         Raises:
@@ -201,11 +193,11 @@ class Serves(Target):
         if result.timed_out or result.returncode != 0:
             raise step_failed(step, result)
 
-    def evidence(self, results: Mapping[str, JobResult]) -> Mapping[str, Any]:
+    def evidence(self, results: Mapping[str, base.JobResult]) -> Mapping[str, Any]:
         """JSON data from the commands around a trial (``before``, ``during``, ``after``), by :attr:`Step.what`."""
         return {what: result.stdout for what, result in results.items()}
 
-    def served_metrics(self, overload: Mapping[str, Any], facts: Mapping[str, str]) -> tuple[MetricValue, ...]:
+    def served_metrics(self, overload: Mapping[str, Any], facts: Mapping[str, str]) -> tuple[base.MetricValue, ...]:
         """Metric values of an overload of the device.
 
         Args:
@@ -216,7 +208,7 @@ class Serves(Target):
         return ()
 
 
-def measuring(target: Target) -> Measures:
+def measuring(target: base.Target) -> Measures:
     """The target as one that has trials of its own."""
     if isinstance(target, Measures):
         return target
@@ -224,7 +216,7 @@ def measuring(target: Target) -> Measures:
     raise CapabilityError(f"target {target.label} is measured by a load generator outside only", key="load", hint=hint)
 
 
-def connected(target: Target) -> Connects:
+def connected(target: base.Target) -> Connects:
     """The target as one with a port for the native load generator."""
     if isinstance(target, Connects):
         return target
@@ -232,28 +224,28 @@ def connected(target: Target) -> Connects:
     raise CapabilityError(f"target {target.label} has no port for a load generator", key="load.link", hint=hint)
 
 
-def serving(target: Target) -> Serves:
+def serving(target: base.Target) -> Serves:
     """The target as one that a load generator on another machine loads."""
     if isinstance(target, Serves):
         return target
     raise CapabilityError(f"target {target.label} has no ports for a load generator on another machine", key="load")
 
 
-def is_served(target: Target, facts: NodeFacts) -> bool:
+def is_served(target: base.Target, facts: base.NodeFacts) -> bool:
     """Whether all measurements of the target on that node come from a load generator outside."""
     return isinstance(target, Serves) and target.is_served(facts)
 
 
-def links_of(target: Target) -> tuple[str, ...]:
+def links_of(target: base.Target) -> tuple[str, ...]:
     """Kinds of links by which the native load generator reaches the target; none if it has no port."""
     return target.links if isinstance(target, Connects) else ()
 
 
-def uses_hugepages(target: Target, memory_bytes: int, facts: NodeFacts) -> bool:
+def uses_hugepages(target: base.Target, memory_bytes: int, facts: base.NodeFacts) -> bool:
     """Whether a run whose largest point takes that much memory can and should use hugepages."""
     return isinstance(target, Measures) and target.use_hugepages(memory_bytes, facts)
 
 
-def calibration_of(target: Target) -> Job | None:
+def calibration_of(target: base.Target) -> base.Job | None:
     """The command that measures how undisturbed the machine is; None if the target has none."""
     return target.calibration() if isinstance(target, Calibrates) else None

@@ -300,12 +300,8 @@ class VioTarget(HarnessTarget, Calibrates, Simulates):
             return ()
         low, high = map(_record, results[:2])
         packets = high["packets"] - low["packets"]
-        values = [
-            MetricValue(
-                f"simulated_{side}_line_requests", (_requests(high, side) - _requests(low, side)) / packets, UNIT
-            )
-            for side in SIDES
-        ]
+        asked = {side: _requests(high, side) - _requests(low, side) for side in SIDES}
+        values = [MetricValue(f"simulated_{side}_line_requests", n / packets, UNIT) for side, n in asked.items()]
         for side in SIDES if len(results) > 2 else ():
             (first, few), (second, many) = (simulated_counts(_of_process(result, side)) for result in results[2:4])
             # Addresses differ between processes, so that a count near zero may come out a little below it.

@@ -152,7 +152,6 @@ def test_a_fit_finds_what_made_the_data(variant, alpha, beta):
     assert found.at_bounds == ()
 
 
-
 def test_a_fit_is_no_worse_than_what_it_starts_from():
     generator = np.random.default_rng(3)
     r = 1 - np.logspace(-5, -2, 40)

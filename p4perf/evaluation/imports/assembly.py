@@ -88,10 +88,8 @@ def _with_facts(trials: Sequence[base.ImportedTrial], options: base.ImportOption
     """Trials with facts renamed and set, and numbered if a fact is the repetition."""
     names = {named.wanted: named.name for named in options.variables}
     known = {name for trial in trials for name in trial.facts}
-    for name, option in [
-        *((n, "--x") for n in names),
-        *(((options.repetition, "--repetition"),) if options.repetition else ()),
-    ]:
+    asked = dict.fromkeys(names, "--x") | ({options.repetition: "--repetition"} if options.repetition else {})
+    for name, option in asked.items():
         if name not in known:
             hint = nearest(name, known, "the source says") if known else f"--set {name}=VALUE states it"
             raise UsageError(f"{option}: the source says nothing of {name!r}", hint=hint)

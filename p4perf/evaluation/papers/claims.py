@@ -158,17 +158,18 @@ class Claim(Strict):
             raise validation_error("instead belongs to a claim that is not reproduced", path=("instead",), key=True)
         if self.expected == "not reproduced" and self.kind != "re-measured by shape" and not self.instead:
             raise validation_error("a claim that is not reproduced needs what is found instead", hint="write instead")
-        positive = "shape reproduced" if self.kind == "re-measured by shape" else "reproduced"
-        if not negative and self.expected != positive:
-            message = f"a claim that is {self.kind} can be {positive}, not {self.expected}"
+        if not negative and self.expected != self.positive:
+            message = f"a claim that is {self.kind} can be {self.positive}, not {self.expected}"
             raise validation_error(message, path=("verdict",))
         return self
 
     @property
-    def expected(self) -> VerdictName:
-        if self.verdict is not None:
-            return self.verdict
+    def positive(self) -> VerdictName:
         return "shape reproduced" if self.kind == "re-measured by shape" else "reproduced"
+
+    @property
+    def expected(self) -> VerdictName:
+        return self.verdict or self.positive
 
     def paper_text(self) -> str:
         if len(self.expect) == 1:
@@ -268,13 +269,10 @@ class Finding:
 
 def judge(paper: str, claim: Claim, quantities: Mapping[str, Quantity]) -> Finding:
     missed = compare(claim.expect, quantities)
-    verdict: VerdictName = "not reproduced"
     if not missed:
-        verdict = "shape reproduced" if claim.kind == "re-measured by shape" else "reproduced"
-    reason = ""
-    if missed:
-        reason = claim.reason if claim.expected == "not reproduced" else "; ".join(missed)
-    return Finding(paper, claim, verdict, dict(quantities), missed, reason)
+        return Finding(paper, claim, claim.positive, dict(quantities))
+    reason = claim.reason if claim.expected == "not reproduced" else "; ".join(missed)
+    return Finding(paper, claim, "not reproduced", dict(quantities), missed, reason)
 
 
 def impossible(paper: str, claim: Claim, reason: str, failure: ExitCode = ExitCode.OK) -> Finding:

@@ -161,21 +161,13 @@ def _summary(
     queue: ModeratedQueue | PollQueue, rows: Sequence[Counts], histograms: Sequence[npt.NDArray[np.int64]]
 ) -> Simulated:
     step = queue.step_us
-    means: list[float] = []
-    stds: list[float] = []
-    found: dict[float, list[float]] = {share: [] for share in QUANTILES}
     longest = max(row[4] for row in rows) + 1
-    for histogram in histograms:
-        one = Lattice(histogram[:longest] / histogram[:longest].sum())
-        means.append(one.mean * step)
-        stds.append(one.std * step)
-        for share in QUANTILES:
-            found[share].append(one.quantile(share) * step)
+    delays = [Lattice(histogram[:longest] / histogram[:longest].sum()) for histogram in histograms]
     total = np.sum([h[:longest] for h in histograms], axis=0)
     return Simulated(
-        mean_us=Estimated.of(means),
-        std_us=Estimated.of(stds),
-        quantiles_us={share: Estimated.of(values) for share, values in found.items()},
+        mean_us=Estimated.of([delay.mean * step for delay in delays]),
+        std_us=Estimated.of([delay.std * step for delay in delays]),
+        quantiles_us={q: Estimated.of([delay.quantile(q) * step for delay in delays]) for q in QUANTILES},
         loss=Estimated.of([row[2] / row[0] for row in rows]),
         utilisation=Estimated.of([1 - row[6] / row[7] for row in rows]),
         mean_batch=Estimated.of([(row[1] if isinstance(queue, PollQueue) else row[0]) / row[3] for row in rows]),

@@ -30,9 +30,11 @@ def operation_cost(operation: str, profile: str = "formula", remote: float = 0.0
     return _costs(_breakdown(operation, load_hardware(MACHINE, profile), remote))
 
 
-def function_cost(function: str, profile: str = "formula", frame_bytes: int = 64) -> dict[str, Quantity]:
-    """Cycles, accesses to memory and rates of one core for a function (section 3)."""
-    found = _estimated(function, profile, frame_bytes)
+def function_cost(
+    function: str, profile: str = "formula", frame_bytes: int = 64, clock_ghz: float | None = None
+) -> dict[str, Quantity]:
+    """Cycles, accesses to memory and rates of one core for a function (section 3), at another clock if one is given."""
+    found = _estimated(function, profile, frame_bytes, clock_ghz)
     return {**_costs(found.breakdown), **_rates(found.mpps_per_core, found)}
 
 
@@ -49,13 +51,6 @@ def total_with_access_of_checksum(function: str) -> dict[str, Quantity]:
     rule = hardware.rules["inc_checksum"]
     hardware = _with_rule(hardware, "inc_checksum", str(rule.cycles), LINES)
     return _costs(eo.make_breakdown([load_function(function)], hardware, frame_bytes=64))
-
-
-def rates_at_clock(function: str, profile: str, clock_ghz: float) -> dict[str, Quantity]:
-    """Rates of one core for a function at another clock, with frames of 64 B."""
-    hardware = replace(load_hardware(MACHINE, profile), clock_hz=clock_ghz * 1e9)
-    found = eo.estimate([load_function(function)], hardware, frame_bytes=64)
-    return _rates(found.mpps_per_core, found)
 
 
 def estimates_over_sizes(function: str, profile: str, frame_bytes: tuple[int, ...]) -> dict[str, Quantity]:
@@ -77,17 +72,9 @@ def share_of_links(function: str, profile: str, frame_bytes: tuple[int, int]) ->
     """The rate of one core over what all links of the machine carry, for two sizes of frames (section 4.1.1)."""
     links = load_hardware(MACHINE, profile).links
     assert links is not None  # noqa: S101 - the machine of the paper has two ports
-    shares = []
-    for size in frame_bytes:
-        found = _estimated(function, profile, size)
-        shares.append(found.mpps_per_core * 1e6 * found.wire_bytes * 8 / (links.ports * links.rate_bps))
-    return {"small": shares[0], "large": shares[1]}
-
-
-def frame_independence(function: str, small_bytes: int, large_bytes: int) -> dict[str, Quantity]:
-    """Cycles for large frames over those for small ones."""
-    small, large = (_estimated(function, "formula", size).breakdown.cycles for size in (small_bytes, large_bytes))
-    return {"ratio": large / small}
+    found = [_estimated(function, profile, size) for size in frame_bytes]
+    small, large = (e.mpps_per_core * 1e6 * e.wire_bytes * 8 / (links.ports * links.rate_bps) for e in found)
+    return {"small": small, "large": large}
 
 
 def cache_for_tables() -> dict[str, Quantity]:
@@ -225,10 +212,13 @@ def figure_3_sum(words: tuple[int, ...]) -> dict[str, Quantity]:
     return {"stored": stored, "checksum": total ^ 0xFFFF, "complement": stored ^ 0xFFFF}
 
 
-def cost_ratio(first: str, second: str, profile: str = "formula") -> dict[str, Quantity]:
-    """Cycles of one function over those of another."""
-    cycles = [_estimated(name, profile, 64).breakdown.cycles for name in (first, second)]
-    return {"ratio": cycles[0] / cycles[1], "difference": cycles[0] - cycles[1]}
+def cost_ratio(
+    first: str, second: str, profile: str = "formula", frame_bytes: tuple[int, int] = (64, 64)
+) -> dict[str, Quantity]:
+    """Cycles of one function over those of another, each with its size of frames."""
+    pairs = zip((first, second), frame_bytes, strict=True)
+    over, under = (_estimated(name, profile, size).breakdown.cycles for name, size in pairs)
+    return {"ratio": over / under, "difference": over - under}
 
 
 def _breakdown(operation: str, hardware: eo.Hardware, remote: float = 0.0) -> OperationBreakdown:
@@ -250,6 +240,8 @@ def _with_rule(hardware: eo.Hardware, operation: str, cycles: str, accesses: str
     return replace(hardware, rules={**hardware.rules, operation: rule})
 
 
-def _estimated(function: str, profile: str, frame_bytes: int) -> eo.RateEstimate:
+def _estimated(function: str, profile: str, frame_bytes: int, clock_ghz: float | None = None) -> eo.RateEstimate:
     hardware: eo.Hardware = load_hardware(MACHINE, profile)
+    if clock_ghz is not None:
+        hardware = replace(hardware, clock_hz=clock_ghz * 1e9)
     return eo.estimate([load_function(function)], hardware, frame_bytes=frame_bytes)

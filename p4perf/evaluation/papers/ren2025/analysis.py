@@ -157,15 +157,12 @@ def interactions(
             continue
         first, second = known[names[0]], known[names[1]]
         for size in pair.packet_size_bytes:
-            sides = [each.at(size) for each in (pair, first, second)]
-            if any(values is None for values in sides):
-                continue
-            costs = [values for values in sides if values is not None]
-            resolution = max(
-                each.resolution_cycles[each.packet_size_bytes.index(size)] for each in (pair, first, second)
-            )
-            together, alone, extra = _terms(costs, level, resamples, generator)
-            found.append(Interaction(pair.platform, *names, size, together, alone, extra, resolution))
+            three = (pair, first, second)
+            costs = [values for each in three if (values := each.at(size)) is not None]
+            if len(costs) == len(three):
+                resolution = max(each.resolution_cycles[each.packet_size_bytes.index(size)] for each in three)
+                terms = _terms(costs, level, resamples, generator)
+                found.append(Interaction(pair.platform, *names, size, *terms, resolution))
     return tuple(found)
 
 

@@ -253,12 +253,9 @@ def _fitted(
     power = power_by_logarithms(x, y) if fits else None
     squares = power_by_squares(x, y) if fits else None
     line = affine(x, y) if fits else None
-    known = fits and all(int(i) in drawn for i in seen)
-    logs = (
-        np.log(np.stack([np.maximum(drawn[int(i)], FLOOR * m) for i, m in zip(seen, y, strict=True)])).T
-        if known
-        else None
-    )
+    logs: FloatArray | None = None
+    if fits and all(int(i) in drawn for i in seen):
+        logs = np.log(np.stack([np.maximum(drawn[int(i)], FLOOR * m) for i, m in zip(seen, y, strict=True)])).T
     error_power = log_error(y, power.evaluate(x)) if power else None
     error_affine = log_error(y, line.evaluate(x)) if line else None
     noise = float(np.sqrt(np.mean(np.var(logs, axis=0)))) if logs is not None else 0.0
@@ -336,13 +333,8 @@ def _replicates(
 
 def _warning(costs: OperatorCosts) -> str:
     """A warning about costs below zero, which cannot be; empty without any."""
-    negative = [
-        str(size)
-        for size, median, resolution in zip(
-            costs.packet_size_bytes, costs.medians(), costs.resolution_cycles, strict=True
-        )
-        if median < -resolution
-    ]
+    rows = zip(costs.packet_size_bytes, costs.medians(), costs.resolution_cycles, strict=True)
+    negative = [str(size) for size, median, resolution in rows if median < -resolution]
     if not negative:
         return ""
     return f"the program is faster with it than without at {', '.join(negative)} B: the baseline was not the same"

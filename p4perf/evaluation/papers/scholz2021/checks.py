@@ -284,18 +284,14 @@ def heuristic_breakpoints(neighbours: int, noise: float, series: int) -> dict[st
     ``first_share`` is the share that the extrema alone propose, ``share`` that with some neighbours of each, and
     ``gain`` the difference.
     """
-    hits, first_hits, breakpoints, candidates, first_candidates = 0, 0, 0, 0, 0
+    counts = []
     for seed in range(series):
         drawn = piecewise_series(seed, 60, 3, noise=noise, x_scale="log")
-        alone, wide = (
-            set(SecondDerivative(neighbours=j).strongest_bends(drawn.x, drawn.y, True).tolist())
-            for j in (0, neighbours)
-        )
-        breakpoints += len(drawn.breakpoints)
-        first_hits += len(alone & set(drawn.breakpoints))
-        hits += len(wide & set(drawn.breakpoints))
-        first_candidates += len(alone)
-        candidates += len(wide)
+        finders = [SecondDerivative(neighbours=j) for j in (0, neighbours)]
+        alone, wide = (set(finder.strongest_bends(drawn.x, drawn.y, True).tolist()) for finder in finders)
+        known = set(drawn.breakpoints)
+        counts.append((len(known), len(alone & known), len(wide & known), len(alone), len(wide)))
+    breakpoints, first_hits, hits, first_candidates, candidates = map(sum, zip(*counts, strict=True))
     return {
         "first_share": first_hits / breakpoints,
         "share": hits / breakpoints,

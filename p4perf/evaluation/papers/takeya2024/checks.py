@@ -102,11 +102,8 @@ def gains_over_servers(item: str, servers: tuple[str, ...] = tuple(eivu.SERVERS)
 
 def best_items() -> dict[str, Quantity]:
     """The factors of the fastest item of each server."""
-    found = []
-    for server in eivu.SERVERS:
-        rows = _study().items(server).sort_values("mpps")
-        found.append(str(rows["factors"].iloc[-1]))
-    return {"factors": tuple(found)}
+    ranked = [_study().items(server).sort_values("mpps") for server in eivu.SERVERS]
+    return {"factors": tuple(str(rows["factors"].iloc[-1]) for rows in ranked)}
 
 
 def least_of_factors(server: str) -> dict[str, Quantity]:
@@ -201,15 +198,9 @@ def model_tipping_point(alpha: float) -> dict[str, Quantity]:
 
 def model_levels(alpha: float, hit_percent: float) -> dict[str, Quantity]:
     """Lowest and highest throughput at a hit ratio of L1 over hit ratios of L2 and L3 from none to all [Mpps]."""
-    found = [
-        float(
-            CacheModel(alpha, hierarchy=CacheHierarchy(l2_hit_ratio=r2, l3_hit_ratio=r3)).throughput_mpps(
-                hit_percent / 100
-            )
-        )
-        for r2 in (0.0, 0.7, 1.0)
-        for r3 in (0.0, 0.79, 1.0)
-    ]
+    ratios = itertools.product((0.0, 0.7, 1.0), (0.0, 0.79, 1.0))
+    levels = [CacheHierarchy(l2_hit_ratio=r2, l3_hit_ratio=r3) for r2, r3 in ratios]
+    found = [float(CacheModel(alpha, hierarchy=each).throughput_mpps(hit_percent / 100)) for each in levels]
     return {"lowest_mpps": min(found), "highest_mpps": max(found), "spread": max(found) / min(found) - 1}
 
 
