@@ -89,13 +89,9 @@ class FitProblem:
     @property
     def compiled(self) -> bool:
         """Whether the engine can make the choice itself: it knows the rule, the metric and all templates."""
-        own_ranks = all(t.rank == rank for t, rank in zip(self.templates, self.ranks, strict=True))
-        return (
-            isinstance(self.rule, ExactRule)
-            and self.metric.name in engine.METRICS
-            and own_ranks
-            and all(engine.knows(t) for t in self.templates)
-        )
+        known = isinstance(self.rule, ExactRule) and self.metric.name in engine.METRICS
+        ranked = zip(self.templates, self.ranks, strict=True)
+        return known and all(engine.knows(template) and template.rank == rank for template, rank in ranked)
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,13 +167,8 @@ def _choose_in_batches(problem: FitProblem, starts: IndexArray, ends: IndexArray
     for number, chunk in enumerate(chunks):
         batch = SegmentBatch.of_segments(problem.x, problem.y, starts[chunk], ends[chunk])
         errors = np.full((len(chunk), len(problem.templates)), np.nan)
-        for index, (template, fit) in enumerate(
-            zip(
-                problem.templates,
-                fit_segments(problem, problem.templates, starts[chunk], ends[chunk], batch),
-                strict=True,
-            )
-        ):
+        fits = fit_segments(problem, problem.templates, starts[chunk], ends[chunk], batch)
+        for index, (template, fit) in enumerate(zip(problem.templates, fits, strict=True)):
             values = problem.rule.admit(template, fit, batch).values(template, batch.x)
             values[np.abs(values) < silence] = 0.0
             errors[:, index] = problem.metric.compute(batch.x, batch.y, values, batch.mask)

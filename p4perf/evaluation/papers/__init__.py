@@ -128,12 +128,9 @@ def chosen_claims(names: Sequence[str], kinds: Sequence[Kind] = ()) -> tuple[tup
         if key not in by_key:
             raise UsageError(f"there is no paper {key!r}", hint=nearest(key, by_key, "papers"))
         wanted |= {(key, each): None for each in _ids(by_key[key], identity if colon else None)}
-    found = tuple(
-        (paper, claim)
-        for paper in by_key.values()
-        for claim in paper.claims
-        if (not names or (paper.key, claim.id) in wanted) and (not kinds or claim.kind in kinds)
-    )
+    every = [(paper, claim) for paper in by_key.values() for claim in paper.claims]
+    named = [(paper, claim) for paper, claim in every if not names or (paper.key, claim.id) in wanted]
+    found = tuple((paper, claim) for paper, claim in named if not kinds or claim.kind in kinds)
     if not found:
         raise UsageError("no claim is left to check", hint="ask for other kinds, or name other claims")
     return found

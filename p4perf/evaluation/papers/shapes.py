@@ -217,10 +217,8 @@ def _medians(run: MeasuredRun, metric: str) -> dict[tuple[str, int], float]:
     rows = table[(table["metric"] == metric) & table["accepted"].astype(bool)]
     if rows.empty:
         raise NoVerdictError(f"no {metric} was accepted")
-    found: dict[tuple[str, int], float] = {}
-    for (name, size), group in rows.groupby([OPERATOR, PACKET_SIZE], sort=False):
-        found[str(name), int(str(size))] = float(np.median(group["value"].to_numpy(dtype=np.float64)))
-    return found
+    groups = rows.groupby([OPERATOR, PACKET_SIZE], sort=False)["value"]
+    return {(str(name), int(str(size))): float(np.median(values)) for (name, size), values in groups}
 
 
 def _operator(run: MeasuredRun, operator: str, metric: str) -> tuple[FloatArray, FloatArray]:

@@ -200,11 +200,8 @@ def set_limits(
 
 
 def _drawn(model: ComponentModel, samples: Samples | None) -> FloatArray:
-    curves = [
-        np.column_stack([at, segment.evaluate(at)])
-        for segment in model.fitting.segments
-        for at in [dense(model, segment)]
-    ]
+    drawn = [(dense(model, segment), segment) for segment in model.fitting.segments]
+    curves = [np.column_stack([at, segment.evaluate(at)]) for at, segment in drawn]
     points = [] if samples is None else [np.column_stack([samples.x, samples.medians()])]
     return np.concatenate([*curves, *points])
 

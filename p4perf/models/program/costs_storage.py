@@ -36,7 +36,11 @@ def cost_model_json(model: CostModel) -> str:
             **({} if model.baseline_code_bytes is None else {"code_bytes": model.baseline_code_bytes}),
         },
         "components": [
-            {"name": costs.name, "defaults": dict(costs.defaults), "points": [_point_record(p) for p in costs.points]}
+            {
+                "name": costs.name,
+                "defaults": dict(costs.defaults),
+                "points": [{k: v for k, v in asdict(point).items() if v is not None} for point in costs.points],
+            }
             for costs in model.components.values()
         ],
         "composition": {
@@ -64,12 +68,6 @@ def cost_model_json(model: CostModel) -> str:
         raise UsageError(f"the cost model of {model.target} cannot be stored: a number in it is not finite") from exc
 
 
-def _point_record(point: CostPoint) -> dict[str, Any]:
-    record = {"parameters": dict(point.parameters), "cycles": point.cycles, "error": point.error}
-    sizes = {name: getattr(point, name) for name in _SIZES}
-    return record | {name: value for name, value in sizes.items() if value is not None}
-
-
 _SIZES = ("memory_bytes", "code_bytes")
 """Of a point where they were measured."""
 
@@ -88,6 +86,9 @@ def read_cost_model(text: str, *, file: str = "<cost model>") -> CostModel:
         root.fail("schema_version", f"must be {SCHEMA_VERSION}, not {version!r}", "upgrade p4perf to read newer models")
     baseline = root.child("baseline")
     components = [_component(child) for child in root.children("components")]
+    calibration: Calibration | None = root.value("calibration", root.raw("calibration"), Calibration | None)
+    if calibration is not None:
+        _positive(root.child("calibration"), "cycles")
     return CostModel(
         target=root.string("target"),
         baseline=_positive(baseline, "cycles"),
@@ -96,7 +97,7 @@ def read_cost_model(text: str, *, file: str = "<cost model>") -> CostModel:
         components={each.name: each for each in components},
         form=_form(root.child("composition")),
         cache=None if root.raw("cache") is None else _cache(root.child("cache")),
-        calibration=None if root.raw("calibration") is None else _calibration(root.child("calibration")),
+        calibration=calibration,
         checked=tuple(_checked(child) for child in root.children("checked")),
         frame_bytes=root.integer("frame_bytes"),
         machine={key: root.child("machine").string(key) for key in root.child("machine").data},
@@ -150,11 +151,6 @@ def _cache(reader: Reader) -> TableCache:
     for key in ("size_bytes", "inside", "beyond", "near_bytes"):
         _positive(reader, key)
     return reader.read(TableCache, "layout")
-
-
-def _calibration(reader: Reader) -> Calibration:
-    _positive(reader, "cycles")
-    return reader.read(Calibration)
 
 
 def _checked(reader: Reader) -> CheckedProgram:

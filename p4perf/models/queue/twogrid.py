@@ -218,11 +218,8 @@ class _Coarse:
         self._middle = (self._bounds[:-1] + self._bounds[1:] - 1) / 2
         self._states = np.arange(self._n)
         # The equation that is left out is one of likely states: these are where all others lead.
-        likely = (
-            0
-            if chain.theta > 0
-            else min(max(chain.kernel.limit - chain.kernel.batch.interval - chain.low, 0), self._n - 1)
-        )
+        near = max(chain.kernel.limit - chain.kernel.batch.interval - chain.low, 0)
+        likely = 0 if chain.theta > 0 else min(near, self._n - 1)
         self._pin = int(np.searchsorted(self._bounds, likely, side="right")) - 1
         storage, up, down = _cell_bands(chain, self._bounds, self._widths)
         count = self._widths.size

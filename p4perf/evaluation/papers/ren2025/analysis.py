@@ -281,11 +281,8 @@ def analyse(
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise UsageError(f"two platforms are called {twice[0]}", hint="rename one in its file")
     _check_rows(platforms, options.threshold)
-    profiles = [
-        profile(row, level=options.level, resamples=options.resamples, seed=options.seed)
-        for platform in platforms
-        for row in platform.operators
-    ]
+    rows = [row for platform in platforms for row in platform.operators]
+    profiles = [profile(row, level=options.level, resamples=options.resamples, seed=options.seed) for row in rows]
     placements = place(profiles, options.threshold)
     agreements = agreement(*agree) if agree is not None else None
     if agreements is not None and not agreements:

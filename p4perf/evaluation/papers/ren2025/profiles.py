@@ -220,11 +220,8 @@ def _measured(costs: OperatorCosts, level: float, resamples: int, seed: int) -> 
     generator = np.random.default_rng([seed, zlib.crc32(f"{costs.platform}/{costs.operator}".encode())])
     seen = np.array(costs.seen())
     medians = costs.medians()
-    drawn = {
-        index: redrawn_medians(values, resamples, generator)
-        for index, values in enumerate(costs.cycles)
-        if len(values) > 1
-    }
+    repeated = {index: values for index, values in enumerate(costs.cycles) if len(values) > 1}
+    drawn = {index: redrawn_medians(values, resamples, generator) for index, values in repeated.items()}
     sizes = tuple(
         SizeCost(
             size,

@@ -271,12 +271,9 @@ def fit_effects(
         drawn = sign * (solve @ np.stack([resampled[present] for present in order]))
         tail = 50 * (1 - level)
         spread = np.exp(np.percentile(drawn, [tail, 100 - tail], axis=1))
-    effects = tuple(
-        Effect(
-            term, Estimate(float(np.exp(sign * found[index])), *([] if spread is None else spread[:, index].tolist()))
-        )
-        for index, term in enumerate(terms, start=1)
-    )
+    ends: list[list[float]] = [[] for _ in found] if spread is None else spread.T.tolist()
+    ratios = [Estimate(float(np.exp(sign * value)), *interval) for value, interval in zip(found, ends, strict=True)]
+    effects = tuple(Effect(term, ratio) for term, ratio in zip(terms, ratios[1:], strict=True))
     explained = 1 - float(residual @ residual) / total if total > 0 else 1.0
     return EffectModel(float(np.exp(found[0])), effects, explained, len(order))
 
