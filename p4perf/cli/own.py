@@ -125,6 +125,9 @@ def measure(
     zipf: Annotated[
         float, typer.Option("--zipf", min=0, max=10, help="Exponent of the popularity of entries; 0: all alike.")
     ] = 0.0,
+    probabilities: Annotated[
+        Path | None, typer.Option("--probabilities", help="YAML file of branch probabilities and traffic shares.")
+    ] = None,
     frame_size: Annotated[
         int, typer.Option("--frame-size", min=64, max=1518, help="Frame size in bytes, FCS included.")
     ] = 128,
@@ -156,14 +159,16 @@ def measure(
         "--p4info": p4info,
         "--fill": fill,
         "--miss": miss,
+        "--probabilities": probabilities,
         "--capture": capture,
         "--target": others,
     }
     of_programs |= {"--include": includes, "--define": defines, "--arch": arch, "--std": std}
     if wrong := [name for name, given in (of_programs if of_c else {"--sizes": sizes}).items() if given]:
         raise UsageError(f"{wrong[0]} is for {'P4 programs' if of_c else 'operators in C'}, and {program} is none")
-    if capture is not None and (miss or zipf):
-        raise UsageError(f"{'--miss' if miss else '--zipf'} is of packets that are made", hint="leave out --capture")
+    of_made = {"--miss": miss, "--zipf": zipf, "--probabilities": probabilities}
+    if capture is not None and (made := next((name for name, given in of_made.items() if given), None)):
+        raise UsageError(f"{made} is of packets that are made", hint="leave out --capture")
     if of_c:
         return _measure_operator(
             program, SIZES if sizes is None else sizes, repetitions, testbed, output, quiet=quiet, fmt=fmt
@@ -184,6 +189,7 @@ def measure(
         default_fill=default_fill,
         miss=miss or [],
         zipf=zipf,
+        shares=probabilities,
         packets=packets,
         capture=capture,
         port=port,

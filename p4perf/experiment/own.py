@@ -13,8 +13,10 @@ from p4perf.experiment.planning import plan_sweep
 from p4perf.experiment.session import require_usable
 from p4perf.formats.pcap import read_capture
 from p4perf.programs.component import OWN, component_parameters
+from p4perf.programs.decisions import Branches
 from p4perf.programs.own import read_own
 from p4perf.programs.reading.p4c import compile_p4
+from p4perf.programs.reading.shares import read_shares
 from p4perf.programs.reading.tree import read_text
 from p4perf.specs import Experiment, load_experiment
 from p4perf.specs.experiment import spec_yaml
@@ -44,6 +46,7 @@ def own_experiment(
     default_fill: int = DEFAULT_FILL,
     miss: Sequence[str] = (),
     zipf: float = 0.0,
+    shares: Path | None = None,
     packets: int = PACKETS,
     capture: Path | None = None,
     port: int = 0,
@@ -63,7 +66,10 @@ def own_experiment(
         "p4info": "" if p4info is None else read_text(p4info),
     }
     # What is wrong with them is said with their names.
-    read_own(program, str(path), (texts["entries"], str(entries)), (texts["p4info"], str(p4info)))
+    read, _ = read_own(program, str(path), (texts["entries"], str(entries)), (texts["p4info"], str(p4info)))
+    if shares is not None:
+        read_shares(shares, Branches(read).graph())
+        texts["shares"] = read_text(shares)
     parameters: dict[str, object] = {
         "program": program,
         **texts,

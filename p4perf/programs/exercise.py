@@ -6,20 +6,26 @@ back to the fields that are copied there.
 
 For the verification (:func:`frames`) anything goes: packets miss tables as well, and some are cut short. What is
 measured (:func:`traffic`) hits or misses as was asked for: the interpreter says what a packet meets, and the packet is
-changed until that is so, or the attempts are used up.
+changed until that is so, or the attempts are used up. Where traffic shares are stated, every packet gets the decisions
+of which there are too few among those before it; packets that miss them are made again.
 """
 
 from __future__ import annotations
 
+import math
 import random
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
+from typing import Any
 
 from typing_extensions import override
 
+from p4perf.errors import UsageError
 from p4perf.programs import ir
 from p4perf.programs.analysis import statements
+from p4perf.programs.decisions import Branches, Decision, Decisions, state_label, state_name
 from p4perf.programs.entries import EntryIndex
 from p4perf.programs.interpreter import Interpreter
 from p4perf.programs.operators import STANDARD_HASHES
@@ -34,6 +40,18 @@ CUT_SHARE = 12
 
 _WALKS = 8
 """Paths through the parser that are tried for a packet that is measured."""
+
+_MORE_WALKS = 48
+"""The same where shares are stated."""
+
+_AVOIDANCE = 0.05
+"""Weight of how often packets come to places, beside that of what they decide there."""
+
+_PATIENCE = 24
+"""Packets for which a decision was wished without one that makes it, beyond which it counts as impossible."""
+
+_REMADE = 2
+"""Packets that are made anew so that shares hold, for each one that is asked for."""
 
 _CHANGES = 16
 """Tables whose keys are changed in turn on one of these paths."""
@@ -82,8 +100,8 @@ class _Packet:
         kept = (self.value >> at) & ones & ~match.mask
         self.value = self.value & ~(ones << at) | (wanted | kept) << at
 
-    def walk(self) -> None:
-        """Take the packet through the parser, along a random path."""
+    def walk(self, wishes: Mapping[str, Collection[str]]) -> None:
+        """Take the packet through the parser, along a random path; ``wishes`` are decisions of states, one of each."""
         name = "start"
         for _ in range(MAX_STATES):
             if name == ir.ACCEPT:
@@ -96,13 +114,18 @@ class _Packet:
                     self.append(statement.bits.value)
                 elif isinstance(statement, ir.Assign) and (place := self._place(statement.value)) is not None:
                     self.places[statement.destination] = place
-            chosen = self.rng.choice((*state.cases, *state.cases, None))
+            chosen = self._case(state, wishes.get(state_name(state), ()))
             name = state.default
             if chosen is not None:
                 name = chosen.next_state
                 for e, match in zip(state.selected, chosen.matches, strict=True):
                     if (place := self._place(e)) is not None:
                         self.put(*place, match)
+
+    def _case(self, state: ir.ParserState, wishes: Collection[str]) -> ir.SelectCase | None:
+        cases = (*state.cases, *state.cases, None)
+        wanted = [case for case in cases if wishes and state_label(self.program, state, case) in wishes]
+        return self.rng.choice(wanted or cases)
 
     def _extract(self, header: ir.Header) -> None:
         for f in header.fields:
@@ -148,6 +171,24 @@ class _Packet:
             found += [place] if place is not None and match.mask else []
         return found
 
+    def decide(self, condition: ir.Condition, holds: bool) -> None:
+        """Give fields values for which a condition holds or not, as far as it compares them with constants."""
+        match condition:
+            case ir.Not(inner):
+                self.decide(inner, not holds)
+            case ir.And(left, right) | ir.Or(left, right):
+                both = holds == isinstance(condition, ir.And)
+                for part in (left, right) if both else (self.rng.choice((left, right)),):
+                    self.decide(part, holds)
+            case ir.Compare(comparator, ir.FieldRef() as ref, ir.Const(value)) if place := self.place(ref):
+                ones = (1 << place[1]) - 1
+                comparator = comparator if holds else _OPPOSITE[comparator]
+                low, high = {"==": (value, value), "<": (0, value - 1), "<=": (0, value), ">": (value + 1, ones)}.get(
+                    comparator, (value, ones) if comparator == ">=" else (0, ones)
+                )
+                if 0 <= low <= high <= ones:
+                    self.put(*place, ir.Match(ones, low, high))
+
     def correct_checksums(self) -> None:
         """Give fields what the program calculates and compares with them."""
         for hashed, ref in _checksums(self.program):
@@ -165,6 +206,16 @@ class _Packet:
         self.append(-self.bits % 8)
         data = self.value.to_bytes(self.bits // 8, "big")
         return data if size_bytes is None else data[:size_bytes].ljust(size_bytes, b"\0")
+
+
+_OPPOSITE: Mapping[ir.Comparator, ir.Comparator] = {
+    "==": "!=",
+    "!=": "==",
+    "<": ">=",
+    ">=": "<",
+    ">": "<=",
+    "<=": ">",
+}
 
 
 def _checksums(program: ir.Program) -> Sequence[tuple[ir.Hash, ir.FieldRef]]:
@@ -233,7 +284,7 @@ def frames(program: ir.Program, count: int, seed: int = 1, size_bytes: int | Non
     found = []
     for n in range(count):
         packet = _Packet(program, rng)
-        packet.walk()
+        packet.walk({})
         for _ in range(min(len(program.tables), 4)):
             table = rng.choice(program.tables)
             if table.listing:
@@ -250,8 +301,8 @@ def frames(program: ir.Program, count: int, seed: int = 1, size_bytes: int | Non
 class _Lookups(Interpreter):
     """Keeps which tables with keys a packet met, and whether it hit them."""
 
-    def __init__(self, program: ir.Program) -> None:
-        super().__init__(program)
+    def __init__(self, program: ir.Program, **more: Any) -> None:
+        super().__init__(program, **more)
         self.met: dict[str, bool] = {}
 
     @override
@@ -306,6 +357,7 @@ def traffic(
     size_bytes: int | None = None,
     misses: Mapping[str, float] | None = None,
     zipf: float = 0.0,
+    shares: Mapping[str, Mapping[str, float]] | None = None,
 ) -> tuple[bytes, ...]:
     """That many frames without FCS, that hit the tables which they come to; every table is aimed at as often.
 
@@ -313,59 +365,261 @@ def traffic(
         misses: shares of the packets that come to a table and miss it, by the names of tables; 0 for others.
         zipf: exponent of the popularity of the entries of a table, of which any may be the most popular; 0: all are
             hit as often.
+        shares: of the packets that come to a place, by its name and the labels of its decisions
+            (:mod:`~p4perf.programs.decisions`). They hold as numbers of packets, rounded.
 
     Raises:
         RecursionError, ValueError: as of :meth:`Interpreter.run`.
+        UsageError: shares that cannot be made; the message names one.
     """
-    rng = random.Random(seed)  # noqa: S311
-    tables = [table for table in program.tables if table.listing]
-    drawers = {table.name: _Popular(table.listing, zipf, rng) for table in tables}
-    lookups = _Lookups(program)
-    found = []
-    for _ in range(count):
-        missed = {t.name for t in tables if rng.random() < (misses or {}).get(t.name, 0.0)}
-        best, least = b"", (2, 0, 0, 0)
-        aim = rng.choice(tables).name if tables else ""
-        for walk in range(_WALKS):
-            packet = _Packet(program, rng, plain=walk < _WALKS // 2)
-            packet.walk()
-            wrong = _steer(packet, lookups, drawers, missed, size_bytes)
-            right = len(lookups.met) - wrong
-            score = int(bool(tables) and not right), wrong, int(aim not in lookups.met), -right
+    maker = _Traffic(program, random.Random(seed), size_bytes, misses or {}, zipf, shares or {})  # noqa: S311
+    found = [maker.packet() for _ in range(count)]
+    for _ in range(_REMADE * count):
+        if (worst := maker.tally.worst(found)) is None:
+            break
+        maker.tally.remove(found.pop(worst).made)
+        found.append(maker.packet())
+    maker.check(found)
+    return tuple(each.frame for each in found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """A packet, and its decisions to which shares belong."""
+
+    frame: bytes
+    made: tuple[Decision, ...] = ()
+
+
+class _Tally:
+    """How many packets decide what, at the places to which shares belong."""
+
+    def __init__(self, shares: Mapping[str, Mapping[str, float]]) -> None:
+        self.shares = shares
+        self._met: Counter[str] = Counter()
+        self._counts: Counter[Decision] = Counter()
+        self._packets = 0
+        self.seen: set[Decision] = set()
+        """Decisions of all packets that were tried."""
+        self._tried = 0
+        self._came: Counter[str] = Counter()
+        """Packets of these that came to a place."""
+
+    def look(self, made: Sequence[Decision]) -> None:
+        """Take note of a packet that is tried."""
+        self.seen.update(made)
+        self._tried += 1
+        self._came.update({name for name, _ in made})
+
+    def add(self, made: Sequence[Decision]) -> None:
+        self._packets += 1
+        self._met.update(name for name, _ in made)
+        self._counts.update(made)
+
+    def remove(self, made: Sequence[Decision]) -> None:
+        self._packets -= 1
+        self._met.subtract(name for name, _ in made)
+        self._counts.subtract(made)
+
+    def wishes(self) -> dict[str, str]:
+        """At each place the decision of which most are missing; empty: one to which no share belongs."""
+        found = {}
+        for name, given in self.shares.items():
+            lacking = {
+                label: share * (self._met[name] + 1) - self._counts[name, label] for label, share in given.items()
+            }
+            rest = self._met[name] + 1 - sum(self._counts[name, label] for label in given)
+            lacking[""] = (1 - sum(given.values())) * (self._met[name] + 1) - rest + 1
+            found[name] = max(lacking, key=lambda label: lacking[label])
+        return found
+
+    def off(self, name: str) -> dict[str, float]:
+        """How many packets too many, or too few, decide what at a place."""
+        return {
+            label: self._counts[name, label] - share * self._met[name] for label, share in self.shares[name].items()
+        }
+
+    def strain(self, made: Sequence[Decision] = (), sign: int = 1) -> float:
+        """The sum of the squares of these numbers, with one packet more or less, at the places that it comes to."""
+        met, counts = Counter(name for name, _ in made), Counter(made)
+        return sum(
+            (off + sign * (counts[name, label] - self.shares[name][label] * met[name])) ** 2 - off**2
+            for name in met
+            for label, off in self.off(name).items()
+        )
+
+    def avoidance(self, made: Sequence[Decision]) -> float:
+        """How much less often packets would come to the places than those that were tried, weighted."""
+        met, found = {name for name, _ in made}, 0.0
+        for name in self.shares:
+            usual = self._came[name] / max(self._tried, 1)
+            more = self._met[name] - usual * self._packets
+            found += (more + (name in met) - usual) ** 2 - more**2
+        return _AVOIDANCE * found
+
+    def worst(self, packets: Sequence[_Made]) -> int | None:
+        """The packet without which the shares hold best; None if they hold."""
+        if all(abs(off) <= 1 + TOLERANCE for name in self.shares for off in self.off(name).values()):
+            return None
+        return min(range(len(packets)), key=lambda n: self.strain(packets[n].made, -1))
+
+    def check(self, places: Mapping[str, str]) -> None:
+        """Check that the shares hold, and that there are packets of which they are; ``places`` are for people.
+
+        Raises:
+            UsageError: they do not.
+        """
+        for name, given in self.shares.items():
+            where = places[name]
+            if not self._met[name]:
+                raise UsageError(f"{where}: no packet comes there", hint=_HINT)
+            for label, share in given.items():
+                self.require(where, (name, label), share)
+            label, off = max(self.off(name).items(), key=lambda item: abs(item[1]))
+            if abs(off) > 1 + TOLERANCE:
+                count, met = self._counts[name, label], self._met[name]
+                raise UsageError(
+                    f"{where}: {count} of {met} packets take {label}, not {given[label]:.4g} of them", hint=_HINT
+                )
+
+    def require(self, where: str, decision: Decision, share: float) -> None:
+        """Check that a packet was found that makes a decision, if a share of them has to."""
+        if share > 0 and decision not in self.seen:
+            raise UsageError(f"{where}: no packet was found that takes {decision[1]}", hint=_HINT)
+
+
+TOLERANCE = 1e-6
+
+_HINT = "the shares of other places, the entries or the parser may exclude it"
+
+
+class _Traffic:
+    """Makes packets one by one."""
+
+    def __init__(
+        self,
+        program: ir.Program,
+        rng: random.Random,
+        size_bytes: int | None,
+        misses: Mapping[str, float],
+        zipf: float,
+        shares: Mapping[str, Mapping[str, float]],
+    ) -> None:
+        self._program, self._rng, self._size_bytes, self._misses = program, rng, size_bytes, misses
+        self._tables = [table for table in program.tables if table.listing]
+        self._drawers = {table.name: _Popular(table.listing, zipf, rng) for table in self._tables}
+        self._decisions = Decisions(program, _Lookups)
+        self._branches = Branches(program)
+        self.tally = _Tally(shares)
+        nodes = self._branches.graph().nodes
+        self._places = {name: nodes[name].where for name in shares}
+        self._rest = {n: {e.label for e in nodes[n].edges} - set(given) for n, given in shares.items()}
+        """Decisions to which no share belongs."""
+        self._wished: Counter[Decision] = Counter()
+        self._known = {(name, edge.label) for name in shares for edge in nodes[name].edges}
+
+    @property
+    def _met(self) -> dict[str, bool]:
+        interpreter = self._decisions.interpreter
+        return interpreter.met if isinstance(interpreter, _Lookups) else {}
+
+    def packet(self) -> _Made:
+        wishes, tables = self.tally.wishes(), self._branches.tables
+        missed = {t.name for t in self._tables if self._rng.random() < self._misses.get(t.name, 0.0)}
+        for name, wish in wishes.items():
+            if wish in ("hit", "miss") and name in tables:
+                missed = missed - {tables[name]} if wish == "hit" else missed | {tables[name]}
+        best, least = _Made(b""), (math.inf, 0, 0, 0, 0)
+        aims = [table.name for table in self._tables] + list(wishes)
+        aim = self._rng.choice(aims) if aims else ""
+        walks = _MORE_WALKS if wishes else _WALKS
+        interpreter = self._decisions.interpreter
+        self._before = interpreter.snapshot()
+        for walk in range(walks):
+            packet = _Packet(self._program, self._rng, plain=walk < walks // 2)
+            packet.walk({name: (wish,) if wish else self._rest[name] for name, wish in wishes.items()})
+            wrong = self._steer(packet, missed, wishes)
+            made = self._stated()
+            self.tally.look(made)
+            right = len(self._met) - wrong
+            unwished = bool(self._unwished(made, wishes))
+            strain = self.tally.avoidance(made) + (max(self.tally.strain(made), _AVOIDANCE) if unwished else 0)
+            met = aim in self._met or any(name == aim for name, _ in made)
+            score = strain, int(bool(self._tables) and not right), wrong, int(not met), -right
             if score < least:
-                best, least = packet.frame(size_bytes), score
-            if score[:3] == (0, 0, int(not tables)):
+                best, least = _Made(packet.frame(self._size_bytes) or b"\0", made), score
+            if (not unwished and score[1:4] == (0, 0, int(not aims))) or (walk >= _WALKS and least[0] <= _AVOIDANCE):
                 break
-        found.append(best or b"\0")
-    return tuple(found)
+        self.tally.add(best.made)
+        if interpreter.stateful and wishes:
+            interpreter.restore(self._before)
+            interpreter.run(best.frame)
+        self._wished.update((name, wish) for name, wish in wishes.items() if wish)
+        for (name, wish), times in self._wished.items():
+            if times >= _PATIENCE:
+                self.tally.require(self._places[name], (name, wish), 1)
+        return best
 
+    def check(self, packets: Sequence[_Made]) -> None:
+        """Check that the shares hold for packets one after another."""
+        if self.tally.shares:
+            seen, self.tally = self.tally.seen, _Tally(self.tally.shares)
+            self.tally.seen, self._decisions = seen, Decisions(self._program)
+            for each in packets:
+                self._decisions.run(each.frame)
+                self.tally.add(self._stated())
+            self.tally.check(self._places)
 
-def _steer(
-    packet: _Packet,
-    lookups: _Lookups,
-    drawers: Mapping[str, _Popular],
-    missed: set[str],
-    size_bytes: int | None,
-) -> int:
-    """Change a packet until it hits and misses as is wanted; returns how many tables it still does not."""
-    fixed: list[tuple[int, int]] = []
-    changed: set[str] = set()
-    while True:
-        lookups.met = {}
-        packet.correct_checksums()
-        lookups.run(packet.frame(size_bytes))
-        wrong = [name for name, hit in lookups.met.items() if name in drawers and hit == (name in missed)]
-        todo = next((name for name in wrong if name not in changed), None)
-        # The first look-up of each table draws its entry by popularity, even if it hits one by chance.
-        todo = todo or next((n for n in lookups.met if n in drawers and n not in changed | missed), None)
-        if todo is None or len(changed) >= _CHANGES:
-            return len(wrong)
-        changed.add(todo)
-        table = packet.program.table(todo)
-        if todo in missed:
-            _miss(packet, table, fixed)
-        else:
-            fixed += packet.hit(table, drawers[todo].draw(packet, table, fixed), fixed)
+    def _stated(self) -> tuple[Decision, ...]:
+        """The decisions of the first pass to which shares belong; the default action of a table is none."""
+        passes = self._decisions.passes
+        return tuple(each for each in (passes[0] if passes else ()) if each in self._known)
+
+    def _unwished(self, made: Sequence[Decision], wishes: Mapping[str, str]) -> list[Decision]:
+        """Decisions that are others than those wished for."""
+        return [
+            (name, label)
+            for name, label in made
+            if (label in self.tally.shares[name] if not wishes[name] else label != wishes[name])
+        ]
+
+    def _steer(self, packet: _Packet, missed: set[str], wishes: Mapping[str, str]) -> int:
+        """Change a packet until it hits and misses as is wanted; returns how many tables it still does not."""
+        fixed: list[tuple[int, int]] = []
+        changed: set[str] = set()
+        conditions = self._branches.conditions
+        while True:
+            self._met.clear()
+            packet.correct_checksums()
+            if wishes:
+                self._decisions.interpreter.restore(self._before)
+            self._decisions.run(packet.frame(self._size_bytes))
+            met, drawers = self._met, self._drawers
+            unwished = [name for name, _ in self._unwished(self._stated(), wishes) if name not in changed]
+            condition = next((name for name in unwished if name in conditions and wishes[name]), None)
+            if condition is not None and len(changed) < _CHANGES:
+                changed.add(condition)
+                packet.decide(conditions[condition], wishes[condition] == "true")
+                continue
+            wrong = [name for name, hit in met.items() if name in drawers and hit == (name in missed)]
+            todo = next((name for name in wrong if name not in changed), None)
+            # The first look-up of each table draws its entry by popularity, even if it hits one by chance.
+            todo = todo or next((n for n in met if n in drawers and n not in changed | missed), None)
+            if todo is None or len(changed) >= _CHANGES:
+                return len(wrong)
+            changed.add(todo)
+            table = self._program.table(todo)
+            if todo in missed:
+                _miss(packet, table, fixed)
+            else:
+                entry = drawers[todo].draw(packet, table, fixed, self._action(todo, wishes))
+                fixed += packet.hit(table, entry, fixed)
+
+    def _action(self, table: str, wishes: Mapping[str, str]) -> str:
+        """The action that an entry of a table has to have; empty: any."""
+        places = (name for name, of in self._branches.tables.items() if of == table and name.endswith(" hit"))
+        label = next((wishes[name] for name in places if wishes.get(name)), "")
+        return next((a for a in self._program.table(table).actions if label == self._program.action(a).label), "")
 
 
 def _miss(packet: _Packet, table: ir.Table, fixed: Sequence[tuple[int, int]]) -> None:
@@ -380,12 +634,22 @@ class _Popular:
     """Draws entries of a table by their popularity."""
 
     def __init__(self, entries: Sequence[ir.Entry], zipf: float, rng: random.Random) -> None:
-        self._entries, self._rng = rng.sample(entries, len(entries)), rng
-        self._weights = list(accumulate(rank**-zipf for rank in range(1, len(entries) + 1)))
+        self._zipf, self._rng = zipf, rng
+        self._ranked = {"": rng.sample(entries, len(entries))}
+        self._weights: dict[str, list[float]] = {}
 
-    def draw(self, packet: _Packet, table: ir.Table, fixed: Sequence[tuple[int, int]]) -> ir.Entry:
-        """An entry that takes the values of a packet at places that are fixed, if one is found."""
-        drawn = self._rng.choices(self._entries, cum_weights=self._weights, k=_CHOICES if fixed else 1)
+    def draw(self, packet: _Packet, table: ir.Table, fixed: Sequence[tuple[int, int]], action: str = "") -> ir.Entry:
+        """An entry that takes the values of a packet at places that are fixed, if one is found.
+
+        Args:
+            action: that it has, if any entry has it; empty: any action.
+        """
+        if action not in self._ranked:
+            self._ranked[action] = [e for e in self._ranked[""] if e.action == action] or self._ranked[""]
+        entries = self._ranked[action]
+        if action not in self._weights:
+            self._weights[action] = list(accumulate(rank**-self._zipf for rank in range(1, len(entries) + 1)))
+        drawn = self._rng.choices(entries, cum_weights=self._weights[action], k=_CHOICES if fixed else 1)
         places = [packet.place(key.field, fixed) for key in table.keys]
         given = [packet.read(place) if place in fixed and place else None for place in places]
         for entry in drawn:

@@ -100,12 +100,20 @@ def named_table(program: ir.Program, name: str) -> ir.Table:
     return generated[name] if name in generated else known[match_name(name, known, "table", None)]
 
 
-def filled(program: ir.Program, fills: Mapping[str, Fill], *, default: int = 0, seed: int = 1) -> ir.Program:
+def filled(
+    program: ir.Program,
+    fills: Mapping[str, Fill],
+    *,
+    default: int = 0,
+    seed: int = 1,
+    actions: Mapping[str, Collection[str]] | None = None,
+) -> ir.Program:
     """The program with entries in its tables.
 
     Args:
         fills: what tables get, by their names.
         default: entries of tables that are not named, and have none of their own.
+        actions: actions that entries have whatever they do, by the names of tables.
 
     Raises:
         DataError: there is no such table.
@@ -126,7 +134,10 @@ def filled(program: ir.Program, fills: Mapping[str, Fill], *, default: int = 0, 
         observer = _Observer(program, now)
         for frame in frames(program, PACKETS, seed=rng.randrange(1 << 30)):
             observer.run(frame)
-        new = {n: _with_entries(program, program.table(n), waiting.pop(n), observer.keys[n], rng) for n in now}
+        new = {}
+        for name in now:
+            listed = _actions(program, program.table(name), (actions or {}).get(name, ()))
+            new[name] = _with_entries(program, program.table(name), waiting.pop(name), observer.keys[name], listed, rng)
         size = {t.counter: t.entries.count for t in new.values() if t.counter}
         counters = tuple(replace(c, size=size.get(c.name, c.size)) for c in program.counters)
         program = replace(program, tables=tuple(new.get(t.name, t) for t in program.tables), counters=counters)
@@ -152,12 +163,17 @@ def _independent(program: ir.Program, waiting: Sequence[str]) -> list[str]:
 
 
 def _with_entries(
-    program: ir.Program, table: ir.Table, fill: Fill, keys: Iterable[tuple[int, ...]], rng: random.Random
+    program: ir.Program,
+    table: ir.Table,
+    fill: Fill,
+    keys: Iterable[tuple[int, ...]],
+    actions: Sequence[ir.Action],
+    rng: random.Random,
 ) -> ir.Table:
     shapes = [Shape(key.field.field, key.match_kind, program.width_bits(key.field)) for key in table.keys]
     taken = [entry.matches for entry in table.listing]
     made = rows(shapes, fill.count - len(taken), fill.distribution, rng.randrange(1 << 30), keys, taken)
-    actions, values = _actions(program, table), program.once("values of entries", lambda: _Values(program))
+    values = program.once("values of entries", lambda: _Values(program))
     # A router has few next hops, which many of its routes share.
     few = [[values.data(a, rng) for _ in range(NEXT_HOPS)] for a in actions] if fill.distribution == "bgp" else []
     entries = list(table.listing)
@@ -173,12 +189,12 @@ def _with_entries(
     return replace(table, entries=ir.EntryList(tuple(entries)))
 
 
-def _actions(program: ir.Program, table: ir.Table) -> list[ir.Action]:
-    """The actions that entries take in turn: those that do something after which packets are sent, if there are any."""
+def _actions(program: ir.Program, table: ir.Table, wanted: Collection[str]) -> list[ir.Action]:
+    """The actions that entries take in turn: those wanted, and that do something after which packets are sent."""
     listed = [a for a in map(program.action, table.actions) if a.body or a.label or a.name != table.default_action]
     groups = _configured(program)
     useful = [a for a in listed if a.body and not any(_loses(s, groups) for s in flattened(a.body))]
-    return useful or listed
+    return [a for a in listed if a in useful or a.name in wanted] if useful or wanted else listed
 
 
 def _configured(program: ir.Program) -> tuple[int, ...]:

@@ -33,7 +33,10 @@ class _ExitError(Exception):
     """The end of a control flow by :class:`~p4perf.programs.ir.Exit`."""
 
 
-Watch = Callable[[ir.ParserState | ir.ControlNode | ir.Action | ir.Statement, str | bool | None], None]
+Met = ir.ParserState | ir.SelectCase | ir.ControlNode | ir.Action | ir.Statement
+"""What a packet meets on its path."""
+
+Watch = Callable[[Met, str | bool | None], None]
 """Observer of the path of a packet, see :class:`Interpreter`."""
 
 MAX_PASSES = 256
@@ -92,9 +95,9 @@ class Interpreter:
 
     Args:
         hashes: what the hash algorithms calculate; by default what v1model says.
-        watch: called with every parser state, node of the control flow, action and statement that a packet meets, and
-            with what came of it: the name of the next state (empty: a parser error), whether a table was hit or a
-            condition held, else None.
+        watch: called with every case of a select that a packet takes, then the parser state, and with every node of the
+            control flow, action and statement that it meets, and with what came of it: the name of the next state
+            (empty: a parser error), whether a table was hit or a condition held, else None.
     """
 
     def __init__(
@@ -235,10 +238,10 @@ class Interpreter:
             name = state.default
             if state.selected:
                 values = [self._decided(packet.evaluate(e, NO_ARGUMENTS)) for e in state.selected]
-                fitting = (
-                    c.next_state for c in state.cases if all(m.fits(v) for m, v in zip(c.matches, values, strict=True))
-                )
-                name = next(fitting, name)
+                fitting = (c for c in state.cases if all(m.fits(v) for m, v in zip(c.matches, values, strict=True)))
+                if (case := next(fitting, None)) is not None:
+                    self._watch(case, None)
+                    name = case.next_state
             self._watch(state, name)
         raise RecursionError(f"the parser of {self._program.name} takes more than {MAX_STATES} states")
 

@@ -13,11 +13,13 @@ from p4perf.errors import CapabilityError, UsageError
 from p4perf.formats.swx_spec import Specification
 from p4perf.programs import ir
 from p4perf.programs.component_parameters import ComponentParameters
+from p4perf.programs.decisions import Branches
 from p4perf.programs.exercise import traffic
-from p4perf.programs.fill import filled, named_table, parse_fill
+from p4perf.programs.fill import Fill, filled, named_table, parse_fill
 from p4perf.programs.interpreter import Interpreter, PacketOutcome
 from p4perf.programs.packets import FCS_BYTES
 from p4perf.programs.reading.control_plane import parse_control_plane
+from p4perf.programs.reading.shares import Shares, parse_shares
 from p4perf.programs.reading.text import parse_program, read_program
 
 MAX_TEXT_BYTES = 900_000
@@ -39,6 +41,9 @@ class OwnParameters(ComponentParameters):
         str, Bounds(max_length=10_000, description="shares of packets that miss tables: SHARE or TABLE=SHARE, joined")
     ] = ""
     zipf: Annotated[float, Bounds(ge=0, le=10, description="exponent of the popularity of entries; 0: all alike")] = 0.0
+    shares: Annotated[
+        str, Bounds(max_length=MAX_TEXT_BYTES, description="traffic shares and branch probabilities, as YAML")
+    ] = ""
     packets: Annotated[int, Bounds(ge=1, le=65_536, description="different packets that are sent in turn")] = 256
     port: Annotated[int, Bounds(ge=0, le=510, description="by which all packets come in")] = 0
     seed: Annotated[int, Bounds(ge=0, le=2**31, description="of entries and packets")] = 1
@@ -54,20 +59,28 @@ def own_workload(
 
     Raises:
         DataError: the text is no program, or an entry does not belong to it; with the place.
-        UsageError: a table to be filled does not exist.
+        UsageError: a table to be filled does not exist, or packets with these shares.
         CapabilityError: the outcome of a packet is not decided by the program alone.
     """
     program, source = read_own(
         parameters.program, "the program", (parameters.entries, "the entries"), (parameters.p4info, "the P4Info")
     )
     program = replace(program, port=parameters.port)
-    program = filled(program, parse_fill(parameters.fill), default=parameters.default_fill, seed=parameters.seed)
+    branches, shares = Branches(program), Shares({})
+    if parameters.shares:
+        shares = parse_shares(parameters.shares.encode(), "the shares", branches.graph())
+    fills = {branches.tables[name]: Fill(count) for name, count in shares.entries.items()}
+    fills |= parse_fill(parameters.fill)
+    actions = _taken_actions(program, branches, shares)
+    program = filled(program, fills, default=parameters.default_fill, seed=parameters.seed, actions=actions)
     size_bytes = frame_size_bytes - FCS_BYTES
     outcomes = []
     try:
         misses = _misses(parameters.miss, program)
         drawn = tuple(frame[:size_bytes].ljust(size_bytes, b"\0") for frame in captured[: parameters.packets])
-        drawn = drawn or traffic(program, parameters.packets, parameters.seed, size_bytes, misses, parameters.zipf)
+        drawn = drawn or traffic(
+            program, parameters.packets, parameters.seed, size_bytes, misses, parameters.zipf, shares.edges
+        )
         interpreter = Interpreter(program)
         outcomes = [interpreter.run(frame) for frame in drawn]
     except (ValueError, RecursionError) as error:
@@ -89,6 +102,17 @@ def read_own(
     plane = parse_control_plane(*entries, parsed, p4info if p4info[0] else None)
     language: Literal["swx", "bmv2"] = "swx" if isinstance(parsed, Specification) else "bmv2"
     return read_program(parsed, plane), ir.ProgramText(language, text, tuple(plane.commands()))
+
+
+def _taken_actions(program: ir.Program, branches: Branches, shares: Shares) -> dict[str, set[str]]:
+    """Actions that packets take by stated shares, by the names of tables."""
+    found: dict[str, set[str]] = {}
+    for place, given in shares.edges.items():
+        if place in branches.tables:
+            table = branches.tables[place]
+            names = (a for a in program.table(table).actions if given.get(program.action(a).label, 0) > 0)
+            found.setdefault(table, set()).update(names)
+    return found
 
 
 def _misses(text: str, program: ir.Program) -> dict[str, float]:

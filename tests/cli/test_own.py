@@ -197,6 +197,24 @@ def test_a_routing_table_as_in_networks_is_measured(tmp_path):
     assert 65 < float(share[1]) < 95
 
 
+def test_shares_are_those_of_predict(tmp_path):
+    """They are read before anything else, and kept in the run directory."""
+    shares = tmp_path / "shares.yaml"
+    shares.write_text("tables: {sources: {hit: 0.5}}\n")
+    options = ["--probabilities", shares, "--repetitions", "1", "--packets", "8", "--output", tmp_path / "runs"]
+    done = p4perf("measure", SWITCH, *options, "--format", "json", P4PERF_TEST_STAND_INS="dpdk-c")
+    assert done.code == 0, done.err
+    assert "tables: MainControl.sources 64 entries, 50 % hits" in done.err
+    (row,) = json.loads(done.out)["rows"]
+    assert Run.open(Path(row["run"])).spec.program.parameters["shares"] == shares.read_text()
+    assert p4perf("predict", SWITCH, "--target", "dpdk-c", "--probabilities", shares).code == 0
+    shares.write_text("tables:\n  surces: {hit: 0.5}\n")
+    done = p4perf("measure", SWITCH, *options)
+    assert done.code == 2
+    assert "shares.yaml:2" in done.err
+    assert "did you mean sources?" in done.err
+
+
 def test_packets_of_a_capture_are_replayed_and_kept(tmp_path):
     frames = [ethernet(0x1234, bytes([n]) * 30 * n) for n in range(1, 5)]
     experiment = own_experiment(SWITCH, capture=capture(tmp_path / "some.pcap", frames), packets=3, frame_size_bytes=64)

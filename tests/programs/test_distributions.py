@@ -13,6 +13,7 @@ import pytest
 from p4perf.errors import CapabilityError, UsageError
 from p4perf.programs import ir
 from p4perf.programs.component import build_workload
+from p4perf.programs.decisions import Decisions
 from p4perf.programs.distributions import IPV4_LENGTHS, IPV6_LENGTHS, Shape, prefixes, rows
 from p4perf.programs.entries import EntryIndex
 from p4perf.programs.exercise import spread, traffic
@@ -154,6 +155,59 @@ def test_made_up_entries_name_groups_that_are_configured():
     plane = parse_control_plane("mc_mgrp_create 1", "rules.txt", parsed)
     whole = filled(read_program(parsed, plane), {}, default=8)
     assert set(whole.table(table).listed) == {"MainControl_forward", "MainControl_flood"}
+
+
+SHARES = """
+tables:
+  access_list: {hit: 0.75, entries: 50, actions: {permit: 0.75, deny: 0.25}}
+parser:
+  start: {0x800: 0.9}
+  ipv4: {0x6: 0.5, 0x11: 0.25}
+conditions:
+  node_9: 0.5
+"""
+
+
+def decided(name: str, shares: str, packets: int) -> dict[str, tuple[int, Counter[str]]]:
+    """How many packets come to a place, and what they decide there."""
+    given = OwnParameters(program=text(name), shares=shares, packets=packets, default_fill=20)
+    workload = own_workload(given, build_workload([], frame_size_bytes=128).program, 128)
+    found: dict[str, Counter[str]] = {}
+    decisions = Decisions(workload.program)
+    for each in workload.frames:
+        for place, label in decisions.run(each)[0]:
+            found.setdefault(place, Counter())[label] += 1
+    return {place: (counts.total(), counts) for place, counts in found.items()}
+
+
+def test_shares_of_branches_hold_as_numbers_of_packets():
+    """Of a table the default action counts beside hits and misses."""
+    found = decided("acl_firewall", SHARES, 60)
+    for place, label, share in (
+        ("parser.start", "0x800", 0.9),
+        ("parser.ipv4", "0x6", 0.5),
+        ("parser.ipv4", "0x11", 0.25),
+        ("MainControl.access_list hit", "MainControl.permit", 0.75),
+        ("node_9", "true", 0.5),
+    ):
+        met, counts = found[place]
+        assert met > 20
+        assert abs(counts[label] - share * met) <= 1, place
+    _, counts = found["MainControl.access_list"]
+    assert abs(counts["hit"] - 0.75 * (counts["hit"] + counts["miss"])) <= 1
+
+
+@pytest.mark.parametrize(
+    "shares",
+    [
+        "tables: {access_list: {hit: 0.3}}\nconditions: {node_9: 0.9}",
+        "parser: {ipv4: {0x6: 0, 0x11: 0}}\nconditions: {node_5: 1}",
+    ],
+)
+def test_shares_that_exclude_each_other_name_their_branch(shares):
+    branch = r"(table|condition|parser state) .*: (no packet was found that takes|\d+ of \d+ packets take) "
+    with pytest.raises(UsageError, match=branch):
+        decided("acl_firewall", shares, 40)
 
 
 def test_popular_entries_are_hit_more_often():

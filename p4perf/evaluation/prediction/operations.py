@@ -22,7 +22,7 @@ from p4perf.programs import ir
 from p4perf.programs.analysis import destination, needs_restore, operands
 from p4perf.programs.capabilities import NOT_OF_THE_LANGUAGE, constructs
 from p4perf.programs.component import TrafficPlan
-from p4perf.programs.interpreter import Interpreter
+from p4perf.programs.interpreter import Interpreter, Met
 from p4perf.programs.packets import FCS_BYTES, frame, headers_size_bytes
 
 PACKETS = 16
@@ -138,9 +138,7 @@ class _Walk:
         if needs_restore(program) or self._layout.deparses:
             self._add("restore", headers)
 
-    def watch(
-        self, met: ir.ParserState | ir.ControlNode | ir.Action | ir.Statement, outcome: str | bool | None
-    ) -> None:
+    def watch(self, met: Met, outcome: str | bool | None) -> None:
         match met:
             case ir.ParserState():
                 self._state(met, outcome)
@@ -151,7 +149,7 @@ class _Walk:
             case ir.ApplyTable(name):
                 self._lookup(self._program.table(name), bool(outcome))
                 self._branch(f"table {name}", 2, outcome)
-            case ir.CallAction() | ir.Block() | ir.Action():
+            case ir.CallAction() | ir.Block() | ir.Action() | ir.SelectCase():
                 pass
             case _:
                 self._statement(met)

@@ -29,9 +29,6 @@ FULL = "tables without a stated number of entries are counted as full"
 OTHERS = "entries are taken to have other actions than the default one of their table where this is not stated"
 """What a reader of a program should know of its actions."""
 
-Decision = tuple[str, str]
-"""Name of a node without the number of its copy, and label of the edge that a packet takes there."""
-
 Fact = str | tuple[str, int]
 """A header (is it valid?), or a field and a value (has it that value?)."""
 

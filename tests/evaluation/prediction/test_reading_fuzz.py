@@ -11,8 +11,8 @@ import pytest
 
 from p4perf.errors import P4PerfError
 from p4perf.evaluation.prediction.reading import read_program
-from p4perf.evaluation.prediction.reading.shares import read_shares
 from p4perf.models.program.paths import analyse
+from p4perf.programs.reading.shares import read_shares
 
 PROGRAMS = Path(__file__).parent / "programs"
 STRANGE: tuple[Any, ...] = (None, -1, 0, 1 << 70, 1.5, "", "0x", "start", "ipv4", True, [], {}, [[]], ["ipv4", "ttl"])

@@ -28,7 +28,7 @@ from typing import Any
 
 from p4perf.evaluation.prediction.operations import drawn_packets
 from p4perf.evaluation.prediction.reading.own import read_own
-from p4perf.evaluation.prediction.reading.packets import OwnPackets, Passed, passed_steps
+from p4perf.evaluation.prediction.reading.packets import Passed, passed_steps
 from p4perf.evaluation.prediction.reading.swx import swx_flow
 from p4perf.evaluation.prediction.reading.swx_packets import Found, SwxMachine
 from p4perf.formats.swx_spec import Specification, read_specification
@@ -36,6 +36,7 @@ from p4perf.generators.swx.spec import Pipeline
 from p4perf.models.program import Construct, construct
 from p4perf.models.program.graph import Size
 from p4perf.programs.component import TrafficPlan, build_workload
+from p4perf.programs.decisions import Decisions
 from p4perf.programs.interpreter import Interpreter
 from p4perf.programs.ir import ApplyTable, Program, Workload
 from p4perf.programs.packets import FCS_BYTES, frame
@@ -63,7 +64,7 @@ def packet_path(program: Program, workload: Workload, traffic: TrafficPlan) -> P
     tally = Tally()
     for drawn, weight in drawn_packets(workload, traffic):
         visits: Counter[str] = Counter()
-        for decisions in OwnPackets(program).run(frame(workload.program, workload.packets, drawn)):
+        for decisions in Decisions(program).run(frame(workload.program, workload.packets, drawn)):
             for passed in passed_steps(flow, decisions):
                 visits[passed.step.name] += 1
                 tally.count(passed, f"{passed.step.name}, {visits[passed.step.name]}", weight)

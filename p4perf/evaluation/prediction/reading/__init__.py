@@ -8,5 +8,5 @@ pipeline, P4 (if p4c is installed), and p4perf's own specs. :func:`read_shares` 
 from p4perf.evaluation.prediction.reading.program import ReadOptions as ReadOptions
 from p4perf.evaluation.prediction.reading.program import read_program as read_program
 from p4perf.evaluation.prediction.reading.program import shares_of_trace as shares_of_trace
-from p4perf.evaluation.prediction.reading.shares import Shares as Shares
-from p4perf.evaluation.prediction.reading.shares import read_shares as read_shares
+from p4perf.programs.reading.shares import Shares as Shares
+from p4perf.programs.reading.shares import read_shares as read_shares

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping
 from p4perf.models.program.graph import Construct, Kind, construct
 from p4perf.programs import ir
 from p4perf.programs.analysis import operands, subexpressions
+from p4perf.programs.decisions import INDEX_BITS, width_bits
 from p4perf.programs.reading.actions import DROP_PORT
 
-INDEX_BITS = 32
 """Width in which indices, ports and passes are computed."""
 
 MEMBER_BITS = 32
@@ -208,24 +208,6 @@ def of_condition(program: ir.Program, condition: ir.Condition, where: str) -> tu
             bits = max(width_bits(program, first), width_bits(program, second)) or INDEX_BITS
             before = (*computed(program, first, bits, where), *computed(program, second, bits, where))
             return (*before, construct("condition", where, bits=bits))
-
-
-def width_bits(program: ir.Program, expression: ir.Expression) -> int:
-    """Width of the widest thing in a value; 0 of a constant, which is as wide as what it is compared with."""
-    return max(_width_bits(program, e) for e in subexpressions(expression))
-
-
-def _width_bits(program: ir.Program, expression: ir.Expression) -> int:
-    match expression:
-        case ir.FieldRef():
-            return program.width_bits(expression)
-        case ir.Lookahead(_, bits):
-            return bits
-        case ir.Truth():
-            return 1
-        case ir.PassNumber() | ir.Intrinsic():
-            return INDEX_BITS
-    return 0
 
 
 def of_table(program: ir.Program, table: ir.Table, where: str, entries: int | None = None) -> tuple[Construct, ...]:

@@ -9,7 +9,6 @@ from p4perf.errors import SpecError
 from p4perf.evaluation.prediction.reading.constructs import (
     EGRESS_PORT,
     GROUPS,
-    INDEX_BITS,
     PORTS,
     added_header,
     computed,
@@ -20,25 +19,22 @@ from p4perf.evaluation.prediction.reading.constructs import (
     of_statement,
     of_table,
     sends,
-    width_bits,
 )
-from p4perf.evaluation.prediction.reading.names import (
+from p4perf.evaluation.prediction.reading.names import DROPPED, LOST, PORT, RESUBMITTED, SENT
+from p4perf.models.program.graph import Construct, Edge, Node, ProgramGraph, construct
+from p4perf.programs import ir
+from p4perf.programs.analysis import OPERATE, control_nodes, destination, flattened, statements
+from p4perf.programs.component import build_workload, component_parameters
+from p4perf.programs.decisions import (
     CHECKSUMS,
-    DROPPED,
-    LOST,
-    PORT,
-    RESUBMITTED,
-    SENT,
+    INDEX_BITS,
     called,
     case_label,
     located,
     sites,
     was_read,
+    width_bits,
 )
-from p4perf.models.program.graph import Construct, Edge, Node, ProgramGraph, construct
-from p4perf.programs import ir
-from p4perf.programs.analysis import OPERATE, control_nodes, destination, flattened, statements
-from p4perf.programs.component import build_workload, component_parameters
 from p4perf.programs.interpreter import MULTICAST
 from p4perf.programs.packets import FCS_BYTES
 from p4perf.programs.reading.flow import (

@@ -6,14 +6,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from p4perf.evaluation.prediction.reading.constructs import width_bits
-from p4perf.evaluation.prediction.reading.names import DROPPED, PORT, RESUBMITTED, case_label, sites
+from p4perf.evaluation.prediction.reading.names import DROPPED, PORT, RESUBMITTED
 from p4perf.models.program.graph import Construct, Node, ProgramGraph
 from p4perf.programs import ir
-from p4perf.programs.interpreter import Interpreter
-from p4perf.programs.reading.flow import Assigned, Decision, Fact, Flow, Step, base_name
+from p4perf.programs.decisions import Decision, Decisions
+from p4perf.programs.reading.flow import Assigned, Fact, Flow, Step, base_name
 from p4perf.programs.reading.tree import without_index
-from p4perf.programs.reading.values import FALSE
 
 Runner = Callable[[bytes], tuple[list[Decision], str]]
 """Runs one packet: its decisions in order, and why there are no more of them (empty: its path has ended)."""
@@ -69,74 +67,9 @@ def _holds(fact: Fact, facts: dict[str, int | bool | None]) -> bool:
     return bool(facts.get(fact)) if isinstance(fact, str) else facts.get(fact[0]) == fact[1]
 
 
-class OwnPackets:
-    """Runs packets through a program with the reference interpreter, whose counters and registers live as long."""
-
-    def __init__(self, program: ir.Program) -> None:
-        self._program = program
-        self._sites = sites(program)
-        self._interpreter = Interpreter(program, watch=self._watch)
-        self.passes: list[list[Decision]] = []
-        """What the last packet decided, by pass; also where it could not be run to the end."""
-        self.reason = ""
-        """Why its first pass is not known to the end; empty if it is."""
-        self._place = ""
-        self._hit = False
-
-    def run(self, frame: bytes) -> list[list[Decision]]:
-        """What a packet decides at parser states, tables, conditions and branches, in order, in each of its passes.
-
-        Raises as :meth:`~p4perf.programs.interpreter.Interpreter.run` does.
-        """
-        self.passes, self.reason = [], ""
-        self._interpreter.run(frame)
-        return self.passes
-
-    def _watch(self, met: object, outcome: str | bool | None) -> None:
-        if isinstance(met, ir.ParserState):
-            if met.name == "start":
-                self.passes.append([])
-            if outcome:
-                self._made(without_index(met.label) or f"parser.{met.name}", _case(self._program, met, str(outcome)))
-            elif not _always_fails(met):
-                self.reason = self.reason or "packets that are too short for their headers, or fail a verify"
-        elif isinstance(met, ir.ApplyTable):
-            self._place, self._hit = self._sites[id(met)], bool(outcome)
-            if self._program.table(met.table).keys:
-                self._made(self._place, "hit" if outcome else "miss")
-        elif isinstance(met, ir.CallAction):
-            self._place = self._sites[id(met)]
-        elif isinstance(met, ir.Action):
-            if met.label:
-                self._made(f"{self._place} hit" if self._hit else self._place, met.label)
-                self._place = f"{self._place}:{met.label}"
-        elif isinstance(met, ir.Branch):
-            self._made(f"{self._place}{self._sites.get(id(met), '')}", "true" if outcome else "false")
-        elif isinstance(met, ir.If):
-            self._made(self._sites[id(met)], "true" if outcome else "false")
-
-    def _made(self, name: str, label: str) -> None:
-        if not self.reason or len(self.passes) > 1:
-            self.passes[-1].append((name, label))
-
-
-def _always_fails(state: ir.ParserState) -> bool:
-    """Whether a state is one where a header stack is full."""
-    return any(isinstance(s, ir.Verify) and s.condition == FALSE for s in state.body)
-
-
-def _case(program: ir.Program, state: ir.ParserState, following: str) -> str:
-    """Label of an edge from a state to another; of several cases that lead there the first."""
-    if not state.selected:
-        return ""
-    widths = [width_bits(program, e) for e in state.selected]
-    found = (case_label(c, widths) for c in state.cases if c.next_state == following)
-    return next(found, "default") if following != state.default else "default"
-
-
 def own_runner(program: ir.Program) -> Runner:
     """Runs packets through a program, with the reference interpreter: their first pass."""
-    packets = OwnPackets(program)
+    packets = Decisions(program)
 
     def run(frame: bytes) -> tuple[list[Decision], str]:
         reason = ""

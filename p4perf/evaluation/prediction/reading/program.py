@@ -15,7 +15,6 @@ from typing import Literal
 from p4perf.errors import DataError, Location, UsageError
 from p4perf.evaluation.prediction.reading.own import component_graph, load_point, point_program, read_own
 from p4perf.evaluation.prediction.reading.packets import Runner, follow, own_runner
-from p4perf.evaluation.prediction.reading.shares import Shares
 from p4perf.evaluation.prediction.reading.swx import swx_flow
 from p4perf.evaluation.prediction.reading.swx_packets import SwxMachine
 from p4perf.formats.pcap import read_capture
@@ -27,6 +26,7 @@ from p4perf.programs.reading.control_plane import read_control_plane
 from p4perf.programs.reading.flow import Flow, resolve
 from p4perf.programs.reading.p4c import compile_p4
 from p4perf.programs.reading.psa import is_psa
+from p4perf.programs.reading.shares import Shares
 from p4perf.programs.reading.text import check_bmv2
 from p4perf.programs.reading.text import read_program as read_text_program
 from p4perf.programs.reading.tree import parse_json, read_text

@@ -15,11 +15,12 @@ from p4perf.evaluation.prediction.reading.packets import Passed
 from p4perf.evaluation.prediction.reading.swx_instructions import SENT
 from p4perf.formats.swx_spec import JUMPS, Specification, SpecLine
 from p4perf.programs import ir
+from p4perf.programs.decisions import Decision
 from p4perf.programs.interpreter import Interpreter
 from p4perf.programs.operators import STANDARD_HASHES, crc32c_raw
 from p4perf.programs.packet_state import NO_ARGUMENTS, PacketState, ParserError
 from p4perf.programs.reading.commands import Entries
-from p4perf.programs.reading.flow import Decision, Flow, Step
+from p4perf.programs.reading.flow import Flow, Step
 from p4perf.programs.reading.swx import SwxReader
 
 MAX_PASSES = 64

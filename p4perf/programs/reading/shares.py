@@ -62,7 +62,16 @@ def _with_entries(constructs: tuple[Construct, ...], count: int) -> tuple[Constr
 
 def read_shares(path: Path | str, graph: ProgramGraph) -> Shares:
     try:
-        root = parse_bytes(read_bytes(Path(path)), str(path), truth_keys=True)
+        data = read_bytes(Path(path))
+    except SpecError as error:
+        raise DataError(error.message, location=error.location, key=error.key, hint=error.hint) from error
+    return parse_shares(data, str(path), graph)
+
+
+def parse_shares(data: bytes, source: str, graph: ProgramGraph) -> Shares:
+    """The same of a text; ``source`` is what messages call it."""
+    try:
+        root = parse_bytes(data, source, truth_keys=True)
     except SpecError as error:
         raise DataError(error.message, location=error.location, key=error.key, hint=error.hint) from error
     return _Reader(graph).read(root)
