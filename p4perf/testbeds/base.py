@@ -213,7 +213,8 @@ class Builder(ABC):
         if says_disk_full(result.stderr):
             raise StorageError(f"the build{self.where} failed: the disk is full", hint=f"make room for {work.parent}")
         kept = self.keep(work, log)
-        said = result.stderr if result.stderr.strip() else f"no message, but a command {ending(result.returncode)}"
+        ended = f"was stopped after {limit_s:g} s" if result.timed_out else ending(result.returncode)
+        said = result.stderr if result.stderr.strip() else f"no message, but a command {ended}"
         raise build_failure(said, self.where, log=log, late=result.timed_out, hint=f"sources and log are in {kept}")
 
     @abstractmethod

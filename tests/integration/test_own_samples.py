@@ -1,11 +1,14 @@
 """Programs that are read compute on every target what the interpreter computes, or are refused with their place."""
 
+import json
 import re
 from pathlib import Path
 
 import pytest
+from support.large_program import large_program
 from support.own_samples import SAMPLES, TARGETS, verdict, verdicts
 
+from p4perf.generators.c import xdp, xdp_layout
 from p4perf.plugins import load_plugin
 from p4perf.testbeds.local import LocalTestbed
 
@@ -44,6 +47,28 @@ def test_the_examples_of_the_repository(runs, target, builds):
     found = list(verdicts(EXAMPLES, runs(target), 2, builds))
     assert len(found) == 14
     assert [each for each in found if each.kind != "equal" or each.packets < 1000] == []
+
+
+@pytest.mark.parametrize(
+    ("known", "kind", "why"),
+    [(10, "equal", ""), pytest.param(14, "refused", "too many paths for xdp", marks=pytest.mark.thorough)],
+)
+def test_headers_that_may_all_be_absent(runs, builds, tmp_path, monkeypatch, known, kind, why):
+    """The verifier walks the deparser once for each set of valid headers, unless it is made to forget them."""
+    path = tmp_path / "chain.json"
+    path.write_text(json.dumps(large_program(tables=1, headers=14)))
+    monkeypatch.setattr(xdp_layout, "MAX_MAYBE_VALID", known)
+    found = verdict(path, runs("xdp"), builds)
+    assert found.kind == kind
+    assert why in found.why
+
+
+def test_statements_that_clang_does_not_get_through(monkeypatch):
+    monkeypatch.setattr(xdp, "MAX_READ_FIELDS", 0)
+    refused = verdict(EXAMPLES[0], "xdp")
+    assert refused.kind == "refused"
+    assert PLACE.match(refused.why)
+    assert "fields is more than the 0 that xdp takes" in refused.why
 
 
 @pytest.mark.thorough

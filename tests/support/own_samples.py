@@ -97,7 +97,7 @@ def verdict(path: Path, target_name: str, builds: Path | None = None) -> Verdict
     lines = [line for line in result.stdout.splitlines() if line.startswith("{")]
     found = json.loads(lines[-1]) if lines else {"error": f"{result.returncode}: {result.stderr[-300:]}"}
     if error := found.get("error", ""):
-        return Verdict(path.stem, "differs", why=str(error))
+        return Verdict(path.stem, "refused" if found.get("kind") == "refused" else "differs", why=str(error))
     return Verdict(path.stem, "equal", found["verified_packets"])
 
 

@@ -12,6 +12,7 @@ headers there, and the deparser writes them back. The entries of its tables are 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 
 from typing_extensions import override
 
@@ -21,8 +22,16 @@ from p4perf.generators.c import xdp_layout
 from p4perf.generators.c.writer import WORD_BITS, cells, check_passes, mask, number
 from p4perf.generators.c.xdp_text import XdpWriter, hashed_bytes, store_sub
 from p4perf.programs import ir
-from p4perf.programs.analysis import changes_layout, control_nodes, needs_restore, statements, used_actions
-from p4perf.programs.capabilities import Capabilities, Limit, constructs
+from p4perf.programs.analysis import (
+    changes_layout,
+    control_nodes,
+    needs_restore,
+    operands,
+    statements,
+    subexpressions,
+    used_actions,
+)
+from p4perf.programs.capabilities import Capabilities, Limit, constructs, standing_at
 from p4perf.programs.component import TrafficPlan
 from p4perf.programs.entries import check_entries
 from p4perf.programs.interpreter import Interpreter
@@ -42,6 +51,8 @@ MIN_SENT_BYTES = 14
 MAX_VARYING = 64
 MAX_KEY_BITS = 125 * WORD_BITS
 MAX_CRC_BYTES = 75_000
+MAX_READ_FIELDS = 512
+"""Fields in one statement of a program that was read: with 1,024 of them, clang compiles for more than a minute."""
 MAX_EXACT_ENTRIES = 100_000_000
 
 XDP_CAPABILITIES = Capabilities(
@@ -142,6 +153,8 @@ def _render(template: str, program: ir.Program, stream: _Stream) -> str:
     )
     mapped = [table for table in tables if maps[table.name].kind != "none"]
     _check_sums(program, len(mapped), (layout.scratch_bytes, longest, crc_tables))
+    if layout.whole:
+        _check_expressions(program)
     return render(
         template,
         version=__version__,
@@ -166,6 +179,18 @@ def _render(template: str, program: ir.Program, stream: _Stream) -> str:
         number=number,
         mask=mask,
     )
+
+
+def _check_expressions(program: ir.Program) -> None:
+    """Refuse statements of so many fields that the compiler does not get through them."""
+    for place, statement in chain.from_iterable(a.placed for a in program.actions):
+        read = sum(isinstance(e, ir.FieldRef) for whole in operands(statement) for e in subexpressions(whole))
+        if read > MAX_READ_FIELDS:
+            with standing_at(place):
+                raise CapabilityError(
+                    f"a statement of {read:,} fields is more than the {MAX_READ_FIELDS} that xdp takes "
+                    "(each asks whether its header is valid: clang takes minutes for the branches)"
+                )
 
 
 def _check_sums(program: ir.Program, tables: int, areas: tuple[object, ...]) -> None:

@@ -23,6 +23,9 @@ from p4perf.programs.reading.values import FALSE
 OWN = frozenset(OF_OWN_PROGRAMS)
 """Constructs that only programs that are read have."""
 
+MAX_MAYBE_VALID = 10
+"""Headers that a deparser writes at places that the verifier knows; the paths it walks double with each of them."""
+
 
 @dataclass(frozen=True, slots=True)
 class HeaderLayout:
@@ -43,6 +46,11 @@ class HeaderLayout:
     optional: tuple[str, ...]
     whole: bool = False
     """Whether all of the program is in the scratch area, metadata and what headers are valid included."""
+
+    @property
+    def many(self) -> bool:
+        """Whether the verifier cannot walk the deparser once for each set of headers that may be valid."""
+        return self.whole and len(self.written_back) > MAX_MAYBE_VALID
 
     @property
     def scratch_bytes(self) -> int:

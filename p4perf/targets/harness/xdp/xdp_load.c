@@ -147,6 +147,9 @@ load_program(struct loaded *loaded, const struct options *options, const char *f
 	load_start_ms = 0;
 	result = bpf_object__load(loaded->object);
 	loaded->load_ms = now_ms() - load_start_ms;
+	if (result != 0 && strstr(verifier_log, "program is too large") != NULL)
+		fail("refused", "%s has too many paths for xdp: the verifier of the kernel gives up after a million instructions",
+		     program);
 	if (result != 0 && verifier_log[0] != '\0')
 		fail("verifier", "the verifier of the kernel refuses %s of %s: %s", program, path, complaint());
 	if (result != 0 && (result == -ENOMEM || result == -E2BIG || result == -ENOSPC))
