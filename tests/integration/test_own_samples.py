@@ -10,6 +10,7 @@ from support.own_samples import SAMPLES, TARGETS, verdict, verdicts
 
 from p4perf.generators.c import xdp, xdp_layout
 from p4perf.plugins import load_plugin
+from p4perf.targets import oracle
 from p4perf.testbeds.local import LocalTestbed
 
 pytestmark = [pytest.mark.dpdk, pytest.mark.usefixtures("dpdk")]
@@ -42,11 +43,12 @@ def test_a_few_samples(runs, target, builds):
 
 
 @pytest.mark.parametrize("target", TARGETS[1:])
-def test_the_examples_of_the_repository(runs, target, builds):
-    """None of them is refused; ``test_own_programs.py`` has them on dpdk-c."""
+def test_the_examples_of_the_repository(runs, target, builds, monkeypatch):
+    """None of them is refused; ``test_own_programs.py`` has them on dpdk-c. Most of the time is the interpreter's."""
+    monkeypatch.setitem(oracle.verification_file.__wrapped__.__kwdefaults__, "packets", 512)
     found = list(verdicts(EXAMPLES, runs(target), 2, builds))
     assert len(found) == 14
-    assert [each for each in found if each.kind != "equal" or each.packets < 1000] == []
+    assert [each for each in found if each.kind != "equal" or each.packets < 500] == []
 
 
 @pytest.mark.parametrize(
