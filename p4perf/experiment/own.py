@@ -14,7 +14,7 @@ from p4perf.experiment.session import require_usable
 from p4perf.formats.pcap import read_capture
 from p4perf.programs.component import OWN, component_parameters
 from p4perf.programs.decisions import Branches
-from p4perf.programs.own import read_own
+from p4perf.programs.own import packed, read_own
 from p4perf.programs.reading.p4c import compile_p4
 from p4perf.programs.reading.shares import read_shares
 from p4perf.programs.reading.tree import read_text
@@ -67,6 +67,7 @@ def own_experiment(
     }
     # What is wrong with them is said with their names.
     read, _ = read_own(program, str(path), (texts["entries"], str(entries)), (texts["p4info"], str(p4info)))
+    texts["entries"] = packed(texts["entries"], str(entries))
     if shares is not None:
         read_shares(shares, Branches(read).graph())
         texts["shares"] = read_text(shares)

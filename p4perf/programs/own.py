@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import lzma
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -9,7 +11,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field as Bounds
 
-from p4perf.errors import CapabilityError, UsageError
+from p4perf.errors import CapabilityError, DataError, Location, UsageError
 from p4perf.formats.swx_spec import Specification
 from p4perf.programs import ir
 from p4perf.programs.component_parameters import ComponentParameters
@@ -21,8 +23,47 @@ from p4perf.programs.packets import FCS_BYTES
 from p4perf.programs.reading.control_plane import parse_control_plane
 from p4perf.programs.reading.shares import Shares, parse_shares
 from p4perf.programs.reading.text import parse_program, read_program
+from p4perf.programs.reading.tree import MAX_BYTES
 
 MAX_TEXT_BYTES = 900_000
+
+
+INLINE_BYTES = 200_000
+"""Longer entries are compressed."""
+
+_PACKED = "xz:"
+
+
+def packed(text: str, file: str) -> str:
+    """A text as a parameter: long ones as XZ in base 85, so that 100,000 entries fit into a spec.
+
+    Raises:
+        DataError: it is too long all the same.
+    """
+    if len(text) <= INLINE_BYTES:
+        return text
+    found = _PACKED + base64.b85encode(lzma.compress(text.encode(), preset=1)).decode()
+    if len(found) > MAX_TEXT_BYTES:
+        raise DataError(f"is too long: {len(found)} bytes, compressed, of {MAX_TEXT_BYTES}", location=Location(file))
+    return found
+
+
+def unpacked(text: str) -> str:
+    """The text of a parameter.
+
+    Raises:
+        DataError: it was not made by :func:`packed`.
+    """
+    if not text.startswith(_PACKED):
+        return text
+    stream = lzma.LZMADecompressor()
+    try:
+        found = stream.decompress(base64.b85decode(text.removeprefix(_PACKED)), MAX_BYTES).decode()
+    except (ValueError, lzma.LZMAError) as error:
+        raise DataError(f"the entries of the spec are damaged: {error}") from error
+    if not stream.eof:
+        raise DataError(f"the entries of the spec are damaged, or longer than {MAX_BYTES >> 20} MiB")
+    return found
 
 
 class OwnParameters(ComponentParameters):
@@ -63,7 +104,10 @@ def own_workload(
         CapabilityError: the outcome of a packet is not decided by the program alone.
     """
     program, source = read_own(
-        parameters.program, "the program", (parameters.entries, "the entries"), (parameters.p4info, "the P4Info")
+        parameters.program,
+        "the program",
+        (unpacked(parameters.entries), "the entries"),
+        (parameters.p4info, "the P4Info"),
     )
     program = replace(program, port=parameters.port)
     branches, shares = Branches(program), Shares({})

@@ -1,6 +1,7 @@
 """p4perf measure: your own P4 program."""
 
 import json
+import random
 import re
 import shutil
 from pathlib import Path
@@ -10,11 +11,12 @@ from support.captures import capture, ethernet
 from support.command import p4perf
 
 from p4perf.cli.measure import command_for
-from p4perf.errors import CapabilityError
+from p4perf.errors import CapabilityError, DataError
 from p4perf.experiment import open_target
 from p4perf.experiment.own import own_experiment
 from p4perf.experiment.planning import point_workload
 from p4perf.programs.component import TrafficPlan, build_workload
+from p4perf.programs.own import packed, unpacked
 from p4perf.results import Run
 from p4perf.targets.base import NodeFacts
 
@@ -195,6 +197,21 @@ def test_a_routing_table_as_in_networks_is_measured(tmp_path):
     assert (parameters["fill"], parameters["miss"], parameters["zipf"]) == ("routes=2000:bgp", "routes=0.2", 1.0)
     share = re.search(r"tables: MainControl.routes 2000 entries, ([0-9.]+) % hits; ", done.err)
     assert 65 < float(share[1]) < 95
+
+
+def test_many_entries_fit_into_a_spec(tmp_path):
+    rng = random.Random(1)
+    lines = [f"table_add destinations forward {rng.getrandbits(47):#014x} => 2\n" for _ in range(20_000)]
+    path = tmp_path / "rules.txt"
+    path.write_text("".join(lines * 2))
+    assert path.stat().st_size > 1 << 20
+    (point,) = own_experiment(SWITCH, entries=path, packets=2).points
+    ((_, parameters),) = point.components
+    assert unpacked(parameters["entries"]) == path.read_text()
+    with pytest.raises(DataError, match="damaged"):
+        unpacked(parameters["entries"][:1000])
+    with pytest.raises(DataError, match="too long"):
+        packed(rng.randbytes(900_000).hex(), "rules.txt")
 
 
 def test_shares_are_those_of_predict(tmp_path):
