@@ -109,7 +109,9 @@ def measure(
     ] = None,
     arch: Annotated[
         str | None,
-        typer.Option("--arch", help="Of a .p4: v1model (p4c-bm2-ss), psa or pna (p4c-dpdk); default: its include."),
+        typer.Option(
+            "--arch", help="Of a .p4: v1model (p4c-bm2-ss), psa or pna (p4c-dpdk), ebpf_model; default: its include."
+        ),
     ] = None,
     std: Annotated[str | None, typer.Option("--std", help="Of a .p4: p4-14 or p4-16; default: p4-16.")] = None,
     fill: Annotated[

@@ -14,13 +14,15 @@ from typing_extensions import override
 
 from p4perf.errors import CapabilityError
 from p4perf.generators.c.xdp import XDP_CAPABILITIES, Xdp
+from p4perf.generators.c.xdp_filter import filter_files
 from p4perf.generators.c.xdp_layout import data_bytes, key_bytes
 from p4perf.programs.capabilities import Capabilities
 from p4perf.programs.component import TrafficPlan
 from p4perf.programs.ir import EntryList, Program, Table, Workload
 from p4perf.programs.packets import frame
 from p4perf.targets import process
-from p4perf.targets.base import BuildPlan, Job, MetricValue, NodeFacts, PointPlan, TrialOptions, TrialRecord
+from p4perf.targets.base import BuildPlan, Job, MetricValue, NodeFacts, PointPlan, Problem, TrialOptions, TrialRecord
+from p4perf.targets.bmv2_program import OnBmv2
 from p4perf.targets.builds import GENERATOR, context_of, generator_plan, harness_text, shell
 from p4perf.targets.link import PAGE_MTU, LinkPlan, check_frame_size, check_link, link_files, load_arguments
 from p4perf.targets.oracle import source_arguments, traffic_arguments, verification_file
@@ -30,7 +32,7 @@ from p4perf.targets.windows import COST_METRICS, WindowStatistics, core_frequenc
 
 HARNESS_FILES = (
     *("clock.h", "quantiles.h", "thread.h", "words.h", "device.h", "expectation.h"),
-    *("xdp.h", "xdp_shared.h", "xdp_program.h"),
+    *("xdp.h", "xdp_shared.h", "xdp_program.h", "ebpf_kernel.h"),
     *("words.c", "xdp_main.c", "xdp_options.c", "xdp_load.c", "xdp_verify.c", "xdp_measure.c", "xdp_device.c"),
 )
 HARNESS_VERSION = 2
@@ -45,6 +47,11 @@ clang -O2 -g -Wall -fno-strict-aliasing -target bpf -mcpu=v3 -I"$include" -c "$1
 end=$(date +%s%N)
 echo $((end - start)) >compile_ns"""
 """``-mcpu=v3`` has 32-bit arithmetic and jumps (kernel 5.1)."""
+
+_P4C = r"""p4c-ebpf --target kernel -o filter.c filter.p4
+sed -i -e '/_license/d' -e '/^SEC("prog")$/d' -e 's/^int ebpf_filter(/static __always_inline &/' filter.c
+"""
+"""The filter becomes a function of our own program."""
 
 _OBJECTS = 'exec "${CC:-cc}" -std=gnu11 -O2 -Wall -Wextra -D_GNU_SOURCE -r -nostdlib -o harness.o words.c xdp_*.c'
 
@@ -112,8 +119,16 @@ class XdpTarget(HarnessTarget, Connects, SizesMemory):
         ),
         process.REALTIME,
     )
+    variants: ClassVar[Mapping[str, str]] = {"p4c": "a packet filter for ebpf_model.p4 that p4c-ebpf compiles"}
     no_load = "xdp runs the program on a packet in memory as fast as it goes: it has no offered load"
     memory_noun = "maps"
+
+    @override
+    def problems(self, facts: NodeFacts) -> tuple[Problem, ...]:
+        found = super().problems(facts)
+        if self.chosen and not facts.text("tool_p4c_ebpf"):
+            found += (Problem("no p4c-ebpf on the PATH", "build p4c with its backend ebpf"),)
+        return found
 
     @override
     def memory_bytes(self, workload: Workload) -> int:
@@ -121,7 +136,9 @@ class XdpTarget(HarnessTarget, Connects, SizesMemory):
 
     @override
     def build(self, workload: Workload, traffic: TrafficPlan, facts: NodeFacts) -> tuple[BuildPlan, Sequence[Any]]:
-        build = _build_plan({f.path: f.text() for f in Xdp().generate(workload, traffic)}, facts)
+        generated = {f.path: f.text() for f in Xdp().generate(workload, traffic)}
+        generated |= filter_files(workload) if self.chosen else {}
+        build = _build_plan(generated, facts)
         machine = [facts.text(key) for key in ("kernel", "cpu_model", "cpu_id")]
         entries = [table.entries.count for table in workload.program.tables]
         return build, (build.key, _traffic_arguments(workload, traffic), entries, machine, HARNESS_VERSION)
@@ -133,12 +150,12 @@ class XdpTarget(HarnessTarget, Connects, SizesMemory):
     @override
     def trial(self, plan: PointPlan, options: TrialOptions, facts: NodeFacts) -> Job:
         entries = process.most_entries(plan.workload.program)
-        argv = [*_point_arguments(plan), "--seed", str(options.seed)]
+        argv = [*self._point_arguments(plan), "--seed", str(options.seed)]
         argv += process.window_arguments(
             options, "--warmup-packets", str(process.warmup_packets(entries)), warmup=False
         )
         timeout_s = _start_s(plan) + 4e-3 * options.timeout_ms
-        return Job(tuple(argv), timeout_s, plan.build, {"verify.bin": _verification(plan.workload)})
+        return Job(tuple(argv), timeout_s, plan.build, {"verify.bin": self._verification(plan.workload)})
 
     @override
     def load(self, plan: PointPlan, link: LinkPlan, facts: NodeFacts) -> Job:
@@ -152,11 +169,23 @@ class XdpTarget(HarnessTarget, Connects, SizesMemory):
         largest = max((plan.traffic.frame_size_bytes, *link.sizes_bytes))
         check_frame_size("native XDP on veth", largest, MAX_FRAME_BYTES)
         source = source_arguments(plan.workload, plan.traffic, self.name, restored=False)
-        argv = ("{build}/" + GENERATOR, "load", *load_arguments(link, 0, facts, _point_arguments(plan)), *source)
+        argv = ("{build}/" + GENERATOR, "load", *load_arguments(link, 0, facts, self._point_arguments(plan)), *source)
         parts = {"device": plan.build, "generator": generator_plan(facts)}
         build = BuildPlan({}, (shell(_TOGETHER, "{device}", "{generator}"),), GENERATOR, {}, parts)
-        files = {"verify.bin": _verification(plan.workload), **link_files(link, MAX_FRAME_BYTES)}
+        files = {"verify.bin": self._verification(plan.workload), **link_files(link, MAX_FRAME_BYTES)}
         return Job(argv, _start_s(plan), build, files)
+
+    def _verification(self, workload: Workload) -> bytes:
+        """The verification file; of a program that was read without frames that the kernel refuses."""
+        if self.chosen:  # a filter counts no hits, and headers that are not there hold anything
+            return verification_file(workload, shortest=MIN_FRAME_BYTES, counted=False, kind=OnBmv2)
+        return verification_file(workload, shortest=MIN_FRAME_BYTES if workload.frames else 0)
+
+    def _point_arguments(self, plan: PointPlan) -> list[str]:
+        """The harness with the point: its program, packets and tables."""
+        arguments = ["{build}/xdp", "--folder", "{build}", *_traffic_arguments(plan.workload, plan.traffic)]
+        arguments += [] if self.chosen else process.entries_arguments(plan.workload.program)
+        return [*arguments, "--verify", "{folder}/verify.bin"]
 
     @override
     def values(self, record: TrialRecord, *statistics: WindowStatistics) -> Sequence[MetricValue]:
@@ -186,20 +215,9 @@ class XdpTarget(HarnessTarget, Connects, SizesMemory):
         return 1.5 * 16 + _hash_element_bytes(program, table)
 
 
-def _verification(workload: Workload) -> bytes:
-    """The verification file; of a program that was read without frames that the kernel refuses."""
-    return verification_file(workload, shortest=MIN_FRAME_BYTES if workload.frames else 0)
-
-
 def _start_s(plan: PointPlan) -> float:
     """Time limit for loading, verifying and population: about 0.5 us an entry, several times that if busy."""
     return 30 + 8e-6 * sum(t.entries.count for t in plan.workload.program.tables)
-
-
-def _point_arguments(plan: PointPlan) -> list[str]:
-    """The harness with the point: its program, packets and tables."""
-    arguments = ["{build}/xdp", "--folder", "{build}", *_traffic_arguments(plan.workload, plan.traffic)]
-    return [*arguments, *process.entries_arguments(plan.workload.program), "--verify", "{folder}/verify.bin"]
 
 
 def _traffic_arguments(workload: Workload, traffic: TrafficPlan) -> list[str]:
@@ -254,4 +272,8 @@ def _build_plan(generated: Mapping[str, str], facts: NodeFacts) -> BuildPlan:
     }
     sources = headers | {name: text for name, text in generated.items() if name != "baseline.bpf.c"}
     link = shell(_LINK, "{harness}", "{baseline}")
-    return BuildPlan(sources, (shell(_COMPILE, "program"), link), "xdp", context, parts)
+    compiling = _COMPILE
+    if "filter.p4" in generated:
+        context = {**context, "p4c_version": facts.text("p4c_ebpf_version")}
+        compiling = _COMPILE.replace("clang ", f"{_P4C}clang ", 1)
+    return BuildPlan(sources, (shell(compiling, "program"), link), "xdp", context, parts)

@@ -103,7 +103,7 @@ fi
 case ${XDG_CACHE_HOME:-} in /*) cache=$XDG_CACHE_HOME ;; *) cache=$HOME/.cache ;; esac
 headers=$cache/p4perf/dpdk-$dpdk
 [ -s "$headers/rte_swx_pipeline_internal.h" ] && say dpdk_source_headers "$headers"
-for tool in p4test p4c-bm2-ss p4c-dpdk simple_switch simple_switch_CLI luajit valgrind perf clang bpftool MoonGen pos ip; do
+for tool in p4test p4c-bm2-ss p4c-dpdk p4c-ebpf simple_switch simple_switch_CLI luajit valgrind perf clang bpftool MoonGen pos ip; do
 	place=$(command -v "$tool") && say "tool_$(printf '%s' "$tool" | tr 'A-Z-' 'a-z_')" "$place"
 done
 # The Netronome SDK, on the PATH or where it installs itself, and the card.
@@ -124,6 +124,8 @@ hwinfo=$(netronome nfp-hwinfo)
 	say nfp_partno "$(printf '%s\n' "$assembly" | sed -n 's/^assembly\.partno=//p' | head -n 1)"
 command -v p4c-dpdk >/dev/null 2>&1 &&
 	say p4c_version "$(p4c-dpdk --version 2>&1 | sed -n 's/^Version //p' | head -n 1)"
+command -v p4c-ebpf >/dev/null 2>&1 &&
+	say p4c_ebpf_version "$(p4c-ebpf --version 2>&1 | sed -n 's/^Version //p' | head -n 1)"
 command -v p4c-bm2-ss >/dev/null 2>&1 &&
 	say p4c_bm2_version "$(p4c-bm2-ss --version 2>&1 | sed -n 's/^Version //p' | head -n 1)"
 command -v simple_switch >/dev/null 2>&1 && say bmv2_version "$(simple_switch --version 2>/dev/null | head -n 1)"

@@ -9,9 +9,12 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.filters import FILTER
 from support.sampling import sampled
 
 from p4perf.errors import CapabilityError, MeasurementError
+from p4perf.experiment.own import own_experiment
+from p4perf.experiment.planning import plan_sweep
 from p4perf.plugins import plugin_names
 from p4perf.programs import exercise, ir
 from p4perf.programs.component import TrafficPlan, build_workload
@@ -614,3 +617,33 @@ def test_a_program_that_was_read(agrees):
     program = own_program()
     frames = tuple(data[:60].ljust(60, b"\1") for data in exercise.frames(program, PACKETS))
     agrees(ir.Workload(program, program, ir.PacketSpec((), (), 64), frames=frames))
+
+
+@pytest.fixture(scope="module")
+def filtering(place, tmp_path_factory):
+    """A point of target xdp:p4c, and what runs it; the test is skipped where a compiler of p4c is missing."""
+    if missing := [tool for tool in ("p4c-ebpf", "p4c-bm2-ss") if shutil.which(tool) is None]:
+        pytest.skip(f"no {missing[0]} on the PATH")
+    target, facts = XdpTarget(("p4c",)), place.facts()
+    path = tmp_path_factory.mktemp("filter") / "filter.p4"
+    path.write_text(FILTER)
+    (point,) = plan_sweep(own_experiment(path, default_fill=16), target, facts).points
+
+    def run(plan):
+        place.build(plan.build)
+        return target.parse(place.run(target.trial(plan, QUICK, facts), tmp_path_factory.mktemp("trial")))
+
+    return point.plan, run
+
+
+def test_a_filter_of_p4c_computes_what_the_interpreter_computes(filtering):
+    plan, run = filtering
+    assert run(plan)["verified_packets"] == PACKETS
+
+
+def test_a_filter_with_another_entry_is_noticed(filtering):
+    plan, run = filtering
+    layout = plan.build.files["layout.c"].replace("ROUTES_ACT_PIPE_CHECK", "ROUTES_ACT_PIPE_PASS")
+    spoilt = replace(plan, build=replace(plan.build, files={**plan.build.files, "layout.c": layout}))
+    with pytest.raises(MeasurementError, match="packet"):
+        run(spoilt)

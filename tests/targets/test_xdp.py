@@ -2,10 +2,14 @@
 
 import json
 import statistics
+from dataclasses import replace
 
 import pytest
+from support.filters import FILTER
 
 from p4perf.errors import CapabilityError, MeasurementError
+from p4perf.generators.c.xdp_filter import filter_files
+from p4perf.programs import ir
 from p4perf.programs.component import TrafficPlan, build_workload
 from p4perf.targets.base import JobResult, TrialOptions
 from p4perf.targets.xdp import HARNESS_VERSION, XdpTarget, table_bytes
@@ -147,3 +151,52 @@ def test_the_metrics_of_a_record(record):
     assert (values["program_instructions"], values["code_bytes"]) == (75, 289)
     assert (values["load_time"], values["compile_time"]) == (0.05, 80.0)
     assert TARGET.gate_ratio(data) == 0.25
+
+
+# Filters that p4c-ebpf compiles ---------------------------------------------------------------------------------------
+
+
+def filter_workload(kinds=("exact", "exact"), entries=None):
+    """A program as it is read of a filter: one table with an entry, an action of the filter and one of the language."""
+    workload = build_workload([("l2fwd", {})], frame_size_bytes=64)
+    keys = tuple(ir.Key(ir.FieldRef("ethernet", name), kind) for name, kind in zip(("dst", "src"), kinds, strict=False))
+    actions = (
+        ir.Action("check", (ir.Field("ttl", 8),), label="P4perfIngress.filter.Check"),
+        ir.Action("NoAction", label="NoAction"),
+    )
+    found = entries or (ir.Entry(tuple(ir.Match.masked(n + 5, -1) for n in range(len(keys))), "check", (9,)),)
+    lookup = ir.Table(
+        "senders", keys, ("check",), "NoAction", ir.EntryList(found), label="P4perfIngress.filter.senders"
+    )
+    program = replace(workload.program, actions=(*workload.program.actions, *actions), tables=(lookup,))
+    frames = (bytes(60), bytes([1] * 60))
+    return replace(workload, program=program, frames=frames, source=ir.ProgramText("bmv2", "{}", p4=FILTER))
+
+
+def test_maps_of_a_filter_are_filled_by_names_of_p4c():
+    files = filter_files(filter_workload())
+    layout = files["layout.c"]
+    assert "static const struct pipe_senders_key keys_pipe_senders[]" in layout
+    assert "{.field0 = 0x5, .field1 = 0x6}" in layout
+    assert "{.action = PIPE_SENDERS_ACT_PIPE_CHECK, .u = {.pipe_Check = {0x9}}}" in layout
+    assert '.map = "pipe_senders_defaultAction"' in layout
+    assert "{.action = 0}" in layout
+    assert files["filter.p4"] == FILTER
+    assert '#include "filter.c"' in files["program.bpf.c"]
+
+
+@pytest.mark.parametrize("kinds", [("ternary",), ("exact", "lpm"), ("lpm",)])
+def test_keys_that_a_filter_has_no_entries_for(kinds):
+    with pytest.raises(CapabilityError, match="one lpm key of 32"):
+        filter_files(filter_workload(kinds))
+
+
+def test_what_is_no_filter_is_refused(facts):
+    with pytest.raises(CapabilityError, match="runs packet filters"):
+        XdpTarget(("p4c",)).plan(table(), TrafficPlan(128), facts(**XDP_FACTS))
+
+
+def test_the_compiler_of_filters_is_needed(facts):
+    (problem,) = XdpTarget(("p4c",)).problems(facts(**XDP_FACTS))
+    assert problem.what == "no p4c-ebpf on the PATH"
+    assert not XdpTarget(("p4c",)).problems(facts(**XDP_FACTS, tool_p4c_ebpf="/bin/p4c-ebpf"))

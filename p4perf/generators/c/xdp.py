@@ -125,7 +125,7 @@ class Xdp(Generator):
     def generate(self, workload: ir.Workload, traffic: TrafficPlan) -> tuple[GeneratedFile, ...]:
         XDP_CAPABILITIES.check(workload.program, workload.packets)
         check_passes(workload.program, self.name)
-        stream = _frames(workload) if workload.frames else _stream(workload.program, workload.packets)
+        stream = frames_stream(workload) if workload.frames else _stream(workload.program, workload.packets)
         return (
             GeneratedFile("program.bpf.c", (_render("xdp/program.bpf.c.j2", workload.program, stream),)),
             GeneratedFile("baseline.bpf.c", (_render("xdp/program.bpf.c.j2", workload.baseline, stream),)),
@@ -246,7 +246,7 @@ def _crc_tables(program: ir.Program) -> dict[str, tuple[int, ...]]:
     return {name: crc_table(polynomial) for name, polynomial in _REFLECTED.items() if name in wanted}
 
 
-def _frames(workload: ir.Workload) -> _Stream:
+def frames_stream(workload: ir.Workload) -> _Stream:
     """The frames of a workload, all of one size: the kernel runs the program on one buffer.
 
     Those that would be sent shorter than the kernel can are left out.

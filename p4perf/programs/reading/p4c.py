@@ -1,5 +1,7 @@
 """P4 programs, through the compilers of p4c: v1model becomes JSON of bmv2, PSA and PNA become a specification of SWX.
 
+A packet filter for ebpf_model, which p4c-ebpf takes, becomes a program for v1model first.
+
 p4c hands file names and definitions to a preprocessor by way of a shell. So it only gets to see names that are harmless
 there: the program is copied, folders of include files are reached by links.
 """
@@ -17,6 +19,7 @@ from pathlib import Path
 from typing import Literal
 
 from p4perf.errors import BuildError, DataError, Location, TargetUnavailableError, UsageError
+from p4perf.programs.reading.ebpf import as_v1model
 from p4perf.programs.reading.tree import read_text
 
 TIMEOUT_S = 300
@@ -30,7 +33,8 @@ WHERE_P4C = (
 )
 """Where to get the compilers."""
 
-_INCLUDE = re.compile(r'^\s*#\s*include\s*[<"](?:\w+/)*(v1model|psa|pna)\.p4[>"]', re.MULTILINE)
+_INCLUDE = re.compile(r'^\s*#\s*include\s*[<"](?:\w+/)*(v1model|psa|pna|ebpf_model)\.p4[>"]', re.MULTILINE)
+_ARCHITECTURES = ("v1model", "psa", "pna", "ebpf_model")
 _DEFINE = re.compile(r"[A-Za-z_]\w*(=[\w.+-]*)?")
 _PLAIN_NAME = re.compile(r"\w[\w.-]*")
 
@@ -43,7 +47,7 @@ def compile_p4(
     The latter is P4_16 without includes of the user; empty if the compiler did not write it.
 
     Args:
-        arch: ``v1model``, ``psa`` or ``pna``; None: that of its ``#include``.
+        arch: ``v1model``, ``psa``, ``pna`` or ``ebpf_model``; None: that of its ``#include``.
         includes: folders with include files, after that of the program.
         std: ``p4-14`` or ``p4-16``, the version of the language; None: the latter.
 
@@ -65,6 +69,8 @@ def compile_p4(
             raise UsageError(f"{folder} is no folder of include files")
     bmv2 = chosen == "v1model"
     tool, suffix, options = ("p4c-bm2-ss", "json", []) if bmv2 else ("p4c-dpdk", "spec", ["--arch", chosen])
+    if chosen == "ebpf_model":
+        tool, suffix, options = "p4c-ebpf", "c", ["--target", "kernel"]
     if std is not None:
         options = [*options, "--std", std]
     found = shutil.which(tool)
@@ -87,24 +93,29 @@ def compile_p4(
         _run(words, place, path, tool)
         if not out.is_file():
             raise BuildError(f"{tool} wrote nothing for {path}")
-        return "bmv2" if bmv2 else "swx", read_text(out), read_text(printed) if printed.is_file() else ""
+        text = read_text(printed) if printed.is_file() else ""
+        if chosen == "ebpf_model":
+            switch = place / "filter_as_v1model.p4"
+            switch.write_text(as_v1model(text, str(path)))
+            return (*compile_p4(switch, "v1model", (), ())[:2], text)
+        return "bmv2" if bmv2 else "swx", read_text(out), text
 
 
 def _arch(text: str, arch: str | None, path: Path) -> str:
     if arch is not None:
-        if arch not in ("v1model", "psa", "pna"):
+        if arch not in _ARCHITECTURES:
             raise UsageError(
-                f"there is no compiler here for architecture {arch!r}", hint="v1model, psa and pna have one"
+                f"there is no compiler here for architecture {arch!r}", hint=f"there are {', '.join(_ARCHITECTURES)}"
             )
         return arch
     found = set(_INCLUDE.findall(text))
     if len(found) != 1:
         raise DataError(
-            "does not say for which architecture it is: it includes none of v1model.p4, psa.p4 and pna.p4"
+            "does not say for which architecture it is: it includes none of v1model.p4, psa.p4, pna.p4, ebpf_model.p4"
             if not found
             else f"includes several architectures: {', '.join(sorted(found))}",
             location=Location(str(path)),
-            hint="--arch says which one: v1model, psa or pna",
+            hint=f"--arch says which one: {', '.join(_ARCHITECTURES)}",
         )
     return str(found.pop())
 
