@@ -8,6 +8,7 @@ that windows of 0.5 ms are resolved inside of runs whose system call takes tens 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from typing_extensions import override
@@ -16,7 +17,7 @@ from p4perf.errors import CapabilityError
 from p4perf.generators.c.xdp import XDP_CAPABILITIES, Xdp
 from p4perf.generators.c.xdp_filter import filter_files
 from p4perf.generators.c.xdp_layout import data_bytes, key_bytes
-from p4perf.programs.capabilities import Capabilities
+from p4perf.programs.capabilities import Capabilities, Construct
 from p4perf.programs.component import TrafficPlan
 from p4perf.programs.ir import EntryList, Program, Table, Workload
 from p4perf.programs.packets import frame
@@ -122,6 +123,15 @@ class XdpTarget(HarnessTarget, Connects, SizesMemory):
     variants: ClassVar[Mapping[str, str]] = {"p4c": "a packet filter for ebpf_model.p4 that p4c-ebpf compiles"}
     no_load = "xdp runs the program on a packet in memory as fast as it goes: it has no offered load"
     memory_noun = "maps"
+
+    def __init__(self, variants: Sequence[str] = ()) -> None:
+        """Choose variants; with ``p4c`` there have to be filters of users."""
+        super().__init__(variants)
+        if self.chosen:
+            needed: Mapping[Construct, str] = {
+                "noted parser error": "variant p4c runs packet filters of users, which drop what their parser rejects"
+            }
+            vars(self)["capabilities"] = replace(XDP_CAPABILITIES, requires=needed)
 
     @override
     def problems(self, facts: NodeFacts) -> tuple[Problem, ...]:
