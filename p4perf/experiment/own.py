@@ -61,20 +61,16 @@ def own_experiment(
         TargetUnavailableError: it is P4, and the compiler is not installed.
     """
     program, p4 = _texts_of(path, arch, std, defines, includes)
-    texts = {
-        "entries": "" if entries is None else read_text(entries),
-        "p4info": "" if p4info is None else read_text(p4info),
-    }
+    files = {"entries": entries, "p4info": p4info, "shares": shares}
+    texts = {name: "" if file is None else read_text(file) for name, file in files.items()}
     # What is wrong with them is said with their names.
     read, _ = read_own(program, str(path), (texts["entries"], str(entries)), (texts["p4info"], str(p4info)))
-    texts["entries"] = packed(texts["entries"], str(entries))
     if shares is not None:
         read_shares(shares, Branches(read).graph())
-        texts["shares"] = read_text(shares)
     parameters: dict[str, object] = {
-        "program": program,
-        **texts,
-        **({"p4": p4} if p4 else {}),
+        "program": packed(program, str(path)),
+        **{name: packed(text, str(files[name])) for name, text in texts.items() if text},
+        **({"p4": packed(p4, str(path))} if p4 else {}),
         "fill": ",".join(fill),
         "default_fill": default_fill,
         "miss": ",".join(miss),

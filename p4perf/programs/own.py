@@ -29,13 +29,13 @@ MAX_TEXT_BYTES = 900_000
 
 
 INLINE_BYTES = 200_000
-"""Longer entries are compressed."""
+"""Longer texts are compressed."""
 
 _PACKED = "xz:"
 
 
 def packed(text: str, file: str) -> str:
-    """A text as a parameter: long ones as XZ in base 85, so that 100,000 entries fit into a spec.
+    """A text as a parameter: long ones as XZ in base 85, so that 100,000 entries or a large program fit into a spec.
 
     Raises:
         DataError: it is too long all the same.
@@ -60,9 +60,9 @@ def unpacked(text: str) -> str:
     try:
         found = stream.decompress(base64.b85decode(text.removeprefix(_PACKED)), MAX_BYTES).decode()
     except (ValueError, lzma.LZMAError) as error:
-        raise DataError(f"the entries of the spec are damaged: {error}") from error
+        raise DataError(f"a text of the spec is damaged: {error}") from error
     if not stream.eof:
-        raise DataError(f"the entries of the spec are damaged, or longer than {MAX_BYTES >> 20} MiB")
+        raise DataError(f"a text of the spec is damaged, or longer than {MAX_BYTES >> 20} MiB")
     return found
 
 
@@ -104,15 +104,15 @@ def own_workload(
         CapabilityError: the outcome of a packet is not decided by the program alone.
     """
     program, source = read_own(
-        parameters.program,
+        unpacked(parameters.program),
         "the program",
         (unpacked(parameters.entries), "the entries"),
-        (parameters.p4info, "the P4Info"),
+        (unpacked(parameters.p4info), "the P4Info"),
     )
     program = replace(program, port=parameters.port)
     branches, shares = Branches(program), Shares({})
     if parameters.shares:
-        shares = parse_shares(parameters.shares.encode(), "the shares", branches.graph())
+        shares = parse_shares(unpacked(parameters.shares).encode(), "the shares", branches.graph())
     fills = {branches.tables[name]: Fill(count) for name, count in shares.entries.items()}
     fills |= parse_fill(parameters.fill)
     actions = _taken_actions(program, branches, shares)
@@ -130,7 +130,7 @@ def own_workload(
     except (ValueError, RecursionError) as error:
         raise CapabilityError(f"what becomes of a packet is not known: {error}") from error
     notes = (table_notes(program, outcomes),)
-    source = replace(source, p4=parameters.p4)
+    source = replace(source, p4=unpacked(parameters.p4))
     return ir.Workload(program, baseline, ir.PacketSpec((), (), frame_size_bytes), notes, drawn, source)
 
 

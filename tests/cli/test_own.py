@@ -214,6 +214,15 @@ def test_many_entries_fit_into_a_spec(tmp_path):
         packed(rng.randbytes(900_000).hex(), "rules.txt")
 
 
+def test_a_large_program_fits_into_a_spec(tmp_path):
+    text = json.dumps(json.loads(SWITCH.read_text()), indent=256)
+    assert len(text) > 2**20
+    path = tmp_path / "large.json"
+    path.write_text(text)
+    ((_, parameters),) = own_experiment(path, packets=2).points[0].components
+    assert unpacked(parameters["program"]) == text
+
+
 def test_shares_are_those_of_predict(tmp_path):
     """They are read before anything else, and kept in the run directory."""
     shares = tmp_path / "shares.yaml"
