@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
+from operator import and_
 
 import numpy as np
 import numpy.typing as npt
@@ -66,7 +67,7 @@ class EntryIndex:
         """The number of the entry; None if none fits."""
         best = len(self._listing)
         for masks, entries in self._groups.items():
-            for number in entries.get(tuple(v & m for v, m in zip(values, masks, strict=True)), ()):
+            for number in entries.get(tuple(map(and_, values, masks)), ()):
                 if number >= best:
                     break
                 if self._listing[number].fits(values):
