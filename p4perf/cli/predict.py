@@ -83,12 +83,12 @@ def print_answers(found: Answers, path: PathName, *, quiet: bool = False, verbos
 
 
 def _premise(each: Prediction) -> str:
-    """What the answer rests on: the model, and the way of the packets where nobody said it."""
+    """The premises of the answer: the model, and the path of the packets where shares are unknown."""
     model = f"model {each.model.origin} of {each.model.machine}, cores at {each.clock_hz / 1e9:.4g} GHz"
     if not each.graph.assumed:
         return f"{each.model.target}: {model}"
-    way = "packets take the way on which tables hit and they are sent (else: --probabilities, --trace)"
-    return f"{each.model.target}: {model}; {way}"
+    path = "packets take the path on which tables hit and they are sent (else: --probabilities, --trace)"
+    return f"{each.model.target}: {model}; {path}"
 
 
 def _short_breakdown(shown: Sequence[Prediction], path: PathName) -> list[dict[str, Any]]:

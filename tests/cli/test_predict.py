@@ -99,7 +99,7 @@ def test_the_answer_is_short(here):
     assert 0 < len(breakdown.splitlines()) - 2 <= 7
     assert "lookup" not in done.out
     assert done.err.count("warning: ") <= 3
-    assert "packets take the way on which tables hit" in done.err
+    assert "packets take the path on which tables hit" in done.err
     assert "p4perf learn --target fake" in done.err, "the model is of a machine called test"
 
 

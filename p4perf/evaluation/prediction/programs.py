@@ -392,7 +392,7 @@ def _weighted(graph: ProgramGraph, path: Path, wanted: Wanted) -> ProgramGraph:
 
 
 def usual(graph: ProgramGraph) -> ProgramGraph:
-    """The program with what its packets usually do where nothing is said of that: tables hit, and they are sent.
+    """The program with the usual path where branch probabilities are unknown: tables hit, and packets are sent.
 
     At a table they take the edge of a hit, unless all packets that do are dropped; elsewhere the edge behind which most
     tables hit on the way to where packets are sent, the first of several. What a node has stated shares for keeps them.

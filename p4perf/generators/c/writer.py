@@ -142,7 +142,7 @@ class CWriter(ABC):
 
     @abstractmethod
     def beyond(self, size: str) -> str:
-        """The condition that so many bytes from the place of the parser on are more than the packet has."""
+        """The condition that the packet ends before this number of bytes behind the cursor of the parser."""
 
     @abstractmethod
     def taken(self, size: str) -> Iterator[str]:

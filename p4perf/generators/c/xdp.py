@@ -182,7 +182,7 @@ def _render(template: str, program: ir.Program, stream: _Stream) -> str:
 
 
 def _check_expressions(program: ir.Program) -> None:
-    """Refuse statements of so many fields that the compiler does not get through them."""
+    """Refuse statements with more fields than clang compiles in reasonable time."""
     for place, statement in chain.from_iterable(a.placed for a in program.actions):
         read = sum(isinstance(e, ir.FieldRef) for whole in operands(statement) for e in subexpressions(whole))
         if read > MAX_READ_FIELDS:

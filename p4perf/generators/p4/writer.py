@@ -432,7 +432,7 @@ class Writer:
         return None
 
     def effect(self, statement: ir.Statement, position: int, action: ir.Action, scope: NameScope) -> Iterator[str]:
-        """The text of a statement that every dialect says in its own words, if at all: see :meth:`statement`."""
+        """The text of a statement that differs between dialects, or that some refuse: see :meth:`statement`."""
         what = f"hash {statement.algorithm}" if isinstance(statement, ir.Hash) else type(statement).__name__.lower()
         raise CapabilityError(f"{what} has no form in this dialect")
 

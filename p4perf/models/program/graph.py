@@ -136,7 +136,7 @@ class ProgramGraph:
         nodes: by their names, in the order of the program.
         source: what it was read from: ``p4perf``, ``bmv2``, ``swx``, ``p4c``.
         frame_bytes: frame size that belongs to it, with FCS; None if unknown.
-        assumed: names of the nodes at which the way of packets is taken to be the usual one, since nothing is said.
+        assumed: names of the nodes with unknown branch probabilities, at which packets take the usual path.
     """
 
     name: str
