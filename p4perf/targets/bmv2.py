@@ -341,14 +341,12 @@ class Bmv2Target(HarnessTarget, Connects):
     no_load_hint = "use pattern: cbr and offered_load: max, or ask for metrics of a load generator"
 
     @override
-    def check_program(self, workload: ir.Workload, traffic: TrafficPlan, facts: NodeFacts) -> None:
-        if not workload.frames:
-            super().check_program(workload, traffic, facts)
+    def runs_text(self, workload: ir.Workload) -> bool:
+        return bool(workload.frames)
 
     @override
     def check(self, workload: ir.Workload, traffic: TrafficPlan) -> None:
-        # What its JSON has, simple_switch has; the packets are limited as those of others.
-        super().check(replace(workload, program=workload.baseline) if workload.frames else workload, traffic)
+        super().check(workload, traffic)
         if workload.frames:
             check_own(workload)
         ports_of(workload)

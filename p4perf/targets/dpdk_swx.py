@@ -193,9 +193,8 @@ class DpdkSwxTarget(LinkedDpdkTarget):
         return tuple(found)
 
     @override
-    def check_program(self, workload: ir.Workload, traffic: TrafficPlan, facts: NodeFacts) -> None:
-        if workload.text(SWX) is None:
-            super().check_program(workload, traffic, facts)
+    def runs_text(self, workload: ir.Workload) -> bool:
+        return workload.text(SWX) is not None
 
     @override
     def check(self, workload: ir.Workload, traffic: TrafficPlan) -> None:

@@ -124,7 +124,17 @@ class HarnessTarget(Measures):
         """Refuse what is beyond the limits."""
         if self.no_load and (traffic.pattern != "cbr" or traffic.offered_load_mpps is not None):
             raise CapabilityError(self.no_load, key="traffic", hint=self.no_load_hint)
-        self.capabilities.check(workload.program, workload.packets, traffic)
+        program = workload.baseline if self.runs_text(workload) else workload.program
+        self.capabilities.check(program, workload.packets, traffic)
+
+    def runs_text(self, workload: Workload) -> bool:
+        """Whether the target takes the text of the program itself; limits of generated programs do not apply then."""
+        return False
+
+    @override
+    def check_program(self, workload: Workload, traffic: TrafficPlan, facts: NodeFacts) -> None:
+        if not self.runs_text(workload):
+            super().check_program(workload, traffic, facts)
 
     @abstractmethod
     def memory_bytes(self, workload: Workload) -> int:

@@ -197,13 +197,12 @@ class T4P4STarget(ServedT4P4S, DpdkTarget):
         return super().plan(workload, traffic, facts)
 
     @override
-    def check_program(self, workload: ir.Workload, traffic: TrafficPlan, facts: NodeFacts) -> None:
-        if not workload.frames:
-            super().check_program(workload, traffic, facts)
+    def runs_text(self, workload: ir.Workload) -> bool:
+        return bool(workload.frames)
 
     @override
     def check(self, workload: ir.Workload, traffic: TrafficPlan) -> None:
-        super().check(replace(workload, program=workload.baseline) if workload.frames else workload, traffic)
+        super().check(workload, traffic)
         if workload.frames:
             check_own(workload, self.capabilities)
 
