@@ -18,7 +18,7 @@ import numpy as np
 from p4perf.errors import DataError, Location, MeasurementError, NoVerdictError, UsageError
 from p4perf.evaluation.papers.baldi2018.calibration import CaseCycles, Chase, MachineCalibration, read_chase
 from p4perf.evaluation.prediction.learning import MeasuredProgram, learn, measured_programs
-from p4perf.evaluation.prediction.learning.constructs import PacketPath, increment, swx_increment
+from p4perf.evaluation.prediction.learning.constructs import workload_increment
 from p4perf.evaluation.prediction.learning.design import PriceRow
 from p4perf.evaluation.prediction.learning.primitives import learn_prices
 from p4perf.experiment.bench import measured_gate_ratio, open_target, open_testbed, refuse_batches
@@ -29,8 +29,7 @@ from p4perf.experiment.session import measure_run, new_run, require_usable, resu
 from p4perf.models.program.costs import CostModel
 from p4perf.models.program.interactions import FormName
 from p4perf.models.program.primitives import PrimitiveCosts
-from p4perf.programs.component import TrafficPlan, component_parameters
-from p4perf.programs.ir import Workload
+from p4perf.programs.component import component_parameters
 from p4perf.results import Run, readable_runs, run_folders
 from p4perf.results.campaign import RUNS
 from p4perf.results.manifest import differences
@@ -43,9 +42,6 @@ from p4perf.version import __version__
 
 FORWARDING = "l2fwd"
 """The baseline over which prices are increments."""
-
-SWX = "dpdk-swx"
-"""Programs for it are read instruction by instruction, so its prices are those of instructions."""
 
 
 def learn_primitives(runs: Iterable[Run], target: str) -> PrimitiveCosts:
@@ -100,30 +96,19 @@ def read_rows(run: Run) -> list[PriceRow]:
         workload, traffic = point_workload(experiment, point)
         if traffic.distribution not in ("uniform", "sequential") or workload.program.virtual_io is not None:
             continue
-        path = _path(manifest.target, workload, traffic)
         found.append(
             PriceRow(
                 experiment.spec.name,
                 point_label(point),
-                path.met,
+                workload_increment(manifest.target, workload, traffic),
                 cycles=float(np.median(costs[key])),
                 starts=tuple(float(v) for v in costs[key]),
                 baseline=baselines.get(key, 0.0),
-                mispredicted=path.mispredicted,
             )
         )
     if not found:
         raise NoVerdictError("its packets or its programs are of another kind")
     return found
-
-
-def _path(target: str, workload: Workload, traffic: TrafficPlan) -> PacketPath:
-    """What an average packet meets beyond the baseline, in the constructs in which programs for a target are read."""
-    if target.partition(":")[0] != SWX:
-        return increment(workload, traffic)
-    code = "interpreted" if "interpreter" in target.split(":")[1:] else "compiled"
-    path = swx_increment(workload, traffic)
-    return replace(path, met=tuple((w, n) for w, n in path.met if w.kind != "overlap" or w.size("code") == code))
 
 
 def _values(values: object) -> str:

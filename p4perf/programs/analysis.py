@@ -193,7 +193,8 @@ def deciding_fields(program: ir.Program) -> set[ir.FieldRef]:
     found = {ref for state in program.parser for ref in _fields(state.selected)}
     for node in control_nodes(program.control + program.egress):
         if isinstance(node, ir.ApplyTable):
-            found |= {key.field for key in program.table(node.table).keys}
+            table = program.table(node.table)
+            found |= {key.field for key in table.keys} | ({table.selector} if table.selector else set())
         elif isinstance(node, ir.If):
             found |= _fields(condition_operands(node.condition))
     for checksum in program.verified:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from p4perf.programs import ir
-from p4perf.programs.analysis import condition_operands, destination, operands, subexpressions
+from p4perf.programs.analysis import condition_operands, destination, flattened, operands, subexpressions
 
 PORT = ir.FieldRef(ir.METADATA, "")
 """Stands for the egress port among the fields that are assigned."""
@@ -108,6 +108,9 @@ class Dataflow:
     """What is known after the control flow; None if no packet gets there."""
     egress_end: PathState | None = None
     """What is known after egress, of every copy; None without one, or if no packet gets there."""
+    parser_reads: list[Access] = field(default_factory=list)
+    """What the parser reads, by statements and selects."""
+    parser_writes: list[Access] = field(default_factory=list)
     selects: dict[str, Access] = field(default_factory=dict)
     """What the states of the parser select on, by their names."""
     reads: list[Access] = field(default_factory=list)
@@ -126,10 +129,11 @@ def follow(program: ir.Program, *, drop_ends: Callable[[str], bool] | None = Non
 
     Args:
         drop_ends: whether a drop in the action of that name ends the packet at once, as instructions of SWX can. What
-            a Program means is that it does not: statements behind a drop still count, clone and write registers.
+            a Program means is that it does not: statements behind a drop still count, clone and write registers. SWX
+            does not notice either that a packet is too short for what it extracts.
     """
     if drop_ends is not None:
-        return _Walk(program, drop_ends).run()
+        return _Walk(program, drop_ends, short=False).run()
     return program.once("dataflow", lambda: _Walk(program, lambda action: False).run())
 
 
@@ -150,8 +154,9 @@ def assumed(condition: ir.Condition, known: PathState) -> tuple[PathState, PathS
 
 
 class _Walk:
-    def __init__(self, program: ir.Program, drop_ends: Callable[[str], bool]) -> None:
+    def __init__(self, program: ir.Program, drop_ends: Callable[[str], bool], *, short: bool = True) -> None:
         self._program = program
+        self._fails = (ir.Extract, ir.Advance, ir.Verify) if short else (ir.Verify,)
         self._drop_ends = drop_ends
         self._found = Dataflow()
         self._exits: list[PathState] = []
@@ -186,7 +191,7 @@ class _Walk:
                 continue
             state, known = self._program.state(name), arrivals[name]
             for statement in state.body:
-                if not isinstance(statement, ir.Assign):
+                if isinstance(statement, self._fails):
                     failed.append(known)
                 known = self._parsed(statement, known)
             for successor in successors(state):
@@ -196,11 +201,28 @@ class _Walk:
                 if after != before:
                     arrivals[successor] = after
                     pending.append(successor)
+        for name, known in arrivals.items():
+            if name == ir.ACCEPT:
+                continue
+            state = self._program.state(name)
+            for statement in state.body:
+                self._touched(statement, known)
+                known = self._parsed(statement, known)
+            self._found.parser_reads += _accesses(state.selected, known)
         for (name, _), known in self._found.edges.items():
             if (selected := self._program.state(name).select) is not None:
                 self._found.selects[name] = Access(selected, known, None)
         noted = failed if self._program.parser_error is not None else ()
         return join((arrivals.get(ir.ACCEPT), *noted)) or PathState()
+
+    def _touched(self, statement: ir.ParserStatement, known: PathState) -> None:
+        """Note what a statement of the parser reads and writes."""
+        for inner in flattened((statement,)):
+            if isinstance(inner, ir.RemoveHeader):
+                known = known.without_header(inner.header)
+            self._found.parser_reads += _accesses(operands(inner), known)
+            if (ref := destination(inner)) is not None:
+                self._found.parser_writes.append(Access(ref, known, None))
 
     def _parsed(self, statement: ir.ParserStatement | ir.Statement, known: PathState) -> PathState:
         match statement:
@@ -294,9 +316,7 @@ class _Walk:
         return known
 
     def _read(self, expression: ir.Expression, known: PathState, action: str | None) -> None:
-        self._found.reads += [
-            Access(part, known, action) for part in subexpressions(expression) if isinstance(part, ir.FieldRef)
-        ]
+        self._found.reads += _accesses((expression,), known, action)
 
     def _write(self, ref: ir.FieldRef, known: PathState, action: str) -> PathState:
         self._found.writes.append(Access(ref, known, action))
@@ -305,3 +325,8 @@ class _Walk:
         if ref.header in known.valid or ref in known.lost_writes:
             return known
         return replace(known, lost_writes=known.lost_writes | {ref})
+
+
+def _accesses(expressions: Iterable[ir.Expression], known: PathState, action: str | None = None) -> list[Access]:
+    parts = (part for expression in expressions for part in subexpressions(expression))
+    return [Access(part, known, action) for part in parts if isinstance(part, ir.FieldRef)]

@@ -133,8 +133,8 @@ class Decisions:
             if met.label:
                 self._made(f"{self._place} hit" if self._hit else self._place, met.label)
                 self._place = f"{self._place}:{met.label}"
-        elif isinstance(met, ir.Branch):
-            self._made(f"{self._place}{self._sites.get(id(met), '')}", "true" if outcome else "false")
+        elif isinstance(met, ir.Branch) and id(met) in self._sites:  # those of the parser are no decisions
+            self._made(f"{self._place}{self._sites[id(met)]}", "true" if outcome else "false")
         elif isinstance(met, ir.If):
             self._made(self._sites[id(met)], "true" if outcome else "false")
 

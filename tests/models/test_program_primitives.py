@@ -85,7 +85,26 @@ def test_a_price_says_how_it_is_known(costs: PrimitiveCosts) -> None:
     beyond = costs.charge(lookup(entries=10**7))
     assert beyond.basis == "extrapolated"
     assert "measured with entries 1 to 1e+06" in beyond.remark
-    assert beyond.cycles.high - beyond.cycles.value == pytest.approx(2 * 0.2 * beyond.cycles.value)
+
+
+def test_more_entries_than_were_measured(costs: PrimitiveCosts) -> None:
+    end = costs.charge(lookup(entries=10**6)).cycles
+    power = math.log(end.value / (30 + ENTRIES.at(1e6 / 8))) / math.log(8)
+    found = [costs.charge(lookup(entries=n)).cycles for n in (2 * 10**6, 10**7, 10**8)]
+    assert [c.value for c in found] == pytest.approx([end.value * n**power for n in (2, 10, 100)])
+    assert all(c.low >= end.low for c in found)
+    assert [(c.high - c.low) / c.value for c in (end, *found)] == sorted(
+        (c.high - c.low) / c.value for c in (end, *found)
+    )
+    listed = Curve("entries", "log", (1.0, 100.0, 1000.0), (0.0, 99.0, 999.0))
+    searched = priced(
+        Price("lookup ternary", 1.0, (listed,), (), (Domain("entries", (1.0, 100.0, 1000.0)), *SIZES[1:]))
+    )
+    assert searched.charge(lookup("ternary", 100_000)).cycles.high == pytest.approx(100_000)
+    single = priced(Price("lookup lpm", 20.0, (), (), (Domain("entries", (100.0,)), *SIZES[1:])))
+    many, few = (single.charge(lookup("lpm", n)) for n in (10_000, 10))
+    assert (many.basis, many.cycles.value, few.basis, few.cycles.low) == ("unknown", 20.0, "bounded", 0.0)
+    assert "at least" in many.remark
 
 
 def test_hits_and_misses_mix_and_what_cannot_be_known_costs(costs: PrimitiveCosts) -> None:

@@ -6,7 +6,16 @@ from p4perf.models.estimate import Estimate, exactly
 from p4perf.models.program import Charge, CostBreakdown, Edge, Node, ProgramGraph, construct
 from p4perf.models.program.paths import constructs_on
 
-PRICES = {"extract": 2.0, "lookup": 50.0, "write": 3.0, "emit": 4.0, "condition": 1.0, "component": 100.0, "drop": 0.0}
+PRICES = {
+    "mispredicted branch": 0.0,
+    "extract": 2.0,
+    "lookup": 50.0,
+    "write": 3.0,
+    "emit": 4.0,
+    "condition": 1.0,
+    "component": 100.0,
+    "drop": 0.0,
+}
 
 
 @dataclass(frozen=True)

@@ -22,13 +22,22 @@ from typing import Literal
 import numpy as np
 
 from p4perf.errors import UsageError
-from p4perf.evaluation.prediction.breakdown import CostSpread, Itemised, Met, cost_spread, extremes, itemise
+from p4perf.evaluation.prediction.breakdown import (
+    MISPREDICTED,
+    CostSpread,
+    Itemised,
+    Met,
+    cost_spread,
+    extremes,
+    guessed,
+    itemise,
+)
 from p4perf.models.eo.mapping import MIN_FRAME_BYTES, OVERHEAD_BYTES, check_frame
 from p4perf.models.estimate import Estimate, exactly
 from p4perf.models.program import Construct, CostBreakdown, Edge, Node, Pricing, ProgramGraph
 from p4perf.models.program.costs import Basis
 from p4perf.models.program.curves import ProgramMemory
-from p4perf.models.program.paths import Analysis, ProgramPath, analyse, constructs_on, sorted_nodes
+from p4perf.models.program.paths import Analysis, ProgramPath, analyse, constructs_on, shares, sorted_nodes
 from p4perf.programs.reading.flow import base_name
 
 FRAME_SIZES_BYTES = (64, 128, 256, 512, 1024, 1280, 1518)
@@ -403,12 +412,15 @@ def node_costs(pricing: Pricing) -> Callable[[Node, Edge | None], float]:
 
 
 def met_in(graph: ProgramGraph, visits: Mapping[str, float]) -> list[Met]:
-    return [
-        Met(node.name, node.kind, what, visits[node.name])
-        for node in sorted_nodes(graph)
-        if visits[node.name] > 0
-        for what in constructs_on(node, None)
-    ]
+    """What an average packet meets, with the branches that the processor mispredicts for it."""
+    found = []
+    for node in sorted_nodes(graph):
+        times = visits[node.name]
+        if times > 0:
+            found += [Met(node.name, node.kind, what, times) for what in constructs_on(node, None)]
+            if guessed(node):
+                found.append(Met(node.name, node.kind, MISPREDICTED, times * (1 - max(shares(node)))))
+    return found
 
 
 def _warnings(

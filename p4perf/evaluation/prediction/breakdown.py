@@ -25,7 +25,7 @@ import numpy as np
 from p4perf.models.estimate import Estimate
 from p4perf.models.program import Charge, Construct, CostBreakdown, NodeKind, Pricing
 from p4perf.models.program.costs import NOTHING
-from p4perf.models.program.graph import Edge, Node, ProgramGraph
+from p4perf.models.program.graph import Edge, Node, ProgramGraph, construct
 from p4perf.models.program.paths import Analysis, Cost, ProgramPath, analyse, constructs_on, shares, sorted_nodes
 from p4perf.models.program.prices import HIT
 from p4perf.models.templates import FloatArray
@@ -160,7 +160,9 @@ _TEXTS: Mapping[str, Callable[[Mapping[str, object]], str]] = MappingProxyType(
 CANDIDATES = 2
 """Paths that are considered of the most probable, the lowest-cost and the highest-cost ones each."""
 
-MISPREDICTED = "mispredicted"
+MISPREDICTED = construct("mispredicted branch")
+
+WITH_MISPREDICTION = "mispredicted"
 """What the remark of a lookup ends with that includes a branch misprediction."""
 
 
@@ -178,22 +180,27 @@ def extremes(
     highest = analyse(graph, lambda node, edge: cost(node, edge) + extra.get(node.name, 0.0), k=CANDIDATES)
     likely = (*lowest.most_expensive, *highest.most_expensive, *analysis.most_probable[:CANDIDATES])
     paths = {path.steps: path for path in likely}.values()
-    predicted = [(path, itemise(pricing, met_along(graph, path))) for path in paths]
+    low = [(path, itemise(pricing, met_along(graph, path))) for path in paths]
+    high = [(path, mispredicted(itemise(pricing, met_along(graph, path, wrong=True)), penalties)) for path in paths]
     return (
-        min(predicted, key=lambda each: each[1].breakdown.cycles.value),
-        max(
-            ((path, mispredicted(found, penalties)) for path, found in predicted),
-            key=lambda each: each[1].breakdown.cycles.value,
-        ),
+        min(low, key=lambda each: each[1].breakdown.cycles.value),
+        max(high, key=lambda each: each[1].breakdown.cycles.value),
     )
 
 
-def met_along(graph: ProgramGraph, path: ProgramPath) -> list[Met]:
+def guessed(node: Node) -> bool:
+    """Whether packets take different edges of a select or a condition."""
+    return node.kind in ("parser state", "condition") and sum(share > 0 for share in shares(node)) > 1
+
+
+def met_along(graph: ProgramGraph, path: ProgramPath, *, wrong: bool = False) -> list[Met]:
+    """What a packet of a path meets; ``wrong``: the processor mispredicts every select and condition of it."""
     found = []
     for step in path.steps:
         node = graph.nodes[step.node]
         edge = next((e for e in node.edges if e.label == step.label), None)
         found += [Met(node.name, node.kind, what, 1.0) for what in constructs_on(node, edge)]
+        found += [Met(node.name, node.kind, MISPREDICTED, 1.0)] if wrong and guessed(node) else []
     return found
 
 
@@ -233,7 +240,7 @@ def _with_penalty(line: CostLine, penalties: Mapping[str, Estimate]) -> CostLine
     penalty, charge = penalties.get(line.node), line.charge
     if penalty is None or charge.what.kind != "lookup" or not penalty.value:
         return line
-    remark = "; ".join(r for r in (charge.remark, MISPREDICTED) if r)
+    remark = "; ".join(r for r in (charge.remark, WITH_MISPREDICTION) if r)
     return replace(line, charge=replace(charge, cycles=charge.cycles + penalty, remark=remark))
 
 

@@ -67,9 +67,9 @@ def component_charge(costs: PrimitiveCosts, what: Construct) -> Charge:
         (path,) = component_increments([(str(what.size("name")), parameters)], TrafficPlan(FRAME_BYTES))
     except P4PerfError as error:
         return Charge(what, 1.0, NOTHING, basis="unknown", remark=error.message)
-    charges = costs.priced(path.met)
-    more = (costs.mispredicted(path.mispredicted), costs.changed_layout(path.met))
-    charges += [charge for charge in more if charge is not None]
+    charges = costs.priced(path)
+    more = costs.changed_layout(path)
+    charges += [] if more is None else [more]
     cycles = sum((charge.cycles for charge in charges), NOTHING).map(lambda x: max(x, 0.0))
     basis: Basis = "interpolated"
     for charge in charges:
@@ -154,7 +154,8 @@ def open_models(given: Sequence[str], targets: Sequence[str] = ()) -> tuple[Targ
     """The models that are asked for.
 
     Args:
-        given: files, or names such as ``dpdk-c@xeon``; none: all of the folder, or if it has none, all that ship.
+        given: files, or names such as ``dpdk-c@xeon``; none: all of the folder, or if it has none, of those that ship
+            one for each target: that of this machine if there is one.
         targets: only models of these targets, with their variants as in ``dpdk-swx:interpreter``.
 
     Raises:
@@ -167,10 +168,11 @@ def open_models(given: Sequence[str], targets: Sequence[str] = ()) -> tuple[Targ
     if not models:
         raise TargetUnavailableError("there is no cost model", hint=_LEARN)
     if not targets:
-        return models if given else own or models
+        return models if given else own or _nearest(models)
     found: dict[str, TargetModel] = {}
     for target in dict.fromkeys(targets):
-        matching = [m for m in own if m.target == target] or [m for m in models if m.target == target]
+        matching: Sequence[TargetModel] = [m for m in own if m.target == target]
+        matching = matching or _nearest([m for m in models if m.target == target])
         if not matching:
             others = ", ".join(sorted({m.target for m in models}))
             raise TargetUnavailableError(
@@ -178,6 +180,14 @@ def open_models(given: Sequence[str], targets: Sequence[str] = ()) -> tuple[Targ
             )
         found |= {m.name: m for m in matching}
     return tuple(found.values())
+
+
+def _nearest(models: Sequence[TargetModel]) -> tuple[TargetModel, ...]:
+    """One model for each target, that of this machine if there is one."""
+    found: dict[str, TargetModel] = {}
+    for model in sorted(models, key=lambda m: m.machine != m.here):
+        found.setdefault(model.target, model)
+    return tuple(found[target] for target in dict.fromkeys(m.target for m in models))
 
 
 _LEARN = "p4perf learn --target TARGET measures one"

@@ -7,7 +7,7 @@ from p4perf.generators.swx.code import Assembler, number
 from p4perf.generators.swx.layout import Model, parser_order
 from p4perf.generators.swx.statements import Statements
 from p4perf.programs import ir
-from p4perf.programs.analysis import flattened, needed_fields
+from p4perf.programs.analysis import flattened
 from p4perf.programs.capabilities import standing_at
 from p4perf.programs.dataflow import successors
 
@@ -59,8 +59,7 @@ class Control:
         if model.general:
             for header in model.program.headers:
                 statements.clear_absent(header.name)
-            needed = needed_fields(model.program)
-            statements.body(tuple(a for a in model.program.initial if a.destination in needed))
+            statements.body(model.program.initial)
         order = parser_order(model.program)
         names = [s.name for s in order]
         again = {to for n, state in enumerate(order) for to in successors(state) if to in names[: n + 1]}

@@ -36,6 +36,8 @@ class Findings:
     """Fields that may be read after they were written, all while their header is not valid."""
     flagged_drops: set[str] = field(default_factory=set)
     """Actions that drop a packet after which something is still to be seen, so that they may not end it."""
+    unused: frozenset[ir.FieldRef] = frozenset()
+    """Metadata that is left out, with the statements that write it."""
     edges: dict[tuple[str, str], PathState] = field(default_factory=dict)
     """What is known when the parser goes from a state to another one."""
 
@@ -79,8 +81,12 @@ def examine(program: ir.Program) -> Findings:
     found = follow(program, drop_ends=lambda action: action not in flagged)
     findings = Findings(flagged_drops=flagged, edges=found.edges)
     order = parser_order(program)
+    reads, writes = found.reads, found.writes
     if is_general(program):
-        _examine_general(program, findings)
+        findings.unset.add(PORT)
+        findings.unused = _unused(program)
+        findings.maybe_invalid |= {s.header for s in analysis.statements(program) if isinstance(s, ir.AddHeader)}
+        reads, writes = [*reads, *found.parser_reads], [*writes, *found.parser_writes]
     for state in () if is_general(program) else order:
         if (selected := found.selects.get(state.name)) is None:
             continue
@@ -91,7 +97,7 @@ def examine(program: ir.Program) -> Findings:
                 f"parser state {state.name} selects on {selected.field.header}.{selected.field.field}, "
                 "which may not be there"
             )
-    for read in found.reads:
+    for read in reads:
         if read.field.header == ir.METADATA:
             if read.field not in read.state.assigned:
                 findings.unset.add(read.field)
@@ -100,7 +106,7 @@ def examine(program: ir.Program) -> Findings:
             findings.unsafe_reads.add(read.field)
             if read.field in read.state.lost_writes:
                 findings.read_again.add(read.field)
-    for write in found.writes:
+    for write in writes:
         if write.field.header not in (ir.METADATA, *write.state.valid):
             findings.maybe_invalid.add(write.field.header)
             findings.unsafe_writes.add((write.action or "", write.field))
@@ -114,18 +120,15 @@ def is_general(program: ir.Program) -> bool:
     return any(construct in OF_OWN_PROGRAMS for construct in constructs(program))
 
 
-def _examine_general(program: ir.Program, findings: Findings) -> None:
-    """All metadata starts at zero, and so does what the parser has to do with, as headers may not be there."""
-    findings.unset |= {PORT, *(ir.FieldRef(ir.METADATA, f.name) for f in program.metadata)}
-    touched = [e for state in program.parser for e in state.selected]
-    for statement in analysis.flattened(s for state in program.parser for s in state.body):
-        touched += analysis.operands(statement)
-        if (ref := analysis.destination(statement)) is not None:
-            touched.append(ref)
-    fields = {e for whole in touched for e in analysis.subexpressions(whole) if isinstance(e, ir.FieldRef)}
-    findings.unsafe_reads |= {ref for ref in fields if ref.header != ir.METADATA}
-    findings.maybe_invalid |= {ref.header for ref in findings.unsafe_reads}
-    findings.maybe_invalid |= {s.header for s in analysis.statements(program) if isinstance(s, ir.AddHeader)}
+def _unused(program: ir.Program) -> frozenset[ir.FieldRef]:
+    """Metadata on which nothing depends, and which only statements write that do nothing else."""
+    found = {ir.FieldRef(ir.METADATA, f.name) for f in program.metadata} - analysis.needed_fields(program)
+    kept = (s for s in analysis.statements(program) if not isinstance(s, IDLE))
+    return frozenset(found - {analysis.destination(s) for s in kept})
+
+
+IDLE = (ir.Assign, ir.Hash, ir.ReadRegister)
+"""Statements that do nothing but write a field."""
 
 
 def uses(program: ir.Program, kind: type) -> bool:
@@ -280,7 +283,9 @@ def _runs(fields: Iterable[ir.Field], align_bits: int) -> Iterator[list[ir.Field
 class PipelineLayout:
     """All structures of a program; ``zeroed`` fields have to be zero where their header is not valid."""
 
-    def __init__(self, program: ir.Program, zeroed: Iterable[ir.FieldRef]) -> None:
+    def __init__(
+        self, program: ir.Program, zeroed: Iterable[ir.FieldRef], unused: frozenset[ir.FieldRef] = frozenset()
+    ) -> None:
         self.split = (
             is_general(program)
             or splits_long_fields(program)
@@ -295,7 +300,8 @@ class PipelineLayout:
         self.port_out = self.metadata.append("swx_port_out", 32)
         self.hash_result = self.metadata.append("swx_hash", 32) if hashed else ""
         for f in sorted(program.metadata, key=lambda f: ir.FieldRef(ir.METADATA, f.name) not in hashed):
-            self.metadata.add(f, split=self.split)
+            if ir.FieldRef(ir.METADATA, f.name) not in unused:
+                self.metadata.add(f, split=self.split)
 
     def struct(self, ref: ir.FieldRef) -> StructLayout:
         if ref.header == ir.METADATA:
@@ -374,7 +380,7 @@ class Model:
         self.program = program
         self.packet_bytes = packet_bytes
         self.findings: Findings = examine(program)
-        self.layout = PipelineLayout(program, self.findings.unsafe_reads)
+        self.layout = PipelineLayout(program, self.findings.unsafe_reads, self.findings.unused)
         # Recirculation waits for the end then: SWX would take the next packet for one that comes back.
         self.general = is_general(program)
         self.recirculates_by_flag = uses(program, ir.Recirculate) and (self.general or uses(program, ir.Drop))
@@ -417,7 +423,7 @@ class Model:
         if PORT in self.findings.unset:
             yield self.layout.port_out, self.drop_port
         for f in self.program.metadata:
-            if ir.FieldRef(ir.METADATA, f.name) in self.findings.unset:
+            if ir.FieldRef(ir.METADATA, f.name) in self.findings.unset - self.findings.unused:
                 yield from ((p.operand, 0) for p in self.layout.places(ir.FieldRef(ir.METADATA, f.name)))
         for name in ("swx_dropped", "swx_again", "swx_group", "swx_slot", "swx_exit", "swx_rounds"):
             if name in self._helpers:

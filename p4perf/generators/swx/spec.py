@@ -177,6 +177,10 @@ class Pipeline:
         """The entries that are one by one, as the harness reads them."""
         return entries_text(self._model)
 
+    def data_values(self, action: str, data: tuple[int, ...]) -> tuple[int, ...]:
+        """The values of the data of an action in the fields of its structure, in order."""
+        return tuple(data[n] >> low & ((1 << bits) - 1) for _, bits, n, low in self._model.arguments(action))
+
     def _arrays(self) -> list[ir.Counter | ir.Register]:
         """Counters and registers; SWX takes the index modulo a power of two."""
         arrays: list[ir.Counter | ir.Register] = [*self.program.counters, *self.program.registers]

@@ -148,14 +148,14 @@ class Statements(Expressions):
         if ref is None or ref.header == ir.METADATA:
             return None
         unsafe = (self._action, ref) in findings.unsafe_writes
-        if self._model.general:
-            return ref.header if unsafe or not self._action else None
-        return ref.header if unsafe and ref in findings.read_again else None
+        return ref.header if unsafe and (self._model.general or ref in findings.read_again) else None
 
     def _statement(self, statement: ir.Statement) -> None:
         model, code = self._model, self._code
         self._temporaries = 0
         match statement:
+            case ir.Assign(ref) | ir.Hash(ref) | ir.ReadRegister(ref) if ref in model.findings.unused:
+                pass
             case ir.Assign(ref, value):
                 self.assign(ref, value)
             case ir.SetEgress(port):
@@ -367,7 +367,8 @@ class Statements(Expressions):
             case ir.Verify(condition, value) if error is not None:
                 right = self._code.label("right")
                 self.jump(condition, True, right)
-                self.assign(error, ir.Const(value))
+                if error not in self._model.findings.unused:
+                    self.assign(error, ir.Const(value))
                 self._code.op("jmp", failed)
                 self._code.place(right)
             case ir.Extract() | ir.Advance() | ir.Verify():

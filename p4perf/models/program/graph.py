@@ -16,7 +16,8 @@ from p4perf.errors import UsageError
 Kind = Literal[
     "component", "extract", "select", "emit", "lookup", "write", "compute", "condition", "hash", "checksum verify",
     "checksum update", "counter", "meter", "register read", "register write", "random", "add header", "remove header",
-    "recirculate", "resubmit", "clone", "multicast", "set egress", "drop", "jump", "overlap", "unknown",
+    "recirculate", "resubmit", "clone", "multicast", "set egress", "drop", "jump", "overlap", "mispredicted branch",
+    "unknown",
 ]  # fmt: skip
 
 Size = float | str | bool
@@ -51,6 +52,7 @@ KINDS: Mapping[Kind, tuple[str, ...]] = MappingProxyType(
         # Compiled or interpreted: a read that waits for a write to some of its bytes. So many have waited before, and
         # whether it turns the bytes of a field around to compute with it.
         "overlap": ("code", "earlier", "swaps"),
+        "mispredicted branch": (),  # a select or condition that goes otherwise than for most packets
         "unknown": ("name",),
     }
 )

@@ -215,6 +215,9 @@ def _sizes_of(key: str) -> tuple[str, ...]:
 
 
 WORD_BITS = 64
+TAIL = 8.0
+"""How far the end of a curve over entries reaches: to that share of the most entries."""
+
 WIDER = 2.0
 """Factor by which an interval is wider beyond what was measured."""
 
@@ -255,8 +258,11 @@ def quoted(price: Price, what: Construct, prices: Mapping[str, Price]) -> Quote:
     quote = Quote(Estimate(cycles, low, high), basis, price.sources)
     if price.limit is not None:
         quote = quote.within(0.0, max(price.limit, high)).noted("bounded", "not separated from its neighbours")
+    curves = {c.size for c in (*price.curves, *price.factors)}
     for domain in price.outside(sizes):
-        curves = {c.size for c in (*price.curves, *price.factors)}
+        if domain.size == "entries":
+            quote = _searched(quote, domain, sizes, price)
+            continue
         # Where only one size was measured, the price is taken to be the same for others.
         rule = _beyond if domain.size in curves else _RULES.get((what.kind, domain.size), _beyond)
         quote = rule(quote, domain, sizes[domain.size], prices)
@@ -280,6 +286,29 @@ def _beyond(quote: Quote, domain: Domain, x: float, prices: Mapping[str, Price])
     low = max(0.0, cycles.value - WIDER * (cycles.value - cycles.low))
     high = cycles.value + WIDER * (cycles.high - cycles.value)
     return quote.within(low, high).noted("extrapolated", f"measured with {_text(domain)}, not {x:g}")
+
+
+def _searched(quote: Quote, domain: Domain, sizes: Mapping[str, float], price: Price) -> Quote:
+    """A lookup among more entries than were measured, or fewer.
+
+    The cost grows with a power of the entries: with that by which it grew at the end of what was measured, none for a
+    table in a cache, the first for a list; half of it at least, and twice of it and a tenth at most. A list is the
+    worst: twice as many entries cost at most twice as much. What one number of entries costs says of more only that
+    they cost at least that.
+    """
+    entries, remark = sizes["entries"], f"measured with {_text(domain)}, not {sizes['entries']:g}"
+    if entries < domain.low:
+        return quote.within(0.0, quote.cycles.high).noted("bounded", remark)
+    if domain.low == domain.high:
+        return quote.noted("unknown", f"{remark}: it costs at least that")
+    before = max(domain.high / TAIL, domain.low)
+    end, earlier = (price.at({**sizes, "entries": n}) for n in (domain.high, before))
+    power = math.log(end / earlier) / math.log(domain.high / before) if end > earlier > 0 else 0.0
+    power = min(power, 1.0)
+    value, low, high = ((entries / domain.high) ** p for p in (power, power / 2, min(2 * power + 0.1, 1.0)))
+    share = end / quote.cycles.value if quote.cycles.value > 0 else 1.0
+    found = (quote.cycles.value * value, quote.cycles.low * low, quote.cycles.high * high)
+    return replace(quote, cycles=Estimate(*(share * cycles for cycles in found))).noted("extrapolated", remark)
 
 
 def _words(quote: Quote, domain: Domain, x: float, prices: Mapping[str, Price]) -> Quote:

@@ -176,8 +176,8 @@ class PrimitiveCosts:
         """Hits and misses in their shares, and what it costs that a processor takes one for the other."""
         share = what.number(pricing.HIT)
         found = self._quote(pricing.price_key(what), what)
-        if found.basis == "unknown":
-            return pricing.UNKNOWN
+        if found == pricing.UNKNOWN:
+            return found
         if self._waits(what, found.cycles.value):
             found = found.noted(found.basis, f"{WAITS}: its price depends on what stands beside it")
         if share >= 1:
@@ -205,7 +205,7 @@ class PrimitiveCosts:
         """
         price = self.prices.get(pricing.miss_key(what))
         known = found if price is None else pricing.quoted(price, what, self.prices)
-        if price is not None and known.basis != "extrapolated":
+        if price is not None and known.basis not in ("extrapolated", "unknown"):
             return known
         times = 2.0 if what.size("match_kind") == "ternary" else 1.0
         value = min(known.cycles.value, times * found.cycles.value)

@@ -8,7 +8,7 @@ import pytest
 from support.pricing import FlatPricing, lookup, router
 
 from p4perf.evaluation.prediction.answer import Conditions, TargetModel, predict
-from p4perf.evaluation.prediction.breakdown import MISPREDICTED
+from p4perf.evaluation.prediction.breakdown import WITH_MISPREDICTION
 from p4perf.evaluation.prediction.library import open_models
 from p4perf.evaluation.prediction.reading import read_program
 from p4perf.evaluation.prediction.record import breakdown_rows
@@ -52,19 +52,19 @@ def test_the_average_packet_is_between_the_best_and_the_worst_way(hit):
 def test_what_all_packets_do_is_guessed_right(hit):
     found = predicted(router(hit))
     assert found.cycles("highest-cost").value == pytest.approx(92)
-    assert not any(MISPREDICTED in line.charge.remark for line in found.breakdowns["highest-cost"].lines)
+    assert not any(WITH_MISPREDICTION in line.charge.remark for line in found.breakdowns["highest-cost"].lines)
 
 
 def test_the_breakdown_of_the_worst_way_names_the_guess_and_adds_up():
     found = predicted(router(0.5), interaction=3.0)
     worst, best = found.breakdowns["highest-cost"], found.breakdowns["lowest-cost"]
     (line,) = [line for line in worst.lines if line.charge.what.kind == "lookup"]
-    assert (line.charge.cycles.value, line.charge.remark) == (pytest.approx(60 + GUESS), MISPREDICTED)
+    assert (line.charge.cycles.value, line.charge.remark) == (pytest.approx(60 + GUESS), WITH_MISPREDICTION)
     assert line.charge.cycles.low == pytest.approx(0.9 * (60 + GUESS))
     assert line.charge.cycles.high == pytest.approx(1.1 * (60 + GUESS))
     assert sum(row["cycles"] for row in breakdown_rows(worst)) == pytest.approx(worst.breakdown.cycles.value)
     assert worst.breakdown.high == pytest.approx(20 + 3 + 1.1 * (72 + GUESS))
-    assert not any(MISPREDICTED in line.charge.remark for line in best.lines)
+    assert not any(WITH_MISPREDICTION in line.charge.remark for line in best.lines)
 
 
 def test_a_path_with_more_mispredictions_can_cost_most():

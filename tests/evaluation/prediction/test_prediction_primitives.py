@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from p4perf.errors import NoVerdictError
-from p4perf.evaluation.prediction.learning.constructs import PacketPath, increment
+from p4perf.evaluation.prediction.learning.constructs import Met, workload_increment
 from p4perf.evaluation.prediction.learning.design import PriceRow
 from p4perf.evaluation.prediction.learning.primitives import learn_prices
 from p4perf.models.program import Construct, construct
@@ -43,12 +43,12 @@ SWEEPS: Mapping[str, tuple[str, str, Sequence[float], Mapping[str, Any]]] = {
 
 
 @cache
-def points(name: str) -> tuple[tuple[str, PacketPath], ...]:
+def points(name: str) -> tuple[tuple[str, Met], ...]:
     component, swept, values, others = SWEEPS[name]
     found = []
     for value in values:
         workload = build_workload([(component, {**others, swept: value})], frame_size_bytes=FRAME_BYTES)
-        found.append((f"{swept}={value}", increment(workload, TrafficPlan(FRAME_BYTES))))
+        found.append((f"{swept}={value}", workload_increment("dpdk-c", workload, TrafficPlan(FRAME_BYTES))))
     return tuple(found)
 
 
@@ -83,9 +83,9 @@ def rows(truth: Truth, names: Sequence[str] = tuple(SWEEPS), noise: float = NOIS
     found = []
     for name in names:
         for label, path in points(name):
-            cycles = sum(times * truth(what) for what, times in path.met)
+            cycles = sum(times * truth(what) for what, times in path)
             starts = tuple(cycles * (1 + noise * random.standard_normal()) for _ in range(3))
-            found.append(PriceRow(name, label, path.met, float(np.median(starts)), starts, 50.0, path.mispredicted))
+            found.append(PriceRow(name, label, path, float(np.median(starts)), starts, 50.0))
     return found
 
 
@@ -141,9 +141,9 @@ def test_points_are_reproduced_and_so_are_programs_that_were_not_learnt() -> Non
         ("match_action_table", dict(TABLE, entries=100)),
         ("header_field_writes", {"writes": 2}),
     ]
-    path = increment(build_workload(parts, frame_size_bytes=FRAME_BYTES), TrafficPlan(FRAME_BYTES))
-    cycles = sum(times * additive(what) for what, times in path.met)
-    charges = (*costs.priced(path.met), costs.changed_layout(path.met))
+    path = workload_increment("dpdk-c", build_workload(parts, frame_size_bytes=FRAME_BYTES), TrafficPlan(FRAME_BYTES))
+    cycles = sum(times * additive(what) for what, times in path)
+    charges = (*costs.priced(path), costs.changed_layout(path))
     predicted = sum(charge.cycles.value for charge in charges if charge is not None)
     assert abs(predicted - cycles) / (50 + cycles) < 0.05
 

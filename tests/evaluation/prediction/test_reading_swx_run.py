@@ -213,7 +213,7 @@ def waits_in(flow: Flow, code: str) -> list[float]:
 def overlaps(components: list[tuple[str, dict[str, Any]]]) -> float:
     workload = build_workload(components, frame_size_bytes=256)
     path = swx_path(workload.program, workload, TrafficPlan(frame_size_bytes=256))
-    return sum(times for what, times in path.met if what.kind == "overlap" and what.size("code") == "interpreted")
+    return sum(times for what, times in path if what.kind == "overlap" and what.size("code") == "interpreted")
 
 
 def test_neighbouring_fields_of_four_bytes_wait_for_each_other() -> None:

@@ -20,66 +20,88 @@ reference interpreter says which lookups find an entry.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any
+
+from typing_extensions import override
 
 from p4perf.evaluation.prediction.operations import drawn_packets
 from p4perf.evaluation.prediction.reading.own import read_own
 from p4perf.evaluation.prediction.reading.packets import Passed, passed_steps
 from p4perf.evaluation.prediction.reading.swx import swx_flow
 from p4perf.evaluation.prediction.reading.swx_packets import Found, SwxMachine
-from p4perf.formats.swx_spec import Specification, read_specification
+from p4perf.formats.swx_spec import read_specification
 from p4perf.generators.swx.spec import Pipeline
 from p4perf.models.program import Construct, construct
 from p4perf.models.program.graph import Size
 from p4perf.programs.component import TrafficPlan, build_workload
-from p4perf.programs.decisions import Decisions
-from p4perf.programs.interpreter import Interpreter
-from p4perf.programs.ir import ApplyTable, Program, Workload
+from p4perf.programs.decisions import Decisions, called
+from p4perf.programs.interpreter import Interpreter, PacketOutcome
+from p4perf.programs.ir import Action, Program, Table, Workload
+from p4perf.programs.packet_state import PacketState
 from p4perf.programs.packets import FCS_BYTES, frame
 
 Met = tuple[tuple[Construct, float], ...]
+"""What an average packet meets: constructs in the order in which they are met first, and how often."""
 
 
-@dataclass(frozen=True, slots=True)
-class PacketPath:
-    """What an average packet meets.
-
-    Args:
-        met: constructs in the order in which they are met first, and how often.
-        mispredicted: decisions of selects and conditions that a packet makes otherwise than most packets do, which a
-            processor cannot predict.
-    """
-
-    met: Met
-    mispredicted: float = 0.0
-
-
-def packet_path(program: Program, workload: Workload, traffic: TrafficPlan) -> PacketPath:
+def packet_path(program: Program, workload: Workload, traffic: TrafficPlan) -> Met:
     """What an average packet of a workload meets in its program, or in its baseline."""
     flow = read_own(program, program.name, workload.packets.frame_size_bytes)
     tally = Tally()
-    for drawn, weight in drawn_packets(workload, traffic):
+    packets = Decisions(program)
+    for data, weight in packets_of(workload, traffic):
         visits: Counter[str] = Counter()
-        for decisions in Decisions(program).run(frame(workload.program, workload.packets, drawn)):
+        for decisions in packets.run(data):
             for passed in passed_steps(flow, decisions):
                 visits[passed.step.name] += 1
                 tally.count(passed, f"{passed.step.name}, {visits[passed.step.name]}", weight)
-    return PacketPath(tally.met(), tally.mispredicted())
+    return tally.met()
 
 
-def increment(workload: Workload, traffic: TrafficPlan) -> PacketPath:
-    """What an average packet meets beyond the baseline; what the baseline has and the program has not is negative."""
-    whole = packet_path(workload.program, workload, traffic)
-    return without(whole, packet_path(workload.baseline, workload, traffic))
+def packets_of(workload: Workload, traffic: TrafficPlan) -> list[tuple[bytes, Fraction]]:
+    """Packets of a workload, without FCS, with the share of packets that are like each."""
+    if workload.frames:
+        each = Fraction(1, len(workload.frames))
+        return [(data, each) for data in workload.frames]
+    program, packets = workload.program, workload.packets
+    return [(frame(program, packets, drawn), weight) for drawn, weight in drawn_packets(workload, traffic)]
 
 
-def component_increments(
-    components: Sequence[tuple[str, Mapping[str, Any]]], traffic: TrafficPlan
-) -> tuple[PacketPath, ...]:
+SWX = "dpdk-swx"
+"""Programs for it are read instruction by instruction, so its prices are those of instructions."""
+
+
+def workload_path(target: str, workload: Workload, traffic: TrafficPlan, *, baseline: bool = False) -> Met:
+    """What an average packet of a workload meets, in the constructs in which programs for a target are read.
+
+    Args:
+        baseline: in the baseline instead of the program.
+
+    Raises:
+        CapabilityError: SWX cannot express the program.
+        UnknownDecisionError: a decision depends on what the machine of SWX does not know.
+    """
+    program = workload.baseline if baseline else workload.program
+    if target.partition(":")[0] != SWX:
+        return packet_path(program, workload, traffic)
+    code = "interpreted" if "interpreter" in target.split(":")[1:] else "compiled"
+    path = swx_path(program, workload, traffic)
+    return tuple((w, n) for w, n in path if w.kind != "overlap" or w.size("code") == code)
+
+
+def workload_increment(target: str, workload: Workload, traffic: TrafficPlan) -> Met:
+    """What an average packet meets beyond the baseline; what the baseline has and the program has not is negative.
+
+    Raises as :func:`workload_path` does.
+    """
+    whole = workload_path(target, workload, traffic)
+    return without(whole, workload_path(target, workload, traffic, baseline=True))
+
+
+def component_increments(components: Sequence[tuple[str, Mapping[str, Any]]], traffic: TrafficPlan) -> tuple[Met, ...]:
     """What each component of a composed program adds to those before it, in their order."""
     size = traffic.frame_size_bytes
     whole = build_workload(components, frame_size_bytes=size)
@@ -88,23 +110,23 @@ def component_increments(
     return tuple(without(path, before) for before, path in pairwise(paths))
 
 
-def without(whole: PacketPath, part: PacketPath) -> PacketPath:
+def without(whole: Met, part: Met) -> Met:
     """What a path has beyond another one; what that has alone is negative.
 
     Constructs are the same where kind and sizes are, wherever they stand.
     """
     left: dict[tuple[str, tuple[tuple[str, Size], ...]], float] = {}
-    for what, times in part.met:
+    for what, times in part:
         left[what.kind, what.sizes] = left.get((what.kind, what.sizes), 0.0) + times
     found = []
-    for what, times in whole.met:
+    for what, times in whole:
         less = min(times, left.get((what.kind, what.sizes), 0.0))
         if less:
             left[what.kind, what.sizes] -= less
         if times != less:
             found.append((what, times - less))
     found += [(Construct(*key), -times) for key, times in left.items() if times]  # type: ignore[arg-type]
-    return PacketPath(tuple(found), whole.mispredicted - part.mispredicted)
+    return tuple(found)
 
 
 class Tally:
@@ -131,59 +153,63 @@ class Tally:
             if what in self._hits:
                 what = construct("lookup", what.where, **dict(what.sizes) | {"hit": float(self._hits[what] / times)})
             found.append((what, float(times)))
-        return tuple(found)
-
-    def mispredicted(self) -> float:
-        """Decisions per packet that are made otherwise than most packets do."""
-        return float(sum((sum(w.values()) - max(w.values()) for w in self._outcomes.values()), Fraction(0)))
+        wrong = sum((sum(w.values()) - max(w.values()) for w in self._outcomes.values()), Fraction(0))
+        return (*found, (construct("mispredicted branch"), float(wrong))) if wrong else tuple(found)
 
 
-OTHER_DATA = 1
-"""Action data besides the port. No decision of a generated program depends on them."""
+def swx_path(program: Program, workload: Workload, traffic: TrafficPlan) -> Met:
+    """What an average packet of a workload meets in a program on SWX: in its own specification, or the generated one.
 
-
-def swx_increment(workload: Workload, traffic: TrafficPlan) -> PacketPath:
-    """What an average packet meets on SWX beyond the baseline, in constructs of its instructions.
-
-    Raises:
-        CapabilityError: SWX cannot express the program.
-        UnknownDecisionError: a decision depends on what the machine does not know.
+    The reference interpreter says what lookups find.
     """
-    whole = swx_path(workload.program, workload, traffic)
-    return without(whole, swx_path(workload.baseline, workload, traffic))
-
-
-def swx_path(program: Program, workload: Workload, traffic: TrafficPlan) -> PacketPath:
-    """What an average packet of a workload meets in a program on SWX."""
     packet_bytes = workload.packets.frame_size_bytes - FCS_BYTES
-    spec = read_specification(Pipeline(program, "program", packet_bytes).specification(), program.name)
-    flow = swx_flow(spec, program.name, program.name, {}, packet_bytes)
+    pipeline = None
+    text = workload.text("swx") if program is workload.program else None
+    if text is None:
+        pipeline = Pipeline(program, "program", packet_bytes)
+        text = pipeline.specification()
+    spec = read_specification(text, program.name)
+    counts = {called(table) if pipeline is None else table.name: table.entries.count for table in program.tables}
+    flow = swx_flow(spec, program.name, program.name, counts if pipeline is None else {}, packet_bytes)
+    reference = _Lookups(program)
+    machine = SwxMachine(spec, flow, lookup=lambda table: reference.next(table, pipeline))
     tally = Tally()
-    for drawn, weight in drawn_packets(workload, traffic):
-        data = frame(workload.program, workload.packets, drawn)
-        outcomes = iter(_lookups(program, data))
-
-        def found(table: str, left: Iterator[tuple[str, bool]] = outcomes) -> Found:
-            hit = next((hit for name, hit in left if name == table), False)
-            return _entry(program, table, spec) if hit else None
-
-        for passed in SwxMachine(spec, flow, lookup=found).walk(data):
+    for data, weight in packets_of(workload, traffic):
+        reference.run(data)
+        for passed in machine.walk(data):
             tally.count(passed, passed.step.name, weight)
-    return PacketPath(tally.met(), tally.mispredicted())
+    return tally.met()
 
 
-def _lookups(program: Program, data: bytes) -> list[tuple[str, bool]]:
-    found: list[tuple[str, bool]] = []
+class _Lookups(Interpreter):
+    """Runs packets, and keeps what their lookups find."""
 
-    def watch(met: object, outcome: str | bool | None) -> None:
-        if isinstance(met, ApplyTable):
-            found.append((met.table, bool(outcome)))
+    def __init__(self, program: Program) -> None:
+        super().__init__(program)
+        self._made: list[tuple[Table, Action, Mapping[str, int], bool]] = []
 
-    Interpreter(program, watch=watch).run(data)
-    return found
+    @override
+    def run(self, frame: bytes, port: int | None = None) -> PacketOutcome:
+        self._made = []
+        return super().run(frame, port)
 
+    @override
+    def _looked_up(
+        self, table: Table, values: list[int], packet: PacketState
+    ) -> tuple[Action, Mapping[str, int], bool]:
+        found = super()._looked_up(table, values, packet)
+        self._made.append((table, *found))
+        return found
 
-def _entry(program: Program, table: str, spec: Specification) -> Found:
-    rule = program.table(table).rule
-    fields = spec.structs.get(spec.arguments(rule.action), ())
-    return rule.action, tuple(OTHER_DATA if n else rule.port for n in range(len(fields)))
+    def next(self, name: str, pipeline: Pipeline | None) -> Found:
+        """Action and data of the next lookup in a table, None if it finds nothing."""
+        at = next((n for n, (t, *_) in enumerate(self._made) if (t.name if pipeline else called(t)) == name), None)
+        if at is None:
+            return None
+        _, action, arguments, hit = self._made.pop(at)
+        data = tuple(arguments[p.name] for p in action.parameters)
+        if not hit:
+            return None
+        if pipeline is None:
+            return called(action), data
+        return action.name, pipeline.data_values(action.name, data)

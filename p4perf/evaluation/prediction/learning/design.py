@@ -50,7 +50,6 @@ class PriceRow:
     Args:
         met: constructs that a packet meets beyond the baseline, in order, and how often (less than zero: fewer times).
         cycles: what they cost together, median over the starts, per packet.
-        mispredicted: decisions per packet that cannot be predicted.
     """
 
     experiment: str
@@ -59,7 +58,6 @@ class PriceRow:
     cycles: float
     starts: tuple[float, ...] = ()
     baseline: float = 0.0
-    mispredicted: float = 0.0
 
     @property
     def noise(self) -> float:
@@ -112,8 +110,6 @@ def parts_of(row: PriceRow) -> dict[str, list[Part]]:
         for key, part in shares.items():
             if part:
                 found.setdefault(key, []).append(Part(part * times, {} if key == guess_key(what) else sizes))
-    if row.mispredicted:
-        found[MISPREDICTION] = [Part(row.mispredicted, {})]
     if changed := changes_layout(row.met):
         found[LAYOUT] = [Part(changed, {})]
     return found

@@ -112,6 +112,8 @@ class SwxMachine(Interpreter):
             packet.write(self._operands.ref(line.word(1), line), packet.known["ingress_port"])
             return
         statements = self._code[line.number]
+        if statements is None and op == "mirror":
+            return  # copies are not followed
         if statements is None and op not in UNKNOWN:
             raise UnknownDecisionError(f"{op} in line {line.number}")
         if statements is None:

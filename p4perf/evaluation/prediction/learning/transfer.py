@@ -1,0 +1,120 @@
+"""Prices of one machine from those of another and a few points that were measured here.
+
+Every price gets a factor, a lookup two: for tables in the caches, and for what more entries cost. With ``A`` the
+cycles that the reference charges a point for each price, ``y`` its measured cycles over the baseline, and ``w`` one
+over the cost of the whole packet, the factors are the non-negative ``f`` with the least
+
+    sum over the points of (w (A f - y))^2  +  RIDGE^2 sum over the prices of (f - g)^2,
+
+``g`` the factor that suits all points best. So a price that no point has takes the common factor, and many points tell
+each price by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+from scipy.optimize import nnls
+
+from p4perf.errors import NoVerdictError
+from p4perf.evaluation.prediction.learning.design import PriceRow, parts_of
+from p4perf.models.program.prices import Curve, Price, surplus
+from p4perf.models.program.primitives import CACHED_ENTRIES, PrimitiveCosts
+from p4perf.models.templates import FloatArray
+
+RIDGE = 0.05
+"""How much a factor that is off by one counts, where the error of a point that is off by its whole cost counts one."""
+
+FEWEST = 5
+"""Fewest points that say how much faster or slower a machine is."""
+
+Part = tuple[str, bool]
+"""A price, and whether it is the part that more entries cost than fit into the caches."""
+
+
+def transferred(reference: PrimitiveCosts, rows: Sequence[PriceRow]) -> PrimitiveCosts:
+    """The prices of the machine on which some points were measured.
+
+    Raises:
+        NoVerdictError: there are too few points with a construct that the reference has a price of.
+    """
+    charged = [_charged(reference, row) for row in rows]
+    told = [n for n, parts in enumerate(charged) if any(parts.values())]
+    if len(told) < FEWEST:
+        raise NoVerdictError(f"{len(told)} points say too little of another machine, of which {FEWEST} are needed")
+    names = sorted({part for n in told for part in charged[n]})
+    matrix = np.array([[charged[n].get(name, 0.0) for name in names] for n in told])
+    cycles = np.array([rows[n].cycles for n in told])
+    whole = np.maximum(cycles + [rows[n].baseline for n in told], 1.0)
+    common = _common(matrix, cycles, whole)
+    system = np.vstack([matrix / whole[:, None], RIDGE * np.eye(len(names))])
+    found, _ = nnls(system, np.concatenate([cycles / whole, np.full(len(names), RIDGE * common)]))
+    factors = dict(zip(names, found.tolist(), strict=True))
+    prices = {
+        key: scaled(price, factors.get((key, False), common), factors.get((key, True), common))
+        for key, price in reference.prices.items()
+    }
+    baseline = float(np.median([row.baseline for row in rows]))
+    return replace(reference, baseline=baseline, prices=prices, agreement=())
+
+
+def _common(matrix: FloatArray, cycles: FloatArray, whole: FloatArray) -> float:
+    """The factor for all prices with the least sum of relative errors: a weighted median."""
+    sums = matrix.sum(axis=1)
+    kept = sums > 0
+    ratios, weights = cycles[kept] / sums[kept], sums[kept] / whole[kept]
+    order = np.argsort(ratios)
+    reached = np.cumsum(weights[order])
+    return float(max(ratios[order][np.searchsorted(reached, reached[-1] / 2)], 0.0))
+
+
+def _charged(reference: PrimitiveCosts, row: PriceRow) -> dict[Part, float]:
+    """What the reference charges a point for each price [cycles]; constructs without one are left out."""
+    found: dict[Part, float] = {}
+    many = {key: price.many for key, price in reference.prices.items() if price.many is not None}
+    for key, items in parts_of(row).items():
+        price = reference.prices.get(key)
+        if price is None:
+            continue
+        for item in items:
+            cycles, near = price.at(item.sizes), near_cycles(price, item.sizes)
+            found[key, False] = found.get((key, False), 0.0) + item.times * near
+            if cycles > near:
+                found[key, True] = found.get((key, True), 0.0) + item.times * (cycles - near)
+        if key in many:
+            found[key, False] += price.more * sum(surplus(row.met, {key: many[key]}))
+    return found
+
+
+def near_cycles(price: Price, sizes: Mapping[str, float]) -> float:
+    """What a lookup costs in a table of the same kind that is in the caches; of other constructs what they cost."""
+    if "entries" not in sizes:
+        return price.at(sizes)
+    return price.at({**sizes, "entries": min(sizes["entries"], CACHED_ENTRIES)})
+
+
+def scaled(price: Price, near: float, far: float) -> Price:
+    """A price with other cycles: ``near`` times those of tables in the caches, ``far`` times what more entries cost."""
+    curves = tuple(_scaled(curve, near, far) for curve in price.curves)
+    limit = None if price.limit is None else near * price.limit
+    return replace(
+        price,
+        constant=near * price.constant,
+        curves=curves,
+        spread=near * price.spread,
+        limit=limit,
+        more=near * price.more,
+    )
+
+
+def _scaled(curve: Curve, near: float, far: float) -> Curve:
+    if curve.size != "entries":
+        return replace(curve, values=tuple(near * value for value in curve.values))
+    known = [*curve.knots]
+    if curve.knots[0] < CACHED_ENTRIES < curve.knots[-1]:
+        known = sorted({*known, CACHED_ENTRIES})
+    edge = curve.at(CACHED_ENTRIES)
+    values = tuple(near * min(curve.at(x), edge) + far * max(curve.at(x) - edge, 0.0) for x in known)
+    return replace(curve, knots=tuple(known), values=values)
