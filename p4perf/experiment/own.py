@@ -30,6 +30,9 @@ DEFAULT_FILL, PACKETS, FRAME_SIZE_BYTES = 64, 256, 128
 CAPTURE = "packets.pcap"
 """The capture in a run directory."""
 
+_IN_TURN = {"replay": {"pcap": CAPTURE}, "flows": {"distribution": "sequential"}}
+"""Packets of a capture come in its order."""
+
 _NOT_OF_A_NAME = re.compile(r"[^a-z0-9]+")
 
 
@@ -85,7 +88,7 @@ def own_experiment(
         "name": f"program/{name}",
         "title": f"The program {path.name}",
         "program": {"component": OWN, "parameters": parameters},
-        "traffic": {"frame_size": frame_size_bytes} | ({"replay": {"pcap": CAPTURE}} if capture else {}),
+        "traffic": {"frame_size": frame_size_bytes} | (_IN_TURN if capture else {}),
         "metrics": {
             "collect": ["cycles_per_packet", "packet_rate", "cost_cycles_per_packet", "baseline_cycles_per_packet"]
         },

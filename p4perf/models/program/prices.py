@@ -30,6 +30,15 @@ SAME_WORDS: Mapping[str, str] = {"csum16": "checksum16"}
 HIT = "hit"
 """The share of packets that find an entry. It is no axis of a price: hits and misses have a price each."""
 
+TABLE_BYTES = "table_bytes"
+"""Memory that the lookups in a table touch: its entries with key, action data and :data:`SLOT_BYTES`."""
+
+SLOT_BYTES = 16
+"""What a hash table keeps of an entry besides key and data (signature, index, pointer)."""
+
+CACHED: Mapping[str, float] = {"entries": 1000.0, TABLE_BYTES: float(1 << 17)}
+"""A table with so many entries, or bytes, is in the second-level cache of any processor."""
+
 MISPREDICTION = "mispredicted branch"
 """Key of the price of a branch that a processor predicts wrong. No construct has it; see :class:`PrimitiveCosts`."""
 
@@ -81,11 +90,20 @@ def guess_key(what: Construct) -> str:
 
 
 def numeric_sizes(what: Construct) -> dict[str, float]:
-    """The sizes of a construct that a price may depend on, in the order of :data:`KINDS`."""
+    """The sizes of a construct that a price may depend on, in the order of :data:`KINDS`; of a lookup its memory, too."""
     if what.kind in ("component", "unknown"):
         return {}
     skipped = {HIT, LABELS.get(what.kind)}
-    return {name: what.number(name) for name in KINDS[what.kind] if name not in skipped}
+    found = {name: what.number(name) for name in KINDS[what.kind] if name not in skipped}
+    if what.kind == "lookup":
+        entry_bytes = math.ceil(found["key_bits"] / 8) + found["action_data_bytes"] + SLOT_BYTES
+        found[TABLE_BYTES] = found["entries"] * entry_bytes
+    return found
+
+
+def cached_sizes(sizes: Mapping[str, float]) -> dict[str, float]:
+    """The same sizes, of a table that is in the caches."""
+    return {name: min(size, CACHED.get(name, math.inf)) for name, size in sizes.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +229,7 @@ def read_price(reader: Reader) -> Price:
 
 def _sizes_of(key: str) -> tuple[str, ...]:
     kinds = [kind for kind in KINDS if key == kind or key.startswith(f"{kind} ")]
-    return KINDS[max(kinds, key=len)] if kinds else ()
+    return (*KINDS[max(kinds, key=len)], TABLE_BYTES) if kinds else ()
 
 
 WORD_BITS = 64
@@ -260,7 +278,7 @@ def quoted(price: Price, what: Construct, prices: Mapping[str, Price]) -> Quote:
         quote = quote.within(0.0, max(price.limit, high)).noted("bounded", "not separated from its neighbours")
     curves = {c.size for c in (*price.curves, *price.factors)}
     for domain in price.outside(sizes):
-        if domain.size == "entries":
+        if domain.size in CACHED:
             quote = _searched(quote, domain, sizes, price)
             continue
         # Where only one size was measured, the price is taken to be the same for others.
@@ -289,20 +307,20 @@ def _beyond(quote: Quote, domain: Domain, x: float, prices: Mapping[str, Price])
 
 
 def _searched(quote: Quote, domain: Domain, sizes: Mapping[str, float], price: Price) -> Quote:
-    """A lookup among more entries than were measured, or fewer.
+    """A lookup in a larger table than was measured, or a smaller one.
 
-    The cost grows with a power of the entries: with that by which it grew at the end of what was measured, none for a
+    The cost grows with a power of the size: with that by which it grew at the end of what was measured, none for a
     table in a cache, the first for a list; half of it at least, and twice of it and a tenth at most. A list is the
-    worst: twice as many entries cost at most twice as much. What one number of entries costs says of more only that
-    they cost at least that.
+    worst: twice as many entries cost at most twice as much. What one size costs says of larger ones only that they cost
+    at least that.
     """
-    entries, remark = sizes["entries"], f"measured with {_text(domain)}, not {sizes['entries']:g}"
+    entries, remark = sizes[domain.size], f"measured with {_text(domain)}, not {sizes[domain.size]:g}"
     if entries < domain.low:
         return quote.within(0.0, quote.cycles.high).noted("bounded", remark)
     if domain.low == domain.high:
         return quote.noted("unknown", f"{remark}: it costs at least that")
     before = max(domain.high / TAIL, domain.low)
-    end, earlier = (price.at({**sizes, "entries": n}) for n in (domain.high, before))
+    end, earlier = (price.at({**sizes, domain.size: n}) for n in (domain.high, before))
     power = math.log(end / earlier) / math.log(domain.high / before) if end > earlier > 0 else 0.0
     power = min(power, 1.0)
     value, low, high = ((entries / domain.high) ** p for p in (power, power / 2, min(2 * power + 0.1, 1.0)))
@@ -331,9 +349,10 @@ def _cells(quote: Quote, domain: Domain, x: float, prices: Mapping[str, Price]) 
         return quote.within(0.0, quote.cycles.high).noted("bounded", f"at most what {_text(domain)} cost")
     table = prices.get("lookup exact")
     growth = 0.0
-    if table is not None and any(c.size == "entries" for c in table.curves):
+    if table is not None and (axis := next((c for c in table.curves if c.size in CACHED), None)) is not None:
         others = {d.size: d.low for d in table.domains}
-        growth = max(0.0, table.at(others | {"entries": x}) - table.at(others | {"entries": domain.high}))
+        unit = 1.0 if axis.size == "entries" else SLOT_BYTES
+        growth = max(0.0, table.at(others | {axis.size: unit * x}) - table.at(others | {axis.size: unit * domain.high}))
     remark = f"at least what {_text(domain)} cost, at most with the memory of a table of as many entries"
     return quote.within(quote.cycles.low, quote.cycles.high + growth).noted("bounded", remark)
 

@@ -32,9 +32,8 @@ WAITS = "waits for memory"
 """What the remark of a lookup begins with whose price depends on what stands beside it."""
 
 LARGE = 1.5
-CACHED_ENTRIES = 1000.0
-"""A lookup waits for memory if it costs this factor more than with few entries, which are in the caches. Searches
-of ternary tables are left out, whose time may be that of a list."""
+"""A lookup waits for memory if it costs this factor more than in a table that is in the caches. Searches of ternary
+tables are left out, whose time may be that of a list."""
 
 PAID = "the baseline pays for one"
 
@@ -193,9 +192,7 @@ class PrimitiveCosts:
         price = self.prices.get(pricing.price_key(what))
         if price is None or what.size("match_kind") == "ternary":
             return False
-        sizes = pricing.numeric_sizes(what)
-        cached = sizes | {"entries": min(CACHED_ENTRIES, sizes["entries"])}
-        return cycles > LARGE * price.at(cached)
+        return cycles > LARGE * price.at(pricing.cached_sizes(pricing.numeric_sizes(what)))
 
     def _missed(self, what: Construct, found: Quote) -> Quote:
         """A lookup that finds nothing.

@@ -22,9 +22,11 @@ from scipy.optimize import nnls
 from p4perf.models.component import Scale
 from p4perf.models.program.graph import Construct
 from p4perf.models.program.prices import (
+    CACHED,
     HIT,
     LAYOUT,
     MISPREDICTION,
+    TABLE_BYTES,
     Curve,
     changes_layout,
     guess_key,
@@ -34,6 +36,9 @@ from p4perf.models.program.prices import (
     surplus,
 )
 from p4perf.models.templates import FloatArray
+
+HASHED = ("lookup exact",)
+"""Prices that grow with the memory of the table. All other lookups, which search, grow with its entries."""
 
 FREE = ("drop",)
 """Kinds without a price of their own: a packet is dropped where it misses, and what that saves belongs to the miss."""
@@ -102,6 +107,7 @@ def parts_of(row: PriceRow) -> dict[str, list[Part]]:
         if what.kind in FREE:
             continue
         sizes = numeric_sizes(what)
+        sizes.pop("entries" if price_key(what) in HASHED else TABLE_BYTES, None)
         if what.kind != "lookup":
             found.setdefault(price_key(what), []).append(Part(times, sizes))
             continue
@@ -360,7 +366,7 @@ def choose_axes(design: Design, problem: PriceProblem) -> Design:
     room = {key: _points(design, key) for key in design.points}
     axes: dict[tuple[str, str], PriceAxis] = {}
     for place in sorted(sizes, key=lambda p: -len(sizes[p])):
-        first = _shapes(sizes[place])[0]
+        first = _shapes(place[1], sizes[place])[0]
         if _width(axes, place[0]) + len(first.knots) - 1 <= room[place[0]]:
             axes[place] = first
     best = replace(design, axes=axes)
@@ -368,7 +374,7 @@ def choose_axes(design: Design, problem: PriceProblem) -> Design:
     for place in axes:
         before = best
         others = _width({p: a for p, a in best.axes.items() if p != place}, place[0])
-        for shape in _shapes(sizes[place])[1:]:
+        for shape in _shapes(place[1], sizes[place])[1:]:
             more = len(shape.knots) - len(before.axes[place].knots)
             if others + len(shape.knots) - 1 > room[place[0]]:
                 continue
@@ -402,9 +408,16 @@ def _width(axes: Axes, key: str) -> int:
     return 1 + sum(len(axis.knots) - 1 for (k, _), axis in axes.items() if k == key)
 
 
-def _shapes(values: Sequence[float]) -> list[PriceAxis]:
-    """Shapes over a size, the plainest first: straight, two straight parts, a step, one part from point to point."""
+def _shapes(size: str, values: Sequence[float]) -> list[PriceAxis]:
+    """Shapes over a size, the plainest first: straight, two straight parts, a step, one part from point to point.
+
+    The size of a table has a part from point to point only, over its logarithm, or straight if it is searched entry by
+    entry.
+    """
     first, last = values[0], values[-1]
+    if size in CACHED and len(values) > 2:
+        knots = _spread(values)
+        return [PriceAxis("log", knots), PriceAxis("linear", knots)]
     wide = first > 0 and last / first >= SPANS
     found = [PriceAxis("log" if wide else "linear", (first, last))]
     if len(values) == 2:
@@ -417,6 +430,14 @@ def _shapes(values: Sequence[float]) -> list[PriceAxis]:
     found += [PriceAxis("linear", tuple(dict.fromkeys((first, *pair, last)))) for pair in pairwise(knots)]
     found += [PriceAxis(scale, knots) for scale in ("linear", "log") if scale == "linear" or first > 0]
     return list(dict.fromkeys(found))
+
+
+def _spread(values: Sequence[float]) -> tuple[float, ...]:
+    """Values that lie about evenly on a logarithmic axis, the first and the last with them."""
+    logs = np.log(np.maximum(values, 1e-9))
+    wanted = np.linspace(logs[0], logs[-1], MOST_KNOTS)
+    places = np.unique(np.abs(logs[:, None] - wanted).argmin(axis=0))
+    return tuple(values[n] for n in places)
 
 
 def choose_many(design: Design, problem: PriceProblem) -> Design:
@@ -442,7 +463,7 @@ def choose_products(design: Design, problem: PriceProblem) -> Design:
     for key in design.points:
         if not key.startswith("lookup ") or "entries" not in design.sizes(key):
             continue
-        others = [size for size in design.sizes(key) if size != "entries" and _crossed(design, key, size)]
+        others = [size for size in design.sizes(key) if size not in CACHED and _crossed(design, key, size)]
         if not others:
             continue
         error = loss(best, problem) if error is None else error

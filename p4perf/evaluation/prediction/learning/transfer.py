@@ -12,7 +12,7 @@ each price by itself.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -20,8 +20,8 @@ from scipy.optimize import nnls
 
 from p4perf.errors import NoVerdictError
 from p4perf.evaluation.prediction.learning.design import PriceRow, parts_of
-from p4perf.models.program.prices import Curve, Price, surplus
-from p4perf.models.program.primitives import CACHED_ENTRIES, PrimitiveCosts
+from p4perf.models.program.prices import CACHED, Curve, Price, cached_sizes, surplus
+from p4perf.models.program.primitives import PrimitiveCosts
 from p4perf.models.templates import FloatArray
 
 RIDGE = 0.05
@@ -79,20 +79,13 @@ def _charged(reference: PrimitiveCosts, row: PriceRow) -> dict[Part, float]:
         if price is None:
             continue
         for item in items:
-            cycles, near = price.at(item.sizes), near_cycles(price, item.sizes)
+            cycles, near = price.at(item.sizes), price.at(cached_sizes(item.sizes))
             found[key, False] = found.get((key, False), 0.0) + item.times * near
             if cycles > near:
                 found[key, True] = found.get((key, True), 0.0) + item.times * (cycles - near)
         if key in many:
             found[key, False] += price.more * sum(surplus(row.met, {key: many[key]}))
     return found
-
-
-def near_cycles(price: Price, sizes: Mapping[str, float]) -> float:
-    """What a lookup costs in a table of the same kind that is in the caches; of other constructs what they cost."""
-    if "entries" not in sizes:
-        return price.at(sizes)
-    return price.at({**sizes, "entries": min(sizes["entries"], CACHED_ENTRIES)})
 
 
 def scaled(price: Price, near: float, far: float) -> Price:
@@ -110,11 +103,11 @@ def scaled(price: Price, near: float, far: float) -> Price:
 
 
 def _scaled(curve: Curve, near: float, far: float) -> Curve:
-    if curve.size != "entries":
+    if (last := CACHED.get(curve.size)) is None:
         return replace(curve, values=tuple(near * value for value in curve.values))
     known = [*curve.knots]
-    if curve.knots[0] < CACHED_ENTRIES < curve.knots[-1]:
-        known = sorted({*known, CACHED_ENTRIES})
-    edge = curve.at(CACHED_ENTRIES)
+    if curve.knots[0] < last < curve.knots[-1]:
+        known = sorted({*known, last})
+    edge = curve.at(last)
     values = tuple(near * min(curve.at(x), edge) + far * max(curve.at(x) - edge, 0.0) for x in known)
     return replace(curve, knots=tuple(known), values=values)

@@ -51,11 +51,13 @@ def passed_steps(flow: Flow, decisions: Iterable[Decision]) -> Iterator[Passed]:
         label, decided = "", False
         if step.test is not None and step.test[0] in (DROPPED, PORT, RESUBMITTED):
             label = "true" if _holds(step.test, facts) else "false"
-        elif step.kind in ("parser state", "table", "condition"):
-            made = next(left, None)
-            if made is None:
+        elif step.kind == "parser state" or len(step.edges) > 1:
+            found = _next(left, step.name)
+            if found is None:
                 return
-            label, decided = made[1], True
+            label, decided = found, step.kind != "block"
+        elif step.edges:
+            label = step.edges[0].label
         met = (what for fact, what in step.present if _holds(fact, facts))
         yield Passed(step, (*step.constructs, *met), label, decided)
         if not step.edges:
@@ -89,7 +91,7 @@ def follow(graph: ProgramGraph, made: list[Decision], seen: dict[str, Counter[st
     while node is not None and node.edges:
         edge = node.edges[0]
         if len(node.edges) > 1:
-            label = _next(left, node)
+            label = _next(left, node.name)
             found = next((e for e in node.edges if e.label == label), None)
             if found is None:
                 what = "packets that end early" if label is None else f"{label}, which is not there"
@@ -100,8 +102,8 @@ def follow(graph: ProgramGraph, made: list[Decision], seen: dict[str, Counter[st
     return ""
 
 
-def _next(made: Iterator[Decision], node: Node) -> str | None:
+def _next(made: Iterator[Decision], node: str) -> str | None:
     """The next decision that was made at a node, without those at nodes that are not in the graph."""
-    names = {base_name(node.name), without_index(base_name(node.name))}
+    names = {base_name(node), without_index(base_name(node))}
     names |= {name.removesuffix(" on miss") for name in names} | {name.replace(" on miss@", "@") for name in names}
     return next((label for name, label in made if name in names), None)

@@ -95,7 +95,7 @@ struct traffic {
 	const uint8_t *frame;
 	uint16_t frame_length;
 	uint16_t restore; /* bytes from the start that are written anew for every packet; 0: none */
-	const uint8_t *frames; /* frames of that length that are sent in turn, each written anew; NULL: the one above */
+	const uint8_t *frames; /* frames of that length, drawn or in turn, each written anew; NULL: the one above */
 	uint32_t n_frames;
 	unsigned int n_varying;
 	struct varying varying[MAX_VARYING];

@@ -175,17 +175,25 @@ scale32(const __u32 draw, const __u32 range)
 	return (__u32)(((__u64)draw * range) >> 32);
 }
 
-/* A key of the next packet (splitmix64 on a Weyl sequence: consecutive draws do not wait for each other). */
+/* A random number (splitmix64 on a Weyl sequence: consecutive draws do not wait for each other). */
+static __always_inline __u64
+draw64(void)
+{
+	__u64 draw = p4perf.state += 0x9E3779B97F4A7C15ull;
+
+	draw = (draw ^ draw >> 30) * 0xBF58476D1CE4E5B9ull;
+	draw = (draw ^ draw >> 27) * 0x94D049BB133111EBull;
+	return draw ^ draw >> 31;
+}
+
+/* A key of the next packet. */
 static __always_inline __u32
 draw_key(const int field)
 {
 	const volatile struct p4perf_draw *d = &p4perf_config.draws[field];
-	__u64 draw = p4perf.state += 0x9E3779B97F4A7C15ull;
+	const __u64 draw = draw64();
 	__u32 key;
 
-	draw = (draw ^ draw >> 30) * 0xBF58476D1CE4E5B9ull;
-	draw = (draw ^ draw >> 27) * 0x94D049BB133111EBull;
-	draw ^= draw >> 31;
 	if (p4perf_config.distribution == P4PERF_SEQUENTIAL) {
 		key = p4perf.next[field];
 		p4perf.next[field] = key + 1 == d->keys ? 0 : key + 1;
