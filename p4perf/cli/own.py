@@ -133,7 +133,9 @@ def measure(
     frame_size: Annotated[
         int, typer.Option("--frame-size", min=64, max=1518, help="Frame size in bytes, FCS included.")
     ] = 128,
-    packets: Annotated[int, typer.Option("--packets", min=1, max=65536, help="Different packets, sent in random order.")] = 256,
+    packets: Annotated[
+        int, typer.Option("--packets", min=1, max=65536, help="Different packets, sent in random order.")
+    ] = 256,
     capture: Annotated[
         Path | None, typer.Option("--capture", help="Packets to send: a capture in the format of libpcap.")
     ] = None,

@@ -445,6 +445,9 @@ def learn(
         Path | None,
         typer.Option("--catalogue", help="Folder with runs of the catalogue on that target: prices of primitives."),
     ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Measure few fixtures, and take the rest from the model that ships.")
+    ] = False,
     form: Annotated[
         str | None,
         typer.Option("--form", help="Interaction: sum, scaled, overlap, spacing, or 'spacing, scaled'."),
@@ -457,7 +460,8 @@ def learn(
 
     A few minutes; --resume continues an interrupted session. With RUN... nothing is measured.
     """
-    from p4perf.experiment.learning import learn_from_runs, with_primitives
+    from p4perf.evaluation.prediction.library import reference_model
+    from p4perf.experiment.learning import learn_from_runs, with_primitives, with_transferred
     from p4perf.models.program.costs_storage import cost_model_json
     from p4perf.models.program.interactions import FORMS
 
@@ -468,8 +472,14 @@ def learn(
         raise UsageError("name run directories, or --target to measure fixtures; one of both")
     if runs and (resume or sets):
         raise UsageError("--resume and --set are for --target: the runs are measured already")
-    measured = [Run.open(path) for path in runs or ()] or _measured(str(target), testbed, folder, resume, sets, quiet)
+    if quick and catalogue is not None:
+        raise UsageError("--quick and --catalogue both say where prices come from", hint="give one of them")
+    measured = [Run.open(path) for path in runs or ()]
+    reference = reference_model(measured[0].manifest.target if measured else str(target)) if quick else None
+    measured = measured or _measured(str(target), testbed, folder, resume, sets, quiet, quick=quick)
     model = learn_from_runs(measured, form=chosen)
+    if reference is not None:
+        model = with_transferred(model, measured, reference)
     if catalogue is not None:
         model = with_primitives(model, catalogue)
     text = cost_model_json(model)
@@ -482,14 +492,19 @@ def learn(
     emit(fmt, CostModelDocument.read(None, file=output, rows=_rows(model)))
 
 
-def _measured(target: str, testbed: str, folder: Path, resume: bool, sets: list[str] | None, quiet: bool) -> list[Run]:
+def _measured(
+    target: str, testbed: str, folder: Path, resume: bool, sets: list[str] | None, quiet: bool, *, quick: bool
+) -> list[Run]:
     from p4perf.cli.progress import SweepProgress
-    from p4perf.experiment.learning import measure_fixtures
+    from p4perf.experiment.learning import FIXTURES, measure_fixtures
 
     told: Callable[[str], None] = (lambda line: None) if quiet else say
     bar, overrides = partial(SweepProgress, quiet=quiet), overrides_of(sets)
     try:
-        return measure_fixtures(target, testbed, folder, resume=resume, overrides=overrides, progress=bar, told=told)
+        names = FIXTURES[:1] if quick else FIXTURES
+        return measure_fixtures(
+            target, testbed, folder, names=names, resume=resume, overrides=overrides, progress=bar, told=told
+        )
     except KeyboardInterrupt:
         say("\nstopped; everything finished is on disk")
         say(f"continue with: p4perf learn --target {target} --runs {folder} --resume")

@@ -6,7 +6,7 @@ import json
 import re
 import statistics
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -18,9 +18,11 @@ import numpy as np
 from p4perf.errors import DataError, Location, MeasurementError, NoVerdictError, UsageError
 from p4perf.evaluation.papers.baldi2018.calibration import CaseCycles, Chase, MachineCalibration, read_chase
 from p4perf.evaluation.prediction.learning import MeasuredProgram, learn, measured_programs
-from p4perf.evaluation.prediction.learning.constructs import workload_increment
+from p4perf.evaluation.prediction.learning.constructs import P4, workload_increment
 from p4perf.evaluation.prediction.learning.design import PriceRow
 from p4perf.evaluation.prediction.learning.primitives import learn_prices
+from p4perf.evaluation.prediction.learning.transfer import transferred
+from p4perf.evaluation.prediction.reading.names import SWX
 from p4perf.experiment.bench import measured_gate_ratio, open_target, open_testbed, refuse_batches
 from p4perf.experiment.evaluate import BASELINE, COST
 from p4perf.experiment.planning import point_label, point_workload
@@ -40,12 +42,20 @@ from p4perf.targets.roles import Measures, measuring
 from p4perf.testbeds.base import Testbed
 from p4perf.version import __version__
 
+PROGRAMS = "programs"
+"""What all measured programs of users are called together."""
+
+COMPOSED = "composition/programs"
+
 FORWARDING = "l2fwd"
 """The baseline over which prices are increments."""
 
 
-def learn_primitives(runs: Iterable[Run], target: str) -> PrimitiveCosts:
+def learn_primitives(runs: Iterable[Run], target: str, *, translated: bool = False) -> PrimitiveCosts:
     """The prices of a target, from all of its runs; runs of other targets are passed over.
+
+    Args:
+        translated: of the constructs of P4, although programs for the target are read in others.
 
     Raises:
         NoVerdictError: no run of the target says anything of prices.
@@ -56,7 +66,7 @@ def learn_primitives(runs: Iterable[Run], target: str) -> PrimitiveCosts:
         if run.identity.target != target:
             continue
         try:
-            rows += read_rows(run)
+            rows += read_rows(run, translated=translated)
         except NoVerdictError as error:
             remarks.append(f"{run.identity.experiment} says nothing of prices: {error.message}")
     if not rows:
@@ -67,8 +77,11 @@ def learn_primitives(runs: Iterable[Run], target: str) -> PrimitiveCosts:
     return learn_prices(rows, target, remarks=remarks)
 
 
-def read_rows(run: Run) -> list[PriceRow]:
+def read_rows(run: Run, *, translated: bool = False) -> list[PriceRow]:
     """The measured points of a run from which prices are learnt, in the order of its sweep.
+
+    Args:
+        translated: in constructs of P4 for any target.
 
     Raises:
         NoVerdictError: there are none; the message is the reason.
@@ -94,16 +107,18 @@ def read_rows(run: Run) -> list[PriceRow]:
         if key not in costs:
             continue
         workload, traffic = point_workload(experiment, point)
+        own = workload.source is not None
         if traffic.distribution not in ("uniform", "sequential") or workload.program.virtual_io is not None:
             continue
         found.append(
             PriceRow(
-                experiment.spec.name,
-                point_label(point),
-                workload_increment(manifest.target, workload, traffic),
+                PROGRAMS if own else experiment.spec.name,
+                experiment.spec.name if own else point_label(point),
+                workload_increment(P4 if translated else manifest.target, workload, traffic),
                 cycles=float(np.median(costs[key])),
                 starts=tuple(float(v) for v in costs[key]),
                 baseline=baselines.get(key, 0.0),
+                whole=own or experiment.spec.name == COMPOSED,
             )
         )
     if not found:
@@ -130,15 +145,16 @@ def measure_fixtures(
     testbed: str,
     parent: Path,
     *,
+    names: Sequence[str] = FIXTURES,
     resume: bool = False,
     overrides: Sequence[tuple[str, str]] = (),
     progress: Callable[[], AbstractContextManager[Progress]] = lambda: nullcontext(Silent()),
     told: Callable[[str], object],
 ) -> list[Run]:
-    """Measure the fixtures, each in a run directory of its own and with a new ``progress``."""
+    """Measure fixtures, each in a run directory of its own and with a new ``progress``."""
     runs = []
     device, place = open_target(target), open_testbed(testbed)
-    for name in FIXTURES:
+    for name in names:
         experiment = load_experiment(name, overrides=overrides, parameters_of=component_parameters)
         begun = _begun(parent, experiment, device.label, place.label) if resume else None
         if begun is not None:
@@ -219,8 +235,32 @@ def with_primitives(model: CostModel, folder: Path) -> CostModel:
             )
         found.append(run)
     prices = learn_primitives(found, model.target)
+    translated = None
+    if model.target.partition(":")[0] == SWX:
+        translated = learn_primitives(found, model.target, translated=True).record()
     provenance = {**model.provenance, "catalogue": [run.name for run in found]}
-    return replace(model, primitives=prices.record(), provenance=provenance)
+    return replace(model, primitives=prices.record(), translated=translated, provenance=provenance)
+
+
+def with_transferred(model: CostModel, runs: Sequence[Run], reference: CostModel) -> CostModel:
+    """The model with prices of primitives that are those of another machine, moved to this one by some runs.
+
+    Raises:
+        NoVerdictError: the runs say too little of this machine.
+    """
+
+    def moved(record: Mapping[str, Any] | None, *, translated: bool = False) -> dict[str, Any] | None:
+        if record is None:
+            return None
+        rows = [row for run in runs for row in read_rows(run, translated=translated)]
+        return transferred(PrimitiveCosts.from_record(dict(record)), rows).record()
+
+    return replace(
+        model,
+        primitives=moved(reference.primitives),
+        translated=moved(reference.translated, translated=True),
+        provenance={**model.provenance, "transferred": reference.machine.get("cpu_model", "")},
+    )
 
 
 def _same_place(runs: Sequence[Run]) -> None:

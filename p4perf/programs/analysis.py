@@ -216,6 +216,17 @@ def needed_fields(program: ir.Program) -> set[ir.FieldRef]:
     return found
 
 
+IDLE = (ir.Assign, ir.Hash, ir.ReadRegister)
+"""Statements that do nothing but write a field."""
+
+
+def unused_metadata(program: ir.Program) -> frozenset[ir.FieldRef]:
+    """Metadata on which nothing depends, and which only idle statements write; compilers leave it out."""
+    found = {ir.FieldRef(ir.METADATA, f.name) for f in program.metadata} - needed_fields(program)
+    kept = (s for s in statements(program) if not isinstance(s, IDLE))
+    return frozenset(found - {destination(s) for s in kept})
+
+
 def read_fields(program: ir.Program) -> set[ir.FieldRef]:
     """Fields that an expression, a key, a condition, a select or a checksum reads; callers must not change the set."""
     return program.once("read_fields", lambda: _read_fields(program))

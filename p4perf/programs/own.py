@@ -85,7 +85,9 @@ class OwnParameters(ComponentParameters):
     shares: Annotated[
         str, Bounds(max_length=MAX_TEXT_BYTES, description="traffic shares and branch probabilities, as YAML")
     ] = ""
-    packets: Annotated[int, Bounds(ge=1, le=65_536, description="different packets that are sent in random order")] = 256
+    packets: Annotated[int, Bounds(ge=1, le=65_536, description="different packets that are sent in random order")] = (
+        256
+    )
     port: Annotated[int, Bounds(ge=0, le=510, description="by which all packets come in")] = 0
     seed: Annotated[int, Bounds(ge=0, le=2**31, description="of entries and packets")] = 1
 

@@ -32,6 +32,7 @@ from p4perf.evaluation.prediction.breakdown import (
     guessed,
     itemise,
 )
+from p4perf.evaluation.prediction.reading.names import SWX
 from p4perf.models.eo.mapping import MIN_FRAME_BYTES, OVERHEAD_BYTES, check_frame
 from p4perf.models.estimate import Estimate, exactly
 from p4perf.models.program import Construct, CostBreakdown, Edge, Node, Pricing, ProgramGraph
@@ -210,6 +211,7 @@ class TargetModel:
     """Prices of one target on one machine.
 
     Args:
+        translated: prices of programs that p4perf translates for the target, where those have other constructs.
         machine, here: names of the machine that the model is of, and of the one that p4perf runs on; empty if unknown.
         origin: where the model comes from: a file, or ``reference``.
     """
@@ -220,6 +222,13 @@ class TargetModel:
     origin: str
     here: str = ""
     memory: Callable[[ProgramGraph], ProgramMemory] | None = field(default=None, compare=False)
+    translated: Pricing | None = field(default=None, compare=False)
+
+    def of(self, graph: ProgramGraph) -> TargetModel:
+        """The model with the prices of what a program was read from."""
+        if self.translated is None or graph.source == "swx":
+            return self
+        return replace(self, pricing=self.translated, translated=None)
 
     @property
     def target(self) -> str:
@@ -370,6 +379,8 @@ def predict(
             zero.
         CapabilityError: the target cannot do it.
     """
+    rendered = model.translated is None
+    model = model.of(graph)
     if conditions.clock_hz is None and model.clock_hz is None:
         raise UsageError(f"model {model.name} does not say the clock of its cores", hint="--frequency gives it")
     cost = node_costs(model.pricing)
@@ -392,7 +403,7 @@ def predict(
     if conditions.offered is not None:
         rate_mpps = found.rate.mpps.value
         latency = latency_at(spread, expected, found.clock_hz, conditions.cores, conditions.offered, rate_mpps)
-    assumed = (RENDERED,) if graph.source == "bmv2" and model.target.partition(":")[0] == "dpdk-swx" else ()
+    assumed = (RENDERED,) if rendered and graph.source == "bmv2" and model.target.partition(":")[0] == SWX else ()
     unknown = memory.warnings if memory else ()
     warnings = (*graph.remarks, *assumed, *_warnings(analysis, breakdowns, latency), *unknown)
     return replace(found, latency=latency, warnings=warnings)

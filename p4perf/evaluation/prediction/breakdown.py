@@ -189,8 +189,8 @@ def extremes(
 
 
 def guessed(node: Node) -> bool:
-    """Whether packets take different edges of a select or a condition."""
-    return node.kind in ("parser state", "condition") and sum(share > 0 for share in shares(node)) > 1
+    """Whether packets take different edges of a select or a condition, or run different actions of a table."""
+    return node.kind in ("parser state", "condition", "block") and sum(share > 0 for share in shares(node)) > 1
 
 
 def met_along(graph: ProgramGraph, path: ProgramPath, *, wrong: bool = False) -> list[Met]:

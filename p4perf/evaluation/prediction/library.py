@@ -93,10 +93,14 @@ def is_cost_model(text: str) -> bool:
 
 def parse_cost_model(text: str, file: str) -> TargetModel:
     model = read_cost_model(text, file=file)
+    translated = model
     if model.primitives is not None:
         model = replace(model, parts=ProgramParts.from_record(dict(model.primitives), file=file))
+    if model.translated is not None:
+        translated = replace(model, parts=ProgramParts.from_record(dict(model.translated), file=file))
     machine = machine_name(model.machine.get("cpu_model", ""))
-    return TargetModel(model, machine, _clock_hz(model, file), file, this_machine(), MemoryModel(model))
+    found = TargetModel(model, machine, _clock_hz(model, file), file, this_machine(), MemoryModel(model))
+    return found if model.translated is None else replace(found, translated=translated)
 
 
 @cache
@@ -148,6 +152,18 @@ def available_models() -> tuple[TargetModel, ...]:
     for model in (*models, *(replace(each, origin=REFERENCE) for each in ours)):
         found.setdefault(model.name, model)
     return tuple(found.values())
+
+
+def reference_model(target: str) -> CostModel:
+    """The model of a target that ships, of the nearest machine.
+
+    Raises:
+        TargetUnavailableError: there is none.
+    """
+    ours = _nearest([m for m in available_models() if m.origin == REFERENCE and m.target == target])
+    if not ours or not isinstance(found := ours[0].pricing, CostModel):
+        raise TargetUnavailableError(f"no cost model for target {target} ships", hint=_LEARN.replace("TARGET", target))
+    return found
 
 
 def open_models(given: Sequence[str], targets: Sequence[str] = ()) -> tuple[TargetModel, ...]:

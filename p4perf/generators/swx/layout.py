@@ -84,7 +84,7 @@ def examine(program: ir.Program) -> Findings:
     reads, writes = found.reads, found.writes
     if is_general(program):
         findings.unset.add(PORT)
-        findings.unused = _unused(program)
+        findings.unused = analysis.unused_metadata(program)
         findings.maybe_invalid |= {s.header for s in analysis.statements(program) if isinstance(s, ir.AddHeader)}
         reads, writes = [*reads, *found.parser_reads], [*writes, *found.parser_writes]
     for state in () if is_general(program) else order:
@@ -118,17 +118,6 @@ def examine(program: ir.Program) -> Findings:
 def is_general(program: ir.Program) -> bool:
     """Whether it has what no program of components has, so that it is written without looking for short cuts."""
     return any(construct in OF_OWN_PROGRAMS for construct in constructs(program))
-
-
-def _unused(program: ir.Program) -> frozenset[ir.FieldRef]:
-    """Metadata on which nothing depends, and which only statements write that do nothing else."""
-    found = {ir.FieldRef(ir.METADATA, f.name) for f in program.metadata} - analysis.needed_fields(program)
-    kept = (s for s in analysis.statements(program) if not isinstance(s, IDLE))
-    return frozenset(found - {analysis.destination(s) for s in kept})
-
-
-IDLE = (ir.Assign, ir.Hash, ir.ReadRegister)
-"""Statements that do nothing but write a field."""
 
 
 def uses(program: ir.Program, kind: type) -> bool:

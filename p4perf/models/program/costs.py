@@ -105,6 +105,11 @@ LARGE = 1e6
 class PartPricing(Pricing, Protocol):
     """What prices constructs that are no components."""
 
+    @property
+    def knows_programs(self) -> bool:
+        """Whether what constructs cost together is in its breakdowns, from programs that were measured."""
+        ...
+
     def charges(self, met: Sequence[tuple[Construct, float]]) -> Sequence[Charge]:
         """One charge for each of several constructs, in order; what the baseline has paid for costs nothing."""
         ...
@@ -170,6 +175,8 @@ class CostModel:
         frame_bytes: frame size of all programs, with FCS.
         provenance: runs, versions and dates, as JSON values.
         primitives: prices of constructs that are no components, as JSON values; ``parts``, not stored, has them.
+        translated: of a target whose programs are read as its own instructions: the prices of constructs of P4, for
+            programs that p4perf translates, as JSON values.
         baseline_code_bytes: machine code of the program that only forwards; None if it was not measured.
     """
 
@@ -185,6 +192,7 @@ class CostModel:
     machine: Mapping[str, str] = field(default_factory=dict)
     provenance: Mapping[str, Any] = field(default_factory=dict)
     primitives: Mapping[str, Any] | None = None
+    translated: Mapping[str, Any] | None = None
     baseline_code_bytes: float | None = None
     parts: PartPricing | None = field(default=None, compare=False, repr=False)
 
@@ -217,6 +225,8 @@ class CostModel:
         if self.parts is None or any(what.kind == "component" for what, _ in met):
             return beside
         alone = self.parts.breakdown(met)
+        if self.parts.knows_programs and self.composition(met, alone.charges).shared_misses < CACHED:
+            return alone
         found = replace(alone, baseline=self.baseline, interaction=beside.interaction)
         sums = (alone.cycles, beside.cycles)
         down = max((cycles.value - cycles.low) / cycles.value for cycles in sums)

@@ -61,6 +61,7 @@ def cost_model_json(model: CostModel) -> str:
             for each in model.checked
         ],
         "primitives": None if model.primitives is None else dict(model.primitives),
+        "translated": None if model.translated is None else dict(model.translated),
     }
     try:
         return json.dumps(record, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
@@ -103,6 +104,7 @@ def read_cost_model(text: str, *, file: str = "<cost model>") -> CostModel:
         machine={key: root.child("machine").string(key) for key in root.child("machine").data},
         provenance=root.child("provenance").data,
         primitives=None if root.raw("primitives") is None else root.child("primitives").data,
+        translated=None if root.data.get("translated") is None else root.child("translated").data,
     )
 
 

@@ -33,7 +33,7 @@ HIT = "hit"
 TABLE_BYTES = "table_bytes"
 """Memory that the lookups in a table touch: its entries with key, action data and :data:`SLOT_BYTES`."""
 
-SLOT_BYTES = 16
+SLOT_BYTES = 64
 """What a hash table keeps of an entry besides key and data (signature, index, pointer)."""
 
 CACHED: Mapping[str, float] = {"entries": 1000.0, TABLE_BYTES: float(1 << 17)}
@@ -90,7 +90,7 @@ def guess_key(what: Construct) -> str:
 
 
 def numeric_sizes(what: Construct) -> dict[str, float]:
-    """The sizes of a construct that a price may depend on, in the order of :data:`KINDS`; of a lookup its memory, too."""
+    """The sizes of a construct that a price may depend on, in the order of :data:`KINDS`; of a lookup its memory."""
     if what.kind in ("component", "unknown"):
         return {}
     skipped = {HIT, LABELS.get(what.kind)}

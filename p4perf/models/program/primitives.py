@@ -19,6 +19,7 @@ from p4perf.models.component import Reader
 from p4perf.models.estimate import Estimate
 from p4perf.models.program import prices as pricing
 from p4perf.models.program.costs import NOTHING, Basis, Charge, CostBreakdown
+from p4perf.models.program.experience import Experience, features
 from p4perf.models.program.graph import Construct, construct
 from p4perf.models.program.prices import Price, Quote
 
@@ -69,10 +70,15 @@ class PrimitiveCosts:
     prices: Mapping[str, Price]
     agreement: tuple[Agreement, ...] = ()
     remarks: tuple[str, ...] = field(default=())
+    experience: Experience | None = None
 
     def __post_init__(self) -> None:
         if wrong := [key for key, price in self.prices.items() if key != price.key]:
             raise UsageError(f"the price of {self.prices[wrong[0]].key} stands under {wrong[0]}")
+
+    @property
+    def knows_programs(self) -> bool:
+        return self.experience is not None
 
     def charge(self, what: Construct, times: float = 1.0) -> Charge:
         """The price of one construct alone, met so often; ``low`` and ``high`` hold 90 % of what was measured."""
@@ -151,10 +157,14 @@ class PrimitiveCosts:
     def breakdown(self, met: Sequence[tuple[Construct, float]]) -> CostBreakdown:
         """The sum, for a packet that meets these constructs; what the baseline has paid for is charged once.
 
-        Errors of constructs with one price are taken to be the same, those of different prices to be independent, and
-        so is what constructs cost beside one another, :data:`TOGETHER` of the sum.
+        Where whole programs were measured, they say how far the sum is off, and how wide the interval is; beyond what
+        was measured that of the price is added. Else errors of constructs with one price are taken to be the same,
+        those of different prices to be independent, and so is what constructs cost beside one another,
+        :data:`TOGETHER` of the sum.
         """
         charges = self.charges(met)
+        if self.experience is not None:
+            return self._experienced(met, charges, self.experience)
         below: dict[str, float] = defaultdict(float)
         above: dict[str, float] = defaultdict(float)
         for charge in charges:
@@ -166,6 +176,19 @@ class PrimitiveCosts:
         beside = TOGETHER * total if len(charges) > 1 else 0.0
         low = max(0.0, total - math.hypot(beside, *below.values()))
         return replace(breakdown, low=low, high=total + math.hypot(beside, *above.values()))
+
+    def _experienced(
+        self, met: Sequence[tuple[Construct, float]], charges: tuple[Charge, ...], experience: Experience
+    ) -> CostBreakdown:
+        total = self.baseline + sum(charge.cycles.value for charge in charges)
+        mean, half = experience.error(features(beyond_baseline(met), total))
+        value = total * math.exp(mean)
+        far = [charge.cycles for charge in charges if charge.basis in ("extrapolated", "bounded")]
+        down, up = value * (1 - math.exp(-half)), value * (math.exp(half) - 1)
+        low = value - math.hypot(down, *(c.value - c.low for c in far))
+        high = value + math.hypot(up, *(c.high - c.value for c in far))
+        warnings = _warnings(charges)
+        return CostBreakdown(self.baseline, charges, value - total, max(0.0, low), high, LEVEL, warnings=warnings)
 
     def _quote(self, key: str, what: Construct) -> Quote:
         price = self.prices.get(key)
@@ -218,6 +241,7 @@ class PrimitiveCosts:
             "prices": [asdict(price) for price in self.prices.values()],
             "agreement": [asdict(each) for each in self.agreement],
             "remarks": self.remarks,
+            "experience": None if self.experience is None else self.experience.record(),
         }
         found: dict[str, Any] = json.loads(json.dumps(record))  # lists in the place of tuples
         return found
@@ -238,7 +262,9 @@ class PrimitiveCosts:
             if price.key in prices:
                 reader.fail("key", f"there are two prices of {price.key}")
             prices[price.key] = price
-        return root.read(cls, prices=prices)
+        told = root.data.get("experience") is not None
+        experience = Experience.from_reader(root.child("experience")) if told else None
+        return root.read(cls, prices=prices, experience=experience)
 
 
 def _warnings(charges: Sequence[Charge]) -> tuple[str, ...]:
@@ -249,6 +275,11 @@ def _warnings(charges: Sequence[Charge]) -> tuple[str, ...]:
     if nameless := sorted({charge.what.kind for charge in charges if charge.basis == "unknown"}):
         found.append(f"there is no price of {', '.join(nameless)}: the sum is too low")
     return tuple(found)
+
+
+def beyond_baseline(met: Sequence[tuple[Construct, float]]) -> list[tuple[Construct, float]]:
+    """What a packet meets less what it meets in a program that only forwards, as points of measurements have it."""
+    return [*met, *((what, -1.0) for what in FORWARDING)]
 
 
 def beyond_forwarding(met: Sequence[tuple[Construct, float]]) -> list[tuple[Construct, float]]:

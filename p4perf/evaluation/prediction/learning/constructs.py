@@ -21,13 +21,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
 from typing_extensions import override
 
+from p4perf.errors import CapabilityError
 from p4perf.evaluation.prediction.operations import drawn_packets
+from p4perf.evaluation.prediction.reading.names import SWX
 from p4perf.evaluation.prediction.reading.own import read_own
 from p4perf.evaluation.prediction.reading.packets import Passed, passed_steps
 from p4perf.evaluation.prediction.reading.swx import swx_flow
@@ -48,17 +51,28 @@ Met = tuple[tuple[Construct, float], ...]
 
 
 def packet_path(program: Program, workload: Workload, traffic: TrafficPlan) -> Met:
-    """What an average packet of a workload meets in its program, or in its baseline."""
+    """What an average packet of a workload meets in its program, or in its baseline.
+
+    Raises:
+        CapabilityError: a packet cannot be followed to its end.
+    """
     flow = read_own(program, program.name, workload.packets.frame_size_bytes)
     tally = Tally()
-    packets = Decisions(program)
+    packets = Decisions(program, _Lookups)
     for data, weight in packets_of(workload, traffic):
         visits: Counter[str] = Counter()
         for decisions in packets.run(data):
+            passed = None
             for passed in passed_steps(flow, decisions):
                 visits[passed.step.name] += 1
                 tally.count(passed, f"{passed.step.name}, {visits[passed.step.name]}", weight)
-    return tally.met()
+            if passed is None or passed.step.edges:
+                raise CapabilityError("packets are too short for what the parser extracts")
+    if not workload.frames:
+        return tally.met()
+    lookups = packets.interpreter
+    assert isinstance(lookups, _Lookups)  # noqa: S101 - it was made here
+    return tuple((lookups.seen(what, searched=True), times) for what, times in tally.met())
 
 
 def packets_of(workload: Workload, traffic: TrafficPlan) -> list[tuple[bytes, Fraction]]:
@@ -70,8 +84,8 @@ def packets_of(workload: Workload, traffic: TrafficPlan) -> list[tuple[bytes, Fr
     return [(frame(program, packets, drawn), weight) for drawn, weight in drawn_packets(workload, traffic)]
 
 
-SWX = "dpdk-swx"
-"""Programs for it are read instruction by instruction, so its prices are those of instructions."""
+P4 = ""
+"""In the place of a target: constructs of P4, whatever programs are read as."""
 
 
 def workload_path(target: str, workload: Workload, traffic: TrafficPlan, *, baseline: bool = False) -> Met:
@@ -178,15 +192,19 @@ def swx_path(program: Program, workload: Workload, traffic: TrafficPlan) -> Met:
         reference.run(data)
         for passed in machine.walk(data):
             tally.count(passed, passed.step.name, weight)
-    return tally.met()
+    if not workload.frames:
+        return tally.met()
+    return tuple((reference.seen(what, searched=False), times) for what, times in tally.met())
 
 
 class _Lookups(Interpreter):
     """Runs packets, and keeps what their lookups find."""
 
-    def __init__(self, program: Program) -> None:
-        super().__init__(program)
+    def __init__(self, program: Program, **given: Any) -> None:
+        super().__init__(program, **given)
         self._made: list[tuple[Table, Action, Mapping[str, int], bool]] = []
+        self._keys: dict[str, set[tuple[int, ...]]] = {}
+        self._positions: dict[str, list[int]] = {}
 
     @override
     def run(self, frame: bytes, port: int | None = None) -> PacketOutcome:
@@ -199,7 +217,33 @@ class _Lookups(Interpreter):
     ) -> tuple[Action, Mapping[str, int], bool]:
         found = super()._looked_up(table, values, packet)
         self._made.append((table, *found))
+        for name in {table.name, called(table)}:
+            self._keys.setdefault(name, set()).add(tuple(values))
         return found
+
+    @override
+    def _found(self, table: Table, values: list[int]) -> int | None:
+        position = super()._found(table, values)
+        if position is not None:
+            for name in {table.name, called(table)}:
+                self._positions.setdefault(name, []).append(position)
+        return position
+
+    def seen(self, what: Construct, *, searched: bool) -> Construct:
+        """A lookup in the part of its table that the packets touch: a few keys, again and again, are as few entries.
+
+        Args:
+            searched: a ternary table is a list that is searched from its beginning.
+        """
+        if what.kind != "lookup":
+            return what
+        name = what.where.removeprefix("table ").partition(",")[0]
+        entries = what.number("entries")
+        if what.size("match_kind") in ("exact", "lpm"):
+            entries = min(entries, float(len(self._keys.get(name, ())) or 1))
+        elif searched and (positions := self._positions.get(name)):
+            entries = min(entries, 2.0 * sum(positions) / len(positions) + 1.0)
+        return replace(what, sizes=tuple((n, entries if n == "entries" else v) for n, v in what.sizes))
 
     def next(self, name: str, pipeline: Pipeline | None) -> Found:
         """Action and data of the next lookup in a table, None if it finds nothing."""

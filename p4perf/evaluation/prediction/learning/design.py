@@ -37,9 +37,6 @@ from p4perf.models.program.prices import (
 )
 from p4perf.models.templates import FloatArray
 
-HASHED = ("lookup exact",)
-"""Prices that grow with the memory of the table. All other lookups, which search, grow with its entries."""
-
 FREE = ("drop",)
 """Kinds without a price of their own: a packet is dropped where it misses, and what that saves belongs to the miss."""
 
@@ -55,6 +52,7 @@ class PriceRow:
     Args:
         met: constructs that a packet meets beyond the baseline, in order, and how often (less than zero: fewer times).
         cycles: what they cost together, median over the starts, per packet.
+        whole: it is a whole program, and not a point of an experiment on one construct.
     """
 
     experiment: str
@@ -63,6 +61,7 @@ class PriceRow:
     cycles: float
     starts: tuple[float, ...] = ()
     baseline: float = 0.0
+    whole: bool = False
 
     @property
     def noise(self) -> float:
@@ -107,7 +106,6 @@ def parts_of(row: PriceRow) -> dict[str, list[Part]]:
         if what.kind in FREE:
             continue
         sizes = numeric_sizes(what)
-        sizes.pop("entries" if price_key(what) in HASHED else TABLE_BYTES, None)
         if what.kind != "lookup":
             found.setdefault(price_key(what), []).append(Part(times, sizes))
             continue
@@ -216,6 +214,9 @@ MANY = 8
 """A point with more of one construct counts less: programs have few of each, and what costs less (or more) in hundreds
 says little of them."""
 
+WHOLE = 3.0
+"""An error of a whole program counts as so many of other points: programs are what prices are for."""
+
 HUBER = 1.5
 """Robust standard deviations beyond which an error counts linearly (Huber 1964)."""
 
@@ -252,6 +253,7 @@ class PriceProblem:
         count = np.array([max(times, default=0.0) for times in each])
         noise = np.array([row.noise for row in rows])
         scale = (np.maximum(np.abs(cycles), noise) + FLOOR_CYCLES) / np.minimum(1.0, MANY / np.maximum(count, 1.0))
+        scale /= np.where([row.whole for row in rows], WHOLE, 1.0)
         return cls(rows, cycles, scale, _folds(rows))
 
 
@@ -340,6 +342,7 @@ def told_apart(matrix: FloatArray, columns: slice) -> bool:
 
 
 MOST_KNOTS = 12
+MOST_SPREAD_KNOTS = 18
 GAIN = 0.03
 """By so much every further number of a shape has to bring down the sum of the relative errors of all points."""
 
@@ -361,8 +364,12 @@ def measured_sizes(design: Design) -> dict[tuple[str, str], tuple[float, ...]]:
 
 
 def choose_axes(design: Design, problem: PriceProblem) -> Design:
-    """Find the axes of all curves, one after another, beginning with the plainest."""
-    sizes = {place: values for place, values in _sizes_of_axes(design).items() if len(values) > 1}
+    """Find the axes of all curves, one after another, beginning with the plainest.
+
+    A lookup grows with the entries of its table, with the bytes of it, or with both, whatever has least error.
+    """
+    found = {place: values for place, values in _sizes_of_axes(design).items() if len(values) > 1}
+    sizes = {place: values for place, values in found.items() if place[1] != TABLE_BYTES}
     room = {key: _points(design, key) for key in design.points}
     axes: dict[tuple[str, str], PriceAxis] = {}
     for place in sorted(sizes, key=lambda p: -len(sizes[p])):
@@ -379,9 +386,18 @@ def choose_axes(design: Design, problem: PriceProblem) -> Design:
             if others + len(shape.knots) - 1 > room[place[0]]:
                 continue
             candidate = replace(before, axes={**before.axes, place: shape})
-            found = loss(candidate, problem) + GAIN * (1 + more)
-            if found < error + GAIN * (len(best.axes[place].knots) - len(before.axes[place].knots)):
-                best, error = candidate, found - GAIN * (1 + more)
+            loses = loss(candidate, problem) + GAIN * (1 + more)
+            if loses < error + GAIN * (len(best.axes[place].knots) - len(before.axes[place].knots)):
+                best, error = candidate, loses - GAIN * (1 + more)
+    for key in [key for key, size in best.axes if size == "entries" and (key, TABLE_BYTES) in found]:
+        rest = {place: axis for place, axis in best.axes.items() if place != (key, "entries")}
+        shape = _shapes(TABLE_BYTES, found[key, TABLE_BYTES])[0]
+        for kept in (rest, best.axes):
+            candidate = replace(best, axes={**kept, (key, TABLE_BYTES): shape})
+            if _width(candidate.axes, key) > room[key]:
+                continue
+            if (other := loss(candidate, problem)) < error - GAIN:
+                best, error = candidate, other
     return best
 
 
@@ -435,7 +451,7 @@ def _shapes(size: str, values: Sequence[float]) -> list[PriceAxis]:
 def _spread(values: Sequence[float]) -> tuple[float, ...]:
     """Values that lie about evenly on a logarithmic axis, the first and the last with them."""
     logs = np.log(np.maximum(values, 1e-9))
-    wanted = np.linspace(logs[0], logs[-1], MOST_KNOTS)
+    wanted = np.linspace(logs[0], logs[-1], MOST_SPREAD_KNOTS)
     places = np.unique(np.abs(logs[:, None] - wanted).argmin(axis=0))
     return tuple(values[n] for n in places)
 
@@ -461,7 +477,8 @@ def choose_products(design: Design, problem: PriceProblem) -> Design:
     """
     best, error = design, None
     for key in design.points:
-        if not key.startswith("lookup ") or "entries" not in design.sizes(key):
+        grows = next((size for size in design.sizes(key) if size in CACHED), None)
+        if not key.startswith("lookup ") or grows is None:
             continue
         others = [size for size in design.sizes(key) if size not in CACHED and _crossed(design, key, size)]
         if not others:
@@ -473,8 +490,8 @@ def choose_products(design: Design, problem: PriceProblem) -> Design:
         points = best.points[key]
         usual = {s: _commonest(points.sizes[s]) for s in curves}
         for size in others:
-            entries = _commonest(points.sizes["entries"][points.sizes[size] != usual[size]])
-            rest = numbers[0] + sum(curves[s].at(usual[s] if s != "entries" else entries) for s in curves if s != size)
+            grown = _commonest(points.sizes[grows][points.sizes[size] != usual[size]])
+            rest = numbers[0] + sum(curves[s].at(usual[s] if s != grows else grown) for s in curves if s != size)
             if (unit := rest + curves[size].at(usual[size])) > 0:
                 values = tuple((rest + value) / unit for value in curves[size].values)
                 factors.append(Curve(size, curves[size].scale, curves[size].knots, values))

@@ -11,10 +11,14 @@ Every point says what the constructs of one program cost together. All points of
    was measured lies within, where every point counts by the share of its cost that is of that price. Added to that is
    what half of the points with it are off for each of their constructs, so that what costs next to nothing has an
    interval, too.
+
+Whole programs are among the points; how far the sums are off for them is learnt as well
+(:mod:`~p4perf.models.program.experience`).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -35,6 +39,7 @@ from p4perf.evaluation.prediction.learning.design import (
     solve,
     told_apart,
 )
+from p4perf.models.program.experience import Experience, KnownProgram, features
 from p4perf.models.program.prices import Domain, Price
 from p4perf.models.program.primitives import LEVEL, Agreement, PrimitiveCosts
 from p4perf.models.templates import FloatArray
@@ -72,7 +77,15 @@ def learn_prices(
     cost = float(np.median([row.baseline for row in rows])) if baseline is None else baseline
     prices = _prices(design, problem, numbers, unseen)
     agreement = _agreement(problem, design.matrix @ numbers)
-    return PrimitiveCosts(target, cost, {p.key: p for p in prices}, agreement, (*remarks, *notes))
+    experience = Experience.learn([_known(row, cycles) for row, cycles in zip(told, unseen, strict=True) if row.whole])
+    return PrimitiveCosts(target, cost, {p.key: p for p in prices}, agreement, (*remarks, *notes), experience)
+
+
+def _known(row: PriceRow, cycles: float) -> KnownProgram:
+    """A whole program, and what prices say of it that were learnt without it [cycles over the baseline]."""
+    predicted = max(row.baseline + cycles, 1.0)
+    ratio = math.log(max(row.baseline + row.cycles, 1.0) / predicted)
+    return KnownProgram(features(row.met, predicted), ratio)
 
 
 def _repeats(row: PriceRow) -> bool:

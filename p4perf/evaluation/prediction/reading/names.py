@@ -5,3 +5,4 @@ SENT, LOST = "sent", "dropped"
 DROPPED, PORT, RESUBMITTED = "$dropped", "$port", "$resubmitted"
 """Fields in which is remembered whether a packet was dropped, whether it is deparsed because it has a port by which to
 leave or goes through the program again, and whether it comes again as it came."""
+SWX = "dpdk-swx"

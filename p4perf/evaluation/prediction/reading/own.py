@@ -23,7 +23,7 @@ from p4perf.evaluation.prediction.reading.constructs import (
 from p4perf.evaluation.prediction.reading.names import DROPPED, LOST, PORT, RESUBMITTED, SENT
 from p4perf.models.program.graph import Construct, Edge, Node, ProgramGraph, construct
 from p4perf.programs import ir
-from p4perf.programs.analysis import OPERATE, control_nodes, destination, flattened, statements
+from p4perf.programs.analysis import OPERATE, control_nodes, destination, flattened, statements, unused_metadata
 from p4perf.programs.component import build_workload, component_parameters
 from p4perf.programs.decisions import (
     CHECKSUMS,
@@ -149,6 +149,7 @@ class _Reader:
     def __post_init__(self) -> None:
         self.sites = sites(self.program)
         self.was_read = was_read(self.program)
+        self.unused = unused_metadata(self.program) if self.was_read else frozenset()
         types = (s.destination for s in self.program.initial if s.value == _INSTANCE)
         self.instance = next((f"{ref.header}.{ref.field}" for ref in types), None)
         self.packet_bytes = PACKET_BYTES if self.frame_bytes is None else self.frame_bytes - FCS_BYTES
@@ -447,6 +448,8 @@ class _Reader:
             return
         if (simple := self._simple(statement, where)) is not None:
             yield simple
+            return
+        if destination(statement) in self.unused:
             return
         if isinstance(statement, ir.Hash) and statement.payload:
             self._remark("what is hashed of the payload is not counted")

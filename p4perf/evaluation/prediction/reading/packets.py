@@ -55,7 +55,7 @@ def passed_steps(flow: Flow, decisions: Iterable[Decision]) -> Iterator[Passed]:
             found = _next(left, step.name)
             if found is None:
                 return
-            label, decided = found, step.kind != "block"
+            label, decided = found, True
         elif step.edges:
             label = step.edges[0].label
         met = (what for fact, what in step.present if _holds(fact, facts))

@@ -1,0 +1,202 @@
+"""What whole programs that were measured say of a sum of prices: how far it is off for programs like them.
+
+A program has *features*: how often a packet meets each construct, ``log(1 + times)``, the bytes of its headers, and the
+logarithm of the sum of its prices. Programs with nearby features err alike. The logarithm of measured over predicted
+cycles is a Gaussian process (Rasmussen and Williams 2006, chapter 2) with the kernel
+
+    k(x, y) = a^2 exp(-|x - y| / l),
+
+plus noise. A program among known ones has the error that these have and a narrow interval; one unlike all has the error
+zero and the widest interval. Intervals are as wide as they have to be to hold 90 % of the known programs, each one
+predicted without itself; those with tables and those without for themselves.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+
+from p4perf.models.component import Reader
+from p4perf.models.program.graph import Construct
+from p4perf.models.program.prices import HIT, price_key
+from p4perf.models.templates import FloatArray
+
+NORMAL_90 = 1.6448536269514722
+"""Half width of the 90 % interval of a normal distribution, in standard deviations."""
+
+UNIT_BYTES = 16.0
+FEWEST = 20
+"""With fewer known programs nothing is said, and fewer of a group have the width of all."""
+
+LENGTHS, AMPLITUDES, NOISES = (1.0, 2.0, 4.0, 8.0), (0.02, 0.05, 0.1, 0.2), (0.03, 0.05, 0.1, 0.2)
+"""Values of l, of a and of the noise that are tried out."""
+
+FARTHEST = 0.4
+"""Larger errors of known programs count as this: what they have is no matter of nearby programs."""
+
+FREEDOM = 4.0
+"""Degrees of freedom of the Student distribution by which these are judged, so that single programs do not decide."""
+
+SUM = "sum"
+Features = Mapping[str, float]
+
+
+def features(met: Sequence[tuple[Construct, float]], cycles: float) -> dict[str, float]:
+    """The features of a program with that sum of prices."""
+    times: dict[str, float] = {}
+
+    def add(name: str, number: float) -> None:
+        times[name] = times.get(name, 0.0) + number
+
+    for what, number in met:
+        key = what.kind if what.kind in ("component", "unknown") else price_key(what)
+        if what.kind == "lookup":
+            add(key, number * what.number(HIT))
+            add(f"{key} miss", number * (1 - what.number(HIT)))
+        else:
+            add(key, number)
+        if what.kind in ("extract", "emit", "add header", "remove header"):
+            add(f"{key} bytes", number * what.number("bytes") / UNIT_BYTES)
+    found = {name: math.copysign(math.log1p(abs(n)), n) for name, n in times.items() if n}
+    return {**found, SUM: math.log(max(cycles, 1.0))}
+
+
+@dataclass(frozen=True, slots=True)
+class KnownProgram:
+    """A measured program; ``ratio`` is the logarithm of measured over predicted cycles, by prices without it."""
+
+    features: Features
+    ratio: float
+
+    @property
+    def has_tables(self) -> bool:
+        return any(name.startswith("lookup ") for name in self.features)
+
+
+@dataclass(frozen=True)
+class Experience:
+    """What known programs say of others.
+
+    Args:
+        length, amplitude, noise: of the process.
+        widths: by which standard deviations are multiplied, of programs without tables and with them.
+    """
+
+    programs: tuple[KnownProgram, ...]
+    length: float
+    amplitude: float
+    noise: float
+    widths: tuple[float, float] = (1.0, 1.0)
+
+    def error(self, program: Features) -> tuple[float, float]:
+        """The logarithm of measured over predicted cycles, and the half width of its 90 % interval."""
+        near = self._kernel(self._matrix([program]), self._known)[0]
+        mean = float(near @ self._weights)
+        left = self.amplitude**2 - float(near @ cho_solve(self._factor, near))
+        tables = any(name.startswith("lookup ") for name in program)
+        spread = math.sqrt(max(left, 0.0) + self.noise**2)
+        return mean, NORMAL_90 * self.widths[tables] * spread
+
+    @cached_property
+    def _names(self) -> list[str]:
+        return sorted({name for program in self.programs for name in program.features})
+
+    @cached_property
+    def _known(self) -> FloatArray:
+        return self._matrix([program.features for program in self.programs])
+
+    @cached_property
+    def _factor(self) -> tuple[FloatArray, bool]:
+        kernel = self._kernel(self._known, self._known) + self.noise**2 * np.eye(len(self.programs))
+        found: tuple[FloatArray, bool] = cho_factor(kernel)
+        return found
+
+    @cached_property
+    def _weights(self) -> FloatArray:
+        found: FloatArray = cho_solve(self._factor, np.array([program.ratio for program in self.programs]))
+        return found
+
+    def _matrix(self, programs: Sequence[Features]) -> FloatArray:
+        """Features as rows; what no known program has counts as one feature more."""
+        rows = []
+        for program in programs:
+            strange = math.hypot(*(value for name, value in program.items() if name not in self._names), 0.0)
+            rows.append([*(program.get(name, 0.0) for name in self._names), strange])
+        return np.array(rows)
+
+    def _kernel(self, one: FloatArray, other: FloatArray) -> FloatArray:
+        squares = np.sum(one**2, axis=1)[:, None] + np.sum(other**2, axis=1) - 2 * one @ other.T
+        found: FloatArray = self.amplitude**2 * np.exp(-np.sqrt(np.maximum(squares, 0.0)) / self.length)
+        return found
+
+    def left_out(self) -> tuple[FloatArray, FloatArray]:
+        """What is predicted of every known program without itself, and the standard deviation (equation 5.12)."""
+        inverse = cho_solve(self._factor, np.eye(len(self.programs)))
+        spread = 1 / np.diag(inverse)
+        ratios = np.array([program.ratio for program in self.programs])
+        return ratios - self._weights * spread, np.sqrt(spread)
+
+    @classmethod
+    def learn(cls, programs: Sequence[KnownProgram]) -> Self | None:
+        """The process that predicts known programs best, each without itself; None if there are too few."""
+        if len(programs) < FEWEST:
+            return None
+        programs = [KnownProgram(p.features, min(max(p.ratio, -FARTHEST), FARTHEST)) for p in programs]
+        ratios = np.array([program.ratio for program in programs])
+        tried = [cls(tuple(programs), *each) for each in _grid()]
+
+        def likelihood(found: Self) -> float:
+            mean, spread = found.left_out()
+            errors = (ratios - mean) / spread
+            return float(np.sum(-np.log(spread) - (FREEDOM + 1) / 2 * np.log1p(errors**2 / FREEDOM)))
+
+        best = max(tried, key=likelihood)
+        mean, spread = best.left_out()
+        errors = np.abs(ratios - mean) / spread / NORMAL_90
+        tables = np.array([program.has_tables for program in programs])
+        groups = [errors[~tables], errors[tables]]
+        widths = tuple(_covering(group if len(group) >= FEWEST else errors) for group in groups)
+        return cls(best.programs, best.length, best.amplitude, best.noise, (widths[0], widths[1]))
+
+    def record(self) -> dict[str, Any]:
+        """As JSON values."""
+        programs = [
+            {"features": {name: round(value, 4) for name, value in p.features.items()}, "ratio": round(p.ratio, 5)}
+            for p in self.programs
+        ]
+        numbers = {"length": self.length, "amplitude": self.amplitude, "noise": self.noise}
+        return {**numbers, "widths": list(self.widths), "programs": programs}
+
+    @classmethod
+    def from_reader(cls, reader: Reader) -> Self:
+        """Read a record.
+
+        Raises:
+            DataError: it is damaged.
+        """
+        programs = tuple(
+            KnownProgram({name: told.number(name) for name in told.data}, each.number("ratio"))
+            for each in reader.children("programs")
+            for told in (each.child("features"),)
+        )
+        found = reader.read(cls, programs=programs)
+        if not programs or min(found.length, found.amplitude, found.noise, *found.widths) <= 0:
+            reader.fail("length", "length, amplitude, noise and widths are above zero, and there are programs")
+        return found
+
+
+def _grid() -> Sequence[tuple[float, float, float]]:
+    return [(length, amplitude, noise) for length in LENGTHS for amplitude in AMPLITUDES for noise in NOISES]
+
+
+def _covering(errors: FloatArray) -> float:
+    """What holds 90 % of new errors like these (split conformal prediction, Lei et al. 2018)."""
+    ordered = np.sort(errors)
+    rank = min(math.ceil(0.9 * (len(ordered) + 1)), len(ordered))
+    return max(float(ordered[rank - 1]), 0.1)
