@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from p4perf.errors import DataError, Location, MeasurementError, NoVerdictError, UsageError
+from p4perf.errors import CapabilityError, DataError, Location, MeasurementError, NoVerdictError, UsageError
 from p4perf.evaluation.papers.baldi2018.calibration import CaseCycles, Chase, MachineCalibration, read_chase
 from p4perf.evaluation.prediction.learning import MeasuredProgram, learn, measured_programs
 from p4perf.evaluation.prediction.learning.constructs import P4, workload_increment
@@ -23,6 +23,7 @@ from p4perf.evaluation.prediction.learning.design import PriceRow
 from p4perf.evaluation.prediction.learning.primitives import learn_prices
 from p4perf.evaluation.prediction.learning.transfer import transferred
 from p4perf.evaluation.prediction.reading.names import SWX
+from p4perf.evaluation.prediction.reading.swx_packets import UnknownDecisionError
 from p4perf.experiment.bench import measured_gate_ratio, open_target, open_testbed, refuse_batches
 from p4perf.experiment.evaluate import BASELINE, COST
 from p4perf.experiment.planning import point_label, point_workload
@@ -67,8 +68,8 @@ def learn_primitives(runs: Iterable[Run], target: str, *, translated: bool = Fal
             continue
         try:
             rows += read_rows(run, translated=translated)
-        except NoVerdictError as error:
-            remarks.append(f"{run.identity.experiment} says nothing of prices: {error.message}")
+        except (NoVerdictError, CapabilityError, UnknownDecisionError) as error:
+            remarks.append(f"{run.identity.experiment} says nothing of prices: {error}")
     if not rows:
         raise NoVerdictError(
             f"no run of {target} says what primitives cost",

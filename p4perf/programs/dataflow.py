@@ -156,7 +156,7 @@ def assumed(condition: ir.Condition, known: PathState) -> tuple[PathState, PathS
 class _Walk:
     def __init__(self, program: ir.Program, drop_ends: Callable[[str], bool], *, short: bool = True) -> None:
         self._program = program
-        self._fails = (ir.Extract, ir.Advance, ir.Verify) if short else (ir.Verify,)
+        self._short = short
         self._drop_ends = drop_ends
         self._found = Dataflow()
         self._exits: list[PathState] = []
@@ -191,7 +191,7 @@ class _Walk:
                 continue
             state, known = self._program.state(name), arrivals[name]
             for statement in state.body:
-                if isinstance(statement, self._fails):
+                if isinstance(statement, ir.Verify) or (self._short and not isinstance(statement, ir.Assign)):
                     failed.append(known)
                 known = self._parsed(statement, known)
             for successor in successors(state):

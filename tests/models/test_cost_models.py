@@ -195,6 +195,8 @@ class TestForms:
 class Tables:
     """Lookups cost what tables of so many entries do."""
 
+    knows_programs = False
+
     def charge(self, what, times=1.0):
         return MODEL.charge(table(what.number("entries")), times)
 

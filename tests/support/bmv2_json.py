@@ -92,7 +92,7 @@ def table(names: list[str], n: int, actions: int, entries: int) -> dict[str, Any
         "with_counters": False,
         "direct_meters": None,
         "support_timeout": False,
-        "key": [{"match_type": "exact", "name": "hdr.ethernet.dst", "target": ["ethernet", "dst"], "mask": None}],
+        "key": [{"match_type": "exact", "name": f"meta.m{n}", "target": ["meta", f"m{n}"], "mask": None}],
         "action_ids": list(range(n * actions, (n + 1) * actions)),
         "actions": mine,
         "next_tables": dict.fromkeys(mine, following),

@@ -74,7 +74,8 @@ def learn_prices(
     design = choose_products(choose_many(choose_axes(Design.of(told), problem), problem), problem)
     numbers = solve(design, problem, rounds=ROUNDS)
     unseen = left_out(design, problem)
-    cost = float(np.median([row.baseline for row in rows])) if baseline is None else baseline
+    like = [row for row in rows if row.whole] or rows
+    cost = float(np.median([row.baseline for row in like])) if baseline is None else baseline
     prices = _prices(design, problem, numbers, unseen)
     agreement = _agreement(problem, design.matrix @ numbers)
     experience = Experience.learn([_known(row, cycles) for row, cycles in zip(told, unseen, strict=True) if row.whole])

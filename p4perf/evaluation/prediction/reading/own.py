@@ -449,11 +449,12 @@ class _Reader:
         if (simple := self._simple(statement, where)) is not None:
             yield simple
             return
-        if destination(statement) in self.unused:
-            return
         if isinstance(statement, ir.Hash) and statement.payload:
             self._remark("what is hashed of the payload is not counted")
+        idle = destination(statement) in self.unused
         for what in of_statement(self.program, statement, where, self.packet_bytes):
+            if idle and what.kind in ("write", "compute", "condition", "hash", "register read"):
+                continue
             if what.kind == "clone":
                 self._remark(f"clones are counted with {self.packet_bytes} B")
             elif what.kind == "unknown" and self.was_read:
