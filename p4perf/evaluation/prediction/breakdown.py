@@ -171,8 +171,8 @@ def extremes(
 ) -> tuple[tuple[ProgramPath, Itemised], tuple[ProgramPath, Itemised]]:
     """The lowest-cost and the highest-cost path with their cost breakdowns.
 
-    Sums of prices find the candidates. Cost breakdowns may order them differently: the baseline has
-    paid for some of it, and constructs interact.
+    Sums of prices find the candidates. Cost breakdowns may order them differently: the baseline has paid for some of
+    it. What constructs cost together is not counted: paths are compared by what is known of each construct.
     """
     penalties = misprediction_penalties(graph, pricing)
     extra = {name: penalty.value for name, penalty in penalties.items()}
@@ -182,10 +182,11 @@ def extremes(
     paths = {path.steps: path for path in likely}.values()
     low = [(path, itemise(pricing, met_along(graph, path))) for path in paths]
     high = [(path, mispredicted(itemise(pricing, met_along(graph, path, wrong=True)), penalties)) for path in paths]
-    return (
-        min(low, key=lambda each: each[1].breakdown.cycles.value),
-        max(high, key=lambda each: each[1].breakdown.cycles.value),
-    )
+
+    def total(each: tuple[ProgramPath, Itemised]) -> float:
+        return sum(line.charge.cycles.value for line in each[1].lines)
+
+    return min(low, key=total), max(high, key=total)
 
 
 def guessed(node: Node) -> bool:

@@ -129,6 +129,8 @@ class SwxMachine(Interpreter):
             raise UnknownDecisionError("packets that are too short for their headers") from None
         except ValueError as error:
             raise UnknownDecisionError(f"{error}, line {line.number}") from error
+        except KeyError as error:
+            raise UnknownDecisionError(f"action data {error}, line {line.number}") from error
 
     def _label(self, step: Step, packet: PacketState) -> str:
         line = step.code[-1] if step.code else None
