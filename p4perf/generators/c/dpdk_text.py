@@ -239,28 +239,48 @@ class DpdkCWriter(CWriter):
     def gather(self, refs: Sequence[ir.FieldRef], into: str) -> Iterator[str]:
         """Statements that write fields one after another to bytes, which are zero before."""
         at = 0
-        for ref in refs:
-            width = self.program.width_bits(ref)
-            base, offset = self.place(ref) if self.in_memory(ref) else ("", 0)
+        for run in self._runs(refs):
+            width = self.bits(run)
+            base, offset = self.place(run[0]) if self.in_memory(run[0]) else ("", 0)
             if base and width % 8 == offset % 8 == at % 8 == 0:
                 yield f"memcpy({into} + {at // 8}, {_plus(base, offset // 8)}, {width // 8});"
-            else:
+                at += width
+                continue
+            for ref in run:
+                width = self.program.width_bits(ref)
                 for low in range(0, width, WORD_BITS):
                     taken = min(WORD_BITS, width - low)
                     yield _store(into, at + width - low - taken, taken, self.load(ref, low))
-            at += width
+                at += width
+
+    def _runs(self, refs: Sequence[ir.FieldRef]) -> list[list[ir.FieldRef]]:
+        """Fields, those together that stand one after another in a header."""
+        runs: list[list[ir.FieldRef]] = []
+        for ref in refs:
+            if runs and runs[-1][0].header == ref.header and self.in_memory(ref) and self.in_memory(runs[-1][0]):
+                base, first = self.place(runs[-1][0])
+                if self.place(ref) == (base, first + self.bits(runs[-1])):
+                    runs[-1].append(ref)
+                    continue
+            runs.append([ref])
+        return runs
 
     def together(self, refs: Sequence[ir.FieldRef]) -> str | None:
         """Pointer to fields that already stand one after another in a header, on whole bytes; None if they do not."""
-        if any(ref.header != refs[0].header or not self.in_memory(ref) for ref in refs):
+        if len(self._runs(refs)) != 1 or not self.in_memory(refs[0]):
             return None
         base, first = self.place(refs[0])
-        at = first
-        for ref in refs:
-            if self.place(ref)[1] != at:
-                return None
-            at += self.program.width_bits(ref)
         return _plus(base, first // 8) if first % 8 == 0 else None
+
+    def _words_of(self, refs: Sequence[ir.FieldRef]) -> list[tuple[str, int]] | None:
+        """Pointers to runs of fields that are words of 16 bit, with their bytes; None if they are no such words."""
+        found = []
+        for run in self._runs(refs):
+            pointer, width = self.together(run), self.bits(run)
+            if pointer is None or width % 16:
+                return None
+            found.append((pointer, width // 8))
+        return found
 
     @override
     def action(self, action: ir.Action) -> Iterator[str]:
@@ -327,6 +347,12 @@ class DpdkCWriter(CWriter):
         size = self.bits(statement.fields) // 8
         if pointer := self.together(statement.fields):
             yield from self.store(statement.destination, f"hash_{statement.algorithm}({pointer}, {size})")
+            return
+        if statement.algorithm == "checksum16" and (words := self._words_of(statement.fields)):
+            total = "0"
+            for pointer, count in words:
+                total = f"__rte_raw_cksum({pointer}, {count}, {total})"
+            yield from self.store(statement.destination, f"checksum16_of({total})")
             return
         yield "{"
         yield f"\tuint8_t bytes[{size}] = {{0}};"

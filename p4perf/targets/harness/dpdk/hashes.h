@@ -40,7 +40,13 @@ hash_crc32(const uint8_t *data, unsigned int length)
 	return rte_net_crc_calc(data, length, RTE_NET_CRC32_ETH);
 }
 
-/* RFC 1071. */
+/* RFC 1071, of a sum of words of 16 bit. */
+static inline __rte_unused uint64_t
+checksum16_of(uint32_t sum)
+{
+	return rte_be_to_cpu_16((uint16_t)~__rte_raw_cksum_reduce(sum));
+}
+
 static inline __rte_unused uint64_t
 hash_checksum16(const uint8_t *data, unsigned int length)
 {
