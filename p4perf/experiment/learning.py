@@ -78,6 +78,10 @@ def learn_primitives(runs: Iterable[Run], target: str, *, translated: bool = Fal
     return learn_prices(rows, target, remarks=remarks)
 
 
+MERGED = {"dpdk-c": "parser/select-branches"}
+"""Experiments that say nothing of prices: compilers make a table of branches that all do the same."""
+
+
 def read_rows(run: Run, *, translated: bool = False) -> list[PriceRow]:
     """The measured points of a run from which prices are learnt, in the order of its sweep.
 
@@ -93,6 +97,8 @@ def read_rows(run: Run, *, translated: bool = False) -> list[PriceRow]:
     experiment = run.experiment
     if experiment.spec.program.baseline != FORWARDING:
         raise NoVerdictError(f"its baseline is {experiment.spec.program.baseline}")
+    if MERGED.get(manifest.target) == experiment.spec.name:
+        raise NoVerdictError("compilers make a table of its branches, which all do the same")
     if experiment.spec.device.cpu_frequency is not None:
         raise NoVerdictError("it changes the frequency of the core")
     table = run.table[run.table["accepted"].astype(bool)]

@@ -52,7 +52,7 @@ def costs() -> PrimitiveCosts:
                 Price("add header", 4.0, (), (), bytes_),
                 Price("other headers", 15.0),
                 Price("hash checksum16", 7.0, (), (), bytes_),
-                Price("mispredicted branch", 20.0),
+                Price("mispredicted branch lookup", 20.0),
             )
         },
         (Agreement("mat/exact-entries", 9, 0.01, 0.05, -0.002, 0.02),),

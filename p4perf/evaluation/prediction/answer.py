@@ -23,10 +23,10 @@ import numpy as np
 
 from p4perf.errors import UsageError
 from p4perf.evaluation.prediction.breakdown import (
-    MISPREDICTED,
     CostSpread,
     Itemised,
     Met,
+    behind_lookups,
     cost_spread,
     extremes,
     guessed,
@@ -38,6 +38,7 @@ from p4perf.models.estimate import Estimate, exactly
 from p4perf.models.program import Construct, CostBreakdown, Edge, Node, Pricing, ProgramGraph
 from p4perf.models.program.costs import Basis
 from p4perf.models.program.curves import ProgramMemory
+from p4perf.models.program.graph import mispredicted_branch
 from p4perf.models.program.paths import Analysis, ProgramPath, analyse, constructs_on, shares, sorted_nodes
 from p4perf.programs.reading.flow import base_name
 
@@ -424,13 +425,15 @@ def node_costs(pricing: Pricing) -> Callable[[Node, Edge | None], float]:
 
 def met_in(graph: ProgramGraph, visits: Mapping[str, float]) -> list[Met]:
     """What an average packet meets, with the branches that the processor mispredicts for it."""
-    found = []
+    found: list[Met] = []
+    late = behind_lookups(graph)
     for node in sorted_nodes(graph):
         times = visits[node.name]
         if times > 0:
             found += [Met(node.name, node.kind, what, times) for what in constructs_on(node, None)]
             if guessed(node):
-                found.append(Met(node.name, node.kind, MISPREDICTED, times * (1 - max(shares(node)))))
+                wrong = mispredicted_branch(after_lookup=node.name in late)
+                found.append(Met(node.name, node.kind, wrong, times * (1 - max(shares(node)))))
     return found
 
 

@@ -25,7 +25,7 @@ import numpy as np
 from p4perf.models.estimate import Estimate
 from p4perf.models.program import Charge, Construct, CostBreakdown, NodeKind, Pricing
 from p4perf.models.program.costs import NOTHING
-from p4perf.models.program.graph import Edge, Node, ProgramGraph, construct
+from p4perf.models.program.graph import Edge, Node, ProgramGraph, mispredicted_branch
 from p4perf.models.program.paths import Analysis, Cost, ProgramPath, analyse, constructs_on, shares, sorted_nodes
 from p4perf.models.program.prices import HIT
 from p4perf.models.templates import FloatArray
@@ -153,6 +153,9 @@ _TEXTS: Mapping[str, Callable[[Mapping[str, object]], str]] = MappingProxyType(
         "compute": lambda s: f"compute {s.get('operator')}, {_plain(s.get('bits'))} bit",
         "condition": lambda s: f"condition, {_plain(s.get('bits'))} bit",
         "hash": lambda s: f"hash {s.get('algorithm')}, {_plain(s.get('bytes'))} B",
+        "mispredicted branch": lambda s: (
+            "mispredicted branch" + (" after a lookup" if s.get("after") == "lookup" else "")
+        ),
         "unknown": lambda s: f"unknown: {s.get('name')}",
     }
 )
@@ -160,7 +163,15 @@ _TEXTS: Mapping[str, Callable[[Mapping[str, object]], str]] = MappingProxyType(
 CANDIDATES = 2
 """Paths that are considered of the most probable, the lowest-cost and the highest-cost ones each."""
 
-MISPREDICTED = construct("mispredicted branch")
+
+def behind_lookups(graph: ProgramGraph) -> frozenset[str]:
+    """The nodes that packets may reach by a lookup."""
+    found: set[str] = set()
+    for node in sorted_nodes(graph):
+        if node.name in found or any(what.kind == "lookup" for what in node.constructs):
+            found |= {edge.to for edge in node.edges}
+    return frozenset(found)
+
 
 WITH_MISPREDICTION = "mispredicted"
 """What the remark of a lookup ends with that includes a branch misprediction."""
@@ -196,12 +207,14 @@ def guessed(node: Node) -> bool:
 
 def met_along(graph: ProgramGraph, path: ProgramPath, *, wrong: bool = False) -> list[Met]:
     """What a packet of a path meets; ``wrong``: the processor mispredicts every select and condition of it."""
-    found = []
+    found: list[Met] = []
     for step in path.steps:
         node = graph.nodes[step.node]
         edge = next((e for e in node.edges if e.label == step.label), None)
         found += [Met(node.name, node.kind, what, 1.0) for what in constructs_on(node, edge)]
-        found += [Met(node.name, node.kind, MISPREDICTED, 1.0)] if wrong and guessed(node) else []
+        if wrong and guessed(node):
+            late = any(each.what.kind == "lookup" for each in found)
+            found.append(Met(node.name, node.kind, mispredicted_branch(after_lookup=late), 1.0))
     return found
 
 

@@ -52,7 +52,8 @@ KINDS: Mapping[Kind, tuple[str, ...]] = MappingProxyType(
         # Compiled or interpreted: a read that waits for a write to some of its bytes. So many have waited before, and
         # whether it turns the bytes of a field around to compute with it.
         "overlap": ("code", "earlier", "swaps"),
-        "mispredicted branch": (),  # a select or condition that goes otherwise than for most packets
+        # A decision that goes otherwise than for most packets; ``after``: lookup, if it waits for one, or start.
+        "mispredicted branch": ("after",),
         "unknown": ("name",),
     }
 )
@@ -98,6 +99,11 @@ def construct(kind: Kind, where: str = "", /, **sizes: Size) -> Construct:
     if set(sizes) != set(names):
         raise UsageError(f"a construct {kind!r} has {', '.join(names) or 'no sizes'}, not {', '.join(sizes) or 'none'}")
     return Construct(kind, tuple((n, sizes[n]) for n in names), where)
+
+
+def mispredicted_branch(*, after_lookup: bool) -> Construct:
+    """A decision that a processor predicts wrong; it waits for a lookup, or only for the packet."""
+    return construct("mispredicted branch", after="lookup" if after_lookup else "start")
 
 
 NodeKind = Literal["parser state", "table", "action", "condition", "block", "deparser", "end"]

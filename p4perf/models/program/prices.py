@@ -21,6 +21,7 @@ LABELS: Mapping[Kind, str] = {
     "compute": "operator",
     "write": "to",
     "overlap": "code",
+    "mispredicted branch": "after",
 }
 """The size of a kind that is a word, for each value of which there is a price of its own."""
 
@@ -33,14 +34,18 @@ HIT = "hit"
 TABLE_BYTES = "table_bytes"
 """Memory that the lookups in a table touch: its entries with key, action data and :data:`SLOT_BYTES`."""
 
+WORD_BITS = 64
+
 SLOT_BYTES = 64
 """What a hash table keeps of an entry besides key and data (signature, index, pointer)."""
 
 CACHED: Mapping[str, float] = {"entries": 1000.0, TABLE_BYTES: float(1 << 17)}
 """A table with so many entries, or bytes, is in the second-level cache of any processor."""
 
-MISPREDICTION = "mispredicted branch"
-"""Key of the price of a branch that a processor predicts wrong. No construct has it; see :class:`PrimitiveCosts`."""
+MISPREDICTION = "mispredicted branch lookup"
+"""Key of the price of a mispredicted branch behind a lookup: a processor learns late that it was wrong."""
+
+MISPREDICTIONS = (MISPREDICTION, "mispredicted branch start")
 
 LAYOUT = "other headers"
 """Key of what it costs once that a packet is sent with other headers than it came with, however many these are."""
@@ -76,17 +81,18 @@ def price_key(what: Construct) -> str:
     if label is None:
         return what.kind
     word = str(what.size(label))
+    if word == "header" and what.number("bits") % 8:
+        return PART_OF_A_BYTE
     return f"{what.kind} {SAME_WORDS.get(word, word)}"
+
+
+PART_OF_A_BYTE = "write header part"
+"""Key of a write to a header field that does not fill its bytes, so that they are read and written back."""
 
 
 def miss_key(what: Construct) -> str:
     """Under which name a lookup has its price where no entry is found."""
     return f"{price_key(what)} miss"
-
-
-def guess_key(what: Construct) -> str:
-    """Under which name it has its price that a processor cannot know whether a lookup finds an entry."""
-    return f"{price_key(what)} either"
 
 
 def numeric_sizes(what: Construct) -> dict[str, float]:
@@ -95,6 +101,9 @@ def numeric_sizes(what: Construct) -> dict[str, float]:
         return {}
     skipped = {HIT, LABELS.get(what.kind)}
     found = {name: what.number(name) for name in KINDS[what.kind] if name not in skipped}
+    if (words := "key_bits" if what.kind == "select" else "bits") in found:
+        # A processor handles up to 64 bit at once.
+        found[words] = max(1.0, math.ceil(found[words] / WORD_BITS)) * WORD_BITS
     if what.kind == "lookup":
         entry_bytes = math.ceil(found["key_bits"] / 8) + found["action_data_bytes"] + SLOT_BYTES
         found[TABLE_BYTES] = found["entries"] * entry_bytes
@@ -232,7 +241,6 @@ def _sizes_of(key: str) -> tuple[str, ...]:
     return (*KINDS[max(kinds, key=len)], TABLE_BYTES) if kinds else ()
 
 
-WORD_BITS = 64
 TAIL = 8.0
 """How far the end of a curve over entries reaches: to that share of the most entries."""
 
@@ -277,14 +285,19 @@ def quoted(price: Price, what: Construct, prices: Mapping[str, Price]) -> Quote:
     if price.limit is not None:
         quote = quote.within(0.0, max(price.limit, high)).noted("bounded", "not separated from its neighbours")
     curves = {c.size for c in (*price.curves, *price.factors)}
-    for domain in price.outside(sizes):
+    outside = price.outside(sizes)
+    for domain in outside:
         if domain.size in CACHED:
-            quote = _searched(quote, domain, sizes, price)
             continue
         # Where only one size was measured, the price is taken to be the same for others.
-        rule = _beyond if domain.size in curves else _RULES.get((what.kind, domain.size), _beyond)
+        rule = (
+            _beyond
+            if domain.size in curves and domain.size != "cells"
+            else _RULES.get((what.kind, domain.size), _beyond)
+        )
         quote = rule(quote, domain, sizes[domain.size], prices)
-    return quote
+    searched = [d for d in outside if d.size in curves & set(CACHED)] or [d for d in outside if d.size in CACHED][:1]
+    return _searched(quote, searched, sizes, price) if searched else quote
 
 
 # --- sizes at which nothing was measured
@@ -306,7 +319,7 @@ def _beyond(quote: Quote, domain: Domain, x: float, prices: Mapping[str, Price])
     return quote.within(low, high).noted("extrapolated", f"measured with {_text(domain)}, not {x:g}")
 
 
-def _searched(quote: Quote, domain: Domain, sizes: Mapping[str, float], price: Price) -> Quote:
+def _searched(quote: Quote, domains: Sequence[Domain], sizes: Mapping[str, float], price: Price) -> Quote:
     """A lookup in a larger table than was measured, or a smaller one.
 
     The cost grows with a power of the size: with that by which it grew at the end of what was measured, none for a
@@ -314,16 +327,22 @@ def _searched(quote: Quote, domain: Domain, sizes: Mapping[str, float], price: P
     worst: twice as many entries cost at most twice as much. What one size costs says of larger ones only that they cost
     at least that.
     """
-    entries, remark = sizes[domain.size], f"measured with {_text(domain)}, not {sizes[domain.size]:g}"
-    if entries < domain.low:
+    domain = max(domains, key=lambda d: sizes[d.size] / d.high)
+    remark = f"measured with {_text(domain)}, not {sizes[domain.size]:g}"
+    if sizes[domain.size] < domain.low:
         return quote.within(0.0, quote.cycles.high).noted("bounded", remark)
     if domain.low == domain.high:
         return quote.noted("unknown", f"{remark}: it costs at least that")
-    before = max(domain.high / TAIL, domain.low)
-    end, earlier = (price.at({**sizes, domain.size: n}) for n in (domain.high, before))
-    power = math.log(end / earlier) / math.log(domain.high / before) if end > earlier > 0 else 0.0
+    larger, reach = sizes[domain.size] / domain.high, min(TAIL, domain.high / domain.low)
+
+    def smaller(factor: float) -> float:
+        """The price of a table that is smaller by a factor: its entries, and with them its bytes."""
+        return price.at({n: size / factor if n in CACHED else size for n, size in sizes.items()})
+
+    end, earlier = smaller(larger), smaller(larger * reach)
+    power = math.log(end / earlier) / math.log(reach) if end > earlier > 0 else 0.0
     power = min(power, 1.0)
-    value, low, high = ((entries / domain.high) ** p for p in (power, power / 2, min(2 * power + 0.1, 1.0)))
+    value, low, high = (larger**p for p in (power, power / 2, min(2 * power + 0.1, 1.0)))
     share = end / quote.cycles.value if quote.cycles.value > 0 else 1.0
     found = (quote.cycles.value * value, quote.cycles.low * low, quote.cycles.high * high)
     return replace(quote, cycles=Estimate(*(share * cycles for cycles in found))).noted("extrapolated", remark)
@@ -435,8 +454,11 @@ def _operator(what: Construct, prices: Mapping[str, Price]) -> Quote:
 
 
 def _written(what: Construct, prices: Mapping[str, Price]) -> Quote:
-    """Header fields are stored in the packet and in its order of bytes: writing metadata costs at most as much."""
-    if what.size("to") == "header":
+    """Header fields are stored in the packet and in its order of bytes: writing metadata costs at most as much.
+
+    Of a field that does not fill its bytes, too, nothing better is known than what another one costs.
+    """
+    if price_key(what) == "write header":
         return UNKNOWN
     return _at_most(what, ["write header"], prices, "at most what writing a header field costs")
 
@@ -464,6 +486,8 @@ _ALIKE: Mapping[Kind, tuple[str, str]] = {
     # A packet is marked as dropped by writing one field, as its port is; it may save what sending costs.
     "drop": ("set egress", "at most what setting the port costs"),
     "jump": ("condition", "at most what a condition costs"),
+    # The sooner a processor knows that it was wrong, the less of its work is lost.
+    "mispredicted branch": (MISPREDICTION, "at most what one behind a lookup costs"),
     # Verifying is the sum of an update and a comparison instead of a write.
     "checksum verify": ("checksum update", "taken from checksum update"),
     "checksum update": ("checksum verify", "taken from checksum verify"),

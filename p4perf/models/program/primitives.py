@@ -205,7 +205,7 @@ class PrimitiveCosts:
         if share >= 1:
             return found
         missed = self._missed(what, found)
-        wrong = self._extra(pricing.guess_key(what), min(share, 1 - share)) or self.mispredicted(min(share, 1 - share))
+        wrong = self.mispredicted(min(share, 1 - share))
         mixed = found.cycles * share + missed.cycles * (1 - share) + (NOTHING if wrong is None else wrong.cycles)
         sources = tuple(dict.fromkeys((*found.sources[:1], *missed.sources)))
         joined = replace(found, cycles=mixed, sources=sources)
@@ -225,7 +225,7 @@ class PrimitiveCosts:
         """
         price = self.prices.get(pricing.miss_key(what))
         known = found if price is None else pricing.quoted(price, what, self.prices)
-        if price is not None and known.basis not in ("extrapolated", "unknown"):
+        if price is not None and known.basis != "unknown":
             return known
         times = 2.0 if what.size("match_kind") == "ternary" else 1.0
         value = min(known.cycles.value, times * found.cycles.value)

@@ -23,6 +23,9 @@ from p4perf.programs.reading.swx_graph import Graph, Structure
 from p4perf.programs.reading.swx_statements import InstructionReader, Operands
 from p4perf.programs.reading.values import distinct, identifier
 
+OF_LINE = "own_line_"
+"""Begin of the names of actions that hold instructions of the apply block."""
+
 _KINDS: Mapping[str, ir.MatchKind] = {"exact": "exact", "lpm": "lpm", "wildcard": "ternary"}
 
 
@@ -259,7 +262,7 @@ class _OfControl(Structure[ir.ControlNode]):
     def plain(self, lines: Sequence[SpecLine]) -> Iterator[ir.ControlNode]:
         body = tuple(s for line in lines for s in self.reader.statements.of(line))
         if body:
-            yield self.reader.run(f"own_line_{lines[0].number}", body, lines[0])
+            yield self.reader.run(f"{OF_LINE}{lines[0].number}", body, lines[0])
 
     @override
     def branch(self, condition: ir.Condition, then: ir.Nodes, otherwise: ir.Nodes, line: SpecLine) -> ir.ControlNode:

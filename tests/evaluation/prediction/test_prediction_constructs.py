@@ -148,7 +148,7 @@ def test_recirculated_packets_meet_the_program_again_resubmitted_ones_are_not_em
 
 
 def test_selects_that_packets_take_differently_are_mispredicted() -> None:
-    assert shown(met("parser_branches", branches=4))[-1] == "0.75 mispredicted branch "
+    assert shown(met("parser_branches", branches=4))[-1] == "0.75 mispredicted branch start"
     assert not any("mispredicted" in line for line in shown(met("parser_branches", branches=1)))
 
 

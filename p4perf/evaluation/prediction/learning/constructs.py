@@ -24,12 +24,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
+from types import MappingProxyType
 from typing import Any
 
 from typing_extensions import override
 
 from p4perf.errors import CapabilityError
 from p4perf.evaluation.prediction.operations import drawn_packets
+from p4perf.evaluation.prediction.reading.constructs import is_prefixes
 from p4perf.evaluation.prediction.reading.names import SWX
 from p4perf.evaluation.prediction.reading.own import read_own
 from p4perf.evaluation.prediction.reading.packets import Passed, passed_steps
@@ -38,7 +40,9 @@ from p4perf.evaluation.prediction.reading.swx_packets import Found, SwxMachine
 from p4perf.formats.swx_spec import read_specification
 from p4perf.generators.swx.spec import Pipeline
 from p4perf.models.program import Construct, construct
-from p4perf.models.program.graph import Size
+from p4perf.models.program.graph import Size, mispredicted_branch
+from p4perf.programs import ir
+from p4perf.programs.analysis import statements
 from p4perf.programs.component import TrafficPlan, build_workload
 from p4perf.programs.decisions import Decisions, called
 from p4perf.programs.interpreter import Interpreter, PacketOutcome
@@ -56,13 +60,14 @@ def packet_path(program: Program, workload: Workload, traffic: TrafficPlan) -> M
     Raises:
         CapabilityError: a packet cannot be followed to its end.
     """
-    flow = read_own(program, program.name, workload.packets.frame_size_bytes)
+    flow = read_own(program, program.name, workload.packets.frame_size_bytes, configured=True)
     tally = Tally()
     packets = Decisions(program, _Lookups)
     for data, weight in packets_of(workload, traffic):
         visits: Counter[str] = Counter()
         for decisions in packets.run(data):
             passed = None
+            tally.begin()
             for passed in passed_steps(flow, decisions):
                 visits[passed.step.name] += 1
                 tally.count(passed, f"{passed.step.name}, {visits[passed.step.name]}", weight)
@@ -72,7 +77,9 @@ def packet_path(program: Program, workload: Workload, traffic: TrafficPlan) -> M
         return tally.met()
     lookups = packets.interpreter
     assert isinstance(lookups, _Lookups)  # noqa: S101 - it was made here
-    return tuple((lookups.seen(what, searched=True), times) for what, times in tally.met())
+    copies = any(isinstance(statement, ir.Clone) for statement in statements(program))  # none: no session is there
+    found = ((what, times) for what, times in tally.met(lookups.guessed_levels) if copies or what.kind != "clone")
+    return tuple((lookups.seen(what, searched=True), times) for what, times in found)
 
 
 def packets_of(workload: Workload, traffic: TrafficPlan) -> list[tuple[bytes, Fraction]]:
@@ -149,7 +156,12 @@ class Tally:
     def __init__(self) -> None:
         self._times: dict[Construct, Fraction] = {}
         self._hits: dict[Construct, Fraction] = {}
-        self._outcomes: dict[str, dict[str, Fraction]] = {}
+        self._outcomes: dict[tuple[str, bool], dict[str, Fraction]] = {}
+        self._late = False
+
+    def begin(self) -> None:
+        """Begin with a pass of a packet."""
+        self._late = False
 
     def count(self, passed: Passed, place: str, times: Fraction) -> None:
         """Count a step that a share of the packets passes; ``place`` tells its decision from others."""
@@ -158,17 +170,30 @@ class Tally:
             if what.kind == "lookup":  # how many packets find an entry is known only at the end
                 self._hits[what] = self._hits.get(what, Fraction(0)) + (0 if passed.label == "miss" else times)
         if passed.decided and passed.step.kind != "table":
-            outcomes = self._outcomes.setdefault(place, {})
+            outcomes = self._outcomes.setdefault((place, self._late), {})
             outcomes[passed.label] = outcomes.get(passed.label, Fraction(0)) + times
+        self._late = self._late or any(what.kind == "lookup" for what in passed.constructs)
 
-    def met(self) -> Met:
+    def met(self, guessed: Mapping[str, float] = MappingProxyType({})) -> Met:
+        """All constructs.
+
+        Args:
+            guessed: by the names of tables, how often a processor mispredicts a branch within a lookup.
+        """
         found = []
         for what, times in self._times.items():
             if what in self._hits:
                 what = construct("lookup", what.where, **dict(what.sizes) | {"hit": float(self._hits[what] / times)})
             found.append((what, float(times)))
-        wrong = sum((sum(w.values()) - max(w.values()) for w in self._outcomes.values()), Fraction(0))
-        return (*found, (construct("mispredicted branch"), float(wrong))) if wrong else tuple(found)
+        for late in (False, True):
+            outcomes = [each.values() for (_, behind), each in self._outcomes.items() if behind == late]
+            wrong = float(sum((sum(shares) - max(shares) for shares in outcomes), Fraction(0)))
+            if late:
+                lookups = [(_table_of(what), times) for what, times in found if what.kind == "lookup"]
+                wrong += sum(guessed.get(name, 0.0) * times for name, times in lookups)
+            if wrong:
+                found.append((mispredicted_branch(after_lookup=late), wrong))
+        return tuple(found)
 
 
 def swx_path(program: Program, workload: Workload, traffic: TrafficPlan) -> Met:
@@ -190,11 +215,22 @@ def swx_path(program: Program, workload: Workload, traffic: TrafficPlan) -> Met:
     tally = Tally()
     for data, weight in packets_of(workload, traffic):
         reference.run(data)
+        tally.begin()
+        visits: Counter[str] = Counter()
         for passed in machine.walk(data):
-            tally.count(passed, passed.step.name, weight)
+            visits[passed.step.name] += 1
+            tally.count(passed, f"{passed.step.name}, {visits[passed.step.name]}", weight)
     if not workload.frames:
         return tally.met()
     return tuple((reference.seen(what, searched=False), times) for what, times in tally.met())
+
+
+FIRST_LEVEL_BITS = 24
+"""Prefixes up to that length are found at the first level of rte_lpm, longer ones a level of 8 bits each further."""
+
+
+def _table_of(what: Construct) -> str:
+    return what.where.removeprefix("table ").partition(",")[0]
 
 
 class _Lookups(Interpreter):
@@ -205,6 +241,7 @@ class _Lookups(Interpreter):
         self._made: list[tuple[Table, Action, Mapping[str, int], bool]] = []
         self._keys: dict[str, set[tuple[int, ...]]] = {}
         self._positions: dict[str, list[int]] = {}
+        self._levels: dict[str, Counter[int]] = {}
 
     @override
     def run(self, frame: bytes, port: int | None = None) -> PacketOutcome:
@@ -225,9 +262,18 @@ class _Lookups(Interpreter):
     def _found(self, table: Table, values: list[int]) -> int | None:
         position = super()._found(table, values)
         if position is not None:
+            bits = sum(match.mask.bit_count() for match in table.listing[position].matches)
+            levels = -(-max(bits - FIRST_LEVEL_BITS, 0) // 8)
             for name in {table.name, called(table)}:
                 self._positions.setdefault(name, []).append(position)
+                self._levels.setdefault(name, Counter())[levels] += 1
         return position
+
+    @property
+    def guessed_levels(self) -> Mapping[str, float]:
+        """How often a lookup of a longest prefix ends at another level than most do in its table, by its name."""
+        names = {name for t in self._program.tables if is_prefixes(self._program, t) for name in (t.name, called(t))}
+        return {name: 1 - max(c.values()) / c.total() for name, c in self._levels.items() if name in names}
 
     def seen(self, what: Construct, *, searched: bool) -> Construct:
         """A lookup in the part of its table that the packets touch: a few keys, again and again, are as few entries.
@@ -237,7 +283,7 @@ class _Lookups(Interpreter):
         """
         if what.kind != "lookup":
             return what
-        name = what.where.removeprefix("table ").partition(",")[0]
+        name = _table_of(what)
         entries = what.number("entries")
         if what.size("match_kind") in ("exact", "lpm"):
             entries = min(entries, float(len(self._keys.get(name, ())) or 1))

@@ -26,10 +26,10 @@ from p4perf.models.program.prices import (
     HIT,
     LAYOUT,
     MISPREDICTION,
+    MISPREDICTIONS,
     TABLE_BYTES,
     Curve,
     changes_layout,
-    guess_key,
     miss_key,
     numeric_sizes,
     price_key,
@@ -40,7 +40,9 @@ from p4perf.models.templates import FloatArray
 FREE = ("drop",)
 """Kinds without a price of their own: a packet is dropped where it misses, and what that saves belongs to the miss."""
 
-STRUCTURE = frozenset({"extract", "select", "emit", "add header", "remove header", "set egress", LAYOUT, MISPREDICTION})
+STRUCTURE = frozenset(
+    {"extract", "select", "emit", "add header", "remove header", "set egress", LAYOUT, *MISPREDICTIONS}
+)
 """What every program has in the same combinations: a header that is parsed or added is emitted or removed. How their
 cost is divided among them does not matter to the cost of a program."""
 
@@ -110,10 +112,10 @@ def parts_of(row: PriceRow) -> dict[str, list[Part]]:
             found.setdefault(price_key(what), []).append(Part(times, sizes))
             continue
         share = what.number(HIT)
-        shares = {price_key(what): share, miss_key(what): 1 - share, guess_key(what): min(share, 1 - share)}
-        for key, part in shares.items():
+        wrong = min(share, 1 - share)
+        for key, part in ((price_key(what), share), (miss_key(what), 1 - share), (MISPREDICTION, wrong)):
             if part:
-                found.setdefault(key, []).append(Part(part * times, {} if key == guess_key(what) else sizes))
+                found.setdefault(key, []).append(Part(part * times, {} if key == MISPREDICTION else sizes))
     if changed := changes_layout(row.met):
         found[LAYOUT] = [Part(changed, {})]
     return found
@@ -222,8 +224,18 @@ HUBER = 1.5
 
 ROUNDS = 8
 RIDGE = 1e-3
-RELUCTANT = {"set egress": 30.0, "mispredicted branch": 3.0}
+RELUCTANT = {"set egress": 30.0}
 """Factors of the penalty: where points do not tell prices apart, these get less of the cost than others."""
+
+CHEAP = ("compute", "condition", "write", "counter", "register read", "register write", "select", "extract", "emit")
+CHEAP_PENALTY = 0.002
+"""Of these kinds one costs a few cycles: a program is as wrong by this for every cycle of such a price. So a few
+programs that are dear for another reason do not say that a shift costs hundreds."""
+
+PIPELINE = dict(zip(MISPREDICTIONS, (30.0, 25.0), strict=True))
+PIPELINE_PENALTY = 0.03
+"""What a misprediction costs on processors of this age [cycles], and how much a program is as wrong by for every cycle
+that the price is away from it."""
 
 FOLDS = 4
 ALWAYS = -1
@@ -280,9 +292,12 @@ def solve(
     kept = np.ones(len(problem.rows), dtype=bool) if used is None else used
     a, b = matrix[kept] / problem.scale[kept, None], problem.cycles[kept] / problem.scale[kept]
     penalty = _penalty(design, matrix / problem.scale[:, None])
+    expected = np.zeros(len(penalty))
+    for key in PIPELINE.keys() & design.columns.keys():
+        expected[design.columns[key].start] = PIPELINE[key]
     weight = np.ones(len(b))
     for _ in range(rounds):
-        numbers = _nonnegative(a * weight[:, None], b * weight, penalty)
+        numbers = _nonnegative(a * weight[:, None], b * weight, penalty, expected)
         errors = np.abs(a @ numbers - b)
         spread = 1.4826 * float(np.median(errors)) or 1.0
         weight = np.sqrt(np.minimum(1.0, HUBER * spread / np.maximum(errors, 1e-12)))
@@ -295,18 +310,25 @@ def _penalty(design: Design, weighted: FloatArray) -> FloatArray:
     norms[norms == 0] = RIDGE
     for key, columns in design.columns.items():
         norms[columns] *= RELUCTANT.get(key, 1.0)
+        if key.startswith(CHEAP):
+            norms[columns] = np.maximum(norms[columns], CHEAP_PENALTY)
+        if key in PIPELINE:
+            norms[columns] = np.maximum(norms[columns], PIPELINE_PENALTY)
     return norms
 
 
-def _nonnegative(a: FloatArray, b: FloatArray, penalty: FloatArray) -> FloatArray:
-    """The numbers, none negative, with the least ``|a x - b|^2 + |penalty x|^2`` (Lawson and Hanson 1974, chapter 23).
+def _nonnegative(a: FloatArray, b: FloatArray, penalty: FloatArray, expected: FloatArray) -> FloatArray:
+    """The numbers, none negative, with the least ``|a x - b|^2 + |penalty (x - expected)|^2``.
+
+    The method is that of Lawson and Hanson (1974, chapter 23).
 
     With the triangle of Cholesky in place of the system this takes as many rows as there are numbers.
     """
     unit = 1 / penalty
     scaled = a * unit
     triangle = np.linalg.cholesky(scaled.T @ scaled + np.eye(len(penalty)))
-    numbers, _ = nnls(triangle.T, np.linalg.solve(triangle, scaled.T @ b), maxiter=50 * len(penalty) + 100)
+    right = np.linalg.solve(triangle, scaled.T @ b + penalty * expected)
+    numbers, _ = nnls(triangle.T, right, maxiter=50 * len(penalty) + 100)
     return np.asarray(numbers * unit)
 
 
@@ -368,7 +390,7 @@ def choose_axes(design: Design, problem: PriceProblem) -> Design:
 
     A lookup grows with the entries of its table, with the bytes of it, or with both, whatever has least error.
     """
-    found = {place: values for place, values in _sizes_of_axes(design).items() if len(values) > 1}
+    found = {(k, s): values for (k, s), values in _sizes_of_axes(design).items() if len(values) > 1 and s != "cells"}
     sizes = {place: values for place, values in found.items() if place[1] != TABLE_BYTES}
     room = {key: _points(design, key) for key in design.points}
     axes: dict[tuple[str, str], PriceAxis] = {}

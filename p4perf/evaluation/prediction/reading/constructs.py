@@ -249,5 +249,12 @@ def of_table(program: ir.Program, table: ir.Table, where: str, entries: int | No
 
 
 def _match_kind(program: ir.Program, table: ir.Table) -> str:
-    ranges = table.label and any(key.match_kind == "range" for key in table.keys)
-    return "range" if ranges else program.match_kind(table)
+    if table.label and any(key.match_kind == "range" for key in table.keys):
+        return "range"
+    kind = program.match_kind(table)
+    return "ternary" if kind == "lpm" and not is_prefixes(program, table) else kind
+
+
+def is_prefixes(program: ir.Program, table: ir.Table) -> bool:
+    """Whether the keys together are prefixes: the others are searched as ternary ones."""
+    return program.match_kind(table) == "lpm" and table.keys[-1].match_kind == "lpm"

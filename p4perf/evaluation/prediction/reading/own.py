@@ -47,6 +47,7 @@ from p4perf.programs.reading.flow import (
     Step,
     Valid,
 )
+from p4perf.programs.reading.swx import OF_LINE
 from p4perf.programs.reading.tree import without_index
 from p4perf.programs.reading.v1model import UPDATE_CHECKSUMS, VERIFY_CHECKSUMS
 from p4perf.programs.reading.values import FALSE
@@ -110,6 +111,7 @@ def read_own(
     *,
     source: str = "p4perf",
     entries: Mapping[str, int] | None = None,
+    configured: bool = False,
 ) -> Flow:
     """The steps of a program.
 
@@ -118,8 +120,9 @@ def read_own(
         source: what it was read from.
         entries: how many entries tables hold, by the names that the program has for them; those that are not named
             hold their constant entries, or count as full.
+        configured: default actions are those of the program, and not any that may be set.
     """
-    return _Reader(program, name, frame_bytes, source, entries or {}).read()
+    return _Reader(program, name, frame_bytes, source, entries or {}, configured).read()
 
 
 _Placed = tuple[str, ir.Statement]
@@ -143,6 +146,7 @@ class _Reader:
     frame_bytes: int | None
     source: str
     entries: Mapping[str, int]
+    configured: bool = False
     steps: dict[str, Step] = field(default_factory=dict)
     remarks: dict[str, None] = field(default_factory=dict)
 
@@ -372,7 +376,8 @@ class _Reader:
         constructs = of_table(program, table, where, self._count(table))
         if not table.keys:
             # Without a key there are no entries: only the default action runs, whichever that is.
-            possible = tuple(a for a in table.actions if program.action(a).label) or (table.default_action,)
+            named = () if self.configured else tuple(a for a in table.actions if program.action(a).label)
+            possible = named or (table.default_action,)
             edges = tuple(Edge(called(program.action(a)), run(a, hit=False)) for a in possible)
             return self._add(Step(site, "table", constructs, edges, where))
         hits = hit_actions(table, not program.action(table.default_action).body)
@@ -402,7 +407,8 @@ class _Reader:
 
     def _action(self, action: ir.Action, name: str, after: str, end: str) -> str:
         """The first step of an action."""
-        added = self.was_read and not action.label and not action.name.endswith("_deparser")
+        stated = action.label or action.name.endswith("_deparser") or action.name.startswith(OF_LINE)
+        added = self.was_read and not stated
         site = _Site(self._unique(name), f"action {called(action)}", end, added)
         return self._statements(tuple(action.placed), site, "", after)
 
