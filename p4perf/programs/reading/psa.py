@@ -69,15 +69,6 @@ _ASKED = ("clone", "clone_session_id", "resubmit", "multicast_group", "egress_po
 """What else psa_switch looks at after ingress."""
 
 
-def read_psa(root: Tree, plane: ControlPlane | None = None, name: str = "program") -> ir.Program:
-    """Read a program.
-
-    Raises:
-        DataError: it is not what the format requires, or has what is not supported; with the place.
-    """
-    return _PsaReader(root, plane or ControlPlane()).program(name)
-
-
 def is_psa(root: Tree) -> bool:
     return any(header.optional("name") == _OUT for header in root.each("headers"))
 
@@ -145,7 +136,7 @@ def _calculation(algorithm: str, fields: Tree) -> Tree:
     )
 
 
-class _PsaReader(JsonReader):
+class PsaReader(JsonReader):
     marker = _OUT
     convert_by = _PsaActions
 

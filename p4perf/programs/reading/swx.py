@@ -18,7 +18,7 @@ from p4perf.formats.swx_spec import IMMEDIATE_BITS, Specification, SpecLine, num
 from p4perf.programs import ir
 from p4perf.programs.analysis import flattened, written_fields
 from p4perf.programs.dataflow import follow
-from p4perf.programs.reading.commands import Entries
+from p4perf.programs.reading.commands import ControlPlane
 from p4perf.programs.reading.swx_graph import Graph, Structure
 from p4perf.programs.reading.swx_statements import InstructionReader, Operands
 from p4perf.programs.reading.values import distinct, identifier
@@ -26,13 +26,13 @@ from p4perf.programs.reading.values import distinct, identifier
 _KINDS: Mapping[str, ir.MatchKind] = {"exact": "exact", "lpm": "lpm", "wildcard": "ternary"}
 
 
-def read_swx(spec: Specification, entries: Entries | None = None, name: str = "program") -> ir.Program:
+def read_swx(spec: Specification, plane: ControlPlane | None = None, name: str = "program") -> ir.Program:
     """Read a specification.
 
     Raises:
         DataError: it has what is not supported; with the line.
     """
-    return SwxReader(spec, entries or Entries()).program(name)
+    return SwxReader(spec, plane or ControlPlane()).program(name)
 
 
 def entries_text(program: ir.Program) -> str:
@@ -66,9 +66,9 @@ def _hexadecimal(value: int, bits: int) -> str:
 class SwxReader:
     """Reads one specification; what its apply block does is only asked for the whole program."""
 
-    def __init__(self, spec: Specification, entries: Entries) -> None:
+    def __init__(self, spec: Specification, plane: ControlPlane) -> None:
         self.spec = spec
-        self._entries = entries
+        self._plane = plane
         self.graph = Graph.of(spec.apply.lines)
         self._bodies = {name: Graph.of(line.lines) for name, line in spec.actions.items()}
         self._lines = lines = [line for _, line in self.instructions()]
@@ -171,8 +171,8 @@ class SwxReader:
         known = [a for a in self.actions_of(line) if a not in only]
         default, data = self._default(name, line)
         found = [
-            ir.Entry(e.keys, identifier(e.action), tuple(d or 0 for d in e.data))
-            for e in sorted(self._entries.tables.get(name, []), key=lambda e: (e.priority, -e.prefix))
+            ir.Entry(e.keys, identifier(e.action), e.data)
+            for e in sorted(self._plane.tables.get(name, []), key=lambda e: (e.priority, -e.prefix))
         ]
         listed = tuple(dict.fromkeys([*map(identifier, known), default]))
         entries = ir.EntryList(tuple(found))
@@ -188,9 +188,9 @@ class SwxReader:
         return ir.Key(self.operands.ref(line.word(0), line), _KINDS[kind])
 
     def _default(self, table: str, line: SpecLine) -> tuple[str, tuple[int, ...]]:
-        if table in self._entries.defaults:
-            name, data = self._entries.defaults[table]
-            return identifier(name), tuple(d or 0 for d in data)
+        if table in self._plane.defaults:
+            name, data = self._plane.defaults[table]
+            return identifier(name), data
         default = line.inner("default_action")
         if default is None:
             raise line.error("has no default_action")

@@ -18,7 +18,7 @@ from p4perf.programs import ir
 from p4perf.programs.analysis import flattened, read_fields
 from p4perf.programs.reading import actions
 from p4perf.programs.reading.commands import ControlPlane as ControlPlane
-from p4perf.programs.reading.commands import RuntimeEntry, constant_entries
+from p4perf.programs.reading.commands import constant_entries
 from p4perf.programs.reading.parser import UnrolledParser
 from p4perf.programs.reading.tree import Tree
 from p4perf.programs.reading.values import (
@@ -323,21 +323,18 @@ class JsonReader:
     def entries_of(self, table: Tree, name: str, keys: Sequence[ir.Key]) -> ir.EntryList:
         """Entries of the JSON, and those that were added."""
         widths = [self.names.width_bits(key.field) for key in keys]
-        found = [*constant_entries(table, widths, self._called), *self._plane.entries.tables.get(name, [])]
+        found = [*constant_entries(table, widths, self._called), *self._plane.tables.get(name, [])]
         kind = table.text("match_type")
         if kind == "lpm":
             found.sort(key=lambda entry: -entry.prefix)
         elif kind != "exact":
             found.sort(key=lambda entry: entry.priority)
-        return ir.EntryList(tuple(self._entry(entry, table) for entry in found))
-
-    def _entry(self, entry: RuntimeEntry, table: Tree) -> ir.Entry:
-        return ir.Entry(entry.keys, self.of_name(entry.action, table), tuple(value or 0 for value in entry.data))
+        return ir.EntryList(tuple(ir.Entry(e.keys, self.of_name(e.action, table), e.data) for e in found))
 
     def default_of(self, table: Tree, name: str) -> tuple[str, tuple[int, ...]]:
-        if name in self._plane.entries.defaults:
-            action, data = self._plane.entries.defaults[name]
-            return self.of_name(action, table), tuple(value or 0 for value in data)
+        if name in self._plane.defaults:
+            action, data = self._plane.defaults[name]
+            return self.of_name(action, table), data
         if not table.has("default_entry"):
             return self.ensure("own_no_action"), ()
         entry = table.at("default_entry")
