@@ -64,12 +64,9 @@ def nesting_depth(nodes: ir.Nodes) -> int:
     return max((1 + nesting_depth(branch) for n in nodes for branch in branches(n) if branch), default=0)
 
 
+@ir.once
 def used_actions(program: ir.Program) -> tuple[str, ...]:
     """Names of the actions that the control flow or a table that it applies can run, in the order of the program."""
-    return program.once("used_actions", lambda: _used_actions(program))
-
-
-def _used_actions(program: ir.Program) -> tuple[str, ...]:
     names: set[str] = set()
     for node in control_nodes(program.control + program.egress):
         if isinstance(node, ir.ApplyTable):
@@ -227,12 +224,9 @@ def unused_metadata(program: ir.Program) -> frozenset[ir.FieldRef]:
     return frozenset(found - {destination(s) for s in kept})
 
 
+@ir.once
 def read_fields(program: ir.Program) -> set[ir.FieldRef]:
     """Fields that an expression, a key, a condition, a select or a checksum reads; callers must not change the set."""
-    return program.once("read_fields", lambda: _read_fields(program))
-
-
-def _read_fields(program: ir.Program) -> set[ir.FieldRef]:
     found = deciding_fields(program)
     for statement in statements(program):
         found |= _fields(operands(statement))

@@ -268,19 +268,16 @@ def constructs(program: ir.Program) -> tuple[Construct, ...]:
     return tuple(places(program))
 
 
+@ir.once
 def places(program: ir.Program) -> Mapping[Construct, str]:
     """The constructs that a program uses, in the order of :data:`CONSTRUCTS`, and where each stands in its text.
 
     A place is ``router.p4:53``, or empty where the program does not say it.
     """
-
-    def find() -> dict[Construct, str]:
-        found: dict[str, str] = {}
-        for construct, place in _used(program):
-            found[construct] = found.get(construct) or place
-        return {c: found[c] for c in CONSTRUCTS if c in found}
-
-    return program.once("constructs", find)
+    found: dict[str, str] = {}
+    for construct, place in _used(program):
+        found[construct] = found.get(construct) or place
+    return {c: found[c] for c in CONSTRUCTS if c in found}
 
 
 def _statements(program: ir.Program) -> Iterator[tuple[str, ir.Statement]]:
@@ -391,12 +388,9 @@ def quantities(program: ir.Program, packets: ir.PacketSpec | None = None) -> dic
     return of_packets | {quantity: amount for quantity, (amount, _) in _measured(program).items()}
 
 
+@ir.once
 def _measured(program: ir.Program) -> Mapping[Quantity, tuple[int, str]]:
     """The quantities, and where the greatest of each stands."""
-    return program.once("quantities", lambda: _quantities(program))
-
-
-def _quantities(program: ir.Program) -> dict[Quantity, tuple[int, str]]:
     found: dict[Quantity, tuple[int, str]] = {}
 
     def most(quantity: Quantity, *amounts: int | tuple[int, str]) -> None:

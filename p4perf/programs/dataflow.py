@@ -106,8 +106,6 @@ class Dataflow:
     """What is known of a packet that the parser accepts."""
     end: PathState | None = None
     """What is known after the control flow; None if no packet gets there."""
-    egress_end: PathState | None = None
-    """What is known after egress, of every copy; None without one, or if no packet gets there."""
     parser_reads: list[Access] = field(default_factory=list)
     """What the parser reads, by statements and selects."""
     parser_writes: list[Access] = field(default_factory=list)
@@ -134,7 +132,12 @@ def follow(program: ir.Program, *, drop_ends: Callable[[str], bool] | None = Non
     """
     if drop_ends is not None:
         return _Walk(program, drop_ends, short=False).run()
-    return program.once("dataflow", lambda: _Walk(program, lambda action: False).run())
+    return _followed(program)
+
+
+@ir.once
+def _followed(program: ir.Program) -> Dataflow:
+    return _Walk(program, lambda action: False).run()
 
 
 def assumed(condition: ir.Condition, known: PathState) -> tuple[PathState, PathState]:
@@ -168,7 +171,7 @@ class _Walk:
         found.end = self._block(self._program.control, found.parsed)
         if self._program.egress and found.end is not None:
             copied = found.parsed if found.end.clones else None
-            found.egress_end = self._block(self._program.egress, join((found.end, copied)))
+            self._block(self._program.egress, join((found.end, copied)))
         return found
 
     def _block(self, nodes: ir.Nodes, known: PathState | None) -> PathState | None:

@@ -218,42 +218,36 @@ _OPPOSITE: Mapping[ir.Comparator, ir.Comparator] = {
 }
 
 
+@ir.once
 def _checksums(program: ir.Program) -> Sequence[tuple[ir.Hash, ir.FieldRef]]:
     """Hashes, and the header fields that they are compared with."""
-
-    def found() -> list[tuple[ir.Hash, ir.FieldRef]]:
-        body = list(statements(program))
-        hashes = {s.destination: s for s in body if isinstance(s, ir.Hash)}
-        compared = (s.condition for s in body if isinstance(s, ir.Branch))
-        return [
-            (hashes[c.left], c.right)
-            for c in compared
-            if isinstance(c, ir.Compare) and isinstance(c.right, ir.FieldRef) and c.left in hashes
-        ]
-
-    return program.once("compared checksums", found)
+    body = list(statements(program))
+    hashes = {s.destination: s for s in body if isinstance(s, ir.Hash)}
+    compared = (s.condition for s in body if isinstance(s, ir.Branch))
+    return [
+        (hashes[c.left], c.right)
+        for c in compared
+        if isinstance(c, ir.Compare) and isinstance(c.right, ir.FieldRef) and c.left in hashes
+    ]
 
 
 _Source = tuple[ir.FieldRef, int, int]
 """Bits of a field that are copied: the field, their lowest bit and their number."""
 
 
+@ir.once
 def _sources(program: ir.Program) -> Mapping[ir.FieldRef, Sequence[_Source]]:
     """What is copied to each field, and where that was copied from."""
-
-    def found() -> dict[ir.FieldRef, list[_Source]]:
-        sources: dict[ir.FieldRef, list[_Source]] = {}
-        for s in (*statements(program), *(s for state in program.parser for s in state.body)):
-            if isinstance(s, ir.Assign) and (copied := _copied(program, s.value)) is not None:
-                sources.setdefault(s.destination, []).append(copied)
-        for _ in range(_COPIES):
-            for known in sources.values():
-                for ref, low, width in tuple(known):
-                    further = ((r, at + low, min(width, w - low)) for r, at, w in sources.get(ref, ()) if w > low)
-                    known += [each for each in further if each not in known]
-        return sources
-
-    return program.once("sources", found)
+    sources: dict[ir.FieldRef, list[_Source]] = {}
+    for s in (*statements(program), *(s for state in program.parser for s in state.body)):
+        if isinstance(s, ir.Assign) and (copied := _copied(program, s.value)) is not None:
+            sources.setdefault(s.destination, []).append(copied)
+    for _ in range(_COPIES):
+        for known in sources.values():
+            for ref, low, width in tuple(known):
+                further = ((r, at + low, min(width, w - low)) for r, at, w in sources.get(ref, ()) if w > low)
+                known += [each for each in further if each not in known]
+    return sources
 
 
 def _copied(program: ir.Program, e: ir.Expression) -> _Source | None:

@@ -37,6 +37,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import wraps
 from typing import Any, Literal, TypeVar
 
 from p4perf.errors import CapabilityError
@@ -510,15 +511,8 @@ class Program:
     """By which all packets come in."""
     virtual_io: VirtualIo | None = None
     """Queues through which a host hands packets to this program; None: how packets come to it is left to the target."""
-    _found: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _found: dict[object, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
     """What was computed before, such as tables by their names; programs may have thousands of them."""
-
-    def once(self, what: str, compute: Callable[[], T]) -> T:
-        """A property of this program, computed at the first call; callers must not change it."""
-        if what not in self._found:
-            self._found[what] = compute()
-        found: T = self._found[what]
-        return found
 
     def _named(self, kind: str, group: tuple[N, ...], name: str) -> N:
         if kind not in self._found:
@@ -568,6 +562,19 @@ class Program:
 
     def key_bits(self, table: Table) -> int:
         return sum(self.width_bits(k.field) for k in table.keys)
+
+
+def once(compute: Callable[[Program], T]) -> Callable[[Program], T]:
+    """Compute something of each program at the first call only; callers must not change the result."""
+
+    @wraps(compute)
+    def known(program: Program) -> T:
+        if known not in program._found:
+            program._found[known] = compute(program)
+        found: T = program._found[known]
+        return found
+
+    return known
 
 
 @dataclass(frozen=True, slots=True)
