@@ -408,7 +408,7 @@ class Interpreter:
         if operator.code:
             packet.opaque = True
             return
-        result = OPERATORS[operator.name].result(packet.deparse()[0], operator)
+        result = OPERATORS[operator.name](packet.deparse()[0], operator)
         packet.write(ref, packet.read(ref) ^ result, random=ref in packet.random)
 
     def _cell(self, index: ir.Expression, size: int, arguments: Mapping[str, int], packet: PacketState) -> int:
