@@ -36,6 +36,10 @@ MIRRORED: Mapping[ir.Comparator, ir.Comparator] = {"==": "==", "!=": "!=", "<": 
 """The comparison that says the same with its sides exchanged."""
 
 
+NEGATED: Mapping[ir.Comparator, ir.Comparator] = {"==": "!=", "!=": "==", "<": ">=", ">": "<=", "<=": ">", ">=": "<"}
+"""The comparison that holds where another one does not."""
+
+
 def control_nodes(nodes: ir.Nodes) -> Iterator[ir.ControlNode]:
     """All nodes of a control flow, those inside of others after the one they stand in."""
     for node in nodes:

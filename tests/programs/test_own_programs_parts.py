@@ -76,7 +76,6 @@ def test_the_same_seed_gives_the_same_packets_and_entries():
     nat = program("nat")
     assert filled(nat, {}, default=8) == filled(nat, {}, default=8) != filled(nat, {}, default=8, seed=2)
     assert frames(nat, 50) == frames(nat, 50) != frames(nat, 50, seed=2)
-    assert {len(frame) for frame in frames(nat, 50, size_bytes=124)} == {124}
     assert len({len(frame) for frame in frames(nat, 200)}) > 3
 
 

@@ -13,6 +13,7 @@ from typing import Generic, TypeVar
 
 from p4perf.formats.swx_spec import COMPARE, JUMPS, SpecLine, labelled
 from p4perf.programs import ir
+from p4perf.programs.analysis import NEGATED
 
 N = TypeVar("N")
 
@@ -245,14 +246,11 @@ class Structure(ABC, Generic[N]):
                 return condition, then, otherwise
 
 
-_NEGATED: dict[ir.Comparator, ir.Comparator] = {"==": "!=", "!=": "==", "<": ">=", ">": "<=", "<=": ">", ">=": "<"}
-
-
 def negated(condition: ir.Condition) -> ir.Condition:
     """The condition that another one does not hold."""
     match condition:
         case ir.Not(inner):
             return inner
         case ir.Compare(comparator, left, right):
-            return ir.Compare(_NEGATED[comparator], left, right)
+            return ir.Compare(NEGATED[comparator], left, right)
     return ir.Not(condition)
