@@ -31,8 +31,8 @@ class ProgramBuilder:
     counters: list[ir.Counter] = field(default_factory=list)
     meters: list[ir.Meter] = field(default_factory=list)
     registers: list[ir.Register] = field(default_factory=list)
-    verified: list[ir.HeaderChecksum] = field(default_factory=list)
-    updated: list[ir.HeaderChecksum] = field(default_factory=list)
+    verified: list[ir.FieldRef] = field(default_factory=list)
+    updated: list[ir.FieldRef] = field(default_factory=list)
     keeps_fcs: bool = False
     """Whether the place of the FCS is a part of the packet."""
     _states: list[ir.ParserState] = field(default_factory=list)
@@ -53,20 +53,21 @@ class ProgramBuilder:
         header: ir.Header,
         values: Mapping[str, int] | None = None,
         *,
-        select: str | None = None,
-        select_value: int | None = None,
+        select: tuple[str, int] | None = None,
     ) -> None:
         """Append a header to the chain.
 
         Args:
             values: the values its fields carry in the packets (others are zero).
-            select: a field *of the header before* that announces this one; without it the transition is unconditional.
+            select: a field *of the header before* and the value by which it announces this one; without it the
+                transition is unconditional.
 
         Raises:
             CapabilityError: the parser has forked, so that no header follows all of its branches.
         """
-        if self._states and select is not None and select_value is not None:
-            self.add_branches(select, [(select_value, header)], values, continued=True)
+        if select is not None:
+            field, value = select
+            self.add_branches(field, [(value, header)], values, continued=True)
             return
         self._refuse_fork()
         state = "start"
