@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, get_args
@@ -209,23 +209,18 @@ def _file(program: ir.Program) -> Location | None:
     return Location(location.file) if location else None
 
 
-@contextmanager
-def of_program(program: ir.Program) -> Iterator[None]:
+def of_program(program: ir.Program) -> AbstractContextManager[None]:
     """Let a refusal name at least the file of the program, where it does not name a place in it."""
-    try:
-        yield
-    except CapabilityError as error:
-        error.location = error.location or _file(program)
-        raise
+    return standing_at(_file(program))
 
 
 @contextmanager
-def standing_at(place: str) -> Iterator[None]:
+def standing_at(place: str | Location | None) -> Iterator[None]:
     """Let a refusal of what is written inside say where that stands in the text of the program."""
     try:
         yield
     except CapabilityError as error:
-        error.location = error.location or _location(place)
+        error.location = error.location or (_location(place) if isinstance(place, str) else place)
         raise
 
 

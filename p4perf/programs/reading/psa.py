@@ -28,17 +28,16 @@ _OUT, _LEAVING = "psa_ingress_output_metadata", "psa_egress_output_metadata"
 _KIND = ir.Intrinsic("instance_type")
 
 
-def _by_kind(default: int, **kinds: int) -> ir.Expression:
-    """A number that depends on the instance type of v1model; keywords are ``of_N``."""
+def _by_kind(default: int, kinds: Mapping[int, int]) -> ir.Expression:
+    """A number that depends on the instance type of v1model."""
     found: ir.Expression = ir.Const(default)
-    for name, value in kinds.items():
-        kind = ir.Compare("==", _KIND, ir.Const(int(name.removeprefix("of_"))))
-        found = ir.Conditional(kind, ir.Const(value), found)
+    for kind, value in kinds.items():
+        found = ir.Conditional(ir.Compare("==", _KIND, ir.Const(kind)), ir.Const(value), found)
     return found
 
 
 _PORT = ir.Conditional(ir.Compare("==", _KIND, ir.Const(4)), ir.Const(RECIRCULATE_PORT), ir.Intrinsic("ingress_port"))
-_PATH = _by_kind(0, of_4=6, of_6=5)
+_PATH = _by_kind(0, {4: 6, 6: 5})
 
 _BEFORE_INGRESS: Mapping[tuple[str, str], ir.Expression] = {
     **{(f"psa_ingress_{block}input_metadata", "ingress_port"): _PORT for block in ("", "parser_")},
@@ -50,7 +49,7 @@ _BEFORE_INGRESS: Mapping[tuple[str, str], ir.Expression] = {
 
 _BEFORE_EGRESS: Mapping[tuple[str, str], ir.Expression] = {
     ("psa_egress_input_metadata", "egress_port"): ir.Intrinsic("egress_port"),
-    ("psa_egress_input_metadata", "packet_path"): _by_kind(1, of_5=2, of_1=3, of_2=4),
+    ("psa_egress_input_metadata", "packet_path"): _by_kind(1, {5: 2, 1: 3, 2: 4}),
     ("psa_egress_input_metadata", "class_of_service"): ir.Conditional(
         ir.Or(*(ir.Compare("==", _KIND, ir.Const(clone)) for clone in (1, 2))),
         ir.Const(0),

@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from graphlib import CycleError, TopologicalSorter
 from typing import Generic, TypeVar
 
 from p4perf.formats.swx_spec import COMPARE, JUMPS, SpecLine, labelled
@@ -67,22 +68,11 @@ class Graph:
         Raises:
             DataError: there is a loop.
         """
-        found: list[int] = []
-        open_, done = {0}, {self.end}
-        path = [(0, iter(self.following[0] if self.lines else ()))]
-        while path:
-            n, rest = path[-1]
-            after = next((each for each in rest if each not in done), None)
-            if after is None:
-                path.pop()
-                open_.discard(n)
-                done.add(n)
-                found.append(n)
-            elif after in open_:
-                raise self.lines[n].error("jumps back: loops are not supported")
-            else:
-                open_.add(after)
-                path.append((after, iter(self.following[after])))
+        sorter = TopologicalSorter({n: self.following[n] for n in self.between({0}, self.end)})
+        try:
+            found = [n for n in sorter.static_order() if n != self.end]
+        except CycleError as error:
+            raise self.lines[max(error.args[1])].error("jumps back: loops are not supported") from error
         return tuple(reversed(found))
 
     @cached_property
