@@ -150,12 +150,12 @@ def destination(statement: ir.Statement | ir.ParserStatement) -> ir.FieldRef | N
 
 def written_fields(program: ir.Program) -> set[ir.FieldRef]:
     """Every field that a statement or a checksum update writes; of added headers all fields."""
-    found = {ir.FieldRef(c.header, c.field) for c in program.updated}
+    found = set(program.updated)
     for statement in statements(program):
         if (ref := destination(statement)) is not None:
             found.add(ref)
         elif isinstance(statement, ir.AddHeader):
-            found |= {ir.FieldRef(statement.header, f.name) for f in program.header(statement.header).fields}
+            found |= _fields_of(program, statement.header)
     return found
 
 
@@ -185,6 +185,10 @@ def expressions(program: ir.Program) -> Iterator[ir.Expression]:
         yield from subexpressions(whole)
 
 
+def _fields_of(program: ir.Program, header: str) -> set[ir.FieldRef]:
+    return {ir.FieldRef(header, f.name) for f in program.header(header).fields}
+
+
 def _fields(expressions: Iterable[ir.Expression]) -> set[ir.FieldRef]:
     return {e for expression in expressions for e in subexpressions(expression) if isinstance(e, ir.FieldRef)}
 
@@ -199,7 +203,7 @@ def deciding_fields(program: ir.Program) -> set[ir.FieldRef]:
         elif isinstance(node, ir.If):
             found |= _fields(condition_operands(node.condition))
     for checksum in program.verified:
-        found |= {ir.FieldRef(checksum.header, f.name) for f in program.header(checksum.header).fields}
+        found |= _fields_of(program, checksum.header)
     return found
 
 
@@ -235,7 +239,7 @@ def read_fields(program: ir.Program) -> set[ir.FieldRef]:
     for statement in statements(program):
         found |= _fields(operands(statement))
     for checksum in program.updated:
-        found |= {ir.FieldRef(checksum.header, f.name) for f in program.header(checksum.header).fields}
+        found |= _fields_of(program, checksum.header)
     for state in program.parser:
         for parsing in state.body:
             found |= _fields(operands(parsing))

@@ -394,14 +394,6 @@ class Register:
 
 
 @dataclass(frozen=True, slots=True)
-class HeaderChecksum:
-    """The internet checksum (RFC 1071) over all fields of a header, kept in one of them that has 16 bit."""
-
-    header: str
-    field: str
-
-
-@dataclass(frozen=True, slots=True)
 class Extract:
     """Take a header from the packet; ``varying_bits`` is the width of its varying field, a multiple of 8."""
 
@@ -459,18 +451,6 @@ class ParserState:
     label: str = field(default="", compare=False)
     """As of a :class:`Table`; one that was unrolled has a number behind it, ``parse_mpls[1]``."""
 
-    @classmethod
-    def extracting(
-        cls,
-        name: str,
-        headers: tuple[str, ...] = (),
-        select: FieldRef | None = None,
-        cases: tuple[SelectCase, ...] = (),
-        default: str = ACCEPT,
-    ) -> ParserState:
-        """A state that extracts headers, and selects on a field."""
-        return cls(name, tuple(map(Extract, headers)), () if select is None else (select,), cases, default)
-
     @property
     def extracts(self) -> tuple[str, ...]:
         """The headers that it extracts, in order."""
@@ -500,8 +480,9 @@ class Program:
     counters: tuple[Counter, ...] = ()
     meters: tuple[Meter, ...] = ()
     registers: tuple[Register, ...] = ()
-    verified: tuple[HeaderChecksum, ...] = ()
-    updated: tuple[HeaderChecksum, ...] = ()
+    verified: tuple[FieldRef, ...] = ()
+    updated: tuple[FieldRef, ...] = ()
+    """Fields of 16 bit that hold the internet checksum (RFC 1071) over all fields of their header."""
     egress: Nodes = ()
     initial: tuple[Assign, ...] = ()
     """What metadata fields hold when a pass begins, where it is not zero."""

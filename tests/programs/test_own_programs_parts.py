@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from support.parser_states import extracting
 
 from p4perf.errors import DataError
 from p4perf.programs import ir
@@ -181,7 +182,7 @@ def test_packets_choose_among_the_actions_of_an_entry_by_a_field_and_entries_are
         "chosen",
         (header,),
         (),
-        (ir.ParserState.extracting("start", ("h",)),),
+        (extracting("start", ("h",)),),
         (send, drop),
         (table,),
         (ir.ApplyTable("t"),),
