@@ -33,12 +33,12 @@ class ProgramBuilder:
     registers: list[ir.Register] = field(default_factory=list)
     verified: list[ir.FieldRef] = field(default_factory=list)
     updated: list[ir.FieldRef] = field(default_factory=list)
+    virtual_io: VirtualIo | None = None
     keeps_fcs: bool = False
     """Whether the place of the FCS is a part of the packet."""
     _states: list[ir.ParserState] = field(default_factory=list)
     _values: list[ir.HeaderValues] = field(default_factory=list)
     _varying: list[ir.VaryingField] = field(default_factory=list)
-    _virtual_io: VirtualIo | None = None
     _chain_end: int = 0
     _forked: bool = False
 
@@ -124,9 +124,6 @@ class ProgramBuilder:
         last = self._values[-1]
         self._values[-1] = ir.HeaderValues(last.header, tuple(sorted((dict(last.values) | {field: value}).items())))
 
-    def has_header(self, name: str) -> bool:
-        return any(h.name == name for h in self.headers)
-
     @property
     def last_header(self) -> ir.Header:
         """The header that the parser extracts last (of branches, that of the last one)."""
@@ -145,12 +142,6 @@ class ProgramBuilder:
     def varies(self, field: ir.FieldRef) -> bool:
         """Whether a header field changes from packet to packet already."""
         return any(v.field == field for v in self._varying)
-
-    def surround(self, virtual_io: VirtualIo) -> None:
-        """Let packets come through queues of a host."""
-        if self._virtual_io is not None:
-            raise CapabilityError("a program has one host, with one pair of queues", key="program.component")
-        self._virtual_io = virtual_io
 
     def vary(self, field: ir.FieldRef, count: int, free_bits: int = 0) -> None:
         """Let a header field run over ``count`` values from packet to packet, above its lowest ``free_bits`` bits."""
@@ -171,7 +162,7 @@ class ProgramBuilder:
             registers=tuple(self.registers),
             verified=tuple(self.verified),
             updated=tuple(self.updated),
-            virtual_io=self._virtual_io,
+            virtual_io=self.virtual_io,
         )
 
     def packets(self, frame_size_bytes: int) -> ir.PacketSpec:

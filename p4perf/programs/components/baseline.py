@@ -28,7 +28,7 @@ class L2Forward(Component):
 
     @override
     def extend(self, builder: ProgramBuilder, parameters: ComponentParameters) -> None:
-        if builder.has_header(ETHERNET.name):
+        if ETHERNET in builder.headers:
             return
         builder.add_header(ETHERNET, ETHERNET_VALUES)
         builder.call("forward", [ir.SetEgress(ir.Const(1))])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing_extensions import override
 
+from p4perf.errors import CapabilityError
 from p4perf.programs.builder import ProgramBuilder
 from p4perf.programs.component import Component
 from p4perf.programs.virtual_io import VirtualIo
@@ -37,5 +38,7 @@ class VirtualIoQueues(Component):
     @override
     def extend(self, builder: ProgramBuilder, parameters: VirtualIo) -> None:
         """Put the queues around the baseline. Whether their sizes go together is seen when they are generated."""
+        if builder.virtual_io is not None:
+            raise CapabilityError("a program has one host, with one pair of queues", key="program.component")
         batches = {name: getattr(parameters, name) or parameters.batch for name in _BATCHES}
-        builder.surround(parameters.model_copy(update=batches))
+        builder.virtual_io = parameters.model_copy(update=batches)
