@@ -172,16 +172,19 @@ def condition_operands(condition: ir.Condition) -> tuple[ir.Expression, ...]:
             return ()
 
 
-def expressions(program: ir.Program) -> Iterator[ir.Expression]:
-    """Every expression that actions, keys, conditions and the beginning evaluate, and everything in it."""
-    wholes = [e for statement in statements(program) for e in operands(statement)]
-    wholes += [a.value for a in program.initial]
+def _asked(program: ir.Program) -> Iterator[ir.Expression]:
+    """What keys of tables and conditions of the control flow are."""
     for node in control_nodes(program.control + program.egress):
         if isinstance(node, ir.ApplyTable):
-            wholes += [key.field for key in program.table(node.table).keys]
+            yield from (key.field for key in program.table(node.table).keys)
         elif isinstance(node, ir.If):
-            wholes += condition_operands(node.condition)
-    for whole in wholes:
+            yield from condition_operands(node.condition)
+
+
+def expressions(program: ir.Program) -> Iterator[ir.Expression]:
+    """Every expression that actions, keys, conditions and the beginning evaluate, and everything in it."""
+    of_statements = [e for statement in statements(program) for e in operands(statement)]
+    for whole in (*of_statements, *(a.value for a in program.initial), *_asked(program)):
         yield from subexpressions(whole)
 
 
@@ -195,13 +198,11 @@ def _fields(expressions: Iterable[ir.Expression]) -> set[ir.FieldRef]:
 
 def deciding_fields(program: ir.Program) -> set[ir.FieldRef]:
     """Fields that decide what happens to a packet: of selects, conditions and keys, and those that checksums verify."""
-    found = {ref for state in program.parser for ref in _fields(state.selected)}
-    for node in control_nodes(program.control + program.egress):
-        if isinstance(node, ir.ApplyTable):
-            table = program.table(node.table)
-            found |= {key.field for key in table.keys} | ({table.selector} if table.selector else set())
-        elif isinstance(node, ir.If):
-            found |= _fields(condition_operands(node.condition))
+    applied = {
+        node.table for node in control_nodes(program.control + program.egress) if isinstance(node, ir.ApplyTable)
+    }
+    found = {table.selector for table in map(program.table, applied) if table.selector}
+    found |= _fields(_asked(program)) | _fields(e for state in program.parser for e in state.selected)
     for checksum in program.verified:
         found |= _fields_of(program, checksum.header)
     return found
