@@ -50,6 +50,16 @@ from p4perf.programs.virtual_io import VirtualIo
 T = TypeVar("T")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placed:
+    """A part of a program that stands in a text; programs are equal wherever their parts stand."""
+
+    place: str = field(default="", compare=False)
+    """Where it stands, ``router.p4:53``; empty if unknown."""
+    label: str = field(default="", compare=False)
+    """What the program calls it, ``MainControl.routes``; empty if that is its name."""
+
+
 @dataclass(frozen=True, slots=True)
 class HeaderValues:
     """The values that the fields of one header carry in the generated packets; what is not named is zero."""
@@ -131,6 +141,11 @@ class Match:
         return cls(mask, value & mask, value & mask)
 
     @classmethod
+    def prefix(cls, value: int, length: int, bits: int) -> Match:
+        """A match of the first bits of a value, at most all of them."""
+        return cls.masked(value, (1 << bits) - (1 << max(bits - length, 0)))
+
+    @classmethod
     def never(cls) -> Match:
         """A match that takes no value."""
         return cls(0, 1, 0)
@@ -180,7 +195,7 @@ def entry_data_word(entry: int, parameter: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class Table(Placed):
     """A match-action table. ``default_action`` runs on a miss, with ``default_data``."""
 
     name: str
@@ -193,10 +208,6 @@ class Table:
     """Field whose value, modulo the number of actions of an entry, says which of them a packet takes."""
     counter: str = ""
     """A counter with a cell for every entry of an :class:`EntryList`, which counts the packets that take the entry."""
-    place: str = field(default="", compare=False)
-    """Where it stands in the text of the program, ``router.p4:53``; empty if unknown."""
-    label: str = field(default="", compare=False)
-    """What the program calls it, ``MainControl.routes``; empty if that is its name."""
     size: int = field(default=0, compare=False)
     """How many entries the program says that it may hold; 0 if it does not."""
     members: int = field(default=0, compare=False)
@@ -291,15 +302,12 @@ class Header:
 
 
 @dataclass(frozen=True, slots=True)
-class Action:
+class Action(Placed):
     """A P4 action: parameters (filled from an entry's action data, in order) and statements."""
 
     name: str
     parameters: tuple[Field, ...] = ()
     body: tuple[Statement, ...] = ()
-    place: str = field(default="", compare=False)
-    label: str = field(default="", compare=False)
-    """As of a :class:`Table`."""
     places: tuple[str, ...] = field(default=(), compare=False)
     """Those of the statements one by one, where they are known."""
 
@@ -340,15 +348,12 @@ class CallAction:
 
 
 @dataclass(frozen=True, slots=True)
-class If:
+class If(Placed):
     """Control flow: run ``then`` if the condition holds, else ``otherwise``."""
 
     condition: Condition
     then: Nodes
     otherwise: Nodes = ()
-    place: str = field(default="", compare=False)
-    label: str = field(default="", compare=False)
-    """As of a :class:`Table`."""
     text: str = field(default="", compare=False)
     """The condition in the language of the program, ``hdr.ipv4.ttl > 1``; empty if unknown."""
 
@@ -439,17 +444,17 @@ class SelectCase:
 
 
 @dataclass(frozen=True, slots=True)
-class ParserState:
-    """A parser state: its statements, in order; what it selects on (if anything), its cases and its default."""
+class ParserState(Placed):
+    """A parser state: its statements, in order; what it selects on (if anything), its cases and its default.
+
+    The label of one that was unrolled has a number behind it, ``parse_mpls[1]``.
+    """
 
     name: str
     body: tuple[ParserStatement, ...] = ()
     selected: tuple[Expression, ...] = ()
     cases: tuple[SelectCase, ...] = ()
     default: str = ACCEPT
-    place: str = field(default="", compare=False)
-    label: str = field(default="", compare=False)
-    """As of a :class:`Table`; one that was unrolled has a number behind it, ``parse_mpls[1]``."""
 
     @property
     def extracts(self) -> tuple[str, ...]:

@@ -55,9 +55,8 @@ class ControlPlane:
     """Ports of the sessions of clones."""
     groups: dict[int, tuple[tuple[int, int], ...]] = field(default_factory=dict)
     """Port and replication id of each copy of a multicast group."""
-    value_sets: dict[str, tuple[int, ...]] = field(default_factory=dict)
     unknown: bool = False
-    """Other groups and value sets may be configured as well: a group has one port, a set values that are not known.
+    """Other groups, and value sets, may be configured as well: a group has one port, a set values that are not known.
     Primitives that are not supported are read as well, as :class:`~p4perf.programs.ir.RunOperator`."""
 
     def commands(self) -> Iterator[str]:
@@ -99,12 +98,8 @@ def _constant(key: Tree, kind: str, bits: int) -> Match:
         return Match(ones, key.at("start").number(), key.at("end").number())
     value = key.at("key").number()
     if kind == "lpm":
-        return _prefix(value, key.whole("prefix_length"), bits)
+        return Match.prefix(value, key.whole("prefix_length"), bits)
     return Match.masked(value, key.at("mask").number() if kind in ("ternary", "optional") and key.has("mask") else ones)
-
-
-def _prefix(value: int, length: int, bits: int) -> Match:
-    return Match.masked(value, ((1 << bits) - 1) >> max(bits - length, 0) << max(bits - length, 0))
 
 
 def match_of(kind: str, word: str, bits: int, where: Location) -> Match:
@@ -115,7 +110,7 @@ def match_of(kind: str, word: str, bits: int, where: Location) -> Match:
         if not slash or not length.isdecimal() or int(length) > bits:
             hint = "a value with a mask is VALUE&&&MASK" if kind == "ternary" else None
             raise DataError(f"{word!r} is no prefix of at most {bits} bit", location=where, hint=hint)
-        return _prefix(number_of(address, bits, where), int(length), bits)
+        return Match.prefix(number_of(address, bits, where), int(length), bits)
     if kind in ("ternary", "optional"):
         text, both, masked = word.partition("&&&")
         mask = number_of(masked, bits, where) if both else ones

@@ -263,7 +263,8 @@ class _OfControl(Structure[ir.ControlNode]):
 
     @override
     def branch(self, condition: ir.Condition, then: ir.Nodes, otherwise: ir.Nodes, line: SpecLine) -> ir.ControlNode:
-        return ir.If(condition, then, otherwise, self.reader.place(line), f"line {line.number}", " ".join(line.words))
+        text, place = " ".join(line.words), self.reader.place(line)
+        return ir.If(condition, then, otherwise, text, place=place, label=f"line {line.number}")
 
     @override
     def table(
@@ -371,7 +372,7 @@ class _Parser:
                 body += self.reader.statements.in_parser(line)
             n = graph.following[n][0]
         return ir.ParserState(
-            name, tuple(body), selected, cases, named(n), self.reader.place(graph.lines[begin]), label=name
+            name, tuple(body), selected, cases, named(n), place=self.reader.place(graph.lines[begin]), label=name
         )
 
     def _select(self, n: int) -> tuple[ir.Expression, list[tuple[int, int]], int]:

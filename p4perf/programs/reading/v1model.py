@@ -109,7 +109,7 @@ class JsonReader:
         pipelines = {p.text("name"): p for p in self.root.each("pipelines")}
         if set(pipelines) != {"ingress", "egress"}:
             raise self.root.error("has not the pipelines ingress and egress")
-        parser = tuple(UnrolledParser(self.root, self.convert, self._plane).states())
+        parser = tuple(UnrolledParser(self.root, self.convert).states())
         tables: list[ir.Table] = []
         control, egress = self._flow(pipelines, tables)
         order = [self.names.header(h) for h in next(self.root.each("deparsers"), self.root).each("order")]
@@ -380,7 +380,7 @@ class _Flow:
                 then, otherwise = (
                     tuple(self.sequence(tree.optional(side), meet)) for side in ("true_next", "false_next")
                 )
-                yield ir.If(condition, then, otherwise, place(tree), tree.text("name"), fragment(tree))
+                yield ir.If(condition, then, otherwise, fragment(tree), place=place(tree), label=tree.text("name"))
             elif kind == "action_calls":
                 action = self.reader.action(tree.at("action_id"))
                 self.called.add(action)
@@ -456,10 +456,8 @@ class _Flow:
         listed = tuple(dict.fromkeys([*reader.listed(tree), default]))
         counter = reader.counter_of(name, entries.entries) if tree.flag("with_counters") else ""
         chosen = selector.destination if selector is not None else None
-        table = ir.Table(
-            name, tuple(keys), listed, default, entries, data, chosen, counter, place(tree), label, size, members
-        )
-        self.tables.append(table)
+        table = ir.Table(name, tuple(keys), listed, default, entries, data, chosen, counter, size, members)
+        self.tables.append(replace(table, place=place(tree), label=label))
         self.called |= set(listed)
         return name, before
 
