@@ -10,9 +10,7 @@ A selector is a table of its groups, each of which has one member: the first one
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-
-from typing_extensions import override
+from dataclasses import replace
 
 from p4perf.formats.swx_spec import IMMEDIATE_BITS, Specification, SpecLine, number
 from p4perf.programs import ir
@@ -108,9 +106,8 @@ class SwxReader:
         whole = self.declarations(name)
         emit, self.statements.hidden = _emitted(graph)
         for action in self.spec.actions:
-            body = _OfAction(self._bodies[action], self.statements, action)
             made = self.made[identifier(action)]
-            self.made[made.name] = replace(made, body=tuple(body.nested(0, body.graph.end)))
+            self.made[made.name] = replace(made, body=self._body(action))
         received = graph.lines[0] if graph.lines else self.spec.apply
         if received.word(0) != "rx":
             raise received.error("the first instruction is not rx")
@@ -144,7 +141,54 @@ class SwxReader:
         parameters = tuple(ir.Field(identifier(n), bits) for n, bits in arguments)
         return ir.Action(identifier(name), parameters, place=self.place(line), label=name)
 
-    def run(self, name: str, body: ir.Statements, line: SpecLine) -> ir.CallAction:
+    def _body(self, action: str) -> ir.Statements:
+        """The statements of an action."""
+
+        def no_table(line: SpecLine, *_: object) -> ir.Statement:
+            raise line.error("a table cannot be applied in an action")
+
+        graph = self._bodies[action]
+        structure = Structure[ir.Statement](
+            graph,
+            condition=lambda line: self.operands.condition(line, action),
+            plain=lambda lines: (s for line in lines for s in self.statements.of(line, action)),
+            branch=lambda condition, then, otherwise, line: ir.Branch(condition, then, otherwise),
+            table=no_table,
+            actions=lambda line: (),
+        )
+        return tuple(structure.nested(0, graph.end))
+
+    def control(self) -> Structure[ir.ControlNode]:
+        """The control flow of the apply block."""
+        return Structure(
+            self.graph, self.operands.condition, self._plain, self._branch, self._applied, self._actions_at
+        )
+
+    def _plain(self, lines: Sequence[SpecLine]) -> Iterator[ir.ControlNode]:
+        body = tuple(s for line in lines for s in self.statements.of(line))
+        if body:
+            yield self._run(f"own_line_{lines[0].number}", body, lines[0])
+
+    def _branch(self, condition: ir.Condition, then: ir.Nodes, otherwise: ir.Nodes, line: SpecLine) -> ir.ControlNode:
+        text, place = " ".join(line.words), self.place(line)
+        return ir.If(condition, then, otherwise, text, place=place, label=f"line {line.number}")
+
+    def _applied(
+        self, line: SpecLine, hit: ir.Nodes, miss: ir.Nodes, cases: tuple[tuple[str, ir.Nodes], ...]
+    ) -> ir.ControlNode:
+        name = line.word(1)
+        if name in self.spec.learners:
+            raise line.error(f"table {name} is a learner table, which is not supported")
+        if name not in self.spec.tables and name not in self.spec.selectors:
+            raise line.error(f"there is no table {name!r}")
+        return ir.ApplyTable(identifier(name), hit, miss, tuple((identifier(action), nodes) for action, nodes in cases))
+
+    def _actions_at(self, line: SpecLine) -> tuple[str, ...]:
+        """The actions of the table that a line applies; none if it has none."""
+        table = self.spec.tables.get(line.word(1))
+        return self._actions_of(table) if table is not None else ()
+
+    def _run(self, name: str, body: ir.Statements, line: SpecLine) -> ir.CallAction:
         """The control flow that runs statements."""
         same = next((a.name for a in self.made.values() if a.name.startswith(name) and a.body == body), None)
         if same is None:
@@ -154,7 +198,7 @@ class SwxReader:
 
     # Tables
 
-    def actions_of(self, line: SpecLine) -> tuple[str, ...]:
+    def _actions_of(self, line: SpecLine) -> tuple[str, ...]:
         """The actions of a table, those of entries first, as the specification calls them."""
         inner, default = line.inner("actions"), line.inner("default_action")
         listed = [each.word(0) for each in (inner.lines if inner is not None else ())]
@@ -168,7 +212,7 @@ class SwxReader:
         inner, actions, size = line.inner("key"), line.inner("actions"), line.inner("size")
         keys = tuple(self._key(each) for each in (inner.lines if inner is not None else ()))
         only = [e.word(0) for e in (actions.lines if actions is not None else ()) if "@defaultonly" in e.words]
-        known = [a for a in self.actions_of(line) if a not in only]
+        known = [a for a in self._actions_of(line) if a not in only]
         default, data = self._default(name, line)
         found = [
             ir.Entry(e.keys, identifier(e.action), e.data)
@@ -216,71 +260,6 @@ class SwxReader:
         return ir.Table(
             identifier(name), keys, (chosen,), chosen, ir.EntryList(), (0,), place=place, label=name, size=most
         )
-
-
-@dataclass
-class _OfAction(Structure[ir.Statement]):
-    """Statements of an action."""
-
-    statements: InstructionReader
-    name: str
-
-    @override
-    def condition(self, line: SpecLine) -> ir.Condition:
-        return self.statements.operands.condition(line, self.name)
-
-    @override
-    def plain(self, lines: Sequence[SpecLine]) -> Iterator[ir.Statement]:
-        for line in lines:
-            yield from self.statements.of(line, self.name)
-
-    @override
-    def branch(
-        self, condition: ir.Condition, then: ir.Statements, otherwise: ir.Statements, line: SpecLine
-    ) -> ir.Statement:
-        return ir.Branch(condition, then, otherwise)
-
-    @override
-    def table(self, line: SpecLine, *_: object) -> ir.Statement:
-        raise line.error("a table cannot be applied in an action")
-
-
-@dataclass
-class _OfControl(Structure[ir.ControlNode]):
-    """Control flow of the apply block."""
-
-    reader: SwxReader
-
-    @override
-    def condition(self, line: SpecLine) -> ir.Condition:
-        return self.reader.operands.condition(line)
-
-    @override
-    def plain(self, lines: Sequence[SpecLine]) -> Iterator[ir.ControlNode]:
-        body = tuple(s for line in lines for s in self.reader.statements.of(line))
-        if body:
-            yield self.reader.run(f"own_line_{lines[0].number}", body, lines[0])
-
-    @override
-    def branch(self, condition: ir.Condition, then: ir.Nodes, otherwise: ir.Nodes, line: SpecLine) -> ir.ControlNode:
-        text, place = " ".join(line.words), self.reader.place(line)
-        return ir.If(condition, then, otherwise, text, place=place, label=f"line {line.number}")
-
-    @override
-    def table(
-        self, line: SpecLine, hit: ir.Nodes, miss: ir.Nodes, cases: tuple[tuple[str, ir.Nodes], ...]
-    ) -> ir.ControlNode:
-        name, spec = line.word(1), self.reader.spec
-        if name in spec.learners:
-            raise line.error(f"table {name} is a learner table, which is not supported")
-        if name not in spec.tables and name not in spec.selectors:
-            raise line.error(f"there is no table {name!r}")
-        return ir.ApplyTable(identifier(name), hit, miss, tuple((identifier(action), nodes) for action, nodes in cases))
-
-    @override
-    def actions(self, line: SpecLine) -> tuple[str, ...]:
-        table = self.reader.spec.tables.get(line.word(1))
-        return self.reader.actions_of(table) if table is not None else ()
 
 
 class _Parser:
@@ -399,7 +378,7 @@ class _Parser:
     def control(self) -> Iterator[ir.ControlNode]:
         """The control flow behind the parser."""
         reader, graph = self.reader, self.reader.graph
-        structure = _OfControl(graph, reader)
+        structure = reader.control()
         yield from structure.plain(self.delayed)
         meet = graph.meet(self.exits)
         if len(self.exits) > 1:
