@@ -256,12 +256,10 @@ class _Walk:
                 known = self._block(node.body, known)
             elif isinstance(node, ir.ApplyTable):
                 table = self._program.table(node.table)
-                for key in table.keys:
-                    self._read(key.field, known, None)
+                self._found.reads += _accesses([key.field for key in table.keys], known)
                 known = self._applied(node, table, {name: self._action(name, known) for name in table.taken})
             else:
-                for expression in condition_operands(node.condition):
-                    self._read(expression, known, None)
+                self._found.reads += _accesses(condition_operands(node.condition), known)
                 held, other = assumed(node.condition, known)
                 known = join((self._nodes(node.then, held), self._nodes(node.otherwise, other)))
         return known
@@ -284,8 +282,7 @@ class _Walk:
     def _statements(self, body: ir.Statements, action: ir.Action, known: PathState) -> PathState | None:
         for statement in body:
             self._found.steps.append(DataflowStep(statement, known, action.name))
-            for expression in operands(statement):
-                self._read(expression, known, action.name)
+            self._found.reads += _accesses(operands(statement), known, action.name)
             match statement:
                 case ir.AddHeader(name):
                     lost = frozenset(ref for ref in known.lost_writes if ref.header != name)
@@ -317,9 +314,6 @@ class _Walk:
                     if (ref := destination(statement)) is not None:
                         known = self._write(ref, known, action.name)
         return known
-
-    def _read(self, expression: ir.Expression, known: PathState, action: str | None) -> None:
-        self._found.reads += _accesses((expression,), known, action)
 
     def _write(self, ref: ir.FieldRef, known: PathState, action: str) -> PathState:
         self._found.writes.append(Access(ref, known, action))
