@@ -8,8 +8,6 @@ same headers, and ingress changes nothing on which that depends.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from functools import cached_property
 
 from typing_extensions import override
 
@@ -215,16 +213,18 @@ class PsaReader(JsonReader):
         Raises:
             DataError: it may not.
         """
-        first, second = (_Block(self.root, name) for name in ("ingress", "egress"))
-        if empty and second.restores:
+        blocks = ("ingress", "egress")
+        first, second = (self.root.named("parsers", f"{block}_parser") or self.root for block in blocks)
+        before, after = (self.root.named("deparsers", f"{block}_deparser") for block in blocks)
+        if empty and _restores(second, after):
             return
-        if first.shape != second.shape or first.order != second.order:
-            raise second.parser.error("an egress with a parser of its own is not supported")
-        selected = {ref for state in second.states for ref in self._selected(state)}
+        if _shape(first) != _shape(second) or _order(before) != _order(after):
+            raise second.error("an egress with a parser of its own is not supported")
+        selected = {ref for state in second.each("parse_states") for ref in self._selected(state)}
         for action in self._made.values():
             for s in flattened(action.body):
                 if isinstance(s, ir.AddHeader | ir.RemoveHeader) or destination(s) in selected:
-                    raise second.parser.error("an egress that parses what ingress has changed is not supported")
+                    raise second.error("an egress that parses what ingress has changed is not supported")
 
     def _selected(self, state: Tree) -> Iterator[ir.FieldRef]:
         for key in state.each("transition_key"):
@@ -233,66 +233,48 @@ class PsaReader(JsonReader):
                 yield self.names.field(value)
 
 
-@dataclass(frozen=True)
-class _Block:
-    """Parser and deparser of ingress or egress."""
+def _order(deparser: Tree | None) -> list[str]:
+    return [header.text() for header in deparser.each("order")] if deparser is not None else []
 
-    root: Tree
-    name: str
 
-    @cached_property
-    def parser(self) -> Tree:
-        return self.root.named("parsers", f"{self.name}_parser") or self.root
+def _shape(parser: Tree) -> object:
+    """What a parser does, to be compared."""
+    keys, states = ("name", "parser_ops", "transitions", "transition_key"), parser.each("parse_states")
+    return [[_plain(state.at(key).value) if state.names(key) else None for key in keys] for state in states]
 
-    @cached_property
-    def deparser(self) -> Tree | None:
-        return self.root.named("deparsers", f"{self.name}_deparser")
 
-    @cached_property
-    def states(self) -> tuple[Tree, ...]:
-        return tuple(self.parser.each("parse_states"))
-
-    @cached_property
-    def order(self) -> tuple[str, ...]:
-        return tuple(h.text() for h in self.deparser.each("order")) if self.deparser is not None else ()
-
-    @cached_property
-    def shape(self) -> object:
-        """What the parser does, to be compared."""
-        keys = ("name", "parser_ops", "transitions", "transition_key")
-        return [[_plain(state.at(key).value) if state.names(key) else None for key in keys] for state in self.states]
-
-    @cached_property
-    def restores(self) -> bool:
-        """Whether the deparser puts together what the parser takes apart, and does no more than that."""
-        if self.deparser is None or any(self.deparser.each("primitives")):
+def _restores(parser: Tree, deparser: Tree | None) -> bool:
+    """Whether a deparser puts together what a parser takes apart, and does no more than that."""
+    if deparser is None or any(deparser.each("primitives")):
+        return False
+    place = {header: n for n, header in enumerate(_order(deparser))}
+    taken: dict[str, list[int]] = {}
+    following: dict[str, list[str | None]] = {}
+    for state in parser.each("parse_states"):
+        ops, name = list(state.each("parser_ops")), state.text("name")
+        if any(op.text("op") != "extract" for op in ops):
             return False
-        place = {header: n for n, header in enumerate(self.order)}
-        taken: dict[str, list[int]] = {}
-        for state in self.states:
-            ops = list(state.each("parser_ops"))
-            if any(op.text("op") != "extract" for op in ops):
-                return False
-            headers = [unwrapped(op.at("parameters").item(0))[1].value for op in ops]
-            if any(not isinstance(h, str) or h not in place for h in headers):
-                return False
-            taken[state.text("name")] = [place[h] for h in headers]
-        for name, here in taken.items():
-            later = [n for after in self._reached(name) for n in taken.get(after, ())]
-            if here != sorted(set(here)) or (here and later and max(here) >= min(later)):
-                return False
-        return True
+        headers = [unwrapped(op.at("parameters").item(0))[1].value for op in ops]
+        if any(not isinstance(h, str) or h not in place for h in headers):
+            return False
+        taken[name] = [place[h] for h in headers]
+        following[name] = [t.optional("next_state") for t in state.each("transitions")]
+    for name, here in taken.items():
+        later = [n for after in _reached(following, name) for n in taken.get(after, ())]
+        if here != sorted(set(here)) or (here and later and max(here) >= min(later)):
+            return False
+    return True
 
-    def _reached(self, name: str) -> set[str]:
-        """The states that may come after one."""
-        following = {s.text("name"): [t.optional("next_state") for t in s.each("transitions")] for s in self.states}
-        found: set[str] = set()
-        todo = [name]
-        while todo:
-            new = {n for n in following.get(todo.pop(), ()) if n} - found
-            found |= new
-            todo += new
-        return found
+
+def _reached(following: Mapping[str, list[str | None]], name: str) -> set[str]:
+    """The states that may come after one."""
+    found: set[str] = set()
+    todo = [name]
+    while todo:
+        new = {n for n in following.get(todo.pop(), ()) if n} - found
+        found |= new
+        todo += new
+    return found
 
 
 def _plain(value: object) -> object:
