@@ -210,15 +210,19 @@ def deciding_fields(program: ir.Program) -> set[ir.FieldRef]:
 
 def needed_fields(program: ir.Program) -> set[ir.FieldRef]:
     """Fields that anything but other metadata depends on, which is needed for nothing itself."""
-    found, before = deciding_fields(program), -1
     bodies: list[ir.Statement | ir.ParserStatement] = [s for s in statements(program) if not isinstance(s, ir.Digest)]
     bodies += flattened(s for state in program.parser for s in state.body)
+    beyond = [s for s in bodies if (ref := destination(s)) is None or ref.header != ir.METADATA]
+    return _with_sources(deciding_fields(program) | _fields(e for s in beyond for e in operands(s)), bodies)
+
+
+def _with_sources(fields: set[ir.FieldRef], bodies: Iterable[ir.Statement | ir.ParserStatement]) -> set[ir.FieldRef]:
+    """Fields, and those that they are computed from."""
+    computed = [(ref, _fields(operands(s))) for s in bodies if (ref := destination(s)) is not None]
+    found, before = set(fields), -1
     while len(found) > before:
         before = len(found)
-        for s in bodies:
-            ref = destination(s)
-            if ref is None or ref.header != ir.METADATA or ref in found:
-                found |= _fields(operands(s))
+        found = found.union(*(sources for ref, sources in computed if ref in found))
     return found
 
 
@@ -266,18 +270,8 @@ def needs_restore(program: ir.Program) -> bool:
     """
     if changes_layout(program) or any(isinstance(s, ir.Clone | ir.Multicast) for s in statements(program)):
         return True
-    return bool({ref for ref in written_fields(program) if ref.header != ir.METADATA} & _deciding_in_the_end(program))
-
-
-def _deciding_in_the_end(program: ir.Program) -> set[ir.FieldRef]:
-    """Fields that decide, and those that fields which decide are computed from."""
-    found, before = deciding_fields(program), 0
-    while len(found) > before:
-        before = len(found)
-        for statement in statements(program):
-            if destination(statement) in found:
-                found |= _fields(operands(statement))
-    return found
+    decided_by = _with_sources(deciding_fields(program), statements(program))
+    return any(ref.header != ir.METADATA and ref in decided_by for ref in written_fields(program))
 
 
 def masked_values(match: ir.Match, width_bits: int) -> Iterator[tuple[int, int]]:
