@@ -75,7 +75,7 @@ class ProgramBuilder:
             state = f"parse_{header.name}"
             self._states[-1] = replace(self._states[-1], default=state)
         self._append(state, header)
-        self._values.append(_values_of(header, values))
+        self._values.append(_values_of(header.name, values))
 
     def add_branches(
         self,
@@ -102,10 +102,11 @@ class ProgramBuilder:
         cases = tuple(ir.SelectCase.of_value(value, f"parse_{header.name}") for value, header in branches)
         self._states[-1] = replace(before, selected=(ref,), cases=cases, default=ir.ACCEPT)
         selected, carried = branches[-1 if continued else 0]
-        self._carry(select, selected)
+        last = self._values[-1]
+        self._values[-1] = _values_of(last.header, dict(last.values) | {select: selected})
         for _, header in branches:
             self._append(f"parse_{header.name}", header)
-        self._values.append(_values_of(carried, values))
+        self._values.append(_values_of(carried.name, values))
         self._forked = not continued
 
     def _append(self, state: str, header: ir.Header) -> None:
@@ -118,11 +119,6 @@ class ProgramBuilder:
             raise CapabilityError(
                 "no header can follow the branches of a parser", hint="put the component with branches last"
             )
-
-    def _carry(self, field: str, value: int) -> None:
-        """Set a value of the header that came last."""
-        last = self._values[-1]
-        self._values[-1] = ir.HeaderValues(last.header, tuple(sorted((dict(last.values) | {field: value}).items())))
 
     @property
     def last_header(self) -> ir.Header:
@@ -170,5 +166,5 @@ class ProgramBuilder:
         return ir.PacketSpec(tuple(self._values), tuple(self._varying), frame_size_bytes, keeps_fcs=self.keeps_fcs)
 
 
-def _values_of(header: ir.Header, values: Mapping[str, int] | None) -> ir.HeaderValues:
-    return ir.HeaderValues(header.name, tuple(sorted((values or {}).items())))
+def _values_of(header: str, values: Mapping[str, int] | None) -> ir.HeaderValues:
+    return ir.HeaderValues(header, tuple(sorted((values or {}).items())))

@@ -18,7 +18,7 @@ from p4perf.programs.analysis import flattened, written_fields
 from p4perf.programs.dataflow import follow
 from p4perf.programs.reading.commands import ControlPlane
 from p4perf.programs.reading.swx_graph import Graph, Structure
-from p4perf.programs.reading.swx_statements import InstructionReader, Operands
+from p4perf.programs.reading.swx_statements import IN_PARSER, InstructionReader, Operands
 from p4perf.programs.reading.values import distinct, identifier
 
 _KINDS: Mapping[str, ir.MatchKind] = {"exact": "exact", "lpm": "lpm", "wildcard": "ternary"}
@@ -287,8 +287,7 @@ class _Parser:
         return {after for n in self.inside for after in self.reader.graph.following[n]} - self.inside
 
     def _fits(self, n: int) -> bool:
-        line = self.reader.graph.lines[n]
-        return line.word(0) == "jmp" or self.reader.statements.fits_parser(line)
+        return self.reader.graph.lines[n].word(0) in ("jmp", *IN_PARSER)
 
     def _delay(self) -> Iterator[SpecLine]:
         """Instructions that are no parser's: those that every packet meets, and on which nothing there depends."""
