@@ -36,6 +36,10 @@ MIRRORED: Mapping[ir.Comparator, ir.Comparator] = {"==": "==", "!=": "!=", "<": 
 """The comparison that says the same with its sides exchanged."""
 
 
+NEGATED: Mapping[ir.Comparator, ir.Comparator] = {"==": "!=", "!=": "==", "<": ">=", ">": "<=", "<=": ">", ">=": "<"}
+"""The comparison that holds where another one does not."""
+
+
 def control_nodes(nodes: ir.Nodes) -> Iterator[ir.ControlNode]:
     """All nodes of a control flow, those inside of others after the one they stand in."""
     for node in nodes:
@@ -64,12 +68,9 @@ def nesting_depth(nodes: ir.Nodes) -> int:
     return max((1 + nesting_depth(branch) for n in nodes for branch in branches(n) if branch), default=0)
 
 
+@ir.once
 def used_actions(program: ir.Program) -> tuple[str, ...]:
     """Names of the actions that the control flow or a table that it applies can run, in the order of the program."""
-    return program.once("used_actions", lambda: _used_actions(program))
-
-
-def _used_actions(program: ir.Program) -> tuple[str, ...]:
     names: set[str] = set()
     for node in control_nodes(program.control + program.egress):
         if isinstance(node, ir.ApplyTable):
@@ -149,12 +150,12 @@ def destination(statement: ir.Statement | ir.ParserStatement) -> ir.FieldRef | N
 
 def written_fields(program: ir.Program) -> set[ir.FieldRef]:
     """Every field that a statement or a checksum update writes; of added headers all fields."""
-    found = {ir.FieldRef(c.header, c.field) for c in program.updated}
+    found = set(program.updated)
     for statement in statements(program):
         if (ref := destination(statement)) is not None:
             found.add(ref)
         elif isinstance(statement, ir.AddHeader):
-            found |= {ir.FieldRef(statement.header, f.name) for f in program.header(statement.header).fields}
+            found |= _fields_of(program, statement.header)
     return found
 
 
@@ -171,17 +172,24 @@ def condition_operands(condition: ir.Condition) -> tuple[ir.Expression, ...]:
             return ()
 
 
-def expressions(program: ir.Program) -> Iterator[ir.Expression]:
-    """Every expression that actions, keys, conditions and the beginning evaluate, and everything in it."""
-    wholes = [e for statement in statements(program) for e in operands(statement)]
-    wholes += [a.value for a in program.initial]
+def _asked(program: ir.Program) -> Iterator[ir.Expression]:
+    """What keys of tables and conditions of the control flow are."""
     for node in control_nodes(program.control + program.egress):
         if isinstance(node, ir.ApplyTable):
-            wholes += [key.field for key in program.table(node.table).keys]
+            yield from (key.field for key in program.table(node.table).keys)
         elif isinstance(node, ir.If):
-            wholes += condition_operands(node.condition)
-    for whole in wholes:
+            yield from condition_operands(node.condition)
+
+
+def expressions(program: ir.Program) -> Iterator[ir.Expression]:
+    """Every expression that actions, keys, conditions and the beginning evaluate, and everything in it."""
+    of_statements = [e for statement in statements(program) for e in operands(statement)]
+    for whole in (*of_statements, *(a.value for a in program.initial), *_asked(program)):
         yield from subexpressions(whole)
+
+
+def _fields_of(program: ir.Program, header: str) -> set[ir.FieldRef]:
+    return {ir.FieldRef(header, f.name) for f in program.header(header).fields}
 
 
 def _fields(expressions: Iterable[ir.Expression]) -> set[ir.FieldRef]:
@@ -190,29 +198,31 @@ def _fields(expressions: Iterable[ir.Expression]) -> set[ir.FieldRef]:
 
 def deciding_fields(program: ir.Program) -> set[ir.FieldRef]:
     """Fields that decide what happens to a packet: of selects, conditions and keys, and those that checksums verify."""
-    found = {ref for state in program.parser for ref in _fields(state.selected)}
-    for node in control_nodes(program.control + program.egress):
-        if isinstance(node, ir.ApplyTable):
-            table = program.table(node.table)
-            found |= {key.field for key in table.keys} | ({table.selector} if table.selector else set())
-        elif isinstance(node, ir.If):
-            found |= _fields(condition_operands(node.condition))
+    applied = {
+        node.table for node in control_nodes(program.control + program.egress) if isinstance(node, ir.ApplyTable)
+    }
+    found = {table.selector for table in map(program.table, applied) if table.selector}
+    found |= _fields(_asked(program)) | _fields(e for state in program.parser for e in state.selected)
     for checksum in program.verified:
-        found |= {ir.FieldRef(checksum.header, f.name) for f in program.header(checksum.header).fields}
+        found |= _fields_of(program, checksum.header)
     return found
 
 
 def needed_fields(program: ir.Program) -> set[ir.FieldRef]:
     """Fields that anything but other metadata depends on, which is needed for nothing itself."""
-    found, before = deciding_fields(program), -1
     bodies: list[ir.Statement | ir.ParserStatement] = [s for s in statements(program) if not isinstance(s, ir.Digest)]
     bodies += flattened(s for state in program.parser for s in state.body)
+    beyond = [s for s in bodies if (ref := destination(s)) is None or ref.header != ir.METADATA]
+    return _with_sources(deciding_fields(program) | _fields(e for s in beyond for e in operands(s)), bodies)
+
+
+def _with_sources(fields: set[ir.FieldRef], bodies: Iterable[ir.Statement | ir.ParserStatement]) -> set[ir.FieldRef]:
+    """Fields, and those that they are computed from."""
+    computed = [(ref, _fields(operands(s))) for s in bodies if (ref := destination(s)) is not None]
+    found, before = set(fields), -1
     while len(found) > before:
         before = len(found)
-        for s in bodies:
-            ref = destination(s)
-            if ref is None or ref.header != ir.METADATA or ref in found:
-                found |= _fields(operands(s))
+        found = found.union(*(sources for ref, sources in computed if ref in found))
     return found
 
 
@@ -227,17 +237,14 @@ def unused_metadata(program: ir.Program) -> frozenset[ir.FieldRef]:
     return frozenset(found - {destination(s) for s in kept})
 
 
+@ir.once
 def read_fields(program: ir.Program) -> set[ir.FieldRef]:
     """Fields that an expression, a key, a condition, a select or a checksum reads; callers must not change the set."""
-    return program.once("read_fields", lambda: _read_fields(program))
-
-
-def _read_fields(program: ir.Program) -> set[ir.FieldRef]:
     found = deciding_fields(program)
     for statement in statements(program):
         found |= _fields(operands(statement))
     for checksum in program.updated:
-        found |= {ir.FieldRef(checksum.header, f.name) for f in program.header(checksum.header).fields}
+        found |= _fields_of(program, checksum.header)
     for state in program.parser:
         for parsing in state.body:
             found |= _fields(operands(parsing))
@@ -263,18 +270,8 @@ def needs_restore(program: ir.Program) -> bool:
     """
     if changes_layout(program) or any(isinstance(s, ir.Clone | ir.Multicast) for s in statements(program)):
         return True
-    return bool({ref for ref in written_fields(program) if ref.header != ir.METADATA} & _deciding_in_the_end(program))
-
-
-def _deciding_in_the_end(program: ir.Program) -> set[ir.FieldRef]:
-    """Fields that decide, and those that fields which decide are computed from."""
-    found, before = deciding_fields(program), 0
-    while len(found) > before:
-        before = len(found)
-        for statement in statements(program):
-            if destination(statement) in found:
-                found |= _fields(operands(statement))
-    return found
+    decided_by = _with_sources(deciding_fields(program), statements(program))
+    return any(ref.header != ir.METADATA and ref in decided_by for ref in written_fields(program))
 
 
 def masked_values(match: ir.Match, width_bits: int) -> Iterator[tuple[int, int]]:

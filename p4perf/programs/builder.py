@@ -31,14 +31,14 @@ class ProgramBuilder:
     counters: list[ir.Counter] = field(default_factory=list)
     meters: list[ir.Meter] = field(default_factory=list)
     registers: list[ir.Register] = field(default_factory=list)
-    verified: list[ir.HeaderChecksum] = field(default_factory=list)
-    updated: list[ir.HeaderChecksum] = field(default_factory=list)
+    verified: list[ir.FieldRef] = field(default_factory=list)
+    updated: list[ir.FieldRef] = field(default_factory=list)
+    virtual_io: VirtualIo | None = None
     keeps_fcs: bool = False
     """Whether the place of the FCS is a part of the packet."""
     _states: list[ir.ParserState] = field(default_factory=list)
     _values: list[ir.HeaderValues] = field(default_factory=list)
     _varying: list[ir.VaryingField] = field(default_factory=list)
-    _virtual_io: VirtualIo | None = None
     _chain_end: int = 0
     _forked: bool = False
 
@@ -53,20 +53,21 @@ class ProgramBuilder:
         header: ir.Header,
         values: Mapping[str, int] | None = None,
         *,
-        select: str | None = None,
-        select_value: int | None = None,
+        select: tuple[str, int] | None = None,
     ) -> None:
         """Append a header to the chain.
 
         Args:
             values: the values its fields carry in the packets (others are zero).
-            select: a field *of the header before* that announces this one; without it the transition is unconditional.
+            select: a field *of the header before* and the value by which it announces this one; without it the
+                transition is unconditional.
 
         Raises:
             CapabilityError: the parser has forked, so that no header follows all of its branches.
         """
-        if self._states and select is not None and select_value is not None:
-            self.add_branches(select, [(select_value, header)], values, continued=True)
+        if select is not None:
+            field, value = select
+            self.add_branches(field, [(value, header)], values, continued=True)
             return
         self._refuse_fork()
         state = "start"
@@ -74,7 +75,7 @@ class ProgramBuilder:
             state = f"parse_{header.name}"
             self._states[-1] = replace(self._states[-1], default=state)
         self._append(state, header)
-        self._values.append(_values_of(header, values))
+        self._values.append(_values_of(header.name, values))
 
     def add_branches(
         self,
@@ -101,10 +102,11 @@ class ProgramBuilder:
         cases = tuple(ir.SelectCase.of_value(value, f"parse_{header.name}") for value, header in branches)
         self._states[-1] = replace(before, selected=(ref,), cases=cases, default=ir.ACCEPT)
         selected, carried = branches[-1 if continued else 0]
-        self._carry(select, selected)
+        last = self._values[-1]
+        self._values[-1] = _values_of(last.header, dict(last.values) | {select: selected})
         for _, header in branches:
             self._append(f"parse_{header.name}", header)
-        self._values.append(_values_of(carried, values))
+        self._values.append(_values_of(carried.name, values))
         self._forked = not continued
 
     def _append(self, state: str, header: ir.Header) -> None:
@@ -117,14 +119,6 @@ class ProgramBuilder:
             raise CapabilityError(
                 "no header can follow the branches of a parser", hint="put the component with branches last"
             )
-
-    def _carry(self, field: str, value: int) -> None:
-        """Set a value of the header that came last."""
-        last = self._values[-1]
-        self._values[-1] = ir.HeaderValues(last.header, tuple(sorted((dict(last.values) | {field: value}).items())))
-
-    def has_header(self, name: str) -> bool:
-        return any(h.name == name for h in self.headers)
 
     @property
     def last_header(self) -> ir.Header:
@@ -145,12 +139,6 @@ class ProgramBuilder:
         """Whether a header field changes from packet to packet already."""
         return any(v.field == field for v in self._varying)
 
-    def surround(self, virtual_io: VirtualIo) -> None:
-        """Let packets come through queues of a host."""
-        if self._virtual_io is not None:
-            raise CapabilityError("a program has one host, with one pair of queues", key="program.component")
-        self._virtual_io = virtual_io
-
     def vary(self, field: ir.FieldRef, count: int, free_bits: int = 0) -> None:
         """Let a header field run over ``count`` values from packet to packet, above its lowest ``free_bits`` bits."""
         self._varying.append(ir.VaryingField(field, count, free_bits))
@@ -170,7 +158,7 @@ class ProgramBuilder:
             registers=tuple(self.registers),
             verified=tuple(self.verified),
             updated=tuple(self.updated),
-            virtual_io=self._virtual_io,
+            virtual_io=self.virtual_io,
         )
 
     def packets(self, frame_size_bytes: int) -> ir.PacketSpec:
@@ -178,5 +166,5 @@ class ProgramBuilder:
         return ir.PacketSpec(tuple(self._values), tuple(self._varying), frame_size_bytes, keeps_fcs=self.keeps_fcs)
 
 
-def _values_of(header: ir.Header, values: Mapping[str, int] | None) -> ir.HeaderValues:
-    return ir.HeaderValues(header.name, tuple(sorted((values or {}).items())))
+def _values_of(header: str, values: Mapping[str, int] | None) -> ir.HeaderValues:
+    return ir.HeaderValues(header, tuple(sorted((values or {}).items())))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, get_args
@@ -209,23 +209,18 @@ def _file(program: ir.Program) -> Location | None:
     return Location(location.file) if location else None
 
 
-@contextmanager
-def of_program(program: ir.Program) -> Iterator[None]:
+def of_program(program: ir.Program) -> AbstractContextManager[None]:
     """Let a refusal name at least the file of the program, where it does not name a place in it."""
-    try:
-        yield
-    except CapabilityError as error:
-        error.location = error.location or _file(program)
-        raise
+    return standing_at(_file(program))
 
 
 @contextmanager
-def standing_at(place: str) -> Iterator[None]:
+def standing_at(place: str | Location | None) -> Iterator[None]:
     """Let a refusal of what is written inside say where that stands in the text of the program."""
     try:
         yield
     except CapabilityError as error:
-        error.location = error.location or _location(place)
+        error.location = error.location or (_location(place) if isinstance(place, str) else place)
         raise
 
 
@@ -268,19 +263,16 @@ def constructs(program: ir.Program) -> tuple[Construct, ...]:
     return tuple(places(program))
 
 
+@ir.once
 def places(program: ir.Program) -> Mapping[Construct, str]:
     """The constructs that a program uses, in the order of :data:`CONSTRUCTS`, and where each stands in its text.
 
     A place is ``router.p4:53``, or empty where the program does not say it.
     """
-
-    def find() -> dict[Construct, str]:
-        found: dict[str, str] = {}
-        for construct, place in _used(program):
-            found[construct] = found.get(construct) or place
-        return {c: found[c] for c in CONSTRUCTS if c in found}
-
-    return program.once("constructs", find)
+    found: dict[str, str] = {}
+    for construct, place in _used(program):
+        found[construct] = found.get(construct) or place
+    return {c: found[c] for c in CONSTRUCTS if c in found}
 
 
 def _statements(program: ir.Program) -> Iterator[tuple[str, ir.Statement]]:
@@ -391,12 +383,9 @@ def quantities(program: ir.Program, packets: ir.PacketSpec | None = None) -> dic
     return of_packets | {quantity: amount for quantity, (amount, _) in _measured(program).items()}
 
 
+@ir.once
 def _measured(program: ir.Program) -> Mapping[Quantity, tuple[int, str]]:
     """The quantities, and where the greatest of each stands."""
-    return program.once("quantities", lambda: _quantities(program))
-
-
-def _quantities(program: ir.Program) -> dict[Quantity, tuple[int, str]]:
     found: dict[Quantity, tuple[int, str]] = {}
 
     def most(quantity: Quantity, *amounts: int | tuple[int, str]) -> None:

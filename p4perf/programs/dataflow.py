@@ -106,8 +106,6 @@ class Dataflow:
     """What is known of a packet that the parser accepts."""
     end: PathState | None = None
     """What is known after the control flow; None if no packet gets there."""
-    egress_end: PathState | None = None
-    """What is known after egress, of every copy; None without one, or if no packet gets there."""
     parser_reads: list[Access] = field(default_factory=list)
     """What the parser reads, by statements and selects."""
     parser_writes: list[Access] = field(default_factory=list)
@@ -134,7 +132,12 @@ def follow(program: ir.Program, *, drop_ends: Callable[[str], bool] | None = Non
     """
     if drop_ends is not None:
         return _Walk(program, drop_ends, short=False).run()
-    return program.once("dataflow", lambda: _Walk(program, lambda action: False).run())
+    return _followed(program)
+
+
+@ir.once
+def _followed(program: ir.Program) -> Dataflow:
+    return _Walk(program, lambda action: False).run()
 
 
 def assumed(condition: ir.Condition, known: PathState) -> tuple[PathState, PathState]:
@@ -168,7 +171,7 @@ class _Walk:
         found.end = self._block(self._program.control, found.parsed)
         if self._program.egress and found.end is not None:
             copied = found.parsed if found.end.clones else None
-            found.egress_end = self._block(self._program.egress, join((found.end, copied)))
+            self._block(self._program.egress, join((found.end, copied)))
         return found
 
     def _block(self, nodes: ir.Nodes, known: PathState | None) -> PathState | None:
@@ -253,12 +256,10 @@ class _Walk:
                 known = self._block(node.body, known)
             elif isinstance(node, ir.ApplyTable):
                 table = self._program.table(node.table)
-                for key in table.keys:
-                    self._read(key.field, known, None)
+                self._found.reads += _accesses([key.field for key in table.keys], known)
                 known = self._applied(node, table, {name: self._action(name, known) for name in table.taken})
             else:
-                for expression in condition_operands(node.condition):
-                    self._read(expression, known, None)
+                self._found.reads += _accesses(condition_operands(node.condition), known)
                 held, other = assumed(node.condition, known)
                 known = join((self._nodes(node.then, held), self._nodes(node.otherwise, other)))
         return known
@@ -281,8 +282,7 @@ class _Walk:
     def _statements(self, body: ir.Statements, action: ir.Action, known: PathState) -> PathState | None:
         for statement in body:
             self._found.steps.append(DataflowStep(statement, known, action.name))
-            for expression in operands(statement):
-                self._read(expression, known, action.name)
+            self._found.reads += _accesses(operands(statement), known, action.name)
             match statement:
                 case ir.AddHeader(name):
                     lost = frozenset(ref for ref in known.lost_writes if ref.header != name)
@@ -314,9 +314,6 @@ class _Walk:
                     if (ref := destination(statement)) is not None:
                         known = self._write(ref, known, action.name)
         return known
-
-    def _read(self, expression: ir.Expression, known: PathState, action: str | None) -> None:
-        self._found.reads += _accesses((expression,), known, action)
 
     def _write(self, ref: ir.FieldRef, known: PathState, action: str) -> PathState:
         self._found.writes.append(Access(ref, known, action))

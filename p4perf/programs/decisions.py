@@ -97,6 +97,8 @@ class Decisions:
         self.interpreter = kind(program, watch=self._watch)
         self.passes: list[list[Decision]] = []
         """What the last packet decided, by pass; also where it could not be run to the end."""
+        self.met: dict[str, bool] = {}
+        """The tables with keys that it met, and whether it hit them the first time."""
         self.reason = ""
         """Why its first pass is not known to the end; empty if it is."""
         self._place = ""
@@ -108,7 +110,7 @@ class Decisions:
 
         Raises as :meth:`~p4perf.programs.interpreter.Interpreter.run` does.
         """
-        self.passes, self.reason = [], ""
+        self.passes, self.met, self.reason = [], {}, ""
         self.interpreter.run(frame)
         return self.passes
 
@@ -126,6 +128,7 @@ class Decisions:
         elif isinstance(met, ir.ApplyTable):
             self._place, self._hit = self._sites[id(met)], bool(outcome)
             if self._program.table(met.table).keys:
+                self.met.setdefault(met.table, self._hit)
                 self._made(self._place, "hit" if outcome else "miss")
         elif isinstance(met, ir.CallAction):
             self._place = self._sites[id(met)]

@@ -133,7 +133,7 @@ def _uniform(shape: Shape, value: int, rng: random.Random) -> Match:
     ones = (1 << shape.bits) - 1
     value &= ones
     if shape.kind == "lpm":
-        return prefix(value, rng.randint(-(-shape.bits // 2), shape.bits), shape.bits)
+        return Match.prefix(value, rng.randint(-(-shape.bits // 2), shape.bits), shape.bits)
     if shape.kind == "ternary":
         return Match.masked(value, rng.choice((ones, ones, ones & ~0xFF, rng.getrandbits(shape.bits))))
     if shape.kind == "optional":
@@ -141,11 +141,6 @@ def _uniform(shape: Shape, value: int, rng: random.Random) -> Match:
     if shape.kind == "range":
         return Match(ones, rng.randint(0, value), rng.randint(value, ones))
     return Match.masked(value, ones)
-
-
-def prefix(value: int, length: int, bits: int) -> Match:
-    """The match of the first bits of a value."""
-    return Match.masked(value, (1 << bits) - (1 << bits - length))
 
 
 # bgp
@@ -222,11 +217,11 @@ def _routes(
     """Entries with these prefixes; other keys are those of packets, or random."""
     for n, (value, length) in enumerate(zip(*drawn, strict=True)):
         if len(shapes) == 1:
-            yield (prefix(value, length, shapes[0].bits),)
+            yield (Match.prefix(value, length, shapes[0].bits),)
             continue
         others = known[n % len(known)] if known else [rng.getrandbits(s.bits) for s in shapes]
         yield tuple(
-            prefix(value, length, s.bits) if at == lpm else _uniform(s, other, rng)
+            Match.prefix(value, length, s.bits) if at == lpm else _uniform(s, other, rng)
             for at, (s, other) in enumerate(zip(shapes, others, strict=True))
         )
 
@@ -302,7 +297,7 @@ def _filter_key(
         low = low >> shape.bits - length << shape.bits - length
         return Match(ones, low, max(high, low | (1 << shape.bits - length) - 1))
     if low == high:
-        return prefix(low, length, shape.bits)
+        return Match.prefix(low, length, shape.bits)
     value, mask = rng.choice(list(masked_values(Match(ones, low, high), shape.bits)))
     return Match.masked(value, mask)
 

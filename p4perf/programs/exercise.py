@@ -18,19 +18,14 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
-from typing import Any
-
-from typing_extensions import override
 
 from p4perf.errors import UsageError
 from p4perf.programs import ir
-from p4perf.programs.analysis import statements
+from p4perf.programs.analysis import NEGATED, statements
 from p4perf.programs.decisions import Branches, Decision, Decisions, state_label, state_name
 from p4perf.programs.entries import EntryIndex
-from p4perf.programs.interpreter import Interpreter
 from p4perf.programs.operators import STANDARD_HASHES
-from p4perf.programs.packet_state import PacketState
-from p4perf.programs.packets import field_offset_bits, frame
+from p4perf.programs.packets import frame
 
 MAX_STATES = 64
 """Longest walk through the parser; the rest of the packet is random then."""
@@ -135,26 +130,24 @@ class _Packet:
 
     def _place(self, e: ir.Expression) -> tuple[int, int] | None:
         """Offset and width of the bits of the packet that an expression is; None if it is anything else."""
-        match e:
-            case ir.FieldRef():
-                return self.places.get(e)
-            case ir.Lookahead(offset_bits, width_bits):
-                return self.bits + offset_bits, width_bits
-            case ir.Cast(inner, width_bits) if (place := self._place(inner)) is not None:
-                narrower = min(width_bits, place[1])
-                return place[0] + place[1] - narrower, narrower
-            case ir.BinaryOp(">>", inner, ir.Const(n)) if (place := self._place(inner)) is not None and n < place[1]:
-                return place[0], place[1] - n
-        return None
+        copied = _copied(self.program, e)
+        return None if copied is None else self._held(*copied)
+
+    def _held(self, source: ir.FieldRef | ir.Lookahead, low: int, width: int) -> tuple[int, int] | None:
+        """Offset and width of bits of a field, or of those ahead; None if the packet does not hold them."""
+        if isinstance(source, ir.Lookahead):
+            offset, whole = self.bits + source.offset_bits, source.width_bits
+        elif source in self.places:
+            offset, whole = self.places[source]
+        else:
+            return None
+        width = min(width, whole - low)
+        return (offset + whole - low - width, width) if width >= 0 else None
 
     def place(self, ref: ir.FieldRef, avoided: Collection[tuple[int, int]] = ()) -> tuple[int, int] | None:
         """Where a key comes from, None if not from a field of an extracted header."""
-        found = []
-        for source, low, width in ((ref, 0, self.program.width_bits(ref)), *_sources(self.program).get(ref, ())):
-            if source in self.places:
-                offset, whole = self.places[source]
-                width = min(width, whole - low)
-                found.append((offset + whole - low - width, width))
+        sources = ((ref, 0, self.program.width_bits(ref)), *_sources(self.program).get(ref, ()))
+        found = [place for source in sources if (place := self._held(*source)) is not None]
         return next((place for place in found if place not in avoided), next(iter(found), None))
 
     def read(self, place: tuple[int, int]) -> int:
@@ -182,7 +175,7 @@ class _Packet:
                     self.decide(part, holds)
             case ir.Compare(comparator, ir.FieldRef() as ref, ir.Const(value)) if place := self.place(ref):
                 ones = (1 << place[1]) - 1
-                comparator = comparator if holds else _OPPOSITE[comparator]
+                comparator = comparator if holds else NEGATED[comparator]
                 low, high = {"==": (value, value), "<": (0, value - 1), "<=": (0, value), ">": (value + 1, ones)}.get(
                     comparator, (value, ones) if comparator == ">=" else (0, ones)
                 )
@@ -208,59 +201,45 @@ class _Packet:
         return data if size_bytes is None else data[:size_bytes].ljust(size_bytes, b"\0")
 
 
-_OPPOSITE: Mapping[ir.Comparator, ir.Comparator] = {
-    "==": "!=",
-    "!=": "==",
-    "<": ">=",
-    ">=": "<",
-    ">": "<=",
-    "<=": ">",
-}
-
-
+@ir.once
 def _checksums(program: ir.Program) -> Sequence[tuple[ir.Hash, ir.FieldRef]]:
     """Hashes, and the header fields that they are compared with."""
-
-    def found() -> list[tuple[ir.Hash, ir.FieldRef]]:
-        body = list(statements(program))
-        hashes = {s.destination: s for s in body if isinstance(s, ir.Hash)}
-        compared = (s.condition for s in body if isinstance(s, ir.Branch))
-        return [
-            (hashes[c.left], c.right)
-            for c in compared
-            if isinstance(c, ir.Compare) and isinstance(c.right, ir.FieldRef) and c.left in hashes
-        ]
-
-    return program.once("compared checksums", found)
+    body = list(statements(program))
+    hashes = {s.destination: s for s in body if isinstance(s, ir.Hash)}
+    compared = (s.condition for s in body if isinstance(s, ir.Branch))
+    return [
+        (hashes[c.left], c.right)
+        for c in compared
+        if isinstance(c, ir.Compare) and isinstance(c.right, ir.FieldRef) and c.left in hashes
+    ]
 
 
-_Source = tuple[ir.FieldRef, int, int]
-"""Bits of a field that are copied: the field, their lowest bit and their number."""
+_Source = tuple[ir.FieldRef | ir.Lookahead, int, int]
+"""Bits that are copied: the field, or those ahead of which they are a part, their lowest bit and their number."""
 
 
-def _sources(program: ir.Program) -> Mapping[ir.FieldRef, Sequence[_Source]]:
+@ir.once
+def _sources(program: ir.Program) -> Mapping[ir.Expression, Sequence[_Source]]:
     """What is copied to each field, and where that was copied from."""
-
-    def found() -> dict[ir.FieldRef, list[_Source]]:
-        sources: dict[ir.FieldRef, list[_Source]] = {}
-        for s in (*statements(program), *(s for state in program.parser for s in state.body)):
-            if isinstance(s, ir.Assign) and (copied := _copied(program, s.value)) is not None:
-                sources.setdefault(s.destination, []).append(copied)
-        for _ in range(_COPIES):
-            for known in sources.values():
-                for ref, low, width in tuple(known):
-                    further = ((r, at + low, min(width, w - low)) for r, at, w in sources.get(ref, ()) if w > low)
-                    known += [each for each in further if each not in known]
-        return sources
-
-    return program.once("sources", found)
+    sources: dict[ir.Expression, list[_Source]] = {}
+    for s in (*statements(program), *(s for state in program.parser for s in state.body)):
+        if isinstance(s, ir.Assign) and (copied := _copied(program, s.value)) and isinstance(copied[0], ir.FieldRef):
+            sources.setdefault(s.destination, []).append(copied)
+    for _ in range(_COPIES):
+        for known in sources.values():
+            for ref, low, width in tuple(known):
+                further = ((r, at + low, min(width, w - low)) for r, at, w in sources.get(ref, ()) if w > low)
+                known += [each for each in further if each not in known]
+    return sources
 
 
 def _copied(program: ir.Program, e: ir.Expression) -> _Source | None:
-    """The bits of a field that an expression is, None if it is something else."""
+    """The bits that an expression copies, None if it is something else."""
     match e:
         case ir.FieldRef():
             return e, 0, program.width_bits(e)
+        case ir.Lookahead():
+            return e, 0, e.width_bits
         case ir.Cast(value, bits) if (inner := _copied(program, value)) is not None:
             ref, low, width = inner
             return ref, low, min(width, bits)
@@ -273,13 +252,8 @@ def _copied(program: ir.Program, e: ir.Expression) -> _Source | None:
     return None
 
 
-def frames(program: ir.Program, count: int, seed: int = 1, size_bytes: int | None = None) -> tuple[bytes, ...]:
-    """That many frames without FCS.
-
-    Args:
-        size_bytes: size of all of them; longer ones are cut there, others filled with zeros. None: as they come, some
-            of them cut short.
-    """
+def frames(program: ir.Program, count: int, seed: int = 1) -> tuple[bytes, ...]:
+    """That many frames without FCS, some of them cut short."""
     rng = random.Random(seed)  # noqa: S311
     found = []
     for n in range(count):
@@ -290,29 +264,10 @@ def frames(program: ir.Program, count: int, seed: int = 1, size_bytes: int | Non
             if table.listing:
                 packet.hit(table, rng.choice(table.listing))
         data = packet.frame(None) + rng.randbytes(rng.choice((0, 1, 16, 46)))
-        if size_bytes is not None:
-            data = data[:size_bytes].ljust(size_bytes, b"\0")
-        elif n % CUT_SHARE == CUT_SHARE - 1:
+        if n % CUT_SHARE == CUT_SHARE - 1:
             data = data[: rng.randrange(len(data) + 1)]
         found.append(data or b"\0")
     return tuple(found)
-
-
-class _Lookups(Interpreter):
-    """Keeps which tables with keys a packet met, and whether it hit them."""
-
-    def __init__(self, program: ir.Program, **more: Any) -> None:
-        super().__init__(program, **more)
-        self.met: dict[str, bool] = {}
-
-    @override
-    def _looked_up(
-        self, table: ir.Table, values: list[int], packet: PacketState
-    ) -> tuple[ir.Action, Mapping[str, int], bool]:
-        found = super()._looked_up(table, values, packet)
-        if table.keys:
-            self.met.setdefault(table.name, found[2])
-        return found
 
 
 def spread(
@@ -326,14 +281,11 @@ def spread(
     """
     rng = random.Random(seed)  # noqa: S311
     base = frame(program, packets)
-    places = {
-        ir.FieldRef(h.header, f.name): (
-            field_offset_bits(program, packets, ir.FieldRef(h.header, f.name)),
-            f.width_bits,
-        )
-        for h in packets.headers
-        for f in program.header(h.header).fields
-    }
+    places, at = {}, 0
+    for carried in packets.headers:
+        for f in program.header(carried.header).fields:
+            places[ir.FieldRef(carried.header, f.name)] = at, f.width_bits
+            at += f.width_bits
     tables = {table.keys: table for table in program.tables if table.listing}.values()
     drawn = [(t, _Popular(t.listing, zipf, rng), EntryIndex(t.listing)) for t in tables]
     found = []
@@ -377,7 +329,7 @@ def traffic(
     for _ in range(_REMADE * count):
         if (worst := maker.tally.worst(found)) is None:
             break
-        maker.tally.remove(found.pop(worst).made)
+        maker.tally.count(found.pop(worst).made, -1)
         found.append(maker.packet())
     maker.check(found)
     return tuple(each.frame for each in found)
@@ -411,15 +363,12 @@ class _Tally:
         self._tried += 1
         self._came.update({name for name, _ in made})
 
-    def add(self, made: Sequence[Decision]) -> None:
-        self._packets += 1
-        self._met.update(name for name, _ in made)
-        self._counts.update(made)
-
-    def remove(self, made: Sequence[Decision]) -> None:
-        self._packets -= 1
-        self._met.subtract(name for name, _ in made)
-        self._counts.subtract(made)
+    def count(self, made: Sequence[Decision], packets: int = 1) -> None:
+        """Count a packet; -1 takes one away again."""
+        self._packets += packets
+        for name, label in made:
+            self._met[name] += packets
+            self._counts[name, label] += packets
 
     def wishes(self) -> dict[str, str]:
         """At each place the decision of which most are missing; empty: one to which no share belongs."""
@@ -508,7 +457,7 @@ class _Traffic:
         self._program, self._rng, self._size_bytes, self._misses = program, rng, size_bytes, misses
         self._tables = [table for table in program.tables if table.listing]
         self._drawers = {table.name: _Popular(table.listing, zipf, rng) for table in self._tables}
-        self._decisions = Decisions(program, _Lookups)
+        self._decisions = Decisions(program)
         self._branches = Branches(program)
         self.tally = _Tally(shares)
         nodes = self._branches.graph().nodes
@@ -517,11 +466,6 @@ class _Traffic:
         """Decisions to which no share belongs."""
         self._wished: Counter[Decision] = Counter()
         self._known = {(name, edge.label) for name in shares for edge in nodes[name].edges}
-
-    @property
-    def _met(self) -> dict[str, bool]:
-        interpreter = self._decisions.interpreter
-        return interpreter.met if isinstance(interpreter, _Lookups) else {}
 
     def packet(self) -> _Made:
         wishes, tables = self.tally.wishes(), self._branches.tables
@@ -541,16 +485,16 @@ class _Traffic:
             wrong = self._steer(packet, missed, wishes)
             made = self._stated()
             self.tally.look(made)
-            right = len(self._met) - wrong
+            right = len(self._decisions.met) - wrong
             unwished = bool(self._unwished(made, wishes))
             strain = self.tally.avoidance(made) + (max(self.tally.strain(made), _AVOIDANCE) if unwished else 0)
-            met = aim in self._met or any(name == aim for name, _ in made)
+            met = aim in self._decisions.met or any(name == aim for name, _ in made)
             score = strain, int(bool(self._tables) and not right), wrong, int(not met), -right
             if score < least:
                 best, least = _Made(packet.frame(self._size_bytes) or b"\0", made), score
             if (not unwished and score[1:4] == (0, 0, int(not aims))) or (walk >= _WALKS and least[0] <= _AVOIDANCE):
                 break
-        self.tally.add(best.made)
+        self.tally.count(best.made)
         if interpreter.stateful and wishes:
             interpreter.restore(self._before)
             interpreter.run(best.frame)
@@ -567,7 +511,7 @@ class _Traffic:
             self.tally.seen, self._decisions = seen, Decisions(self._program)
             for each in packets:
                 self._decisions.run(each.frame)
-                self.tally.add(self._stated())
+                self.tally.count(self._stated())
             self.tally.check(self._places)
 
     def _stated(self) -> tuple[Decision, ...]:
@@ -589,12 +533,11 @@ class _Traffic:
         changed: set[str] = set()
         conditions = self._branches.conditions
         while True:
-            self._met.clear()
             packet.correct_checksums()
             if wishes:
                 self._decisions.interpreter.restore(self._before)
             self._decisions.run(packet.frame(self._size_bytes))
-            met, drawers = self._met, self._drawers
+            met, drawers = self._decisions.met, self._drawers
             unwished = [name for name, _ in self._unwished(self._stated(), wishes) if name not in changed]
             condition = next((name for name in unwished if name in conditions and wishes[name]), None)
             if condition is not None and len(changed) < _CHANGES:

@@ -173,7 +173,7 @@ def _with_entries(
     shapes = [Shape(key.field.field, key.match_kind, program.width_bits(key.field)) for key in table.keys]
     taken = [entry.matches for entry in table.listing]
     made = rows(shapes, fill.count - len(taken), fill.distribution, rng.randrange(1 << 30), keys, taken)
-    values = program.once("values of entries", lambda: _Values(program))
+    values = _values(program)
     # A router has few next hops, which many of its routes share.
     few = [[values.data(a, rng) for _ in range(NEXT_HOPS)] for a in actions] if fill.distribution == "bgp" else []
     entries = list(table.listing)
@@ -250,6 +250,9 @@ class _Values:
         if parameter.width_bits == _PORT_BITS or named in self._ports:
             return rng.randint(1, PORTS)
         return rng.getrandbits(parameter.width_bits)
+
+
+_values = ir.once(_Values)
 
 
 def _parameters(program: ir.Program, fields: set[ir.FieldRef], *kinds: type[ir.Statement]) -> set[tuple[str, str]]:

@@ -164,9 +164,8 @@ class Interpreter:
             if program.parser_error is None:
                 return None
             packet.write(program.parser_error, error.number)
-        for checksum in program.verified:
-            ref = ir.FieldRef(checksum.header, checksum.field)
-            if checksum.header in packet.valid and packet.read(ref) != packet.checksum(checksum):
+        for ref in program.verified:
+            if ref.header in packet.valid and packet.read(ref) != packet.checksum(ref):
                 return None
         return packet
 
@@ -219,9 +218,9 @@ class Interpreter:
         return _Arrival(packet.deparse()[0], packet.pass_number + 1, RECIRCULATED, kept)
 
     def _update(self, packet: PacketState) -> None:
-        for checksum in self._program.updated:
-            if checksum.header in packet.valid:
-                packet.write(ir.FieldRef(checksum.header, checksum.field), packet.checksum(checksum))
+        for ref in self._program.updated:
+            if ref.header in packet.valid:
+                packet.write(ref, packet.checksum(ref))
 
     def _parse(self, packet: PacketState) -> None:
         name = "start"
@@ -408,7 +407,7 @@ class Interpreter:
         if operator.code:
             packet.opaque = True
             return
-        result = OPERATORS[operator.name].result(packet.deparse()[0], operator)
+        result = OPERATORS[operator.name](packet.deparse()[0], operator)
         packet.write(ref, packet.read(ref) ^ result, random=ref in packet.random)
 
     def _cell(self, index: ir.Expression, size: int, arguments: Mapping[str, int], packet: PacketState) -> int:

@@ -37,6 +37,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import wraps
 from typing import Any, Literal, TypeVar
 
 from p4perf.errors import CapabilityError
@@ -47,6 +48,16 @@ from p4perf.programs.statements import AddHeader, Assign, Branch, RemoveHeader, 
 from p4perf.programs.virtual_io import VirtualIo
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placed:
+    """A part of a program that stands in a text; programs are equal wherever their parts stand."""
+
+    place: str = field(default="", compare=False)
+    """Where it stands, ``router.p4:53``; empty if unknown."""
+    label: str = field(default="", compare=False)
+    """What the program calls it, ``MainControl.routes``; empty if that is its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +141,11 @@ class Match:
         return cls(mask, value & mask, value & mask)
 
     @classmethod
+    def prefix(cls, value: int, length: int, bits: int) -> Match:
+        """A match of the first bits of a value, at most all of them."""
+        return cls.masked(value, (1 << bits) - (1 << max(bits - length, 0)))
+
+    @classmethod
     def never(cls) -> Match:
         """A match that takes no value."""
         return cls(0, 1, 0)
@@ -179,7 +195,7 @@ def entry_data_word(entry: int, parameter: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class Table(Placed):
     """A match-action table. ``default_action`` runs on a miss, with ``default_data``."""
 
     name: str
@@ -192,10 +208,6 @@ class Table:
     """Field whose value, modulo the number of actions of an entry, says which of them a packet takes."""
     counter: str = ""
     """A counter with a cell for every entry of an :class:`EntryList`, which counts the packets that take the entry."""
-    place: str = field(default="", compare=False)
-    """Where it stands in the text of the program, ``router.p4:53``; empty if unknown."""
-    label: str = field(default="", compare=False)
-    """What the program calls it, ``MainControl.routes``; empty if that is its name."""
     size: int = field(default=0, compare=False)
     """How many entries the program says that it may hold; 0 if it does not."""
     members: int = field(default=0, compare=False)
@@ -290,15 +302,12 @@ class Header:
 
 
 @dataclass(frozen=True, slots=True)
-class Action:
+class Action(Placed):
     """A P4 action: parameters (filled from an entry's action data, in order) and statements."""
 
     name: str
     parameters: tuple[Field, ...] = ()
     body: tuple[Statement, ...] = ()
-    place: str = field(default="", compare=False)
-    label: str = field(default="", compare=False)
-    """As of a :class:`Table`."""
     places: tuple[str, ...] = field(default=(), compare=False)
     """Those of the statements one by one, where they are known."""
 
@@ -339,15 +348,12 @@ class CallAction:
 
 
 @dataclass(frozen=True, slots=True)
-class If:
+class If(Placed):
     """Control flow: run ``then`` if the condition holds, else ``otherwise``."""
 
     condition: Condition
     then: Nodes
     otherwise: Nodes = ()
-    place: str = field(default="", compare=False)
-    label: str = field(default="", compare=False)
-    """As of a :class:`Table`."""
     text: str = field(default="", compare=False)
     """The condition in the language of the program, ``hdr.ipv4.ttl > 1``; empty if unknown."""
 
@@ -390,14 +396,6 @@ class Register:
     size: int
     width_bits: int
     signed: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class HeaderChecksum:
-    """The internet checksum (RFC 1071) over all fields of a header, kept in one of them that has 16 bit."""
-
-    header: str
-    field: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -446,29 +444,17 @@ class SelectCase:
 
 
 @dataclass(frozen=True, slots=True)
-class ParserState:
-    """A parser state: its statements, in order; what it selects on (if anything), its cases and its default."""
+class ParserState(Placed):
+    """A parser state: its statements, in order; what it selects on (if anything), its cases and its default.
+
+    The label of one that was unrolled has a number behind it, ``parse_mpls[1]``.
+    """
 
     name: str
     body: tuple[ParserStatement, ...] = ()
     selected: tuple[Expression, ...] = ()
     cases: tuple[SelectCase, ...] = ()
     default: str = ACCEPT
-    place: str = field(default="", compare=False)
-    label: str = field(default="", compare=False)
-    """As of a :class:`Table`; one that was unrolled has a number behind it, ``parse_mpls[1]``."""
-
-    @classmethod
-    def extracting(
-        cls,
-        name: str,
-        headers: tuple[str, ...] = (),
-        select: FieldRef | None = None,
-        cases: tuple[SelectCase, ...] = (),
-        default: str = ACCEPT,
-    ) -> ParserState:
-        """A state that extracts headers, and selects on a field."""
-        return cls(name, tuple(map(Extract, headers)), () if select is None else (select,), cases, default)
 
     @property
     def extracts(self) -> tuple[str, ...]:
@@ -499,8 +485,9 @@ class Program:
     counters: tuple[Counter, ...] = ()
     meters: tuple[Meter, ...] = ()
     registers: tuple[Register, ...] = ()
-    verified: tuple[HeaderChecksum, ...] = ()
-    updated: tuple[HeaderChecksum, ...] = ()
+    verified: tuple[FieldRef, ...] = ()
+    updated: tuple[FieldRef, ...] = ()
+    """Fields of 16 bit that hold the internet checksum (RFC 1071) over all fields of their header."""
     egress: Nodes = ()
     initial: tuple[Assign, ...] = ()
     """What metadata fields hold when a pass begins, where it is not zero."""
@@ -510,15 +497,8 @@ class Program:
     """By which all packets come in."""
     virtual_io: VirtualIo | None = None
     """Queues through which a host hands packets to this program; None: how packets come to it is left to the target."""
-    _found: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _found: dict[object, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
     """What was computed before, such as tables by their names; programs may have thousands of them."""
-
-    def once(self, what: str, compute: Callable[[], T]) -> T:
-        """A property of this program, computed at the first call; callers must not change it."""
-        if what not in self._found:
-            self._found[what] = compute()
-        found: T = self._found[what]
-        return found
 
     def _named(self, kind: str, group: tuple[N, ...], name: str) -> N:
         if kind not in self._found:
@@ -568,6 +548,19 @@ class Program:
 
     def key_bits(self, table: Table) -> int:
         return sum(self.width_bits(k.field) for k in table.keys)
+
+
+def once(compute: Callable[[Program], T]) -> Callable[[Program], T]:
+    """Compute something of each program at the first call only; callers must not change the result."""
+
+    @wraps(compute)
+    def known(program: Program) -> T:
+        if known not in program._found:
+            program._found[known] = compute(program)
+        found: T = program._found[known]
+        return found
+
+    return known
 
 
 @dataclass(frozen=True, slots=True)

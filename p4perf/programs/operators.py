@@ -9,9 +9,7 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Literal
 
 from p4perf.programs.ir import HashAlgorithm, Operator, entry_data_word
 
@@ -76,9 +74,6 @@ STANDARD_HASHES: HashFunctions = MappingProxyType({"crc16": crc16, "crc32": crc3
 """The algorithms as v1model and bmv2 have them."""
 
 
-Kind = Literal["compute", "memory", "conversion", "output", "reference"]
-"""What an operator mostly does; table I of Ren 2025 has the first four, of which output is a system call there."""
-
 KEY_OFFSET, KEY_BYTES = 6, 8
 """Source address and EtherType: what lookups take for the key of the flow."""
 
@@ -93,17 +88,6 @@ MULTIPLIER = 3
 
 _GOLDEN = 0xDEADBEEF
 _U32 = 0xFFFFFFFF
-
-
-@dataclass(frozen=True, slots=True)
-class OperatorKind:
-    """A built-in operator: its name, what it does in one line, and the number that it gives for a packet (64 bit)."""
-
-    name: str
-    summary: str
-    kind: Kind
-    result: Callable[[bytes, Operator], int]
-    all_bytes: bool = False
 
 
 def jhash(data: bytes, initial: int = 0) -> int:
@@ -156,49 +140,26 @@ def _printed(prefix: str) -> Callable[[bytes, Operator], int]:
     return lambda packet, _: len(prefix + LINE % len(packet))
 
 
-def _of_bytes(function: Callable[[bytes], int]) -> Callable[[bytes, Operator], int]:
-    return lambda packet, _: function(packet)
-
-
 def _chain(packet: bytes, operator: Operator) -> int:
     return len(packet) * pow(MULTIPLIER, operator.multiplications, 1 << 64) & WORD
 
 
-_ALL = (
-    OperatorKind("rte_hash_crc", "CRC-32C over all bytes (rte_hash_crc)", "compute", _of_bytes(crc32c_raw), True),
-    OperatorKind(
-        "rte_net_crc", "CRC-32 of Ethernet over all bytes (rte_net_crc_calc)", "compute", _of_bytes(crc32), True
-    ),
-    OperatorKind(
-        "checksum", "internet checksum over all bytes (rte_raw_cksum)", "compute", _of_bytes(internet_checksum), True
-    ),
-    OperatorKind("jhash", "Jenkins hash over all bytes (rte_jhash)", "compute", _of_bytes(jhash), True),
-    OperatorKind("hash_lookup", "lookup of the flow in a hash table (rte_hash_lookup_data)", "memory", _lookup),
-    OperatorKind(
-        "hash_insert",
-        "insertion of the flow into a hash table, and its deletion (rte_hash_add_key, rte_hash_del_key)",
-        "memory",
-        lambda packet, _: 1,
-    ),
-    OperatorKind(
-        "htons",
-        "one 16-bit number from host to network order",
-        "conversion",
-        lambda p, _: int.from_bytes(p[12:14], "big"),
-    ),
-    OperatorKind("htons_words", "every 16-bit word from host to network order, one by one", "conversion", _words, True),
-    OperatorKind(
-        "printf_file", "a line to a file, with one system call (fprintf, line buffered)", "output", _printed("")
-    ),
-    OperatorKind(
-        "printf_null", "a line to /dev/null, with one system call (fprintf, line buffered)", "output", _printed("")
-    ),
-    OperatorKind("rte_log", "a message of the log, to /dev/null (rte_log)", "output", _printed(LOG_PREFIX)),
-    OperatorKind("rte_log_suppressed", "a message below the level of the log (rte_log)", "output", lambda packet, _: 0),
-    OperatorKind("memcpy", "copy of all bytes", "memory", lambda packet, _: int.from_bytes(packet[-8:], "big"), True),
-    OperatorKind(
-        "multiply_chain", "multiplications of which each needs the result of the one before", "reference", _chain
-    ),
+OPERATORS: Mapping[str, Callable[[bytes, Operator], int]] = MappingProxyType(
+    {
+        "rte_hash_crc": lambda packet, _: crc32c_raw(packet),
+        "rte_net_crc": lambda packet, _: crc32(packet),
+        "checksum": lambda packet, _: internet_checksum(packet),
+        "jhash": lambda packet, _: jhash(packet),
+        "hash_lookup": _lookup,
+        "hash_insert": lambda packet, _: 1,
+        "htons": lambda packet, _: int.from_bytes(packet[12:14], "big"),
+        "htons_words": _words,
+        "printf_file": _printed(""),
+        "printf_null": _printed(""),
+        "rte_log": _printed(LOG_PREFIX),
+        "rte_log_suppressed": lambda packet, _: 0,
+        "memcpy": lambda packet, _: int.from_bytes(packet[-8:], "big"),
+        "multiply_chain": _chain,
+    }
 )
-
-OPERATORS: Mapping[str, OperatorKind] = MappingProxyType({kind.name: kind for kind in _ALL})
+"""The number (64 bit) that each built-in operator gives for a packet; docs/operators.md says what they do."""

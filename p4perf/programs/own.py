@@ -7,7 +7,7 @@ import lzma
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Annotated, Literal
+from typing import Literal
 
 from pydantic import Field as Bounds
 
@@ -26,7 +26,6 @@ from p4perf.programs.reading.text import parse_program, read_program
 from p4perf.programs.reading.tree import MAX_BYTES
 
 MAX_TEXT_BYTES = 900_000
-
 
 INLINE_BYTES = 200_000
 """Longer texts are compressed."""
@@ -69,27 +68,22 @@ def unpacked(text: str) -> str:
 class OwnParameters(ComponentParameters):
     """What a spec says of a program of its own."""
 
-    program: Annotated[str, Bounds(max_length=MAX_TEXT_BYTES, description="JSON of p4c-bm2-ss, or a .spec")]
-    p4: Annotated[str, Bounds(max_length=MAX_TEXT_BYTES, description="P4_16 that it was compiled of")] = ""
-    entries: Annotated[str, Bounds(max_length=MAX_TEXT_BYTES, description="entries of its tables")] = ""
-    p4info: Annotated[str, Bounds(max_length=MAX_TEXT_BYTES, description="P4Info of the program, as text")] = ""
-    fill: Annotated[
-        str,
-        Bounds(max_length=10_000, description="entries of tables: TABLE=N or TABLE=N:DISTRIBUTION, joined by commas"),
-    ] = ""
-    default_fill: Annotated[int, Bounds(ge=0, le=100_000, description="entries of tables that have none")] = 64
-    miss: Annotated[
-        str, Bounds(max_length=10_000, description="shares of packets that miss tables: SHARE or TABLE=SHARE, joined")
-    ] = ""
-    zipf: Annotated[float, Bounds(ge=0, le=10, description="exponent of the popularity of entries; 0: all alike")] = 0.0
-    shares: Annotated[
-        str, Bounds(max_length=MAX_TEXT_BYTES, description="traffic shares and branch probabilities, as YAML")
-    ] = ""
-    packets: Annotated[int, Bounds(ge=1, le=65_536, description="different packets that are sent in random order")] = (
-        256
+    program: str = Bounds(max_length=MAX_TEXT_BYTES, description="JSON of p4c-bm2-ss, or a .spec")
+    p4: str = Bounds("", max_length=MAX_TEXT_BYTES, description="P4_16 that it was compiled of")
+    entries: str = Bounds("", max_length=MAX_TEXT_BYTES, description="entries of its tables")
+    p4info: str = Bounds("", max_length=MAX_TEXT_BYTES, description="P4Info of the program, as text")
+    fill: str = Bounds(
+        "", max_length=10_000, description="entries of tables: TABLE=N or TABLE=N:DISTRIBUTION, joined by commas"
     )
-    port: Annotated[int, Bounds(ge=0, le=510, description="by which all packets come in")] = 0
-    seed: Annotated[int, Bounds(ge=0, le=2**31, description="of entries and packets")] = 1
+    default_fill: int = Bounds(64, ge=0, le=100_000, description="entries of tables that have none")
+    miss: str = Bounds(
+        "", max_length=10_000, description="shares of packets that miss tables: SHARE or TABLE=SHARE, joined"
+    )
+    zipf: float = Bounds(0.0, ge=0, le=10, description="exponent of the popularity of entries; 0: all alike")
+    shares: str = Bounds("", max_length=MAX_TEXT_BYTES, description="traffic shares and branch probabilities, as YAML")
+    packets: int = Bounds(256, ge=1, le=65_536, description="different packets that are sent in random order")
+    port: int = Bounds(0, ge=0, le=510, description="by which all packets come in")
+    seed: int = Bounds(1, ge=0, le=2**31, description="of entries and packets")
 
 
 def own_workload(

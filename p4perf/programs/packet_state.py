@@ -195,12 +195,12 @@ class PacketState:
             value, bits = value << width | self.read(ref) & ((1 << width) - 1), bits + width
         return value.to_bytes(bits // 8, "big")
 
-    def checksum(self, checksum: ir.HeaderChecksum) -> int:
-        """What the checksum of a header has to be."""
-        header = self.program.header(checksum.header)
+    def checksum(self, ref: ir.FieldRef) -> int:
+        """What the checksum of a header has to be, which is in one of its fields."""
+        header = self.program.header(ref.header)
         value = 0
         for f in header.fields:
-            number = 0 if f.name == checksum.field else self.fields[ir.FieldRef(header.name, f.name)]
+            number = 0 if f.name == ref.field else self.fields[ir.FieldRef(header.name, f.name)]
             value = value << f.width_bits | number
         return internet_checksum(value.to_bytes(header.size_bytes, "big"))
 

@@ -12,8 +12,11 @@ headroom, so that it has a line of its own in front of the packet.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import Field as Bounds
+
+from p4perf.programs.component_parameters import ComponentParameters
 
 LINE_BYTES = 64
 
@@ -32,41 +35,54 @@ Order = Literal["lifo", "fifo"]
 """In which order a cache of free buffers gives them back."""
 
 
-@dataclass(frozen=True, slots=True)
-class VirtualIo:
+MAX_BATCH = 4096
+MAX_QUEUE = 32768
+MAX_BUFFERS = 1 << 18
+MAX_CACHE = 65536
+
+_Batch = Annotated[int, Bounds(ge=0, le=MAX_BATCH)]
+_Cache = Annotated[int, Bounds(ge=0, le=MAX_CACHE)]
+_Ring = Annotated[int, Bounds(ge=1, le=MAX_CACHE)]
+_Body = Annotated[int, Bounds(ge=0, le=1024, multiple_of=4)]
+
+
+class VirtualIo(ComponentParameters):
     """The queues, their buffers, and what is done with a packet. Sizes in bytes, lengths in entries.
 
     ``rx_*`` is the host filling queue RX, ``function_*`` the network function, ``tx_*`` the host emptying queue TX.
     """
 
-    virtio_header_bytes: int
-    descriptor_bytes: int
-    header_bytes: int
-    headroom_bytes: int
-    data_room_bytes: int
-    rx_copy: Copy
-    tx_copy: Copy
-    rx_batch: int
-    function_batch: int
-    tx_batch: int
-    queue: int
-    buffers: int
-    host_cache: int
-    function_cache: int
-    host_cache_order: Order
-    function_cache_order: Order
-    rx_ring: int
-    tx_ring: int
-    rx_shuffled: bool
-    function_shuffled: bool
-    tx_shuffled: bool
-    body_read_bytes: int
-    body_write_bytes: int
-    rx_header_access: Access
-    function_header_access: Access
-    tx_header_access: Access
-    rx_hint: Hint
-    tx_hint: Hint
+    virtio_header_bytes: int = Bounds(12, ge=0, le=64, multiple_of=4, description="virtio-net header")
+    descriptor_bytes: Literal[4, 8, 16, 32, 64] = Bounds(16, description="entry of a queue")
+    header_bytes: Literal[0, 32, 64, 128, 256, 512, 1024] = Bounds(
+        128, description="buffer header, written by every process"
+    )
+    headroom_bytes: int = Bounds(128, ge=0, le=4096, multiple_of=64, description="between buffer header and packet")
+    data_room_bytes: int = Bounds(2048, ge=64, le=16384, multiple_of=64, description="room for a packet in a buffer")
+    rx_copy: Copy = Bounds("plain", description="of packets into the buffers of the function")
+    tx_copy: Copy = Bounds("plain", description="of packets out of the buffers of the function")
+    batch: int = Bounds(32, ge=1, le=MAX_BATCH, description="packets handled at once, a power of two")
+    rx_batch: _Batch = Bounds(0, description="of the host that fills queue RX; 0: as batch")
+    function_batch: _Batch = Bounds(0, description="of the network function; 0: as batch")
+    tx_batch: _Batch = Bounds(0, description="of the host that empties queue TX; 0: as batch")
+    queue: int = Bounds(256, ge=2, le=MAX_QUEUE, description="entries of a queue, a power of two")
+    buffers: int = Bounds(16384, ge=64, le=MAX_BUFFERS, description="buffers of each of the three pools")
+    host_cache: _Cache = Bounds(512, description="free buffers in front of each pool of the host")
+    function_cache: _Cache = Bounds(512, description="free buffers in front of the pool of the function")
+    host_cache_order: Order = Bounds("lifo", description="which free buffer is taken first")
+    function_cache_order: Order = Bounds("lifo", description="which free buffer is taken first")
+    rx_ring: _Ring = Bounds(128, description="ring of a network card that packets come from, a dummy")
+    tx_ring: _Ring = Bounds(128, description="ring of a network card that packets go to, a dummy")
+    rx_shuffled: bool = Bounds(False, description="buffers of that pool are scattered in memory")
+    function_shuffled: bool = Bounds(False, description="buffers of that pool are scattered in memory")
+    tx_shuffled: bool = Bounds(False, description="buffers of that pool are scattered in memory")
+    body_read_bytes: _Body = Bounds(0, description="of a packet that the function reads")
+    body_write_bytes: _Body = Bounds(0, description="of a packet that the function writes")
+    rx_header_access: Access = Bounds("full", description="to the buffer header")
+    function_header_access: Access = Bounds("full", description="to the buffer header")
+    tx_header_access: Access = Bounds("full", description="to the buffer header")
+    rx_hint: Hint = Bounds("none", description="to the caches, for the line of the packet")
+    tx_hint: Hint = Bounds("none", description="to the caches, for the line of the packet")
 
     @property
     def header_room_bytes(self) -> int:

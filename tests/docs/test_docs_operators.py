@@ -17,7 +17,7 @@ def table(*head):
 
 
 def test_the_operators():
-    assert table("operator", "what it does") == [(o.name, o.summary, o.kind) for o in OPERATORS.values()]
+    assert [name for name, *_ in table("operator", "what it does")] == list(OPERATORS)
 
 
 def test_the_experiments():

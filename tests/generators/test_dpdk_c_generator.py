@@ -7,6 +7,7 @@ from dataclasses import replace
 from importlib.resources import files
 
 import pytest
+from support.parser_states import extracting
 
 from p4perf.errors import CapabilityError
 from p4perf.generators.c.dpdk import MAX_ACL_ENTRIES, MAX_LPM_ENTRIES, VARIANTS, DpdkC, render_program
@@ -23,14 +24,14 @@ SPECIAL = ir.Program(
     ),
     metadata=(ir.Field("tmp", 9),),
     parser=(
-        ir.ParserState.extracting(
+        extracting(
             "start",
             ("a",),
             ir.FieldRef("a", "kind"),
             (ir.SelectCase.of_value(1, "more"), ir.SelectCase.of_value(2, "accept")),
             "more",
         ),
-        ir.ParserState.extracting("more", ("b",)),
+        extracting("more", ("b",)),
     ),
     actions=(
         ir.Action(
@@ -143,7 +144,7 @@ def test_computing_with_more_than_64_bits_is_refused(statement, control):
 
 
 def test_selecting_on_more_than_64_bits_is_refused():
-    parser = (ir.ParserState.extracting("start", ("a",), ir.FieldRef("a", "wide")),)
+    parser = (extracting("start", ("a",), ir.FieldRef("a", "wide")),)
     wide = replace(SPECIAL, headers=(WIDE, SPECIAL.headers[1]), parser=parser, actions=(), tables=(), control=())
     with pytest.raises(CapabilityError, match=r"selects on a\.wide, which has 72 bit"):
         render_program(wide, "under_test")
@@ -205,9 +206,7 @@ class TestLayout:
         assert not emits_as_extracted(program)
 
     def test_a_header_that_is_extracted_twice_is_deparsed(self):
-        again = ir.ParserState.extracting(
-            "more", ("b",), ir.FieldRef("b", "left"), (ir.SelectCase.of_value(1, "more"),)
-        )
+        again = extracting("more", ("b",), ir.FieldRef("b", "left"), (ir.SelectCase.of_value(1, "more"),))
         program = replace(SPECIAL, parser=(SPECIAL.parser[0], again))
         assert not emits_as_extracted(program)
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.parser_states import extracting
 
 import p4perf
 from p4perf.errors import CapabilityError
@@ -175,7 +176,7 @@ def test_fields_that_the_scripts_cannot_write_are_refused() -> None:
         "p",
         (ir.Header("h", (ir.Field("a", 4), ir.Field("b", 12))),),
         (),
-        (ir.ParserState.extracting("start", ("h",)),),
+        (extracting("start", ("h",)),),
         (),
         (),
         (),

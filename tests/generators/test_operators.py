@@ -20,7 +20,7 @@ PACKET = bytes(6) + bytes.fromhex("00000000002a88b5") + bytes(range(50))
 
 
 def result(name, packet=PACKET, **more):
-    return OPERATORS[name].result(packet, Operator(name, **more))
+    return OPERATORS[name](packet, Operator(name, **more))
 
 
 def workload(operator, size=64, baseline="l2fwd_result", **parameters):
@@ -85,7 +85,7 @@ def test_lookups_miss_flows_that_are_not_there():
     assert result("hash_lookup", packet=PACKET[:12] + b"\x08\x00" + PACKET[14:]) == 0
 
 
-@pytest.mark.parametrize("name", [n for n, kind in OPERATORS.items() if kind.all_bytes and n != "memcpy"])
+@pytest.mark.parametrize("name", ["rte_hash_crc", "rte_net_crc", "checksum", "jhash", "htons_words"])
 def test_operators_on_all_bytes_look_at_each(name):
     packet = bytearray(PACKET)
     for at in range(len(packet)):

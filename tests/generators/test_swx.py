@@ -4,6 +4,7 @@ import re
 from dataclasses import replace
 
 import pytest
+from support.parser_states import extracting
 
 from p4perf.errors import CapabilityError
 from p4perf.generators.swx.code import Assembler
@@ -20,8 +21,8 @@ SEND = ir.Action("send", body=(ir.SetEgress(ir.Const(3)),))
 
 def program(control, actions, **more):
     parser = (
-        ir.ParserState.extracting("start", ("ethernet",), KIND, (ir.SelectCase.of_value(0x88B5, "more"),)),
-        ir.ParserState.extracting("more", ("option",)),
+        extracting("start", ("ethernet",), KIND, (ir.SelectCase.of_value(0x88B5, "more"),)),
+        extracting("more", ("option",)),
     )
     base = ir.Program("p", (ETHERNET, OPTION), (), parser, (SEND, *actions), (), control, ("ethernet", "option"))
     return replace(base, **more)
@@ -191,7 +192,7 @@ def test_every_comparison_has_a_jump(comparator):
     assert sum(line.startswith("jmp") and "h.ethernet.kind" in line and "0x7" in line for line in lines) == 1
 
 
-LOOP = (ir.ParserState.extracting("start", ("ethernet",), KIND, (ir.SelectCase.of_value(1, "start"),)),)
+LOOP = (extracting("start", ("ethernet",), KIND, (ir.SelectCase.of_value(1, "start"),)),)
 REFUSED = {
     "loops of parser states": replace(body(), parser=LOOP),
     "calculates a port": body(ir.SetEgress(WORD)),

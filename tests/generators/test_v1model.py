@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.parser_states import extracting
 
 import p4perf
 from p4perf.errors import CapabilityError, SpecError
@@ -76,10 +77,10 @@ def special() -> ir.Program:
         ),
         metadata=(ir.Field("seen", 12), ir.Field("dropped", 1)),
         parser=(
-            ir.ParserState.extracting(
+            extracting(
                 "start", ("key",), next_field, (ir.SelectCase.of_value(1, "more"), ir.SelectCase.of_value(30, "more"))
             ),
-            ir.ParserState.extracting("more", ("tail",)),
+            extracting("more", ("tail",)),
         ),
         actions=(hit, ir.Action("table", body=(ir.Drop(),)), ir.Action("late", body=(ir.SetEgress(ir.Const(3)),))),
         tables=(table,),
@@ -182,7 +183,7 @@ def with_control(*control: str, tables: tuple[tuple[str, str], ...] = ()) -> ir.
         "flow",
         (ir.Header("h", (ir.Field("k", 8),)),),
         (),
-        (ir.ParserState.extracting("start", ("h",)),),
+        (extracting("start", ("h",)),),
         (DROP, SEND, NOTHING, BOTH),
         tuple(ir.Table(f"{a}_{b}", key, (a, b), b, ir.EntrySet(1, a)) for a, b in tables),
         tuple(ir.ApplyTable(c) if "_" in c else ir.CallAction(c) for c in control),
@@ -349,7 +350,7 @@ HIT = BASE.action("set_data")
         (variant(tables=(replace(BASE.tables[0], keys=()),)), "no key"),
         (variant(tables=(replace(BASE.tables[0], actions=("set_data",)),)), "does not list its action miss"),
         (variant(headers=(*BASE.headers, ir.Header(ir.METADATA, (ir.Field("x", 8),)))), "cannot be called meta"),
-        (variant(parser=(ir.ParserState.extracting("accept"),)), "state start"),
+        (variant(parser=(extracting("accept"),)), "state start"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

@@ -3,6 +3,7 @@
 import dataclasses
 
 import pytest
+from support.parser_states import extracting
 
 from p4perf.errors import CapabilityError
 from p4perf.generators.c.xdp import MAX_VARYING, XDP_CAPABILITIES, Xdp
@@ -19,8 +20,8 @@ BASE = ir.Program(
     headers=(A, B, C, D),
     metadata=(),
     parser=(
-        ir.ParserState.extracting("start", ("a",), ir.FieldRef("a", "kind"), (ir.SelectCase.of_value(1, "more"),)),
-        ir.ParserState.extracting("more", ("b", "c")),
+        extracting("start", ("a",), ir.FieldRef("a", "kind"), (ir.SelectCase.of_value(1, "more"),)),
+        extracting("more", ("b", "c")),
     ),
     actions=(ir.Action("act", body=(ir.SetEgress(ir.Const(1)),)),),
     tables=(),
@@ -217,15 +218,13 @@ class TestRefusals:
         self.refused("3,524 .*BPF_PROG_TEST_RUN has one page", BASE, 3525)
 
     def test_parsers_with_loops(self):
-        states = (
-            ir.ParserState.extracting("start", ("a",), ir.FieldRef("a", "kind"), (ir.SelectCase.of_value(1, "start"),)),
-        )
+        states = (extracting("start", ("a",), ir.FieldRef("a", "kind"), (ir.SelectCase.of_value(1, "start"),)),)
         self.refused("comes back to state start", dataclasses.replace(BASE, parser=states))
 
     def test_a_header_extracted_twice(self):
         states = (
-            ir.ParserState.extracting("start", ("a", "b"), default="more"),
-            ir.ParserState.extracting("more", ("b",)),
+            extracting("start", ("a", "b"), default="more"),
+            extracting("more", ("b",)),
         )
         self.refused("extracts a header twice", dataclasses.replace(BASE, parser=states))
 

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from support.many_programs import check_many
+from support.parser_states import extracting
 from support.random_programs import random_workload
 
 from p4perf.errors import MeasurementError
@@ -77,14 +78,14 @@ def special():
         ),
         metadata=(ir.Field("tmp", 9),),
         parser=(
-            ir.ParserState.extracting(
+            extracting(
                 "start",
                 ("a",),
                 ir.FieldRef("a", "kind"),
                 (ir.SelectCase.of_value(1, "more"), ir.SelectCase.of_value(2, "accept")),
                 "more",
             ),
-            ir.ParserState.extracting("more", ("b",)),
+            extracting("more", ("b",)),
         ),
         actions=(
             ir.Action(

@@ -9,6 +9,7 @@ from itertools import count
 from pathlib import Path
 
 import pytest
+from support.parser_states import extracting
 from support.sampling import sampled
 from support.swx_programs import entries_by_rule, own_specification, swx_workload
 
@@ -142,8 +143,8 @@ KIND = ir.FieldRef("ethernet", "kind")
 
 def program(control, actions, tables=(), counters=(), metadata=()):
     parser = (
-        ir.ParserState.extracting("start", ("ethernet",), KIND, (ir.SelectCase.of_value(0x88B5, "more"),)),
-        ir.ParserState.extracting("more", ("bench",)),
+        extracting("start", ("ethernet",), KIND, (ir.SelectCase.of_value(0x88B5, "more"),)),
+        extracting("more", ("bench",)),
     )
     return ir.Program(
         "p", (ETHERNET, BENCH), metadata, parser, actions, tables, control, ("ethernet", "bench"), counters

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from support.component_runs import program_of
+from support.parser_states import extracting
 
 from p4perf.programs import ir
 from p4perf.programs.analysis import (
@@ -35,7 +36,7 @@ def program(**changes: Any) -> ir.Program:
             ir.Header("late", (ir.Field("x", 8),)),
         ),
         "metadata": (ir.Field("m", 8),),
-        "parser": (ir.ParserState.extracting("start", ("h",)),),
+        "parser": (extracting("start", ("h",)),),
         "actions": (ir.Action("yes"), ir.Action("no"), ir.Action("unused", body=(ir.Drop(),))),
         "tables": (),
         "control": (YES,),
@@ -94,13 +95,13 @@ def test_what_statements_read_and_write(statement: ir.Statement, reads: tuple[ob
 
 
 def test_fields_of_a_program() -> None:
-    sums = ir.HeaderChecksum("h", "c")
+    sums = ir.FieldRef("h", "c")
     assert written_fields(doing(ir.Assign(A, B), ir.AddHeader("late"), updated=(sums,))) == {
         A,
         C,
         ir.FieldRef("late", "x"),
     }
-    select = ir.ParserState.extracting("start", ("h",), A, (ir.SelectCase.of_value(1, "start"),))
+    select = extracting("start", ("h",), A, (ir.SelectCase.of_value(1, "start"),))
     assert deciding_fields(doing(ir.Assign(B, C), parser=(select,))) == {A}
     assert deciding_fields(doing(control=(ir.If(ir.Compare("<", ir.BinaryOp("+", B, M), C), (YES,)),))) == {B, C, M}
     table = ir.Table("t", (ir.Key(A), ir.Key(M)), ("yes",), "yes", ir.EntrySet(1, "yes"))
@@ -117,7 +118,7 @@ def test_layouts() -> None:
     assert changes_layout(doing(ir.AddHeader("late")))
     assert changes_layout(doing(ir.RemoveHeader("h")))
     assert changes_layout(doing(emit=("late",)))
-    both = (ir.ParserState.extracting("start", ("h", "late")),)
+    both = (extracting("start", ("h", "late")),)
     assert not changes_layout(doing(parser=both))
     assert changes_layout(doing(parser=both, emit=("late", "h")))
 

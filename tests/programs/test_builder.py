@@ -12,7 +12,7 @@ FIRST, SECOND, THIRD = (ir.Header(name, (ir.Field("type", 8),)) for name in ("fi
 def test_headers_form_a_chain_and_packets_take_it_to_its_end() -> None:
     builder = ProgramBuilder("chain")
     builder.add_header(FIRST, {"type": 1})
-    builder.add_header(SECOND, select="type", select_value=7)
+    builder.add_header(SECOND, select=("type", 7))
     builder.add_header(THIRD)
     start, second, third = builder.program().parser
     assert (start.name, start.extracts, start.select) == ("start", ("first",), ir.FieldRef("first", "type"))
@@ -36,8 +36,7 @@ def test_names_are_made_unique() -> None:
 def test_queries_and_varying_fields() -> None:
     builder = ProgramBuilder("queries")
     builder.add_header(FIRST)
-    assert builder.has_header("first")
-    assert not builder.has_header("second")
+    assert builder.headers == [FIRST]
     assert builder.last_header == FIRST
     builder.vary(ir.FieldRef("first", "type"), 9)
     assert [(v.field.header, v.count) for v in builder.packets(64).varying] == [("first", 9)]
@@ -67,7 +66,7 @@ def test_a_fork_that_goes_on_goes_on_after_its_last_branch() -> None:
     builder = ProgramBuilder("fork")
     builder.add_header(FIRST)
     builder.add_branches("type", BRANCHES, continued=True)
-    builder.add_header(SECOND, select="type", select_value=3)
+    builder.add_header(SECOND, select=("type", 3))
     program = builder.program()
     assert program.state("parse_branch_7").select == ir.FieldRef("branch_7", "type")
     assert program.state("parse_branch_7").cases == (ir.SelectCase.of_value(3, "parse_second"),)
@@ -87,7 +86,7 @@ def test_declared_headers_come_last_and_are_not_parsed() -> None:
     assert builder.program().emit == ("first", "second", "third")
     assert builder.last_header == SECOND
     assert [h.header for h in builder.packets(64).headers] == ["first", "second"]
-    assert builder.has_header("third")
+    assert THIRD in builder.headers
 
 
 def test_state_and_checksums() -> None:
@@ -96,8 +95,8 @@ def test_state_and_checksums() -> None:
     builder.counters.append(ir.Counter("c", 2))
     builder.meters.append(ir.Meter("m", 4))
     builder.registers.append(ir.Register("r", 8, 16))
-    builder.verified.append(ir.HeaderChecksum("first", "type"))
-    builder.updated.append(ir.HeaderChecksum("first", "type"))
+    builder.verified.append(ir.FieldRef("first", "type"))
+    builder.updated.append(ir.FieldRef("first", "type"))
     builder.vary(ir.FieldRef("first", "type"), 3, 2)
     program = builder.program()
     assert (program.counters, program.meters, program.registers) == (
@@ -107,6 +106,6 @@ def test_state_and_checksums() -> None:
     assert (program.counter("c"), program.meter("m"), program.register("r")) == (
         ir.Counter("c", 2), ir.Meter("m", 4), ir.Register("r", 8, 16)
     )  # fmt: skip
-    assert program.verified == program.updated == (ir.HeaderChecksum("first", "type"),)
+    assert program.verified == program.updated == (ir.FieldRef("first", "type"),)
     assert builder.packets(64).varying[0].free_bits == 2
     assert [builder.unique(name) for name in "cmr"] == ["c_1", "m_1", "r_1"]

@@ -108,11 +108,11 @@ def read(text: str, root=ROUTER) -> ControlPlane:
 @pytest.mark.parametrize("kind", ROUTES)
 def test_every_format_gives_the_same_routes(kind):
     plane, wanted = read(ROUTES[kind]), read(ROUTES["commands"])
-    assert plane.entries == wanted.entries
-    (first, second) = plane.entries.tables["MainControl.routes"]
+    assert (plane.tables, plane.defaults) == (wanted.tables, wanted.defaults)
+    (first, second) = plane.tables["MainControl.routes"]
     assert (first.keys[0].low, first.keys[0].mask, first.data) == (0x0A000000, 0xFF000000, (7,))
     assert second.prefix == 16
-    assert plane.entries.defaults == {"MainControl.routes": ("MainControl.no_route", ())}
+    assert plane.defaults == {"MainControl.routes": ("MainControl.no_route", ())}
     if kind != "csv":
         assert (plane.groups, plane.sessions) == ({5: ((2, 1), (3, 1))}, {9: 4})
 
@@ -158,7 +158,7 @@ def test_every_format_gives_the_same_filters_in_the_same_order(kind):
 )
 def test_what_is_wrong_is_refused_with_its_place(text, words):
     if not words:
-        assert [e.prefix for e in read(text).entries.tables["MainControl.routes"]] == [0]
+        assert [e.prefix for e in read(text).tables["MainControl.routes"]] == [0]
         return
     with pytest.raises(DataError) as caught:
         parse_control_plane(text, "rules", ROUTER)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
+from support.parser_states import extracting
 from support.random_programs import random_workload
 from support.traced import Traced
 
@@ -21,7 +22,7 @@ def program(*control: ir.ControlNode, parser: tuple[ir.ParserState, ...] = (), *
         name="small",
         headers=(ir.Header("h", (ir.Field("a", 8),)), ir.Header("late", (ir.Field("x", 8),))),
         metadata=(ir.Field("m", 8),),
-        parser=parser or (ir.ParserState.extracting("start", ("h",)),),
+        parser=parser or (extracting("start", ("h",)),),
         actions=tuple(ir.Action(name, body=body) for name, body in bodies.items()),
         tables=(),
         control=control,
@@ -31,8 +32,8 @@ def program(*control: ir.ControlNode, parser: tuple[ir.ParserState, ...] = (), *
 
 PORT_1 = ir.SetEgress(ir.Const(1))
 OPTIONAL = (
-    ir.ParserState.extracting("start", ("h",), A, (ir.SelectCase.of_value(1, "more"),), ir.ACCEPT),
-    ir.ParserState.extracting("more", ("late",)),
+    extracting("start", ("h",), A, (ir.SelectCase.of_value(1, "more"),), ir.ACCEPT),
+    extracting("more", ("late",)),
 )
 
 
@@ -47,8 +48,8 @@ def test_paths_of_a_parser_are_joined():
 
 def test_a_parser_with_a_loop_comes_to_an_end():
     loop = (
-        ir.ParserState.extracting("start", ("h",), A, (ir.SelectCase.of_value(1, "again"),), ir.ACCEPT),
-        ir.ParserState.extracting(
+        extracting("start", ("h",), A, (ir.SelectCase.of_value(1, "again"),), ir.ACCEPT),
+        extracting(
             "again", ("late",), X, (ir.SelectCase.of_value(1, "start"), ir.SelectCase.of_value(2, "again")), ir.ACCEPT
         ),
     )

@@ -9,6 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from support.parser_states import extracting
 
 from p4perf.errors import CapabilityError, UsageError
 from p4perf.programs import ir
@@ -223,7 +224,7 @@ def test_checksums_that_a_program_verifies_are_right():
     send = ir.Action("send", body=(ir.SetEgress(ir.Const(1)),))
     header = ir.Header("h", (ir.Field("a", 32), ir.Field("sum", 16)))
     checked = ir.Program(
-        "checked", (header,), (ir.Field("scratch", 16),), (ir.ParserState.extracting("start", ("h",)),), (action, send),
+        "checked", (header,), (ir.Field("scratch", 16),), (extracting("start", ("h",)),), (action, send),
         (), (ir.CallAction("verify"), ir.CallAction("send")), ("h",)
     )  # fmt: skip
     run = Interpreter(checked).run

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.parser_states import extracting
 
 from p4perf.errors import CapabilityError
 from p4perf.programs import ir
@@ -24,7 +25,7 @@ def program_with(key_bits: Sequence[int], parameter_bits: Sequence[int], count: 
         "p",
         (ir.Header("h", fields),),
         (),
-        (ir.ParserState.extracting("start", ("h",)),),
+        (extracting("start", ("h",)),),
         (action, ir.Action("miss")),
         (table,),
         (),

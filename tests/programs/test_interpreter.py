@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.parser_states import extracting
 
 from p4perf.programs import ir
 from p4perf.programs.component import build_workload
@@ -112,7 +113,7 @@ def one_header(
         name="small",
         headers=(ir.Header("h", (ir.Field("a", 4), ir.Field("b", 12))),),
         metadata=(ir.Field("m", 8),),
-        parser=(ir.ParserState.extracting("start", ("h",)),),
+        parser=(extracting("start", ("h",)),),
         actions=actions,
         tables=tables,
         control=control,  # type: ignore[arg-type]

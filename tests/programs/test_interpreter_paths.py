@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.parser_states import extracting
 
 from p4perf.programs import ir
 from p4perf.programs.interpreter import MAX_PASSES, Interpreter, PacketOutcome
@@ -35,8 +36,8 @@ def program(*control: object, actions: dict[str, tuple[ir.Statement, ...]] | Non
         headers=(H, OPTION, ADDED),
         metadata=(ir.Field("m", 8),),
         parser=(
-            ir.ParserState.extracting("start", ("h",), ir.FieldRef("h", "a"), (ir.SelectCase.of_value(1, "more"),)),
-            ir.ParserState.extracting("more", ("option",)),
+            extracting("start", ("h",), ir.FieldRef("h", "a"), (ir.SelectCase.of_value(1, "more"),)),
+            extracting("more", ("option",)),
         ),
         actions=tuple(ir.Action(name, body=body) for name, body in bodies.items()),
         tables=more.pop("tables", ()),  # type: ignore[arg-type]
@@ -181,13 +182,13 @@ def test_checksums_are_verified_after_parsing_and_updated_before_sending() -> No
         name="summed",
         headers=(ir.Header("s", (ir.Field("value", 16), ir.Field("sum", 16))),),
         metadata=(),
-        parser=(ir.ParserState.extracting("start", ("s",)),),
+        parser=(extracting("start", ("s",)),),
         actions=(ir.Action("go", body=(SEND, ir.Assign(ir.FieldRef("s", "value"), ir.Const(0x0303)))),),
         tables=(),
         control=(ir.CallAction("go"),),
         emit=("s",),
-        verified=(ir.HeaderChecksum("s", "sum"),),
-        updated=(ir.HeaderChecksum("s", "sum"),),
+        verified=(ir.FieldRef("s", "sum"),),
+        updated=(ir.FieldRef("s", "sum"),),
     )
     assert sent(run(whole, "0203fdfc")) == [(1, "0303fcfc")]
     assert sent(run(whole, "0203fdfd")) == []
@@ -196,7 +197,7 @@ def test_checksums_are_verified_after_parsing_and_updated_before_sending() -> No
 
 def test_checksums_of_headers_that_are_not_there_do_not_matter() -> None:
     option = ir.Header("option", (ir.Field("x", 8), ir.Field("sum", 16)))
-    whole = program(SEND, verified=(ir.HeaderChecksum("option", "sum"),), updated=(ir.HeaderChecksum("option", "sum"),))
+    whole = program(SEND, verified=(ir.FieldRef("option", "sum"),), updated=(ir.FieldRef("option", "sum"),))
     whole = replace(whole, headers=(H, option, ADDED))
     assert sent(run(whole, "0200")) == [(1, "0200")]
     assert sent(run(whole, "0100aa0000")) == []

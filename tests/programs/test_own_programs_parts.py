@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from support.parser_states import extracting
 
 from p4perf.errors import DataError
 from p4perf.programs import ir
@@ -76,7 +77,6 @@ def test_the_same_seed_gives_the_same_packets_and_entries():
     nat = program("nat")
     assert filled(nat, {}, default=8) == filled(nat, {}, default=8) != filled(nat, {}, default=8, seed=2)
     assert frames(nat, 50) == frames(nat, 50) != frames(nat, 50, seed=2)
-    assert {len(frame) for frame in frames(nat, 50, size_bytes=124)} == {124}
     assert len({len(frame) for frame in frames(nat, 200)}) > 3
 
 
@@ -182,7 +182,7 @@ def test_packets_choose_among_the_actions_of_an_entry_by_a_field_and_entries_are
         "chosen",
         (header,),
         (),
-        (ir.ParserState.extracting("start", ("h",)),),
+        (extracting("start", ("h",)),),
         (send, drop),
         (table,),
         (ir.ApplyTable("t"),),

@@ -11,7 +11,7 @@ from support.bmv2_json import FIELDS
 from p4perf.errors import DataError
 from p4perf.programs import ir
 from p4perf.programs.interpreter import Interpreter
-from p4perf.programs.reading.commands import Entries, RuntimeEntry
+from p4perf.programs.reading.commands import RuntimeEntry
 from p4perf.programs.reading.tree import parse_json
 from p4perf.programs.reading.v1model import ControlPlane, read_v1model
 
@@ -179,7 +179,7 @@ def test_a_table_lists_its_actions_by_their_names_in_older_json():
     table |= {"actions": list(names), "next_tables": dict.fromkeys(names)}
     document["pipelines"][0] |= {"init_table": "t", "tables": [table]}
     entries = [RuntimeEntry((ir.Match.masked(n, 0xFFFF),), name, (3,)) for n, name in enumerate(names, 5)]
-    program = read(document, ControlPlane(Entries({"t": entries})))
+    program = read(document, ControlPlane({"t": entries}))
     assert program.table("t").actions[:2] == ("add", "take")
     sent = [Interpreter(program).run(bytes(12) + bytes([0, n])).data[13] for n in (5, 6, 7)]
     assert sent == [8, 3, 7]

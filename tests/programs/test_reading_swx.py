@@ -77,7 +77,7 @@ table t {
 
 def program(apply: str, entries: str = "") -> ir.Program:
     spec = read_specification(f"{HEAD}apply {{\n{apply}\n}}\n", "small.spec")
-    return read_swx(spec, parse_control_plane(entries, "entries", spec).entries)
+    return read_swx(spec, parse_control_plane(entries, "entries", spec))
 
 
 def sent(code: str, frame: bytes, entries: str = "") -> bytes | None:
@@ -210,7 +210,7 @@ def test_what_is_generated_is_read_again(components: list[tuple[str, dict[str, A
     text = Pipeline(original, "program", 124).specification()
     spec = read_specification(text, "program.spec")
     rules = [entries_by_rule(text, t.name, t.rule.action, t.entries.count, port=t.rule.port) for t in original.tables]
-    read = read_swx(spec, parse_control_plane("".join(rules), "rules", spec).entries)
+    read = read_swx(spec, parse_control_plane("".join(rules), "rules", spec))
     for number in (0, 3, 51):
         data = frame(original, workload.packets, number)
         assert Interpreter(read, HASHES).run(data).sent == Interpreter(original, HASHES).run(data).sent

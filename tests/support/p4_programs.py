@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+from support.parser_states import extracting
+
 from p4perf.programs import ir
 from p4perf.programs.builder import ProgramBuilder
 from p4perf.programs.component import build_workload
@@ -22,10 +24,10 @@ def program(*body, entries=None, control=None, **changes):
         (ETHERNET, NARROW, EXTRA),
         (ir.Field("word", 32),),
         (
-            ir.ParserState.extracting(
+            extracting(
                 "start", ("ethernet",), ir.FieldRef("ethernet", "kind"), (ir.SelectCase.of_value(0x88B5, "more"),)
             ),
-            ir.ParserState.extracting("more", ("narrow",)),
+            extracting("more", ("narrow",)),
         ),
         (
             ir.Action("forward", body=(ir.SetEgress(ir.Const(1)),)),
@@ -67,7 +69,7 @@ def agains(statement):
 
 
 EVEN = ir.Header("narrow", (*NARROW.fields, ir.Field("pad", 8)))
-SUM = (ir.HeaderChecksum("narrow", "sum"),)
+SUM = (ir.FieldRef("narrow", "sum"),)
 SEEN = (ir.Counter("seen", 64),)
 CELLS = (ir.Register("cells", 64, 32),)
 

@@ -1,5 +1,7 @@
 """Programs that nobody would write: every construct with parameters drawn at random."""
 
+from support.parser_states import extracting
+
 from p4perf.programs import ir
 from p4perf.programs.operators import internet_checksum
 
@@ -119,7 +121,7 @@ class Author:
         for n, header in enumerate(self.chain):
             name = "start" if n == 0 else f"s{n}"
             if n + 1 == len(self.chain):
-                states.append(ir.ParserState.extracting(name, (header.name,)))
+                states.append(extracting(name, (header.name,)))
                 continue
             cases = [
                 ir.SelectCase.of_value(n, f"s{n + 1}"),
@@ -129,9 +131,7 @@ class Author:
             if n + 2 < len(self.chain):
                 cases.append(ir.SelectCase.of_value(1, f"s{n + 2}"))
             default = self.rng.choice(("accept", f"s{n + 1}"))
-            states.append(
-                ir.ParserState.extracting(name, (header.name,), ir.FieldRef(header.name, "tag"), tuple(cases), default)
-            )
+            states.append(extracting(name, (header.name,), ir.FieldRef(header.name, "tag"), tuple(cases), default))
         return tuple(states)
 
     def nodes(self, calls, depth=0):
@@ -184,8 +184,8 @@ class Author:
             counters=tuple(self.counters),
             meters=tuple(self.meters),
             registers=tuple(self.registers),
-            verified=(ir.HeaderChecksum(sums[0].name, "sum"),) if rng.random() < 0.3 else (),
-            updated=(ir.HeaderChecksum(sums[1].name, "sum"),) if rng.random() < 0.5 else (),
+            verified=(ir.FieldRef(sums[0].name, "sum"),) if rng.random() < 0.3 else (),
+            updated=(ir.FieldRef(sums[1].name, "sum"),) if rng.random() < 0.5 else (),
         )
 
     def packets(self):

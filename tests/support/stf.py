@@ -75,7 +75,7 @@ def _add(plane: ControlPlane, rest: str, root: Tree) -> None:
     called = match_name(action[1], [a.text() for a in tables[table].each("actions")], "action", None)
     values = {k: _number(v) for k, v in _PAIR.findall(action[2])}
     data = tuple(values[p.text("name")] for p in actions[called].each("runtime_data"))
-    plane.entries.tables.setdefault(table, []).append(RuntimeEntry(tuple(matches), called, data, priority))
+    plane.tables.setdefault(table, []).append(RuntimeEntry(tuple(matches), called, data, priority))
 
 
 def _of(given: dict[str, str], key: str) -> str:

@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 
 import pytest
+from support.parser_states import extracting
 
 from p4perf.errors import CapabilityError, MeasurementError
 from p4perf.generators.c.dpdk import MAX_EXACT_ENTRIES, MAX_VARYING, VARIANTS, capabilities
@@ -195,7 +196,7 @@ def keyed_program(bits, frame_size=128, *, varying=True):
         name="keyed",
         headers=(ir.Header("h", fields),),
         metadata=(),
-        parser=(ir.ParserState.extracting("start", ("h",)),),
+        parser=(extracting("start", ("h",)),),
         actions=(ir.Action("set", body=(ir.SetEgress(ir.Const(1)),)), ir.Action("no")),
         tables=(ir.Table("t", (ir.Key(ir.FieldRef("h", "key")),), ("set", "no"), "no", ir.EntrySet(4, "set")),),
         control=(ir.ApplyTable("t"),),

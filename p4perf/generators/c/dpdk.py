@@ -353,7 +353,7 @@ class _View:
             m.low == m.high and m.mask == -1 for c in state.cases for m in c.matches
         )
 
-    def by_words(self, checksum: ir.HeaderChecksum) -> bool:
+    def by_words(self, checksum: ir.FieldRef) -> bool:
         """Whether a checksum is one of the words that are summed up."""
         return self.program.header(checksum.header).offset_bits(checksum.field) % 16 == 0
 

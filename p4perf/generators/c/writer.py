@@ -24,17 +24,14 @@ WORD_BITS = 64
 _WORD, _SIGNED_WORD = unsigned(WORD_BITS), signed(WORD_BITS)
 
 
+@ir.once
 def _parameter_bits(program: ir.Program) -> dict[str, int]:
     """Widths of the parameters of all actions; of those with one name the widest."""
-
-    def find() -> dict[str, int]:
-        found: dict[str, int] = {}
-        for action in program.actions:
-            for p in action.parameters:
-                found[p.name] = max(p.width_bits, found.get(p.name, 0))
-        return found
-
-    return program.once("parameter bits", find)
+    found: dict[str, int] = {}
+    for action in program.actions:
+        for p in action.parameters:
+            found[p.name] = max(p.width_bits, found.get(p.name, 0))
+    return found
 
 
 def number(value: int) -> str:

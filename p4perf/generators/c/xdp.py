@@ -225,7 +225,7 @@ def _parts(control: tuple[ir.ControlNode, ...]) -> list[tuple[ir.ControlNode, ..
     return [tuple(part) for part in parts]
 
 
-def _checksums(program: ir.Program, present: set[str]) -> list[ir.HeaderChecksum]:
+def _checksums(program: ir.Program, present: set[str]) -> list[ir.FieldRef]:
     wanted = dict.fromkeys(c for c in (*program.verified, *program.updated) if c.header in present)
     for checksum in wanted:
         width = program.header(checksum.header).field(checksum.field).width_bits

@@ -375,7 +375,7 @@ class XdpWriter(CWriter):
                 runs.append(run)
         return runs
 
-    def checksum(self, checksum: ir.HeaderChecksum) -> list[str]:
+    def checksum(self, checksum: ir.FieldRef) -> list[str]:
         """Lines that leave the checksum of a valid header in ``hash``: over all of its fields but itself."""
         header = self.program.header(checksum.header)
         at, width = header.offset_bits(checksum.field), header.field(checksum.field).width_bits
@@ -383,12 +383,12 @@ class XdpWriter(CWriter):
         runs = [BitRun(at, base), BitRun(width), BitRun(header.width_bits - at - width, base, at + width)]
         return list(sum_lines([run for run in runs if run.width], loops=self._loops))
 
-    def checksum_load(self, checksum: ir.HeaderChecksum) -> str:
-        offset, width = self._place(ir.FieldRef(checksum.header, checksum.field))
+    def checksum_load(self, checksum: ir.FieldRef) -> str:
+        offset, width = self._place(checksum)
         return load_sub(self.base(checksum.header), offset, width)
 
-    def checksum_store(self, checksum: ir.HeaderChecksum) -> list[str]:
-        offset, width = self._place(ir.FieldRef(checksum.header, checksum.field))
+    def checksum_store(self, checksum: ir.FieldRef) -> list[str]:
+        offset, width = self._place(checksum)
         return list(store_sub(self.base(checksum.header), offset, width, "hash"))
 
     def key_lines(self, table: ir.Table) -> Iterator[str]:

@@ -125,7 +125,7 @@ class V1Writer(Writer):
         for register in self.program.registers:
             yield f"register<bit<{register.width_bits}>>({register.size}) {p4.p4_name(register.name)};"
 
-    def checksum_fields(self, checksum: ir.HeaderChecksum) -> list[str]:
+    def checksum_fields(self, checksum: ir.FieldRef) -> list[str]:
         """What a checksum is calculated over: its own field counts as zero, and is left out where that is the same."""
         texts, offset = [], 0
         for f in self.program.header(checksum.header).fields:

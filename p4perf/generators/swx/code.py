@@ -10,7 +10,7 @@ from __future__ import annotations
 from p4perf.errors import CapabilityError
 from p4perf.generators.swx.layout import OPERAND, SCRATCH, WORD_BITS, FieldPlace, Model
 from p4perf.programs import ir
-from p4perf.programs.analysis import COMPARE, MIRRORED
+from p4perf.programs.analysis import COMPARE, MIRRORED, NEGATED
 from p4perf.programs.interpreter import RECIRCULATED
 from p4perf.programs.ranges import Range, signed, unsigned, value_range
 
@@ -65,7 +65,6 @@ OPERATIONS = {"+": "add", "-": "sub", "&": "and", "|": "or", "^": "xor"}
 
 _SIGN = 1 << (WORD_BITS - 1)
 _LIMIT = f"dpdk-swx computes with up to {WORD_BITS} bit"
-_NEGATED: dict[ir.Comparator, ir.Comparator] = {"==": "!=", "!=": "==", "<": ">=", ">": "<=", "<=": ">", ">=": "<"}
 _JUMPS = {"==": "jmpeq", "!=": "jmpneq", "<": "jmplt", ">": "jmpgt"}
 """Jumps of SWX: there is none for "not less than" and none for "not greater than"."""
 
@@ -413,7 +412,7 @@ class Expressions:
         return None
 
     def _compare(self, c: ir.Compare, wanted: bool, label: str) -> None:
-        op, comparator = self._code.op, c.comparator if wanted else _NEGATED[c.comparator]
+        op, comparator = self._code.op, c.comparator if wanted else NEGATED[c.comparator]
         if (decided := self.decided(c)) is not None:
             if decided == wanted:
                 op("jmp", label)
@@ -442,6 +441,6 @@ class Expressions:
             op(_JUMPS[comparator], label, *operands)
         else:
             skip = self._code.label("skip")
-            op(_JUMPS[_NEGATED[comparator]], skip, *operands)
+            op(_JUMPS[NEGATED[comparator]], skip, *operands)
             op("jmp", label)
             self._code.place(skip)

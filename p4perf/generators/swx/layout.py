@@ -196,7 +196,7 @@ def splits_long_fields(program: ir.Program) -> bool:
                 return True
         elif (ref := analysis.destination(statement)) is not None and is_long(ref):
             return True
-    checked: tuple[ir.HeaderChecksum, ...] = (*program.verified, *program.updated)
+    checked: tuple[ir.FieldRef, ...] = (*program.verified, *program.updated)
     return any(f.width_bits > WORD_BITS for c in checked for f in program.header(c.header).fields)
 
 

@@ -339,10 +339,10 @@ class Statements(Expressions):
         for operand in dict.fromkeys(operands):
             self._code.op("ckadd", result, operand)
 
-    def header_checksum(self, checksum: ir.HeaderChecksum) -> None:
+    def header_checksum(self, checksum: ir.FieldRef) -> None:
         """Calculate the checksum of a header that is valid, over all of its other fields."""
         header = self._model.program.header(checksum.header)
-        place = self._model.layout.places(ir.FieldRef(header.name, checksum.field))[0]
+        place = self._model.layout.places(checksum)[0]
         self._code.op("mov", place.operand, "0x0")
         if header.size_bytes % 4 == 0:
             self._code.op("ckadd", place.operand, f"h.{header.name}")

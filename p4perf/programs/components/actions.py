@@ -271,12 +271,12 @@ class Checksum(Component):
         fields, values = (ir.Field("sum", CHECKSUM_BITS), *data), pattern(data)
         if parameters.operation == "update":
             header = append_header(builder, "summed", fields, values | {"sum": WRONG})
-            builder.updated.append(ir.HeaderChecksum(header.name, "sum"))
+            builder.updated.append(ir.FieldRef(header.name, "sum"))
             return
         values[data[-1].name] = 0
         content = b"".join(values[f.name].to_bytes(f.width_bits // 8, "big") for f in data)
         header = append_header(builder, "summed", fields, values | {"sum": internet_checksum(content)})
-        builder.verified.append(ir.HeaderChecksum(header.name, "sum"))
+        builder.verified.append(ir.FieldRef(header.name, "sum"))
         builder.vary(ir.FieldRef(header.name, data[-1].name), 1)
 
 

@@ -28,7 +28,7 @@ class L2Forward(Component):
 
     @override
     def extend(self, builder: ProgramBuilder, parameters: ComponentParameters) -> None:
-        if builder.has_header(ETHERNET.name):
+        if ETHERNET in builder.headers:
             return
         builder.add_header(ETHERNET, ETHERNET_VALUES)
         builder.call("forward", [ir.SetEgress(ir.Const(1))])
@@ -42,14 +42,16 @@ INDEX_BITS = 32
 
 
 def append_header(
-    builder: ProgramBuilder, stem: str, fields: Sequence[ir.Field], values: Mapping[str, int] | None = None
+    builder: ProgramBuilder,
+    stem: str,
+    fields: Sequence[ir.Field],
+    values: Mapping[str, int] | None = None,
+    select: tuple[str, int] | None = None,
 ) -> ir.Header:
     """Let a header, named after ``stem``, follow the last one; after Ethernet the EtherType announces it."""
     header = ir.Header(builder.unique(stem), tuple(fields))
-    if builder.last_header.name == ETHERNET.name:
-        builder.add_header(header, values, select="ether_type", select_value=ETHERTYPE_EXPERIMENTAL)
-    else:
-        builder.add_header(header, values)
+    after_ethernet = builder.last_header.name == ETHERNET.name
+    builder.add_header(header, values, select=("ether_type", ETHERTYPE_EXPERIMENTAL) if after_ethernet else select)
     return header
 
 

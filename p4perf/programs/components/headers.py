@@ -10,7 +10,7 @@ from typing_extensions import override
 from p4perf.programs import ir
 from p4perf.programs.builder import ProgramBuilder
 from p4perf.programs.component import Component, ComponentParameters
-from p4perf.programs.components.baseline import ETHERNET, ETHERTYPE_EXPERIMENTAL, append_header, data_fields, pattern
+from p4perf.programs.components.baseline import append_header, data_fields, pattern
 
 NEXT_BITS = 8
 
@@ -31,15 +31,10 @@ class ParserHeaders(Component):
 
     @override
     def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
-        first = "ether_type" if builder.last_header.name == ETHERNET.name else None
         fields = (ir.Field("next", NEXT_BITS), *data_fields((parameters.header_bits - NEXT_BITS) // 8))
         for n in range(parameters.headers):
-            builder.add_header(
-                ir.Header(builder.unique(f"chain_{n}"), fields),
-                {"next": 0, "data_0": n},
-                select="next" if n else first,
-                select_value=1 if n else ETHERTYPE_EXPERIMENTAL,
-            )
+            values = {"next": 0, "data_0": n}
+            append_header(builder, f"chain_{n}", fields, values, select=("next", 1) if n else None)
 
 
 class ParsedFields(Component):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from pydantic import Field as Bounds
 from typing_extensions import override
 
@@ -18,20 +20,6 @@ RESULT_BITS = 64
 MAX_CODE_BYTES = 64 << 10
 
 
-def _l2fwd_with_result(builder: ProgramBuilder, *, fenced: bool) -> None:
-    """The baseline; its control flow ends with the result in the destination address, which a switch writes anyway."""
-    L2Forward().extend(builder, L2Forward.Parameters())
-    if any(f.name == RESULT.field for f in builder.metadata):
-        return
-    builder.keeps_fcs = True
-    builder.metadata.append(ir.Field(RESULT.field, RESULT_BITS))
-    body: list[ir.Statement] = [ir.Assign(ir.FieldRef(ETHERNET.name, "dst"), RESULT)]
-    if fenced:
-        builder.call("begin_alone", [ir.Fence()])
-        body.insert(0, ir.Fence(RESULT))
-    builder.last.append(builder.action("write_result", body))
-
-
 class ResultForward(Component):
     """The baseline of operators: forward, and write a result, zero here, into the destination address.
 
@@ -42,12 +30,24 @@ class ResultForward(Component):
     name = "l2fwd_result"
     summary = "the baseline of operators: as l2fwd, and a result is written into the destination address"
 
+    fenced: ClassVar[bool] = False
+
     @override
     def extend(self, builder: ProgramBuilder, parameters: ComponentParameters) -> None:
-        _l2fwd_with_result(builder, fenced=False)
+        """Add the baseline, whose control flow ends with the result in an address that a switch writes anyway."""
+        L2Forward().extend(builder, parameters)
+        if any(f.name == RESULT.field for f in builder.metadata):
+            return
+        builder.keeps_fcs = True
+        builder.metadata.append(ir.Field(RESULT.field, RESULT_BITS))
+        body: list[ir.Statement] = [ir.Assign(ir.FieldRef(ETHERNET.name, "dst"), RESULT)]
+        if self.fenced:
+            builder.call("begin_alone", [ir.Fence()])
+            body.insert(0, ir.Fence(RESULT))
+        builder.last.append(builder.action("write_result", body))
 
 
-class SerialForward(Component):
+class SerialForward(ResultForward):
     """The same between two fences: whatever is added in between overlaps with nothing before or after it.
 
     Scaled: nothing. Held: as for ``l2fwd_result``. What is added costs the time that it takes alone, from its beginning
@@ -57,9 +57,7 @@ class SerialForward(Component):
     name = "l2fwd_serial"
     summary = "the baseline of operators between two fences: nothing overlaps with what is added"
 
-    @override
-    def extend(self, builder: ProgramBuilder, parameters: ComponentParameters) -> None:
-        _l2fwd_with_result(builder, fenced=True)
+    fenced = True
 
 
 class OperatorCall(Component):
@@ -87,7 +85,7 @@ class OperatorCall(Component):
 
     @override
     def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
-        _l2fwd_with_result(builder, fenced=False)
+        ResultForward().extend(builder, parameters)
         body = tuple(ir.RunOperator(RESULT, _operator(name, parameters)) for name in parameters.operator.split("+"))
         own = {s.operator for s in body if s.operator.code}
         if len(own) > 1:

@@ -74,7 +74,8 @@ class ActionReader:
         body = list(self.body(list(tree.each("primitives")), ValueReader(self.names, parameters)))
         places = tuple(where for where, _ in body)
         first = place(tree) or next(filter(None, places), "")
-        return ir.Action(name, parameters, tuple(statement for _, statement in body), first, tree.text("name"), places)
+        statements = tuple(statement for _, statement in body)
+        return ir.Action(name, parameters, statements, places, place=first, label=tree.text("name"))
 
     def body(self, calls: Sequence[Tree], values: ValueReader) -> Iterator[tuple[str, ir.Statement]]:
         """Statements of primitives, with their places; jumps, those of conditional statements, become branches."""

@@ -28,17 +28,13 @@ SIGNS = {"range": "->", "ternary": "&&&", "lpm": "/"}
 """What stands between the two numbers of a key field of a kind of match."""
 
 
-Data = tuple[int | None, ...]
-"""Action data in the order of the action's parameters; None where unknown."""
-
-
 @dataclass(frozen=True, slots=True)
 class RuntimeEntry:
     """One entry of a table: all its key fields, the name of its action, its data; a low priority is looked at first."""
 
     keys: tuple[Match, ...]
     action: str
-    data: Data
+    data: tuple[int, ...]
     priority: int = 0
 
     @property
@@ -47,57 +43,20 @@ class RuntimeEntry:
         return sum(key.mask.bit_count() for key in self.keys)
 
 
-@dataclass(frozen=True)
-class Entries:
-    """Entries and default actions by the names of tables."""
-
-    tables: dict[str, list[RuntimeEntry]] = field(default_factory=dict)
-    defaults: dict[str, tuple[str, Data]] = field(default_factory=dict)
-    left_out: dict[str, None] = field(default_factory=dict)
-    """Names of the commands that were left out."""
-
-    @property
-    def used(self) -> dict[str, frozenset[str]]:
-        return {name: frozenset(entry.action for entry in entries) for name, entries in self.tables.items()}
-
-    def carry_out(
-        self, words: list[str], table: str, action: str, keys: list[tuple[str, int]], bits: list[int], where: Location
-    ) -> None:
-        """Carry out one of :data:`COMMANDS`.
-
-        Args:
-            table, action: as the program calls them.
-            keys: kind of match and width of each key field; a kind that is empty is what the field looks like.
-            bits: widths of the parameters of the action.
-        """
-        if words[0] == "table_set_default":
-            self.defaults[table] = (action, _data(words[3:], bits, where))
-            return
-        if "=>" not in words:
-            raise DataError("table_add needs => between key and action data", location=where)
-        at = words.index("=>")
-        given, data = words[3:at], words[at + 1 :]
-        if len(given) != len(keys):
-            raise DataError(f"table {table} has {len(keys)} key fields, not {len(given)}", location=where)
-        matches = tuple(match_of(kind, word, width, where) for (kind, width), word in zip(keys, given, strict=True))
-        priority = 0
-        if len(data) == len(bits) + 1 and any(kind in ("", *PRIORITISED) for kind, _ in keys):
-            priority, data = number_of(data[-1], 32, where), data[:-1]
-        self.tables.setdefault(table, []).append(RuntimeEntry(matches, action, _data(data, bits, where), priority))
-
-
 @dataclass
 class ControlPlane:
-    """What is configured when the program runs."""
+    """What is configured when the program runs; entries and default actions are by the names of tables."""
 
-    entries: Entries = field(default_factory=Entries)
+    tables: dict[str, list[RuntimeEntry]] = field(default_factory=dict)
+    defaults: dict[str, tuple[str, tuple[int, ...]]] = field(default_factory=dict)
+    left_out: dict[str, None] = field(default_factory=dict)
+    """Names of the commands that were left out."""
     sessions: dict[int, int] = field(default_factory=dict)
     """Ports of the sessions of clones."""
     groups: dict[int, tuple[tuple[int, int], ...]] = field(default_factory=dict)
     """Port and replication id of each copy of a multicast group."""
-    value_sets: dict[str, tuple[int, ...]] = field(default_factory=dict)
     unknown: bool = False
-    """Other groups and value sets may be configured as well: a group has one port, a set values that are not known.
+    """Other groups, and value sets, may be configured as well: a group has one port, a set values that are not known.
     Primitives that are not supported are read as well, as :class:`~p4perf.programs.ir.RunOperator`."""
 
     def commands(self) -> Iterator[str]:
@@ -139,24 +98,19 @@ def _constant(key: Tree, kind: str, bits: int) -> Match:
         return Match(ones, key.at("start").number(), key.at("end").number())
     value = key.at("key").number()
     if kind == "lpm":
-        return _prefix(value, key.whole("prefix_length"), bits)
+        return Match.prefix(value, key.whole("prefix_length"), bits)
     return Match.masked(value, key.at("mask").number() if kind in ("ternary", "optional") and key.has("mask") else ones)
-
-
-def _prefix(value: int, length: int, bits: int) -> Match:
-    return Match.masked(value, ((1 << bits) - 1) >> max(bits - length, 0) << max(bits - length, 0))
 
 
 def match_of(kind: str, word: str, bits: int, where: Location) -> Match:
     """A key field of a kind as commands have it: a value, a prefix, a value with mask, or a range."""
     ones = (1 << bits) - 1
-    kind = kind or next((each for each, sign in SIGNS.items() if sign in word), "exact")
     if kind == "lpm" or (kind == "ternary" and "/" in word):
         address, slash, length = word.partition("/")
         if not slash or not length.isdecimal() or int(length) > bits:
             hint = "a value with a mask is VALUE&&&MASK" if kind == "ternary" else None
             raise DataError(f"{word!r} is no prefix of at most {bits} bit", location=where, hint=hint)
-        return _prefix(number_of(address, bits, where), int(length), bits)
+        return Match.prefix(number_of(address, bits, where), int(length), bits)
     if kind in ("ternary", "optional"):
         text, both, masked = word.partition("&&&")
         mask = number_of(masked, bits, where) if both else ones
@@ -168,12 +122,6 @@ def match_of(kind: str, word: str, bits: int, where: Location) -> Match:
         return Match(ones, number_of(low, bits, where), number_of(high, bits, where))
     truth = {"true": 1, "false": 0}.get(word.lower()) if kind == "valid" else None
     return Match.masked(number_of(word, bits, where) if truth is None else truth, ones)
-
-
-def _data(words: list[str], sizes: list[int], where: Location) -> Data:
-    if len(words) != len(sizes):
-        raise DataError(f"the action takes {len(sizes)} values, not {len(words)}", location=where)
-    return tuple(number_of(word, bits, where) for word, bits in zip(words, sizes, strict=True))
 
 
 def number_of(word: str, bits: int, where: Location) -> int:

@@ -31,9 +31,9 @@ from p4perf.formats.swx_spec import Specification, SpecLine, words_of
 from p4perf.programs.ir import Match
 from p4perf.programs.reading.commands import (
     COMMANDS,
+    PRIORITISED,
     SIGNS,
     ControlPlane,
-    Data,
     RuntimeEntry,
     match_of,
     number_of,
@@ -65,20 +65,16 @@ class KeyField:
         )
 
 
+@dataclass
 class PlaneBuilder:
     """Makes a :class:`ControlPlane` for a program, whose tables, keys and actions are called by name."""
 
-    def __init__(
-        self,
-        keys: Mapping[str, tuple[KeyField, ...]],
-        actions: Mapping[str, Sequence[str]],
-        parameters: Mapping[str, dict[str, int]],
-    ) -> None:
-        """Keys and actions are by the names of their tables, parameters with their widths by those of actions."""
-        self.plane = ControlPlane()
-        self._keys = keys
-        self._actions = actions
-        self._parameters = parameters
+    keys: Mapping[str, tuple[KeyField, ...]]
+    actions: Mapping[str, Sequence[str]]
+    """Keys and actions, by the names of their tables."""
+    widths: Mapping[str, dict[str, int]]
+    """Widths of parameters by their names, by the names of their actions."""
+    plane: ControlPlane = field(default_factory=ControlPlane)
 
     @classmethod
     def of(cls, program: Tree | Specification) -> PlaneBuilder:
@@ -100,29 +96,29 @@ class PlaneBuilder:
             },
         )
 
-    def keys(self, table: str) -> tuple[KeyField, ...]:
-        return self._keys[table]
-
-    def actions(self, table: str) -> Sequence[str]:
-        return self._actions[table]
-
     def table(self, wanted: str, where: Location) -> str:
-        return match_name(_joined(wanted, self._keys), self._keys, "table", where)
+        return match_name(_joined(wanted, self.keys), self.keys, "table", where)
 
     def action(self, wanted: str, table: str, where: Location) -> str:
-        return match_name(_joined(wanted, self._actions[table]), self._actions[table], f"action of {table}", where)
+        return match_name(_joined(wanted, self.actions[table]), self.actions[table], f"action of {table}", where)
 
     def key(self, wanted: str, table: str, where: Location) -> str:
-        return match_name(wanted, [key.name for key in self._keys[table]], f"key of {table}", where)
+        return match_name(wanted, [key.name for key in self.keys[table]], f"key of {table}", where)
 
     def parameters(self, action: str) -> dict[str, int]:
         """Names of the parameters of an action, and their widths."""
-        return self._parameters.get(action, {})
+        return self.widths.get(action, {})
 
     def add(
-        self, table: str, action: str, given: Mapping[str, str], data: Data, where: Location, priority: int = 0
+        self,
+        table: str,
+        keys: Mapping[str, str],
+        action: str,
+        given: Mapping[str, str],
+        where: Location,
+        priority: int = 0,
     ) -> None:
-        """Add an entry whose keys are given by name, as words that commands have for them.
+        """Add an entry whose keys and action data are given by name, as words that commands have for them.
 
         Args:
             priority: entries of a low one are looked at first.
@@ -130,22 +126,35 @@ class PlaneBuilder:
         Raises:
             DataError: a name or value does not belong to the table; with the table and key.
         """
-        keys, words = self._keys[table], {}
-        for wanted, word in given.items():
+        data, words = self.data(action, given, where), {}
+        for wanted, word in keys.items():
             name = self.key(wanted, table, where)
             if name in words:
                 raise DataError(f"table {table} gets its key {name} twice", location=where)
             words[name] = word
-        matches = []
-        for key in keys:
-            word = words.get(key.name) or key.anything
-            if not word:
+        for key in self.keys[table]:
+            words[key.name] = words.get(key.name) or key.anything
+            if not words[key.name]:
                 raise DataError(f"an entry of {table} needs its key {key.name}", location=where)
-            with blamed(f"{table}: {key.name}"):
-                matches.append(match_of(key.kind, word, key.bits, where))
-        self.plane.entries.tables.setdefault(table, []).append(RuntimeEntry(tuple(matches), action, data, priority))
+        matches = self.matches(table, [words[key.name] for key in self.keys[table]], where)
+        self.append(table, RuntimeEntry(matches, action, data, priority))
 
-    def data(self, action: str, given: Sequence[str] | Mapping[str, str], where: Location) -> Data:
+    def append(self, table: str, entry: RuntimeEntry) -> None:
+        self.plane.tables.setdefault(table, []).append(entry)
+
+    def matches(self, table: str, words: Sequence[str], where: Location) -> tuple[Match, ...]:
+        """What the keys of a table match, a word each.
+
+        Raises:
+            DataError: one does not fit; with the table and key.
+        """
+        found = []
+        for key, word in zip(self.keys[table], words, strict=True):
+            with blamed(f"{table}: {key.name}"):
+                found.append(match_of(key.kind, word, key.bits, where))
+        return tuple(found)
+
+    def data(self, action: str, given: Sequence[str] | Mapping[str, str], where: Location) -> tuple[int, ...]:
         """The values of an action's parameters, given in order or by name.
 
         Raises:
@@ -247,26 +256,41 @@ def _of_commands(text: str, source: str, builder: PlaneBuilder) -> None:
         elif words[0] == "match":
             _of_dpdk(table, words, builder, where)
         elif words[0] in COMMANDS:
-            if len(words) < 3:
-                raise DataError(f"{words[0]} needs a table and an action", location=where)
-            named = builder.table(words[1], where)
-            action = builder.action(words[2], named, where)
-            keys = [(key.kind, key.bits) for key in builder.keys(named)]
-            bits = list(builder.parameters(action).values())
-            builder.plane.entries.carry_out(words, named, action, keys, bits, where)
+            _command(words, builder, where)
         elif words[0] in REPLICATION:
             _replicate(words[0], [number_of(w, 32, where) for w in words[1:]], builder.plane, nodes, where)
         elif "_" in words[0]:
-            builder.plane.entries.left_out[words[0]] = None
+            builder.plane.left_out[words[0]] = None
         else:
             raise DataError(f"{words[0]!r} begins neither an entry nor a command", location=where)
+
+
+def _command(words: list[str], builder: PlaneBuilder, where: Location) -> None:
+    """Carry out one of :data:`COMMANDS`."""
+    if len(words) < 3:
+        raise DataError(f"{words[0]} needs a table and an action", location=where)
+    table = builder.table(words[1], where)
+    action = builder.action(words[2], table, where)
+    if words[0] == "table_set_default":
+        builder.plane.defaults[table] = action, builder.data(action, words[3:], where)
+        return
+    if "=>" not in words:
+        raise DataError("table_add needs => between key and action data", location=where)
+    at = words.index("=>")
+    given, data, keys = words[3:at], words[at + 1 :], builder.keys[table]
+    if len(given) != len(keys):
+        raise DataError(f"table {table} has {len(keys)} key fields, not {len(given)}", location=where)
+    matches, priority = builder.matches(table, given, where), 0
+    if len(data) == len(builder.parameters(action)) + 1 and any(key.kind in PRIORITISED for key in keys):
+        priority, data = number_of(data[-1], 32, where), data[:-1]
+    builder.append(table, RuntimeEntry(matches, action, builder.data(action, data, where), priority))
 
 
 def _of_dpdk(table: str, words: list[str], builder: PlaneBuilder, where: Location) -> None:
     """An entry as DPDK's pipeline application has it."""
     if not table:
         raise DataError("stands before the first line 'table NAME'", location=where)
-    keys = builder.keys(table)
+    keys = builder.keys[table]
     matched, rest = words[1 : len(keys) + 1], words[len(keys) + 1 :]
     priority = 0
     if len(rest) > 1 and rest[0] == "priority":
@@ -283,8 +307,7 @@ def _of_dpdk(table: str, words: list[str], builder: PlaneBuilder, where: Locatio
         value, slash, mask = word.partition("/")
         kept = number_of(mask, key.bits, where) if slash else (1 << key.bits) - 1
         matches.append(Match.masked(number_of(value, key.bits, where), kept))
-    data = builder.data(action, given, where)
-    builder.plane.entries.tables.setdefault(table, []).append(RuntimeEntry(tuple(matches), action, data, priority))
+    builder.append(table, RuntimeEntry(tuple(matches), action, builder.data(action, given, where), priority))
 
 
 def _replicate(
@@ -333,16 +356,15 @@ def _json_entry(tree: Tree, builder: PlaneBuilder) -> None:
     table = builder.table(tree.text("table"), where)
     action = builder.action(tree.text("action_name"), table, where)
     given = {n: _json_word(v) for n, v in tree.members("action_params")}
-    data = builder.data(action, given, where)
     if tree.flag("default_action"):
-        builder.plane.entries.defaults[table] = action, data
+        builder.plane.defaults[table] = action, builder.data(action, given, where)
         return
-    kinds = {key.name: key.kind for key in builder.keys(table)}
+    kinds = {key.name: key.kind for key in builder.keys[table]}
     keys = {}
     for wanted, value in tree.members("match"):
         name = builder.key(wanted, table, where)
         keys[name] = _json_match(value, kinds[name])
-    builder.add(table, action, keys, data, where, -tree.whole("priority") if tree.has("priority") else 0)
+    builder.add(table, keys, action, given, where, -tree.whole("priority") if tree.has("priority") else 0)
 
 
 def _json_match(tree: Tree, kind: str) -> str:
@@ -394,7 +416,7 @@ def _check_columns(columns: list[str], table: str, builder: PlaneBuilder, where:
     split = columns.index("action")
     for name in columns[1:split]:
         builder.key(name, table, where)
-    known = [name for action in builder.actions(table) for name in builder.parameters(action)]
+    known = [name for action in builder.actions[table] for name in builder.parameters(action)]
     for name in columns[split + 1 :]:
         if name != "priority":
             match_name(name, dict.fromkeys(known), f"parameter of actions of {table}", where)
@@ -408,12 +430,11 @@ def _csv_entry(columns: list[str], cells: list[str], table: str, builder: PlaneB
     priority = rest.pop("priority", "0") if "priority" not in builder.parameters(action) else "0"
     if not priority.isdecimal():
         raise DataError(f"the priority {priority!r} is no whole number from 0", location=where)
-    data = builder.data(action, rest, where)
     keys = {name: word for name, word in pairs[1:split] if word}
     if next(iter(keys.values()), "") == "default":
-        builder.plane.entries.defaults[table] = action, data
+        builder.plane.defaults[table] = action, builder.data(action, rest, where)
     else:
-        builder.add(table, action, keys, data, where, -int(priority))
+        builder.add(table, keys, action, rest, where, -int(priority))
 
 
 # P4Runtime
@@ -511,16 +532,15 @@ def _table_entry(entry: Message, builder: PlaneBuilder, numbers: _Numbers) -> No
         numbers.part(called, p.word("param_id", "param_name") or "", names, p.where): f"0x{p.octets('value'):x}"
         for p in act.each("params")
     }
-    data = builder.data(action, given, act.where)
     if entry.word("is_default_action") == "true":
-        builder.plane.entries.defaults[table] = action, data
+        builder.plane.defaults[table] = action, builder.data(action, given, act.where)
         return
-    declared = [key.name for key in builder.keys(table)]
+    declared = [key.name for key in builder.keys[table]]
     keys = {
         numbers.part(known, m.word("field_id", "field_name") or "", declared, m.where): _field_match(m)
         for m in entry.each("match")
     }
-    builder.add(table, action, keys, data, where, -entry.whole("priority"))
+    builder.add(table, keys, action, given, where, -entry.whole("priority"))
 
 
 def _field_match(message: Message) -> str:

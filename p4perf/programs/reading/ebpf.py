@@ -7,6 +7,8 @@ parser rejects, is dropped.
 from __future__ import annotations
 
 import re
+from importlib.resources import files
+from string import Template
 
 from p4perf.errors import DataError, Location
 
@@ -18,52 +20,8 @@ _COUNTERS = re.compile(r"\bCounterArray\(")
 _SKIPS = re.compile(r"\.advance\(|\.extract(?:<.*>)?\(_\)")
 _REJECTS = re.compile(r"(?<=[ :])reject;")
 
-_SWITCH = """
-struct p4perf_metadata_t {{
-}}
-
-parser P4perfParser(packet_in packet, out {headers} hdr, inout p4perf_metadata_t meta, inout standard_metadata_t sm) {{
-    {parser}() filter_parser;
-    state start {{
-        filter_parser.apply(packet, hdr);
-        transition accept;
-    }}
-}}
-
-control P4perfIngress(inout {headers} hdr, inout p4perf_metadata_t meta, inout standard_metadata_t sm) {{
-    {control}() filter;
-    apply {{
-        {headers} copy = hdr;
-        bool accepted = false;
-        if (sm.parser_error == error.NoError) {{
-            filter.apply(copy, accepted);
-        }}
-        if (accepted) {{
-            sm.egress_spec = {port};
-        }} else {{
-            mark_to_drop(sm);
-        }}
-    }}
-}}
-
-control P4perfSums(inout {headers} hdr, inout p4perf_metadata_t meta) {{
-    apply {{
-    }}
-}}
-
-control P4perfEgress(inout {headers} hdr, inout p4perf_metadata_t meta, inout standard_metadata_t sm) {{
-    apply {{
-    }}
-}}
-
-control P4perfDeparser(packet_out packet, in {headers} hdr) {{
-    apply {{
-        packet.emit(hdr);
-    }}
-}}
-
-V1Switch(P4perfParser(), P4perfSums(), P4perfIngress(), P4perfEgress(), P4perfSums(), P4perfDeparser()) main;
-"""
+_SWITCH = "ebpf_switch.p4"
+"""The switch around a filter, with ``$headers``, ``$parser``, ``$control`` and ``$port`` for what is the filter's."""
 
 
 def filter_control(text: str) -> str | None:
@@ -94,4 +52,5 @@ def as_v1model(text: str, source: str) -> str:
     text = _PACKAGE.sub("", text.replace(parser[0], rejecting))
     text = _MAPS.sub("", _REJECTS.sub("p4perf_reject;", text))
     text = text.replace("#include <ebpf_model.p4>", "#include <v1model.p4>")
-    return text + _SWITCH.format(headers=parser[1], parser=package[1], control=package[2], port=PORT)
+    switch = Template(files(__package__).joinpath(_SWITCH).read_text())
+    return text + switch.substitute(headers=parser[1], parser=package[1], control=package[2], port=PORT)

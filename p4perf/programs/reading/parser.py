@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 
 from p4perf.programs import ir
 from p4perf.programs.reading.actions import ActionReader
-from p4perf.programs.reading.commands import ControlPlane
 from p4perf.programs.reading.tree import Tree
 from p4perf.programs.reading.values import (
     FALSE,
@@ -31,11 +30,10 @@ MAX_STATES = 10_000
 
 @dataclass
 class UnrolledParser:
-    """The parser of a program; ``plane`` has the values of its value sets."""
+    """The parser of a program."""
 
     root: Tree
     convert: ActionReader
-    plane: ControlPlane
 
     def states(self) -> Iterator[ir.ParserState]:
         parser = next(self.root.each("parsers"), None)
@@ -100,7 +98,7 @@ class UnrolledParser:
             else:
                 raise op.error(f"the parser operation {kind} is not supported")
         selected, cases, default = self._transitions(tree, ValueReader(names, filled=filled), named)
-        return ir.ParserState(name, tuple(body), selected, cases, default, place(tree))
+        return ir.ParserState(name, tuple(body), selected, cases, default, place=place(tree))
 
     def _plain(self, found: Iterator[ir.Statement], op: Tree) -> Iterator[ir.ParserStatement]:
         for statement in found:
@@ -141,10 +139,8 @@ class UnrolledParser:
                 default = named(transition.optional("next_state"), values.filled)
                 return selected if cases else (), tuple(cases), default
             if kind == "parse_vset":
-                found = self.plane.value_sets.get(transition.text("value"), ())
-                matches = [_split(value, mask, widths) for value in found]
-                if not found and self.plane.unknown:
-                    matches = [(ir.Match.never(),) * len(widths)]
+                # Nothing sets values of value sets.
+                matches = [(ir.Match.never(),) * len(widths)] if self.convert.unknown else []
             else:
                 mask = transition.at("mask").number() if transition.has("mask") else mask
                 matches = [_split(transition.at("value").number(), mask, widths)]

@@ -8,8 +8,6 @@ same headers, and ingress changes nothing on which that depends.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from functools import cached_property
 
 from typing_extensions import override
 
@@ -28,17 +26,16 @@ _OUT, _LEAVING = "psa_ingress_output_metadata", "psa_egress_output_metadata"
 _KIND = ir.Intrinsic("instance_type")
 
 
-def _by_kind(default: int, **kinds: int) -> ir.Expression:
-    """A number that depends on the instance type of v1model; keywords are ``of_N``."""
+def _by_kind(default: int, kinds: Mapping[int, int]) -> ir.Expression:
+    """A number that depends on the instance type of v1model."""
     found: ir.Expression = ir.Const(default)
-    for name, value in kinds.items():
-        kind = ir.Compare("==", _KIND, ir.Const(int(name.removeprefix("of_"))))
-        found = ir.Conditional(kind, ir.Const(value), found)
+    for kind, value in kinds.items():
+        found = ir.Conditional(ir.Compare("==", _KIND, ir.Const(kind)), ir.Const(value), found)
     return found
 
 
 _PORT = ir.Conditional(ir.Compare("==", _KIND, ir.Const(4)), ir.Const(RECIRCULATE_PORT), ir.Intrinsic("ingress_port"))
-_PATH = _by_kind(0, of_4=6, of_6=5)
+_PATH = _by_kind(0, {4: 6, 6: 5})
 
 _BEFORE_INGRESS: Mapping[tuple[str, str], ir.Expression] = {
     **{(f"psa_ingress_{block}input_metadata", "ingress_port"): _PORT for block in ("", "parser_")},
@@ -50,7 +47,7 @@ _BEFORE_INGRESS: Mapping[tuple[str, str], ir.Expression] = {
 
 _BEFORE_EGRESS: Mapping[tuple[str, str], ir.Expression] = {
     ("psa_egress_input_metadata", "egress_port"): ir.Intrinsic("egress_port"),
-    ("psa_egress_input_metadata", "packet_path"): _by_kind(1, of_5=2, of_1=3, of_2=4),
+    ("psa_egress_input_metadata", "packet_path"): _by_kind(1, {5: 2, 1: 3, 2: 4}),
     ("psa_egress_input_metadata", "class_of_service"): ir.Conditional(
         ir.Or(*(ir.Compare("==", _KIND, ir.Const(clone)) for clone in (1, 2))),
         ir.Const(0),
@@ -67,15 +64,6 @@ _BEFORE_EGRESS: Mapping[tuple[str, str], ir.Expression] = {
 
 _ASKED = ("clone", "clone_session_id", "resubmit", "multicast_group", "egress_port", "class_of_service")
 """What else psa_switch looks at after ingress."""
-
-
-def read_psa(root: Tree, plane: ControlPlane | None = None, name: str = "program") -> ir.Program:
-    """Read a program.
-
-    Raises:
-        DataError: it is not what the format requires, or has what is not supported; with the place.
-    """
-    return _PsaReader(root, plane or ControlPlane()).program(name)
 
 
 def is_psa(root: Tree) -> bool:
@@ -145,7 +133,7 @@ def _calculation(algorithm: str, fields: Tree) -> Tree:
     )
 
 
-class _PsaReader(JsonReader):
+class PsaReader(JsonReader):
     marker = _OUT
     convert_by = _PsaActions
 
@@ -225,16 +213,18 @@ class _PsaReader(JsonReader):
         Raises:
             DataError: it may not.
         """
-        first, second = (_Block(self.root, name) for name in ("ingress", "egress"))
-        if empty and second.restores:
+        blocks = ("ingress", "egress")
+        first, second = (self.root.named("parsers", f"{block}_parser") or self.root for block in blocks)
+        before, after = (self.root.named("deparsers", f"{block}_deparser") for block in blocks)
+        if empty and _restores(second, after):
             return
-        if first.shape != second.shape or first.order != second.order:
-            raise second.parser.error("an egress with a parser of its own is not supported")
-        selected = {ref for state in second.states for ref in self._selected(state)}
+        if _shape(first) != _shape(second) or _order(before) != _order(after):
+            raise second.error("an egress with a parser of its own is not supported")
+        selected = {ref for state in second.each("parse_states") for ref in self._selected(state)}
         for action in self._made.values():
             for s in flattened(action.body):
                 if isinstance(s, ir.AddHeader | ir.RemoveHeader) or destination(s) in selected:
-                    raise second.parser.error("an egress that parses what ingress has changed is not supported")
+                    raise second.error("an egress that parses what ingress has changed is not supported")
 
     def _selected(self, state: Tree) -> Iterator[ir.FieldRef]:
         for key in state.each("transition_key"):
@@ -243,66 +233,48 @@ class _PsaReader(JsonReader):
                 yield self.names.field(value)
 
 
-@dataclass(frozen=True)
-class _Block:
-    """Parser and deparser of ingress or egress."""
+def _order(deparser: Tree | None) -> list[str]:
+    return [header.text() for header in deparser.each("order")] if deparser is not None else []
 
-    root: Tree
-    name: str
 
-    @cached_property
-    def parser(self) -> Tree:
-        return self.root.named("parsers", f"{self.name}_parser") or self.root
+def _shape(parser: Tree) -> object:
+    """What a parser does, to be compared."""
+    keys, states = ("name", "parser_ops", "transitions", "transition_key"), parser.each("parse_states")
+    return [[_plain(state.at(key).value) if state.names(key) else None for key in keys] for state in states]
 
-    @cached_property
-    def deparser(self) -> Tree | None:
-        return self.root.named("deparsers", f"{self.name}_deparser")
 
-    @cached_property
-    def states(self) -> tuple[Tree, ...]:
-        return tuple(self.parser.each("parse_states"))
-
-    @cached_property
-    def order(self) -> tuple[str, ...]:
-        return tuple(h.text() for h in self.deparser.each("order")) if self.deparser is not None else ()
-
-    @cached_property
-    def shape(self) -> object:
-        """What the parser does, to be compared."""
-        keys = ("name", "parser_ops", "transitions", "transition_key")
-        return [[_plain(state.at(key).value) if state.names(key) else None for key in keys] for state in self.states]
-
-    @cached_property
-    def restores(self) -> bool:
-        """Whether the deparser puts together what the parser takes apart, and does no more than that."""
-        if self.deparser is None or any(self.deparser.each("primitives")):
+def _restores(parser: Tree, deparser: Tree | None) -> bool:
+    """Whether a deparser puts together what a parser takes apart, and does no more than that."""
+    if deparser is None or any(deparser.each("primitives")):
+        return False
+    place = {header: n for n, header in enumerate(_order(deparser))}
+    taken: dict[str, list[int]] = {}
+    following: dict[str, list[str | None]] = {}
+    for state in parser.each("parse_states"):
+        ops, name = list(state.each("parser_ops")), state.text("name")
+        if any(op.text("op") != "extract" for op in ops):
             return False
-        place = {header: n for n, header in enumerate(self.order)}
-        taken: dict[str, list[int]] = {}
-        for state in self.states:
-            ops = list(state.each("parser_ops"))
-            if any(op.text("op") != "extract" for op in ops):
-                return False
-            headers = [unwrapped(op.at("parameters").item(0))[1].value for op in ops]
-            if any(not isinstance(h, str) or h not in place for h in headers):
-                return False
-            taken[state.text("name")] = [place[h] for h in headers]
-        for name, here in taken.items():
-            later = [n for after in self._reached(name) for n in taken.get(after, ())]
-            if here != sorted(set(here)) or (here and later and max(here) >= min(later)):
-                return False
-        return True
+        headers = [unwrapped(op.at("parameters").item(0))[1].value for op in ops]
+        if any(not isinstance(h, str) or h not in place for h in headers):
+            return False
+        taken[name] = [place[h] for h in headers]
+        following[name] = [t.optional("next_state") for t in state.each("transitions")]
+    for name, here in taken.items():
+        later = [n for after in _reached(following, name) for n in taken.get(after, ())]
+        if here != sorted(set(here)) or (here and later and max(here) >= min(later)):
+            return False
+    return True
 
-    def _reached(self, name: str) -> set[str]:
-        """The states that may come after one."""
-        following = {s.text("name"): [t.optional("next_state") for t in s.each("transitions")] for s in self.states}
-        found: set[str] = set()
-        todo = [name]
-        while todo:
-            new = {n for n in following.get(todo.pop(), ()) if n} - found
-            found |= new
-            todo += new
-        return found
+
+def _reached(following: Mapping[str, list[str | None]], name: str) -> set[str]:
+    """The states that may come after one."""
+    found: set[str] = set()
+    todo = [name]
+    while todo:
+        new = {n for n in following.get(todo.pop(), ()) if n} - found
+        found |= new
+        todo += new
+    return found
 
 
 def _plain(value: object) -> object:

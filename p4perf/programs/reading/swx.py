@@ -10,17 +10,15 @@ A selector is a table of its groups, each of which has one member: the first one
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-
-from typing_extensions import override
+from dataclasses import replace
 
 from p4perf.formats.swx_spec import IMMEDIATE_BITS, Specification, SpecLine, number
 from p4perf.programs import ir
 from p4perf.programs.analysis import flattened, written_fields
 from p4perf.programs.dataflow import follow
-from p4perf.programs.reading.commands import Entries
+from p4perf.programs.reading.commands import ControlPlane
 from p4perf.programs.reading.swx_graph import Graph, Structure
-from p4perf.programs.reading.swx_statements import InstructionReader, Operands
+from p4perf.programs.reading.swx_statements import IN_PARSER, InstructionReader, Operands
 from p4perf.programs.reading.values import distinct, identifier
 
 OF_LINE = "own_line_"
@@ -29,13 +27,13 @@ OF_LINE = "own_line_"
 _KINDS: Mapping[str, ir.MatchKind] = {"exact": "exact", "lpm": "lpm", "wildcard": "ternary"}
 
 
-def read_swx(spec: Specification, entries: Entries | None = None, name: str = "program") -> ir.Program:
+def read_swx(spec: Specification, plane: ControlPlane | None = None, name: str = "program") -> ir.Program:
     """Read a specification.
 
     Raises:
         DataError: it has what is not supported; with the line.
     """
-    return SwxReader(spec, entries or Entries()).program(name)
+    return SwxReader(spec, plane or ControlPlane()).program(name)
 
 
 def entries_text(program: ir.Program) -> str:
@@ -69,9 +67,9 @@ def _hexadecimal(value: int, bits: int) -> str:
 class SwxReader:
     """Reads one specification; what its apply block does is only asked for the whole program."""
 
-    def __init__(self, spec: Specification, entries: Entries) -> None:
+    def __init__(self, spec: Specification, plane: ControlPlane) -> None:
         self.spec = spec
-        self._entries = entries
+        self._plane = plane
         self.graph = Graph.of(spec.apply.lines)
         self._bodies = {name: Graph.of(line.lines) for name, line in spec.actions.items()}
         self._lines = lines = [line for _, line in self.instructions()]
@@ -111,9 +109,8 @@ class SwxReader:
         whole = self.declarations(name)
         emit, self.statements.hidden = _emitted(graph)
         for action in self.spec.actions:
-            body = _OfAction(self._bodies[action], self.statements, action)
             made = self.made[identifier(action)]
-            self.made[made.name] = replace(made, body=tuple(body.nested(0, body.graph.end)))
+            self.made[made.name] = replace(made, body=self._body(action))
         received = graph.lines[0] if graph.lines else self.spec.apply
         if received.word(0) != "rx":
             raise received.error("the first instruction is not rx")
@@ -147,7 +144,54 @@ class SwxReader:
         parameters = tuple(ir.Field(identifier(n), bits) for n, bits in arguments)
         return ir.Action(identifier(name), parameters, place=self.place(line), label=name)
 
-    def run(self, name: str, body: ir.Statements, line: SpecLine) -> ir.CallAction:
+    def _body(self, action: str) -> ir.Statements:
+        """The statements of an action."""
+
+        def no_table(line: SpecLine, *_: object) -> ir.Statement:
+            raise line.error("a table cannot be applied in an action")
+
+        graph = self._bodies[action]
+        structure = Structure[ir.Statement](
+            graph,
+            condition=lambda line: self.operands.condition(line, action),
+            plain=lambda lines: (s for line in lines for s in self.statements.of(line, action)),
+            branch=lambda condition, then, otherwise, line: ir.Branch(condition, then, otherwise),
+            table=no_table,
+            actions=lambda line: (),
+        )
+        return tuple(structure.nested(0, graph.end))
+
+    def control(self) -> Structure[ir.ControlNode]:
+        """The control flow of the apply block."""
+        return Structure(
+            self.graph, self.operands.condition, self._plain, self._branch, self._applied, self._actions_at
+        )
+
+    def _plain(self, lines: Sequence[SpecLine]) -> Iterator[ir.ControlNode]:
+        body = tuple(s for line in lines for s in self.statements.of(line))
+        if body:
+            yield self._run(f"{OF_LINE}{lines[0].number}", body, lines[0])
+
+    def _branch(self, condition: ir.Condition, then: ir.Nodes, otherwise: ir.Nodes, line: SpecLine) -> ir.ControlNode:
+        text, place = " ".join(line.words), self.place(line)
+        return ir.If(condition, then, otherwise, text, place=place, label=f"line {line.number}")
+
+    def _applied(
+        self, line: SpecLine, hit: ir.Nodes, miss: ir.Nodes, cases: tuple[tuple[str, ir.Nodes], ...]
+    ) -> ir.ControlNode:
+        name = line.word(1)
+        if name in self.spec.learners:
+            raise line.error(f"table {name} is a learner table, which is not supported")
+        if name not in self.spec.tables and name not in self.spec.selectors:
+            raise line.error(f"there is no table {name!r}")
+        return ir.ApplyTable(identifier(name), hit, miss, tuple((identifier(action), nodes) for action, nodes in cases))
+
+    def _actions_at(self, line: SpecLine) -> tuple[str, ...]:
+        """The actions of the table that a line applies; none if it has none."""
+        table = self.spec.tables.get(line.word(1))
+        return self._actions_of(table) if table is not None else ()
+
+    def _run(self, name: str, body: ir.Statements, line: SpecLine) -> ir.CallAction:
         """The control flow that runs statements."""
         same = next((a.name for a in self.made.values() if a.name.startswith(name) and a.body == body), None)
         if same is None:
@@ -157,7 +201,7 @@ class SwxReader:
 
     # Tables
 
-    def actions_of(self, line: SpecLine) -> tuple[str, ...]:
+    def _actions_of(self, line: SpecLine) -> tuple[str, ...]:
         """The actions of a table, those of entries first, as the specification calls them."""
         inner, default = line.inner("actions"), line.inner("default_action")
         listed = [each.word(0) for each in (inner.lines if inner is not None else ())]
@@ -171,11 +215,11 @@ class SwxReader:
         inner, actions, size = line.inner("key"), line.inner("actions"), line.inner("size")
         keys = tuple(self._key(each) for each in (inner.lines if inner is not None else ()))
         only = [e.word(0) for e in (actions.lines if actions is not None else ()) if "@defaultonly" in e.words]
-        known = [a for a in self.actions_of(line) if a not in only]
+        known = [a for a in self._actions_of(line) if a not in only]
         default, data = self._default(name, line)
         found = [
-            ir.Entry(e.keys, identifier(e.action), tuple(d or 0 for d in e.data))
-            for e in sorted(self._entries.tables.get(name, []), key=lambda e: (e.priority, -e.prefix))
+            ir.Entry(e.keys, identifier(e.action), e.data)
+            for e in sorted(self._plane.tables.get(name, []), key=lambda e: (e.priority, -e.prefix))
         ]
         listed = tuple(dict.fromkeys([*map(identifier, known), default]))
         entries = ir.EntryList(tuple(found))
@@ -191,9 +235,9 @@ class SwxReader:
         return ir.Key(self.operands.ref(line.word(0), line), _KINDS[kind])
 
     def _default(self, table: str, line: SpecLine) -> tuple[str, tuple[int, ...]]:
-        if table in self._entries.defaults:
-            name, data = self._entries.defaults[table]
-            return identifier(name), tuple(d or 0 for d in data)
+        if table in self._plane.defaults:
+            name, data = self._plane.defaults[table]
+            return identifier(name), data
         default = line.inner("default_action")
         if default is None:
             raise line.error("has no default_action")
@@ -221,70 +265,6 @@ class SwxReader:
         )
 
 
-@dataclass
-class _OfAction(Structure[ir.Statement]):
-    """Statements of an action."""
-
-    statements: InstructionReader
-    name: str
-
-    @override
-    def condition(self, line: SpecLine) -> ir.Condition:
-        return self.statements.operands.condition(line, self.name)
-
-    @override
-    def plain(self, lines: Sequence[SpecLine]) -> Iterator[ir.Statement]:
-        for line in lines:
-            yield from self.statements.of(line, self.name)
-
-    @override
-    def branch(
-        self, condition: ir.Condition, then: ir.Statements, otherwise: ir.Statements, line: SpecLine
-    ) -> ir.Statement:
-        return ir.Branch(condition, then, otherwise)
-
-    @override
-    def table(self, line: SpecLine, *_: object) -> ir.Statement:
-        raise line.error("a table cannot be applied in an action")
-
-
-@dataclass
-class _OfControl(Structure[ir.ControlNode]):
-    """Control flow of the apply block."""
-
-    reader: SwxReader
-
-    @override
-    def condition(self, line: SpecLine) -> ir.Condition:
-        return self.reader.operands.condition(line)
-
-    @override
-    def plain(self, lines: Sequence[SpecLine]) -> Iterator[ir.ControlNode]:
-        body = tuple(s for line in lines for s in self.reader.statements.of(line))
-        if body:
-            yield self.reader.run(f"{OF_LINE}{lines[0].number}", body, lines[0])
-
-    @override
-    def branch(self, condition: ir.Condition, then: ir.Nodes, otherwise: ir.Nodes, line: SpecLine) -> ir.ControlNode:
-        return ir.If(condition, then, otherwise, self.reader.place(line), f"line {line.number}", " ".join(line.words))
-
-    @override
-    def table(
-        self, line: SpecLine, hit: ir.Nodes, miss: ir.Nodes, cases: tuple[tuple[str, ir.Nodes], ...]
-    ) -> ir.ControlNode:
-        name, spec = line.word(1), self.reader.spec
-        if name in spec.learners:
-            raise line.error(f"table {name} is a learner table, which is not supported")
-        if name not in spec.tables and name not in spec.selectors:
-            raise line.error(f"there is no table {name!r}")
-        return ir.ApplyTable(identifier(name), hit, miss, tuple((identifier(action), nodes) for action, nodes in cases))
-
-    @override
-    def actions(self, line: SpecLine) -> tuple[str, ...]:
-        table = self.reader.spec.tables.get(line.word(1))
-        return self.reader.actions_of(table) if table is not None else ()
-
-
 class _Parser:
     """The parser, and where the control flow begins behind it.
 
@@ -310,8 +290,7 @@ class _Parser:
         return {after for n in self.inside for after in self.reader.graph.following[n]} - self.inside
 
     def _fits(self, n: int) -> bool:
-        line = self.reader.graph.lines[n]
-        return line.word(0) == "jmp" or self.reader.statements.fits_parser(line)
+        return self.reader.graph.lines[n].word(0) in ("jmp", *IN_PARSER)
 
     def _delay(self) -> Iterator[SpecLine]:
         """Instructions that are no parser's: those that every packet meets, and on which nothing there depends."""
@@ -374,7 +353,7 @@ class _Parser:
                 body += self.reader.statements.in_parser(line)
             n = graph.following[n][0]
         return ir.ParserState(
-            name, tuple(body), selected, cases, named(n), self.reader.place(graph.lines[begin]), label=name
+            name, tuple(body), selected, cases, named(n), place=self.reader.place(graph.lines[begin]), label=name
         )
 
     def _select(self, n: int) -> tuple[ir.Expression, list[tuple[int, int]], int]:
@@ -401,7 +380,7 @@ class _Parser:
     def control(self) -> Iterator[ir.ControlNode]:
         """The control flow behind the parser."""
         reader, graph = self.reader, self.reader.graph
-        structure = _OfControl(graph, reader)
+        structure = reader.control()
         yield from structure.plain(self.delayed)
         meet = graph.meet(self.exits)
         if len(self.exits) > 1:

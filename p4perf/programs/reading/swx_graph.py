@@ -5,14 +5,15 @@ A branch ends where all paths from it meet again. Conditions that lead to the sa
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from graphlib import CycleError, TopologicalSorter
 from typing import Generic, TypeVar
 
 from p4perf.formats.swx_spec import COMPARE, JUMPS, SpecLine, labelled
 from p4perf.programs import ir
+from p4perf.programs.analysis import NEGATED
 
 N = TypeVar("N")
 
@@ -66,22 +67,11 @@ class Graph:
         Raises:
             DataError: there is a loop.
         """
-        found: list[int] = []
-        open_, done = {0}, {self.end}
-        path = [(0, iter(self.following[0] if self.lines else ()))]
-        while path:
-            n, rest = path[-1]
-            after = next((each for each in rest if each not in done), None)
-            if after is None:
-                path.pop()
-                open_.discard(n)
-                done.add(n)
-                found.append(n)
-            elif after in open_:
-                raise self.lines[n].error("jumps back: loops are not supported")
-            else:
-                open_.add(after)
-                path.append((after, iter(self.following[after])))
+        sorter = TopologicalSorter({n: self.following[n] for n in self.between({0}, self.end)})
+        try:
+            found = [n for n in sorter.static_order() if n != self.end]
+        except CycleError as error:
+            raise self.lines[max(error.args[1])].error("jumps back: loops are not supported") from error
         return tuple(reversed(found))
 
     @cached_property
@@ -136,33 +126,24 @@ class Graph:
 
 
 @dataclass
-class Structure(ABC, Generic[N]):
-    """Nests the instructions of a graph; subclasses make of them what is nested."""
+class Structure(Generic[N]):
+    """Nests the instructions of a graph, by functions that make of them what is nested.
+
+    Args:
+        condition: on which a jump is taken.
+        plain: instructions that neither jump nor look a packet up, one after another.
+        branch: at a jump.
+        table: that is applied, and what comes after a hit, after a miss and after its actions.
+        actions: of a table; none where it cannot be applied.
+    """
 
     graph: Graph
+    condition: Callable[[SpecLine], ir.Condition]
+    plain: Callable[[Sequence[SpecLine]], Iterator[N]]
+    branch: Callable[[ir.Condition, tuple[N, ...], tuple[N, ...], SpecLine], N]
+    table: Callable[[SpecLine, tuple[N, ...], tuple[N, ...], tuple[tuple[str, tuple[N, ...]], ...]], N]
+    actions: Callable[[SpecLine], tuple[str, ...]]
     visited: int = field(default=0, init=False)
-
-    @abstractmethod
-    def condition(self, line: SpecLine) -> ir.Condition:
-        """The condition on which a jump is taken."""
-
-    @abstractmethod
-    def plain(self, lines: Sequence[SpecLine]) -> Iterator[N]:
-        """Instructions that neither jump nor look a packet up, one after another."""
-
-    @abstractmethod
-    def branch(self, condition: ir.Condition, then: tuple[N, ...], otherwise: tuple[N, ...], line: SpecLine) -> N:
-        """A branch at a jump."""
-
-    @abstractmethod
-    def table(
-        self, line: SpecLine, hit: tuple[N, ...], miss: tuple[N, ...], cases: tuple[tuple[str, tuple[N, ...]], ...]
-    ) -> N:
-        """A table that is applied, and what comes after its results."""
-
-    def actions(self, line: SpecLine) -> tuple[str, ...]:
-        """The actions of a table; none where it cannot be applied."""
-        return ()
 
     def nested(self, begin: int, end: int, depth: int = 0) -> Iterator[N]:
         """From one instruction up to another one."""
@@ -245,14 +226,11 @@ class Structure(ABC, Generic[N]):
                 return condition, then, otherwise
 
 
-_NEGATED: dict[ir.Comparator, ir.Comparator] = {"==": "!=", "!=": "==", "<": ">=", ">": "<=", "<=": ">", ">=": "<"}
-
-
 def negated(condition: ir.Condition) -> ir.Condition:
     """The condition that another one does not hold."""
     match condition:
         case ir.Not(inner):
             return inner
         case ir.Compare(comparator, left, right):
-            return ir.Compare(_NEGATED[comparator], left, right)
+            return ir.Compare(NEGATED[comparator], left, right)
     return ir.Not(condition)

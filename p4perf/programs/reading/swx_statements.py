@@ -15,7 +15,8 @@ from p4perf.formats.swx_spec import COMPARE, COMPUTE, IMMEDIATE_BITS, Specificat
 from p4perf.programs import ir
 from p4perf.programs.reading.values import distinct, identifier, sent_by
 
-_IN_PARSER = ("extract", "lookahead", "mov", "validate", "invalidate", "ckadd", "cksub", "recircid", *COMPUTE)
+IN_PARSER = ("extract", "lookahead", "mov", "validate", "invalidate", "ckadd", "cksub", "recircid", *COMPUTE)
+"""Instructions that a parser can have."""
 
 _WORD = (1 << IMMEDIATE_BITS) - 1
 
@@ -154,7 +155,7 @@ class InstructionReader:
             yield ir.Assign(operands.ref(line.word(1), line), ir.PassNumber())
         elif op not in ("emit", "return", "regprefetch", "metprefetch"):
             name = " ".join(line.words[:2]) if op == "extern" else op
-            raise line.error(f"the instruction {name} is not supported{' here' if op in _IN_PARSER else ''}")
+            raise line.error(f"the instruction {name} is not supported{' here' if op in IN_PARSER else ''}")
 
     def in_parser(self, line: SpecLine) -> Iterator[ir.ParserStatement]:
         """What an instruction of the parser does."""
@@ -168,14 +169,10 @@ class InstructionReader:
                 yield ir.Extract(
                     operands.header_name(header), None if bits is None else ir.BinaryOp("<<", bits, ir.Const(3))
                 )
-        elif op in _IN_PARSER:
+        elif op in IN_PARSER:
             yield from self.of(line)  # type: ignore[misc]
         else:
             raise line.error(f"{op} before headers are extracted is not supported")
-
-    @staticmethod
-    def fits_parser(line: SpecLine) -> bool:
-        return line.word(0) in _IN_PARSER
 
     def _computed(self, line: SpecLine, action: str) -> ir.Assign:
         operands = self.operands

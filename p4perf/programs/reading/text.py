@@ -6,10 +6,10 @@ from p4perf.errors import DataError, Location
 from p4perf.formats.swx_spec import Specification, read_specification
 from p4perf.programs import ir
 from p4perf.programs.reading.commands import ControlPlane
-from p4perf.programs.reading.psa import is_psa, read_psa
+from p4perf.programs.reading.psa import PsaReader, is_psa
 from p4perf.programs.reading.swx import read_swx
 from p4perf.programs.reading.tree import Tree, parse_json
-from p4perf.programs.reading.v1model import read_v1model
+from p4perf.programs.reading.v1model import JsonReader
 
 Parsed = Tree | Specification
 
@@ -45,6 +45,6 @@ def read_program(parsed: Parsed, plane: ControlPlane, name: str = "program") -> 
         DataError: it has what is not supported; with the place.
     """
     if isinstance(parsed, Specification):
-        return read_swx(parsed, plane.entries, name)
+        return read_swx(parsed, plane, name)
     check_bmv2(parsed)
-    return (read_psa if is_psa(parsed) else read_v1model)(parsed, plane, name)
+    return (PsaReader if is_psa(parsed) else JsonReader)(parsed, plane).program(name)

@@ -18,7 +18,7 @@ from p4perf.programs import ir
 from p4perf.programs.analysis import flattened, read_fields
 from p4perf.programs.reading import actions
 from p4perf.programs.reading.commands import ControlPlane as ControlPlane
-from p4perf.programs.reading.commands import RuntimeEntry, constant_entries
+from p4perf.programs.reading.commands import constant_entries
 from p4perf.programs.reading.parser import UnrolledParser
 from p4perf.programs.reading.tree import Tree
 from p4perf.programs.reading.values import (
@@ -109,7 +109,7 @@ class JsonReader:
         pipelines = {p.text("name"): p for p in self.root.each("pipelines")}
         if set(pipelines) != {"ingress", "egress"}:
             raise self.root.error("has not the pipelines ingress and egress")
-        parser = tuple(UnrolledParser(self.root, self.convert, self._plane).states())
+        parser = tuple(UnrolledParser(self.root, self.convert).states())
         tables: list[ir.Table] = []
         control, egress = self._flow(pipelines, tables)
         order = [self.names.header(h) for h in next(self.root.each("deparsers"), self.root).each("order")]
@@ -323,21 +323,18 @@ class JsonReader:
     def entries_of(self, table: Tree, name: str, keys: Sequence[ir.Key]) -> ir.EntryList:
         """Entries of the JSON, and those that were added."""
         widths = [self.names.width_bits(key.field) for key in keys]
-        found = [*constant_entries(table, widths, self._called), *self._plane.entries.tables.get(name, [])]
+        found = [*constant_entries(table, widths, self._called), *self._plane.tables.get(name, [])]
         kind = table.text("match_type")
         if kind == "lpm":
             found.sort(key=lambda entry: -entry.prefix)
         elif kind != "exact":
             found.sort(key=lambda entry: entry.priority)
-        return ir.EntryList(tuple(self._entry(entry, table) for entry in found))
-
-    def _entry(self, entry: RuntimeEntry, table: Tree) -> ir.Entry:
-        return ir.Entry(entry.keys, self.of_name(entry.action, table), tuple(value or 0 for value in entry.data))
+        return ir.EntryList(tuple(ir.Entry(e.keys, self.of_name(e.action, table), e.data) for e in found))
 
     def default_of(self, table: Tree, name: str) -> tuple[str, tuple[int, ...]]:
-        if name in self._plane.entries.defaults:
-            action, data = self._plane.entries.defaults[name]
-            return self.of_name(action, table), tuple(value or 0 for value in data)
+        if name in self._plane.defaults:
+            action, data = self._plane.defaults[name]
+            return self.of_name(action, table), data
         if not table.has("default_entry"):
             return self.ensure("own_no_action"), ()
         entry = table.at("default_entry")
@@ -383,7 +380,7 @@ class _Flow:
                 then, otherwise = (
                     tuple(self.sequence(tree.optional(side), meet)) for side in ("true_next", "false_next")
                 )
-                yield ir.If(condition, then, otherwise, place(tree), tree.text("name"), fragment(tree))
+                yield ir.If(condition, then, otherwise, fragment(tree), place=place(tree), label=tree.text("name"))
             elif kind == "action_calls":
                 action = self.reader.action(tree.at("action_id"))
                 self.called.add(action)
@@ -459,10 +456,8 @@ class _Flow:
         listed = tuple(dict.fromkeys([*reader.listed(tree), default]))
         counter = reader.counter_of(name, entries.entries) if tree.flag("with_counters") else ""
         chosen = selector.destination if selector is not None else None
-        table = ir.Table(
-            name, tuple(keys), listed, default, entries, data, chosen, counter, place(tree), label, size, members
-        )
-        self.tables.append(table)
+        table = ir.Table(name, tuple(keys), listed, default, entries, data, chosen, counter, size, members)
+        self.tables.append(replace(table, place=place(tree), label=label))
         self.called |= set(listed)
         return name, before
 

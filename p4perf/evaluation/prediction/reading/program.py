@@ -21,7 +21,7 @@ from p4perf.formats.pcap import read_capture
 from p4perf.formats.swx_spec import read_specification
 from p4perf.models.program.graph import ProgramGraph
 from p4perf.programs.packets import FCS_BYTES
-from p4perf.programs.reading.commands import ControlPlane, Entries
+from p4perf.programs.reading.commands import ControlPlane
 from p4perf.programs.reading.control_plane import read_control_plane
 from p4perf.programs.reading.flow import Flow, resolve
 from p4perf.programs.reading.p4c import compile_p4
@@ -131,17 +131,18 @@ def _opened(path: Path | str, form: Format, options: ReadOptions) -> _Opened:
 def _opened_swx(text: str, path: Path, options: ReadOptions, frame_bytes: int | None) -> _Opened:
     packet_bytes = None if frame_bytes is None else frame_bytes - FCS_BYTES
     spec = read_specification(text, str(path))
-    entries, counts = Entries(), dict[str, int]()
+    plane, counts = ControlPlane(), dict[str, int]()
     if options.commands is not None:
-        entries = read_control_plane(options.commands, spec).entries
-        counts = {table: len(entries.tables.get(table, ())) for table in spec.tables}
-    flow = swx_flow(spec, str(path), path.stem, {**counts, **options.entries}, packet_bytes, entries.used)
-    remarks = _left_out(entries)
-    if spec.tables and not any(entries.tables.values()):
+        plane = read_control_plane(options.commands, spec)
+        counts = {table: len(plane.tables.get(table, ())) for table in spec.tables}
+    used = {table: frozenset(entry.action for entry in entries) for table, entries in plane.tables.items()}
+    flow = swx_flow(spec, str(path), path.stem, {**counts, **options.entries}, packet_bytes, used)
+    remarks = _left_out(plane)
+    if spec.tables and not any(plane.tables.values()):
         remarks += ("all tables are empty: give the rules that fill them",)
     if spec.meters:
         remarks += ("all packets are green to meters",)
-    return _Opened(flow, lambda: SwxMachine(spec, flow, entries).decisions, remarks)
+    return _Opened(flow, lambda: SwxMachine(spec, flow, plane).decisions, remarks)
 
 
 def _opened_bmv2(text: str, path: Path, options: ReadOptions, frame_bytes: int | None) -> _Opened:
@@ -161,16 +162,16 @@ def _opened_bmv2(text: str, path: Path, options: ReadOptions, frame_bytes: int |
         flow = replace(
             flow, remarks=(*flow.remarks, "the deparser of ingress and the parser of egress are not counted")
         )
-    remarks = _left_out(plane.entries)
+    remarks = _left_out(plane)
     if plane.sessions:
         remarks += ("clones are counted, but not followed",)
-    if not any(plane.entries.tables.values()):
+    if not any(plane.tables.values()):
         remarks += ("tables without constant entries are empty: give runtime commands that fill them",)
     return _Opened(flow, lambda: own_runner(program), remarks)
 
 
-def _left_out(entries: Entries) -> tuple[str, ...]:
-    return (f"commands {', '.join(entries.left_out)} were left out",) if entries.left_out else ()
+def _left_out(plane: ControlPlane) -> tuple[str, ...]:
+    return (f"commands {', '.join(plane.left_out)} were left out",) if plane.left_out else ()
 
 
 def shares_of_trace(

@@ -19,7 +19,7 @@ from p4perf.programs.decisions import Decision
 from p4perf.programs.interpreter import Interpreter
 from p4perf.programs.operators import STANDARD_HASHES, crc32c_raw
 from p4perf.programs.packet_state import NO_ARGUMENTS, PacketState, ParserError
-from p4perf.programs.reading.commands import Entries
+from p4perf.programs.reading.commands import ControlPlane
 from p4perf.programs.reading.flow import Flow, Step
 from p4perf.programs.reading.swx import SwxReader
 
@@ -51,10 +51,10 @@ class SwxMachine(Interpreter):
         self,
         spec: Specification,
         flow: Flow,
-        entries: Entries | None = None,
+        plane: ControlPlane | None = None,
         lookup: Callable[[str], Found] | None = None,
     ) -> None:
-        reader = SwxReader(spec, entries or Entries())
+        reader = SwxReader(spec, plane or ControlPlane())
         self._code = {line.number: _statements(reader, line, action) for action, line in reader.instructions()}
         self._declared = reader.declarations(flow.name)
         self._spec, self._flow, self._lookup = spec, flow, lookup
