@@ -285,7 +285,7 @@ def gate(
     share = _share(margin)
 
     from p4perf.evaluation.comparison.gate import GateOptions
-    from p4perf.experiment.gate import append_summary, counts, gate_document, gate_runs, junit_xml, short_rows
+    from p4perf.experiment.gate import append_summary, counts, gate_runs, junit_xml, short_rows
 
     options = GateOptions(margin=share)
     found = gate_runs(baseline, runs, metric=metric, relative=relative, options=options)
@@ -295,11 +295,10 @@ def gate(
         append_summary(found, summary)
     for warning in found.warnings:
         say(f"warning: {warning}")
-    document = gate_document(found)
     title = f"against {', '.join(map(str, baseline))}, margin {100 * options.margin:g} %"
-    emit(fmt, document, title=title, rows=short_rows(found) if fmt is Format.TABLE else None)
-    say(f"{document.verdict}: {counts(found)}")
-    return int(found.exit_code)
+    emit(fmt, found, title=title, rows=short_rows(found) if fmt is Format.TABLE else None)
+    say(f"{found.verdict}: {counts(found)}")
+    return found.exit_code
 
 
 def _share(text: str) -> float:
