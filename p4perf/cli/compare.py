@@ -18,24 +18,23 @@ from p4perf.results.files import json_text, write_atomically, write_text_atomica
 
 if TYPE_CHECKING:
     from p4perf.evaluation.comparison import ComparedPair
-    from p4perf.evaluation.comparison.curves import CurvePair
+    from p4perf.evaluation.comparison.curves import CurveComparison, CurvePair, CurveSubject
     from p4perf.evaluation.comparison.subjects import Correlation
     from p4perf.evaluation.papers import Finding, Kind
     from p4perf.experiment.compare import ComparedExperiment, RunComparison
-    from p4perf.experiment.subjects import ComparedModel, ComponentComparison, CurvesDocument
+    from p4perf.experiment.subjects import CurvesDocument
     from p4perf.models.component import ComponentModel
 
 
-def _print_component(found: ComponentComparison, document: CurvesDocument) -> None:
-    curves = found.curves
-    for subject in found.subjects:
+def _print_component(curves: CurveComparison, document: CurvesDocument) -> None:
+    for subject in curves.subjects:
         mark = " (reference)" if subject.label == curves.reference else ""
         say(f"{subject.label}{mark}: {subject.source}")
-    for difference in found.differences:
+    for difference in document.differences:
         say(f"  {difference.text()}")
-    for caution in found.cautions:
+    for caution in document.cautions:
         say(f"note: {caution}")
-    print_table([row for s in found.subjects for row in _part_rows(s)], title=f"models of {curves.component}")
+    print_table([row for s in curves.subjects for row in _part_rows(s)], title=f"models of {curves.component}")
     table: dict[float, dict[str, Any]] = {}
     for row in document.rows:
         line = table.setdefault(row.x, {curves.x.name: row.x})
@@ -45,12 +44,12 @@ def _print_component(found: ComponentComparison, document: CurvesDocument) -> No
     print_table(list(table.values()), title="values; * is extrapolated")
     for pair in curves.pairs:
         say(_sentence(pair))
-    for subject in found.subjects:
+    for subject in curves.subjects:
         for remark in subject.model.provenance.get("remarks", ()) if subject.published else ():
             say(f"{subject.label}: {remark}")
 
 
-def _part_rows(subject: ComparedModel) -> list[dict[str, Any]]:
+def _part_rows(subject: CurveSubject) -> list[dict[str, Any]]:
     """The segments of a curve; of a published one also those whose parameters are not printed."""
     model = subject.model
     head = {"subject": subject.label, "from": "", "to": "", "function": "", "unit": model.y.label()}
@@ -139,11 +138,11 @@ def compare(
         from p4perf.experiment.subjects import compare_component, curves_document
 
         names = [str(run) for run in runs]
-        models = compare_component(component, names, folder=folder, reference=reference, metric=metric, at=at or [])
-        curves = curves_document(models)
-        emit(fmt, curves, tables=lambda: _print_component(models, curves))
+        curves = compare_component(component, names, folder=folder, reference=reference, metric=metric, at=at or [])
+        document = curves_document(curves)
+        emit(fmt, document, tables=lambda: _print_component(curves, document))
         if output is not None:
-            write_text_atomically(output / "curves.json", json_text(curves.as_dict()))
+            write_text_atomically(output / "curves.json", json_text(document.as_dict()))
             say(f"written: {output / 'curves.json'}")
         return
     if at:
