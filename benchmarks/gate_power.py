@@ -142,7 +142,7 @@ def resolution() -> None:
             texts = []
             for loud in (0, points):
                 found = [
-                    (c.shifts.common(1).detectable(0.025 / 2), c.shifts.common(1).detectable(0.025 / 60))
+                    (c.shifts.common().detectable(0.025 / 2), c.shifts.common().detectable(0.025 / 60))
                     for c in (component(generator, points=points, loud=loud, starts=starts) for _ in range(12))
                     if c.shifts is not None
                 ]

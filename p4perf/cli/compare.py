@@ -15,6 +15,7 @@ from p4perf.cli.app import Format, FormatOption, QuietOption, app, emit, print_t
 from p4perf.errors import UsageError
 from p4perf.records import Interval, counted
 from p4perf.results.files import json_text, write_atomically, write_text_atomically
+from p4perf.results.table import LEVEL
 
 if TYPE_CHECKING:
     from p4perf.evaluation.comparison import ComparedPair
@@ -147,10 +148,9 @@ def compare(
         return
     if at:
         raise UsageError("--at goes with --component")
-    from p4perf.evaluation.comparison import ComparisonOptions
     from p4perf.experiment.compare import compare_runs, comparison_document, write_comparison
 
-    found = compare_runs(runs, reference=reference, metric=metric, options=ComparisonOptions(margin=share))
+    found = compare_runs(runs, reference=reference, metric=metric, margin=share)
     made, plots = write_comparison(found, output, datetime.now(UTC))
     for warning in found.warnings:
         say(f"warning: {warning}")
@@ -162,7 +162,7 @@ def _print(found: RunComparison) -> None:
     for experiment in found.experiments:
         _say_machines(experiment)
         comparison = experiment.comparison
-        title = f"{comparison.experiment}: {comparison.y.label()}, median with {100 * found.options.level:g} % interval"
+        title = f"{comparison.experiment}: {comparison.y.label()}, median with {100 * LEVEL:g} % interval"
         print_table(_point_rows(experiment), title=title)
         if any(subject.model is not None for subject in comparison.subjects):
             print_table(_model_rows(experiment), title=f"models over {comparison.x.label()}")
@@ -283,18 +283,16 @@ def gate(
     """Judge new runs by a baseline: exit code 0 if nothing is slower, 1 if something is, 6 if that cannot be told."""
     share = _share(margin)
 
-    from p4perf.evaluation.comparison.gate import GateOptions
     from p4perf.experiment.gate import append_summary, counts, gate_runs, junit_xml, short_rows
 
-    options = GateOptions(margin=share)
-    found = gate_runs(baseline, runs, metric=metric, relative=relative, options=options)
+    found = gate_runs(baseline, runs, metric=metric, relative=relative, margin=share)
     if junit is not None:
         write_atomically(junit, (junit_xml(found),))
     if summary is not None:
         append_summary(found, summary)
     for warning in found.warnings:
         say(f"warning: {warning}")
-    title = f"against {', '.join(map(str, baseline))}, margin {100 * options.margin:g} %"
+    title = f"against {', '.join(map(str, baseline))}, margin {100 * share:g} %"
     emit(fmt, found, title=title, rows=short_rows(found) if fmt is Format.TABLE else None)
     say(f"{found.verdict}: {counts(found)}")
     return found.exit_code

@@ -16,8 +16,8 @@ import numpy as np
 from scipy.special import stdtrit
 
 from p4perf.errors import DataError, ExitCode, P4PerfError, UsageError
-from p4perf.evaluation.comparison.gate import ComponentShifts, GateOptions, judge
-from p4perf.evaluation.comparison.ratios import ComparisonOutcome, measured_ratios
+from p4perf.evaluation.comparison.gate import ComponentShifts, judge
+from p4perf.evaluation.comparison.ratios import MARGIN, ComparisonOutcome, measured_ratios
 from p4perf.evaluation.comparison.shifts import PointShifts, point_shifts, scattered
 from p4perf.evaluation.report import render_markdown
 from p4perf.experiment.compare import KeyDifference, differences, spec_differences
@@ -27,7 +27,7 @@ from p4perf.models.component import ComponentModel
 from p4perf.models.estimate import Estimate
 from p4perf.records import Document, Interval, Record, counted, doc, interval
 from p4perf.results.files import storing
-from p4perf.results.table import Samples
+from p4perf.results.table import LEVEL, Samples
 
 DRIFT = 0.5
 """The baseline program has moved if the whole interval of its ratio is beyond this share of the margin."""
@@ -90,7 +90,7 @@ def gate_runs(
     *,
     metric: str | None = None,
     relative: bool = False,
-    options: GateOptions | None = None,
+    margin: float = MARGIN,
 ) -> GateDocument:
     """Judge new runs by a baseline.
 
@@ -101,7 +101,6 @@ def gate_runs(
         UsageError: nothing of the runs is in the baseline, or a path makes no sense.
         DataError: something is damaged.
     """
-    options = options or GateOptions()
     old, _ = read_sides(baseline)
     new, whole = read_sides(runs)
     if any(side.model is not None for side in new.values()):
@@ -113,27 +112,31 @@ def gate_runs(
         )
     warnings = [f"{_name(key)} is new: the baseline does not have it" for key in new if key not in old]
     prepared = [
-        _prepared(old[key], side, metric, relative, options, warnings) for key, side in new.items() if key in old
+        _prepared(old[key], side, metric, relative, margin, warnings) for key, side in new.items() if key in old
     ]
     absent = [key for key in old if key not in new]
     if whole:
         prepared += [_nothing(key, "not in the new campaign") for key in absent]
     elif absent:
         warnings.append(f"{len(absent)} components of the baseline are in none of the runs")
-    verdicts = judge([component for _, component in prepared], options)
+    verdicts = judge([component for _, component in prepared], margin)
     rows = [GateRow.read(verdict, **known) for (known, _), verdict in zip(prepared, verdicts, strict=True)]
-    return gate_document(rows, options, relative=relative, warnings=tuple(dict.fromkeys(warnings)))
+    return gate_document(rows, margin=margin, relative=relative, warnings=tuple(dict.fromkeys(warnings)))
 
 
-def gate_document(
-    rows: Sequence[GateRow], options: GateOptions, *, relative: bool, warnings: tuple[str, ...]
-) -> GateDocument:
+def gate_document(rows: Sequence[GateRow], *, margin: float, relative: bool, warnings: tuple[str, ...]) -> GateDocument:
     """The document; exit code 1 if anything is worse, else 6 if anything has no verdict, else 0."""
     code = ExitCode.NO_VERDICT if not rows or any(map(_undecided, rows)) else ExitCode.OK
     if any(row.regression for row in rows):
         code = ExitCode.VERDICT_FAILED
-    return GateDocument.read(
-        options, verdict=VERDICTS[code], exit_code=int(code), relative=relative, warnings=warnings, rows=tuple(rows)
+    return GateDocument(
+        verdict=VERDICTS[code],
+        exit_code=int(code),
+        margin=margin,
+        level=LEVEL,
+        relative=relative,
+        warnings=warnings,
+        rows=tuple(rows),
     )
 
 
@@ -158,7 +161,7 @@ def _nothing(key: Key, reason: str, metric: str = "", against: str = "runs") -> 
 
 
 def _prepared(
-    old: GateSide, new: GateSide, metric: str | None, relative: bool, options: GateOptions, warnings: list[str]
+    old: GateSide, new: GateSide, metric: str | None, relative: bool, margin: float, warnings: list[str]
 ) -> _Prepared:
     """Everything about a component but its verdict; what cannot be compared has a reason instead."""
     for side, words in ((old, "the baseline"), (new, "the new run")):
@@ -176,8 +179,8 @@ def _prepared(
             shifts, labels = _against_runs(before, after)
     except P4PerfError as error:
         return _nothing(new.key, error.message, chosen, against)
-    drift = _drift(old, new, options)
-    limit = 1 + DRIFT * options.margin
+    drift = _drift(old, new)
+    limit = 1 + DRIFT * margin
     if drift is not None and drift.side_of(1 / limit, limit):
         warnings.append(
             f"{_name(new.key)}: the baseline program moved, too: {BASELINE} by a ratio of {drift.value:.3f}; "
@@ -198,7 +201,7 @@ def _prepared(
         "starts": after.typical,
         "baseline_starts": 0 if before is None else before.typical,
         "baseline_program_ratio": drift,
-        "relative_ratio": None if relative else _relative(old, new, chosen, options),
+        "relative_ratio": None if relative else _relative(old, new, chosen),
         "differences": differences,
     }
     return known, ComponentShifts(chosen, shifts, labels, reason)
@@ -284,17 +287,17 @@ def _against_model(
     return scattered(centres.tolist(), shared), labels, starts
 
 
-def _drift(old: GateSide, new: GateSide, options: GateOptions) -> Estimate | None:
+def _drift(old: GateSide, new: GateSide) -> Estimate | None:
     """The ratio of the interleaved baseline program, over all starts."""
     before, after = old.baseline(), new.baseline()
     if not before or not after:
         return None
     one = (0.0,)
-    found = measured_ratios(Samples(one, (after,)), Samples(one, (before,)), level=options.level, seed=options.seed)
+    found = measured_ratios(Samples(one, (after,)), Samples(one, (before,)))
     return found.points[0].ratio if found.points else None
 
 
-def _relative(old: GateSide, new: GateSide, metric: str, options: GateOptions) -> Estimate | None:
+def _relative(old: GateSide, new: GateSide, metric: str) -> Estimate | None:
     """The common ratio in units of the interleaved baseline program; None where it is unknown."""
     if old.model is not None or not old.baseline() or not new.baseline():
         return None
@@ -304,7 +307,7 @@ def _relative(old: GateSide, new: GateSide, metric: str, options: GateOptions) -
         return None
     if shifts is None:
         return None
-    found = shifts.common(options.seed).ratio(options.level)
+    found = shifts.common().ratio(LEVEL)
     return found if math.isfinite(found.value) else None
 
 

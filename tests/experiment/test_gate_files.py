@@ -2,7 +2,7 @@
 
 import xml.etree.ElementTree as ET
 
-from p4perf.evaluation.comparison.gate import GateOptions, no_verdict
+from p4perf.evaluation.comparison.gate import no_verdict
 from p4perf.evaluation.report import markdown_cell
 from p4perf.experiment.gate import GateRow, append_summary, counts, gate_document, junit_xml
 
@@ -14,7 +14,7 @@ def result(*names):
     known |= {"target": NASTY, "metric": "", "unit": "", "against": "runs"}
     known |= {"starts": 0, "baseline_starts": 0, "differences": ()}
     rows = [GateRow.read(no_verdict(NASTY), experiment=name, **known) for name in names]
-    return gate_document(rows, GateOptions(), relative=False, warnings=(NASTY,))
+    return gate_document(rows, margin=0.05, relative=False, warnings=(NASTY,))
 
 
 def test_any_text_makes_valid_xml():
