@@ -30,7 +30,7 @@ from p4perf.evaluation.comparison.gate import ComponentShifts, GateVerdict, judg
 from p4perf.evaluation.comparison.ratios import ComparisonOutcome, measured_ratios
 from p4perf.evaluation.comparison.shifts import point_shifts
 from p4perf.experiment import Conductor, new_run, open_target, open_testbed
-from p4perf.experiment.gate import gate_runs
+from p4perf.experiment.gate import GateRow, gate_runs
 from p4perf.results import RunDirectory
 from p4perf.results.table import Samples
 from p4perf.specs import load_experiment
@@ -93,11 +93,11 @@ def share(found: Iterable[object]) -> str:
     return ", ".join(f"{name} {100 * count / total:.1f} %" for name, count in counts.most_common())
 
 
-def told(verdict: GateVerdict) -> str:
+def told(row: GateRow) -> str:
     """A verdict with its numbers, as text."""
-    ratio = verdict.ratio
+    ratio = row.ratio
     said = "" if ratio is None else f" {ratio.value:.3f} [{ratio.low:.3f}, {ratio.high:.3f}]"
-    return f"{verdict.outcome}{said}, detectable {100 * (verdict.detectable or math.inf):.2g} %"
+    return f"{row.verdict}{said}, detectable {100 * (row.detectable or math.inf):.2g} %"
 
 
 def simulated(points: int, gates: int, components: int) -> bool:
@@ -142,7 +142,7 @@ def resolution() -> None:
             texts = []
             for loud in (0, points):
                 found = [
-                    (c.shifts.common(1).detectable(0.025 / 2), c.shifts.common(1).detectable(0.025 / 60))
+                    (c.shifts.common().detectable(0.025 / 2), c.shifts.common().detectable(0.025 / 60))
                     for c in (component(generator, points=points, loud=loud, starts=starts) for _ in range(12))
                     if c.shifts is not None
                 ]
@@ -196,9 +196,9 @@ def real(pairs: int, additions: int, repetitions: int) -> bool:
             first, second = (measured(folder / f"{number}{side}", plain, repetitions) for side in "ab")
             third = measured(folder / f"{number}c", slow, repetitions)
             for name, path in zip(outcomes, (second, slowed(second, folder / f"{number}d"), third), strict=True):
-                (found,) = gate_runs([first], [path]).components
-                outcomes[name].append(str(found.verdict.outcome))
-                print(f"  pair {number + 1}, {name}: {told(found.verdict)}")
+                (found,) = gate_runs([first], [path]).rows
+                outcomes[name].append(found.verdict)
+                print(f"  pair {number + 1}, {name}: {told(found)}")
             print(f"  pair {number + 1}: {time.monotonic() - begin:.0f} s")
     for name, found_here in outcomes.items():
         print(f"real, {name}: {share(found_here)} of {len(found_here)}")

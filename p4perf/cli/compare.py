@@ -15,27 +15,27 @@ from p4perf.cli.app import Format, FormatOption, QuietOption, app, emit, print_t
 from p4perf.errors import UsageError
 from p4perf.records import Interval, counted
 from p4perf.results.files import json_text, write_atomically, write_text_atomically
+from p4perf.results.table import LEVEL
 
 if TYPE_CHECKING:
     from p4perf.evaluation.comparison import ComparedPair
-    from p4perf.evaluation.comparison.curves import CurvePair
+    from p4perf.evaluation.comparison.curves import CurveComparison, CurvePair, CurveSubject
     from p4perf.evaluation.comparison.subjects import Correlation
     from p4perf.evaluation.papers import Finding, Kind
     from p4perf.experiment.compare import ComparedExperiment, RunComparison
-    from p4perf.experiment.subjects import ComparedModel, ComponentComparison, CurvesDocument
+    from p4perf.experiment.subjects import CurvesDocument
     from p4perf.models.component import ComponentModel
 
 
-def _print_component(found: ComponentComparison, document: CurvesDocument) -> None:
-    curves = found.curves
-    for subject in found.subjects:
+def _print_component(curves: CurveComparison, document: CurvesDocument) -> None:
+    for subject in curves.subjects:
         mark = " (reference)" if subject.label == curves.reference else ""
         say(f"{subject.label}{mark}: {subject.source}")
-    for difference in found.differences:
+    for difference in document.differences:
         say(f"  {difference.text()}")
-    for caution in found.cautions:
+    for caution in document.cautions:
         say(f"note: {caution}")
-    print_table([row for s in found.subjects for row in _part_rows(s)], title=f"models of {curves.component}")
+    print_table([row for s in curves.subjects for row in _part_rows(s)], title=f"models of {curves.component}")
     table: dict[float, dict[str, Any]] = {}
     for row in document.rows:
         line = table.setdefault(row.x, {curves.x.name: row.x})
@@ -45,12 +45,12 @@ def _print_component(found: ComponentComparison, document: CurvesDocument) -> No
     print_table(list(table.values()), title="values; * is extrapolated")
     for pair in curves.pairs:
         say(_sentence(pair))
-    for subject in found.subjects:
+    for subject in curves.subjects:
         for remark in subject.model.provenance.get("remarks", ()) if subject.published else ():
             say(f"{subject.label}: {remark}")
 
 
-def _part_rows(subject: ComparedModel) -> list[dict[str, Any]]:
+def _part_rows(subject: CurveSubject) -> list[dict[str, Any]]:
     """The segments of a curve; of a published one also those whose parameters are not printed."""
     model = subject.model
     head = {"subject": subject.label, "from": "", "to": "", "function": "", "unit": model.y.label()}
@@ -139,19 +139,18 @@ def compare(
         from p4perf.experiment.subjects import compare_component, curves_document
 
         names = [str(run) for run in runs]
-        models = compare_component(component, names, folder=folder, reference=reference, metric=metric, at=at or [])
-        curves = curves_document(models)
-        emit(fmt, curves, tables=lambda: _print_component(models, curves))
+        curves = compare_component(component, names, folder=folder, reference=reference, metric=metric, at=at or [])
+        document = curves_document(curves)
+        emit(fmt, document, tables=lambda: _print_component(curves, document))
         if output is not None:
-            write_text_atomically(output / "curves.json", json_text(curves.as_dict()))
+            write_text_atomically(output / "curves.json", json_text(document.as_dict()))
             say(f"written: {output / 'curves.json'}")
         return
     if at:
         raise UsageError("--at goes with --component")
-    from p4perf.evaluation.comparison import ComparisonOptions
     from p4perf.experiment.compare import compare_runs, comparison_document, write_comparison
 
-    found = compare_runs(runs, reference=reference, metric=metric, options=ComparisonOptions(margin=share))
+    found = compare_runs(runs, reference=reference, metric=metric, margin=share)
     made, plots = write_comparison(found, output, datetime.now(UTC))
     for warning in found.warnings:
         say(f"warning: {warning}")
@@ -163,7 +162,7 @@ def _print(found: RunComparison) -> None:
     for experiment in found.experiments:
         _say_machines(experiment)
         comparison = experiment.comparison
-        title = f"{comparison.experiment}: {comparison.y.label()}, median with {100 * found.options.level:g} % interval"
+        title = f"{comparison.experiment}: {comparison.y.label()}, median with {100 * LEVEL:g} % interval"
         print_table(_point_rows(experiment), title=title)
         if any(subject.model is not None for subject in comparison.subjects):
             print_table(_model_rows(experiment), title=f"models over {comparison.x.label()}")
@@ -284,22 +283,19 @@ def gate(
     """Judge new runs by a baseline: exit code 0 if nothing is slower, 1 if something is, 6 if that cannot be told."""
     share = _share(margin)
 
-    from p4perf.evaluation.comparison.gate import GateOptions
-    from p4perf.experiment.gate import append_summary, counts, gate_document, gate_runs, junit_xml, short_rows
+    from p4perf.experiment.gate import append_summary, counts, gate_runs, junit_xml, short_rows
 
-    options = GateOptions(margin=share)
-    found = gate_runs(baseline, runs, metric=metric, relative=relative, options=options)
+    found = gate_runs(baseline, runs, metric=metric, relative=relative, margin=share)
     if junit is not None:
         write_atomically(junit, (junit_xml(found),))
     if summary is not None:
         append_summary(found, summary)
     for warning in found.warnings:
         say(f"warning: {warning}")
-    document = gate_document(found)
-    title = f"against {', '.join(map(str, baseline))}, margin {100 * options.margin:g} %"
-    emit(fmt, document, title=title, rows=short_rows(found) if fmt is Format.TABLE else None)
-    say(f"{document.verdict}: {counts(found)}")
-    return int(found.exit_code)
+    title = f"against {', '.join(map(str, baseline))}, margin {100 * share:g} %"
+    emit(fmt, found, title=title, rows=short_rows(found) if fmt is Format.TABLE else None)
+    say(f"{found.verdict}: {counts(found)}")
+    return found.exit_code
 
 
 def _share(text: str) -> float:

@@ -15,13 +15,12 @@ from p4perf.errors import DataError, NoVerdictError, P4PerfError, UsageError
 from p4perf.evaluation.comparison import (
     ComparedPair,
     ComparedSamples,
-    ComparisonOptions,
     ExperimentComparison,
     RankPair,
     compare_subjects,
     rank_pairs,
 )
-from p4perf.evaluation.comparison.ratios import UNSWEPT
+from p4perf.evaluation.comparison.ratios import MARGIN, UNSWEPT
 from p4perf.evaluation.comparison.subjects import COST_METRIC
 from p4perf.evaluation.fitting.component import derive_model
 from p4perf.evaluation.papers.ren2025.costs import OPERATOR
@@ -31,7 +30,7 @@ from p4perf.models.component import ComponentModel, Quantity, Scale
 from p4perf.records import Document, Interval, Record, Scalar, as_rows, doc, interval
 from p4perf.results import Manifest, Run
 from p4perf.results.files import csv_text, dated_name, file_word, json_text
-from p4perf.results.table import Samples, summarise
+from p4perf.results.table import LEVEL, RESAMPLES, SEED, Samples, summarise
 from p4perf.specs import ExperimentSpec
 from p4perf.specs.schema import IMPORTED
 from p4perf.specs.sweep import variable_names
@@ -146,7 +145,7 @@ class RunComparison:
 
     experiments: tuple[ComparedExperiment, ...]
     ranks: tuple[RankPair, ...]
-    options: ComparisonOptions
+    margin: float
     warnings: tuple[str, ...]
 
 
@@ -155,7 +154,7 @@ def compare_runs(
     *,
     reference: str | None = None,
     metric: str | None = None,
-    options: ComparisonOptions | None = None,
+    margin: float = MARGIN,
 ) -> RunComparison:
     """Compare runs, grouped by experiment.
 
@@ -168,7 +167,6 @@ def compare_runs(
             one experiment sweep or model different things.
         DataError: a run cannot be read, has no measurements, or none of that metric.
     """
-    options = options or ComparisonOptions()
     require_distinct(paths)
     runs = [Run.open(path) for path in paths]
     for run in runs:  # a damaged one is refused before anything is compared
@@ -182,9 +180,9 @@ def compare_runs(
         base = first if first in names else names[0]
         if base != first:
             warnings.append(f"{group[0].spec.name} has no run of {first}: the reference is {base}")
-        experiments.append(_experiment(group, names, base, metric, options, warnings))
-    ranks = rank_pairs([e.comparison for e in experiments], level=options.level) if len(experiments) > 1 else ()
-    return RunComparison(tuple(experiments), ranks, options, tuple(warnings))
+        experiments.append(_experiment(group, names, base, metric, margin, warnings))
+    ranks = rank_pairs([e.comparison for e in experiments]) if len(experiments) > 1 else ()
+    return RunComparison(tuple(experiments), ranks, margin, tuple(warnings))
 
 
 def _grouped(runs: Sequence[Run]) -> list[list[Run]]:
@@ -217,7 +215,7 @@ def _experiment(
     labels: Sequence[str],
     reference: str,
     metric: str | None,
-    options: ComparisonOptions,
+    margin: float,
     warnings: list[str],
 ) -> ComparedExperiment:
     name = group[0].spec.name
@@ -237,7 +235,7 @@ def _experiment(
         reference=reference,
         x=Quantity(variable, "", scale),
         title=base.title,
-        options=options,
+        margin=margin,
     )
     return ComparedExperiment(comparison, runs, (*specs, *machine))
 
@@ -353,13 +351,13 @@ def _figures(found: RunComparison, now: datetime) -> Iterator[tuple[str, Figure]
     from p4perf.evaluation.plots import PlotInfo
     from p4perf.evaluation.plots.comparison import comparison_figure, overview_figure
 
-    options, date = found.options, now.strftime("%Y-%m-%d")
+    date = now.strftime("%Y-%m-%d")
     taken: set[str] = set()
     for experiment in found.experiments:
         info = PlotInfo(date=date, machine=_machine(experiment.runs))
         if experiment.comparison.x.name == UNSWEPT:
             continue
-        figure = comparison_figure(experiment.comparison, margin=options.margin, level=options.level, info=info)
+        figure = comparison_figure(experiment.comparison, margin=found.margin, info=info)
         stem = file_word(experiment.comparison.experiment)
         while stem in taken or stem == "overview":
             stem += "-"
@@ -368,7 +366,7 @@ def _figures(found: RunComparison, now: datetime) -> Iterator[tuple[str, Figure]
     if len(found.experiments) > 1 or found.experiments[0].comparison.x.name == UNSWEPT:
         every = [e.comparison for e in found.experiments]
         info = PlotInfo(date=date, machine=_machine([run for e in found.experiments for run in e.runs]))
-        figure = overview_figure(every, margin=options.margin, level=options.level, info=info)
+        figure = overview_figure(every, margin=found.margin, info=info)
         yield "overview", figure
 
 
@@ -491,10 +489,10 @@ class ComparisonDocument(Document, kind="comparison"):
 
     output: str = doc("folder of the files", optional=True)
     plots: tuple[str, ...] = doc("paths of the plots", optional=True)
-    margin: float = doc("smallest difference that matters", "ratio", of="options.margin")
-    level: float = doc("coverage that intervals aim at", "ratio", of="options.level")
-    resamples: int = doc("bootstrap resamples", of="options.resamples")
-    seed: int = doc("their seed", of="options.seed")
+    margin: float = doc("smallest difference that matters", "ratio")
+    level: float = doc("coverage that intervals aim at", "ratio")
+    resamples: int = doc("bootstrap resamples")
+    seed: int = doc("their seed")
     warnings: tuple[str, ...] = doc("what the reader should know, for people")
     experiments: tuple[_Experiment, ...] = doc("")
     rank_correlations: tuple[_RankCorrelation, ...] = doc("")
@@ -505,6 +503,9 @@ def comparison_document(found: RunComparison, **files: Any) -> ComparisonDocumen
     """The comparison as ``comparison.json`` has it; ``files`` are ``output`` and ``plots``, if they are written."""
     return ComparisonDocument.read(
         found,
+        level=LEVEL,
+        resamples=RESAMPLES,
+        seed=SEED,
         experiments=tuple(
             _Experiment.read(e, runs=tuple(map(_run, e.runs)), pairs=tuple(map(_pair, e.comparison.pairs)))
             for e in found.experiments

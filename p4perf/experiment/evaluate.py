@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from p4perf.evaluation.fitting.working_set import CacheMark, WorkingSet, cache_m
 from p4perf.evaluation.load import LatencyHistogram
 from p4perf.evaluation.papers.takeya2024.factors import FactorAnalysis, Factorial, factorial_from_table
 from p4perf.evaluation.plots import PlotInfo, load, model_figure, save
-from p4perf.evaluation.plots.load import RateBound, array, repetitions
+from p4perf.evaluation.plots.load import RateBound
 from p4perf.results import Manifest, Run
 from p4perf.results.table import summarise
 from p4perf.specs import ExperimentSpec, ModelSpec
@@ -256,26 +256,9 @@ def draw_factors(
     return tuple(drawn)
 
 
-DRAWN = {"p50": 50.0, "p90": 90.0, "p99": 99.0, "p99.9": 99.9}
-"""Percentiles of the figure over load."""
-
 MOST_CURVES = 6
 FEWEST_LOADS = 3
 """Fewer loads than this are no figure over load."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Seen:
-    """One offered load in one repetition of one point."""
-
-    where: str
-    fraction: float | None
-    rate_mpps: float
-    loss_ratio: float
-    sent: int
-    flagged: bool
-    latency: LatencyHistogram | None
-    floor: LatencyHistogram | None
 
 
 def load_figures(run: Run, info: PlotInfo) -> tuple[Path, ...]:
@@ -284,112 +267,58 @@ def load_figures(run: Run, info: PlotInfo) -> tuple[Path, ...]:
     place = run.directory.plot_path
     accepted = {(str(p), int(a)) for p, a in table.loc[table["accepted"], ["point", "attempt"]].itertuples(index=False)}
     try:
-        seen = list(_seen(run, accepted))
+        loads = _offered_loads(run, accepted)
     except (KeyError, TypeError, ValueError) as error:
         raise DataError(f"missing or invalid field {error} in the load records of {run.path}") from error
     drawn: tuple[Path, ...] = ()
-    with_latency = _by_load([s for s in seen if s.latency is not None])
+    with_latency = [each for _, each in loads if each.latencies]
     if with_latency:
-        curves = _curves(with_latency)
-        drawn += save(load.latency_distribution_figure(curves, info=info), place, "latency")
-        tail = load.latency_distribution_figure(curves, complementary=True, info=info)
+        last = min(len(with_latency), MOST_CURVES) - 1
+        few = [with_latency[round(n * (len(with_latency) - 1) / max(last, 1))] for n in range(last + 1)]
+        drawn += save(load.latency_distribution_figure(few, info=info), place, "latency")
+        tail = load.latency_distribution_figure(few, complementary=True, info=info)
         drawn += save(tail, place, "latency-tail")
-    shares = {key: some for key, some in _by_load(seen).items() if key[1] is not None}
-    loads = sorted({key[1] for key in shares if key[1] is not None})
-    one_program = len({key[0] for key in shares}) == 1 or len(loads) == len(shares)
-    if one_program and len(loads) >= FEWEST_LOADS:
-        at = [next(some for key, some in shares.items() if key[1] == load) for load in loads]
+    shares = [(point, each) for point, each in loads if each.fraction is not None]
+    one_program = len({point for point, _ in shares}) == 1 or len({e.fraction for _, e in shares}) == len(shares)
+    if one_program and len(shares) >= FEWEST_LOADS:
+        ascending = [each for _, each in shares]
         if with_latency:
-            lines = [_line(label, percentile, loads, at) for label, percentile in DRAWN.items()]
-            figure = load.latency_over_load_figure(lines, info=info)
-            drawn += save(figure, place, "latency-over-load")
-        drawn += save(_loss(loads, at, _bounds(table), info), place, "loss")
+            drawn += save(load.latency_over_load_figure(ascending, info=info), place, "latency-over-load")
+        drawn += save(load.loss_figure(ascending, bounds=_bounds(table), info=info), place, "loss")
     if curves_over_size := _throughputs(table):
         drawn += save(load.throughput_figure(curves_over_size, info=info), place, "throughput")
     return drawn
 
 
-def _seen(run: Run, accepted: set[tuple[str, int]]) -> Iterator[_Seen]:
+def _offered_loads(run: Run, accepted: set[tuple[str, int]]) -> list[tuple[str, load.OfferedLoad]]:
+    """Points and their loads, ascending loads, each with all of its accepted repetitions."""
+    found: dict[tuple[str, float | None], list[Mapping[str, Any]]] = {}
     for point in run.directory.points():
         for entry in run.directory.trials(point):
-            if "load" not in entry or (point, entry["trial"]["attempt"]) not in accepted:
-                continue
-            for offered in entry["load"]["offered"]:
-                account = offered["program"]
-                yield _Seen(
-                    point,
-                    offered["fraction"],
-                    account["rate_pps"] / 1e6,
-                    account["lost"] / account["sent"],
-                    account["sent"],
-                    bool(account["flags"]),
-                    _histogram(account),
-                    _histogram(offered.get("floor", {"raw": {}})),
-                )
+            if "load" in entry and (point, entry["trial"]["attempt"]) in accepted:
+                for offered in entry["load"]["offered"]:
+                    found.setdefault((point, offered["fraction"]), []).append(offered)
+    loads = [(key[0], _offered_load(key[1], some)) for key, some in found.items()]
+    return sorted(loads, key=lambda each: each[1].fraction or each[1].rate_mpps)
 
 
-def _histogram(account: Mapping[str, Any]) -> LatencyHistogram | None:
-    record = account["raw"].get("histogram")
-    return None if record is None else LatencyHistogram.from_record(record)
-
-
-_Key = tuple[str, float | None]
-
-
-def _by_load(seen: Sequence[_Seen]) -> dict[_Key, list[_Seen]]:
-    """Repetitions together, by point and load, ascending loads."""
-    found: dict[_Key, list[_Seen]] = {}
-    for one in sorted(seen, key=lambda s: s.fraction or s.rate_mpps):
-        found.setdefault((one.where, one.fraction), []).append(one)
-    return found
-
-
-def _curves(by_load: Mapping[_Key, Sequence[_Seen]]) -> list[load.LatencyCurve]:
-    """The distributions of a few loads, evenly chosen."""
-    items = list(by_load.items())
-    if len(items) > MOST_CURVES:
-        items = [items[round(n * (len(items) - 1) / (MOST_CURVES - 1))] for n in range(MOST_CURVES)]
-    curves = []
-    for (_, fraction), some in items:
-        rate = f"{sum(s.rate_mpps for s in some) / len(some):.3g} Mpps"
-        label = rate if fraction is None else f"{100 * fraction:g} % ({rate})"
-        latency, floor = _merged([s.latency for s in some]), _merged([s.floor for s in some])
-        if latency is not None:
-            curves.append(load.LatencyCurve(label, latency, floor))
-    return curves
-
-
-def _merged(histograms: Sequence[LatencyHistogram | None]) -> LatencyHistogram | None:
-    there = [h for h in histograms if h is not None]
-    return there[0].merge(*there[1:]) if there else None
-
-
-def _line(label: str, percentile: float, loads: Sequence[float], at: Sequence[Sequence[_Seen]]) -> load.LatencyLine:
-    def supported(histogram: LatencyHistogram | None) -> list[float]:
-        if histogram is None:
-            return []
-        value = histogram.percentiles((percentile,))[percentile]
-        return [] if value is None or value <= 0 else [value]
-
-    floors = [_merged([s.floor for s in some]) for some in at]
-    return load.LatencyLine(
-        label,
-        array(loads),
-        repetitions([v for s in some for v in supported(s.latency)] for some in at),
-        tuple(any(s.flagged for s in some) for some in at),
-        array([next(iter(supported(floor)), float("nan")) for floor in floors]),
+def _offered_load(fraction: float | None, offered: Sequence[Mapping[str, Any]]) -> load.OfferedLoad:
+    accounts = [each["program"] for each in offered]
+    floors = _histograms([each["floor"] for each in offered if "floor" in each])
+    return load.OfferedLoad(
+        fraction,
+        sum(account["rate_pps"] for account in accounts) / len(accounts) / 1e6,
+        tuple(account["lost"] / account["sent"] for account in accounts),
+        min(account["sent"] for account in accounts),
+        any(account["flags"] for account in accounts),
+        _histograms(accounts),
+        floors[0].merge(*floors[1:]) if floors else None,
     )
 
 
-def _loss(loads: Sequence[float], at: Sequence[Sequence[_Seen]], bounds: Sequence[RateBound], info: PlotInfo) -> Any:
-    curve = load.LossCurve(
-        "loss",
-        array(loads),
-        repetitions([s.loss_ratio for s in some] for some in at),
-        tuple(any(s.flagged for s in some) for some in at),
-        min(s.sent for some in at for s in some),
-    )
-    return load.loss_figure([curve], bounds=bounds, info=info)
+def _histograms(accounts: Sequence[Mapping[str, Any]]) -> tuple[LatencyHistogram, ...]:
+    records = [account["raw"].get("histogram") for account in accounts]
+    return tuple(LatencyHistogram.from_record(record) for record in records if record is not None)
 
 
 def _bounds(table: pd.DataFrame) -> list[RateBound]:
@@ -417,6 +346,6 @@ def _throughputs(table: pd.DataFrame) -> list[load.ThroughputCurve]:
         rows = rows.assign(bound=rows["flags"].str.contains("generator_bound"))
         values = rows.groupby("frame_size")["value"].agg(["median", "min", "max"])
         flagged = tuple(bool(bound) for bound in rows.groupby("frame_size")["bound"].any())
-        middle, low, high = (array(values[end].to_numpy()) for end in ("median", "min", "max"))
-        curves.append(load.ThroughputCurve(label, array(values.index.to_numpy()), middle, low, high, flagged))
+        middle, low, high = (values[end].to_numpy(dtype=float) for end in ("median", "min", "max"))
+        curves.append(load.ThroughputCurve(label, values.index.to_numpy(dtype=float), middle, low, high, flagged))
     return curves

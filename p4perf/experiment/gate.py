@@ -9,16 +9,15 @@ import math
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from enum import IntEnum
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy.special import stdtrit
 
 from p4perf.errors import DataError, ExitCode, P4PerfError, UsageError
-from p4perf.evaluation.comparison.gate import ComponentShifts, GateOptions, GateVerdict, judge, no_verdict
-from p4perf.evaluation.comparison.ratios import ComparisonOutcome, measured_ratios
+from p4perf.evaluation.comparison.gate import ComponentShifts, judge
+from p4perf.evaluation.comparison.ratios import MARGIN, ComparisonOutcome, measured_ratios
 from p4perf.evaluation.comparison.shifts import PointShifts, point_shifts, scattered
 from p4perf.evaluation.report import render_markdown
 from p4perf.experiment.compare import KeyDifference, differences, spec_differences
@@ -28,7 +27,7 @@ from p4perf.models.component import ComponentModel
 from p4perf.models.estimate import Estimate
 from p4perf.records import Document, Interval, Record, counted, doc, interval
 from p4perf.results.files import storing
-from p4perf.results.table import Samples
+from p4perf.results.table import LEVEL, Samples
 
 DRIFT = 0.5
 """The baseline program has moved if the whole interval of its ratio is beyond this share of the margin."""
@@ -36,57 +35,53 @@ DRIFT = 0.5
 OLD, NEW = "baseline", "new"
 
 
-@dataclass(frozen=True)
-class GatedComponent:
-    """A component with its verdict.
+class GateRow(Record):
+    """A component with its verdict."""
 
-    Args:
-        metric: what was compared; empty where there is nothing to compare.
-        against: ``runs`` or ``model``: what the baseline is.
-        drift: ratio of the interleaved baseline program of the new runs to that of the old ones; None without it.
-        relative: the common ratio in units of that program, None without it.
-        starts: median over the points of the accepted starts of the new runs.
-        baseline_starts: likewise of the baseline; 0 for a model.
+    experiment: str = doc("name of the experiment")
+    target: str = doc("target")
+    metric: str = doc("metric; empty where nothing could be compared")
+    unit: str = doc("its unit; empty with `--relative`")
+    verdict: str = doc("`slower`, `faster`, `higher`, `lower`, `same` or `no verdict`", of="outcome")
+    regression: bool = doc("whether that is worse", of="worse")
+    ratio: Interval | None = interval("new runs over baseline, over all shared points", "ratio")
+    detectable: float | None = doc(
+        "smallest change that would have been found; null also where it is beyond all bounds",
+        "ratio",
+    )
+    detectable_at_a_point: float | None = doc("the same, of a change at one point only", "ratio")
+    p_value: float | None = doc("of the ratio in its direction, adjusted for all components")
+    points: int = doc("points that count")
+    starts: int = doc("accepted starts of a point of the new runs, median")
+    baseline_starts: int = doc("those of the baseline; 0 for a model")
+    against: str = doc("`runs` or `model`")
+    local_first: str | None = doc("first point of a stretch shifted beyond the margin", of="local.first")
+    local_last: str | None = doc("its last point", of="local.last")
+    local_points: int | None = doc("its number of points", of="local.points")
+    local_ratio: Interval | None = interval("its ratio", "ratio", of="local.ratio")
+    baseline_program_ratio: Interval | None = interval("of the interleaved baseline, or null", "ratio")
+    relative_ratio: Interval | None = interval("the ratio in units of that program", "ratio")
+    differences: tuple[KeyDifference, ...] = doc("")
+    reason: str = doc("one sentence, for people")
+
+
+class GateDocument(Document, kind="gate"):
+    """`p4perf gate --baseline BASE RUN...`: one row for each component.
+
+    See [the gate](gate.md).
     """
 
-    experiment: str
-    target: str
-    metric: str
-    unit: str
-    verdict: GateVerdict
-    against: str = "runs"
-    drift: Estimate | None = None
-    relative: Estimate | None = None
-    starts: int = 0
-    baseline_starts: int = 0
-    differences: tuple[KeyDifference, ...] = ()
+    verdict: str = doc("`passed`, `failed` or `no verdict`")
+    exit_code: int = doc("0, 1 or 6")
+    margin: float = doc("smallest change that matters", "ratio")
+    level: float = doc("coverage that intervals aim at", "ratio")
+    relative: bool = doc("whether all is in units of the interleaved baseline program")
+    warnings: tuple[str, ...] = doc("what the reader should know, for people")
+    rows: tuple[GateRow, ...] = doc("")
 
 
-@dataclass(frozen=True)
-class GateResult:
-    components: tuple[GatedComponent, ...]
-    options: GateOptions
-    relative: bool
-    warnings: tuple[str, ...]
-
-    @property
-    def worse(self) -> tuple[GatedComponent, ...]:
-        return tuple(c for c in self.components if c.verdict.worse)
-
-    @property
-    def undecided(self) -> tuple[GatedComponent, ...]:
-        return tuple(c for c in self.components if c.verdict.outcome is ComparisonOutcome.NO_VERDICT)
-
-    @property
-    def exit_code(self) -> IntEnum:
-        """1 if anything is worse, else 6 if anything has no verdict, else 0."""
-        if self.worse:
-            return ExitCode.VERDICT_FAILED
-        return ExitCode.NO_VERDICT if self.undecided or not self.components else ExitCode.OK
-
-
-_Prepared = tuple[GatedComponent, ComponentShifts]
-"""A component before its verdict, and what it is judged by."""
+_Prepared = tuple[dict[str, Any], ComponentShifts]
+"""The values of a :class:`GateRow` but for its verdict, and what the component is judged by."""
 
 
 def gate_runs(
@@ -95,8 +90,8 @@ def gate_runs(
     *,
     metric: str | None = None,
     relative: bool = False,
-    options: GateOptions | None = None,
-) -> GateResult:
+    margin: float = MARGIN,
+) -> GateDocument:
     """Judge new runs by a baseline.
 
     Args:
@@ -106,7 +101,6 @@ def gate_runs(
         UsageError: nothing of the runs is in the baseline, or a path makes no sense.
         DataError: something is damaged.
     """
-    options = options or GateOptions()
     old, _ = read_sides(baseline)
     new, whole = read_sides(runs)
     if any(side.model is not None for side in new.values()):
@@ -118,16 +112,36 @@ def gate_runs(
         )
     warnings = [f"{_name(key)} is new: the baseline does not have it" for key in new if key not in old]
     prepared = [
-        _prepared(old[key], side, metric, relative, options, warnings) for key, side in new.items() if key in old
+        _prepared(old[key], side, metric, relative, margin, warnings) for key, side in new.items() if key in old
     ]
     absent = [key for key in old if key not in new]
     if whole:
         prepared += [_nothing(key, "not in the new campaign") for key in absent]
     elif absent:
         warnings.append(f"{len(absent)} components of the baseline are in none of the runs")
-    verdicts = judge([component for _, component in prepared], options)
-    components = tuple(replace(gated, verdict=v) for (gated, _), v in zip(prepared, verdicts, strict=True))
-    return GateResult(components, options, relative, tuple(dict.fromkeys(warnings)))
+    verdicts = judge([component for _, component in prepared], margin)
+    rows = [GateRow.read(verdict, **known) for (known, _), verdict in zip(prepared, verdicts, strict=True)]
+    return gate_document(rows, margin=margin, relative=relative, warnings=tuple(dict.fromkeys(warnings)))
+
+
+def gate_document(rows: Sequence[GateRow], *, margin: float, relative: bool, warnings: tuple[str, ...]) -> GateDocument:
+    """The document; exit code 1 if anything is worse, else 6 if anything has no verdict, else 0."""
+    code = ExitCode.NO_VERDICT if not rows or any(map(_undecided, rows)) else ExitCode.OK
+    if any(row.regression for row in rows):
+        code = ExitCode.VERDICT_FAILED
+    return GateDocument(
+        verdict=VERDICTS[code],
+        exit_code=int(code),
+        margin=margin,
+        level=LEVEL,
+        relative=relative,
+        warnings=warnings,
+        rows=tuple(rows),
+    )
+
+
+def _undecided(row: GateRow) -> bool:
+    return row.verdict == ComparisonOutcome.NO_VERDICT
 
 
 def _name(key: Key) -> str:
@@ -140,11 +154,14 @@ def _named(sides: dict[Key, GateSide]) -> str:
 
 
 def _nothing(key: Key, reason: str, metric: str = "", against: str = "runs") -> _Prepared:
-    return GatedComponent(*key, metric, "", no_verdict(reason), against), ComponentShifts(metric, None, reason=reason)
+    known: dict[str, Any] = {"experiment": key[0], "target": key[1], "metric": metric, "unit": "", "against": against}
+    known |= {"starts": 0, "baseline_starts": 0, "differences": ()}
+    known |= dict.fromkeys(("baseline_program_ratio", "relative_ratio"))
+    return known, ComponentShifts(metric, None, reason=reason)
 
 
 def _prepared(
-    old: GateSide, new: GateSide, metric: str | None, relative: bool, options: GateOptions, warnings: list[str]
+    old: GateSide, new: GateSide, metric: str | None, relative: bool, margin: float, warnings: list[str]
 ) -> _Prepared:
     """Everything about a component but its verdict; what cannot be compared has a reason instead."""
     for side, words in ((old, "the baseline"), (new, "the new run")):
@@ -162,8 +179,8 @@ def _prepared(
             shifts, labels = _against_runs(before, after)
     except P4PerfError as error:
         return _nothing(new.key, error.message, chosen, against)
-    drift = _drift(old, new, options)
-    limit = 1 + DRIFT * options.margin
+    drift = _drift(old, new)
+    limit = 1 + DRIFT * margin
     if drift is not None and drift.side_of(1 / limit, limit):
         warnings.append(
             f"{_name(new.key)}: the baseline program moved, too: {BASELINE} by a ratio of {drift.value:.3f}; "
@@ -178,20 +195,16 @@ def _prepared(
             reason = (
                 f"{len(labels)} shared points with a single start: two starts on both sides are needed, or three points"
             )
-    component = ComponentShifts(chosen, shifts, labels, reason)
-    gated = GatedComponent(
-        *new.key,
-        chosen,
-        after.unit,
-        no_verdict(reason),
-        against,
-        drift,
-        None if relative else _relative(old, new, chosen, options),
-        after.typical,
-        0 if before is None else before.typical,
-        differences,
-    )
-    return gated, component
+    known, _ = _nothing(new.key, reason, chosen, against)
+    known |= {
+        "unit": after.unit,
+        "starts": after.typical,
+        "baseline_starts": 0 if before is None else before.typical,
+        "baseline_program_ratio": drift,
+        "relative_ratio": None if relative else _relative(old, new, chosen),
+        "differences": differences,
+    }
+    return known, ComponentShifts(chosen, shifts, labels, reason)
 
 
 def _differences(old: GateSide, new: GateSide, warnings: list[str]) -> tuple[KeyDifference, ...]:
@@ -274,17 +287,17 @@ def _against_model(
     return scattered(centres.tolist(), shared), labels, starts
 
 
-def _drift(old: GateSide, new: GateSide, options: GateOptions) -> Estimate | None:
+def _drift(old: GateSide, new: GateSide) -> Estimate | None:
     """The ratio of the interleaved baseline program, over all starts."""
     before, after = old.baseline(), new.baseline()
     if not before or not after:
         return None
     one = (0.0,)
-    found = measured_ratios(Samples(one, (after,)), Samples(one, (before,)), level=options.level, seed=options.seed)
+    found = measured_ratios(Samples(one, (after,)), Samples(one, (before,)))
     return found.points[0].ratio if found.points else None
 
 
-def _relative(old: GateSide, new: GateSide, metric: str, options: GateOptions) -> Estimate | None:
+def _relative(old: GateSide, new: GateSide, metric: str) -> Estimate | None:
     """The common ratio in units of the interleaved baseline program; None where it is unknown."""
     if old.model is not None or not old.baseline() or not new.baseline():
         return None
@@ -294,7 +307,7 @@ def _relative(old: GateSide, new: GateSide, metric: str, options: GateOptions) -
         return None
     if shifts is None:
         return None
-    found = shifts.common(options.seed).ratio(options.level)
+    found = shifts.common().ratio(LEVEL)
     return found if math.isfinite(found.value) else None
 
 
@@ -302,84 +315,32 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 VERDICTS = {ExitCode.OK: "passed", ExitCode.VERDICT_FAILED: "failed", ExitCode.NO_VERDICT: "no verdict"}
 
 
-class _GateRow(Record):
-    experiment: str = doc("name of the experiment")
-    target: str = doc("target")
-    metric: str = doc("metric; empty where nothing could be compared")
-    unit: str = doc("its unit; empty with `--relative`")
-    verdict: str = doc("`slower`, `faster`, `higher`, `lower`, `same` or `no verdict`", of="verdict.outcome")
-    regression: bool = doc("whether that is worse", of="verdict.worse")
-    ratio: Interval | None = interval("new runs over baseline, over all shared points", "ratio", of="verdict.ratio")
-    detectable: float | None = doc(
-        "smallest change that would have been found; null also where it is beyond all bounds",
-        "ratio",
-        of="verdict.detectable",
-    )
-    detectable_at_a_point: float | None = doc(
-        "the same, of a change at one point only", "ratio", of="verdict.detectable_at_a_point"
-    )
-    p_value: float | None = doc("of the ratio in its direction, adjusted for all components", of="verdict.p_value")
-    points: int = doc("points that count", of="verdict.points")
-    starts: int = doc("accepted starts of a point of the new runs, median")
-    baseline_starts: int = doc("those of the baseline; 0 for a model")
-    against: str = doc("`runs` or `model`")
-    local_first: str | None = doc("first point of a stretch shifted beyond the margin", of="verdict.local.first")
-    local_last: str | None = doc("its last point", of="verdict.local.last")
-    local_points: int | None = doc("its number of points", of="verdict.local.points")
-    local_ratio: Interval | None = interval("its ratio", "ratio", of="verdict.local.ratio")
-    baseline_program_ratio: Interval | None = interval("of the interleaved baseline, or null", "ratio", of="drift")
-    relative_ratio: Interval | None = interval("the ratio in units of that program", "ratio", of="relative")
-    differences: tuple[KeyDifference, ...] = doc("")
-    reason: str = doc("one sentence, for people", of="verdict.reason")
-
-
-class GateDocument(Document, kind="gate"):
-    """`p4perf gate --baseline BASE RUN...`: one row for each component.
-
-    See [the gate](gate.md).
-    """
-
-    verdict: str = doc("`passed`, `failed` or `no verdict`")
-    exit_code: int = doc("0, 1 or 6")
-    margin: float = doc("smallest change that matters", "ratio", of="options.margin")
-    level: float = doc("coverage that intervals aim at", "ratio", of="options.level")
-    relative: bool = doc("whether all is in units of the interleaved baseline program")
-    warnings: tuple[str, ...] = doc("what the reader should know, for people")
-    rows: tuple[_GateRow, ...] = doc("", of="components")
-
-
-def gate_document(found: GateResult) -> GateDocument:
-    return GateDocument.read(found, verdict=VERDICTS[ExitCode(found.exit_code)], exit_code=int(found.exit_code))
-
-
-def counts(found: GateResult) -> str:
+def counts(found: GateDocument) -> str:
     """Such as ``30 components: 29 same, 1 slower``."""
-    outcomes = [str(c.verdict.outcome) for c in found.components]
+    outcomes = [row.verdict for row in found.rows]
     parts = [f"{outcomes.count(name)} {name}" for name in dict.fromkeys(outcomes)]
     return f"{counted(len(outcomes), 'component')}: {', '.join(parts)}"
 
 
-def junit_xml(found: GateResult) -> bytes:
+def junit_xml(found: GateDocument) -> bytes:
     """The result as JUnit XML: a regression is a failure, a component without a verdict is skipped."""
-    total, failed, skipped = len(found.components), len(found.worse), len(found.undecided)
-    numbers = {"tests": str(total), "failures": str(failed), "errors": "0", "skipped": str(skipped)}
+    failed, skipped = sum(row.regression for row in found.rows), sum(map(_undecided, found.rows))
+    numbers = {"tests": str(len(found.rows)), "failures": str(failed), "errors": "0", "skipped": str(skipped)}
     suites = ET.Element("testsuites", {"name": "p4perf gate", **numbers})
     suite = ET.SubElement(suites, "testsuite", {"name": "p4perf gate", **numbers})
     properties = ET.SubElement(suite, "properties")
-    document = gate_document(found)
     for name in ("verdict", "exit_code", "margin", "level", "relative"):
-        ET.SubElement(properties, "property", {"name": name, "value": _text(getattr(document, name))})
-    for component in found.components:
-        said = component.verdict
-        names = {"classname": _text(component.target), "name": _text(component.experiment)}
-        case = ET.SubElement(suite, "testcase", names)
-        if said.worse:
-            failure = ET.SubElement(case, "failure", {"type": str(said.outcome), "message": _text(headline(component))})
-            failure.text = _text(said.reason)
-        elif component in found.undecided:
-            ET.SubElement(case, "skipped", {"message": _text(f"no verdict: {said.reason}")})
+        ET.SubElement(properties, "property", {"name": name, "value": _text(getattr(found, name))})
+    for row in found.rows:
+        case = ET.SubElement(suite, "testcase", {"classname": _text(row.target), "name": _text(row.experiment)})
+        headline = _text(f"{row.metric} {row.verdict}: {_ratio(row)}".removesuffix(": "))
+        if row.regression:
+            failure = ET.SubElement(case, "failure", {"type": row.verdict, "message": headline})
+            failure.text = _text(row.reason)
+        elif _undecided(row):
+            ET.SubElement(case, "skipped", {"message": _text(f"no verdict: {row.reason}")})
         else:
-            ET.SubElement(case, "system-out").text = _text(headline(component))
+            ET.SubElement(case, "system-out").text = headline
     if found.warnings:
         ET.SubElement(suite, "system-err").text = _text("\n".join(found.warnings))
     ET.indent(suites)
@@ -391,52 +352,37 @@ def _text(value: object) -> str:
     return _NOT_XML.sub("�", str(value))
 
 
-def headline(component: GatedComponent) -> str:
-    """Such as ``cycles_per_packet slower: 1.052 [1.04, 1.064]``."""
-    ratio = component.verdict.ratio
-    said = "" if ratio is None else f": {ratio.text('{:.3f}'.format)}"
-    return f"{component.metric} {component.verdict.outcome}{said}"
+def _ratio(row: GateRow) -> str:
+    """Such as ``1.052 [1.040, 1.064]``; empty where nothing could be compared."""
+    return "" if row.ratio is None else Estimate(**vars(row.ratio)).text("{:.3f}".format)
 
 
-def percent(share: float | None) -> str:
+def _percent(share: float | None) -> str:
     """Such as ``2.3 %``."""
     return "" if share is None else f"{100 * share:.2g} %"
 
 
-def short_rows(found: GateResult) -> list[dict[str, str]]:
+def short_rows(found: GateDocument) -> list[dict[str, str]]:
     rows = []
-    for c in found.components:
-        ratio = c.verdict.ratio
-        rows.append(
-            {
-                "experiment": c.experiment,
-                "target": c.target,
-                "verdict": str(c.verdict.outcome),
-                "ratio": "" if ratio is None else f"{ratio.value:.3f}",
-                "interval": "" if ratio is None or not ratio.bounded else f"[{ratio.low:.3f}, {ratio.high:.3f}]",
-                "detectable": percent(c.verdict.detectable),
-                "reason": c.verdict.reason,
-            }
-        )
+    for row in found.rows:
+        ratio, _, ends = _ratio(row).partition(" ")
+        known = {"experiment": row.experiment, "target": row.target, "verdict": row.verdict, "ratio": ratio}
+        rows.append(known | {"interval": ends, "detectable": _percent(row.detectable), "reason": row.reason})
     return rows
 
 
-def summary_markdown(found: GateResult) -> str:
-    """The result for the page of a continuous integration job."""
-    return render_markdown(
+def append_summary(found: GateDocument, path: Path) -> None:
+    """Append the result, for the page of a continuous integration job, to a file, which is made if need be."""
+    text = render_markdown(
         "gate.md.j2",
-        verdict=VERDICTS[ExitCode(found.exit_code)],
+        verdict=found.verdict,
         counts=counts(found),
-        margin=percent(found.options.margin),
+        margin=_percent(found.margin),
         relative=found.relative,
         rows=short_rows(found),
         warnings=found.warnings,
     )
-
-
-def append_summary(found: GateResult, path: Path) -> None:
-    """Append the summary to a file, which is made if need be: several steps write to the same one."""
     with storing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("a", encoding="utf-8") as file:
-            file.write(summary_markdown(found))
+            file.write(text)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,45 +15,6 @@ from p4perf.models.published import SEPARATOR, find_published, is_published, pap
 from p4perf.records import Document, Interval, Record, doc, interval
 from p4perf.results import Run, is_run, read_model, readable_runs
 
-UNKNOWN = "unknown"
-
-
-@dataclass(frozen=True)
-class ComparedModel:
-    """A model with where it is from."""
-
-    label: str
-    source: str
-    model: ComponentModel
-
-    @property
-    def published(self) -> bool:
-        return is_published(self.model)
-
-    @property
-    def facts(self) -> dict[str, str]:
-        """What is known of the machine, the year and the conditions, as text."""
-        known = self.model.provenance
-        machine, node = _mapping(known.get("machine")), _mapping(known.get("node"))
-        facts = {
-            "processor": machine.get("cpu_model") or node.get("cpu_model"),
-            "clock": machine.get("clock"),
-            "card": machine.get("card") or machine.get("nic"),
-            "year": known.get("year") or str(known.get("created") or "")[:4],
-            "metric": self.model.y.label(),
-        }
-        return {key: str(value) if value else UNKNOWN for key, value in facts.items()}
-
-
-@dataclass(frozen=True)
-class ComponentComparison:
-    """Models of one component, what differs between them, and what to know before believing it."""
-
-    curves: CurveComparison
-    subjects: tuple[ComparedModel, ...]
-    differences: tuple[KeyDifference, ...]
-    cautions: tuple[str, ...]
-
 
 def compare_component(
     component: str,
@@ -63,7 +24,7 @@ def compare_component(
     reference: str | None = None,
     metric: str | None = None,
     at: Sequence[float] = (),
-) -> ComponentComparison:
+) -> CurveComparison:
     """Compare the models of one component.
 
     Args:
@@ -85,31 +46,28 @@ def compare_component(
         if reference not in (*names, *labels):
             raise UsageError(f"--reference {reference} is none of the subjects", hint=f"there are {', '.join(labels)}")
         chosen = reference if reference in labels else labels[list(names).index(reference)]
-    curves = compare_curves(component, [CurveSubject(s.label, s.model) for s in subjects], reference=chosen, at=at)
-    return ComponentComparison(
-        curves, subjects, differences("subject", {s.label: s.facts for s in subjects}), _cautions(subjects)
-    )
+    return compare_curves(component, subjects, reference=chosen, at=at)
 
 
-def find_subject(component: str, name: str, *, folder: Path, metric: str | None = None) -> ComparedModel:
+def find_subject(component: str, name: str, *, folder: Path, metric: str | None = None) -> CurveSubject:
     """The model that a user named; see :func:`compare_component`."""
     path = Path(name)
     if path.is_file():
         model = _of_component(read_model(path), component, name, metric)
         label = subject_of(model) if is_published(model) else model.target
-        return ComparedModel(label, f"file {path}", model)
+        return CurveSubject(label, f"file {path}", model)
     if is_run(path):
         model = _of_component(Run.open(path).model, component, name, metric)
-        return ComparedModel(model.target, f"run {path}", model)
+        return CurveSubject(model.target, f"run {path}", model)
     if SEPARATOR in name:
         model = find_published(component, name, metric)
         known = model.provenance
         title = next((p.title for p in papers() if p.key == known.get("paper")), str(known.get("paper")))
         places = [f"{what} {known[what]}" for what in ("section", "figure", "equation") if known.get(what) is not None]
-        return ComparedModel(name, f"published: {', '.join((title, *places))}", model)
+        return CurveSubject(name, f"published: {', '.join((title, *places))}", model)
     run = _newest(component, name, folder)
     model = _of_component(run.model, component, str(run.path), metric)
-    return ComparedModel(name, f"run {run.path}", model)
+    return CurveSubject(name, f"run {run.path}", model)
 
 
 def _of_component(model: ComponentModel, component: str, name: str, metric: str | None) -> ComponentModel:
@@ -133,7 +91,7 @@ def _newest(component: str, target: str, folder: Path) -> Run:
     raise NoVerdictError(f"{target} has no run of {component} that could be compared: {said}", hint=hint)
 
 
-def _labelled(subjects: Sequence[ComparedModel], names: Sequence[str]) -> tuple[ComparedModel, ...]:
+def _labelled(subjects: Sequence[CurveSubject], names: Sequence[str]) -> tuple[CurveSubject, ...]:
     """Labels that are unique: where they are not, what the user gave."""
     labels = [s.label for s in subjects]
     return tuple(
@@ -141,13 +99,27 @@ def _labelled(subjects: Sequence[ComparedModel], names: Sequence[str]) -> tuple[
     )
 
 
+def _facts(model: ComponentModel) -> dict[str, str]:
+    """What is known of the machine, the year and the conditions, as text."""
+    known = model.provenance
+    machine, node = _mapping(known.get("machine")), _mapping(known.get("node"))
+    facts = {
+        "processor": machine.get("cpu_model") or node.get("cpu_model"),
+        "clock": machine.get("clock"),
+        "card": machine.get("card") or machine.get("nic"),
+        "year": known.get("year") or str(known.get("created") or "")[:4],
+        "metric": model.y.label(),
+    }
+    return {key: str(value) if value else "unknown" for key, value in facts.items()}
+
+
 def _mapping(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _cautions(subjects: Sequence[ComparedModel]) -> tuple[str, ...]:
+def _cautions(subjects: Sequence[CurveSubject], facts: Mapping[str, Mapping[str, str]]) -> tuple[str, ...]:
     found = []
-    processors = {s.facts["processor"] for s in subjects}
+    processors = {known["processor"] for known in facts.values()}
     if len(processors) > 1 and any("cycles" in s.model.y.unit for s in subjects):
         found.append("cycles of different processors: a ratio compares the machines as much as the targets")
     for s in subjects:
@@ -202,24 +174,30 @@ class CurvesDocument(Document, kind="curves"):
     `curves.json` has the same keys. See [comparing](comparing.md#models-published-ones-too).
     """
 
-    component: str = doc("component", of="curves.component")
-    variable: str = doc("scaled variable", of="curves.x.name")
-    reference: str = doc("subject that the others are compared with", of="curves.reference")
+    component: str = doc("component")
+    variable: str = doc("scaled variable", of="x.name")
+    reference: str = doc("subject that the others are compared with")
     subjects: tuple[_Subject, ...] = doc("")
     differences: tuple[KeyDifference, ...] = doc("")
     cautions: tuple[str, ...] = doc("what to know before believing it, for people")
-    pairs: tuple[_CurvePair, ...] = doc("", of="curves.pairs")
+    pairs: tuple[_CurvePair, ...] = doc("")
     rows: tuple[_CurvesRow, ...] = doc("")
 
 
-def curves_document(found: ComponentComparison) -> CurvesDocument:
-    subjects = tuple(_Subject.read(s, provenance=s.model.provenance if s.published else {}) for s in found.subjects)
-    return CurvesDocument.read(found, subjects=subjects, rows=tuple(_rows(found)))
+def curves_document(found: CurveComparison) -> CurvesDocument:
+    facts = {s.label: _facts(s.model) for s in found.subjects}
+    return CurvesDocument.read(
+        found,
+        subjects=tuple(_Subject.read(s, provenance=s.model.provenance if s.published else {}) for s in found.subjects),
+        differences=differences("subject", facts),
+        cautions=_cautions(found.subjects, facts),
+        rows=tuple(_rows(found)),
+    )
 
 
-def _rows(found: ComponentComparison) -> Iterator[_CurvesRow]:
-    pairs = {pair.run: pair for pair in found.curves.pairs}
-    for x in found.curves.at:
+def _rows(found: CurveComparison) -> Iterator[_CurvesRow]:
+    pairs = {pair.run: pair for pair in found.pairs}
+    for x in found.at:
         for subject in found.subjects:
             pair = pairs.get(subject.label)
             estimate = subject.model.estimate(x)

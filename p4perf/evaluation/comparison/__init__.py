@@ -2,7 +2,6 @@
 
 from p4perf.evaluation.comparison.subjects import ComparedPair as ComparedPair
 from p4perf.evaluation.comparison.subjects import ComparedSamples as ComparedSamples
-from p4perf.evaluation.comparison.subjects import ComparisonOptions as ComparisonOptions
 from p4perf.evaluation.comparison.subjects import ExperimentComparison as ExperimentComparison
 from p4perf.evaluation.comparison.subjects import RankPair as RankPair
 from p4perf.evaluation.comparison.subjects import compare_subjects as compare_subjects

@@ -20,6 +20,7 @@ from p4perf.errors import UsageError
 from p4perf.evaluation.comparison.ratios import Crossing, crossings, model_ratio, shared_domain
 from p4perf.models.component import ComponentModel, ConfidenceInterval, Fitting, PiecewiseFitting, Quantity
 from p4perf.models.estimate import Estimate
+from p4perf.models.published import is_published
 from p4perf.models.templates import FloatArray, FunctionTemplate
 
 EVEN = 6
@@ -28,8 +29,15 @@ EVEN = 6
 
 @dataclass(frozen=True)
 class CurveSubject:
+    """A model, and in words where it is from."""
+
     label: str
+    source: str
     model: ComponentModel
+
+    @property
+    def published(self) -> bool:
+        return is_published(self.model)
 
     @property
     def increase_of(self) -> str | None:

@@ -30,33 +30,16 @@ from p4perf.errors import UsageError
 from p4perf.evaluation.comparison.ratios import MARGIN, ComparisonOutcome, outcome_of
 from p4perf.evaluation.comparison.shifts import PointShifts, Shift, Stretch
 from p4perf.models.estimate import Estimate
-from p4perf.results.table import LEVEL, SEED
+from p4perf.results.table import LEVEL
+
+ALPHA = (1 - LEVEL) / 2
+"""Chance of a false alarm, in one direction."""
 
 TESTS = 2
 """Tests of one direction on a component: of the common shift, and of the most shifted stretch."""
 
 MORE_IS_BETTER = ("packet_rate", "throughput_")
 """Beginnings of the names of metrics that are better if they are larger; all others are better if smaller."""
-
-
-@dataclass(frozen=True)
-class GateOptions:
-    """The smallest change that matters (``margin``, a share) and the coverage of intervals (``level``)."""
-
-    margin: float = MARGIN
-    level: float = LEVEL
-    seed: int = SEED
-
-    def __post_init__(self) -> None:
-        if not 0 < self.margin < 1:
-            raise UsageError(f"the margin must lie between 0 and 1, not {self.margin:g}", hint="such as 5%")
-        if not 0.5 <= self.level < 1:
-            raise UsageError(f"the level must lie between 0.5 and 1, not {self.level:g}", hint="such as 0.95")
-
-    @property
-    def alpha(self) -> float:
-        """Chance of a false alarm, in one direction."""
-        return (1 - self.level) / 2
 
 
 @dataclass(frozen=True)
@@ -119,20 +102,27 @@ class _Judged:
     stretches: Mapping[int, Stretch | None]
 
 
-def judge(components: Sequence[ComponentShifts], options: GateOptions | None = None) -> tuple[GateVerdict, ...]:
-    """Judge components by the rule above, in their order. The more are gated together, the more each has to show."""
-    options = options or GateOptions()
-    least = math.log1p(options.margin)
+def judge(components: Sequence[ComponentShifts], margin: float = MARGIN) -> tuple[GateVerdict, ...]:
+    """Judge components by the rule above, in their order. The more are gated together, the more each has to show.
+
+    Args:
+        margin: the smallest change that matters, as a share.
+
+    Raises:
+        UsageError: the margin is not above 0, or 1 or more.
+    """
+    if not 0 < margin < 1:
+        raise UsageError(f"the margin must lie between 0 and 1, not {margin:g}", hint="such as 5%")
+    least = math.log1p(margin)
     judged = [
-        _Judged(c, c.shifts, c.shifts.common(options.seed), {side: c.shifts.stretch(side, least) for side in (1, -1)})
+        _Judged(c, c.shifts, c.shifts.common(), {side: c.shifts.stretch(side, least) for side in (1, -1)})
         for c in components
         if c.shifts is not None
     ]
     adjusted = {side: _adjusted(judged, side) for side in (1, -1)}
-    alpha = options.alpha / (TESTS * max(1, len(judged)))
+    alpha = ALPHA / (TESTS * max(1, len(judged)))
     found = (
-        _verdict(each, {side: adjusted[side][at] for side in adjusted}, alpha, options)
-        for at, each in enumerate(judged)
+        _verdict(each, {side: adjusted[side][at] for side in adjusted}, alpha, margin) for at, each in enumerate(judged)
     )
     return tuple(no_verdict(c.reason) if c.shifts is None else next(found) for c in components)
 
@@ -166,13 +156,11 @@ def _adjusted(judged: Sequence[_Judged], side: int) -> list[tuple[float, float]]
     return list(zip(adjusted[::TESTS], adjusted[1::TESTS], strict=True))
 
 
-def _verdict(
-    judged: _Judged, p_values: Mapping[int, tuple[float, float]], alpha: float, options: GateOptions
-) -> GateVerdict:
+def _verdict(judged: _Judged, p_values: Mapping[int, tuple[float, float]], alpha: float, margin: float) -> GateVerdict:
     metric, common = judged.component.metric, judged.common
-    ratio = common.ratio(options.level)
+    ratio = common.ratio(LEVEL)
     detectable = common.detectable(alpha)
-    margin, worse = options.margin, worse_side(metric)
+    worse = worse_side(metric)
     inside = 1 / (1 + margin) <= ratio.low <= ratio.high <= 1 + margin
 
     def say(outcome: ComparisonOutcome, reason: str, side: int = 0, local: LocalShift | None = None) -> GateVerdict:
@@ -190,8 +178,8 @@ def _verdict(
         )
     for side in (worse, -worse):
         common_p, local_p = p_values[side]
-        local = _local(judged, side, local_p, options)
-        if common_p <= options.alpha and not inside:
+        local = _local(judged, side, local_p)
+        if common_p <= ALPHA and not inside:
             return say(outcome_of(metric, side), f"all {common.points} points together", side, local)
         if local is not None:
             where = local.first if local.points == 1 else f"{local.first} to {local.last}"
@@ -203,11 +191,11 @@ def _verdict(
     return say(ComparisonOutcome.NO_VERDICT, f"neither a change of {_percent(margin)} nor its absence can be shown")
 
 
-def _local(judged: _Judged, side: int, p_value: float, options: GateOptions) -> LocalShift | None:
+def _local(judged: _Judged, side: int, p_value: float) -> LocalShift | None:
     stretch = judged.stretches[side]
-    if stretch is None or p_value > options.alpha:
+    if stretch is None or p_value > ALPHA:
         return None
-    labels, ratio = judged.component.labels, stretch.shift.ratio(options.level)
+    labels, ratio = judged.component.labels, stretch.shift.ratio(LEVEL)
     return LocalShift(labels[stretch.first], labels[stretch.last], stretch.shift.points, ratio, p_value)
 
 

@@ -149,7 +149,7 @@ def shared_domain(run: ComponentModel, reference: ComponentModel) -> tuple[float
     return (first, last) if first < last else None
 
 
-def grid(run: ComponentModel, reference: ComponentModel, points: int = GRID) -> FloatArray:
+def grid(run: ComponentModel, reference: ComponentModel) -> FloatArray:
     """Abscissae of the shared domain, even on the axis of the models, with the ends of all segments; may be empty."""
     domain = shared_domain(run, reference)
     if domain is None:
@@ -157,7 +157,7 @@ def grid(run: ComponentModel, reference: ComponentModel, points: int = GRID) -> 
     even = np.geomspace if run.x.scale == "log" and domain[0] > 0 else np.linspace
     ends = [x for model in (run, reference) for segment in model.fitting.segments for x in (segment.start, segment.end)]
     inner = [x for x in ends if domain[0] < x < domain[1]]
-    return np.unique(np.clip([*even(*domain, points), *inner], *domain))
+    return np.unique(np.clip([*even(*domain, GRID), *inner], *domain))
 
 
 def model_ratio(run: ComponentModel, reference: ComponentModel, x: FloatArray) -> ModelRatio:

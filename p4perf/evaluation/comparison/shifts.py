@@ -34,6 +34,7 @@ from scipy.special import gammaincinv, stdtr, stdtrit
 from p4perf.evaluation.comparison.ratios import MeasuredRatios, satterthwaite
 from p4perf.models.estimate import Estimate
 from p4perf.models.templates import FloatArray
+from p4perf.results.table import SEED
 
 PRIOR_FREEDOM = 4.0
 """Degrees of freedom that the ordinary scatter weighs beside that of a point's own starts."""
@@ -82,9 +83,9 @@ class Shift:
             return 0.0 if self.centre * side > 0 else 1.0
         return float(stdtr(self.freedom, -side * self.centre / self.deviation))
 
-    def detectable(self, alpha: float, power: float = POWER) -> float:
-        """The smallest shift up, as a share, that a one-sided test at ``alpha`` finds with a chance of ``power``."""
-        size = self.deviation * (_quantile(self.freedom, 1 - alpha) + _quantile(self.freedom, power))
+    def detectable(self, alpha: float) -> float:
+        """The smallest shift up, as a share, that a one-sided test at ``alpha`` finds with a chance :data:`POWER`."""
+        size = self.deviation * (_quantile(self.freedom, 1 - alpha) + _quantile(self.freedom, POWER))
         return math.expm1(size) if size < LARGEST else math.inf
 
 
@@ -114,8 +115,8 @@ class PointShifts:
     drift: FloatArray
     shared: float = 0.0
 
-    def common(self, seed: int) -> Shift:
-        generator = np.random.default_rng(seed)
+    def common(self) -> Shift:
+        generator = np.random.default_rng(SEED)
         drawn = self.centre + self.deviation * generator.standard_normal((DRAWS, len(self.centre)))
         own = float(np.std(hodges_lehmann(drawn)))
         variances = self.deviation**2

@@ -26,7 +26,7 @@ from p4perf.evaluation.comparison import ratios
 from p4perf.models.component import ComponentModel, Quantity
 from p4perf.models.estimate import Estimate
 from p4perf.models.templates import FloatArray
-from p4perf.results.table import LEVEL, RESAMPLES, SEED, Samples
+from p4perf.results.table import LEVEL, Samples
 
 LEAST_COMPONENTS = 5
 EXACT = 8
@@ -56,7 +56,7 @@ class RankCorrelation:
     reason: str
 
 
-def rank_correlation(a: Sequence[float], b: Sequence[float], *, level: float = LEVEL) -> RankCorrelation:
+def rank_correlation(a: Sequence[float], b: Sequence[float]) -> RankCorrelation:
     """Correlate the costs of the same components on two targets."""
     n = len(a)
     if n < LEAST_COMPONENTS:
@@ -66,18 +66,18 @@ def rank_correlation(a: Sequence[float], b: Sequence[float], *, level: float = L
     first, second = stats.rankdata(a), stats.rankdata(b)
     rho, found = float(np.corrcoef(first, second)[0, 1]), stats.kendalltau(a, b)
     tau = float(found.statistic)
-    spearman = _correlation(rho, (1 + rho**2 / 2) / (n - 3), _p_value(first, second, rho), level)
-    kendall = _correlation(tau, 0.437 / (n - 4), float(found.pvalue), level)
+    spearman = _correlation(rho, (1 + rho**2 / 2) / (n - 3), _p_value(first, second, rho))
+    kendall = _correlation(tau, 0.437 / (n - 4), float(found.pvalue))
     verdict = "same order" if rho > 0 else "opposite order"
     if spearman.p_value >= SIGNIFICANT:
         verdict = "no relation shown"
     return RankCorrelation(n, spearman, kendall, verdict, f"Spearman's rho over {n} components")
 
 
-def _correlation(value: float, variance: float, p_value: float, level: float) -> Correlation:
+def _correlation(value: float, variance: float, p_value: float) -> Correlation:
     if abs(value) > 1 - 1e-9:
         return Correlation(Estimate(math.copysign(1.0, value)), p_value)
-    half = NormalDist().inv_cdf((1 + level) / 2) * math.sqrt(variance)
+    half = NormalDist().inv_cdf((1 + LEVEL) / 2) * math.sqrt(variance)
     ends = (math.tanh(math.atanh(value) + shift) for shift in (-half, half))
     return Correlation(Estimate(value, *ends), p_value)
 
@@ -100,16 +100,6 @@ def component_costs(a: Samples, b: Samples, *, increase: bool) -> tuple[float, f
     if increase:
         return mine[shared[-1]] - mine[shared[0]], other[shared[-1]] - other[shared[0]]
     return float(np.median([mine[x] for x in shared])), float(np.median([other[x] for x in shared]))
-
-
-@dataclass(frozen=True)
-class ComparisonOptions:
-    """How runs are compared; ``margin`` is the smallest difference that matters, as a share."""
-
-    margin: float = ratios.MARGIN
-    level: float = LEVEL
-    resamples: int = RESAMPLES
-    seed: int = SEED
 
 
 @dataclass(frozen=True)
@@ -171,35 +161,36 @@ def compare_subjects(
     reference: str,
     x: Quantity,
     title: str = "",
-    options: ComparisonOptions | None = None,
+    margin: float = ratios.MARGIN,
 ) -> ExperimentComparison:
-    """Compare two runs or more of one experiment, of the same variable and metric, with one of them."""
-    options = options or ComparisonOptions()
+    """Compare two runs or more of one experiment, of the same variable and metric, with one of them.
+
+    Args:
+        margin: the smallest difference that matters, as a share.
+    """
     base = next(s for s in subjects if s.label == reference)
-    pairs = tuple(_pair(s, base, options) for s in subjects if s is not base)
+    pairs = tuple(_pair(s, base, margin) for s in subjects if s is not base)
     y = Quantity(base.samples.y_name, base.samples.y_unit)
     return ExperimentComparison(experiment, title, x, y, tuple(subjects), reference, pairs)
 
 
-def _pair(run: ComparedSamples, base: ComparedSamples, options: ComparisonOptions) -> ComparedPair:
-    measured = ratios.measured_ratios(
-        run.samples, base.samples, level=options.level, resamples=options.resamples, seed=options.seed
-    )
+def _pair(run: ComparedSamples, base: ComparedSamples, margin: float) -> ComparedPair:
+    measured = ratios.measured_ratios(run.samples, base.samples)
     curve, places = None, None
     if run.model is not None and base.model is not None and len(at := ratios.grid(run.model, base.model)):
         curve, places = ratios.model_ratio(run.model, base.model, at), ratios.crossings(run.model, base.model)
-    judged = ratios.verdict(measured, metric=run.samples.y_name, x_name=run.samples.x_name, margin=options.margin)
+    judged = ratios.verdict(measured, metric=run.samples.y_name, x_name=run.samples.x_name, margin=margin)
     return ComparedPair(run.label, base.label, measured, curve, places, judged)
 
 
-def rank_pairs(comparisons: Sequence[ExperimentComparison], *, level: float = LEVEL) -> tuple[RankPair, ...]:
+def rank_pairs(comparisons: Sequence[ExperimentComparison]) -> tuple[RankPair, ...]:
     """The order of the components of several experiments on every pair of labels."""
     labels = list(dict.fromkeys(s.label for c in comparisons for s in c.subjects))
     pairs = [(a, b) for index, a in enumerate(labels) for b in labels[index + 1 :]]
-    return tuple(_rank_pair(comparisons, a, b, level) for a, b in pairs)
+    return tuple(_rank_pair(comparisons, a, b) for a, b in pairs)
 
 
-def _rank_pair(comparisons: Sequence[ExperimentComparison], a: str, b: str, level: float) -> RankPair:
+def _rank_pair(comparisons: Sequence[ExperimentComparison], a: str, b: str) -> RankPair:
     both: list[tuple[str, ComparedSamples, ComparedSamples]] = []
     for comparison in comparisons:
         known = {s.label: s for s in comparison.subjects}
@@ -218,7 +209,7 @@ def _rank_pair(comparisons: Sequence[ExperimentComparison], a: str, b: str, leve
         if costs is not None:
             found.append((name, *costs))
     costs_a, costs_b = tuple(c[1] for c in found), tuple(c[2] for c in found)
-    correlation = rank_correlation(costs_a, costs_b, level=level)
+    correlation = rank_correlation(costs_a, costs_b)
     if not by_cost and len(metrics) > 1:
         reason = f"the experiments model several metrics ({', '.join(metrics)}), whose increases cannot be ranked"
         correlation = RankCorrelation(len(found), None, None, "no verdict", reason)

@@ -18,6 +18,7 @@ from p4perf.evaluation.plots import style
 from p4perf.evaluation.plots.model import dense
 from p4perf.evaluation.plots.style import PlotInfo
 from p4perf.models.notation import number
+from p4perf.results.table import LEVEL
 
 PANELS_IN = (2.7, 1.7)
 ROW_IN = 0.27
@@ -32,9 +33,7 @@ FAR = 20.0
 """Intervals that reach further than this factor beyond the ratios do not stretch the axis."""
 
 
-def comparison_figure(
-    comparison: ExperimentComparison, *, margin: float, level: float, info: PlotInfo = style.PLAIN
-) -> Figure:
+def comparison_figure(comparison: ExperimentComparison, *, margin: float, info: PlotInfo = style.PLAIN) -> Figure:
     """Draw the runs of an experiment: medians with intervals and curves, and below the ratios to the reference.
 
     Below are the ratios of the points with intervals, the ratios of the curves with bands, the borders of what counts
@@ -50,7 +49,7 @@ def comparison_figure(
         below = figure.add_subplot(grid[1], sharex=top)
         for axes in (top, below):
             style.set_up_x(axes, comparison.x, domain)
-        handles: list[Line2D | Patch] = [_draw_run(top, s, numbers[s.label], level) for s in comparison.subjects]
+        handles: list[Line2D | Patch] = [_draw_run(top, s, numbers[s.label]) for s in comparison.subjects]
         top.set_ylabel(info.y_label or style.axis_label(comparison.y))
         top.tick_params(labelbottom=False)
         top.margins(x=0.03)
@@ -74,7 +73,7 @@ def comparison_figure(
 
 
 def overview_figure(
-    comparisons: Sequence[ExperimentComparison], *, margin: float, level: float, info: PlotInfo = style.PLAIN
+    comparisons: Sequence[ExperimentComparison], *, margin: float, info: PlotInfo = style.PLAIN
 ) -> Figure:
     """Draw the ratios of all experiments below each other: geometric means with intervals, and the verdicts."""
     rows = [(c.experiment, pair) for c in comparisons for pair in c.pairs]
@@ -108,7 +107,7 @@ def overview_figure(
         base, what = " or ".join(dict.fromkeys(c.reference for c in comparisons)), "run" if several else runs[0]
         if len(base + what) > 30:
             base, what = "the reference", "run"
-        axes.set_xlabel(f"ratio of {what} to {base}: geometric mean over shared points, {100 * level:g} % interval")
+        axes.set_xlabel(f"ratio of {what} to {base}: geometric mean over shared points, {100 * LEVEL:g} % interval")
         axes.xaxis.label.set_fontsize(8.5)
         style.set_grid(axes, "x", hidden=("top", "right", "left"))
         if several:
@@ -125,12 +124,12 @@ def overview_figure(
     return figure
 
 
-def _draw_run(axes: Axes, subject: ComparedSamples, index: int, level: float) -> Line2D:
+def _draw_run(axes: Axes, subject: ComparedSamples, index: int) -> Line2D:
     """Medians with intervals and the curve; the handle for the legend has marker and line."""
     samples, colour = subject.samples, style.colour_of(index)
     x, median = np.asarray(samples.x), samples.medians()
     if len(x):
-        style.draw_intervals(axes, x, median, samples.intervals(level=level), index)
+        style.draw_intervals(axes, x, median, samples.intervals(), index)
         axes.plot(x, median, ls="none", zorder=4.5, **style.marks(index, 4.2))
     line = style.line_of(index) if subject.model is not None else "none"
     for segment in subject.model.fitting.segments if subject.model is not None else ():

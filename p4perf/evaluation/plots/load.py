@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -20,7 +19,7 @@ from p4perf.errors import DataError, UsageError
 from p4perf.evaluation.load import SUPPORT, LatencyHistogram
 from p4perf.evaluation.plots import style
 from p4perf.evaluation.plots.style import PlotInfo
-from p4perf.models.eo.mapping import MIN_FRAME_BYTES, OVERHEAD_BYTES
+from p4perf.models.eo.mapping import OVERHEAD_BYTES
 from p4perf.models.notation import number
 from p4perf.models.templates import FloatArray
 
@@ -28,55 +27,35 @@ LINE_RATES_GBIT_PER_S = (10.0, 25.0, 40.0, 100.0)
 
 
 @dataclass(frozen=True, slots=True)
-class LatencyCurve:
-    """The latencies at one load, and those of the link without a device: what generator and link add themselves."""
+class OfferedLoad:
+    """What became of one offered load, in all of its repetitions.
 
-    label: str
-    latency: LatencyHistogram
+    Args:
+        fraction: the load as a fraction of the maximum; None if that is unknown.
+        rate_mpps: the load as a packet rate, mean over the repetitions.
+        losses: loss ratio of each repetition: frames lost / frames sent (RFC 1242, section 3.6).
+        frames: those sent in one repetition, the fewest: zero loss means less than one of them.
+        flagged: whether it has quality flags; it is drawn hollow then.
+        latencies: of the repetitions that have some.
+        floor: the latencies of the link without a device: what generator and link add themselves.
+    """
+
+    fraction: float | None
+    rate_mpps: float
+    losses: tuple[float, ...]
+    frames: int
+    flagged: bool = False
+    latencies: tuple[LatencyHistogram, ...] = ()
     floor: LatencyHistogram | None = None
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class LatencyLine:
-    """One percentile of the latency over offered load, of each repetition [µs]; none where it is not supported: a gap.
-
-    A load with quality flags is drawn hollow. ``floor_us`` is the same of the link without a device, NaN if unknown.
-    """
-
-    label: str
-    offered: FloatArray
-    values_us: tuple[tuple[float, ...], ...]
-    flagged: tuple[bool, ...] | None = None
-    floor_us: FloatArray | None = None
-
     def __post_init__(self) -> None:
-        what = f"the latencies {self.label!r}"
-        _need_offered(what, self.offered, len(self.values_us), self.flagged)
-        if any(not (np.isfinite(v) and v > 0) for values in self.values_us for v in values):
-            raise DataError(f"{what} are not all positive")
-        if self.floor_us is not None and self.floor_us.shape != self.offered.shape:
-            raise DataError(f"{what} have {self.offered.size} loads but {self.floor_us.size} values of the floor")
+        if any(not 0 <= loss <= 1 for loss in self.losses):
+            raise DataError(f"the loss at {self.label} is not between 0 and 1 everywhere")
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class LossCurve:
-    """Loss ratio of each repetition at each load: frames lost / frames sent (RFC 1242, section 3.6).
-
-    A load with quality flags is drawn hollow. ``frames`` are those sent in one repetition, the fewest: zero loss means
-    less than one of them.
-    """
-
-    label: str
-    offered: FloatArray
-    loss: tuple[tuple[float, ...], ...]
-    flagged: tuple[bool, ...] | None = None
-    frames: int | None = None
-
-    def __post_init__(self) -> None:
-        what = f"the loss of {self.label!r}"
-        _need_offered(what, self.offered, len(self.loss), self.flagged)
-        if any(not 0 <= v <= 1 for values in self.loss for v in values):
-            raise DataError(f"{what} is not between 0 and 1 everywhere")
+    @property
+    def label(self) -> str:
+        rate = f"{self.rate_mpps:.3g} Mpps"
+        return rate if self.fraction is None else f"{100 * self.fraction:g} % ({rate})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +72,6 @@ class RateBound:
     high: float
     loss: float = 0.0
 
-    def __post_init__(self) -> None:
-        if not 0 <= self.low <= self.value <= self.high < np.inf:
-            raise DataError(f"{self.label}: {self.value:g} is not between its bounds, {self.low:g} and {self.high:g}")
-        if not 0 <= self.loss < 1:
-            raise DataError(f"{self.label}: {self.loss:g} is not a loss ratio")
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ThroughputCurve:
@@ -109,17 +82,12 @@ class ThroughputCurve:
     rate_mpps: FloatArray
     low_mpps: FloatArray
     high_mpps: FloatArray
-    flagged: tuple[bool, ...] | None = None
+    flagged: tuple[bool, ...]
 
     def __post_init__(self) -> None:
-        what = f"the throughput {self.label!r}"
-        for rates in (self.rate_mpps, self.low_mpps, self.high_mpps):
-            _need_offered(what, self.frame_size_bytes, rates.size, self.flagged)
-        if self.frame_size_bytes[0] < MIN_FRAME_BYTES:
-            raise DataError(f"{what} has frames below {MIN_FRAME_BYTES} bytes: sizes include the FCS")
         within = (self.low_mpps <= self.rate_mpps) & (self.rate_mpps <= self.high_mpps)
         if not (within & (self.rate_mpps > 0) & np.isfinite(self.high_mpps)).all():
-            raise DataError(f"{what} is not positive and within its intervals everywhere")
+            raise DataError(f"the throughput {self.label!r} is not positive and within its intervals everywhere")
 
 
 def line_rate_mpps(frame_size_bytes: float, gbit_per_s: float) -> float:
@@ -131,64 +99,48 @@ def line_rate_mpps(frame_size_bytes: float, gbit_per_s: float) -> float:
     return 1e3 * gbit_per_s / (8 * (frame_size_bytes + OVERHEAD_BYTES))
 
 
-def array(values: npt.ArrayLike) -> FloatArray:
-    """Numbers as an array for the classes here."""
-    return np.asarray(values, dtype=np.float64).ravel()
-
-
-def repetitions(values: Iterable[Iterable[float]]) -> tuple[tuple[float, ...], ...]:
-    """Repetitions at each load as tuples for the classes here."""
-    return tuple(tuple(float(v) for v in each) for each in values)
-
-
-def _need_offered(what: str, offered: FloatArray, count: int, flagged: tuple[bool, ...] | None) -> None:
-    if offered.size == 0:
-        raise DataError(f"{what}: there is no value")
-    if offered.ndim != 1 or offered.size != count or (flagged is not None and len(flagged) != count):
-        raise DataError(f"{what}: {offered.size} abscissae do not belong to {count} values, or the flags do not")
-    if not np.isfinite(offered).all() or offered[0] < 0 or (np.diff(offered) <= 0).any():
-        raise DataError(f"{what}: the abscissae are negative or not ascending")
-
-
 FLOOR_DASHES = (0, (4, 2))
 Handle = Line2D | Patch
 
 
-def offered_axis(axes: Axes, loads: Sequence[float], label: str) -> None:
+def _fractions(loads: Sequence[OfferedLoad]) -> FloatArray:
+    return np.array([load.fraction for load in loads], dtype=np.float64)
+
+
+def _offered_axis(axes: Axes, high: float, label: str) -> None:
     """The axis of offered load (RFC 2285, section 3.5.2), from zero: loads are not cut off at the left."""
     axes.set_xlabel(label or "offered load [fraction of the maximum]")
-    high = max(loads)
     axes.set_xlim(0.0, high * 1.04 if high > 0 else 1.0)
     axes.xaxis.set_major_locator(MaxNLocator(8, steps=[1, 2, 5, 10]))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: style.minus(f"{value:g}")))
 
 
-def draw_points(axes: Axes, x: Sequence[float], y: Sequence[float], flagged: Sequence[bool], index: int) -> None:
+def _draw_points(axes: Axes, x: FloatArray, y: FloatArray, flagged: Sequence[bool], index: int) -> None:
     """Markers, filled where a value has no quality flags and hollow where it has; NaN are not drawn."""
-    at, values, hollow = np.asarray(x), np.asarray(y), np.asarray(flagged, dtype=bool)
+    hollow = np.asarray(flagged, dtype=bool)
     for wanted, fill in ((~hollow, style.colour_of(index)), (hollow, style.PAPER)):
-        chosen = wanted & np.isfinite(values)
+        chosen = wanted & np.isfinite(y)
         if chosen.any():
             axes.plot(
-                at[chosen], values[chosen], ls="none", marker=style.marker_of(index), ms=4.6, mfc=fill,
+                x[chosen], y[chosen], ls="none", marker=style.marker_of(index), ms=4.6, mfc=fill,
                 mec=style.colour_of(index), mew=1.0, zorder=5,
             )  # fmt: skip
 
 
-def series_handle(index: int, label: str) -> Line2D:
+def _series_handle(index: int, label: str) -> Line2D:
     marks = style.marks(index, 4.6, 1.0, filled=True)
     return Line2D([], [], color=style.colour_of(index), lw=1.4, label=label, **marks)
 
 
-def flag_handles(curves: Sequence[LossCurve | ThroughputCurve | LatencyLine]) -> list[Handle]:
+def _flag_handles(flagged: Iterable[bool]) -> list[Handle]:
     """What a hollow marker means, if there are any."""
-    if not any(curve.flagged and any(curve.flagged) for curve in curves):
+    if not any(flagged):
         return []
     label = "hollow: has quality flags"
     return [Line2D([], [], ls="none", marker="o", ms=4.6, mfc=style.PAPER, mec=style.INK, label=label)]
 
 
-def draw_bounds(panels: Sequence[Axes], bounds: Sequence[RateBound]) -> list[Handle]:
+def _draw_bounds(panels: Sequence[Axes], bounds: Sequence[RateBound]) -> list[Handle]:
     """A vertical line for each rate and a band for its bounds, through all panels; handles for the legend.
 
     Names stand above the lines where they do not hide each other, rates and bounds in the legend. To be called when
@@ -223,13 +175,13 @@ def draw_bounds(panels: Sequence[Axes], bounds: Sequence[RateBound]) -> list[Han
     return handles
 
 
-def repetitions_text(values: Sequence[Sequence[float]]) -> str:
+def _repetitions_text(values: Sequence[Sequence[float]]) -> str:
     """Number of repetitions of points that have any: ``5``, or ``3 to 5``."""
     counts = [len(each) for each in values if len(each)] or [0]
     return f"{max(counts)}" if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
 
 
-def need_some(what: str, given: Sequence[object]) -> None:
+def _need_some(what: str, given: Sequence[object]) -> None:
     if not given:
         raise UsageError(f"there is no {what} to draw")
 
@@ -245,34 +197,32 @@ NEAR = 0.065
 
 
 def loss_figure(
-    curves: Sequence[LossCurve], *, bounds: Sequence[RateBound] = (), info: PlotInfo = style.PLAIN
+    loads: Sequence[OfferedLoad], *, bounds: Sequence[RateBound] = (), info: PlotInfo = style.PLAIN
 ) -> Figure:
     """Draw loss ratio over offered load: medians as markers, every repetition as a dot.
 
     A logarithmic axis has no zero, so loads without any loss stand in a band of their own below the broken axis.
     """
-    need_some("loss ratio", curves)
-    every = [values for curve in curves for values in curve.loss]
-    if not any(every):
+    _need_some("loss ratio", loads)
+    losses = [load.losses for load in loads]
+    if not any(losses):
         raise UsageError("there is no loss ratio to draw: no load has an accepted value")
     with style.new_figure(style.WIDTH_IN, sum(PANELS_IN)) as figure:
         grid = figure.add_gridspec(2, 1, height_ratios=PANELS_IN, hspace=0.05)
         top = figure.add_subplot(grid[0])
         zero = figure.add_subplot(grid[1], sharex=top)
-        _set_up_loss(top, zero, [v for values in every for v in values if v > 0])
-        for index, curve in enumerate(curves):
-            _draw_loss(top, zero, curve, index)
+        _set_up_loss(top, zero, [v for values in losses for v in values if v > 0])
+        _draw_loss(top, zero, loads)
         top.set_ylabel(info.y_label or "loss ratio")
         top.yaxis.set_label_coords(-0.085, 0.45)
-        loads = [float(x) for curve in curves for x in curve.offered] + [bound.high for bound in bounds]
-        offered_axis(zero, loads, info.x_label)
-        handles: list[Handle] = [series_handle(index, curve.label) for index, curve in enumerate(curves)]
-        if max(map(len, every)) > 1:
-            label = f"median of {repetitions_text(every)} repetitions; each is a dot"
+        _offered_axis(zero, max([*_fractions(loads), *(bound.high for bound in bounds)]), info.x_label)
+        handles: list[Handle] = [_series_handle(0, "loss")]
+        if max(map(len, losses)) > 1:
+            label = f"median of {_repetitions_text(losses)} repetitions; each is a dot"
             handles.append(Line2D([], [], ls="none", marker=".", ms=4, color=style.GREY, label=label))
-        handles += [*flag_handles(curves), *draw_bounds([top, zero], bounds), *_tolerated(top, bounds)]
-        known = [curve.frames for curve in curves if curve.frames is not None]
-        note = f"0: none of {min(known):,} frames or more".replace(",", "\u2009") if len(known) == len(curves) else ""
+        handles += _flag_handles(load.flagged for load in loads)
+        handles += [*_draw_bounds([top, zero], bounds), *_tolerated(top, bounds)]
+        note = f"0: none of {min(load.frames for load in loads):,} frames or more".replace(",", "\u2009")
         above_in = 0.6 if bounds else 0.47
         style.finish(figure, handles, info, "Loss over load", axes_in=sum(PANELS_IN), above_in=above_in, note=note)
     return figure
@@ -280,7 +230,7 @@ def loss_figure(
 
 def throughput_figure(curves: Sequence[ThroughputCurve], *, info: PlotInfo = style.PLAIN) -> Figure:
     """Draw throughput over frame size with its intervals, below the rates that fill links."""
-    need_some("throughput", curves)
+    _need_some("throughput", curves)
     sizes = sorted({float(size) for curve in curves for size in curve.frame_size_bytes})
     with style.panel(THROUGHPUT_IN) as (figure, axes):
         style.set_grid(axes)
@@ -294,9 +244,9 @@ def throughput_figure(curves: Sequence[ThroughputCurve], *, info: PlotInfo = sty
             _draw_throughput(axes, curve, index)
         axes.set_xlabel(info.x_label or "frame size with FCS [B]")
         axes.set_ylabel(info.y_label or "throughput [Mpps]")
-        handles: list[Handle] = [series_handle(index, f"{c.label} with interval") for index, c in enumerate(curves)]
+        handles: list[Handle] = [_series_handle(index, f"{c.label} with interval") for index, c in enumerate(curves)]
         handles.append(Line2D([], [], color=style.GREY, lw=0.9, ls=(0, (1, 1.5)), label="line rate of a link"))
-        handles += flag_handles(curves)
+        handles += _flag_handles(flag for curve in curves for flag in curve.flagged)
         style.finish(figure, handles, info, "Throughput over frame size", axes_in=THROUGHPUT_IN)
     return figure
 
@@ -321,15 +271,14 @@ def _set_up_loss(top: Axes, zero: Axes, positive: Sequence[float]) -> None:
         )  # fmt: skip
 
 
-def _draw_loss(top: Axes, zero: Axes, curve: LossCurve, index: int) -> None:
-    colour, x = style.colour_of(index), curve.offered
-    nothing = float("nan")
-    middle = np.array([float(np.median(v)) if v else nothing for v in curve.loss])
-    flagged = curve.flagged or (False,) * len(middle)
-    top.plot(x, np.where(middle > 0, middle, nothing), color=colour, lw=1.4, zorder=3)
-    draw_points(top, x.tolist(), np.where(middle > 0, middle, nothing).tolist(), flagged, index)
-    draw_points(zero, x.tolist(), np.where(middle == 0, 0.0, nothing).tolist(), flagged, index)
-    dots = [(float(at), v) for at, values in zip(x, curve.loss, strict=True) if len(values) > 1 for v in values]
+def _draw_loss(top: Axes, zero: Axes, loads: Sequence[OfferedLoad]) -> None:
+    colour, x, flagged = style.colour_of(0), _fractions(loads), [load.flagged for load in loads]
+    middle = np.array([np.median(load.losses) if load.losses else np.nan for load in loads])
+    some = np.where(middle > 0, middle, np.nan)
+    top.plot(x, some, color=colour, lw=1.4, zorder=3)
+    _draw_points(top, x, some, flagged, 0)
+    _draw_points(zero, x, np.where(middle == 0, 0.0, np.nan), flagged, 0)
+    dots = [(at, v) for at, load in zip(x, loads, strict=True) if len(load.losses) > 1 for v in load.losses]
     for axes, chosen in ((top, [d for d in dots if d[1] > 0]), (zero, [d for d in dots if d[1] == 0])):
         if chosen:
             axes.plot(*zip(*chosen, strict=True), ls="none", marker=".", ms=3, color=colour, alpha=0.6, zorder=4)
@@ -383,89 +332,95 @@ def _draw_throughput(axes: Axes, curve: ThroughputCurve, index: int) -> None:
     spread = np.stack([y - curve.low_mpps, curve.high_mpps - y])
     axes.errorbar(x, y, yerr=spread, fmt="none", ecolor=colour, elinewidth=1.0, capsize=2.4, zorder=4)
     axes.plot(x, y, color=colour, lw=1.4, zorder=3)
-    draw_points(axes, x.tolist(), y.tolist(), curve.flagged or [False] * y.size, index)
+    _draw_points(axes, x, y, curve.flagged, index)
 
 
 LATENCY_IN = 3.1
 RESOLUTION_US = 1e-3
 """One nanosecond. A latency of zero is drawn here: a logarithmic axis has no zero."""
+DRAWN = {"p50": 50.0, "p90": 90.0, "p99": 99.0, "p99.9": 99.9}
+"""Percentiles of the figure over load."""
 TAIL_MARKS = {"p50": 0.5, "p90": 0.1, "p99": 0.01, "p99.9": 1e-3, "p99.99": 1e-4, "p99.999": 1e-5}
 
 
 def latency_distribution_figure(
-    curves: Sequence[LatencyCurve], *, complementary: bool = False, info: PlotInfo = style.PLAIN
+    loads: Sequence[OfferedLoad], *, complementary: bool = False, info: PlotInfo = style.PLAIN
 ) -> Figure:
     """Draw the distribution of latencies at several loads, and the noise floors of the same link dashed.
 
     ``complementary`` draws the share of samples above a latency, both axes logarithmic, so that the tail can be seen;
     it is thin where fewer than ten samples lie beyond and so mostly chance.
     """
-    need_some("latency distribution", curves)
-    every = [curve.latency for curve in curves] + [curve.floor for curve in curves if curve.floor is not None]
+    _need_some("latency distribution", loads)
+    latencies = [load.latencies[0].merge(*load.latencies[1:]) for load in loads]
+    floors = [load.floor for load in loads]
+    every = latencies + [floor for floor in floors if floor is not None]
     with style.panel(LATENCY_IN) as (figure, axes):
         style.set_grid(axes)
-        for index, curve in enumerate(curves):
-            draw = _draw_tail if complementary else _draw_cumulative
-            if curve.floor is not None:
-                draw(axes, curve.floor, style.colour_of(index), FLOOR_DASHES)
-            draw(axes, curve.latency, style.colour_of(index), "-")
+        draw = _draw_tail if complementary else _draw_cumulative
+        for index, (latency, floor) in enumerate(zip(latencies, floors, strict=True)):
+            if floor is not None:
+                draw(axes, floor, style.colour_of(index), FLOOR_DASHES)
+            draw(axes, latency, style.colour_of(index), "-")
         values = [max(float(end), RESOLUTION_US) for each in every for end in each.cumulative()[0][[0, -1]]]
         style.log_axis(axes.xaxis, min(values), max(values))
         axes.set_xlabel(info.x_label or "latency [µs]")
+        handles: list[Handle] = [
+            Line2D([], [], color=style.colour_of(n), lw=1.6, label=f"{load.label} ({latency.samples} samples)")
+            for n, (load, latency) in enumerate(zip(loads, latencies, strict=True))
+        ]
+        if len(every) > len(loads):
+            handles.append(_floor_handle())
         if complementary:
             style.log_axis(axes.yaxis, min(float(_above(each)[1].min()) for each in every), 1.0, room=0.02)
             axes.set_ylabel(info.y_label or "share of samples above")
             _mark_percentiles(axes)
+            label = f"thin: fewer than {SUPPORT} samples beyond"
+            handles.append(Line2D([], [], color=style.GREY, lw=0.7, label=label))
         else:
             axes.set_ylim(0.0, 1.02)
             axes.set_ylabel(info.y_label or "share of samples up to here")
-        handles: list[Handle] = [
-            Line2D([], [], color=style.colour_of(n), lw=1.6, label=f"{c.label} ({c.latency.samples} samples)")
-            for n, c in enumerate(curves)
-        ]
-        if len(every) > len(curves):
-            handles.append(_floor_handle())
-        if complementary:
-            label = f"thin: fewer than {SUPPORT} samples beyond"
-            handles.append(Line2D([], [], color=style.GREY, lw=0.7, label=label))
         style.finish(figure, handles, info, "Latency", axes_in=LATENCY_IN)
         if complementary:
             figure.subplots_adjust(right=style.RIGHT - 0.045)
     return figure
 
 
-def latency_over_load_figure(
-    lines: Sequence[LatencyLine], *, bounds: Sequence[RateBound] = (), info: PlotInfo = style.PLAIN
-) -> Figure:
+def latency_over_load_figure(loads: Sequence[OfferedLoad], *, info: PlotInfo = style.PLAIN) -> Figure:
     """Draw percentiles of the latency over offered load: medians over the repetitions, and bands from least to most.
 
     A gap is a load without a supported value. Points with quality flags are hollow; noise floors are dashed.
     """
-    need_some("latency", lines)
-    if not any(values for line in lines for values in line.values_us):
+    _need_some("latency", loads)
+    lines = {name: [_supported(load.latencies, p) for load in loads] for name, p in DRAWN.items()}
+    floors = {name: [_supported((load.floor,), p) for load in loads] for name, p in DRAWN.items()}
+    every = [values for line in lines.values() for values in line]
+    if not any(every):
         raise UsageError("there is no latency to draw: no load has an accepted value")
     with style.panel(LATENCY_IN) as (figure, axes):
         style.set_grid(axes)
-        for index, line in enumerate(lines):
-            _draw_line(axes, line, index)
-        drawn = [v for line in lines for values in line.values_us for v in values]
-        drawn += [float(v) for line in lines for v in _floor(line) if np.isfinite(v)]
+        for index, name in enumerate(DRAWN):
+            _draw_percentile(axes, loads, lines[name], floors[name], index)
+        drawn = [v for found in (lines, floors) for line in found.values() for values in line for v in values]
         style.log_axis(axes.yaxis, min(drawn), max(drawn))
         axes.set_ylabel(info.y_label or "latency [µs]")
-        loads = [float(x) for line in lines for x in line.offered] + [bound.high for bound in bounds]
-        offered_axis(axes, loads, info.x_label)
-        labels = [line.label if any(line.values_us) else f"{line.label}: no supported value" for line in lines]
-        handles: list[Handle] = [series_handle(index, label) for index, label in enumerate(labels)]
-        every = [values for line in lines for values in line.values_us]
+        _offered_axis(axes, max(_fractions(loads)), info.x_label)
+        labels = [name if any(line) else f"{name}: no supported value" for name, line in lines.items()]
+        handles: list[Handle] = [_series_handle(index, label) for index, label in enumerate(labels)]
         if max(map(len, every)) > 1:
-            label = f"median and range of {repetitions_text(every)} repetitions"
+            label = f"median and range of {_repetitions_text(every)} repetitions"
             handles.append(Patch(color=style.GREY, alpha=0.25, lw=0, label=label))
-        if any(np.isfinite(_floor(line)).any() for line in lines):
+        if any(map(any, floors.values())):
             handles.append(_floor_handle())
-        handles += [*flag_handles(lines), *draw_bounds([axes], bounds)]
-        above_in = 0.6 if bounds else 0.47
-        style.finish(figure, handles, info, "Latency over load", axes_in=LATENCY_IN, above_in=above_in)
+        handles += _flag_handles(load.flagged for load in loads)
+        style.finish(figure, handles, info, "Latency over load", axes_in=LATENCY_IN)
     return figure
+
+
+def _supported(latencies: Sequence[LatencyHistogram | None], percentile: float) -> list[float]:
+    """A percentile [µs] of the histograms that have enough samples for it."""
+    values = [latency.percentiles((percentile,))[percentile] for latency in latencies if latency is not None]
+    return [value for value in values if value is not None and value > 0]
 
 
 def _floor_handle() -> Line2D:
@@ -512,19 +467,20 @@ def _mark_percentiles(axes: Axes) -> None:
             axes.text(1.008, share, name, transform=place, ha="left", va="center", fontsize=7.5, color=style.GREY)
 
 
-def _floor(line: LatencyLine) -> FloatArray:
-    return np.empty(0) if line.floor_us is None else line.floor_us
-
-
-def _draw_line(axes: Axes, line: LatencyLine, index: int) -> None:
-    colour = style.colour_of(index)
-    nothing = float("nan")
-    middle = np.array([float(np.median(v)) if v else nothing for v in line.values_us])
-    least = np.array([min(v) if v else nothing for v in line.values_us])
-    most = np.array([max(v) if v else nothing for v in line.values_us])
-    axes.fill_between(line.offered, least, most, color=colour, alpha=0.16, lw=0, zorder=1)
-    axes.plot(line.offered, middle, color=colour, lw=1.4, zorder=3)
-    draw_points(axes, line.offered.tolist(), middle.tolist(), line.flagged or [False] * len(middle), index)
-    if line.floor_us is not None:
-        known = np.isfinite(line.floor_us)
-        axes.plot(line.offered[known], line.floor_us[known], color=colour, lw=1.1, ls=FLOOR_DASHES, zorder=2)
+def _draw_percentile(
+    axes: Axes,
+    loads: Sequence[OfferedLoad],
+    values: Sequence[Sequence[float]],
+    floors: Sequence[Sequence[float]],
+    index: int,
+) -> None:
+    """A percentile over load, from the values of the repetitions of each load, and that of the noise floors."""
+    colour, x = style.colour_of(index), _fractions(loads)
+    known = [each or [np.nan] for each in values]
+    middle = np.array([np.median(each) for each in known])
+    axes.fill_between(x, [min(v) for v in known], [max(v) for v in known], color=colour, alpha=0.16, lw=0, zorder=1)
+    axes.plot(x, middle, color=colour, lw=1.4, zorder=3)
+    _draw_points(axes, x, middle, [load.flagged for load in loads], index)
+    floor = [(at, each[0]) for at, each in zip(x, floors, strict=True) if each]
+    if floor:
+        axes.plot(*zip(*floor, strict=True), color=colour, lw=1.1, ls=FLOOR_DASHES, zorder=2)

@@ -38,13 +38,13 @@ def test_hodges_lehmann_is_the_median_of_pairwise_means():
 
 
 def test_a_quarter_of_the_points_may_be_anything():
-    plain = exact([0.05] * 8).common(1)
-    odd = exact([0.05] * 6 + [1.0, 1.0]).common(1)
+    plain = exact([0.05] * 8).common()
+    odd = exact([0.05] * 6 + [1.0, 1.0]).common()
     assert odd.centre == pytest.approx(plain.centre, abs=0.01)
 
 
 def test_a_common_shift_is_found_with_its_size():
-    found = shifts([1.05] * 8).common(1)
+    found = shifts([1.05] * 8).common()
     ratio = found.ratio(0.95)
     assert ratio.low < 1.05 < ratio.high
     assert ratio.high - ratio.low < 0.06
@@ -53,7 +53,7 @@ def test_a_common_shift_is_found_with_its_size():
 
 
 def test_the_deviation_is_that_of_repeated_comparisons():
-    found = [shifts([1.0] * 8, seed=seed).common(1) for seed in range(60)]
+    found = [shifts([1.0] * 8, seed=seed).common() for seed in range(60)]
     spread = float(np.std([f.centre for f in found]))
     told = float(np.median([f.deviation for f in found]))
     assert 0.8 * spread < told < 2.5 * spread
@@ -62,7 +62,7 @@ def test_the_deviation_is_that_of_repeated_comparisons():
 def test_more_starts_and_more_points_find_less():
     def detectable(points, starts):
         return float(np.median([
-            shifts([1.0] * points, seed=s, starts=starts).common(1).detectable(0.01) for s in range(9)
+            shifts([1.0] * points, seed=s, starts=starts).common().detectable(0.01) for s in range(9)
         ]))  # fmt: skip
 
     assert detectable(8, 3) < detectable(2, 3)
@@ -105,7 +105,7 @@ def test_several_runs_drift_less():
     ratios = measured_ratios(samples(generator, [1.0] * 8), samples(generator, [1.0] * 8))
     one, four = point_shifts(ratios), point_shifts(ratios, 4, 4)
     assert np.allclose(four.drift, one.drift / 2)
-    assert four.common(1).deviation < one.common(1).deviation
+    assert four.common().deviation < one.common().deviation
 
 
 def test_noise_of_loud_points_is_not_taken_for_that_of_quiet_ones():
@@ -118,27 +118,27 @@ def test_noise_of_loud_points_is_not_taken_for_that_of_quiet_ones():
     )  # fmt: skip
     found = point_shifts(measured_ratios(one, other))
     assert found.deviation[6:].min() > 5 * np.median(found.deviation[:6])
-    assert found.common(1).deviation < 0.01
+    assert found.common().deviation < 0.01
 
 
 def test_single_starts_are_judged_by_the_scatter_over_the_points():
     found = shifts([1.1] * 8, starts=1)
-    assert found.common(1).centre == pytest.approx(math.log(1.1), abs=0.02)
-    assert found.common(1).p_value(1) < 0.001
+    assert found.common().centre == pytest.approx(math.log(1.1), abs=0.02)
+    assert found.common().p_value(1) < 0.001
     assert shifts([1.1] * 2, starts=1) is None
 
 
 def test_the_scatter_has_the_degrees_of_freedom_of_its_points():
-    assert scattered([0.0, 0.1, -0.1, 0.05]).common(1).freedom == pytest.approx(3.0)
+    assert scattered([0.0, 0.1, -0.1, 0.05]).common().freedom == pytest.approx(3.0)
 
 
 def test_without_noise_everything_is_certain():
     same, more = shifts([1.0] * 4, noise=0.0), shifts([1.2] * 4, noise=0.0)
-    assert same.common(1).detectable(0.001) == 0
+    assert same.common().detectable(0.001) == 0
     assert same.stretch(1) is None
-    assert (more.common(1).p_value(1), more.common(1).p_value(-1)) == pytest.approx((0.0, 1.0))
+    assert (more.common().p_value(1), more.common().p_value(-1)) == pytest.approx((0.0, 1.0))
     assert more.stretch(1).p_value == pytest.approx(0.0)
 
 
 def test_one_point_needs_no_more_than_starts():
-    assert shifts([1.0], starts=20).common(1).detectable(0.01) < shifts([1.0], starts=3).common(1).detectable(0.01)
+    assert shifts([1.0], starts=20).common().detectable(0.01) < shifts([1.0], starts=3).common().detectable(0.01)

@@ -36,7 +36,7 @@ def three():
 
 
 def drawn(comparison, **info):
-    return comparison_figure(comparison, margin=0.05, level=0.95, info=PlotInfo(**info))
+    return comparison_figure(comparison, margin=0.05, info=PlotInfo(**info))
 
 
 def said(figure):
@@ -73,7 +73,7 @@ def test_runs_are_told_apart_without_colour(three):
 
 def test_labels_stay_within_the_figure(three):
     long = experiment(*(subject(f"a-target-with-a-very-long-name-{n} on Some Processor", 20 + n, 1) for n in range(8)))
-    for figure in (drawn(three), drawn(long), overview_figure([three, long], margin=0.05, level=0.95)):
+    for figure in (drawn(three), drawn(long), overview_figure([three, long], margin=0.05)):
         figure.canvas.draw()
         edge = figure.get_figwidth() * figure.dpi
         ticks = {tick for axes in figure.axes for tick in axes.get_xticklabels()}
@@ -83,18 +83,18 @@ def test_labels_stay_within_the_figure(three):
 
 def test_the_overview(three):
     other = experiment(subject("base", 20, 1), subject("steep", 20, 1, seed=5), name="my/other")
-    figure = overview_figure([three, other], margin=0.05, level=0.95, info=PlotInfo(machine="Some CPU"))
+    figure = overview_figure([three, other], margin=0.05, info=PlotInfo(machine="Some CPU"))
     words = said(figure)
     assert {"my/experiment", "my/other", "steep", "dear", "Some CPU"} <= set(words)
     assert sum(w.endswith(("slower", "faster", "same", "no verdict")) for w in words) == 3
-    single = overview_figure([other], margin=0.05, level=0.95)
+    single = overview_figure([other], margin=0.05)
     assert any(w.startswith("ratio of steep to base: geometric mean") for w in said(single))
 
 
 def test_the_same_bytes_again(three, tmp_path):
     for attempt in ("one", "two"):
         save_figure(drawn(three), tmp_path / f"{attempt}.svg")
-        save_figure(overview_figure([three], margin=0.05, level=0.95), tmp_path / f"overview-{attempt}.svg")
+        save_figure(overview_figure([three], margin=0.05), tmp_path / f"overview-{attempt}.svg")
     for kind in ("", "overview-"):
         data = (tmp_path / f"{kind}one.svg").read_bytes()
         assert data == (tmp_path / f"{kind}two.svg").read_bytes()
@@ -122,7 +122,7 @@ def nothing(label):
 def test_odd_data(subjects, scale, tmp_path):
     comparison = experiment(*subjects, scale=scale)
     save_figure(drawn(comparison), tmp_path / "a.png")
-    save_figure(overview_figure([comparison, comparison], margin=0.05, level=0.95), tmp_path / "b.svg")
+    save_figure(overview_figure([comparison, comparison], margin=0.05), tmp_path / "b.svg")
 
 
 def test_runs_that_are_far_apart_are_on_a_logarithmic_axis(three):
