@@ -3,14 +3,7 @@
 import pytest
 
 from p4perf.errors import DataError, UsageError
-from p4perf.evaluation.papers.baldi2018 import (
-    function_names,
-    hardware_names,
-    load_function,
-    load_hardware,
-    read_function,
-    read_hardware,
-)
+from p4perf.evaluation.papers.baldi2018 import function_names, hardware_names, load_function, load_hardware
 from p4perf.models.eo import DRAM, estimate
 
 XEON = "xeon-e5-2690v2"
@@ -43,7 +36,7 @@ operations:
 def written(tmp_path, text):
     path = tmp_path / "file.yaml"
     path.write_text(text)
-    return path
+    return str(path)
 
 
 # --- the paper
@@ -103,7 +96,7 @@ def test_small_tables_are_in_cache():
 
 
 def test_files_load(tmp_path):
-    machine, function = read_hardware(written(tmp_path, MACHINE)), read_function(written(tmp_path, FUNCTION))
+    machine, function = load_hardware(written(tmp_path, MACHINE)), load_function(written(tmp_path, FUNCTION))
     found = estimate([function], machine)
     assert found.frame_bytes == 128
     assert [line.cycles for line in found.breakdown.lines] == [14 * 3, 25]
@@ -144,10 +137,10 @@ def test_mistakes_in_machines_are_told_with_their_place(tmp_path, old, new, line
     assert old in MACHINE
     path = written(tmp_path, MACHINE.replace(old, new, 1))
     with pytest.raises(DataError) as failure:
-        read_hardware(path)
+        load_hardware(path)
     error = failure.value
     assert message in error.message
-    assert (error.location.file, error.location.line, error.key) == (str(path), line, key)
+    assert (error.location.file, error.location.line, error.key) == (path, line, key)
 
 
 @pytest.mark.parametrize(
@@ -165,7 +158,7 @@ def test_mistakes_in_machines_are_told_with_their_place(tmp_path, old, new, line
 def test_mistakes_in_functions_are_told_with_their_place(tmp_path, old, new, line, key, message):
     assert old in FUNCTION
     with pytest.raises(DataError) as failure:
-        read_function(written(tmp_path, FUNCTION.replace(old, new, 1)))
+        load_function(written(tmp_path, FUNCTION.replace(old, new, 1)))
     error = failure.value
     assert message in error.message
     assert (error.location.line, error.key) == (line, key)
@@ -174,7 +167,7 @@ def test_mistakes_in_functions_are_told_with_their_place(tmp_path, old, new, lin
 @pytest.mark.parametrize("text", ["", "[]", "a: [", "\0", "a: !!python/object:os.system b", "name: a\nname: b"])
 def test_what_is_no_description_is_refused(tmp_path, text):
     with pytest.raises(DataError):
-        read_hardware(written(tmp_path, text))
+        load_hardware(written(tmp_path, text))
 
 
 def test_files_that_are_not_there_are_told(tmp_path):
