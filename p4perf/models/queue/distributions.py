@@ -401,7 +401,6 @@ class QueueResult:
         mean_interval: mean time between the beginnings of batches [steps].
         residual: sum of the absolute differences between the stationary distribution and its image under the equations.
         balance: difference between the loss and what the idle time of the processor implies for it.
-        batch_loss: mean over batches of the lost share of a batch, None where it is not computed.
         seen: distribution of what a batch finds: unfinished work [steps], or packets in the ring.
     """
 
@@ -415,7 +414,6 @@ class QueueResult:
     step_us: float
     residual: float
     balance: float
-    batch_loss: float | None = None
     seen: Lattice | None = None
     notes: tuple[str, ...] = field(default_factory=tuple)
 

@@ -125,7 +125,6 @@ class ModeratedQueue:
             step_us=self.step_us,
             residual=found.residual,
             balance=loss - implied,
-            batch_loss=found.batch_refused if found.batch_refused >= RESOLUTION else 0.0,
             seen=Lattice(work / work.sum()),
         )
 

@@ -182,9 +182,6 @@ class TestMutations:
         wrong = moderated("nbin", mean, 100, limit).solve()
         assert wrong.mean_us / right.mean_us - 1 == pytest.approx(change, abs=0.003)
 
-    def test_loss_of_a_batch_is_not_that_of_a_packet(self, right):
-        assert right.batch_loss < 0.8 * right.loss
-
 
 @pytest.mark.parametrize(
     ("arrival", "mean", "tau", "limit", "delay", "loss"),
