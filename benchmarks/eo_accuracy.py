@@ -74,9 +74,9 @@ def main() -> int:
             if not measured:
                 print(f"left out {name}: no accepted start", file=sys.stderr)
                 continue
-            true, guess = statistics.median(measured), found.breakdown.cycles
+            true, guess = statistics.median(measured), found.breakdown.cycles.value
             errors.append(guess / true - 1)
-            interval = f"{found.breakdown.cycles_low:.1f} to {found.breakdown.cycles_high:.1f}"
+            interval = f"{found.breakdown.cycles.low:.1f} to {found.breakdown.cycles.high:.1f}"
             print(
                 f"| `{name}` | {label} | {guess:.1f} | {interval} | {true:.1f} | {100 * errors[-1]:+.0f} % |",
                 flush=True,
