@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from p4perf.errors import CapabilityError, P4PerfError
-from p4perf.evaluation.papers.baldi2018 import read_hardware
+from p4perf.evaluation.papers.baldi2018 import load_hardware
 from p4perf.evaluation.prediction.operations import derive
 from p4perf.experiment import open_target, open_testbed, point_workload, require_usable
 from p4perf.experiment.learning import calibrate
@@ -74,9 +74,9 @@ def main() -> int:
             if not measured:
                 print(f"left out {name}: no accepted start", file=sys.stderr)
                 continue
-            true, guess = statistics.median(measured), found.breakdown.cycles
+            true, guess = statistics.median(measured), found.breakdown.cycles.value
             errors.append(guess / true - 1)
-            interval = f"{found.breakdown.cycles_low:.1f} to {found.breakdown.cycles_high:.1f}"
+            interval = f"{found.breakdown.cycles.low:.1f} to {found.breakdown.cycles.high:.1f}"
             print(
                 f"| `{name}` | {label} | {guess:.1f} | {interval} | {true:.1f} | {100 * errors[-1]:+.0f} % |",
                 flush=True,
@@ -89,11 +89,11 @@ def main() -> int:
 def _described(folder: Path) -> Hardware:
     """The machine, from the file that was named or measured now."""
     if len(sys.argv) > 1:
-        return read_hardware(Path(sys.argv[1]))
+        return load_hardware(sys.argv[1])
     path = folder / "machine.yaml"
     found = calibrate(open_testbed("local"), told=lambda line: print(line, file=sys.stderr))
     path.write_text(found.text(), encoding="utf-8")
-    return read_hardware(path)
+    return load_hardware(str(path))
 
 
 def _programs() -> Iterator[tuple[str, str, Workload, TrafficPlan]]:

@@ -57,7 +57,7 @@ def main() -> int:
     """Measure and print."""
     points = [_point(kind, mean, tau) for mean, tau in LARGE for kind in KINDS]
     points += [_point(kind, 8, 100, limit=300) for kind in KINDS]
-    bimodal = distributions.from_pmf([3, 10, 24], [0.7, 0.2, 0.1])
+    bimodal = distributions.from_samples([3, 10, 24], [0.7, 0.2, 0.1])
     points += [_point(kind, 7 if kind == "det" else 7.5, 50, 150, bimodal, 2) for kind in KINDS]
     near = [_point(kind, mean, tau) for mean, tau in NEAR for kind in KINDS]
     _cpu_s(points[0].queue)
@@ -97,7 +97,7 @@ def main() -> int:
 def _point(
     kind: str, mean: float, tau: int, limit: int = 5200, service: Lattice | None = None, overhead: int = 4
 ) -> Point:
-    given = service or distributions.from_pmf(range(3, 17), EMP)
+    given = service or distributions.from_samples(range(3, 17), EMP)
     return Point(f"{kind} {mean:g}/{tau}/{limit}", ModeratedQueue(KINDS[kind](mean), given, tau, overhead, limit))
 
 

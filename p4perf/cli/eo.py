@@ -76,7 +76,7 @@ RemoteOption = Annotated[
 
 
 class _Numbers(Record):
-    cycles: Interval = interval("core cycles", "cycles/packet")
+    cycles: Interval = interval("core cycles", "cycles/packet", of="breakdown.cycles")
     dram_accesses: float = doc(
         "accesses that miss all caches that may hold tables", "accesses/packet", of="breakdown.dram_accesses"
     )
@@ -122,7 +122,7 @@ class EoDocument(Document, _Numbers, _Setting, kind="eo"):
     table_bytes: float = doc("tables together", "B", of="breakdown.table_bytes")
     limits: dict[str, Any] = doc("what each of them allows", "Mpps")
     printed: _Printed | None = doc("what a publication prints; null if there is none")
-    breakdown: tuple[_OperationLine, ...] = doc("")
+    breakdown: tuple[_OperationLine, ...] = doc("", of="breakdown.lines")
 
 
 class _SweptPoint(Record):
@@ -148,7 +148,7 @@ class _Need(Record):
     load_mpps: float = doc("its load", "Mpps", of="demand.load_mpps")
     mpps_per_core: float = doc("rate of one core", "Mpps", of="estimate.mpps_per_core")
     cores: float = doc("cores that it takes")
-    cycles: float = doc("core cycles", "cycles/packet", of="estimate.breakdown.cycles")
+    cycles: float = doc("core cycles", "cycles/packet", of="estimate.breakdown.cycles.value")
     dram_accesses: float = doc("accesses missing all caches", "accesses/packet", of="estimate.breakdown.dram_accesses")
 
 
@@ -249,16 +249,11 @@ def _sweep(
         if len(experiment.points) == 1:
             _show(found, [function], fmt)
             return
-        cycles = _cycles(found.breakdown)
-        rows.append(_EoSweepRow.read(found, point=point.index, values=point.values, cycles=cycles))
+        rows.append(_EoSweepRow.read(found, point=point.index, values=point.values))
     document = EoSweepDocument(
         hardware=machine.name, profile=machine.profile or None, experiment=experiment.spec.name, rows=tuple(rows)
     )
     emit(fmt, document, title=f"{experiment.spec.name} on {_machine(machine)}")
-
-
-def _cycles(costs: Any) -> Interval:
-    return Interval(value=costs.cycles, low=costs.cycles_low, high=costs.cycles_high)
 
 
 def _machine(machine: Hardware) -> str:
@@ -267,19 +262,12 @@ def _machine(machine: Hardware) -> str:
 
 def _show(e: RateEstimate, functions: Sequence[NetworkFunction], fmt: Format) -> None:
     printed = functions[0].printed if len(functions) == 1 else None
-    document = EoDocument.read(
-        e,
-        profile=e.hardware.profile or None,
-        cycles=_cycles(e.breakdown),
-        printed=printed,
-        breakdown=tuple(_OperationLine.read(line, cycles=_cycles(line)) for line in e.breakdown.lines),
-    )
+    document = EoDocument.read(e, profile=e.hardware.profile or None, printed=printed)
     rows = as_rows(document.breakdown)
     if fmt is not Format.TABLE:
         emit(fmt, document, rows=rows)
         return
-    numbers = _Numbers.read(e, cycles=_cycles(e.breakdown)).as_dict()
-    print_table([numbers], title=f"{' + '.join(e.functions)} on {_machine(e.hardware)}")
+    print_table([_Numbers.read(e).as_dict()], title=f"{' + '.join(e.functions)} on {_machine(e.hardware)}")
     intervals = any(row["cycles_low"] != row["cycles_high"] for row in rows)
     left_out = {"table_bytes"} | (set() if len(functions) > 1 else {"function"})
     left_out |= set() if intervals else {"cycles_low", "cycles_high"}

@@ -64,38 +64,32 @@ def _platform(run: Run, name: str, clock: str) -> Platform:
             f"{run.name} does not sweep {' and '.join(missing)}", hint="measure one with p4perf run operator/all"
         )
     metric = costs.COST_TSC if clock == "tsc" else costs.COST
-    rows = table[table["metric"] == metric]
-    if rows.empty:
+    if not (table["metric"] == metric).any():
         raise DataError(f"{run.name} has no measurements of {metric!r}")
-    accepted = rows[rows["accepted"].astype(bool)]
-    if accepted.empty:
+    accepted = table[table["accepted"].astype(bool)]
+    if not (accepted["metric"] == metric).any():
         raise NoVerdictError(f"no cost in {run.name} was accepted", hint="look at the quality flags")
-    factor = _clock_factor(table) if clock == "tsc" else 1.0
-    resolutions = table[(table["metric"] == costs.RESOLUTION) & table["accepted"].astype(bool)]
-    more = _further_variables(accepted)
-    found = [_costs(name, label, group, resolutions, more, factor) for label, group in _by_operator(accepted, more)]
+    factor = _clock_factor(accepted) if clock == "tsc" else 1.0
+    used = accepted[accepted["metric"].isin((metric, costs.RESOLUTION))]
+    groups = [(label, group) for label, group in _by_operator(used) if (group["metric"] == metric).any()]
+    found = [_costs(name, label, group, metric, factor) for label, group in groups]
     title = f"{run.node.text('cpu_model') or UNKNOWN}, {run.manifest.target}"
     single = tuple(each for each in found if costs.TOGETHER not in each.operator)
     pairs = tuple(each for each in found if costs.TOGETHER in each.operator)
     return Platform(name, title, str(run.path), False, single, pairs)
 
 
-def _clock_factor(table: pd.DataFrame) -> float:
+def _clock_factor(rows: pd.DataFrame) -> float:
     """TSC cycles per core cycle; resolutions are recorded in core cycles."""
-    good = table[table["accepted"].astype(bool)]
-    medians = [good.loc[good["metric"] == m, "value"].median() for m in ("tsc_cycles_per_packet", "cycles_per_packet")]
+    medians = [rows.loc[rows["metric"] == m, "value"].median() for m in ("tsc_cycles_per_packet", "cycles_per_packet")]
     ratio = float(medians[0]) / float(medians[1]) if medians[1] else 1.0
     return ratio if ratio > 0 else 1.0
 
 
-def _further_variables(rows: pd.DataFrame) -> list[str]:
-    """Variables that are swept besides operator and size: they distinguish operators, too."""
-    others = [str(c) for c in rows.columns if c not in FIXED_COLUMNS and c not in (OPERATOR, PACKET_SIZE)]
-    return [c for c in others if rows[c].nunique(dropna=False) > 1]
-
-
-def _by_operator(rows: pd.DataFrame, more: Sequence[str]) -> Sequence[tuple[str, pd.DataFrame]]:
-    """Groups of rows by operator, in the order of the sweep."""
+def _by_operator(rows: pd.DataFrame) -> Sequence[tuple[str, pd.DataFrame]]:
+    """Groups of rows by operator, in the order of the sweep. Further swept variables distinguish operators, too."""
+    others = [str(c) for c in rows.columns if c not in (*FIXED_COLUMNS, OPERATOR, PACKET_SIZE)]
+    more = [c for c in others if rows[c].nunique(dropna=False) > 1]
     ordered = rows.sort_values("point_index", kind="stable") if "point_index" in rows.columns else rows
     groups = []
     for (operator, *values), group in ordered.groupby([OPERATOR, *more], sort=False, dropna=False):
@@ -105,20 +99,16 @@ def _by_operator(rows: pd.DataFrame, more: Sequence[str]) -> Sequence[tuple[str,
     return groups
 
 
-def _costs(
-    platform: str, label: str, rows: pd.DataFrame, resolutions: pd.DataFrame, more: Sequence[str], factor: float
-) -> OperatorCosts:
+def _costs(platform: str, label: str, rows: pd.DataFrame, metric: str, factor: float) -> OperatorCosts:
     """The costs of one operator by size, with the smallest cost that can be distinguished from zero there.
 
     That is the larger of the median resolution of the repetitions, and half of the range of their costs.
     """
-    same = resolutions[resolutions[OPERATOR] == rows[OPERATOR].iloc[0]]
-    for name in more:
-        same = same[same[name] == rows[name].iloc[0]]
     sizes, cycles, least = [], [], []
-    for size, group in rows.groupby(PACKET_SIZE, sort=True):
+    resolutions = rows[rows["metric"] == costs.RESOLUTION]
+    for size, group in rows[rows["metric"] == metric].groupby(PACKET_SIZE, sort=True):
         values = tuple(float(v) for v in group["value"])
-        said = same.loc[same[PACKET_SIZE] == size, "value"]
+        said = resolutions.loc[resolutions[PACKET_SIZE] == size, "value"]
         half_range = (max(values) - min(values)) / 2
         try:
             sizes.append(int(float(str(size))))

@@ -38,7 +38,7 @@ from p4perf.experiment.evaluate import evaluate_run, fit_options, run_factorial,
 from p4perf.experiment.recorder import Progress
 from p4perf.experiment.session import measure_run, new_run, resume_run
 from p4perf.programs.component import component_parameters
-from p4perf.records import Document, Record, doc
+from p4perf.records import Document, Record, doc, listing
 from p4perf.results import Run, files, is_run
 from p4perf.results.campaign import RecordFolder
 from p4perf.results.crate import CrateOptions, crate_metadata
@@ -193,7 +193,7 @@ def _fingerprint(claim: Claim) -> str:
 
 
 def _paper(paper: PaperClaims) -> dict[str, str]:
-    return {"paper": paper.key, "title": paper.title, "authors": paper.authors, "published": paper.published}
+    return paper.model_dump(exclude={"reproduction_version", "claims"})
 
 
 Chosen = tuple[PaperClaims, Claim]
@@ -248,13 +248,12 @@ class _ListedClaim(Record):
     reason: str = doc("why it is not expected to be reproduced, or empty")
 
 
-class ReproductionClaimsDocument(Document, kind="reproduction.claims"):
-    """`p4perf reproduce --list`: one row for each claim."""
+ReproductionClaimsDocument = listing(
+    "reproduction.claims", _ListedClaim, "`p4perf reproduce --list`: one row for each claim."
+)
 
-    rows: tuple[_ListedClaim, ...] = doc("")
 
-
-def listed(claims: Sequence[Chosen]) -> ReproductionClaimsDocument:
+def listed(claims: Sequence[Chosen]) -> Document:
     return ReproductionClaimsDocument(rows=tuple(_ListedClaim.read(claim, paper=paper.key) for paper, claim in claims))
 
 

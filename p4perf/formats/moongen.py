@@ -13,9 +13,10 @@ from __future__ import annotations
 import csv
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
+from typing import TypeVar
 
 from p4perf.errors import DataError, Location, MeasurementError
 
@@ -27,6 +28,8 @@ COMPLETION_MARKER = f"{TOKEN} COMPLETE"
 
 HEADER = "Time,Device,Direction,PacketRate,Mbit,MbitWithFraming,TotalPackets,TotalBytes"
 _COLUMNS = HEADER.split(",")
+T = TypeVar("T")
+
 _SAME = 1e-9
 """Relative difference up to which the last row is the mean of those before it; in real files it is some 1e-14."""
 
@@ -139,11 +142,33 @@ def _mean(rows: list[_Row]) -> float:
     return math.fsum(row.rate for row in rows) / len(rows) if rows else math.nan
 
 
+def parse_histogram(text: str, file: str) -> list[tuple[float, int]]:
+    """The lines ``latency,count`` of a ``histogram.csv`` [ns], which has no header.
+
+    Latencies may have decimals: hardware clocks tick in fractions of nanoseconds.
+
+    Raises:
+        DataError: a line is damaged or beyond 10 s; with file and line.
+    """
+    found = []
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip():
+            continue
+        match = _LATENCY.fullmatch(line.strip())
+        if match is None:
+            raise DataError(f"{line.strip()[:40]!r} is not latency,count", location=Location(file, number))
+        if float(match[1]) > MAX_LATENCY_NS:
+            raise DataError(f"a latency of {match[1]} ns is more than 10 s", location=Location(file, number))
+        found.append((float(match[1]), int(match[2])))
+    return found
+
+
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 _FATAL = re.compile(r"\[FATAL\]|Lua error")
 _DOWN = re.compile(r"Device \d+ \(.*\) is DOWN")
 _PAIR = re.compile(r"([a-z_]+)=(\S+)")
-_LATENCY = re.compile(r"([0-9.eE+]{1,40}),([0-9]{1,18})")
+_LATENCY = re.compile(r"([0-9]+(?:\.[0-9]*)?(?:[eE]\+?[0-9]{1,2})?),([0-9]{1,18})")
+MAX_LATENCY_NS = 10_000_000_000
 _TAIL = 3
 
 
@@ -190,6 +215,7 @@ def read_output(stdout: str, files: Mapping[str, str], status: int) -> ScriptOut
         said = " / ".join(lines[-_TAIL:]) or "no output"
         raise MeasurementError(f"MoonGen ended with status {status} before its script was complete: {said}")
     packets = _said(lines, "packets")
+    histogram = files.get("histogram.csv", "")
     probes = _said(lines, "probes") if any(line.startswith(f"{TOKEN} probes ") for line in lines) else {}
     return ScriptOutput(
         sent=_whole(packets, "sent"),
@@ -198,7 +224,7 @@ def read_output(stdout: str, files: Mapping[str, str], status: int) -> ScriptOut
         receive_rate_mpps=_rate(files, "rx"),
         probes_sent=_whole(probes, "sent") if probes else 0,
         probes_lost=_whole(probes, "lost") if probes else 0,
-        latencies_ns=_latencies(files["histogram.csv"]) if probes and "histogram.csv" in files else (),
+        latencies_ns=tuple(sorted(_parsed(parse_histogram, histogram, "histogram.csv"))) if probes else (),
     )
 
 
@@ -218,27 +244,21 @@ def _whole(said: Mapping[str, str], key: str) -> int:
     return int(text)
 
 
+def _parsed(parse: Callable[[str, str], T], text: str, name: str) -> T:
+    try:
+        return parse(text, name)
+    except DataError as error:
+        raise MeasurementError(f"{error.location}: {error.message}") from error
+
+
 def _rate(files: Mapping[str, str], direction: str) -> float:
     name = next((name for name in files if name.endswith(f"-{direction}.csv")), None)
     if name is None:
         raise MeasurementError(f"MoonGen left no file of its {direction} counter")
-    try:
-        counters = parse_counters(without_colours(files[name]), name)
-    except DataError as error:
-        raise MeasurementError(f"{error.location}: {error.message}") from error
+    counters = _parsed(parse_counters, without_colours(files[name]), name)
     if len(counters) != 1:
         what = "is empty: MoonGen ended before its first row" if not counters else "has several counters"
         raise MeasurementError(f"{name} {what}")
     if (rate_mpps := counters[0].rate_mpps) is None:
         raise MeasurementError(f"the {direction} counter of MoonGen has too few rows for a mean rate")
     return rate_mpps
-
-
-def _latencies(text: str) -> tuple[tuple[float, int], ...]:
-    found = []
-    for number, line in enumerate(text.splitlines(), 1):
-        match = _LATENCY.fullmatch(line.strip())
-        if match is None:
-            raise MeasurementError(f"histogram.csv:{number}: {line[:40]!r} is not latency,count")
-        found.append((float(match[1]), int(match[2])))
-    return tuple(sorted(found))

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from functools import cache
 from types import NoneType
-from typing import Any, Literal, NoReturn, TypeVar, cast, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NoReturn, Self, TypeVar, cast, get_args, get_origin, get_type_hints
 
 import numpy as np
 import numpy.typing as npt
@@ -260,8 +260,8 @@ class Reader:
             self.fail(key, "is missing")
         return self.data[key]
 
-    def child(self, key: str) -> Reader:
-        return Reader(self.raw(key), self.file, f"{self.path}{key}.")
+    def child(self, key: str) -> Self:
+        return type(self)(self.raw(key), self.file, f"{self.path}{key}.")
 
     def children(self, key: str) -> list[Reader]:
         items = self.value(key, self.raw(key), list)

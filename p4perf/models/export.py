@@ -11,11 +11,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from itertools import pairwise
-from typing import Literal, get_args
+from typing import Literal
 
 from p4perf.errors import UsageError
 from p4perf.models.component import ComponentModel
-from p4perf.models.notation import Language, Latex, code_notation, latex_name, number, one_line
+from p4perf.models.notation import CCode, Latex, Notation, PythonCode, latex_name, number, one_line
 
 ExportLanguage = Literal["python", "c", "latex"]
 
@@ -36,11 +36,11 @@ static double {name}(double x)
 {unused}{branches}    return {last};
 }}
 """
-_CODE: Mapping[Language, tuple[str, str, str]] = {
-    "python": (_PYTHON, "    if x < {}:\n        return {}\n", "    # "),
-    "c": (_C, "    if (x < {})\n        return {};\n", "// "),
+_CODE: Mapping[str, tuple[Notation, str, str, str]] = {
+    "python": (PythonCode(), _PYTHON, "    if x < {}:\n        return {}\n", "    # "),
+    "c": (CCode(), _C, "    if (x < {})\n        return {};\n", "// "),
 }
-"""Of each language a function, a branch of it, and what comments begin with."""
+"""Of each language its notation, a function, a branch of it, and what comments begin with."""
 
 _LATEX = """\
 {comments}
@@ -70,10 +70,10 @@ def export_model(model: ComponentModel, language: ExportLanguage, *, digits: int
         UsageError: the language is unknown, a parameter is not finite, or a template of the model cannot be written in
             this language.
     """
-    if language not in get_args(ExportLanguage):
-        raise UsageError(f"models cannot be exported to {language!r}", hint="known: python, c, latex")
     if language == "latex":
         return _latex(model, digits)
+    if language not in _CODE:
+        raise UsageError(f"models cannot be exported to {language!r}", hint="known: python, c, latex")
     return _code(model, language)
 
 
@@ -98,9 +98,8 @@ def _comments(model: ComponentModel, lead: str) -> str:
     return "\n".join(lead + one_line(line) for line in (*lines, *more))
 
 
-def _code(model: ComponentModel, language: Language) -> str:
-    template, branch, lead = _CODE[language]
-    notation = code_notation(language)
+def _code(model: ComponentModel, language: str) -> str:
+    notation, template, branch, lead = _CODE[language]
     *others, last = (segment.formula(notation) for segment in model.fitting.segments)
     breakpoints = map(notation.number, model.fitting.breakpoint_x)
     branches = "".join(branch.format(at, body) for at, body in zip(breakpoints, others, strict=True))

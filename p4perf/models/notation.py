@@ -7,16 +7,13 @@ from __future__ import annotations
 
 import math
 import re
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from typing_extensions import override
 
 from p4perf.errors import UsageError
-
-Language = Literal["python", "c"]
 
 _SPECIAL = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
 
@@ -50,44 +47,53 @@ def latex_name(name: str) -> str:
     return name if len(name) == 1 and name.isalpha() else rf"\text{{{latex_text(name)}}}"
 
 
-class Notation(ABC):
-    """What formulas are made of, in one notation."""
+@dataclass(frozen=True)
+class Notation:
+    """What formulas are made of, as people type them: ``95.2 + 12.1 ln x``. Other notations override it.
 
-    language: ClassVar[str]
-    times: ClassVar[str]
-    x: str
+    Args:
+        x: name of the variable.
+        digits: significant digits of a coefficient; positions on the axis of x have six at least.
+    """
 
-    @abstractmethod
+    x: str = "x"
+    digits: int = 4
+    language: ClassVar[str] = "text"
+    times: ClassVar[str] = " "
+    ln: ClassVar[str] = "ln"
+
     def number(self, value: float) -> str:
         """A coefficient."""
+        return number(value, self.digits)
 
-    @abstractmethod
     def position(self, value: float) -> str:
         """A position on the axis of x."""
+        return number(value, max(self.digits, 6))
 
     def argument(self, value: float) -> str:
         """A number that can stand anywhere in an expression, whatever its sign."""
         return f"({self.number(value)})" if value < 0 else self.number(value)
 
-    @abstractmethod
     def logarithm(self, origin: float, shift: float) -> str:
         """``ln(x - origin + shift)``."""
+        return f"{self.ln}({self.shift(shift - origin)})" if shift != origin else f"{self.ln} {self.x}"
 
-    @abstractmethod
     def exponential(self, rate: float, origin: float) -> str:
         """``exp(rate (x - origin))``."""
+        return f"exp({self.number(rate)}{self.times}{self.variable(origin)})"
 
-    @abstractmethod
     def power(self, base: str, exponent: float) -> str:
         """``base^exponent``."""
+        return f"{base}^{self.argument(exponent)}"
 
-    @abstractmethod
     def reciprocal(self, body: str) -> str:
         """One over an expression."""
+        return f"1 / ({body})"
 
-    @abstractmethod
     def call(self, name: str, parameters: Mapping[str, float], origin: float) -> str:
         """A function that has a name but no formula."""
+        given = ", ".join(f"{key} = {self.number(value)}" for key, value in parameters.items())
+        return f"{name}({self.shift(-origin)}; {given})"
 
     def sum(self, terms: Sequence[tuple[float, str]]) -> str:
         """Coefficients times factors, such as ``3 - 2 x``; an empty factor stands for one."""
@@ -115,63 +121,20 @@ class Notation(ABC):
         return self.sum(list(zip(coefficients, factors, strict=False)))
 
 
-@dataclass(frozen=True)
-class _Formula(Notation):
-    """Formulas for people, with ``digits`` significant digits; positions on the axis of x have six at least."""
-
-    x: str = "x"
-    digits: int = 4
-    ln: ClassVar[str]
-
-    @override
-    def number(self, value: float) -> str:
-        return self._written(number(value, self.digits))
-
-    @override
-    def position(self, value: float) -> str:
-        return self._written(number(value, max(self.digits, 6)))
-
-    def _written(self, text: str) -> str:
-        return text
-
-    @override
-    def logarithm(self, origin: float, shift: float) -> str:
-        return f"{self.ln}({self.shift(shift - origin)})" if shift != origin else f"{self.ln} {self.x}"
-
-    @override
-    def power(self, base: str, exponent: float) -> str:
-        return f"{base}^{self.argument(exponent)}"
-
-
-@dataclass(frozen=True)
-class PlainText(_Formula):
-    """Formulas as people type them, such as ``95.2 + 12.1 ln x``."""
-
-    language: ClassVar[str] = "text"
-    times: ClassVar[str] = " "
-    ln: ClassVar[str] = "ln"
-
-    @override
-    def exponential(self, rate: float, origin: float) -> str:
-        return f"exp({self.number(rate)} {self.variable(origin)})"
-
-    @override
-    def reciprocal(self, body: str) -> str:
-        return f"1 / ({body})"
-
-    @override
-    def call(self, name: str, parameters: Mapping[str, float], origin: float) -> str:
-        given = ", ".join(f"{key} = {self.number(value)}" for key, value in parameters.items())
-        return f"{name}({self.shift(-origin)}; {given})"
-
-
-@dataclass(frozen=True)
-class Latex(_Formula):
+class Latex(Notation):
     r"""Formulas in LaTeX's mathematical mode, such as ``95.2 + 12.1\,\ln x``; needs amsmath."""
 
     language: ClassVar[str] = "latex"
     times: ClassVar[str] = r"\,"
     ln: ClassVar[str] = r"\ln"
+
+    @override
+    def number(self, value: float) -> str:
+        return _latex_number(super().number(value))
+
+    @override
+    def position(self, value: float) -> str:
+        return _latex_number(super().position(value))
 
     @override
     def argument(self, value: float) -> str:
@@ -190,19 +153,18 @@ class Latex(_Formula):
         given = "".join(rf",\, {latex_name(key)} = {self.number(value)}" for key, value in parameters.items())
         return rf"{latex_name(name)}({self.shift(-origin)};{given.removeprefix(',')})"
 
-    @override
-    def _written(self, text: str) -> str:
-        mantissa, e, exponent = text.partition("e")
-        return rf"{mantissa} \times 10^{{{exponent}}}" if e else text.replace("inf", r"\infty")
+
+def _latex_number(text: str) -> str:
+    mantissa, e, exponent = text.partition("e")
+    return rf"{mantissa} \times 10^{{{exponent}}}" if e else text.replace("inf", r"\infty")
 
 
-@dataclass(frozen=True)
-class _Code(Notation):
-    """Expressions in full precision that do the same arithmetic as the templates."""
+class PythonCode(Notation):
+    """Expressions in full precision that do the same arithmetic as the templates; they need ``import math``."""
 
-    x: str = "x"
+    language: ClassVar[str] = "python"
     times: ClassVar[str] = " * "
-    prefix: ClassVar[str]
+    prefix: ClassVar[str] = "math."
 
     @override
     def number(self, value: float) -> str:
@@ -222,7 +184,7 @@ class _Code(Notation):
 
     @override
     def exponential(self, rate: float, origin: float) -> str:
-        return f"{self.prefix}exp({self.number(rate)} * {self.variable(origin)})"
+        return self.prefix + super().exponential(rate, origin)
 
     @override
     def power(self, base: str, exponent: float) -> str:
@@ -247,26 +209,8 @@ class _Code(Notation):
         raise UsageError(f"the function template {name!r} has no expression in {self.language}", hint=hint)
 
 
-@dataclass(frozen=True)
-class PythonCode(_Code):
-    """Expressions in Python; they need ``import math``."""
-
-    language: ClassVar[str] = "python"
-    prefix: ClassVar[str] = "math."
-
-
-@dataclass(frozen=True)
-class CCode(_Code):
-    """Expressions in C; they need ``math.h``."""
+class CCode(PythonCode):
+    """The same in C; they need ``math.h``."""
 
     language: ClassVar[str] = "c"
     prefix: ClassVar[str] = ""
-
-
-def code_notation(language: Language, x: str = "x") -> Notation:
-    """The notation of a programming language."""
-    if language == "python":
-        return PythonCode(x)
-    if language == "c":
-        return CCode(x)
-    raise UsageError(f"formulas cannot be written in {language!r}", hint="known: python, c")

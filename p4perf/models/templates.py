@@ -50,7 +50,7 @@ import numpy.typing as npt
 from typing_extensions import override
 
 from p4perf.errors import UsageError
-from p4perf.models.notation import Notation, PlainText
+from p4perf.models.notation import Notation
 from p4perf.plugins import load_plugin, plugin_names
 
 FloatArray = npt.NDArray[np.float64]
@@ -311,7 +311,7 @@ class Template(ABC):
         self, parameters: Sequence[float], origin: float = 0.0, *, x: str = "x", y: str = "y", digits: int = 4
     ) -> str:
         """The function with its numbers, such as ``y = 95.2 + 12.1 ln x``."""
-        return f"{y} = {self.formula(parameters, origin, PlainText(x, digits))}"
+        return f"{y} = {self.formula(parameters, origin, Notation(x, digits))}"
 
 
 @dataclass(frozen=True)

@@ -39,12 +39,12 @@ def list_catalogue() -> tuple[CatalogueEntry, ...]:
 
 def catalogue_names() -> tuple[str, ...]:
     """Every name of the catalogue, those of specs that are there to be extended too."""
-    return tuple(sorted(name for name, _ in _walk(_root(), "")))
+    return tuple(sorted(name for name, _ in yaml_files(_root())))
 
 
 def read_catalogue(name: str) -> SourceNode:
     """The spec of that name as it is written, before what it extends is added."""
-    for found, file in _walk(_root(), ""):
+    for found, file in yaml_files(_root()):
         if found == name:
             return parse_bytes(file.read_bytes()[: MAX_BYTES + 1], str(file))
     raise unknown_name(name)
@@ -60,10 +60,11 @@ def _root() -> Traversable:
     return files("p4perf.specs").joinpath("catalogue")
 
 
-def _walk(folder: Traversable, prefix: str) -> Iterator[tuple[str, Traversable]]:
+def yaml_files(folder: Traversable, prefix: str = "") -> Iterator[tuple[str, Traversable]]:
+    """The YAML files below a folder of the package, by their paths in it without the suffix."""
     for item in folder.iterdir():
         if item.is_dir():
-            yield from _walk(item, f"{prefix}{item.name}/")
+            yield from yaml_files(item, f"{prefix}{item.name}/")
         elif item.name.endswith(_SUFFIX):
             yield prefix + item.name.removesuffix(_SUFFIX), item
 

@@ -373,7 +373,7 @@ def test_numbers_of_the_paper():
         formula, paper = (estimate([function], load_hardware("xeon-e5-2690v2", p)) for p in ("formula", "paper"))
         printed = function.printed
         assert cells == [
-            *(f"{e.breakdown.cycles:.0f} + {e.breakdown.dram_accesses:.0f}" for e in (formula, paper)),
+            *(f"{e.breakdown.cycles.value:.0f} + {e.breakdown.dram_accesses:.0f}" for e in (formula, paper)),
             f"{printed.cycles:.0f} + {printed.dram_accesses:.0f}",
             *(f"{paper.mpps_per_core:.2f}", f"{printed.mpps:g}", f"{paper.gbps:.2f}", f"{printed.gbps:g}"),
         ]

@@ -23,7 +23,7 @@ from p4perf.models import (
     function_name,
     standard_templates,
 )
-from p4perf.models.notation import Latex, code_notation, latex_name
+from p4perf.models.notation import Latex, latex_name
 
 TEMPLATES = standard_templates()
 PARAMETERS = (0.3, 0.7, 0.11, 0.013, 0.0017, 0.00019)
@@ -218,8 +218,6 @@ def test_what_cannot_be_exported() -> None:
     endless = Fitting(find_template("const"), (math.inf,), 0.0, 1.0, 0.0, 2)
     with pytest.raises(UsageError, match="cannot be written as code"):
         export_model(model(endless), "python")
-    with pytest.raises(UsageError, match="cannot be written in 'fortran'"):
-        code_notation("fortran")  # type: ignore[arg-type]
 
 
 def test_exports_are_readable_files(tmp_path: Path) -> None:

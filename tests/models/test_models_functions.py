@@ -7,7 +7,7 @@ import pytest
 
 from p4perf.errors import UsageError
 from p4perf.models import FunctionTemplate
-from p4perf.models.notation import Latex, code_notation
+from p4perf.models.notation import CCode, Latex, PythonCode
 
 
 def saturation(x, a, b):
@@ -63,8 +63,8 @@ def test_slopes_where_the_function_ends() -> None:
 def test_forms(template: FunctionTemplate) -> None:
     assert template.text((1.25, -3), x="n", y="t") == "t = saturation(n; a = 1.25, b = -3)"
     assert template.formula((1.25, -3), 0.0, Latex()) == r"\frac{{1.25} {x}}{{-3} + {x}}"
-    assert template.formula((1.25, -3), 0.5, code_notation("python")) == "1.25 * (x - 0.5) / ((-3.0) + (x - 0.5))"
-    assert template.formula((1e-300, 0.1), 0.0, code_notation("c", "n")) == "1e-300 * n / (0.1 + n)"
+    assert template.formula((1.25, -3), 0.5, PythonCode()) == "1.25 * (x - 0.5) / ((-3.0) + (x - 0.5))"
+    assert template.formula((1e-300, 0.1), 0.0, CCode("n")) == "1e-300 * n / (0.1 + n)"
 
 
 def test_without_forms() -> None:
@@ -72,7 +72,7 @@ def test_without_forms() -> None:
     assert template.text((1, 2), 3.0) == "y = my_fit(x - 3; a = 1, k_2 = 2)"
     assert template.formula((1, 2e-9), 0.0, Latex()) == r"\text{my\_fit}(x;\, a = 1,\, \text{k\_2} = 2 \times 10^{-9})"
     with pytest.raises(UsageError, match=r"'my_fit' has no expression in c\nhint: .*c='...' with {x}, {a}, {k_2}"):
-        template.formula((1, 2), 0.0, code_notation("c"))
+        template.formula((1, 2), 0.0, CCode())
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from p4perf.models import (
     Template,
     standard_templates,
 )
-from p4perf.models.notation import Latex, code_notation, latex_name
+from p4perf.models.notation import CCode, Latex, PythonCode, latex_name
 
 MINE = FunctionTemplate(
     "mine", lambda x, a, b: a * x / (b + x), ("a", "b"), python="{a} / {b}", c="{a} / {b}", latex_form=r"\frac{a}{b}"
@@ -61,8 +61,8 @@ def test_formulas_can_always_be_written(data: st.DataObject, template: Template,
     assert template.text(parameters, origin).startswith("y = ")
     latex = template.formula(parameters, origin, Latex(latex_name("a_b")))
     assert latex.count("{") == latex.count("}")
-    compile(template.formula(parameters, origin, code_notation("python")), "expression", "eval")
-    assert template.formula(parameters, origin, code_notation("c")).count("math.") == 0
+    compile(template.formula(parameters, origin, PythonCode()), "expression", "eval")
+    assert template.formula(parameters, origin, CCode()).count("math.") == 0
 
 
 @given(st.data(), st.sampled_from(TEMPLATES))

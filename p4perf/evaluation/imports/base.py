@@ -29,9 +29,10 @@ _SPELT = {"usec": "us", "nsec": "ns", "msec": "ms", "sec": "s", "pkts/s": "pps",
 
 
 def unit_of_metric(metric: str) -> str:
+    """Its unit; a UsageError if there is no such metric."""
     found = metric_named(metric)
     if found is None:
-        raise UsageError(f"there is no metric {metric!r}")
+        raise UsageError(f"unknown metric {metric!r}", hint=nearest(metric, METRICS, "metrics"))
     return found.unit
 
 
@@ -123,11 +124,8 @@ class ImportOptions:
             check_variable(named.name, "--x")
         for name in self.settings:
             check_variable(name, "--set")
-        for named in self.metrics:
-            check_metric(named.name)
-        for name in self.units:
-            if name:
-                check_metric(name)
+        for name in (*(named.name for named in self.metrics), *filter(None, self.units)):
+            unit_of_metric(name)
         wanted_once = {
             "the variable {} is given twice": [*(named.name for named in self.variables), *self.settings],
             "{} of the source is given twice": [named.wanted for named in self.variables],
@@ -211,11 +209,6 @@ def check_variable(name: str, where: str) -> None:
     if name in RESERVED:
         hint = f"rename it: --x the_{name}={name}"
         raise UsageError(f"{where}: {name} is a column of the tables of results", hint=hint)
-
-
-def check_metric(name: str) -> None:
-    if metric_named(name) is None:
-        raise UsageError(f"unknown metric {name!r}", hint=nearest(name, METRICS, "metrics"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,12 +5,10 @@ Rates are sums of both directions. NDR and PDR are lower bounds; the loss of PDR
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from typing_extensions import override
 
@@ -18,59 +16,29 @@ from p4perf.errors import DataError, MeasurementError, UsageError
 from p4perf.evaluation.imports import base
 from p4perf.evaluation.imports.moongen import histogram_values
 from p4perf.evaluation.load.histogram import LatencyHistogram, decode
+from p4perf.models.component import Reader
 from p4perf.specs.metrics import at_load
 
 
-@dataclass(frozen=True, slots=True)
-class JsonNode:
-    """An object of a JSON file, and its path in it."""
-
-    content: Mapping[str, Any]
-    path: Path
-    key: str = ""
+class JsonNode(Reader):
+    """An object of a JSON file; all its numbers are zero at least."""
 
     def place(self, *names: str) -> base.Place:
-        return base.Place(self.path, None, ".".join([self.key, *names] if self.key else names))
+        return base.Place(Path(self.file), None, (self.path + ".".join(names)).removesuffix("."))
 
     def get(self, name: str) -> Any:
-        return self.content.get(name)
+        return self.data.get(name)
 
-    def child(self, name: str) -> JsonNode:
-        """An object below; a DataError if there is none."""
-        found = self.content.get(name)
-        if not isinstance(found, Mapping):
-            raise self.place(name).error("is missing" if found is None else "is not an object")
-        return JsonNode(found, self.path, ".".join([self.key, name] if self.key else [name]))
-
-    def maybe(self, name: str) -> JsonNode | None:
+    def maybe(self, name: str) -> Self | None:
         """An object below; None if there is nothing."""
-        return None if self.content.get(name) is None else self.child(name)
+        return None if self.get(name) is None else self.child(name)
 
-    def number(self, name: str) -> float:
-        """A number, zero at least."""
-        return checked_number(self.content.get(name), self.place(name))
-
-    def text(self, name: str) -> str:
-        """A text; a DataError if there is none."""
-        found = self.content.get(name)
-        if not isinstance(found, str):
-            raise self.place(name).error("is missing" if found is None else "is not a text")
+    @override
+    def value(self, key: str, value: object, hint: Any) -> Any:
+        found = super().value(key, value, hint)
+        if hint is float and found < 0:
+            self.fail(key, f"must be zero or more, not {value!r}")
         return found
-
-
-def checked_number(value: Any, place: base.Place) -> float:
-    """A number, zero at least."""
-    if value is None:
-        raise place.error("is missing")
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise place.error(f"is not a number: {value!r:.60}")
-    try:
-        number = float(value)
-    except OverflowError as error:
-        raise place.error("is larger than any number") from error
-    if not math.isfinite(number) or number < 0:
-        raise place.error(f"is {number}: expected a finite number, zero at least")
-    return number
 
 
 MAJOR = "1"
@@ -107,7 +75,7 @@ class CsitImporter(base.Importer):
         used, duts = [], set()
         for file in files:
             try:
-                root = JsonNode(base.read_json(file), file)
+                root = JsonNode(base.read_json(file), str(file))
                 found = list(_trials(root, options, left_out))
             except DataError as error:
                 if not options.skip_damaged:
@@ -116,23 +84,23 @@ class CsitImporter(base.Importer):
                 continue
             if found:
                 used.append(file)
-                duts.add(root.text("dut_type").lower())
+                duts.add(root.string("dut_type").lower())
             trials += found
         return base.Reading(tuple(trials), tuple(left_out), tuple(used), duts.pop() if len(duts) == 1 else "", "csit")
 
 
 def _trials(root: JsonNode, options: base.ImportOptions, left_out: list[base.LeftOut]) -> Iterator[base.ImportedTrial]:
-    version = root.text("version")
+    version = root.string("version")
     if version.split(".")[0] != MAJOR:
         raise root.place("version").error(f"is {version!r:.40}, but versions {MAJOR}.x of the model are read")
     place = root.place("result")
     if root.get("passed") is not True:
         message = root.get("message")
-        left_out.append(base.LeftOut(str(root.path), f"the test failed: {message!s:.200}".replace("\n", " ")))
+        left_out.append(base.LeftOut(root.file, f"the test failed: {message!s:.200}".replace("\n", " ")))
         return
     facts, repetition = _facts(root, options)
     result = root.child("result")
-    kind = result.text("type")
+    kind = result.string("type")
     if kind == "ndrpdr":
         values = [*_bound(result, "ndr", left_out), *_bound(result, "pdr", left_out), *_latency(result, left_out)]
         if values:
@@ -146,7 +114,8 @@ def _trials(root: JsonNode, options: base.ImportOptions, left_out: list[base.Lef
             return
         for index, number in enumerate(numbers):
             where = rate.place(f"values[{index}]")
-            value = base.ImportedValue("receive_rate", checked_number(number, where), "pps", where, "receive_rate")
+            rate_pps = rate.value(f"values[{index}]", number, float)
+            value = base.ImportedValue("receive_rate", rate_pps, "pps", where, "receive_rate")
             yield base.ImportedTrial(facts, (value,), where, repetition if len(numbers) == 1 else None)
     else:
         left_out.append(base.LeftOut(str(place), f"there is no metric for results of the type {kind!r:.40}"))
@@ -161,7 +130,7 @@ def _bound(result: JsonNode, name: str, left_out: list[base.LeftOut]) -> Iterato
 
 
 def _is_packet_rate(rate: JsonNode, left_out: list[base.LeftOut]) -> bool:
-    unit = rate.text("unit")
+    unit = rate.string("unit")
     if unit != "pps":
         left_out.append(base.LeftOut(str(rate.place("unit")), f"is {unit!r:.20}, not a rate of packets"))
     return unit == "pps"
@@ -182,7 +151,7 @@ def _latency(result: JsonNode, left_out: list[base.LeftOut]) -> Iterator[base.Im
         if node is None or not node.number("max"):
             left_out.append(base.LeftOut(str(forward.place(name)), "no latency was sampled"))
             continue
-        unit = node.text("unit")
+        unit = node.string("unit")
         for key, statistic in (("min", "min"), ("avg", "mean"), ("max", "max")):
             metric = at_load(f"latency_{statistic}", share)
             yield base.ImportedValue(f"latency_forward.{name}.{key}", node.number(key), unit, node.place(key), metric)
@@ -193,7 +162,7 @@ def _percentiles(node: JsonNode, name: str, share: float, left_out: list[base.Le
     """Percentiles of a histogram whose values are microseconds; a damaged one is left out, for CSIT lacks some."""
     place = node.place("hdrh")
     try:
-        layout, counts = decode(node.text("hdrh"))
+        layout, counts = decode(node.string("hdrh"))
         high_us = [high for _, high in layout.edges([index for index, _ in counts])]
         histogram = LatencyHistogram.from_values([1000.0 * us for us in high_us], [count for _, count in counts])
     except (DataError, MeasurementError, UsageError) as error:
@@ -206,21 +175,21 @@ def _percentiles(node: JsonNode, name: str, share: float, left_out: list[base.Le
 
 def _facts(root: JsonNode, options: base.ImportOptions) -> tuple[dict[str, base.Fact], int | None]:
     """Frame size, cores, threads, network card, test, device and its version."""
-    name = root.text("test_id").rsplit(".", 1)[-1]
+    name = root.string("test_id").rsplit(".", 1)[-1]
     try:
         told, repetition, rest = options.facts_of(name)
     except UsageError as error:
-        raise UsageError(f"{root.path}: {error.message}", hint=error.hint) from error
+        raise UsageError(f"{root.file}: {error.message}", hint=error.hint) from error
     facts: dict[str, base.Fact] = {}
     if match := _TEST.search(name):
         facts = {"frame_size": int(match["size"]), "cores": int(match["cores"])}
         if match["threads"]:
             facts["threads"] = int(match["threads"])
-    if match := _NIC.match(root.text("test_name_long")):
+    if match := _NIC.match(root.string("test_name_long")):
         facts["nic"] = match[1]
     short = _TEST.search(rest)
     facts["test"] = short["rest"] if short else rest
-    facts |= {"dut": root.text("dut_type").lower(), "dut_version": root.text("dut_version")}
+    facts |= {"dut": root.string("dut_type").lower(), "dut_version": root.string("dut_version")}
     return {**facts, **told}, repetition
 
 
@@ -245,12 +214,12 @@ class TrexImporter(base.Importer):
     def read(self, path: Path, options: base.ImportOptions) -> base.Reading:
         """One trial. Facts are those of the file name, and of a benchmark its title, cores and tunables."""
         facts, repetition, _ = options.facts_of(path.name)
-        root = JsonNode(base.read_json(path), path)
+        root = JsonNode(base.read_json(path), str(path))
         left_out: list[base.LeftOut] = []
-        if _is_bench(root.content):
+        if _is_bench(root.data):
             facts = {**_facts_of_bench(root.child("config")), **facts}
             values = _bench(root, left_out)
-        elif _is_statistics(root.content):
+        elif _is_statistics(root.data):
             values = _statistics(root, left_out)
         else:
             message = "is not JSON of TRex: it has neither total and global, nor results and config"
@@ -318,7 +287,7 @@ def _statistics(root: JsonNode, left_out: list[base.LeftOut]) -> list[base.Impor
         values.append(base.ImportedValue("loss_ratio", 1 - received / sent, "lost/sent", place, metric, why))
     streams = root.maybe("latency")
     if streams is not None:
-        found = {key: streams.child(key) for key in streams.content if key.isdigit()}
+        found = {key: streams.child(key) for key in streams.data if key.isdigit()}
         values += _latency_values({key: node.child("latency") for key, node in found.items()}, left_out)
     return values
 

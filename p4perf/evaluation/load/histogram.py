@@ -26,6 +26,7 @@ from hdrh.histogram import HdrHistogram  # type: ignore[import-untyped]
 
 from p4perf.errors import DataError, Location, MeasurementError, UsageError
 from p4perf.evaluation.fitting.datafiles import finite_number
+from p4perf.formats.moongen import parse_histogram
 from p4perf.models.templates import FloatArray
 from p4perf.results.files import read_text
 from p4perf.specs.metrics import PERCENTILES
@@ -70,10 +71,6 @@ class Layout:
                 raise IndexError(f"there is no bucket {index}: the last one is {made.counts_len - 1}")
             made.record_value(made.get_value_from_index(index), count)
         return made
-
-    def largest_ns(self) -> int:
-        """Largest value that can be counted [ns]; at least :attr:`highest`."""
-        return self.edges([self.buckets() - 1])[0][1]
 
     def buckets(self) -> int:
         return int(HdrHistogram(self.lowest, self.highest, self.digits).counts_len)
@@ -355,16 +352,13 @@ class LoggedHistogram:
             raise UsageError("the times of a histogram must be finite and not negative")
 
 
-def hlog_text(histograms: Sequence[LoggedHistogram], *, comments: Sequence[str] = ()) -> str:
-    """A log of HdrHistogram, version 1.3, with comment lines for people. The same histograms give the same text."""
+def hlog_text(histograms: Sequence[LoggedHistogram]) -> str:
+    """A log of HdrHistogram, version 1.3. The same histograms give the same text."""
     if not histograms:
         raise UsageError("there is no histogram to write")
-    if any(not text.isprintable() or text.startswith("[") for text in comments):
-        raise UsageError("a comment in a histogram log is one line and does not begin with a bracket")
     start_s = min(entry.start_s for entry in histograms)
     date = datetime.fromtimestamp(start_s, UTC).isoformat(" ", "milliseconds")
     lines = [
-        *(f"#{text}" for text in comments),
         f"#[Histogram log format version {VERSION}]",
         f"#[StartTime: {start_s:.3f} (seconds since epoch), {date}]",
         LEGEND,
@@ -401,33 +395,17 @@ def read_hlog(path: Path) -> tuple[LoggedHistogram, ...]:
 
 
 def read_moongen_histogram(path: Path) -> LatencyHistogram:
-    """Read the ``histogram.csv`` of MoonGen: a line ``latency,count`` for each latency [ns], without a header.
-
-    Latencies may have decimals (hardware clocks tick in fractions of nanoseconds) and are rounded to nanoseconds.
+    """Read the ``histogram.csv`` of MoonGen; latencies are rounded to nanoseconds.
 
     Raises:
         DataError: the file cannot be read or a line is damaged, negative or beyond 10 s; with file and line.
         MeasurementError: there is no sample in it; MoonGen writes an empty file where no probe came back.
     """
-    values, counts = [], []
-    largest = Layout().largest_ns()
-    for number, line in enumerate(read_text(path).split("\n"), 1):
-        if not line.strip():
-            continue
-        where = Location(str(path), number)
-        cells = line.split(",")
-        if len(cells) != 2:
-            raise DataError("is not latency,count", location=where)
-        value, count = (_number(cell, where) for cell in cells)
-        if count != int(count):
-            raise DataError(f"{cells[1].strip()} is not a whole number of samples", location=where)
-        if round(value) > largest:
-            raise DataError(f"a latency of {value:g} ns is more than a histogram can count", location=where)
-        values.append(value)
-        counts.append(count)
-    if not sum(counts):
+    latencies = parse_histogram(read_text(path), str(path))
+    if not any(count for _, count in latencies):
         raise MeasurementError(NO_SAMPLE, location=Location(str(path)), hint="did any frame come back?")
-    return LatencyHistogram.from_values(values, counts)
+    values_ns, counts = zip(*latencies, strict=True)
+    return LatencyHistogram.from_values(values_ns, counts)
 
 
 def _read_comment(line: str, known: dict[str, float], where: Location) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -18,7 +17,7 @@ from p4perf.evaluation.papers.claims import Claim as Claim
 from p4perf.evaluation.papers.claims import Expectation as Expectation
 from p4perf.evaluation.papers.claims import Finding as Finding
 from p4perf.evaluation.papers.claims import Kind as Kind
-from p4perf.evaluation.papers.claims import PaperFile
+from p4perf.evaluation.papers.claims import PaperClaims as PaperClaims
 from p4perf.evaluation.papers.claims import Quantity as Quantity
 from p4perf.evaluation.papers.claims import impossible as impossible
 from p4perf.evaluation.papers.claims import judge as judge
@@ -30,8 +29,7 @@ from p4perf.specs.messages import nearest
 from p4perf.specs.source import SourceNode
 from p4perf.specs.types import parse_strictly, read_strictly
 
-SUFFIX = ".yaml"
-SUFFIXES = (SUFFIX, ".yml")
+SUFFIXES = (".yaml", ".yml")
 PLACE = re.compile(r"(?P<kind>fig|table|eq)(?P<number>[0-9ivx]+[a-z]?)")
 """A figure, a table or an equation of a paper, as users name it."""
 _PLACES = {"fig": "figure", "table": "table", "eq": "equation"}
@@ -58,31 +56,21 @@ SHAPES = _checks_of(shapes)
 """Checks that take a measured run first."""
 
 
-@dataclass(frozen=True)
-class PaperClaims:
-    """A paper and its claims, in the order of the file."""
-
-    key: str
-    title: str
-    authors: str
-    published: str
-    claims: tuple[Claim, ...]
-
-
 @cache
 def shipped_papers() -> tuple[PaperClaims, ...]:
-    found = sorted(i.name for i in files("p4perf.evaluation.papers").iterdir() if i.joinpath("claims.yaml").is_file())
-    folder = files("p4perf.evaluation.papers")
-    return tuple(parse_paper(folder.joinpath(name, "claims.yaml").read_bytes(), f"{name}{SUFFIX}") for name in found)
+    folders = sorted(files("p4perf.evaluation.papers").iterdir(), key=lambda folder: folder.name)
+    found = [(f.name, f.joinpath("claims.yaml")) for f in folders]
+    return tuple(parse_paper(file.read_bytes(), f"{name}.yaml") for name, file in found if file.is_file())
 
 
 def parse_paper(data: bytes, file: str) -> PaperClaims:
     """The paper of a file's content; ``file`` is its name, for messages."""
-    return _paper(*parse_strictly(data, file, PaperFile))
+    return _known_checks(*parse_strictly(data, file, PaperClaims))
 
 
-def _paper(content: PaperFile, root: SourceNode) -> PaperClaims:
-    for index, claim in enumerate(content.claims):
+def _known_checks(paper: PaperClaims, root: SourceNode) -> PaperClaims:
+    """The paper, whose checks there are and can be called so."""
+    for index, claim in enumerate(paper.claims):
         if claim.check is None:
             continue
         known = SHAPES if claim.measure is not None else CHECKS
@@ -105,7 +93,7 @@ def _paper(content: PaperFile, root: SourceNode) -> PaperClaims:
                 key=f"claims.{index}.check.arguments",
                 hint=f"it is {name}{inspect.signature(known[name])}",
             ) from error
-    return PaperClaims(content.paper, content.title, content.authors, content.published, content.claims)
+    return paper
 
 
 def chosen_claims(names: Sequence[str], kinds: Sequence[Kind] = ()) -> tuple[tuple[PaperClaims, Claim], ...]:
@@ -120,7 +108,7 @@ def chosen_claims(names: Sequence[str], kinds: Sequence[Kind] = ()) -> tuple[tup
         DataError: a file cannot be read or is wrong.
     """
     files_given = [Path(name) for name in names if name.endswith(SUFFIXES)]
-    own = [_paper(*read_strictly(path, PaperFile, "file of claims")) for path in files_given]
+    own = [_known_checks(*read_strictly(path, PaperClaims, "file of claims")) for path in files_given]
     by_key = {paper.key: paper for paper in (*shipped_papers(), *own)}
     wanted: dict[tuple[str, str], None] = {(paper.key, claim.id): None for paper in own for claim in paper.claims}
     for name in (n for n in names if not n.endswith(SUFFIXES)):

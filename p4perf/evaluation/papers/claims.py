@@ -177,7 +177,9 @@ class Claim(Strict):
         return ", ".join(named(name, each.text(), each.unit) for name, each in self.expect.items())
 
 
-class PaperFile(Strict):
+class PaperClaims(Strict):
+    """A paper and its claims, in the order of the file."""
+
     reproduction_version: Literal[1] = Field(description="version of this format")
     paper: Annotated[str, Field(pattern=r"^[a-z]+[0-9]{4}$")] = Field(description="key of the paper, as specs name it")
     title: str = Field(min_length=1, max_length=200, description="title of the paper")
@@ -186,13 +188,17 @@ class PaperFile(Strict):
     claims: tuple[Claim, ...] = Field(min_length=1, max_length=300, description="all that can be checked")
 
     @model_validator(mode="after")
-    def _names(self) -> PaperFile:
+    def _names(self) -> PaperClaims:
         seen: set[str] = set()
         for index, claim in enumerate(self.claims):
             if claim.id in seen:
                 raise validation_error(f"duplicate claim {claim.id}", path=("claims", index, "id"))
             seen.add(claim.id)
         return self
+
+    @property
+    def key(self) -> str:
+        return self.paper
 
 
 def named(name: str, text: str, unit: str) -> str:
@@ -238,10 +244,6 @@ class Finding:
     @property
     def key(self) -> str:
         return f"{self.paper}:{self.claim.id}"
-
-    @property
-    def kind(self) -> Kind:
-        return self.claim.kind
 
     @property
     def drifted(self) -> tuple[str, ...]:

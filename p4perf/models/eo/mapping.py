@@ -12,6 +12,7 @@ from p4perf.errors import UsageError
 from p4perf.models.eo.expressions import Expression
 from p4perf.models.eo.hardware import DRAM, LEVELS, Hardware, Side, accesses_per_s
 from p4perf.models.eo.operations import Call, CostRule, NetworkFunction
+from p4perf.models.estimate import Estimate, exactly
 from p4perf.models.notation import size_text
 
 RECEIVE, SEND = "I/O_mem", "mem_I/O"
@@ -25,16 +26,14 @@ class BreakdownLine:
 
     Attributes:
         times: how often a packet meets it, on average.
-        cycles, cycles_low, cycles_high: core cycles of all of these, and the ends of their interval.
+        cycles: core cycles of all of these, with every constant of the machine at the ends of its interval.
         accesses: accesses to memory, by the level where they hit.
     """
 
     function: str
     call: Call
     times: float
-    cycles: float
-    cycles_low: float
-    cycles_high: float
+    cycles: Estimate
     accesses: Mapping[str, float]
     table_bytes: float
 
@@ -49,19 +48,9 @@ class OperationBreakdown:
     """Share of the accesses to tables that each level serves."""
 
     @property
-    def cycles(self) -> float:
+    def cycles(self) -> Estimate:
         """Core cycles of one packet."""
-        return sum(line.cycles for line in self.lines)
-
-    @property
-    def cycles_low(self) -> float:
-        """Core cycles if every constant is at the lower end of its interval."""
-        return sum(line.cycles_low for line in self.lines)
-
-    @property
-    def cycles_high(self) -> float:
-        """Core cycles if every constant is at the upper end of its interval."""
-        return sum(line.cycles_high for line in self.lines)
+        return sum((line.cycles for line in self.lines), exactly(0.0))
 
     @property
     def accesses(self) -> dict[str, float]:
@@ -177,16 +166,17 @@ class _CallCost:
 
     def line(self, size: Fraction, shares: Mapping[str, Fraction]) -> BreakdownLine:
         call = self.call
-        cycles, low, high = (float(call.times * self._cycles(shares, side)) for side in _SIDES)
-        if cycles < 0:
+        cycles = Estimate(*(float(call.times * self._cycles(shares, side)) for side in _SIDES))
+        if cycles.value < 0:
             raise UsageError(
-                f"hardware {self.hardware.name}: the rule of {call.operation.name} gives {cycles:g} cycles for {call}",
+                f"hardware {self.hardware.name}: the rule of {call.operation.name} gives {cycles.value:g} cycles for "
+                f"{call}",
                 hint="no operation costs less than nothing; max(0, ...) cuts a formula off",
             )
         where = shares if self.rule.table_bytes is not None else {DRAM: Fraction(1)}
         count = call.times * self._accesses()
         accesses = {level: float(count * share) for level, share in where.items() if count}
-        return BreakdownLine(self.owner, call, float(call.times), cycles, low, high, accesses, float(size))
+        return BreakdownLine(self.owner, call, float(call.times), cycles, accesses, float(size))
 
     def _cycles(self, shares: Mapping[str, Fraction], side: Side) -> Fraction:
         rule = self.rule
@@ -315,9 +305,9 @@ def estimate(
         others_bytes=others_bytes,
         keep_io=keep_io,
     )
-    if breakdown.cycles <= 0:
+    if breakdown.cycles.value <= 0:
         raise UsageError(f"{functions[0].name} costs nothing on {hardware.name}: there is no rate to tell")
-    per_core = hardware.clock_hz / breakdown.cycles / 1e6
+    per_core = hardware.clock_hz / breakdown.cycles.value / 1e6
     wire = size + OVERHEAD_BYTES
     limits: dict[Bound, float] = {"cpu": cores * per_core}
     if breakdown.dram_accesses:

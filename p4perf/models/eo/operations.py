@@ -59,8 +59,6 @@ GROUP = "p4perf.elementary_operations"
 Kind = Literal["bytes", "count", "probability"]
 """What a parameter is: a size in bytes (fractions are possible: averages), a number of things, a share from 0 to 1."""
 
-_UNITS: Mapping[Kind, str] = {"bytes": "B", "count": "", "probability": ""}
-
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
@@ -70,11 +68,6 @@ class Parameter:
     kind: Kind
     description: str
     default: Fraction | None = None
-
-    @property
-    def unit(self) -> str:
-        """``B``, or nothing for counts and probabilities."""
-        return _UNITS[self.kind]
 
     def check(self, value: Fraction, call: str) -> None:
         """Refuse what no such parameter can be."""
@@ -340,9 +333,6 @@ class NetworkFunction:
             own = (given or {}).get(symbol.name)
             values[symbol.name] = symbol.value.value(values) if own is None else own
         return values
-
-    def text(self) -> str:
-        return "".join(f"{call}{f'  x {float(call.times):g}' if call.times != 1 else ''}\n" for call in self.calls)
 
 
 def parse_function(name: str, lines: Iterable[str], symbols: Mapping[str, str | int] | None = None) -> NetworkFunction:

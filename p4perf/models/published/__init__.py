@@ -49,15 +49,13 @@ class PublishedPaper:
 
     key: str
     title: str
-    year: int
-    doi: str
     unavailable: tuple[Unavailable, ...]
 
 
 def papers() -> tuple[PublishedPaper, ...]:
     known = json.loads((files(__name__) / PAPERS).read_text(encoding="utf-8"))
     return tuple(
-        PublishedPaper(key, p["title"], p["year"], p["doi"], tuple(Unavailable(**u) for u in p["unavailable"]))
+        PublishedPaper(key, p["title"], tuple(Unavailable(**u) for u in p["unavailable"]))
         for key, p in sorted(known.items())
     )
 

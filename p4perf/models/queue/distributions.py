@@ -289,28 +289,8 @@ def discretise(excess: Callable[[FloatArray], FloatArray], end: float) -> Lattic
     return _normalised(np.maximum(out, 0.0), 0)
 
 
-def from_pmf(values: npt.ArrayLike, probabilities: npt.ArrayLike) -> Lattice:
-    """A distribution whose times are whole numbers of steps; the probabilities sum to one.
-
-    Raises:
-        UsageError: a time is negative, not whole or there twice, or the probabilities are none.
-    """
-    at = np.asarray(values, dtype=np.float64).ravel()
-    given = np.asarray(probabilities, dtype=np.float64).ravel()
-    if at.size != given.size or not at.size:
-        raise UsageError(f"there are {at.size} times but {given.size} probabilities")
-    _check_times(at)
-    if (at != np.rint(at)).any():
-        raise UsageError(f"{at[at != np.rint(at)][0]:g} is no whole number of steps", hint="take a finer lattice")
-    if np.unique(at).size != at.size:
-        raise UsageError("a time is there twice")
-    out = np.zeros(_length(float(at.max())) + 1)
-    out[at.astype(np.int64)] = given
-    return Lattice(out)
-
-
 def from_samples(values: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> Lattice:
-    """The distribution of data: measured times, or the times and counts of a histogram.
+    """The distribution of data: measured times, or the times and counts, or probabilities, of a histogram.
 
     A time between two points of the lattice is shared between them so that the mean stays exact.
 
@@ -401,7 +381,6 @@ class QueueResult:
         mean_interval: mean time between the beginnings of batches [steps].
         residual: sum of the absolute differences between the stationary distribution and its image under the equations.
         balance: difference between the loss and what the idle time of the processor implies for it.
-        batch_loss: mean over batches of the lost share of a batch, None where it is not computed.
         seen: distribution of what a batch finds: unfinished work [steps], or packets in the ring.
     """
 
@@ -415,7 +394,6 @@ class QueueResult:
     step_us: float
     residual: float
     balance: float
-    batch_loss: float | None = None
     seen: Lattice | None = None
     notes: tuple[str, ...] = field(default_factory=tuple)
 

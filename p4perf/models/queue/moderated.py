@@ -125,7 +125,6 @@ class ModeratedQueue:
             step_us=self.step_us,
             residual=found.residual,
             balance=loss - implied,
-            batch_loss=found.batch_refused if found.batch_refused >= RESOLUTION else 0.0,
             seen=Lattice(work / work.sum()),
         )
 
@@ -264,7 +263,6 @@ class _Image:
         self._limit, self._overhead = limit, overhead
         self.states = states
         top = self.states + overhead.last + service.last
-        self._length = top
         width = batches.size_interval.shape[1]
         self._size = fft.next_fast_len(top + width + 1, real=True)
         self._service = fft.rfft(service.dense(self._size))

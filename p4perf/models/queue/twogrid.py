@@ -14,13 +14,12 @@ is x(u) = exp(theta u) P(u), and all changes are weighted alike, so that small p
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from scipy import fft
 from scipy.linalg import lapack
 
-from p4perf.models.queue.direct import Changes, FloatArray, IntArray, bands
+from p4perf.models.queue.direct import FloatArray, IntArray, bands
 from p4perf.models.queue.work import Kernel
 
 FINE = 3.0
@@ -45,11 +44,10 @@ _STEEP, _MILD = 80.0, 4.0
 """Largest exponents of the weights of a change, below and above a load of one."""
 
 
-@dataclass(frozen=True, eq=False)
 class Chain:
     """The states low .. high, with weights.
 
-    Args:
+    Attributes:
         low: first state; an empty system if it is zero.
         theta: rate of the weights.
         change: exp(theta d) P(D = d) far from the limit.
@@ -59,31 +57,16 @@ class Chain:
         overhead: exp(theta k) P(o = k).
     """
 
-    kernel: Kernel
-    low: int
-    high: int
-    theta: float
-    change: FloatArray
-    first: int
-    plain: int
-    near: Changes
-    overhead: FloatArray
-
-    @property
-    def states(self) -> int:
-        return self.high - self.low + 1
-
-
-def chain_of(kernel: Kernel, low: int, high: int, theta: float) -> Chain:
-    """The chain of the states low .. high."""
-    change, first = kernel.unlimited
-    over = kernel.overhead
-    plain = min(max(kernel.limit - over.last - kernel.batch.rooms + 1 - low, 0), high - low + 1)
-    near = kernel.batch.changes(max(kernel.limit - over.first - low - plain, 0) if plain <= high - low else 0, theta)
-    return Chain(
-        kernel, low, high, theta, change * np.exp(theta * (first + np.arange(change.size))), first, plain,
-        near, over.probabilities * np.exp(theta * np.arange(over.first, over.last + 1)),
-    )  # fmt: skip
+    def __init__(self, kernel: Kernel, low: int, high: int, theta: float) -> None:
+        self.kernel, self.low, self.high, self.theta = kernel, low, high, theta
+        self.states = high - low + 1
+        change, self.first = kernel.unlimited
+        self.change = change * np.exp(theta * (self.first + np.arange(change.size)))
+        over, limit = kernel.overhead, kernel.limit
+        self.overhead = over.probabilities * np.exp(theta * np.arange(over.first, over.last + 1))
+        self.plain = min(max(limit - over.last - kernel.batch.rooms + 1 - low, 0), self.states)
+        depth = limit - over.first - low - self.plain if self.plain < self.states else 0
+        self.near = kernel.batch.changes(max(depth, 0), theta)
 
 
 def stationary_by_two_grids(kernel: Kernel, low: int, high: int, theta: float) -> FloatArray | None:
@@ -98,7 +81,7 @@ def stationary_by_two_grids(kernel: Kernel, low: int, high: int, theta: float) -
     # Never touched: the C library keeps as much memory for the next system as was once freed in one piece.
     np.empty(_KEPT)
     # In overload it is the work at the limit that matters; what is far below it would outweigh it.
-    chain = chain_of(kernel, low, high, max(theta, -_MILD / extent))
+    chain = Chain(kernel, low, high, max(theta, -_MILD / extent))
     step, coarse = _Step(chain), _Coarse(chain, width)
     x = coarse.start()
     residual = step(x) - x

@@ -90,11 +90,6 @@ class Batches:
         marginal = self.size_interval.sum(axis=0)
         return float(marginal @ (self.first_interval + np.arange(marginal.size)))
 
-    @cached_property
-    def interval(self) -> Lattice:
-        marginal = self.size_interval.sum(axis=0)
-        return Lattice(marginal / marginal.sum(), self.first_interval)
-
 
 def collect(arrival: Lattice, moderation: Lattice) -> Batches:
     """The batches of renewal arrivals under interrupt moderation.
@@ -353,14 +348,13 @@ class Path:
 
     Args:
         delay: processing time of accepted packets [steps].
-        refused, batch_refused: means over batches of the number and of the share of refused packets.
+        refused: mean number of refused packets of a batch.
         idle: mean time in an interval in which the processor has nothing to do [steps].
         residual: sum of the absolute differences between the work of this batch and of the next.
     """
 
     delay: Lattice
     refused: float
-    batch_refused: float
     idle: float
     residual: float
 
@@ -394,14 +388,11 @@ def follow(work: FloatArray, kernel: Kernel, batches: Batches) -> Path:
     if delays.empty or not delays.total()[1].any():
         raise UsageError("every packet is refused: an interrupt alone takes as long as the buffer allows")
     idle, residual = _next(work, works)
-    lost = refused.sum(axis=1)
-    weights = np.cumsum((batches.sizes / np.arange(1, count + 1))[::-1])[::-1]
     shortest, before = delays.total()
     delay = convolve(before, kernel.batch.service)
     return Path(
         delay=Lattice(delay / delay.sum(), shortest),
-        refused=float(batches.reached @ lost),
-        batch_refused=float(weights @ lost),
+        refused=float(batches.reached @ refused.sum(axis=1)),
         idle=idle,
         residual=residual,
     )

@@ -128,7 +128,7 @@ ROW = counter_row(1, "Device: id=0", "RX", 1.0, 5)
         (f"{HEADER}\n{ROW.replace(',RX,1,', ',RX,fast,')}\n", 2, "not a number"),
         (f"{HEADER}\n{ROW.replace(',RX,1,', ',RX,-1,')}\n", 2, "negative"),
         ("100,5\n200;5\n", 2, "latency,count"),
-        ("100,5\n200,many\n", 2, "number"),
+        ("100,5\n200,many\n", 2, "latency,count"),
     ],
 )
 def test_damage_names_file_and_line(tmp_path, text, line, said):

@@ -30,21 +30,20 @@ def example():
     return LatencyHistogram.from_values([900, 1200, 1200, 52_000])
 
 
-def log(*entries, **options):
-    return hlog_text(entries or [LoggedHistogram(example(), "load-0.5", START_S, 2.0)], **options)
+def log(*entries):
+    return hlog_text(entries or [LoggedHistogram(example(), "load-0.5", START_S, 2.0)])
 
 
 def test_the_text_is_what_the_tools_expect():
-    lines = log(comments=["a machine"]).split("\n")
-    assert lines[:4] == [
-        "#a machine",
+    lines = log().split("\n")
+    assert lines[:3] == [
         "#[Histogram log format version 1.3]",
         "#[StartTime: 1763735443.250 (seconds since epoch), 2025-11-21 14:30:43.250+00:00]",
         '"StartTimestamp","Interval_Length","Interval_Max","Interval_Compressed_Histogram"',
     ]
     # 52 000 ns lies in a bucket of 32 ns that begins there; the maximum is told in milliseconds.
-    assert lines[4].startswith("Tag=load-0.5,1763735443.250,2.000,0.052031,HISTF")
-    assert lines[5:] == [""]
+    assert lines[3].startswith("Tag=load-0.5,1763735443.250,2.000,0.052031,HISTF")
+    assert lines[4:] == [""]
     assert log() == log()
 
 
@@ -72,7 +71,6 @@ def test_the_package_reads_it(tmp_path):
             LoggedHistogram(example(), "load-0.5", START_S, 2.0),
             LoggedHistogram(floor, "floor-0.5", START_S + 3, 1.0),
             LoggedHistogram(floor, "", START_S + 5, 1.0),
-            comments=["what", "ever"],
         )
     )
     reader = HistogramLogReader(str(path), HdrHistogram(1, 10_000_000_000, 3))
@@ -160,13 +158,10 @@ def test_tags_have_no_commas(tag):
         LoggedHistogram(example(), tag)
 
 
-def test_odd_times_and_comments_are_refused():
+def test_odd_times_are_refused():
     for times in ((-1.0, 0.0), (0.0, float("nan"))):
         with pytest.raises(UsageError, match="times"):
             LoggedHistogram(example(), "", *times)
-    for comment in ("two\nlines", "[StartTime: 1 (seconds since epoch)]"):
-        with pytest.raises(UsageError, match="comment"):
-            log(comments=[comment])
 
 
 def moongen(tmp_path, text):
@@ -190,14 +185,15 @@ def test_moongen_without_samples(tmp_path, text):
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("latency,count", "'latency' is not a number"),
+        ("latency,count", "'latency,count' is not latency,count"),
         ("400", "is not latency,count"),
         ("400,1,2", "is not latency,count"),
-        ("400,1.5", "1.5 is not a whole number"),
-        ("-400,1", "'-400' is not a number"),
-        ("400,-1", "'-1' is not a number"),
-        ("inf,1", "'inf' is not a number"),
-        ("1e12,1", "more than a histogram can count"),
+        ("400,1.5", "is not latency,count"),
+        ("-400,1", "is not latency,count"),
+        ("400,-1", "is not latency,count"),
+        ("inf,1", "is not latency,count"),
+        ("1.2.3,1", "is not latency,count"),
+        ("1e12,1", "more than 10 s"),
     ],
 )
 def test_damaged_moongen_histograms(tmp_path, line, said):

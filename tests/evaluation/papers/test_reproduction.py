@@ -389,7 +389,7 @@ def test_shapes_of_operators(tmp_path):
 
 def test_shapes_of_cells():
     rates = {"": 10, "a": 20, "b": 12, "ab": 60}
-    cells = {frozenset(name): FactorialCell(frozenset(name), (float(rate),)) for name, rate in rates.items()}
+    cells = {frozenset(name): FactorialCell((float(rate),)) for name, rate in rates.items()}
     run = MeasuredRun(pd.DataFrame(), None, FitOptions(), factorial=Factorial(("a", "b"), cells, "packet_rate", "Mpps"))
     assert shapes.cell_ratio(run, "ab", "base") == {"ratio": 6.0}
     assert shapes.cell_synergy(run, "ab")["synergy"] == pytest.approx(2.5)

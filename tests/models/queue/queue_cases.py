@@ -30,7 +30,7 @@ EMP = dict(
 
 
 def emp():
-    return distributions.from_pmf(list(EMP), list(EMP.values()))
+    return distributions.from_samples(list(EMP), list(EMP.values()))
 
 
 def rows():
@@ -45,7 +45,7 @@ def services():
     with SERVICE.open() as stream:
         for row in csv.DictReader(stream):
             found.setdefault(row["service"], []).append((int(row["k_us"]), float(row["prob"])))
-    return {name: distributions.from_pmf(*zip(*pairs, strict=True)) for name, pairs in found.items()}
+    return {name: distributions.from_samples(*zip(*pairs, strict=True)) for name, pairs in found.items()}
 
 
 def moderated(arrival, mean, tau, limit, *, service=None, overhead=4):

@@ -95,8 +95,6 @@ def test_data():
             distributions.from_samples(wrong)
     with pytest.raises(UsageError, match="counts"):
         distributions.from_samples([1, 2], [1])
-    with pytest.raises(UsageError, match="twice"):
-        distributions.from_pmf([1, 1], [0.5, 0.5])
 
 
 def test_quantiles():

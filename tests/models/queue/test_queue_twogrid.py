@@ -83,7 +83,11 @@ def test_a_large_system_near_a_load_of_one_against_the_second_method(monkeypatch
 def test_changes_that_are_not_smooth_are_left_to_the_direct_solution():
     """Nearly all times are multiples of ten steps: the states of a cell are not reached alike."""
     queue = ModeratedQueue(
-        distributions.from_pmf([10, 20], [0.5, 0.5]), distributions.from_pmf([10, 21], [0.99, 0.01]), 100, 0, 3000
+        distributions.from_samples([10, 20], [0.5, 0.5]),
+        distributions.from_samples([10, 21], [0.99, 0.01]),
+        100,
+        0,
+        3000,
     )
     kernel = kernel_of(queue)[1]
     change, first = kernel.unlimited

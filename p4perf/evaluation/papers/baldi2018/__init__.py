@@ -4,5 +4,3 @@ from p4perf.evaluation.papers.baldi2018.files import function_names as function_
 from p4perf.evaluation.papers.baldi2018.files import hardware_names as hardware_names
 from p4perf.evaluation.papers.baldi2018.files import load_function as load_function
 from p4perf.evaluation.papers.baldi2018.files import load_hardware as load_hardware
-from p4perf.evaluation.papers.baldi2018.files import read_function as read_function
-from p4perf.evaluation.papers.baldi2018.files import read_hardware as read_hardware

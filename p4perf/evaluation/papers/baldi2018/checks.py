@@ -133,7 +133,7 @@ def gateway_rate(frame_bytes: int, cores: int) -> dict[str, Quantity]:
     ``mean_of_directions_mpps`` the mean of what the cores can do of each direction alone.
     """
     both = [_estimated(name, "paper", frame_bytes) for name in GATEWAY]
-    cycles = sum(each.breakdown.cycles for each in both) / 2
+    cycles = sum(each.breakdown.cycles.value for each in both) / 2
     accesses = sum(each.breakdown.dram_accesses for each in both) / 2
     hardware = both[0].hardware
     cpu, serial = cores * hardware.clock_hz / cycles / 1e6, eo.accesses_per_s(hardware.memory) / accesses / 1e6
@@ -143,7 +143,7 @@ def gateway_rate(frame_bytes: int, cores: int) -> dict[str, Quantity]:
         "serial_mpps": serial,
         "bound": "memory" if serial < cpu else "cpu",
         "memory_mpps": eo.accesses_per_s(hardware.memory, cores) / accesses / 1e6,
-        "extra_cycles": both[0].breakdown.cycles - _estimated("bng/access", "paper", 64).breakdown.cycles,
+        "extra_cycles": both[0].breakdown.cycles.value - _estimated("bng/access", "paper", 64).breakdown.cycles.value,
     }
 
 
@@ -152,7 +152,7 @@ def remote_packets(header_bytes: int, data_bytes: int) -> dict[str, Quantity]:
     hardware = load_hardware(MACHINE, "formula")
     operation = f"I/O_mem({header_bytes}, {data_bytes})"
     near, far = (_breakdown(operation, hardware, share) for share in (0.0, SOCKET_REMOTE_SHARE))
-    return {"cycles": far.cycles - near.cycles, "dram_accesses": far.dram_accesses - near.dram_accesses}
+    return {"cycles": far.cycles.value - near.cycles.value, "dram_accesses": far.dram_accesses - near.dram_accesses}
 
 
 def platform_specific(small_bytes: int, large_bytes: int) -> dict[str, Quantity]:
@@ -175,7 +175,7 @@ def platform_specific(small_bytes: int, large_bytes: int) -> dict[str, Quantity]
 
 def learning_costs(entries: int) -> dict[str, Quantity]:
     """Renewing an entry of a table of that size, and what learning adds to the totals of section 3.1 [cycles]."""
-    totals = [_estimated(name, "paper", 64).breakdown.cycles for name in ("switch/learning", "switch/basic")]
+    totals = [_estimated(name, "paper", 64).breakdown.cycles.value for name in ("switch/learning", "switch/basic")]
     renewing = operation_cost(f"ct_insertion(2, 14, {entries}, 0)")
     return {**{f"renewing_{name}": value for name, value in renewing.items()}, "added_cycles": totals[0] - totals[1]}
 
@@ -217,7 +217,7 @@ def cost_ratio(
 ) -> dict[str, Quantity]:
     """Cycles of one function over those of another, each with its size of frames."""
     pairs = zip((first, second), frame_bytes, strict=True)
-    over, under = (_estimated(name, profile, size).breakdown.cycles for name, size in pairs)
+    over, under = (_estimated(name, profile, size).breakdown.cycles.value for name, size in pairs)
     return {"ratio": over / under, "difference": over - under}
 
 
@@ -226,7 +226,7 @@ def _breakdown(operation: str, hardware: eo.Hardware, remote: float = 0.0) -> Op
 
 
 def _costs(breakdown: OperationBreakdown) -> dict[str, Quantity]:
-    return {"cycles": breakdown.cycles, "dram_accesses": breakdown.dram_accesses}
+    return {"cycles": breakdown.cycles.value, "dram_accesses": breakdown.dram_accesses}
 
 
 def _rates(mpps: float, found: eo.RateEstimate) -> dict[str, Quantity]:

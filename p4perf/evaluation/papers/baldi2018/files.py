@@ -6,15 +6,15 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from fractions import Fraction
 from importlib.resources import files
-from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 from p4perf.errors import P4PerfError, SpecError, UsageError
 from p4perf.models import eo
 from p4perf.models.eo.operations import FRAME, find_operation
+from p4perf.specs.loader import yaml_files
 from p4perf.specs.messages import nearest, validation_error
 from p4perf.specs.source import MAX_BYTES, parse_bytes
 from p4perf.specs.types import Strict, parse_strictly, read_strictly
@@ -309,14 +309,15 @@ def _check_symbols(formula: eo.Expression, known: set[str], path: tuple[str | in
 
 
 SUFFIXES = (".yaml", ".yml")
+_CATALOGUE = files("p4perf.evaluation.papers.baldi2018").joinpath("catalogue")
 
 
 def hardware_names() -> tuple[str, ...]:
-    return tuple(sorted(name for name, _ in _catalogue("hardware")))
+    return tuple(sorted(name for name, _ in yaml_files(_CATALOGUE.joinpath("hardware"))))
 
 
 def function_names() -> tuple[str, ...]:
-    return tuple(sorted(name for name, _ in _catalogue("functions")))
+    return tuple(sorted(name for name, _ in yaml_files(_CATALOGUE.joinpath("functions"))))
 
 
 def load_hardware(name: str, profile: str | None = None) -> eo.Hardware:
@@ -326,12 +327,8 @@ def load_hardware(name: str, profile: str | None = None) -> eo.Hardware:
         UsageError: there is no such machine or profile.
         DataError: the file is wrong; with its place.
     """
-    if (file := dict(_catalogue("hardware")).get(name)) is not None:
-        return parse_hardware(file.read_bytes(), str(file)).with_profile(profile)
-    if not name.endswith(SUFFIXES):
-        hint = f"{nearest(name, hardware_names(), 'the catalogue has')} or name a .yaml file (p4perf calibrate)"
-        raise UsageError(f"there is no hardware {name!r}", hint=hint)
-    return read_hardware(Path(name)).with_profile(profile)
+    found = _load(name, "hardware", HardwareFile, "hardware", " or name a .yaml file (p4perf calibrate)")
+    return found.make().with_profile(profile)
 
 
 def load_function(name: str) -> eo.NetworkFunction:
@@ -341,19 +338,20 @@ def load_function(name: str) -> eo.NetworkFunction:
         UsageError: there is no such function.
         DataError: the file is wrong; with its place.
     """
-    if (file := dict(_catalogue("functions")).get(name)) is not None:
-        return parse_strictly(file.read_bytes(), str(file), FunctionFile)[0].make()
+    return _load(name, "functions", FunctionFile, "function").make()
+
+
+File = TypeVar("File", HardwareFile, FunctionFile)
+
+
+def _load(name: str, folder: str, kind: type[File], noun: str, besides: str = "") -> File:
+    shipped = dict(yaml_files(_CATALOGUE.joinpath(folder)))
+    if name in shipped:
+        return parse_strictly(shipped[name].read_bytes(), str(shipped[name]), kind)[0]
     if not name.endswith(SUFFIXES):
-        raise UsageError(f"there is no function {name!r}", hint=nearest(name, function_names(), "the catalogue has"))
-    return read_function(Path(name))
-
-
-def read_hardware(path: Path) -> eo.Hardware:
-    return read_strictly(path, HardwareFile, "description of hardware")[0].make()
-
-
-def read_function(path: Path) -> eo.NetworkFunction:
-    return read_strictly(path, FunctionFile, "function")[0].make()
+        hint = nearest(name, shipped, "the catalogue has") + besides
+        raise UsageError(f"there is no {noun} {name!r}", hint=hint)
+    return read_strictly(Path(name), kind, noun)[0]
 
 
 def parse_hardware(data: bytes, file: str) -> eo.Hardware:
@@ -370,15 +368,3 @@ def is_function_file(path: Path) -> bool:
             return parse_bytes(opened.read(MAX_BYTES + 1), str(path)).child("operations") is not None
     except (OSError, ValueError, SpecError):
         return False
-
-
-def _catalogue(kind: str) -> Iterator[tuple[str, Traversable]]:
-    yield from _walk(files("p4perf.evaluation.papers.baldi2018").joinpath("catalogue", kind), "")
-
-
-def _walk(folder: Traversable, prefix: str) -> Iterator[tuple[str, Traversable]]:
-    for item in folder.iterdir():
-        if item.is_dir():
-            yield from _walk(item, f"{prefix}{item.name}/")
-        elif item.name.endswith(SUFFIXES[0]):
-            yield prefix + item.name.removesuffix(SUFFIXES[0]), item

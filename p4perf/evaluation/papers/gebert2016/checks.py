@@ -243,7 +243,7 @@ def _solved(point: str, profile: Profile, overhead: int) -> QueueResult:
 
 
 def _service() -> Lattice:
-    return distributions.from_pmf([FIRST_SERVICE_US + k for k in range(len(SERVICE))], SERVICE)
+    return Lattice(np.array(SERVICE), FIRST_SERVICE_US)
 
 
 def _distance(first: str, second: str) -> float:

@@ -24,8 +24,8 @@ from p4perf.errors import DataError, UsageError
 from p4perf.models.operator import PowerLaw
 from p4perf.models.templates import FloatArray
 from p4perf.results.table import median_interval
+from p4perf.specs.loader import yaml_files
 from p4perf.specs.messages import nearest, validation_error
-from p4perf.specs.source import MAX_BYTES
 from p4perf.specs.types import Strict, parse_strictly, read_strictly
 
 if TYPE_CHECKING:
@@ -212,7 +212,6 @@ def pair_of(name: str, operators: Mapping[str, OperatorCosts] | Sequence[str]) -
 
 _NAME = r"^[^\x00-\x1f\x7f]{1,60}$"
 _SIZE = r"^[1-9][0-9]{0,4}$"
-_SUFFIX = ".yaml"
 _SHIPPED = files("p4perf.evaluation.papers.ren2025").joinpath("platforms")
 
 Name = Annotated[str, Field(pattern=_NAME)]
@@ -281,7 +280,7 @@ class PlatformFile(Strict):
 
 
 def shipped_platforms() -> tuple[str, ...]:
-    return tuple(sorted(item.name.removesuffix(_SUFFIX) for item in _SHIPPED.iterdir()))
+    return tuple(sorted(name for name, _ in yaml_files(_SHIPPED)))
 
 
 def load_platforms(name: str) -> tuple[Platform, ...]:
@@ -291,11 +290,11 @@ def load_platforms(name: str) -> tuple[Platform, ...]:
         UsageError: there is neither; names the nearest.
         DataError: the file cannot be read or is wrong; with the place.
     """
-    if name in shipped_platforms():
-        item = _SHIPPED.joinpath(name + _SUFFIX)
-        content, _ = parse_strictly(item.read_bytes()[: MAX_BYTES + 1], str(item), PlatformFile)
-    elif not Path(name).exists() and not name.endswith((_SUFFIX, ".yml")) and "/" not in name:
-        hint = nearest(name, shipped_platforms(), "p4perf has")
+    shipped = dict(yaml_files(_SHIPPED))
+    if name in shipped:
+        content, _ = parse_strictly(shipped[name].read_bytes(), str(shipped[name]), PlatformFile)
+    elif not Path(name).exists() and not name.endswith((".yaml", ".yml")) and "/" not in name:
+        hint = nearest(name, shipped, "p4perf has")
         raise UsageError(f"there is no published platform and no file {name!r}", hint=hint)
     else:
         content, _ = read_strictly(Path(name), PlatformFile, "platform file")

@@ -130,6 +130,8 @@ class Quadrant(StrEnum):
     EMERGENT = "emergent bottleneck"
 
 
+_ORDER = tuple(Quadrant)
+
 STRATEGIES: Mapping[Quadrant, str] = {
     Quadrant.LATENT_TRAP: "replace the algorithm or move it into hardware: a faster machine does not cure the growth",
     Quadrant.HIGH_STARTUP: "pay the fixed price less often: handle packets in batches or vectors",
@@ -190,7 +192,8 @@ def place(profiles: Sequence[OperatorProfile], threshold: Threshold) -> tuple[Pl
         draws, shares = None, None
         if quadrant is not None and each.replicates is not None and drawn is not None and drawn_breakpoints is not None:
             highs = threshold.high(drawn[:, index], drawn_breakpoints[:, index]) & (each.base is not None)
-            draws = _indices(each.replicates[:, 1], highs)
+            exponents = each.replicates[: len(highs), 1]
+            draws = np.array([_ORDER.index(quadrant_of(k, h)) for k, h in zip(exponents, highs, strict=True)])
             shares = {kind: float(np.mean(draws == at)) for at, kind in enumerate(Quadrant)}
         found[id(each)] = Placement(each, float(splits[index]), quadrant, shares, draws)
     return tuple(found.get(id(p)) or Placement(p, float("nan"), None, None) for p in profiles)
@@ -206,13 +209,3 @@ def _drawn(profiles: Sequence[OperatorProfile], base: FloatArray) -> FloatArray 
         for p, value in zip(profiles, base, strict=True)
     ]
     return np.stack(columns, axis=1)
-
-
-_ORDER = tuple(Quadrant)
-
-
-def _indices(exponents: FloatArray, highs: npt.NDArray[np.bool_]) -> IndexArray:
-    """:func:`quadrant_of` for arrays, as indices into :class:`Quadrant`."""
-    accelerating = np.where(highs, _ORDER.index(Quadrant.LATENT_TRAP), _ORDER.index(Quadrant.EMERGENT))
-    decelerating = np.where(highs, _ORDER.index(Quadrant.HIGH_STARTUP), _ORDER.index(Quadrant.IDEAL))
-    return np.where(exponents[: len(highs)] > LINEAR, accelerating, decelerating)

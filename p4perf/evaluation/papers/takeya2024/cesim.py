@@ -314,20 +314,22 @@ def fit_cache_model(hit_ratio: npt.ArrayLike, throughput_mpps: npt.ArrayLike, st
         raise DataError("hit ratios have to be 0 to 1, and throughputs above 0")
     logs = np.log(measured)
 
-    def error_of(model: CacheModel | None) -> tuple[float, CacheModel | None]:
-        if model is None:
-            return math.inf, None
-        distance = np.log(model.throughput_mpps(r)) - logs
-        return float(distance @ distance), model
+    def model_of(alpha: float, power: float) -> CacheModel:
+        """The model with another alpha, and another beta of which the power is log10(beta - 1)."""
+        accesses = (1 + 10.0**power) * (1 - alpha) * start.packet_ns / start.hierarchy.l1_ns
+        return replace(start, alpha=alpha, accesses_per_packet=accesses)
 
-    def error_at(alpha: float) -> tuple[float, CacheModel | None]:
-        """The least error at an alpha, over beta, and its model."""
-        return _contracted(lambda power: error_of(_with(start, alpha, 1 + 10.0**power)), MIN_POWER, MAX_POWER)[1:]
+    def best_power(alpha: float) -> tuple[float, float]:
+        """The power of least error at an alpha, and that error."""
 
-    alpha, _, chosen = _contracted(error_at, 0.0, MAX_ALPHA)
-    if chosen is None:
-        raise DataError("no alpha goes with so few accesses per packet", hint="start from a model with more of them")
-    power = math.log10(chosen.beta - 1)
+        def squares(power: float) -> float:
+            return float(np.sum((np.log(model_of(alpha, power).throughput_mpps(r)) - logs) ** 2))
+
+        return _contracted(squares, MIN_POWER, MAX_POWER)
+
+    alpha, _ = _contracted(lambda alpha: best_power(alpha)[1], 0.0, MAX_ALPHA)
+    power, _ = best_power(alpha)
+    chosen = model_of(alpha, power)
     bounds = {"alpha": (alpha, 0.0, MAX_ALPHA), "beta": (power, MIN_POWER, MAX_POWER)}
     at_bounds = tuple(
         name for name, (at, low, high) in bounds.items() if min(at - low, high - at) < AT_BOUND * (high - low)
@@ -335,24 +337,15 @@ def fit_cache_model(hit_ratio: npt.ArrayLike, throughput_mpps: npt.ArrayLike, st
     return CacheFit(chosen, log_error(chosen, r, measured), int(r.size), at_bounds)
 
 
-def _contracted(
-    error_at: Callable[[float], tuple[float, CacheModel | None]], low: float, high: float
-) -> tuple[float, float, CacheModel | None]:
-    """Where an error is least, the error, and its model: a grid that contracts around its best point."""
+def _contracted(error_at: Callable[[float], float], low: float, high: float) -> tuple[float, float]:
+    """Where an error is least, and the error: a grid that contracts around its best point."""
     lowest, highest = low, high
-    best: tuple[float, float, CacheModel | None] = (low, math.inf, None)
+    best = (low, math.inf)
     for _ in range(_ROUNDS):
         for at in np.linspace(low, high, _STEPS):
-            error, model = error_at(float(at))
+            error = error_at(float(at))
             if error < best[1]:
-                best = float(at), error, model
+                best = float(at), error
         half = _SHRINK * (high - low) / 2
         low, high = max(best[0] - half, lowest), min(best[0] + half, highest)
     return best
-
-
-def _with(start: CacheModel, alpha: float, beta: float) -> CacheModel | None:
-    """The model with another alpha and beta; None if its accesses would be too few for that alpha."""
-    serial = (1 - alpha) * start.packet_ns / start.hierarchy.l1_ns
-    accesses = beta * serial
-    return replace(start, alpha=alpha, accesses_per_packet=accesses) if accesses >= serial else None

@@ -99,13 +99,12 @@ class Study:
         """
         rows = self.items(server, process)
         used = rows[(rows.index == BASE) | rows["factors"].str.fullmatch(r"[a-f]+").fillna(False)]
-        cells = {}
-        for item in used.index:
-            factors = used.at[item, "factors"]
-            present = frozenset(factors if isinstance(factors, str) else "")
-            cells[present] = FactorialCell(
-                present, (number_at(used, item, "mpps"),), number_at(used, item, "l1_miss_pp")
+        cells = {
+            frozenset("" if item == BASE else str(used.at[item, "factors"])): FactorialCell(
+                (number_at(used, item, "mpps"),), number_at(used, item, "l1_miss_pp")
             )
+            for item in used.index
+        }
         return Factorial(FACTORS, cells, "throughput", "Mpps", cache="L1 misses per packet")
 
     def _of(self, campaign: str, server: str, process: str) -> pd.DataFrame:

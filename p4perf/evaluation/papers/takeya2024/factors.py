@@ -38,9 +38,8 @@ _ABSENT, _PRESENT = ("0", "0.0", "False"), ("1", "1.0", "True")
 
 @dataclass(frozen=True, slots=True)
 class FactorialCell:
-    """A combination of factors with repetitions of the metric (above 0), and its cache use where that was measured."""
+    """A combination of factors: repetitions of the metric (above 0), and its cache use where that was measured."""
 
-    present: Combination
     values: tuple[float, ...]
     cache: float | None = None
 
@@ -73,13 +72,9 @@ class Factorial:
             )
         if len(self.factors) > MAX_FACTORS:
             raise DataError(f"{len(self.factors)} factors are more than the limit of {MAX_FACTORS}")
-        for cell in self.cells.values():
+        for present, cell in self.cells.items():
             if not all(math.isfinite(value) and value > 0 for value in cell.values) or not cell.values:
-                raise DataError(f"{self.name(cell.present)} has a value of {self.metric} that is not above 0")
-
-    @property
-    def complete(self) -> bool:
-        return len(self.cells) == 1 << len(self.factors)
+                raise DataError(f"{self.name(present)} has a value of {self.metric} that is not above 0")
 
     @property
     def repetitions(self) -> tuple[int, int]:
@@ -134,7 +129,7 @@ def factorial_from_table(
         for present, group in _grouped(used[used["accepted"].astype(bool)], factors):
             caches[present] = float(group["value"].median())
     cells = {
-        present: FactorialCell(present, tuple(float(v) for v in group["value"]), caches.get(present))
+        present: FactorialCell(tuple(float(v) for v in group["value"]), caches.get(present))
         for present, group in _grouped(accepted, factors)
     }
     every = [present for present, _ in _grouped(rows, factors)]
@@ -204,7 +199,7 @@ def factorial_from_csv(
         if cache and row[cache]:
             caches.setdefault(present, []).append(cell_number(row[cache], cache, at))
     cells = {
-        present: FactorialCell(present, tuple(found), float(np.median(caches[present])) if present in caches else None)
+        present: FactorialCell(tuple(found), float(np.median(caches[present])) if present in caches else None)
         for present, found in values.items()
     }
     return Factorial(chosen, cells, metric, "", higher_is_better, cache or "")
@@ -236,7 +231,6 @@ class EffectModel:
     base: float
     effects: tuple[Effect, ...]
     r_squared: float
-    n: int
 
     def of(self, *factors: str) -> Effect:
         return next(effect for effect in self.effects if set(effect.factors) == set(factors))
@@ -249,7 +243,7 @@ def fit_effects(
     resampled: Mapping[Combination, FloatArray] | None = None,
     level: float = 0.95,
 ) -> EffectModel:
-    """Fit main effects and those of pairs; ``resampled`` are logarithms of medians by cell, for intervals."""
+    """Fit main effects and those of pairs; ``resampled`` are replicates by cell, of which intervals are made."""
     terms: list[tuple[str, ...]] = [(name,) for name in factorial.factors]
     if pairs:
         terms += itertools.combinations(factorial.factors, 2)
@@ -266,16 +260,11 @@ def fit_effects(
     residual = logs - design @ found
     total = float(np.sum((logs - logs.mean()) ** 2))
     sign = 1.0 if factorial.higher_is_better else -1.0
-    spread = None
-    if resampled is not None:
-        drawn = sign * (solve @ np.stack([resampled[present] for present in order]))
-        tail = 50 * (1 - level)
-        spread = np.exp(np.percentile(drawn, [tail, 100 - tail], axis=1))
-    ends: list[list[float]] = [[] for _ in found] if spread is None else spread.T.tolist()
-    ratios = [Estimate(float(np.exp(sign * value)), *interval) for value, interval in zip(found, ends, strict=True)]
+    drawn = [None] * len(found) if resampled is None else solve @ np.stack([resampled[present] for present in order])
+    ratios = [_ratio(float(np.exp(sign * value)), logs, level) for value, logs in zip(found, drawn, strict=True)]
     effects = tuple(Effect(term, ratio) for term, ratio in zip(terms, ratios[1:], strict=True))
     explained = 1 - float(residual @ residual) / total if total > 0 else 1.0
-    return EffectModel(float(np.exp(found[0])), effects, explained, len(order))
+    return EffectModel(float(np.exp(found[0])), effects, explained)
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,13 +281,11 @@ class Ladder:
     """Factors in the order in which each is the best of those that are left.
 
     Args:
-        unmeasured: factors that could not be placed, since no combination of the next step was measured.
         untried: for each step the factors that could not compete, since their combination was not measured.
     """
 
     base: float
     rungs: tuple[Rung, ...]
-    unmeasured: tuple[str, ...]
     untried: tuple[tuple[str, ...], ...]
 
 
@@ -319,7 +306,7 @@ def greedy_ladder(factorial: Factorial) -> Ladder | None:
         untried.append(tuple(name for name in left if name not in known))
         present |= {best}
         rungs.append(Rung(best, factorial.value(present) or 0.0, known[best]))
-    return Ladder(base, tuple(rungs), tuple(n for n in factorial.factors if n not in present), tuple(untried))
+    return Ladder(base, tuple(rungs), tuple(untried))
 
 
 Additivity = Literal["super-additive", "sub-additive", "as if independent", "unknown"]
@@ -379,55 +366,45 @@ def analyse(
         pairs = fit_effects(factorial, pairs=True, resampled=drawn, level=level)
     except DataError:
         pairs = None
-    ratios = _Ratios(factorial, drawn, level)
+
+    def gain(present: Iterable[str], over: Iterable[str] = ()) -> Estimate | None:
+        new, old = frozenset(present), frozenset(over)
+        ratio = factorial.gain(new, old)
+        return None if ratio is None else _ratio(ratio, None if drawn is None else drawn[new] - drawn[old], level)
+
     factors = factorial.factors
-    single = {name: ratios.gain((name,), ()) for name in factors}
-    last = {name: ratios.gain(factors, [other for other in factors if other != name]) for name in factors}
-    product, synergy = ratios.product()
-    full = ratios.gain(factors, ())
+    single = {name: gain((name,)) for name in factors}
+    last = {name: gain(factors, [other for other in factors if other != name]) for name in factors}
+    full = gain(factors)
+    alone = [found.value for found in single.values() if found is not None]
+    product = synergy = None
+    if full is not None and len(alone) == len(factors):
+        together = rest = None
+        if drawn is not None:
+            base = drawn[frozenset()]
+            together = np.sum([drawn[frozenset((name,))] - base for name in factors], axis=0)
+            rest = drawn[frozenset(factors)] - base - together
+        product = _ratio(math.prod(alone), together, level)
+        synergy = _ratio(full.value / product.value, rest, level)
     return FactorAnalysis(factorial, main, pairs, single, last, full, product, synergy, greedy_ladder(factorial))
 
 
 def _resampled(factorial: Factorial, resamples: int, seed: int) -> Mapping[Combination, FloatArray]:
-    """Logarithms of the medians of resampled repetitions, by cell."""
+    """Logarithms of the medians of resampled repetitions, by cell; the larger, the better."""
     generator = np.random.default_rng(seed)
+    sign = 1.0 if factorial.higher_is_better else -1.0
     found: dict[Combination, FloatArray] = {}
     for present, cell in factorial.cells.items():
         values = np.log(np.asarray(cell.values))
         picked = values[generator.integers(0, values.size, size=(resamples, values.size))]
-        found[present] = np.median(picked, axis=1)
+        found[present] = sign * np.median(picked, axis=1)
     return found
 
 
-class _Ratios:
-    def __init__(self, factorial: Factorial, drawn: Mapping[Combination, FloatArray] | None, level: float) -> None:
-        self._factorial, self._drawn, self._level = factorial, drawn, level
-        self._sign = 1.0 if factorial.higher_is_better else -1.0
-
-    def gain(self, new: Iterable[str], old: Iterable[str]) -> Estimate | None:
-        new, old = frozenset(new), frozenset(old)
-        ratio = self._factorial.gain(new, old)
-        if ratio is None:
-            return None
-        return self._with_interval(ratio, None if self._drawn is None else self._drawn[new] - self._drawn[old])
-
-    def product(self) -> tuple[Estimate | None, Estimate | None]:
-        factors, base = self._factorial.factors, frozenset[str]()
-        gains = [self._factorial.gain((name,), ()) for name in factors]
-        full = self._factorial.gain(factors, ())
-        if full is None or any(gain is None for gain in gains):
-            return None, None
-        product = math.prod(gain for gain in gains if gain is not None)
-        if self._drawn is None:
-            return Estimate(product), Estimate(full / product)
-        drawn = self._drawn
-        together = sum((drawn[frozenset((name,))] - drawn[base] for name in factors), np.zeros_like(drawn[base]))
-        everything = drawn[frozenset(factors)] - drawn[base]
-        return self._with_interval(product, together), self._with_interval(full / product, everything - together)
-
-    def _with_interval(self, ratio: float, logs: FloatArray | None) -> Estimate:
-        if logs is None:
-            return Estimate(ratio)
-        tail = 50 * (1 - self._level)
-        low, high = np.exp(np.percentile(self._sign * logs, [tail, 100 - tail]))
-        return Estimate(ratio, float(low), float(high))
+def _ratio(value: float, logs: FloatArray | None, level: float) -> Estimate:
+    """A ratio with the percentiles of its replicates, of which these are the logarithms; without any, alone."""
+    if logs is None:
+        return Estimate(value)
+    tail = 50 * (1 - level)
+    low, high = np.exp(np.percentile(logs, [tail, 100 - tail]))
+    return Estimate(value, float(low), float(high))
