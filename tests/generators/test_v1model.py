@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 import p4perf
 from p4perf.errors import CapabilityError, SpecError
 from p4perf.generators.base import GeneratedFile
-from p4perf.generators.p4.base import MAX_CONST_BYTES, MAX_CONST_ENTRIES
-from p4perf.generators.p4.v1model import RuntimeV1Model, V1Model
+from p4perf.generators.p4.v1model import MAX_CONST_BYTES, MAX_CONST_ENTRIES, RuntimeV1Model, V1Model
 from p4perf.generators.p4.writer import analyse, expression_text, p4_name, program_scope
 from p4perf.programs import ir
 from p4perf.programs.component import TrafficPlan, build_workload

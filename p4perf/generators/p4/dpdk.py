@@ -44,14 +44,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from typing_extensions import override
 
 from p4perf.errors import CapabilityError
 from p4perf.generators.base import GeneratedFile, render
 from p4perf.generators.p4 import writer as p4
-from p4perf.generators.p4.base import P4Generator, Pieces, assigned_wide, unshared
+from p4perf.generators.p4.base import P4Generator, assigned_wide, unshared
 from p4perf.generators.p4.writer import FlowFacts, Writer
 from p4perf.programs import ir
 from p4perf.programs.analysis import condition_operands, control_nodes, destination, expressions, statements
@@ -160,41 +160,39 @@ class DpdkWriter(Writer):
         """The execution of a meter; the length has to be something that is no constant."""
         raise NotImplementedError
 
+    def entry_file(self, stem: str, table: ir.Table) -> str:
+        return f"{'' if stem == 'program' else f'{stem}-'}entries-{table.name}.txt"
+
+    @override
+    def companions(self, stem: str) -> tuple[GeneratedFile, ...]:
+        filled = [t for t in self.program.tables if t.entries.count]
+        rows = [partial(entry_rows, self.program, t, partial(self._row, t)) for t in filled]
+        return tuple(
+            GeneratedFile(self.entry_file(stem, t), p4.Pieces(make), t.entries.count)
+            for t, make in zip(filled, rows, strict=True)
+        )
+
+    def _row(self, table: ir.Table, keys: Sequence[str], parameters: Sequence[str]) -> str:
+        """A line of an entry file; numbers of more than 64 bit have all of their digits."""
+        texts = []
+        for key, digits, known in zip(table.keys, keys, key_masks(self.program, table), strict=True):
+            length = known.width_bits // 4 if known.width_bits > WIDEST_BITS else 0
+            value = f"0x{digits.rjust(length, '0')}"
+            mask = f"0x{known.mask:0{length}x}"
+            texts.append(value if key.match_kind == "exact" else f"{value}/{mask}")
+        names = [p4.p4_name(p.name) for p in self.program.action(table.rule.action).parameters]
+        arguments = list(zip(names, parameters, strict=True))
+        return render("p4/dpdk_row.j2", keys=texts, action=p4.p4_name(table.rule.action), parameters=arguments)
+
 
 class DpdkGenerator(P4Generator):
     """Renders the programs for p4c-dpdk, and a file of entries for every table."""
 
-    max_port: ClassVar[int] = MAX_PORT
-    writer_class: ClassVar[type[DpdkWriter]]
+    max_port = MAX_PORT
 
     @override
     def adapted(self, program: ir.Program) -> ir.Program:
         return unshared(program)
-
-    @override
-    def context(self, stem: str, program: ir.Program, writer: Writer) -> Mapping[str, Any]:
-        assert isinstance(writer, DpdkWriter)  # noqa: S101 - it made it
-        return {
-            "architecture": self.name,
-            "entry_files": [(p4.p4_name(t.name), _entry_file(stem, t)) for t in program.tables if t.entries.count],
-            "const_entries": {},
-            "sizes": {t.name: max(1, t.entries.count) for t in program.tables},
-            "drop_now": writer.drop(),
-            "unit": "checksum_unit",
-            "sum": writer.sum,
-        }
-
-    @override
-    def companions(self, stem: str, program: ir.Program, writer: Writer) -> tuple[GeneratedFile, ...]:
-        return tuple(
-            GeneratedFile(
-                _entry_file(stem, t),
-                Pieces(partial(entry_rows, program, t, partial(_row, program, t))),
-                t.entries.count,
-            )
-            for t in program.tables
-            if t.entries.count
-        )
 
     @override
     def check(self, program: ir.Program, flow: FlowFacts) -> None:
@@ -236,24 +234,6 @@ class DpdkGenerator(P4Generator):
                 f"an entry of table {table.name} has {words} words, and {owner} reads {MAX_ROW_WORDS} "
                 "(RTE_SWX_CTL_ENTRY_TOKENS_MAX of DPDK 22.11)"
             )
-
-
-def _entry_file(stem: str, table: ir.Table) -> str:
-    prefix = "" if stem == "program" else f"{stem}-"
-    return f"{prefix}entries-{table.name}.txt"
-
-
-def _row(program: ir.Program, table: ir.Table, keys: Sequence[str], parameters: Sequence[str]) -> str:
-    """A line of an entry file; numbers of more than 64 bit have all of their digits."""
-    texts = []
-    for key, digits, known in zip(table.keys, keys, key_masks(program, table), strict=True):
-        length = known.width_bits // 4 if known.width_bits > WIDEST_BITS else 0
-        value = f"0x{digits.rjust(length, '0')}"
-        mask = f"0x{known.mask:0{length}x}"
-        texts.append(value if key.match_kind == "exact" else f"{value}/{mask}")
-    names = [p4.p4_name(p.name) for p in program.action(table.rule.action).parameters]
-    arguments = list(zip(names, parameters, strict=True))
-    return render("p4/dpdk_row.j2", keys=texts, action=p4.p4_name(table.rule.action), parameters=arguments)
 
 
 def _used_fields(program: ir.Program) -> set[ir.FieldRef]:
@@ -313,9 +293,9 @@ class Psa(DpdkGenerator):
     summary = "P4_16 for psa as p4c-dpdk takes it"
     title = "psa (p4c-dpdk)"
     template = "p4/psa.p4.j2"
-    capabilities: ClassVar[Capabilities] = PSA_CAPABILITIES
+    capabilities = PSA_CAPABILITIES
     compilers = (("p4test", "{source}"), ("p4c-dpdk", "--arch", "psa", "-o", "{output}.spec", "{source}"))
-    writer_class: ClassVar[type[DpdkWriter]] = PsaWriter
+    writer_class = PsaWriter
 
 
 PASS_BITS = 3
@@ -398,9 +378,9 @@ class Pna(DpdkGenerator):
     summary = "P4_16 for pna as p4c-dpdk takes it"
     title = "pna (p4c-dpdk)"
     template = "p4/pna.p4.j2"
-    capabilities: ClassVar[Capabilities] = PNA_CAPABILITIES
+    capabilities = PNA_CAPABILITIES
     compilers = (("p4test", "{source}"), ("p4c-dpdk", "--arch", "pna", "-o", "{output}.spec", "{source}"))
-    writer_class: ClassVar[type[DpdkWriter]] = PnaWriter
+    writer_class = PnaWriter
 
     @override
     def check(self, program: ir.Program, flow: FlowFacts) -> None:

@@ -29,7 +29,8 @@ from typing import ClassVar
 from typing_extensions import override
 
 from p4perf.errors import CapabilityError
-from p4perf.generators.p4.v1model import T4P4SWriter, V1Model, V1Writer
+from p4perf.generators.p4 import writer as p4
+from p4perf.generators.p4.v1model import V1Model, V1Writer
 from p4perf.generators.p4.writer import FlowFacts
 from p4perf.programs import analysis, ir
 from p4perf.programs.capabilities import Capabilities, Limit
@@ -87,6 +88,37 @@ CAPABILITIES = Capabilities(
 )
 
 
+class T4P4SWriter(V1Writer):
+    """v1model as t4p4s takes it: another port field, metadata set to zero, random numbers by way of variables."""
+
+    port_field: ClassVar[str] = "standard_metadata.egress_port"
+
+    @override
+    def zeroed(self) -> Iterator[str]:
+        yield from (self.field(ir.FieldRef(ir.METADATA, f.name)) for f in self.program.metadata)
+        yield from self.flags()
+
+    @override
+    def effect(self, statement: ir.Statement, position: int, action: ir.Action, scope: p4.NameScope) -> Iterator[str]:
+        if not isinstance(statement, ir.Random):
+            yield from super().effect(statement, position, action, scope)
+            return
+        bits = self.program.width_bits(statement.destination)
+        variable = self.variable(position, action)
+        before, target, after = self.resized(statement.destination, bits, variable, always=True)
+        yield from before
+        yield f"random({target}, {bits}w0, {p4.constant_text(-1, bits)});"
+        yield from after
+
+    @override
+    def is_const(self, table: ir.Table) -> bool:
+        return table.entries.count > 0
+
+    @override
+    def size(self, table: ir.Table) -> int:
+        return max(1, table.entries.count)
+
+
 class T4P4S(V1Model):
     """Renders the programs for t4p4s, with all their entries."""
 
@@ -94,23 +126,10 @@ class T4P4S(V1Model):
     summary = "P4_16 for t4p4s (v1model as it takes it)"
     title = "t4p4s (v1model)"
     template = "p4/t4p4s.p4.j2"
-    capabilities: ClassVar[Capabilities] = CAPABILITIES
-    max_port: ClassVar[int] = MAX_PORT
-    compilers: ClassVar[tuple[tuple[str, ...], ...]] = (("p4test", "{source}"),)
-    writer_class: ClassVar[type[V1Writer]] = T4P4SWriter
-    space: ClassVar[str] = " " * 8
-
-    @override
-    def is_const(self, program: ir.Program, table: ir.Table) -> bool:
-        return table.entries.count > 0
-
-    @override
-    def sizes(self, program: ir.Program) -> dict[str, int]:
-        return {t.name: max(1, t.entries.count) for t in program.tables}
-
-    @override
-    def needs_commands(self, program: ir.Program, writer: V1Writer) -> bool:
-        return False
+    capabilities = CAPABILITIES
+    max_port = MAX_PORT
+    compilers = (("p4test", "{source}"),)
+    writer_class = T4P4SWriter
 
     @override
     def check(self, program: ir.Program, flow: FlowFacts) -> None:

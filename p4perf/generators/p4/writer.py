@@ -5,14 +5,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from types import MappingProxyType
 from typing import ClassVar
 
 from p4perf.errors import CapabilityError
-from p4perf.generators.base import identifier
+from p4perf.generators.base import GeneratedFile, identifier
 from p4perf.programs import ir
 from p4perf.programs.analysis import COMPARE, MIRRORED, expressions, read_fields, statements
 from p4perf.programs.capabilities import unsupported
@@ -261,6 +261,16 @@ def index_text(scope: NameScope, index: ir.Expression, size: int, *, masked: boo
     return f"{text} & {constant_text(size - 1, 32)}" if masked else text
 
 
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """Pieces of text that are made anew whenever somebody iterates over them."""
+
+    make: Callable[[], Iterator[str]]
+
+    def __iter__(self) -> Iterator[str]:
+        return self.make()
+
+
 INDENT = "    "
 MAX_INDENT = 16
 """Conditionals that are nested deeper than this are not indented further."""
@@ -323,6 +333,18 @@ class Writer:
     def epilogue(self) -> Iterator[str]:
         """What happens at the end of the control."""
         yield from ()
+
+    def is_const(self, table: ir.Table) -> bool:
+        """Whether the entries of a table stand in the text."""
+        return False
+
+    def size(self, table: ir.Table) -> int | None:
+        """The size that is declared for a table; None: none is."""
+        return max(1, table.entries.count)
+
+    def companions(self, stem: str) -> tuple[GeneratedFile, ...]:
+        """Files that a program needs at run time."""
+        return ()
 
     def parameters(self, action: ir.Action) -> str:
         ports = self.typed_ports(action)
