@@ -131,14 +131,13 @@ class P4Generator(Generator):
         check_program(program, self.capabilities.owner, self.max_port)
         flow = analyse(program)
         self.check(program, flow)
-        program = self.adapted(program)
         writer = self.writer_class(program, flow)
         remarks = [
             f"{c}: {self.capabilities.remarks[c]}" for c in constructs(program) if c in self.capabilities.remarks
         ]
         text = render(
             self.template,
-            program=program,
+            program=writer.program,
             writer=writer,
             stem=stem,
             title=self.title,
@@ -151,14 +150,9 @@ class P4Generator(Generator):
     def check(self, program: ir.Program, flow: FlowFacts) -> None:
         """Refuse what the table of capabilities cannot say."""
 
-    def adapted(self, program: ir.Program) -> ir.Program:
-        """The program in the form that the dialect needs it in, with the same meaning."""
-        return program
-
 
 def _absence(program: ir.Program) -> Iterator[str]:
-    absent = possibly_absent(program)
-    if absent:
+    if absent := possibly_absent(program):
         names = ", ".join(h.name for h in program.headers if h.name in absent)
         yield f"P4 leaves undefined what fields of {names} read as in packets without it; a Program says zero"
 

@@ -94,7 +94,7 @@ class NfpWriter(RuntimeV1Writer):
         return {name: (f"bit<{bits}>", p4.Typed(p4_name(name), bits)) for name in nfp_ports(action)}
 
     @override
-    def effect(self, statement: ir.Statement, position: int, action: ir.Action, scope: p4.NameScope) -> Iterator[str]:
+    def effect(self, statement: ir.Statement, position: int, action: ir.Action, scope: p4.Scope) -> Iterator[str]:
         if isinstance(statement, ir.SetEgress):
             text = p4.expression_text(scope, statement.port, self.port_bits)
             bracketed = f"({text})" if isinstance(statement.port, ir.BinaryOp) else text

@@ -99,16 +99,13 @@ class T4P4SWriter(V1Writer):
         yield from self.flags()
 
     @override
-    def effect(self, statement: ir.Statement, position: int, action: ir.Action, scope: p4.NameScope) -> Iterator[str]:
+    def effect(self, statement: ir.Statement, position: int, action: ir.Action, scope: p4.Scope) -> Iterator[str]:
         if not isinstance(statement, ir.Random):
             yield from super().effect(statement, position, action, scope)
             return
         bits = self.program.width_bits(statement.destination)
-        variable = self.variable(position, action)
-        before, target, after = self.resized(statement.destination, bits, variable, always=True)
-        yield from before
-        yield f"random({target}, {bits}w0, {p4.constant_text(-1, bits)});"
-        yield from after
+        draw = f"random({{}}, {bits}w0, {p4.constant_text(-1, bits)});"
+        yield from self.by_variable(statement.destination, bits, position, action, draw.format)
 
     @override
     def is_const(self, table: ir.Table) -> bool:
@@ -135,15 +132,27 @@ class T4P4S(V1Model):
     def check(self, program: ir.Program, flow: FlowFacts) -> None:
         super().check(program, flow)
         for statement in analysis.statements(program):
-            self._check_sums(program, statement)
+            ref = analysis.destination(statement)
+            parts = (e for whole in analysis.operands(statement) for e in analysis.subexpressions(whole))
+            sums = any(isinstance(e, ir.BinaryOp) and e.operator in ("+", "-") for e in parts)
+            if sums and ref is not None and program.width_bits(ref) not in SUM_BITS:
+                widths = ", ".join(map(str, SUM_BITS))
+                raise CapabilityError(
+                    f"t4p4s adds and subtracts in {widths} bit, not in {program.width_bits(ref)} (codegen.sugar.py:970)"
+                )
             if isinstance(statement, ir.Random) and program.width_bits(statement.destination) not in RANDOM_BITS:
                 raise CapabilityError(
                     "t4p4s draws random numbers of 8 and 16 bit: rand() has 31 bit, and all of 32 bit divide by zero "
                     "(dpdkx_v1model_random.c)"
                 )
         for node in analysis.control_nodes(program.control):
-            if isinstance(node, ir.If):
-                self._check_comparison(program, node)
+            test = node.condition if isinstance(node, ir.If) else None
+            if isinstance(test, ir.Compare) and test.comparator not in ("==", "!="):
+                sides = analysis.condition_operands(test)
+                if any(isinstance(e, ir.FieldRef) and program.width_bits(e) > COMPARED_BITS for e in sides):
+                    raise CapabilityError(
+                        f"t4p4s compares addresses instead of fields of more than {COMPARED_BITS} bit"
+                    )
         for table in program.tables:
             groups = _prefix_groups(program, table)
             if groups > MAX_PREFIX_GROUPS:
@@ -151,30 +160,6 @@ class T4P4S(V1Model):
                     f"the prefixes of table {table.name} need {groups} tbl8 groups, and t4p4s has {MAX_PREFIX_GROUPS} "
                     "(dpdk_tables.h)"
                 )
-
-    def _check_sums(self, program: ir.Program, statement: ir.Statement) -> None:
-        ref = analysis.destination(statement)
-        if ref is None or program.width_bits(ref) in SUM_BITS:
-            return
-        for e in _parts(statement):
-            if isinstance(e, ir.BinaryOp) and e.operator in ("+", "-"):
-                widths = ", ".join(map(str, SUM_BITS))
-                raise CapabilityError(
-                    f"t4p4s adds and subtracts in {widths} bit, not in {program.width_bits(ref)} (codegen.sugar.py:970)"
-                )
-
-    def _check_comparison(self, program: ir.Program, node: ir.If) -> None:
-        condition = node.condition
-        if not isinstance(condition, ir.Compare) or condition.comparator in ("==", "!="):
-            return
-        widths = [program.width_bits(e) for e in analysis.condition_operands(condition) if isinstance(e, ir.FieldRef)]
-        if max(widths, default=0) > COMPARED_BITS:
-            raise CapabilityError(f"t4p4s compares addresses instead of fields of more than {COMPARED_BITS} bit")
-
-
-def _parts(statement: ir.Statement) -> Iterator[object]:
-    for whole in analysis.operands(statement):
-        yield from analysis.subexpressions(whole)
 
 
 def _prefix_groups(program: ir.Program, table: ir.Table) -> int:

@@ -20,7 +20,6 @@ Only what a program needs of this is generated, because every statement costs.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
 
@@ -52,33 +51,6 @@ MAX_CONST_LPM_BITS = 64
 """p4c-bm2-ss 1.2.3.7 refuses the masks of wider lpm keys in the text ("invalid mask for LPM key")."""
 
 PASS_BITS = 32
-CLONES = (1, 5)
-"""Instance types of bmv2's clones: alone, and by a multicast group."""
-
-
-@dataclass(frozen=True, slots=True)
-class GroupNode:
-    """A node of a multicast group: one copy by each of its ports."""
-
-    replication: int
-    ports: tuple[int, ...]
-    handle: int
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    number: int
-    nodes: tuple[GroupNode, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Session:
-    """A session of clones: they go to one port, or to a multicast group."""
-
-    number: int
-    port: int
-    group: int | None
-
 
 class V1Writer(Writer):
     """v1model as bmv2 takes it.
@@ -94,11 +66,11 @@ class V1Writer(Writer):
 
     def __init__(self, program: ir.Program, flow: FlowFacts) -> None:
         super().__init__(program, flow)
-        self.groups: list[Group] = []
-        self.sessions: list[Session] = []
-        self._numbers: dict[tuple[int, ...], int] = {}
-        self._sessions: dict[tuple[int, ...], int] = {}
-        self._replicate()
+        multicasts = [s.ports for s in statements(program) if isinstance(s, ir.Multicast) and s.ports]
+        clones = list(dict.fromkeys(ports for action in program.actions if (ports := _clone_ports(action))))
+        copied = dict.fromkeys([*multicasts, *(ports for ports in clones if len(ports) > 1)])
+        self.groups: dict[tuple[int, ...], int] = {ports: n for n, ports in enumerate(copied, 1)}
+        self.sessions: dict[tuple[int, ...], int] = {ports: n for n, ports in enumerate(clones, 1)}
 
     @override
     def keeps_drops(self) -> bool:
@@ -112,6 +84,10 @@ class V1Writer(Writer):
     def passes(self) -> str | None:
         """The metadata field that counts passes, if anything asks for it."""
         return self.flag("passes") if self.flow.counts_passes else None
+
+    def count(self) -> list[str]:
+        """The statement that counts a pass, if anything asks for the number."""
+        return [f"{self.passes} = {self.passes} + {PASS_BITS}w1;"] if self.passes else []
 
     @override
     def extra_metadata(self) -> Iterator[str]:
@@ -128,15 +104,6 @@ class V1Writer(Writer):
         if self.flow.recirculates:
             yield self.flag("recirculated")
 
-    @override
-    def instances(self) -> Iterator[str]:
-        for counter in self.program.counters:
-            yield f"counter({counter.size}, CounterType.packets) {p4.p4_name(counter.name)};"
-        for meter in self.program.meters:
-            yield f"meter({meter.size}, MeterType.packets) {p4.p4_name(meter.name)};"
-        for register in self.program.registers:
-            yield f"register<bit<{register.width_bits}>>({register.size}) {p4.p4_name(register.name)};"
-
     def checksum_fields(self, checksum: ir.HeaderChecksum) -> list[str]:
         """What a checksum is calculated over: its own field counts as zero, and is left out where that is the same."""
         texts, offset = [], 0
@@ -148,44 +115,33 @@ class V1Writer(Writer):
             offset += f.width_bits
         return texts or ["16w0"]
 
-    @override
     def epilogue(self) -> Iterator[str]:
+        """What happens at the end of the control."""
         branches: list[tuple[str, list[str]]] = []
         if self.drop_flag:
             branches.append((f"{self.drop_flag} == 1", [self.drop_now]))
-        count = [f"{self.passes} = {self.passes} + {PASS_BITS}w1;"] if self.passes else []
         if self.flow.resubmits:
-            resubmit = [*count, "resubmit_preserving_field_list(0);"]
+            resubmit = [*self.count(), "resubmit_preserving_field_list(0);"]
             branches.append((f"{self.flag('resubmitted')} == 1", resubmit))
         if self.flow.recirculates:
             lines = []
             if self.flow.may_lack_port:
                 lines.append(f"{self.port_field} = {self.port_bits}w0;")
-            if self._numbers:
+            if self.groups:
                 lines.append("standard_metadata.mcast_grp = 0;")
             if lines:
                 branches.append((f"{self.flag('recirculated')} == 1", lines))
         yield from p4.alternatives(branches)
 
-    def egress(self) -> list[str]:
-        """What happens in egress: recirculation, but not that of clones."""
-        if not self.flow.recirculates:
-            return []
-        condition = f"{self.flag('recirculated')} == 1"
-        if any(isinstance(s, ir.Clone) for s in statements(self.program)):
-            condition += "".join(f" && standard_metadata.instance_type != {kind}" for kind in CLONES)
-        count = [f"    {self.passes} = {self.passes} + {PASS_BITS}w1;"] if self.passes else []
-        return [f"if ({condition}) {{", *count, "    recirculate_preserving_field_list(0);", "}"]
-
     # Statements -------------------------------------------------------------------------------------------------------
 
     @override
-    def effect(self, statement: ir.Statement, position: int, action: ir.Action, scope: p4.NameScope) -> Iterator[str]:
+    def effect(self, statement: ir.Statement, position: int, action: ir.Action, scope: p4.Scope) -> Iterator[str]:
         match statement:
             case ir.SetEgress(port):
                 yield f"{self.port_field} = {p4.expression_text(scope, port, self.port_bits)};"
             case ir.Hash(ref, algorithm, fields):
-                to = self.scope.fields[ref]
+                to = self.scope[ref]
                 bits = min(to.width_bits, HASH_BITS[algorithm])
                 data = ", ".join(self.field(f) for f in fields)
                 yield (
@@ -196,14 +152,14 @@ class V1Writer(Writer):
                 at = self.index(scope, index, self.program.meter(meter).size)
                 yield f"{p4.p4_name(meter)}.execute_meter({at}, {self.field(ref)});"
             case ir.ReadRegister(ref, name, index):
-                register = self.program.register(name)
-                variable = self.variable(position, action)
-                before, target, after = self.resized(ref, register.width_bits, variable)
-                yield from before
-                yield f"{p4.p4_name(name)}.read({target}, {self.index(scope, index, register.size)});"
-                yield from after
+                register, bits = self.program.register(name), self.scope[ref].width_bits
+                read = f"{p4.p4_name(name)}.read({{}}, {self.index(scope, index, register.size)});"
+                if register.width_bits == bits:
+                    yield read.format(self.field(ref))
+                else:
+                    yield from self.by_variable(ref, register.width_bits, position, action, read.format)
             case ir.Random(ref):
-                to = self.scope.fields[ref]
+                to = self.scope[ref]
                 yield f"random({to.text}, {to.width_bits}w0, {p4.constant_text(-1, to.width_bits)});"
             case ir.Recirculate():
                 yield f"{self.flag('recirculated')} = 1;"
@@ -211,38 +167,17 @@ class V1Writer(Writer):
                 yield f"{self.flag('resubmitted')} = 1;"
             case ir.Clone():
                 if not any(isinstance(s, ir.Clone) for s in action.body[position + 1 :]):
-                    yield f"clone(CloneType.I2E, {p4.constant_text(self._sessions[_clone_ports(action)], 32)});"
+                    yield f"clone(CloneType.I2E, {p4.constant_text(self.sessions[_clone_ports(action)], 32)});"
             case ir.Multicast(ports):
-                yield f"standard_metadata.mcast_grp = {p4.constant_text(self._numbers.get(ports, 0), 16)};"
+                yield f"standard_metadata.mcast_grp = {p4.constant_text(self.groups.get(ports, 0), 16)};"
             case _:
                 yield from super().effect(statement, position, action, scope)
 
-    # Groups and sessions ----------------------------------------------------------------------------------------------
-
-    def _replicate(self) -> None:
-        """Number the multicast groups and the sessions of clones."""
-        for statement in statements(self.program):
-            if isinstance(statement, ir.Multicast) and statement.ports:
-                self._group(statement.ports)
-        for action in self.program.actions:
-            ports = _clone_ports(action)
-            if ports and ports not in self._sessions:
-                number = len(self._sessions) + 1
-                self._sessions[ports] = number
-                self.sessions.append(Session(number, ports[0], self._group(ports) if len(ports) > 1 else None))
-
-    def _group(self, ports: tuple[int, ...]) -> int:
-        """The number of the group with these ports; a port that comes again is in one more node."""
-        if ports not in self._numbers:
-            number = len(self._numbers) + 1
-            handle = sum(len(group.nodes) for group in self.groups)
-            nodes = []
-            for n in range(max(ports.count(port) for port in ports)):
-                of_node = tuple(port for port in dict.fromkeys(ports) if ports.count(port) > n)
-                nodes.append(GroupNode(n, of_node, handle + n))
-            self._numbers[ports] = number
-            self.groups.append(Group(number, tuple(nodes)))
-        return self._numbers[ports]
+    def nodes(self) -> Iterator[tuple[int, int, list[int]]]:
+        """The nodes of the multicast groups: group, replication, ports. A port that comes again is in one more node."""
+        for ports, group in self.groups.items():
+            for n in range(max(map(ports.count, ports))):
+                yield group, n, [port for port in dict.fromkeys(ports) if ports.count(port) > n]
 
     # Entries ----------------------------------------------------------------------------------------------------------
 
@@ -289,7 +224,7 @@ class V1Writer(Writer):
 
     def commands(self) -> Iterator[str]:
         """The content of the command file."""
-        yield render("p4/commands.j2", groups=self.groups, sessions=self.sessions)
+        yield render("p4/commands.j2", groups=self.groups, nodes=list(self.nodes()), sessions=self.sessions)
         for table in self.added:
             yield from entry_rows(self.program, table, partial(self._command_row, table))
 
