@@ -27,7 +27,6 @@ from p4perf.programs.capabilities import OF_OWN_PROGRAMS
 from p4perf.programs.component import TrafficPlan
 from p4perf.programs.ir import Workload
 
-
 OFFERED = frozenset(OF_OWN_PROGRAMS) - {
     "header of varying length",
     "metadata kept for another pass",

@@ -257,7 +257,9 @@ def _variants(sweep: SweepSpec) -> SweepAxis:
             raise SpecError(f"{VARIANT} is the name of the variant, and cannot be assigned", key=f"{key}.{VARIANT}")
         found.append((variant, [_zipped(key, {name: grid_of(assigned[name], f"{key}.{name}")}) for name in names]))
     size = sum(math.prod(axis.size for axis in axes) for _, axes in found)
-    steps = ({VARIANT: variant, **values} for variant, axes in found for values in _product(axes))
+    steps: Iterator[dict[str, Scalar]] = (
+        {VARIANT: variant, **values} for variant, axes in found for values in _product(axes)
+    )
     return SweepAxis("sweep.multiplex", size, steps)
 
 

@@ -52,6 +52,7 @@ MAX_CONST_LPM_BITS = 64
 
 PASS_BITS = 32
 
+
 class V1Writer(Writer):
     """v1model as bmv2 takes it.
 

@@ -323,7 +323,7 @@ class Writer:
         return {}
 
     def action_lines(self, action: ir.Action) -> list[str]:
-        ports = {ir.ParameterRef(name): typed for name, (_, typed) in self.typed_ports(action).items()}
+        ports: Scope = {ir.ParameterRef(name): typed for name, (_, typed) in self.typed_ports(action).items()}
         scope = {**self.scope, **parameter_scope(action), **ports} if action.parameters else self.scope
         lines: list[str] = []
         for position, statement in enumerate(action.body):
