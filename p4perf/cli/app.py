@@ -5,8 +5,6 @@ stdout is data, stderr is diagnostics.
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 import os
@@ -20,6 +18,7 @@ import typer
 
 from p4perf.errors import ExitCode, P4PerfError, SpecError, UsageError
 from p4perf.results import Manifest, RunIdentity
+from p4perf.results.files import columns_of, csv_text
 from p4perf.version import __version__
 
 if TYPE_CHECKING:
@@ -175,21 +174,10 @@ def emit(
     if fmt is Format.JSON:
         sys.stdout.write(json.dumps(content, indent=2, allow_nan=False, default=str) + "\n")
     elif fmt is Format.CSV:
-        _print_csv(content["rows"] if rows is None else rows)
+        shown = content["rows"] if rows is None else rows
+        sys.stdout.write(csv_text([{name: _cell(value) for name, value in row.items()} for row in shown]))
     else:
         print_table(content["rows"] if rows is None else rows, title)
-
-
-def _columns(rows: Sequence[Row]) -> list[str]:
-    return list(dict.fromkeys(key for row in rows for key in row))
-
-
-def _print_csv(rows: Sequence[Row]) -> None:
-    out = io.StringIO()
-    writer = csv.DictWriter(out, _columns(rows), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows([{k: _cell(v) for k, v in row.items()} for row in rows])
-    sys.stdout.write(out.getvalue())
 
 
 def print_table(rows: Sequence[Row], title: str = "") -> None:
@@ -209,11 +197,12 @@ def print_table(rows: Sequence[Row], title: str = "") -> None:
         box=None,
         pad_edge=False,
     )
-    for column in _columns(rows):
+    columns = columns_of(rows)
+    for column in columns:
         numeric = all(isinstance(row.get(column), int | float) for row in rows)
         table.add_column(column.replace("_", " "), justify="right" if numeric else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(Text(_cell(row.get(column))) for column in _columns(rows)))
+        table.add_row(*(Text(_cell(row.get(column))) for column in columns))
     console.print(table)
 
 

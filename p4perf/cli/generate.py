@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from p4perf.cli.app import Format, FormatOption, PointsOption, SetOption, app, emit, load, say
-from p4perf.errors import CapabilityError, ExitCode, P4PerfError, TargetUnavailableError, UsageError
+from p4perf.errors import CapabilityError, ExitCode, TargetUnavailableError, UsageError
 from p4perf.records import Document, Record, Scalar, counted, doc, spread
 from p4perf.results.files import storing, write_atomically, write_text_atomically
 
@@ -27,7 +27,14 @@ if TYPE_CHECKING:
     from p4perf.generators.base import Generator
     from p4perf.programs.component import TrafficPlan
     from p4perf.programs.ir import Workload
-    from p4perf.specs import Experiment, Point
+    from p4perf.specs import Experiment
+
+
+_Place = tuple[str, int, Mapping[str, Any]]
+"""Experiment, number and swept values of a point."""
+
+_File = tuple[str, Iterable[str] | bytes, int]
+"""Path, content and number of entries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,71 +85,51 @@ class Generation:
 
     Args:
         max_entries: entry files of larger tables are left out.
-        standalone: whether programs of a target come with what it takes to build and run them without p4perf; every
-            file is then forced to disk.
+        alone: whether it is one experiment: then programs of a target come with what it takes to build and run them
+            without p4perf, every file is forced to disk, and a point that no program can have is an error. Else
+            folders have the name of the experiment, and such a point is listed as refused.
     """
 
-    def __init__(self, generators: Sequence[str], output: Path, max_entries: int, *, standalone: bool) -> None:
+    def __init__(self, generators: Sequence[str], output: Path, max_entries: int, *, alone: bool) -> None:
         from p4perf.plugins import load_plugin
 
         self._generators: dict[str, Generator] = {n: load_plugin("p4perf.generators", n)() for n in generators}
         self._output = output
         self._max_entries = max_entries
-        self._standalone = standalone
+        self._alone = alone
         self._folders: set[Path] = set()
         self.outcome = Generated()
 
-    def run(self, experiment: Experiment, *, named: bool, skip_impossible: bool) -> None:
-        """Write all points of an experiment.
-
-        Args:
-            named: whether folders have the name of the experiment.
-            skip_impossible: whether a point that no program can have is listed as refused instead of raised.
-        """
+    def run(self, experiment: Experiment) -> None:
+        """Write all points of an experiment."""
         from p4perf.experiment import point_workload
 
         width = len(str(len(experiment.points) - 1))
         for point in experiment.points:
+            place = (experiment.spec.name, point.index, dict(point.values))
             try:
                 workload, traffic = point_workload(experiment, point)
             except CapabilityError as error:
-                if not skip_impossible:
+                if self._alone:
                     raise
-                self._refuse(experiment, point, "", error)
+                self.outcome.refused.append(Refused(*place, "", error.message))
                 continue
             for name, generator in self._generators.items():
-                parts = [name, *([experiment.spec.name] if named else []), f"{point.index:0{width}d}"]
+                parts = [name, *([] if self._alone else [experiment.spec.name]), f"{point.index:0{width}d}"]
                 try:
                     files = self._files(name, generator, workload, traffic)
                 except CapabilityError as error:
-                    self._refuse(experiment, point, name, error)
+                    self.outcome.refused.append(Refused(*place, name, error.message))
                 else:
-                    self._write(experiment, point, name, self._output.joinpath(*parts), files)
+                    self._write(place, name, self._output.joinpath(*parts), files)
 
-    def _refuse(self, experiment: Experiment, point: Point, generator: str, error: P4PerfError) -> None:
-        place = (experiment.spec.name, point.index, dict(point.values))
-        self.outcome.refused.append(Refused(*place, generator, error.message))
-
-    def _files(
-        self, name: str, generator: Generator, workload: Workload, traffic: TrafficPlan
-    ) -> list[tuple[str, Iterable[str] | bytes, int]]:
-        """Path, content and entries of all files of a point."""
-        files: list[tuple[str, Iterable[str] | bytes, int]] = [
-            (f.path, f.pieces, f.entries) for f in generator.generate(workload, traffic)
-        ]
-        if self._standalone:
+    def _files(self, name: str, generator: Generator, workload: Workload, traffic: TrafficPlan) -> list[_File]:
+        files: list[_File] = [(f.path, f.pieces, f.entries) for f in generator.generate(workload, traffic)]
+        if self._alone:
             files += [(path, data, 0) for path, data in _standalone(name, workload, traffic)]
         return files
 
-    def _write(
-        self,
-        experiment: Experiment,
-        point: Point,
-        generator: str,
-        folder: Path,
-        files: list[tuple[str, Iterable[str] | bytes, int]],
-    ) -> None:
-        place = (experiment.spec.name, point.index, dict(point.values))
+    def _write(self, place: _Place, generator: str, folder: Path, files: list[_File]) -> None:
         described = {"experiment": place[0], "values": place[2], "index": place[1]}
         files.append(("point.json", json.dumps(described, indent=2).encode() + b"\n", 0))
         for path, content, entries in files:
@@ -158,7 +145,7 @@ class Generation:
 
     def _store(self, path: Path, content: Iterable[str] | bytes) -> None:
         pieces = (content,) if isinstance(content, bytes) else (piece.encode() for piece in content)
-        if self._standalone:
+        if self._alone:
             write_atomically(path, pieces)
             return
         with storing(path):
@@ -176,9 +163,9 @@ def carry_out(
     from p4perf.programs.component import component_parameters
     from p4perf.specs import load_experiment
 
-    generation = Generation(generators, output, max_entries, standalone=False)
+    generation = Generation(generators, output, max_entries, alone=False)
     loaded = load_experiment(experiment, points=points, parameters_of=component_parameters)
-    generation.run(loaded, named=True, skip_impossible=True)
+    generation.run(loaded)
     return generation.outcome
 
 
@@ -321,8 +308,8 @@ def generate(
             raise UsageError("--set changes one spec, and --all generates many", hint="leave one of them out")
         outcome = _all(names, points, output, limit)
     else:
-        generation = Generation(names, output, limit, standalone=True)
-        generation.run(load(spec, sets, points), named=False, skip_impossible=False)
+        generation = Generation(names, output, limit, alone=True)
+        generation.run(load(spec, sets, points))
         outcome = generation.outcome
     if not outcome.written:
         reasons = list(dict.fromkeys(r.reason for r in outcome.refused))

@@ -314,14 +314,10 @@ def _check_load(experiment: Experiment, generator: str) -> None:
 
 def _at(error: P4PerfError, experiment: Experiment, point: Point) -> P4PerfError:
     """The same failure, naming the point and the place in the spec."""
-    location = error.location or experiment.locate(error.key)
-    if not point.values:
-        error.location = location
-        return error
-    values = ", ".join(f"{k}={v}" for k, v in point.values.items())
-    kind = CapabilityError if isinstance(error, CapabilityError) else type(error)
-    message = f"{experiment.spec.name} at {values}: {error.message}"
-    return kind(message, location=location, key=error.key, hint=error.hint)
+    error.location = error.location or experiment.locate(error.key)
+    if point.values:
+        error.message = f"{experiment.spec.name} at {point_label(point)}: {error.message}"
+    return error
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import json
 import re
 import shlex
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -23,8 +23,17 @@ from typing_extensions import override
 
 from p4perf.errors import SpecError
 from p4perf.plugins import folder_beside
+from p4perf.programs.capabilities import OF_OWN_PROGRAMS
 from p4perf.programs.component import TrafficPlan
 from p4perf.programs.ir import Workload
+
+OFFERED = frozenset(OF_OWN_PROGRAMS) - {
+    "header of varying length",
+    "metadata kept for another pass",
+    "hash of the payload",
+    "copies through egress",
+}
+"""What programs that are read may have where p4perf writes what runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +48,6 @@ class GeneratedFile:
     def text(self) -> str:
         """The whole text (do not ask for it where there are millions of entries)."""
         return "".join(self.pieces)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.pieces)
 
 
 class Generator(ABC):
@@ -101,19 +107,15 @@ def shell(word: str) -> str:
 
 def shell_command(words: Sequence[str], places: Mapping[str, str]) -> str:
     """Words of a command for a POSIX shell, every one quoted; ``{name}`` stands for a variable of ``places``."""
-    if not places:
-        return " ".join(map(shell, words))
-    pattern = re.compile(rf"\{{({'|'.join(map(re.escape, places))})\}}")
+    names = "|".join(map(re.escape, places)) or "(?!)"  # what matches nothing
+    pattern = re.compile(rf"\{{({names})\}}")
     return " ".join(_with_variables(pattern.split(word), places) for word in words)
 
 
 def _with_variables(pieces: Sequence[str], places: Mapping[str, str]) -> str:
     """A word of pieces of text and, at odd places, names of variables."""
-    variables = [f'"${{{identifier(places[piece])}}}"' if n % 2 else "" for n, piece in enumerate(pieces)]
-    text = "".join(
-        variable or (shell(piece) if piece else "") for variable, piece in zip(variables, pieces, strict=True)
-    )
-    return text or "''"
+    parts = [f'"${{{identifier(places[p])}}}"' if n % 2 else shell(p) for n, p in enumerate(pieces) if p]
+    return "".join(parts) or "''"
 
 
 def yaml_scalar(value: str | int | float | bool) -> str:

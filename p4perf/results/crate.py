@@ -30,7 +30,7 @@ from urllib.parse import quote, urlsplit
 from p4perf.errors import DataError, Location, UsageError
 from p4perf.results import files
 from p4perf.results.campaign import CampaignDirectory
-from p4perf.results.manifest import read_manifest
+from p4perf.results.manifest import mapping_of, read_manifest
 from p4perf.results.rundir import RunDirectory
 from p4perf.version import __version__
 
@@ -278,11 +278,6 @@ def _runs(folder: Path, entries: Iterable[FileEntry]) -> list[_Run]:
     return found
 
 
-def _mapping(manifest: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    value = manifest.get(key)
-    return value if isinstance(value, Mapping) else {}
-
-
 def _compared(path: Path) -> list[Mapping[str, Any]]:
     """The records of the runs of a comparison."""
     experiments = files.parse_object(files.read_text(path), path).get("experiments")
@@ -307,44 +302,42 @@ class _Graph:
         first = [METADATA_FILE, "./"]
         return [self._known[key] for key in [*first, *(key for key in self._known if key not in first)]]
 
-    def _add(self, entity: Entity) -> Entity:
-        """Add an entity; returns the reference to it."""
-        self._known.setdefault(entity["@id"], entity)
-        return reference(entity["@id"])
+    def _add(self, key: str, kind: str, **properties: Any) -> Entity:
+        """Add an entity, unless it is there; returns the reference to it."""
+        self._known.setdefault(key, {"@id": key, "@type": kind, **properties})
+        return reference(key)
 
     def _fact(self, name: str, value: str) -> Entity:
         tag = hashlib.sha256(value.encode()).hexdigest()[:8]
-        return self._add({"@id": f"#fact-{quote(name)}-{tag}", "@type": "PropertyValue", "name": name, "value": value})
+        return self._add(f"#fact-{quote(name)}-{tag}", "PropertyValue", name=name, value=value)
 
     def _software(self, version: str) -> Entity:
-        entity = {
-            "@id": f"#p4perf-{quote(version)}",
-            "@type": "SoftwareApplication",
-            "name": "p4perf",
-            "description": "Measures generated data-plane programs and derives performance models.",
-            "license": reference(APACHE),
-            "softwareVersion": version,
-        }
-        return self._add(entity)
+        return self._add(
+            f"#p4perf-{quote(version)}",
+            "SoftwareApplication",
+            name="p4perf",
+            description="Measures generated data-plane programs and derives performance models.",
+            license=reference(APACHE),
+            softwareVersion=version,
+        )
 
     def _people(self, role: str) -> Entity:
         """The authors in a role; nothing if none is given."""
         found = []
         for who in self._options.authors:
             key = f"https://orcid.org/{who.orcid}" if who.orcid else f"#author-{quote(who.name)}"
-            found.append(self._add({"@id": key, "@type": "Person", "name": who.name}))
+            found.append(self._add(key, "Person", name=who.name))
         return {role: found} if found else {}
 
     def _file(self, entry: FileEntry) -> Entity:
-        entity = {
-            "@id": quote(entry.path),
-            "@type": "File",
-            "name": entry.path,
-            "encodingFormat": encoding_format(entry.path),
-            "contentSize": str(entry.size_bytes),
-            "sha256": entry.sha256,
-        }
-        return self._add(entity)
+        return self._add(
+            quote(entry.path),
+            "File",
+            name=entry.path,
+            encodingFormat=encoding_format(entry.path),
+            contentSize=str(entry.size_bytes),
+            sha256=entry.sha256,
+        )
 
     def _licence(self) -> Entity | str:
         """The licence of the results: a reference, or a sentence where there is nothing to refer to."""
@@ -360,10 +353,10 @@ class _Graph:
         else:
             return wanted
         about = f"The licence of these results: {wanted}."
-        return self._add({"@id": address, "@type": "CreativeWork", "name": wanted, "description": about})
+        return self._add(address, "CreativeWork", name=wanted, description=about)
 
     def _run_action(self, run: _Run) -> Entity:
-        manifest, node = run.manifest, _mapping(run.manifest, "node")
+        manifest, node = run.manifest, mapping_of(run.manifest.get("node"))
         spec = f"{run.folder}/spec.yaml" if run.folder else "spec.yaml"
         results = [f"{run.folder}/"] if run.folder else [path for path in run.paths if path != spec]
         facts = {"target": manifest["target"], "testbed": manifest["testbed"]}
@@ -374,30 +367,30 @@ class _Graph:
         ends = [s.get("ended") for s in sessions if isinstance(s, Mapping)] if isinstance(sessions, list) else []
         ended = max((time for end in ends if (time := _time(str(end))) is not None), default=None)
         times = {"startTime": _time(str(manifest["created"])), "endTime": ended}
-        action: Entity = {
-            "@id": f"#run-{quote(run.folder or 'this', safe='')}",
-            "@type": "CreateAction",
-            "name": run.name,
-            "description": run.origin,
-            "instrument": self._software(str(_mapping(manifest, "versions").get("p4perf", "unknown"))),
-            "object": [reference(quote(spec)), *(self._fact(name, str(value)) for name, value in facts.items())],
-            "result": [reference(quote(path)) for path in results],
+        return self._add(
+            f"#run-{quote(run.folder or 'this', safe='')}",
+            "CreateAction",
+            name=run.name,
+            description=run.origin,
+            instrument=self._software(str(mapping_of(manifest.get("versions")).get("p4perf", "unknown"))),
+            object=[reference(quote(spec)), *(self._fact(name, str(value)) for name, value in facts.items())],
+            result=[reference(quote(path)) for path in results],
             **{key: time.isoformat(timespec="seconds") for key, time in times.items() if time is not None},
-        }
-        return self._add(action | self._people("agent"))
+            **self._people("agent"),
+        )
 
     def _comparison(self) -> Entity:
         runs = _compared(self._folder / "comparison.json")
-        action: Entity = {
-            "@id": "#comparison",
-            "@type": "CreateAction",
-            "name": "comparison of runs",
-            "description": f"Compares {len(runs)} runs.",
-            "instrument": self._software(__version__),
-            "object": [self._fact("run", PurePosixPath(str(run.get("run", "unknown"))).name) for run in runs],
-            "result": [reference(quote(entry.path)) for entry in self._entries],
-        }
-        return self._add(action | self._people("agent"))
+        return self._add(
+            "#comparison",
+            "CreateAction",
+            name="comparison of runs",
+            description=f"Compares {len(runs)} runs.",
+            instrument=self._software(__version__),
+            object=[self._fact("run", PurePosixPath(str(run.get("run", "unknown"))).name) for run in runs],
+            result=[reference(quote(entry.path)) for entry in self._entries],
+            **self._people("agent"),
+        )
 
     def _root(self, actions: Sequence[Entity]) -> None:
         published = self._options.published or newest(self._folder, self._entries)
@@ -408,37 +401,34 @@ class _Graph:
         elsewhere = {path for run in inner for path in run.paths}
         parts = [self._file(entry) for entry in self._entries if entry.path not in elsewhere]
         for run in inner:
-            dataset = {
-                "@id": f"{quote(run.folder)}/",
-                "@type": "Dataset",
-                "name": run.name,
-                "description": run.origin,
-                "hasPart": [reference(quote(path)) for path in run.paths],
-            }
-            parts.append(self._add(dataset))
+            dataset = self._add(
+                f"{quote(run.folder)}/",
+                "Dataset",
+                name=run.name,
+                description=run.origin,
+                hasPart=[reference(quote(path)) for path in run.paths],
+            )
+            parts.append(dataset)
         for entry in self._entries:
             self._file(entry)
         for address, name in ((CRATE, "RO-Crate"), (PROFILE, "Process Run Crate")):
-            self._add({"@id": address, "@type": "CreativeWork", "name": name, "version": address.rpartition("/")[2]})
-        about = {"conformsTo": reference(CRATE), "about": reference("./")}
-        self._add({"@id": METADATA_FILE, "@type": "CreativeWork", **about})
+            self._add(address, "CreativeWork", name=name, version=address.rpartition("/")[2])
+        self._add(METADATA_FILE, "CreativeWork", conformsTo=reference(CRATE), about=reference("./"))
         own_name = next((run.name for run in self._runs if not run.folder), self._folder.absolute().name)
-        root: Entity = {
-            "@id": "./",
-            "@type": "Dataset",
-            "conformsTo": reference(PROFILE),
-            "name": self._options.name or own_name,
-            "description": self._options.description or self._summary(),
-            "datePublished": published.astimezone(UTC).strftime("%Y-%m-%d"),
-            "license": self._licence(),
-            "hasPart": parts,
+        self._add(
+            "./",
+            "Dataset",
+            conformsTo=reference(PROFILE),
+            name=self._options.name or own_name,
+            description=self._options.description or self._summary(),
+            datePublished=published.astimezone(UTC).strftime("%Y-%m-%d"),
+            license=self._licence(),
+            hasPart=parts,
             **({"mentions": actions} if actions else {}),
-        }
-        self._add(root | self._people("author"))
+            **self._people("author"),
+        )
         if actions:
-            self._add(
-                {"@id": APACHE, "@type": "CreativeWork", "name": "Apache-2.0", "description": "Licence of p4perf."}
-            )
+            self._add(APACHE, "CreativeWork", name="Apache-2.0", description="Licence of p4perf.")
 
     def _summary(self) -> str:
         runs = self._runs

@@ -396,12 +396,17 @@ def exclusive(path: Path, what: str) -> Iterator[None]:
         os.close(handle)
 
 
+def columns_of(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The keys of all rows, in the order in which they come."""
+    return list(dict.fromkeys(key for row in rows for key in row))
+
+
 def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Rows as CSV, with the keys of the first one as columns; empty if there are none."""
+    """Rows as CSV, with the keys of all of them as columns; empty if there are none."""
     if not rows:
         return ""
     out = io.StringIO()
-    writer = csv.DictWriter(out, list(rows[0]), lineterminator="\n")
+    writer = csv.DictWriter(out, columns_of(rows), lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
     return out.getvalue()

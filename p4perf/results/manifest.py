@@ -203,12 +203,8 @@ class Manifest(RunIdentity):
         return machine_facts(self.node, self.versions, self.testbed, self.hugepages)
 
 
-def read_identity(content: Mapping[str, Any]) -> RunIdentity:
-    """The identity in a manifest that :func:`read_manifest` accepted."""
-    return RunIdentity(**_identity(content))
-
-
-def _identity(content: Mapping[str, Any]) -> dict[str, Any]:
+def identity_of(content: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of the :class:`RunIdentity` in a manifest that :func:`read_manifest` accepted."""
     known, spec_hash = content.get("imported"), content.get("spec_hash")
     origin = None
     if isinstance(known, dict):
@@ -238,7 +234,7 @@ def typed_manifest(content: Mapping[str, Any], path: Path) -> Manifest:
         hint = "the manifest was changed or is damaged: start a new run"
         return DataError(f"is missing or not a {noun}", location=Location(str(path)), key=key, hint=hint)
 
-    identity = _identity(content)
+    identity = identity_of(content)
     for key, (kind, noun) in _NEEDED.items():
         unknown = key == "hugepages" and identity["imported"] is not None and content.get(key) is None
         if not unknown and not isinstance(content.get(key), kind):
@@ -254,7 +250,7 @@ def typed_manifest(content: Mapping[str, Any], path: Path) -> Manifest:
         planned_points=tuple(map(str, content["planned_points"])),
         points=tuple(map(_point, content["points"])),
         refused=tuple(
-            RefusedEntry(_mapping(entry.get("values")), str(entry.get("reason", "")))
+            RefusedEntry(mapping_of(entry.get("values")), str(entry.get("reason", "")))
             for entry in _mappings(content.get("refused"))
         ),
         node=NodeFacts({str(key): value for key, value in content["node"].items()}),
@@ -262,8 +258,8 @@ def typed_manifest(content: Mapping[str, Any], path: Path) -> Manifest:
         versions={str(key): str(value) for key, value in content["versions"].items()},
         environment=_mappings(content.get("environment")),
         working_set=table or None,
-        place=_mapping(content.get("place")),
-        places={name: _mapping(place) for name, place in _mapping(content.get("places")).items()},
+        place=mapping_of(content.get("place")),
+        places={name: mapping_of(place) for name, place in mapping_of(content.get("places")).items()},
         trials=content.get("trials"),
         command=tuple(map(str, content["command"])) if isinstance(content.get("command"), list) else None,
         gate_ratio=ratio if isinstance(ratio, int | float) else None,
@@ -272,12 +268,12 @@ def typed_manifest(content: Mapping[str, Any], path: Path) -> Manifest:
 
 
 def _point(entry: Any) -> PointEntry:
-    known = _mapping(entry)
+    known = mapping_of(entry)
     key, index = str(known.get("hash", "")), known.get("index")
-    return PointEntry(key, index if isinstance(index, int) else None, _mapping(known.get("values")))
+    return PointEntry(key, index if isinstance(index, int) else None, mapping_of(known.get("values")))
 
 
-def _mapping(value: Any) -> Mapping[str, Any]:
+def mapping_of(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 

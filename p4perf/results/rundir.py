@@ -154,7 +154,7 @@ class RunDirectory:
         return manifests.read_manifest(self._path / _MANIFEST)
 
     def identity(self) -> RunIdentity:
-        return manifests.read_identity(self.manifest())
+        return RunIdentity(**manifests.identity_of(self.manifest()))
 
     def record(self) -> Manifest:
         return manifests.typed_manifest(self.manifest(), self._path / _MANIFEST)

@@ -50,20 +50,14 @@ class LinearValues(Strict):
     step: Number = Field(gt=0, description="distance of the values")
 
 
+_KINDS: dict[str, type[Strict]] = {"log": LogValues, "range": RangeValues, "linear": LinearValues}
+
+
 def _branch(value: Any) -> str | None:
-    match value:
-        case list() | tuple():
-            return "<list>"
-        case dict():
-            return next((f"<{name}>" for name in ("log", "range", "linear") if name in value), None)
-        case LogValues():
-            return "<log>"
-        case RangeValues():
-            return "<range>"
-        case LinearValues():
-            return "<linear>"
-        case _:
-            return None
+    if isinstance(value, list | tuple):
+        return "<list>"
+    written = value if isinstance(value, dict) else ()
+    return next((f"<{name}>" for name, kind in _KINDS.items() if name in written or isinstance(value, kind)), None)
 
 
 def _branch_or_value(value: Any) -> str | None:

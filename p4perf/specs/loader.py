@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -39,15 +40,15 @@ def list_catalogue() -> tuple[CatalogueEntry, ...]:
 
 def catalogue_names() -> tuple[str, ...]:
     """Every name of the catalogue, those of specs that are there to be extended too."""
-    return tuple(sorted(name for name, _ in yaml_files(_root())))
+    return tuple(sorted(_catalogue()))
 
 
 def read_catalogue(name: str) -> SourceNode:
     """The spec of that name as it is written, before what it extends is added."""
-    for found, file in yaml_files(_root()):
-        if found == name:
-            return parse_bytes(file.read_bytes()[: MAX_BYTES + 1], str(file))
-    raise unknown_name(name)
+    file = _catalogue().get(name)
+    if file is None:
+        raise unknown_name(name)
+    return parse_bytes(file.read_bytes()[: MAX_BYTES + 1], str(file))
 
 
 def unknown_name(name: str) -> SpecError:
@@ -56,8 +57,9 @@ def unknown_name(name: str) -> SpecError:
     return SpecError(f"unknown experiment {shown}: neither in the catalogue nor a file", hint=hint)
 
 
-def _root() -> Traversable:
-    return files("p4perf.specs").joinpath("catalogue")
+@cache
+def _catalogue() -> Mapping[str, Traversable]:
+    return dict(yaml_files(files("p4perf.specs").joinpath("catalogue")))
 
 
 def yaml_files(folder: Traversable, prefix: str = "") -> Iterator[tuple[str, Traversable]]:

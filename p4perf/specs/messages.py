@@ -17,27 +17,29 @@ _CUSTOM = "p4perf"
 _MANY = 12
 
 _TYPES = {
-    "int_type": "a whole number",
-    "int_from_float": "a whole number",
-    "int_parsing": "a whole number",
-    "float_type": "a number",
-    "float_parsing": "a number",
+    **dict.fromkeys(("int_type", "int_from_float", "int_parsing"), "a whole number"),
+    **dict.fromkeys(("float_type", "float_parsing"), "a number"),
     "finite_number": "a finite number",
     "string_type": "a word",
-    "bool_type": "true or false",
-    "bool_parsing": "true or false",
-    "list_type": "a list",
-    "tuple_type": "a list",
-    "dict_type": "a mapping (key: value)",
-    "model_type": "a mapping (key: value)",
-    "model_attributes_type": "a mapping (key: value)",
+    **dict.fromkeys(("bool_type", "bool_parsing"), "true or false"),
+    **dict.fromkeys(("list_type", "tuple_type"), "a list"),
+    **dict.fromkeys(("dict_type", "model_type", "model_attributes_type"), "a mapping (key: value)"),
 }
-_BOUNDS = {
-    "greater_than": ("gt", "more than"),
-    "greater_than_equal": ("ge", "at least"),
-    "less_than": ("lt", "less than"),
-    "less_than_equal": ("le", "at most"),
+_MESSAGES = {
+    **{kind: f"expected {what}, got {{value}}" for kind, what in _TYPES.items()},
+    "greater_than": "must be more than {gt}, got {value}",
+    "greater_than_equal": "must be at least {ge}, got {value}",
+    "less_than": "must be less than {lt}, got {value}",
+    "less_than_equal": "must be at most {le}, got {value}",
+    "multiple_of": "must be a multiple of {multiple_of}, got {value}",
+    "p4perf_form": "{msg}; got {value}",
+    "too_short": "needs at least {min_length}, has {actual_length}",
+    "too_long": "takes at most {max_length}, has {actual_length}",
+    "string_pattern_mismatch": "{value} does not match the pattern {pattern}",
+    "string_too_long": "must be at most {max_length} characters long",
+    "string_too_short": "must be at least {min_length} characters long",
 }
+"""By the kinds of pydantic; the names in braces are those of its context."""
 
 
 def nearest(name: str, known: Iterable[str], noun: str = "known") -> str:
@@ -152,28 +154,10 @@ def describe(details: ErrorDetails) -> tuple[str, str | None]:
         close = difflib.get_close_matches(value, allowed, n=1) if isinstance(value, str) else ()
         message = f"{quoted(value)} is not {'one of ' if len(allowed) > 1 else ''}{', '.join(allowed)}"
         return message, f"did you mean {close[0]}?" if close else None
-    if kind in _TYPES:
-        return f"expected {_TYPES[kind]}, got {quoted(value)}", None
-    if kind in _BOUNDS:
-        name, words = _BOUNDS[kind]
-        return f"must be {words} {context[name]}, got {quoted(value)}", None
-    match kind:
-        case "multiple_of":
-            message = f"must be a multiple of {context['multiple_of']}, got {quoted(value)}"
-        case "p4perf_form":
-            message = f"{details['msg']}; got {quoted(value)}"
-        case "too_short":
-            message = f"needs at least {context['min_length']}, has {context['actual_length']}"
-        case "too_long":
-            message = f"takes at most {context['max_length']}, has {context['actual_length'] or 'more'}"
-        case "string_pattern_mismatch":
-            message = f"{quoted(value)} does not match the pattern {context['pattern']}"
-        case "string_too_long" | "string_too_short":
-            bound = context.get("max_length", context.get("min_length"))
-            message = f"must be {'at most' if kind.endswith('long') else 'at least'} {bound} characters long"
-        case _:
-            message = f"{details['msg']}, got {quoted(value)}"
-    return message, None
+    if context.get("actual_length", 0) is None:
+        context = {**context, "actual_length": "more"}
+    told = {**context, "msg": details["msg"], "value": quoted(value)}
+    return _MESSAGES.get(kind, "{msg}, got {value}").format_map(told), None
 
 
 def _allowed(context: dict[str, Any]) -> list[str]:

@@ -122,54 +122,12 @@ def parse_condition(text: str, key: str) -> Condition:
 
 @dataclass(frozen=True, slots=True)
 class SweepAxis:
-    """Variables that advance together: one, or those of a zip group."""
+    """What advances together: ``size`` assignments of the same variables, made as they are asked for, once."""
 
-    grids: tuple[tuple[str, ValueGrid], ...]
-
-    @property
-    def size(self) -> int:
-        return self.grids[0][1].size
-
-    def __iter__(self) -> Iterator[dict[str, Scalar]]:
-        for index in range(self.size):
-            yield {name: grid.value(index) for name, grid in self.grids}
-
-
-@dataclass(frozen=True, slots=True)
-class Variants:
-    """The axis of ``multiplex``: variant after variant, each a product of what it assigns."""
-
-    variants: tuple[tuple[str, tuple[SweepAxis, ...]], ...]
-
-    @property
-    def size(self) -> int:
-        """How many steps all variants have together."""
-        return sum(math.prod(axis.size for axis in axes) for _, axes in self.variants)
-
-    def __iter__(self) -> Iterator[dict[str, Scalar]]:
-        for name, axes in self.variants:
-            for values in _product(axes):
-                yield {VARIANT: name, **values}
-
-
-@dataclass(frozen=True, slots=True)
-class Subsets:
-    """The axis of combined variants: every subset of some sizes, the small ones first; a variable of each is 1 or 0."""
-
-    names: tuple[str, ...]
-    sizes: tuple[int, ...]
-
-    @property
-    def size(self) -> int:
-        return sum(math.comb(len(self.names), size) for size in self.sizes)
-
-    def __iter__(self) -> Iterator[dict[str, Scalar]]:
-        for size in self.sizes:
-            for chosen in itertools.combinations(self.names, size):
-                yield {name: int(name in chosen) for name in self.names}
-
-
-AnyAxis = SweepAxis | Variants | Subsets
+    key: str
+    """Where the spec says it."""
+    size: int
+    steps: Iterator[dict[str, Scalar]]
 
 
 def variable_names(sweep: SweepSpec) -> tuple[str, ...]:
@@ -179,23 +137,24 @@ def variable_names(sweep: SweepSpec) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*sweep.variables, *named, *assigned, *sweep.combined.subsets_of]))
 
 
-def sweep_axes(sweep: SweepSpec) -> tuple[AnyAxis, ...]:
+def sweep_axes(sweep: SweepSpec) -> tuple[SweepAxis, ...]:
     """The axes whose product the sweep is, the slowest first."""
     grids = {name: grid_of(values, f"sweep.{name}") for name, values in sweep.variables.items()}
     leader: dict[str, tuple[str, ...]] = {}
     for group in sweep.zip:
         _check_group(group, grids, leader)
         leader |= dict.fromkeys(group, group)
-    axes: list[AnyAxis] = []
+    axes = []
     for name in grids:
         group = leader.get(name, (name,))
         together = [member for member in grids if member in group]
         if name == together[0]:
-            axes.append(SweepAxis(tuple((member, grids[member]) for member in together)))
+            axes.append(_zipped(f"sweep.{name}", {member: grids[member] for member in together}))
     if sweep.assigned:
         axes.append(_variants(sweep))
     if sweep.combined.each_of:
-        axes.append(Variants(tuple((name, ()) for name in sweep.combined.each_of)))
+        each = sweep.combined.each_of
+        axes.append(SweepAxis("sweep.multiplex", len(each), ({VARIANT: name} for name in each)))
     if sweep.combined.subsets_of:
         axes.append(_subsets(sweep))
     return tuple(axes)
@@ -221,7 +180,7 @@ def expand(
         largest = max(axes, key=lambda axis: axis.size)
         raise SpecError(
             f"the sweep has {_thousands(size)} points, more than the limit of {_thousands(limit)}",
-            key=f"sweep.{largest.grids[0][0]}" if isinstance(largest, SweepAxis) else "sweep.multiplex",
+            key=largest.key,
             hint="use fewer values or wider steps, or thin every list with --points N",
         )
     points = tuple(
@@ -256,12 +215,18 @@ def thinned(sweep: SweepSpec, points: int) -> SweepSpec:
     return SweepSpec.model_validate({**changed, "zip": sweep.zip, "filter": sweep.filter, "multiplex": multiplex})
 
 
-def _product(axes: Sequence[AnyAxis]) -> Iterator[dict[str, Scalar]]:
-    for parts in itertools.product(*axes):
+def _product(axes: Sequence[SweepAxis]) -> Iterator[dict[str, Scalar]]:
+    for parts in itertools.product(*(axis.steps for axis in axes)):
         values: dict[str, Scalar] = {}
         for part in parts:
             values |= part
         yield values
+
+
+def _zipped(key: str, grids: Mapping[str, ValueGrid]) -> SweepAxis:
+    """Variables that advance together, of one length."""
+    size = next(iter(grids.values())).size
+    return SweepAxis(key, size, ({name: grid.value(index) for name, grid in grids.items()} for index in range(size)))
 
 
 def _check_group(group: tuple[str, ...], grids: Mapping[str, ValueGrid], taken: Mapping[str, tuple[str, ...]]) -> None:
@@ -278,9 +243,10 @@ def _check_group(group: tuple[str, ...], grids: Mapping[str, ValueGrid], taken: 
         raise SpecError(f"zipped variables need as many values each: {sizes}", key="sweep.zip")
 
 
-def _variants(sweep: SweepSpec) -> Variants:
+def _variants(sweep: SweepSpec) -> SweepAxis:
+    """Variant after variant, each a product of what it assigns."""
     names = list(dict.fromkeys(name for variant in sweep.assigned.values() for name in variant))
-    found = []
+    found: list[tuple[str, list[SweepAxis]]] = []
     for variant, assigned in sweep.assigned.items():
         key = f"sweep.multiplex.{variant}"
         if missing := [name for name in names if name not in assigned]:
@@ -289,19 +255,26 @@ def _variants(sweep: SweepSpec) -> Variants:
             raise SpecError(f"{twice[0]} is swept already", key=f"{key}.{twice[0]}")
         if VARIANT in assigned:
             raise SpecError(f"{VARIANT} is the name of the variant, and cannot be assigned", key=f"{key}.{VARIANT}")
-        axes = tuple(SweepAxis(((name, grid_of(assigned[name], f"{key}.{name}")),)) for name in names)
-        found.append((variant, axes))
-    return Variants(tuple(found))
+        found.append((variant, [_zipped(key, {name: grid_of(assigned[name], f"{key}.{name}")}) for name in names]))
+    size = sum(math.prod(axis.size for axis in axes) for _, axes in found)
+    steps: Iterator[dict[str, Scalar]] = (
+        {VARIANT: variant, **values} for variant, axes in found for values in _product(axes)
+    )
+    return SweepAxis("sweep.multiplex", size, steps)
 
 
-def _subsets(sweep: SweepSpec) -> Subsets:
-    for name in sweep.combined.subsets_of:
+def _subsets(sweep: SweepSpec) -> SweepAxis:
+    """Every subset of some sizes, the small ones first; a variable of each combined variant is 1 or 0."""
+    names, sizes = sweep.combined.subsets_of, sweep.combined.subset_sizes
+    for name in names:
         taken = "swept already" if name in sweep.variables else ""
         if name in RESERVED or name == VARIANT:
             taken = "a column of the tables of results"
         if taken:
             raise SpecError(f"{name} is {taken}", key="sweep.multiplex", hint="give the variant another name")
-    return Subsets(sweep.combined.subsets_of, sweep.combined.subset_sizes)
+    chosen = (subset for size in sizes for subset in itertools.combinations(names, size))
+    steps: Iterator[dict[str, Scalar]] = ({name: int(name in subset) for name in names} for subset in chosen)
+    return SweepAxis("sweep.multiplex", sum(math.comb(len(names), size) for size in sizes), steps)
 
 
 def _thousands(number: int) -> str:

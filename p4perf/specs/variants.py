@@ -18,6 +18,7 @@ from p4perf.specs.messages import explain, nearest, quoted
 from p4perf.specs.schema import VARIANT, DeviceSpec, ExperimentSpec
 from p4perf.specs.sections import CombinedSpec, ProgramSpec, TrafficSpec
 from p4perf.specs.source import KeyPath, Scalar, SourceNode
+from p4perf.specs.types import Strict
 
 MAX_INHERITS = 8
 """Most variants that inherit from each other in a chain."""
@@ -39,7 +40,7 @@ _CAN = "a variant can set the list of components of the program, their parameter
 
 Path = tuple[str, ...]
 
-_Part = TypeVar("_Part", ProgramSpec, DeviceSpec, TrafficSpec)
+_Part = TypeVar("_Part", bound=Strict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +102,8 @@ class VariantTable:
         for path, setting in merged.items():
             root = set_at(root, path, setting.value, setting.value.place)
         parts = {path[0] for path in merged}
-        update: dict[str, object] = {}
-        if "program" in parts:
-            update["program"] = self._valid(ProgramSpec, "program", root)
-        if "device" in parts:
-            update["device"] = self._valid(DeviceSpec, "device", root)
+        kinds: dict[str, type[Strict]] = {"program": ProgramSpec, "device": DeviceSpec}
+        update = {part: self._valid(kind, part, root) for part, kind in kinds.items() if part in parts}
         if "traffic" in parts:
             update["traffic"] = self._traffic(root)
         return spec.model_copy(update=update), root

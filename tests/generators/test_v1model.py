@@ -17,9 +17,8 @@ from support.parser_states import extracting
 import p4perf
 from p4perf.errors import CapabilityError, SpecError
 from p4perf.generators.base import GeneratedFile
-from p4perf.generators.p4.base import MAX_CONST_BYTES, MAX_CONST_ENTRIES
-from p4perf.generators.p4.v1model import RuntimeV1Model, V1Model
-from p4perf.generators.p4.writer import analyse, expression_text, p4_name, program_scope
+from p4perf.generators.p4.v1model import MAX_CONST_BYTES, MAX_CONST_ENTRIES, RuntimeV1Model, V1Model
+from p4perf.generators.p4.writer import analyse, expression_text, p4_name, parameter_scope, program_scope
 from p4perf.programs import ir
 from p4perf.programs.component import TrafficPlan, build_workload
 from p4perf.programs.interpreter import Interpreter
@@ -286,7 +285,7 @@ def test_expressions_mean_in_p4_what_they_mean_in_a_program(
         ("h",),
     )
     width = WIDTHS[destination]
-    text = expression_text(program_scope(program).of_action(action), expression, width)
+    text = expression_text(program_scope(program) | parameter_scope(action), expression, width)
     for typed in re.findall(r"(?<![<\w])(\d+)w", text) + re.findall(r"bit<(\d+)>", text):
         assert int(typed) == width, "all operands have the width of the destination"
     python = re.sub(r"\b\d+w(0x[0-9a-f]+|\d+)", r"\1", text)

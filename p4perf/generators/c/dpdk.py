@@ -16,15 +16,15 @@ is parsed again. A program that writes fields in place and clones or resubmits k
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from typing_extensions import override
 
 from p4perf.errors import CapabilityError
-from p4perf.generators.base import GeneratedFile, Generator, render
+from p4perf.generators.base import OFFERED, GeneratedFile, Generator, render
 from p4perf.generators.c import dpdk_text
-from p4perf.generators.c.dpdk_text import DpdkCWriter, DpdkLayout
+from p4perf.generators.c.dpdk_text import DpdkCWriter
 from p4perf.generators.c.writer import WORD_BITS, cells, check_passes, mask, number
 from p4perf.programs import ir
 from p4perf.programs.analysis import (
@@ -33,7 +33,7 @@ from p4perf.programs.analysis import (
     statements,
     used_actions,
 )
-from p4perf.programs.capabilities import Capabilities, Limit, standing_at
+from p4perf.programs.capabilities import Capabilities, Limit, constructs, standing_at
 from p4perf.programs.component import TrafficPlan
 from p4perf.programs.entries import Row, rows_of
 from p4perf.programs.interpreter import MAX_PASSES
@@ -48,48 +48,26 @@ ADDRESS_BYTES = 16
 
 @dataclass(frozen=True, slots=True)
 class TableText:
-    """What the templates need to know of a table."""
+    """A table, and what the templates need to know of it besides."""
 
-    name: str
+    of: ir.Table
     index: int
     kind: str
     """Of ``targets/harness/dpdk/tables.h``: ``exact``, ``lpm``, ``lpm6``, ``fib``, ``fib6``, ``list32``, ``list64``,
     ``list``, ``acl``."""
-    summary: str
-    actions: tuple[str, ...]
-    """What entries may run; there is more than one only where they are one by one."""
-    default: str
-    has_data: bool
-    port: int
     key_bits: int
-    free_bits: int
     key_number: str | None
     """The key as a number, or None: then :attr:`key_lines` write it to ``key``."""
     key_lines: tuple[str, ...]
     key_room: int
     """Bytes of ``key``."""
-    words: int
-    """64-bit words of the key."""
-
-    rows: tuple[Row, ...] | None = None
+    rows: tuple[Row, ...] | None
     """The entries, where they are one by one."""
-    data: tuple[str, ...] = ()
-    """Initial values of the data of each entry, of the default action, and of the choices of entries, as C."""
-    default_at: int = 0
-    """Place of the default action there."""
-    counter: str = ""
-    """The counter of its entries."""
-    selector: str = ""
+    data: tuple[str, ...]
+    """Initial values of ``struct entry_TABLE`` as C: of each entry, of the default action, and of the choices of
+    entries; empty where entries follow a rule."""
+    selector: str
     """Number by which packets choose among the actions of an entry."""
-
-    @property
-    def action(self) -> str:
-        """The action of the entries of a rule."""
-        return self.actions[0]
-
-    @property
-    def key_type(self) -> str:
-        return "uint64_t" if self.kind == "list64" else "uint32_t"
 
     @property
     def zeroed(self) -> bool:
@@ -112,12 +90,13 @@ _SUMMARIES = {
 
 
 def table_kind(program: ir.Program, table: ir.Table, variants: Collection[str]) -> str:
-    """The kind of lookup that a table gets: see :attr:`TableText.kind`."""
+    """The kind of lookup that a table gets: see :attr:`TableText.kind`; ``none`` without a key."""
     bits, kind = program.key_bits(table), program.match_kind(table)
     if not bits:
         return "none"
-    if kind == "lpm" and isinstance(table.entries, ir.EntryList) and not _whole_prefixes(table, bits):
-        kind = "ternary"
+    if kind == "lpm" and isinstance(table.entries, ir.EntryList):
+        # The keys together are a prefix where the lpm key is the last.
+        kind = "lpm" if table.keys[-1].match_kind == "lpm" and bits <= 8 * ADDRESS_BYTES else "ternary"
     if kind == "exact":
         return "exact"
     if kind == "lpm":
@@ -125,16 +104,6 @@ def table_kind(program: ir.Program, table: ir.Table, variants: Collection[str]) 
     if "acl" in variants:
         return "acl"
     return "list32" if bits <= 32 else "list64" if bits <= 64 else "list"
-
-
-def _whole_prefixes(table: ir.Table, bits: int) -> bool:
-    """Whether the keys together, the lpm key last, are what a table of prefixes takes."""
-    return table.keys[-1].match_kind == "lpm" and bits <= 8 * ADDRESS_BYTES
-
-
-def table_text(fields: DpdkCWriter, table: ir.Table, index: int, variants: Collection[str]) -> TableText:
-    with standing_at(table.place):
-        return _table_text(fields, table, index, variants)
 
 
 def _table_text(fields: DpdkCWriter, table: ir.Table, index: int, variants: Collection[str]) -> TableText:
@@ -150,34 +119,21 @@ def _table_text(fields: DpdkCWriter, table: ir.Table, index: int, variants: Coll
     else:
         lines = tuple(fields.gather(refs, "key + 4" if kind == "acl" else "key"))
     rooms = {"lpm6": ADDRESS_BYTES, "fib6": ADDRESS_BYTES, "list": -(-bits // 64) * 8, "acl": 4 + -(-bits // 32) * 4}
+    data: tuple[str, ...] = ()
+    if listed:
+        data = (*fields.entries(table, len(table.listing) + 1), fields.default_entry(table), *fields.choices(table))
     return TableText(
-        name=table.name,
+        of=table,
         index=index,
         kind=kind,
-        summary=_SUMMARIES[kind],
-        actions=table.listed or (table.default_action,),
-        default=table.default_action,
-        has_data=listed or bool(program.action(table.rule.action).parameters),
-        port=0 if listed else table.rule.port,
         key_bits=bits,
-        free_bits=0 if listed else table.rule.free_bits,
         key_number=number,
         key_lines=lines,
         key_room=rooms.get(kind, -(-bits // 8)),
-        words=-(-bits // 64),
         rows=rows_of(program, table) if listed and bits else None,
-        data=tuple(_initial_values(fields, table)) if listed else (),
-        default_at=len(table.listing),
-        counter=table.counter,
+        data=data,
         selector=fields.load(table.selector) if table.selector is not None else "",
     )
-
-
-def _initial_values(fields: DpdkCWriter, table: ir.Table) -> Iterator[str]:
-    """The data of each entry, of the default action, and of choices, as initial values of ``struct entry_TABLE``."""
-    yield from fields.entries(table, len(table.listing) + 1)
-    yield fields.default_entry(table)
-    yield from fields.choices(table)
 
 
 MAX_EXACT_ENTRIES = 100_000_000
@@ -208,24 +164,7 @@ def capabilities(variants: Collection[str] = ()) -> Capabilities:
     acl, fib = ACL in variants, FIB in variants
     return Capabilities(
         "dpdk-c",
-        offers=frozenset(
-            {
-                *(
-                    "operator",
-                    "fence",
-                    "range",
-                    "optional",
-                    "entries one by one",
-                    "control flow by table result",
-                    "exit",
-                ),
-                *("branch in an action", "general expression", "compound condition", "parser computation"),
-                *("noted parser error", "signed field", "intrinsic metadata", "byte counter", "digest", "truncation"),
-                "egress",
-                "action selector",
-                "counter of entries",
-            }
-        ),
+        offers=OFFERED | {"operator", "fence"},
         limits={
             "frame bytes": Limit(MAX_FRAME_BYTES, "one mbuf a packet"),
             "bytes of added headers": Limit(MAX_ADDED_BYTES, "room before the packet in its mbuf"),
@@ -255,15 +194,13 @@ def check(program: ir.Program, variants: Collection[str] = ()) -> None:
     capabilities(variants).check(program)
     for state in program.parser:
         if state.select is not None and program.width_bits(state.select) > WORD_BITS:
-            raise CapabilityError(f"state {state.name} selects on {_wide(program, state.select)}")
+            bits, ref = program.width_bits(state.select), f"{state.select.header}.{state.select.field}"
+            what = f"{ref}, which has {bits} bit; dpdk-c compares up to {WORD_BITS} bit"
+            raise CapabilityError(f"state {state.name} selects on {what}")
     for table in program.tables:
         with standing_at(table.place):
             _check_table(program, table, variants)
     check_passes(program, "dpdk-c")
-
-
-def _wide(program: ir.Program, ref: ir.FieldRef) -> str:
-    return f"{ref.header}.{ref.field}, which has {program.width_bits(ref)} bit; dpdk-c compares up to {WORD_BITS} bit"
 
 
 def _check_table(program: ir.Program, table: ir.Table, variants: Collection[str]) -> None:
@@ -305,96 +242,41 @@ def operators(program: ir.Program) -> tuple[ir.Operator, ...]:
     return tuple(dict.fromkeys(s.operator for s in statements(program) if isinstance(s, ir.RunOperator)))
 
 
-@dataclass(frozen=True, slots=True)
-class _View:
-    program: ir.Program
-    plan: DpdkLayout
-    writer: DpdkCWriter
-    actions: tuple[ir.Action, ...]
-    tables: tuple[TableText, ...]
-    groups: tuple[tuple[int, ...], ...]
-    batched: TableText | None
-    """The table that is looked up for a whole burst at once."""
-    applied: frozenset[str]
-
-    @property
-    def with_data(self) -> tuple[ir.Action, ...]:
-        names = {action for table in self.tables if table.has_data for action in (*table.actions, table.default)}
-        names = {name for name in names if self.program.action(name).parameters}
-        return tuple(action for action in self.program.actions if action.name in names)
-
-    def cases(self, state: ir.ParserState) -> tuple[ir.SelectCase, ...]:
-        """The cases of a select; of equal values the first, as C allows one only."""
-        return tuple({case.value: case for case in reversed(state.cases)}.values())[::-1]
-
-    def taken(self, table: TableText) -> tuple[str, ...]:
-        return self.program.table(table.name).taken
-
-    @property
-    def filled(self) -> frozenset[str]:
-        """Actions whose data follows a rule."""
-        return frozenset(table.action for table in self.tables if table.has_data and not table.data)
-
-    def control(self, nodes: tuple[ir.ControlNode, ...]) -> Iterator[str]:
-        found = "p->found" if self.batched and nodes is self.program.control else ""
-        return self.writer.control(nodes, found=found)
-
-    def initial(self) -> Iterator[str]:
-        """What metadata begins with."""
-        return (line for statement in self.program.initial for line in self.writer.statement(statement))
-
-    @property
-    def parses(self) -> bool:
-        return any(state.body or state.selected for state in self.program.parser)
-
-    def by_value(self, state: ir.ParserState) -> bool:
-        """Whether a state selects one field by its values."""
-        return state.select is not None and all(
-            m.low == m.high and m.mask == -1 for c in state.cases for m in c.matches
-        )
-
-    def by_words(self, checksum: ir.FieldRef) -> bool:
-        """Whether a checksum is one of the words that are summed up."""
-        return self.program.header(checksum.header).offset_bits(checksum.field) % 16 == 0
-
-
 def render_program(program: ir.Program, role: str, variants: Collection[str] = ()) -> str:
     """One program as a C file that defines ``struct program program_<role>``."""
     check(program, variants)
-    plan, body = dpdk_text.layout(program), list(statements(program))
+    body = list(statements(program))
     groups = tuple(dict.fromkeys(s.ports for s in body if isinstance(s, ir.Multicast) and s.ports))
-    writer = DpdkCWriter(program, plan, groups)
-    tables = tuple(table_text(writer, t, n, variants) for n, t in enumerate(program.tables))
+    writer = DpdkCWriter(program, dpdk_text.layout(program), groups)
+    tables: list[TableText] = []
+    for table in program.tables:
+        with standing_at(table.place):
+            tables.append(_table_text(writer, table, len(tables), variants))
     first = dpdk_text.first_table(program)
+    taken = {name for table in program.tables for name in table.taken}
+    nodes = control_nodes(program.control + program.egress)
     asked = set(expressions(program))
-    view = _View(
-        program=program,
-        plan=plan,
-        writer=writer,
-        actions=tuple(program.action(name) for name in used_actions(program)),
-        tables=tables,
-        groups=groups,
-        batched=next((t for t in tables if t.name == first and t.kind == "acl"), None),
-        applied=frozenset(
-            n.table for n in control_nodes(program.control + program.egress) if isinstance(n, ir.ApplyTable)
-        ),
-    )
     return render(
         "c/program.c.j2",
-        view=view,
         program=program,
-        plan=plan,
+        plan=writer.plan,
         fields=writer,
         role=role,
         version=__version__,
+        used=constructs(program),
+        actions=[program.action(name) for name in used_actions(program)],
+        with_data=[a for a in program.actions if a.parameters and a.name in taken],
+        filled={t.rule.action for t in program.tables if not isinstance(t.entries, ir.EntryList)},
+        tables=tables,
+        summaries=_SUMMARIES,
+        batched=next((t for t in tables if t.of.name == first and t.kind == "acl"), None),
+        applied={node.table for node in nodes if isinstance(node, ir.ApplyTable)},
         multiplier=ir.ENTRY_MULTIPLIER,
         max_passes=MAX_PASSES,
         absent_bytes=max((header.size_bytes for header in program.headers), default=1),
         hashes=bool(program.verified or program.updated or any(isinstance(s, ir.Hash) for s in body)),
         operators=operators(program),
-        operator_header=any(isinstance(s, ir.RunOperator | ir.Fence) for s in body),
-        random=any(isinstance(s, ir.Random) for s in body),
-        metered=any(isinstance(s, ir.MeterPacket) for s in body),
+        parses=any(state.body or state.selected for state in program.parser),
         asks_length=ir.Intrinsic("packet_length") in asked,
         asks_port=ir.Intrinsic("ingress_port") in asked,
         cells=cells,

@@ -31,18 +31,8 @@ class DpdkLayout:
     added: tuple[str, ...]
     deparses: bool
     """Whether packets may be sent with other headers, or in another order, than they came with."""
-    clones: bool
-    multicasts: bool
-    recirculates: bool
-    resubmits: bool
     keeps_original: bool
     """Whether the headers have to be kept as they came, since they are needed after fields were written in place."""
-    truncates: bool = False
-
-    @property
-    def again(self) -> bool:
-        """Whether packets may go through the program more than once."""
-        return self.recirculates or self.resubmits
 
 
 _IN_PARSER = ir.Assign | ir.AddHeader | ir.RemoveHeader | ir.Branch
@@ -56,18 +46,11 @@ def layout(program: ir.Program) -> DpdkLayout:
     removed = {s.header for s in moving if isinstance(s, ir.RemoveHeader)}
     added = {s.header for s in moving if isinstance(s, ir.AddHeader)}
     in_place = any((ref := destination(s)) is not None and ref.header != ir.METADATA for s in body)
-    clones = any(isinstance(s, ir.Clone) for s in body)
-    resubmits = any(isinstance(s, ir.Resubmit) for s in body)
     return DpdkLayout(
         always_valid=follow(program).parsed.valid - removed - added,
         added=tuple(h.name for h in program.headers if h.name in added),
         deparses=changes_layout(program) or not emits_as_extracted(program),
-        clones=clones,
-        multicasts=any(isinstance(s, ir.Multicast) and s.ports for s in body),
-        recirculates=any(isinstance(s, ir.Recirculate) for s in body),
-        resubmits=resubmits,
-        keeps_original=in_place and (clones or resubmits),
-        truncates=any(isinstance(s, ir.Truncate) for s in body),
+        keeps_original=in_place and any(isinstance(s, ir.Clone | ir.Resubmit) for s in body),
     )
 
 
@@ -188,16 +171,9 @@ class DpdkCWriter(CWriter):
             yield _store(pointer, offset + width - low - taken, taken, values[n] if n < len(values) else "0")
 
     @override
-    def room(self, header: str) -> str:
-        return f"added_{header}"
-
-    @override
-    def emptied(self, header: str) -> str:
-        return f"memset(added_{header}, 0, sizeof(added_{header}));"
-
-    @override
-    def placed(self, header: str) -> str:
-        return f"p->h_{header} = added_{header};"
+    def room(self, header: str) -> tuple[str, str, str]:
+        room = f"added_{header}"
+        return room, f"memset({room}, 0, sizeof({room}));", f"p->h_{header} = {room};"
 
     @override
     def random_word(self, width: int) -> str:
@@ -224,6 +200,12 @@ class DpdkCWriter(CWriter):
     @override
     def lookup(self, table: str, found: str) -> str:
         return f"table_{table}(p, {found or f'find_{table}(p)'})"
+
+    def cases(self, state: ir.ParserState) -> tuple[ir.SelectCase, ...] | None:
+        """The cases of a state that selects one field by its values, of equal ones the first; None of another state."""
+        if state.select is None or any(m.low != m.high or m.mask != -1 for c in state.cases for m in c.matches):
+            return None
+        return tuple({case.value: case for case in reversed(state.cases)}.values())[::-1]
 
     def bits(self, refs: Sequence[ir.FieldRef]) -> int:
         return sum(self.program.width_bits(ref) for ref in refs)

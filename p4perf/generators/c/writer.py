@@ -102,16 +102,8 @@ class CWriter(ABC):
         """
 
     @abstractmethod
-    def room(self, header: str) -> str:
-        """Where a header is put together that is added."""
-
-    @abstractmethod
-    def emptied(self, header: str) -> str:
-        """The statement that clears the room for a header that is added."""
-
-    @abstractmethod
-    def placed(self, header: str) -> str:
-        """The statement that makes a header valid in that room."""
+    def room(self, header: str) -> tuple[str, str, str]:
+        """Where a header is put together that is added, and the statements that clear it and make it valid there."""
 
     @abstractmethod
     def hash_fields(self, statement: ir.Hash) -> Iterator[str]:
@@ -373,6 +365,7 @@ class CWriter(ABC):
 
     def _add_header(self, name: str, values: Iterable[tuple[str, ir.Expression]]) -> Iterator[str]:
         """Statements that add a header. Its values come first, since they may be of the header itself."""
+        room, clear, place = self.room(name)
         words = {field: self._words(ir.FieldRef(name, field)) for field, _ in values}
         yield "{"
         for field, value in values:
@@ -380,11 +373,11 @@ class CWriter(ABC):
                 yield f"\tconst {self.word_type} v_{field}_{n} = {self.expression(value, low)};"
         if words:
             yield ""
-        yield f"\t{self.emptied(name)}"
+        yield f"\t{clear}"
         for field, lows in words.items():
             texts = [f"v_{field}_{n}" for n in range(len(lows))]
-            yield from indented(self.store_words(ir.FieldRef(name, field), texts, self.room(name)))
-        yield f"\t{self.placed(name)}"
+            yield from indented(self.store_words(ir.FieldRef(name, field), texts, room))
+        yield f"\t{place}"
         yield "}"
 
     # The parser

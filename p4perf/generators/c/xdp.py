@@ -17,7 +17,7 @@ from itertools import chain
 from typing_extensions import override
 
 from p4perf.errors import CapabilityError
-from p4perf.generators.base import GeneratedFile, Generator, render
+from p4perf.generators.base import OFFERED, GeneratedFile, Generator, render
 from p4perf.generators.c import xdp_layout
 from p4perf.generators.c.writer import WORD_BITS, cells, check_passes, mask, number
 from p4perf.generators.c.xdp_text import XdpWriter, hashed_bytes, store_sub
@@ -63,13 +63,7 @@ XDP_CAPABILITIES = Capabilities(
         "multicast": "the copies of a redirect with BPF_F_BROADCAST are made by the driver, after the program; "
         "BPF_PROG_TEST_RUN runs the program only",
     },
-    offers=xdp_layout.OWN
-    - {
-        "header of varying length",
-        "metadata kept for another pass",
-        "hash of the payload",
-        "copies through egress",
-    },
+    offers=OFFERED,
     limits={
         "varying fields": Limit(MAX_VARYING, "configuration of the measured program, which draws their numbers itself"),
         "frame bytes": Limit(MAX_FRAME_BYTES, "BPF_PROG_TEST_RUN has one page for packet, headroom and tailroom"),

@@ -20,9 +20,6 @@ from p4perf.programs.dataflow import follow, successors
 from p4perf.programs.entries import Row, rows_of
 from p4perf.programs.reading.values import FALSE
 
-OWN = frozenset(OF_OWN_PROGRAMS)
-"""Constructs that only programs that are read have."""
-
 MAX_MAYBE_VALID = 10
 """Headers that a deparser writes at places that the verifier knows; the paths it walks double with each of them."""
 
@@ -75,15 +72,10 @@ class EntryPart:
     width_bits: int
 
 
-def was_read(program: ir.Program) -> bool:
-    """Whether a program has what none of a component has."""
-    return not OWN.isdisjoint(constructs(program))
-
-
 def header_layout(program: ir.Program) -> HeaderLayout:
-    if was_read(program):
+    if not set(OF_OWN_PROGRAMS).isdisjoint(constructs(program)):  # what no program of components has
         return _whole_layout(program)
-    paths = _Paths(program)
+    pairs = _in_order(program)
     body = list(statements(program))
     changed = {s.header for s in body if isinstance(s, ir.AddHeader | ir.RemoveHeader)}
     if any(isinstance(s, ir.Resubmit) for s in body):
@@ -94,7 +86,7 @@ def header_layout(program: ir.Program) -> HeaderLayout:
     emit = [name for name in program.emit if name in used]
     lost = [name for name in (h.name for h in program.headers) if name in used and name not in emit]
     for n, later in enumerate(emit):
-        if any(paths.precedes(later, earlier) for earlier in emit[:n]):
+        if any((later, earlier) in pairs for earlier in emit[:n]):
             changed.add(later)
     last = max((n for n, name in enumerate(emit) if name in changed), default=-1)
     if lost:
@@ -113,7 +105,7 @@ def header_layout(program: ir.Program) -> HeaderLayout:
 
 
 def _whole_layout(program: ir.Program) -> HeaderLayout:
-    _refuse_loops(program)
+    _behind(program)  # refuses loops
     offsets, at = {}, 0
     for header in program.headers:
         offsets[header.name] = at
@@ -126,29 +118,47 @@ def _whole_layout(program: ir.Program) -> HeaderLayout:
     return HeaderLayout(program.emit, offsets, (), always, (), whole=True)
 
 
-def _refuse_loops(program: ir.Program) -> None:
-    """A parser that may take a state twice."""
-    done: set[str] = set()
+def _behind(program: ir.Program) -> dict[str, frozenset[str]]:
+    """Of every parser state that can be reached, the headers that some path extracts in it or later.
 
-    def visit(name: str, stack: tuple[str, ...]) -> None:
-        if name in stack:
-            raise _loop(program, name)
-        if name == ir.ACCEPT or name in done:
-            return
-        if any(isinstance(s, ir.Verify) and s.condition == FALSE for s in program.state(name).body):
-            return  # nothing follows: an element more than a header stack has
-        for following in successors(program.state(name)):
-            visit(following, (*stack, name))
-        done.add(name)
+    Raises:
+        CapabilityError: the parser may take a state twice.
+    """
+    found: dict[str, frozenset[str]] = {ir.ACCEPT: frozenset()}
+
+    def visit(name: str, path: tuple[str, ...]) -> frozenset[str]:
+        if name in path:
+            raise CapabilityError(
+                f"xdp: the parser of {program.name} comes back to state {name}; the verifier of the kernel takes "
+                "no parser whose number of steps depends on the packet"
+            )
+        if name not in found:
+            state = program.state(name)
+            # Nothing follows an element more than a header stack has.
+            ends = any(isinstance(s, ir.Verify) and s.condition == FALSE for s in state.body)
+            later = () if ends else [visit(following, (*path, name)) for following in successors(state)]
+            found[name] = frozenset(state.extracts).union(*later)
+        return found[name]
 
     visit("start", ())
+    return found
 
 
-def _loop(program: ir.Program, state: str) -> CapabilityError:
-    return CapabilityError(
-        f"xdp: the parser of {program.name} comes back to state {state}; the verifier of the kernel takes "
-        "no parser whose number of steps depends on the packet"
-    )
+def _in_order(program: ir.Program) -> set[tuple[str, str]]:
+    """Pairs of headers of which some path of the parser extracts the first before the second.
+
+    Raises:
+        CapabilityError: the parser may take a state twice, or extract a header twice.
+    """
+    behind, pairs = _behind(program), set[tuple[str, str]]()
+    for state in (s for s in program.parser if s.name in behind):
+        later = frozenset().union(*(behind[following] for following in successors(state)))
+        for n, header in enumerate(state.extracts):
+            others = later.union(state.extracts[n + 1 :])
+            if header in others:
+                raise CapabilityError(f"xdp: the parser of {program.name} extracts a header twice")
+            pairs |= {(header, other) for other in others}
+    return pairs
 
 
 def _control_headers(program: ir.Program) -> set[str]:
@@ -159,41 +169,6 @@ def _control_headers(program: ir.Program) -> set[str]:
         if isinstance(node, ir.If) and isinstance(node.condition, ir.IsValid):
             used.add(node.condition.header)
     return used | {e.header for e in expressions(program) if isinstance(e, ir.FieldRef)}
-
-
-class _Paths:
-    """The paths through a parser, which has no loops."""
-
-    def __init__(self, program: ir.Program) -> None:
-        self._program = program
-        self._after: dict[str, frozenset[str]] = {}
-        self._visit("start", ())
-
-    def _visit(self, name: str, stack: tuple[str, ...]) -> frozenset[str]:
-        """Headers that are extracted in that state or after it on some path."""
-        if name == ir.ACCEPT:
-            return frozenset()
-        if name in stack:
-            raise _loop(self._program, name)
-        if name not in self._after:
-            state = self._program.state(name)
-            after = frozenset().union(*(self._visit(n, (*stack, name)) for n in successors(state)))
-            if len(set(state.extracts)) < len(state.extracts) or after.intersection(state.extracts):
-                raise CapabilityError(f"xdp: the parser of {self._program.name} extracts a header twice")
-            self._after[name] = after.union(state.extracts)
-        return self._after[name]
-
-    def precedes(self, first: str, second: str) -> bool:
-        """Whether some path extracts ``first`` and later ``second``."""
-        for state in self._program.parser:
-            if first not in state.extracts or state.name not in self._after:
-                continue
-            if second in state.extracts:
-                if state.extracts.index(second) > state.extracts.index(first):
-                    return True
-            elif second in self._after[state.name]:
-                return True
-        return False
 
 
 def key_parts(program: ir.Program, table: ir.Table) -> tuple[EntryPart, ...]:

@@ -352,16 +352,9 @@ class XdpWriter(CWriter):
             yield from lines
 
     @override
-    def room(self, header: str) -> str:
-        return self.base(header)
-
-    @override
-    def emptied(self, header: str) -> str:
-        return f"clear_bytes({self.base(header)}, {self.program.header(header).size_bytes});"
-
-    @override
-    def placed(self, header: str) -> str:
-        return f"{self.layout.valid(header)} = 1;"
+    def room(self, header: str) -> tuple[str, str, str]:
+        room, size = self.base(header), self.program.header(header).size_bytes
+        return room, f"clear_bytes({room}, {size});", f"{self.layout.valid(header)} = 1;"
 
     def _joined(self, fields: tuple[ir.FieldRef, ...]) -> list[BitRun]:
         """Fields as runs of bits; neighbours in a header are one run."""

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import re
-from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import ClassVar
 
 from typing_extensions import override
 
 from p4perf.errors import CapabilityError
-from p4perf.generators.base import GeneratedFile, Generator, identifier, render
+from p4perf.generators.base import GeneratedFile, Generator, render
 from p4perf.generators.p4.writer import FlowFacts, Writer, analyse, check_names, free_name, p4_name, possibly_absent
 from p4perf.programs import ir
 from p4perf.programs.analysis import control_nodes, operands, statements, subexpressions
 from p4perf.programs.capabilities import Capabilities, constructs
 from p4perf.programs.component import TrafficPlan
-from p4perf.programs.entries import check_entries, key_masks
+from p4perf.programs.entries import check_entries
 from p4perf.version import __version__
 
 MAX_WIDTH_BITS = 2048
@@ -34,41 +33,41 @@ def check_program(program: ir.Program, owner: str, max_port: int) -> None:
         if not 1 <= f.width_bits <= MAX_WIDTH_BITS:
             raise CapabilityError(f"field {f.name} has {f.width_bits} bit; P4 has bit<1> to bit<{MAX_WIDTH_BITS}>")
     for table in program.tables:
-        _check_table(program, table, owner, max_port)
+        _check_table(program, table)
     called = {node.action for node in control_nodes(program.control) if isinstance(node, ir.CallAction)}
     for name in called.union(t.default_action for t in program.tables):
         if program.action(name).parameters:
             raise CapabilityError(f"action {name} takes parameters, so it cannot be called without an entry")
     for action in program.actions:
-        for statement in action.body:
-            if isinstance(statement, ir.SetEgress) and isinstance(statement.port, ir.Const):
-                _check_port(statement.port.value, owner, max_port)
-            elif isinstance(statement, ir.Clone):
-                _check_port(statement.port, owner, max_port)
-            elif isinstance(statement, ir.Multicast):
-                for port in statement.ports:
-                    _check_port(port, owner, max_port)
-            elif isinstance(statement, ir.AddHeader):
-                parts = (e for whole in operands(statement) for e in subexpressions(whole))
-                if any(isinstance(e, ir.FieldRef) and e.header == statement.header for e in parts):
-                    raise CapabilityError(f"header {statement.header} is added with values from its own fields")
+        for added in (s for s in action.body if isinstance(s, ir.AddHeader)):
+            parts = (e for whole in operands(added) for e in subexpressions(whole))
+            if any(isinstance(e, ir.FieldRef) and e.header == added.header for e in parts):
+                raise CapabilityError(f"header {added.header} is added with values from its own fields")
+    for port in _ports(program):
+        if not 0 <= port <= max_port:
+            raise CapabilityError(f"port {port} does not exist in {owner}, which has 0 to {max_port}")
     for checksum in (*program.verified, *program.updated):
         if program.header(checksum.header).field(checksum.field).width_bits != 16:
             raise CapabilityError(f"checksum {checksum.header}.{checksum.field} has not 16 bit")
 
 
-def _check_port(port: int, owner: str, max_port: int) -> None:
-    if not 0 <= port <= max_port:
-        raise CapabilityError(f"port {port} does not exist in {owner}, which has 0 to {max_port}")
+def _ports(program: ir.Program) -> Iterator[int]:
+    """The ports that actions and entries name."""
+    for action in program.actions:
+        for statement in action.body:
+            match statement:
+                case ir.SetEgress(ir.Const(port)) | ir.Clone(port):
+                    yield port
+                case ir.Multicast(ports):
+                    yield from ports
+    yield from (t.rule.port for t in program.tables if program.action(t.rule.action).parameters)
 
 
-def _check_table(program: ir.Program, table: ir.Table, owner: str, max_port: int) -> None:
+def _check_table(program: ir.Program, table: ir.Table) -> None:
     check_entries(program, table)
     missing = {table.default_action, table.rule.action} - set(table.actions)
     if missing:
         raise CapabilityError(f"table {table.name} does not list its action {min(missing)}")
-    if program.action(table.rule.action).parameters:
-        _check_port(table.rule.port, owner, max_port)
     if table.rule.free_bits:
         kinds = [key.match_kind for key in table.keys]
         if "lpm" in kinds[:-1] or ("exact" in kinds and kinds[-1] == "exact"):
@@ -92,64 +91,6 @@ def assigned_wide(program: ir.Program, limit_bits: int) -> ir.FieldRef | None:
     return None
 
 
-def _parts(writer: Writer, rows: Mapping[str, Iterator[str]], sizes: Mapping[str, int]) -> dict[str, object]:
-    """The parts of a program as the templates take them, in the order of declaration.
-
-    ``rows`` are the entries that stand in the text, ``sizes`` the sizes, both by table.
-    """
-    program = writer.program
-    return {
-        # type, name, fields (width in bits, name)
-        "headers": [
-            (f"header_{identifier(h.name)}_t", p4_name(h.name), [(f.width_bits, p4_name(f.name)) for f in h.fields])
-            for h in program.headers
-        ],
-        "metadata": [(f.width_bits, p4_name(f.name)) for f in program.metadata],
-        "states": list(_states(program, writer)),
-        "actions": [(p4_name(a.name), writer.parameters(a), writer.action_lines(a)) for a in program.actions],
-        # name, keys (field, match kind), actions, rows of entries, size or None, default action
-        "tables": [
-            (
-                p4_name(t.name),
-                [(writer.field(key.field), key.match_kind) for key in t.keys],
-                [p4_name(a) for a in t.actions],
-                list(rows.get(t.name, ())),
-                sizes.get(t.name),
-                p4_name(t.default_action),
-            )
-            for t in program.tables
-        ],
-        "emitted": [p4_name(name) for name in program.emit],
-    }
-
-
-def _states(program: ir.Program, writer: Writer) -> Iterator[tuple[str, list[str], str, list[tuple[str, str]], str]]:
-    """Name, extracted headers, select field or nothing, cases (constant, state), default of each parser state."""
-    for state in program.parser:
-        select, cases = "", []
-        if (ref := state.select) is not None:
-            select = writer.field(ref)
-            cases = [(writer.constant(case.value, ref), p4_name(case.next_state)) for case in state.cases]
-        yield p4_name(state.name), [p4_name(n) for n in state.extracts], select, cases, p4_name(state.default)
-
-
-MAX_CONST_ENTRIES = 1024
-"""Entries of one table that stand in the P4 text, where they do; a table with more gets them at run time."""
-
-MAX_CONST_BYTES = 1 << 16
-"""So much action data of one table stands in the text: p4c takes ten minutes for the 2 MB of mat/action-data."""
-
-
-@dataclass(frozen=True, slots=True)
-class Pieces:
-    """Pieces of text that are made anew whenever somebody iterates over them."""
-
-    make: Callable[[], Iterator[str]]
-
-    def __iter__(self) -> Iterator[str]:
-        return self.make()
-
-
 class P4Generator(Generator):
     """Renders ``program.p4`` and ``baseline.p4``, and the files that their tables need at run time.
 
@@ -162,7 +103,7 @@ class P4Generator(Generator):
     """What the first line of a program calls the dialect."""
     template: ClassVar[str]
     writer_class: ClassVar[type[Writer]]
-    """What writes the statements of a program in this dialect."""
+    """What writes a program in this dialect, and the files that it needs at run time."""
     max_port: ClassVar[int]
     compilers: ClassVar[tuple[tuple[str, ...], ...]] = ()
     """Commands that compile a program: a tool and its arguments, with ``{source}`` and ``{output}``."""
@@ -190,65 +131,30 @@ class P4Generator(Generator):
         check_program(program, self.capabilities.owner, self.max_port)
         flow = analyse(program)
         self.check(program, flow)
-        program = self.adapted(program)
-        writer = self.writer(program, flow)
+        writer = self.writer_class(program, flow)
         remarks = [
             f"{c}: {self.capabilities.remarks[c]}" for c in constructs(program) if c in self.capabilities.remarks
         ]
-        context = dict(self.context(stem, program, writer))
-        context |= _parts(writer, context.pop("const_entries"), context.pop("sizes"))
         text = render(
             self.template,
-            **context,
-            program=program,
+            program=writer.program,
+            writer=writer,
             stem=stem,
             title=self.title,
             version=__version__,
             notes=[*notes, *remarks, *_absence(program)],
-            may_lack_port=flow.may_lack_port,
-            verified=program.verified,
-            updated=program.updated,
             name=p4_name,
-            control=list(writer.control_lines()),
-            extra_metadata=list(writer.extra_metadata()),
-            instances=list(writer.instances()),
-            zeroed=list(writer.zeroed()),
-            epilogue=list(writer.epilogue()),
         )
-        return (GeneratedFile(f"{stem}.p4", (text,)), *self.companions(stem, program, writer))
-
-    def writer(self, program: ir.Program, flow: FlowFacts) -> Writer:
-        return self.writer_class(program, flow)
-
-    @abstractmethod
-    def context(self, stem: str, program: ir.Program, writer: Writer) -> Mapping[str, Any]:
-        """What the template of the dialect asks for besides what all ask for."""
+        return (GeneratedFile(f"{stem}.p4", (text,)), *writer.companions(stem))
 
     def check(self, program: ir.Program, flow: FlowFacts) -> None:
         """Refuse what the table of capabilities cannot say."""
 
-    def adapted(self, program: ir.Program) -> ir.Program:
-        """The program in the form that the dialect needs it in, with the same meaning."""
-        return program
-
-    def companions(self, stem: str, program: ir.Program, writer: Writer) -> tuple[GeneratedFile, ...]:
-        """Files that a program needs at run time."""
-        return ()
-
 
 def _absence(program: ir.Program) -> Iterator[str]:
-    absent = possibly_absent(program)
-    if absent:
+    if absent := possibly_absent(program):
         names = ", ".join(h.name for h in program.headers if h.name in absent)
         yield f"P4 leaves undefined what fields of {names} read as in packets without it; a Program says zero"
-
-
-def key_texts(
-    program: ir.Program, table: ir.Table, digits: Sequence[str], forms: Mapping[ir.MatchKind, str]
-) -> list[str]:
-    """The keys of a row of entries, in the form of their kind of match: ``0x{}/{prefix}``, ``0x{}&&&{mask:#x}``."""
-    keys = zip(table.keys, digits, key_masks(program, table), strict=True)
-    return [forms[key.match_kind].format(d, prefix=m.prefix_bits, mask=m.mask) for key, d, m in keys]
 
 
 def unshared(program: ir.Program) -> ir.Program:

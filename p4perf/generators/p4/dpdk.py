@@ -44,17 +44,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from typing_extensions import override
 
 from p4perf.errors import CapabilityError
 from p4perf.generators.base import GeneratedFile, render
 from p4perf.generators.p4 import writer as p4
-from p4perf.generators.p4.base import P4Generator, Pieces, assigned_wide, unshared
+from p4perf.generators.p4.base import P4Generator, assigned_wide, unshared
 from p4perf.generators.p4.writer import FlowFacts, Writer
 from p4perf.programs import ir
-from p4perf.programs.analysis import condition_operands, control_nodes, destination, expressions, statements
+from p4perf.programs.analysis import condition_operands, control_nodes, expressions, statements, written_fields
 from p4perf.programs.capabilities import Capabilities, Construct, Limit, Quantity
 from p4perf.programs.entries import entry_rows, key_masks
 
@@ -80,11 +80,15 @@ LIMITS: Mapping[Quantity, Limit] = {
 class DpdkWriter(Writer):
     """Statements that psa and pna share."""
 
-    port_bits: ClassVar[int] = PORT_BITS
     masks_indices: ClassVar[bool] = False
     prefix: ClassVar[Literal["PSA", "PNA"]]
     other_colour: ClassVar[str]
     """A colour that no conforming packet has."""
+    meter_arguments: ClassVar[str]
+    """What a meter is executed with; the length has to be something that is no constant."""
+
+    def __init__(self, program: ir.Program, flow: FlowFacts) -> None:
+        super().__init__(unshared(program), flow)
 
     @property
     def sum(self) -> str:
@@ -98,21 +102,6 @@ class DpdkWriter(Writer):
             yield f"bit<16> {self.sum}"
         if self.hashes:
             yield f"bit<32> {self.digest}"
-
-    @override
-    def instances(self) -> Iterator[str]:
-        for counter in self.program.counters:
-            kind = f"{self.prefix}_CounterType_t.PACKETS"
-            yield f"Counter<bit<64>, bit<32>>({counter.size}, {kind}) {p4.p4_name(counter.name)};"
-        for meter in self.program.meters:
-            yield f"Meter<bit<32>>({meter.size}, {self.prefix}_MeterType_t.BYTES) {p4.p4_name(meter.name)};"
-        for register in self.program.registers:
-            cell = f"bit<{register.width_bits}>"
-            yield f"Register<{cell}, bit<32>>({register.size}, 0) {p4.p4_name(register.name)};"
-        if self.hashes:
-            yield f"Hash<bit<32>>({self.prefix}_HashAlgorithm_t.CRC32) {self.hasher};"
-        if self.program.verified or self.program.updated:
-            yield "InternetChecksum() checksum_unit;"
 
     @property
     def hashes(self) -> bool:
@@ -128,78 +117,70 @@ class DpdkWriter(Writer):
         taken = {x.name for group in (self.program.actions, self.program.tables) for x in group}
         return "crc32_unit" if "crc32_unit" not in taken else "crc32_unit_of_hashes"
 
-    @override
     def epilogue(self) -> Iterator[str]:
+        """What happens at the end of the control."""
         yield from p4.alternatives([(f"{self.drop_flag} == 1", (self.drop_now,))] if self.drop_flag else [])
 
     @override
-    def effect(self, statement: ir.Statement, position: int, action: ir.Action, scope: p4.NameScope) -> Iterator[str]:
+    def effect(self, statement: ir.Statement, position: int, action: ir.Action, scope: p4.Scope) -> Iterator[str]:
         match statement:
             case ir.Hash(ref, _, fields):
-                to = self.scope.fields[ref]
+                to = self.scope[ref]
                 data = ", ".join(self.field(f) for f in fields)
                 yield f"meta.{self.digest} = {self.hasher}.get_hash({{ {data} }});"
                 yield f"{to.text} = {p4.cast(p4.Typed(f'meta.{self.digest}', 32), to.width_bits)};"
             case ir.MeterPacket(ref, meter, index):
                 at = self.index(scope, index, self.program.meter(meter).size)
-                to, call = self.scope.fields[ref], self.meter_call(p4.p4_name(meter), at)
+                to, call = self.scope[ref], f"{p4.p4_name(meter)}.dpdk_execute({at}, {self.meter_arguments})"
                 yield f"if ({call} == {self.prefix}_MeterColor_t.{self.other_colour}) {{"
                 yield f"    {to.text} = {to.width_bits}w1;"
                 yield "} else {"
                 yield f"    {to.text} = {to.width_bits}w0;"
                 yield "}"
             case ir.ReadRegister(ref, name, index):
-                register, to = self.program.register(name), self.scope.fields[ref]
+                register, to = self.program.register(name), self.scope[ref]
                 at = self.index(scope, index, register.size)
                 read = p4.Typed(f"{p4.p4_name(name)}.read({at})", register.width_bits)
                 yield f"{to.text} = {p4.cast(read, to.width_bits)};"
             case _:
                 yield from super().effect(statement, position, action, scope)
 
-    def meter_call(self, name: str, index: str) -> str:
-        """The execution of a meter; the length has to be something that is no constant."""
-        raise NotImplementedError
+    def entry_file(self, stem: str, table: ir.Table) -> str:
+        return f"{'' if stem == 'program' else f'{stem}-'}entries-{table.name}.txt"
+
+    @override
+    def companions(self, stem: str) -> tuple[GeneratedFile, ...]:
+        filled = [t for t in self.program.tables if t.entries.count]
+        rows = [partial(entry_rows, self.program, t, partial(self._row, t)) for t in filled]
+        return tuple(
+            GeneratedFile(self.entry_file(stem, t), p4.Pieces(make), t.entries.count)
+            for t, make in zip(filled, rows, strict=True)
+        )
+
+    def _row(self, table: ir.Table, keys: Sequence[str], parameters: Sequence[str]) -> str:
+        """A line of an entry file; numbers of more than 64 bit have all of their digits."""
+        texts = []
+        for key, digits, known in zip(table.keys, keys, key_masks(self.program, table), strict=True):
+            length = known.width_bits // 4 if known.width_bits > WIDEST_BITS else 0
+            value = f"0x{digits.rjust(length, '0')}"
+            mask = f"0x{known.mask:0{length}x}"
+            texts.append(value if key.match_kind == "exact" else f"{value}/{mask}")
+        names = [p4.p4_name(p.name) for p in self.program.action(table.rule.action).parameters]
+        arguments = list(zip(names, parameters, strict=True))
+        return render("p4/dpdk_row.j2", keys=texts, action=p4.p4_name(table.rule.action), parameters=arguments)
 
 
 class DpdkGenerator(P4Generator):
     """Renders the programs for p4c-dpdk, and a file of entries for every table."""
 
-    max_port: ClassVar[int] = MAX_PORT
-    writer_class: ClassVar[type[DpdkWriter]]
-
-    @override
-    def adapted(self, program: ir.Program) -> ir.Program:
-        return unshared(program)
-
-    @override
-    def context(self, stem: str, program: ir.Program, writer: Writer) -> Mapping[str, Any]:
-        assert isinstance(writer, DpdkWriter)  # noqa: S101 - it made it
-        return {
-            "architecture": self.name,
-            "entry_files": [(p4.p4_name(t.name), _entry_file(stem, t)) for t in program.tables if t.entries.count],
-            "const_entries": {},
-            "sizes": {t.name: max(1, t.entries.count) for t in program.tables},
-            "drop_now": writer.drop(),
-            "unit": "checksum_unit",
-            "sum": writer.sum,
-        }
-
-    @override
-    def companions(self, stem: str, program: ir.Program, writer: Writer) -> tuple[GeneratedFile, ...]:
-        return tuple(
-            GeneratedFile(
-                _entry_file(stem, t),
-                Pieces(partial(entry_rows, program, t, partial(_row, program, t))),
-                t.entries.count,
-            )
-            for t in program.tables
-            if t.entries.count
-        )
+    max_port = MAX_PORT
 
     @override
     def check(self, program: ir.Program, flow: FlowFacts) -> None:
         owner = self.capabilities.owner
-        refs = _used_fields(program)
+        # Checksums take whole headers, which are right.
+        named = (*(state.select for state in program.parser), *expressions(program))
+        refs = written_fields(program).union(e for e in named if isinstance(e, ir.FieldRef))
         for header in program.headers:
             offset = 0
             for f in header.fields:
@@ -238,35 +219,6 @@ class DpdkGenerator(P4Generator):
             )
 
 
-def _entry_file(stem: str, table: ir.Table) -> str:
-    prefix = "" if stem == "program" else f"{stem}-"
-    return f"{prefix}entries-{table.name}.txt"
-
-
-def _row(program: ir.Program, table: ir.Table, keys: Sequence[str], parameters: Sequence[str]) -> str:
-    """A line of an entry file; numbers of more than 64 bit have all of their digits."""
-    texts = []
-    for key, digits, known in zip(table.keys, keys, key_masks(program, table), strict=True):
-        length = known.width_bits // 4 if known.width_bits > WIDEST_BITS else 0
-        value = f"0x{digits.rjust(length, '0')}"
-        mask = f"0x{known.mask:0{length}x}"
-        texts.append(value if key.match_kind == "exact" else f"{value}/{mask}")
-    names = [p4.p4_name(p.name) for p in program.action(table.rule.action).parameters]
-    arguments = list(zip(names, parameters, strict=True))
-    return render("p4/dpdk_row.j2", keys=texts, action=p4.p4_name(table.rule.action), parameters=arguments)
-
-
-def _used_fields(program: ir.Program) -> set[ir.FieldRef]:
-    """Fields that are named anywhere; checksums name whole headers."""
-    found = {state.select for state in program.parser if state.select is not None}
-    for statement in statements(program):
-        if (ref := destination(statement)) is not None:
-            found.add(ref)
-        if isinstance(statement, ir.AddHeader):
-            found |= {ir.FieldRef(statement.header, f.name) for f in program.header(statement.header).fields}
-    return found | {e for e in expressions(program) if isinstance(e, ir.FieldRef)}
-
-
 _MISSING: Mapping[Construct, str] = {
     "hash crc16": "p4c-dpdk silently calculates crc32 instead",
     "hash checksum16": "InternetChecksum of p4c-dpdk is wrong over anything but whole headers",
@@ -275,32 +227,19 @@ _MISSING: Mapping[Construct, str] = {
 _CRC32 = "CRC-32C, not inverted, and over bytes in the order of the processor where fields are copied"
 _NOTHING = "p4c-dpdk writes metadata for it that the pipeline never reads"
 
-PSA_CAPABILITIES = Capabilities(
-    owner="psa",
-    missing={**_MISSING, "recirculate": _NOTHING, "resubmit": _NOTHING, "clone": _NOTHING, "multicast": _NOTHING},
-    limits=LIMITS,
-    remarks={
-        "hash crc32": _CRC32,
-        "meter": "the length that it receives is the input port; without rates it says green",
-    },
-)
-
 
 class PsaWriter(DpdkWriter):
     prefix = "PSA"
     drop_now = "ingress_drop(ostd);"
     other_colour = "RED"
+    meter_arguments = "PSA_MeterColor_t.GREEN, (bit<32>)(PortIdUint_t)istd.ingress_port"
 
     @override
     def keeps_drops(self) -> bool:
         return self.flow.revived
 
     @override
-    def meter_call(self, name: str, index: str) -> str:
-        return f"{name}.dpdk_execute({index}, PSA_MeterColor_t.GREEN, (bit<32>)(PortIdUint_t)istd.ingress_port)"
-
-    @override
-    def effect(self, statement: ir.Statement, position: int, action: ir.Action, scope: p4.NameScope) -> Iterator[str]:
+    def effect(self, statement: ir.Statement, position: int, action: ir.Action, scope: p4.Scope) -> Iterator[str]:
         if isinstance(statement, ir.SetEgress):
             text = p4.expression_text(scope, statement.port, PORT_BITS)
             yield f"send_to_port(ostd, (PortId_t)(PortIdUint_t){f'({text})' if ' ' in text else text});"
@@ -313,35 +252,28 @@ class Psa(DpdkGenerator):
     summary = "P4_16 for psa as p4c-dpdk takes it"
     title = "psa (p4c-dpdk)"
     template = "p4/psa.p4.j2"
-    capabilities: ClassVar[Capabilities] = PSA_CAPABILITIES
+    capabilities = Capabilities(
+        owner="psa",
+        missing={**_MISSING, "recirculate": _NOTHING, "resubmit": _NOTHING, "clone": _NOTHING, "multicast": _NOTHING},
+        limits=LIMITS,
+        remarks={
+            "hash crc32": _CRC32,
+            "meter": "the length that it receives is the input port; without rates it says green",
+        },
+    )
     compilers = (("p4test", "{source}"), ("p4c-dpdk", "--arch", "psa", "-o", "{output}.spec", "{source}"))
-    writer_class: ClassVar[type[DpdkWriter]] = PsaWriter
+    writer_class = PsaWriter
 
 
 PASS_BITS = 3
 """Width of the number of the pass (``PassNumberUint_t`` in dpdk/pna.p4)."""
-
-PNA_CAPABILITIES = Capabilities(
-    owner="pna",
-    missing={
-        **_MISSING,
-        "resubmit": "PNA does not have it",
-        "clone": "mirror_packet of PNA copies the packet as it leaves, not as it came",
-        "multicast": "PNA does not have it",
-    },
-    limits=LIMITS,
-    remarks={
-        "hash crc32": _CRC32,
-        "meter": "the length that it receives is the input port; without rates it says green; colours other than green "
-        "have other numbers",
-    },
-)
 
 
 class PnaWriter(DpdkWriter):
     prefix = "PNA"
     drop_now = "drop_packet();"
     other_colour = "YELLOW"
+    meter_arguments = "(bit<32>)(PortIdUint_t)istd.input_port"
 
     def __init__(self, program: ir.Program, flow: FlowFacts) -> None:
         super().__init__(program, flow)
@@ -376,7 +308,7 @@ class PnaWriter(DpdkWriter):
         return {n: ("PortId_t", p4.Typed(f"{number}{p4.p4_name(n)}", PORT_BITS)) for n in p4.port_parameters(action)}
 
     @override
-    def effect(self, statement: ir.Statement, position: int, action: ir.Action, scope: p4.NameScope) -> Iterator[str]:
+    def effect(self, statement: ir.Statement, position: int, action: ir.Action, scope: p4.Scope) -> Iterator[str]:
         told = f" {self.forwarded} = 1;" if self.forwarded else ""
         match statement:
             case ir.SetEgress(ir.Const(port)):
@@ -388,19 +320,29 @@ class PnaWriter(DpdkWriter):
             case _:
                 yield from super().effect(statement, position, action, scope)
 
-    @override
-    def meter_call(self, name: str, index: str) -> str:
-        return f"{name}.dpdk_execute({index}, (bit<32>)(PortIdUint_t)istd.input_port)"
-
 
 class Pna(DpdkGenerator):
     name = "pna"
     summary = "P4_16 for pna as p4c-dpdk takes it"
     title = "pna (p4c-dpdk)"
     template = "p4/pna.p4.j2"
-    capabilities: ClassVar[Capabilities] = PNA_CAPABILITIES
+    capabilities = Capabilities(
+        owner="pna",
+        missing={
+            **_MISSING,
+            "resubmit": "PNA does not have it",
+            "clone": "mirror_packet of PNA copies the packet as it leaves, not as it came",
+            "multicast": "PNA does not have it",
+        },
+        limits=LIMITS,
+        remarks={
+            "hash crc32": _CRC32,
+            "meter": "the length that it receives is the input port; without rates it says green; colours other than "
+            "green have other numbers",
+        },
+    )
     compilers = (("p4test", "{source}"), ("p4c-dpdk", "--arch", "pna", "-o", "{output}.spec", "{source}"))
-    writer_class: ClassVar[type[DpdkWriter]] = PnaWriter
+    writer_class = PnaWriter
 
     @override
     def check(self, program: ir.Program, flow: FlowFacts) -> None:
@@ -411,15 +353,9 @@ class Pna(DpdkGenerator):
                     "pna sends to a constant port or to one from an entry, not to one that is computed (send_to_port)"
                 )
         for node in control_nodes(program.control):
-            if isinstance(node, ir.If):
-                _check_passes(node)
-
-
-def _check_passes(node: ir.If) -> None:
-    sides = condition_operands(node.condition)
-    if any(isinstance(e, ir.PassNumber) for e in sides):
-        for e in sides:
-            if isinstance(e, ir.Const) and e.value >> PASS_BITS:
+            sides = condition_operands(node.condition) if isinstance(node, ir.If) else ()
+            large = [e.value for e in sides if isinstance(e, ir.Const) and e.value >> PASS_BITS]
+            if large and any(isinstance(e, ir.PassNumber) for e in sides):
                 raise CapabilityError(
-                    f"pna counts passes in {PASS_BITS} bit, and {e.value} is more (PassNumberUint_t in dpdk/pna.p4)"
+                    f"pna counts passes in {PASS_BITS} bit, and {large[0]} is more (PassNumberUint_t in dpdk/pna.p4)"
                 )

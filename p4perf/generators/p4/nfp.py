@@ -22,15 +22,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from typing_extensions import override
 
 from p4perf.errors import CapabilityError
-from p4perf.generators.base import GeneratedFile, render
-from p4perf.generators.p4.base import Pieces, key_texts
-from p4perf.generators.p4.v1model import NfpWriter, V1Model, V1Writer, nfp_ports
-from p4perf.generators.p4.writer import Writer, p4_name
+from p4perf.generators.base import render
+from p4perf.generators.p4 import writer as p4
+from p4perf.generators.p4.v1model import RuntimeV1Writer, V1Model
+from p4perf.generators.p4.writer import p4_name
 from p4perf.programs import ir
 from p4perf.programs.analysis import statements
 from p4perf.programs.capabilities import CONSTRUCTS, Capabilities, Construct
@@ -70,6 +70,76 @@ CAPABILITIES = Capabilities(
     },
 )
 
+_FORMS: Mapping[ir.MatchKind, str] = {"exact": "0x{}", "lpm": "0x{}/{prefix}", "ternary": "0x{}"}
+
+
+def nfp_ports(action: ir.Action) -> list[str]:
+    """The first parameter of an action, if it is an output port: entries hold no other ports."""
+    return [name for name in p4.port_parameters(action) if name == action.parameters[0].name]
+
+
+class NfpWriter(RuntimeV1Writer):
+    """v1model as the compiler of the NFP takes it, which is older.
+
+    A drop has no argument. Ports have 16 bit there and 9 in the v1model of p4c, which is to compile the same text: what
+    is assigned to ``egress_spec`` is cast to a type that a macro chooses.
+    """
+
+    port_bits: ClassVar[int] = 16
+    drop_now: ClassVar[str] = "mark_to_drop();"
+
+    @override
+    def typed_ports(self, action: ir.Action) -> Mapping[str, tuple[str, p4.Typed]]:
+        bits = self.port_bits
+        return {name: (f"bit<{bits}>", p4.Typed(p4_name(name), bits)) for name in nfp_ports(action)}
+
+    @override
+    def effect(self, statement: ir.Statement, position: int, action: ir.Action, scope: p4.Scope) -> Iterator[str]:
+        if isinstance(statement, ir.SetEgress):
+            text = p4.expression_text(scope, statement.port, self.port_bits)
+            bracketed = f"({text})" if isinstance(statement.port, ir.BinaryOp) else text
+            yield f"{self.port_field} = (nfp_port_t){bracketed};"
+        else:
+            yield from super().effect(statement, position, action, scope)
+
+    @override
+    def command_file(self, stem: str) -> str | None:
+        return f"{stem}.p4cfg" if self.program.tables else None
+
+    @override
+    def commands(self) -> Iterator[str]:
+        yield '{"tables": {'
+        for position, table in enumerate(self.program.tables):
+            names = {"control": CONTROL, "table": p4_name(table.name), "action": p4_name(table.default_action)}
+            yield ("," if position else "") + render("p4/nfp_table.j2", **names)
+            first = True
+            for piece in entry_rows(self.program, table, partial(self._rule, table), numbered=True):
+                yield piece.removeprefix(",") if first else piece
+                first = False
+            yield "\n]}"
+        yield "},\n" + render("p4/nfp_end.j2")
+
+    def _rule(self, table: ir.Table, keys: Sequence[str], data: Sequence[str]) -> str:
+        """A rule of a table: its name has the number of the entry."""
+        program = self.program
+        hit = program.action(table.rule.action)
+        matches = [
+            (_key_name(key), text, f"{known.mask:#x}" if key.match_kind == "ternary" else None)
+            for key, text, known in zip(
+                table.keys, self.key_texts(table, keys[1:], _FORMS), key_masks(program, table), strict=True
+            )
+        ]
+        values = [f"p{word}" if n == 0 and nfp_ports(hit) else f"0x{word}" for n, word in enumerate(data)]
+        return render(
+            "p4/nfp_row.j2",
+            number=keys[0],
+            matches=matches,
+            arguments=list(zip([p4_name(p.name) for p in hit.parameters], values, strict=True)),
+            priority=TERNARY_PRIORITY if program.match_kind(table) == "ternary" else None,
+            control=CONTROL,
+            action=p4_name(hit.name),
+        )
+
 
 class Nfp(V1Model):
     """Renders the programs for the NFP, and a p4cfg file where a program has tables."""
@@ -78,31 +148,10 @@ class Nfp(V1Model):
     summary = "P4_16 for the NFP of Agilio CX (v1model), with p4cfg; unverified"
     title = "the NFP (v1model)"
     template = "p4/nfp.p4.j2"
-    capabilities: ClassVar[Capabilities] = CAPABILITIES
-    max_port: ClassVar[int] = MAX_PORT
-    compilers: ClassVar[tuple[tuple[str, ...], ...]] = (("p4test", "-DPORT_BITS=9", "{source}"),)
-    writer_class: ClassVar[type[V1Writer]] = NfpWriter
-    command_files: ClassVar[dict[str, str]] = {"program": "program.p4cfg", "baseline": "baseline.p4cfg"}
-
-    @override
-    def is_const(self, program: ir.Program, table: ir.Table) -> bool:
-        return False
-
-    @override
-    def needs_commands(self, program: ir.Program, writer: V1Writer) -> bool:
-        return bool(program.tables)
-
-    @override
-    def context(self, stem: str, program: ir.Program, writer: Writer) -> Mapping[str, Any]:
-        return {**super().context(stem, program, writer), "space": " " * (12 if program.verified else 8)}
-
-    @override
-    def companions(self, stem: str, program: ir.Program, writer: Writer) -> tuple[GeneratedFile, ...]:
-        assert isinstance(writer, V1Writer)  # noqa: S101 - it made it
-        if not self.needs_commands(program, writer):
-            return ()
-        largest = max((t.entries.count for t in program.tables), default=0)
-        return (GeneratedFile(self.command_files[stem], Pieces(partial(_config, program)), largest),)
+    capabilities = CAPABILITIES
+    max_port = MAX_PORT
+    compilers = (("p4test", "-DPORT_BITS=9", "{source}"),)
+    writer_class = NfpWriter
 
 
 def with_ports(program: ir.Program, stride: int) -> ir.Program:
@@ -133,45 +182,8 @@ def ports_of(program: ir.Program) -> list[int]:
     return sorted(ports)
 
 
-def _config(program: ir.Program) -> Iterator[str]:
-    yield '{"tables": {'
-    for position, table in enumerate(program.tables):
-        names = {"control": CONTROL, "table": p4_name(table.name), "action": p4_name(table.default_action)}
-        yield ("," if position else "") + render("p4/nfp_table.j2", **names)
-        first = True
-        for piece in entry_rows(program, table, partial(_rule, program, table), numbered=True):
-            yield piece.removeprefix(",") if first else piece
-            first = False
-        yield "\n]}"
-    yield "},\n" + render("p4/nfp_end.j2")
-
-
 def _key_name(key: ir.Key) -> str:
     field = p4_name(key.field.field)
     if key.field.header == ir.METADATA:
         return f"{CONTROL}::scalars.{METADATA_TYPE}@{field}"
     return f"{p4_name(key.field.header)}.{field}"
-
-
-_FORMS: Mapping[ir.MatchKind, str] = {"exact": "0x{}", "lpm": "0x{}/{prefix}", "ternary": "0x{}"}
-
-
-def _rule(program: ir.Program, table: ir.Table, keys: Sequence[str], data: Sequence[str]) -> str:
-    """A rule of a table: its name has the number of the entry."""
-    hit = program.action(table.rule.action)
-    matches = [
-        (_key_name(key), text, f"{known.mask:#x}" if key.match_kind == "ternary" else None)
-        for key, text, known in zip(
-            table.keys, key_texts(program, table, keys[1:], _FORMS), key_masks(program, table), strict=True
-        )
-    ]
-    values = [f"p{word}" if n == 0 and nfp_ports(hit) else f"0x{word}" for n, word in enumerate(data)]
-    return render(
-        "p4/nfp_row.j2",
-        number=keys[0],
-        matches=matches,
-        arguments=list(zip([p4_name(p.name) for p in hit.parameters], values, strict=True)),
-        priority=TERNARY_PRIORITY if program.match_kind(table) == "ternary" else None,
-        control=CONTROL,
-        action=p4_name(hit.name),
-    )

@@ -29,7 +29,8 @@ from typing import ClassVar
 from typing_extensions import override
 
 from p4perf.errors import CapabilityError
-from p4perf.generators.p4.v1model import T4P4SWriter, V1Model, V1Writer
+from p4perf.generators.p4 import writer as p4
+from p4perf.generators.p4.v1model import V1Model, V1Writer
 from p4perf.generators.p4.writer import FlowFacts
 from p4perf.programs import analysis, ir
 from p4perf.programs.capabilities import Capabilities, Limit
@@ -87,6 +88,34 @@ CAPABILITIES = Capabilities(
 )
 
 
+class T4P4SWriter(V1Writer):
+    """v1model as t4p4s takes it: another port field, metadata set to zero, random numbers by way of variables."""
+
+    port_field: ClassVar[str] = "standard_metadata.egress_port"
+
+    @override
+    def zeroed(self) -> Iterator[str]:
+        yield from (self.field(ir.FieldRef(ir.METADATA, f.name)) for f in self.program.metadata)
+        yield from self.flags()
+
+    @override
+    def effect(self, statement: ir.Statement, position: int, action: ir.Action, scope: p4.Scope) -> Iterator[str]:
+        if not isinstance(statement, ir.Random):
+            yield from super().effect(statement, position, action, scope)
+            return
+        bits = self.program.width_bits(statement.destination)
+        draw = f"random({{}}, {bits}w0, {p4.constant_text(-1, bits)});"
+        yield from self.by_variable(statement.destination, bits, position, action, draw.format)
+
+    @override
+    def is_const(self, table: ir.Table) -> bool:
+        return table.entries.count > 0
+
+    @override
+    def size(self, table: ir.Table) -> int:
+        return max(1, table.entries.count)
+
+
 class T4P4S(V1Model):
     """Renders the programs for t4p4s, with all their entries."""
 
@@ -94,37 +123,36 @@ class T4P4S(V1Model):
     summary = "P4_16 for t4p4s (v1model as it takes it)"
     title = "t4p4s (v1model)"
     template = "p4/t4p4s.p4.j2"
-    capabilities: ClassVar[Capabilities] = CAPABILITIES
-    max_port: ClassVar[int] = MAX_PORT
-    compilers: ClassVar[tuple[tuple[str, ...], ...]] = (("p4test", "{source}"),)
-    writer_class: ClassVar[type[V1Writer]] = T4P4SWriter
-    space: ClassVar[str] = " " * 8
-
-    @override
-    def is_const(self, program: ir.Program, table: ir.Table) -> bool:
-        return table.entries.count > 0
-
-    @override
-    def sizes(self, program: ir.Program) -> dict[str, int]:
-        return {t.name: max(1, t.entries.count) for t in program.tables}
-
-    @override
-    def needs_commands(self, program: ir.Program, writer: V1Writer) -> bool:
-        return False
+    capabilities = CAPABILITIES
+    max_port = MAX_PORT
+    compilers = (("p4test", "{source}"),)
+    writer_class = T4P4SWriter
 
     @override
     def check(self, program: ir.Program, flow: FlowFacts) -> None:
         super().check(program, flow)
         for statement in analysis.statements(program):
-            self._check_sums(program, statement)
+            ref = analysis.destination(statement)
+            parts = (e for whole in analysis.operands(statement) for e in analysis.subexpressions(whole))
+            sums = any(isinstance(e, ir.BinaryOp) and e.operator in ("+", "-") for e in parts)
+            if sums and ref is not None and program.width_bits(ref) not in SUM_BITS:
+                widths = ", ".join(map(str, SUM_BITS))
+                raise CapabilityError(
+                    f"t4p4s adds and subtracts in {widths} bit, not in {program.width_bits(ref)} (codegen.sugar.py:970)"
+                )
             if isinstance(statement, ir.Random) and program.width_bits(statement.destination) not in RANDOM_BITS:
                 raise CapabilityError(
                     "t4p4s draws random numbers of 8 and 16 bit: rand() has 31 bit, and all of 32 bit divide by zero "
                     "(dpdkx_v1model_random.c)"
                 )
         for node in analysis.control_nodes(program.control):
-            if isinstance(node, ir.If):
-                self._check_comparison(program, node)
+            test = node.condition if isinstance(node, ir.If) else None
+            if isinstance(test, ir.Compare) and test.comparator not in ("==", "!="):
+                sides = analysis.condition_operands(test)
+                if any(isinstance(e, ir.FieldRef) and program.width_bits(e) > COMPARED_BITS for e in sides):
+                    raise CapabilityError(
+                        f"t4p4s compares addresses instead of fields of more than {COMPARED_BITS} bit"
+                    )
         for table in program.tables:
             groups = _prefix_groups(program, table)
             if groups > MAX_PREFIX_GROUPS:
@@ -132,30 +160,6 @@ class T4P4S(V1Model):
                     f"the prefixes of table {table.name} need {groups} tbl8 groups, and t4p4s has {MAX_PREFIX_GROUPS} "
                     "(dpdk_tables.h)"
                 )
-
-    def _check_sums(self, program: ir.Program, statement: ir.Statement) -> None:
-        ref = analysis.destination(statement)
-        if ref is None or program.width_bits(ref) in SUM_BITS:
-            return
-        for e in _parts(statement):
-            if isinstance(e, ir.BinaryOp) and e.operator in ("+", "-"):
-                widths = ", ".join(map(str, SUM_BITS))
-                raise CapabilityError(
-                    f"t4p4s adds and subtracts in {widths} bit, not in {program.width_bits(ref)} (codegen.sugar.py:970)"
-                )
-
-    def _check_comparison(self, program: ir.Program, node: ir.If) -> None:
-        condition = node.condition
-        if not isinstance(condition, ir.Compare) or condition.comparator in ("==", "!="):
-            return
-        widths = [program.width_bits(e) for e in analysis.condition_operands(condition) if isinstance(e, ir.FieldRef)]
-        if max(widths, default=0) > COMPARED_BITS:
-            raise CapabilityError(f"t4p4s compares addresses instead of fields of more than {COMPARED_BITS} bit")
-
-
-def _parts(statement: ir.Statement) -> Iterator[object]:
-    for whole in analysis.operands(statement):
-        yield from analysis.subexpressions(whole)
 
 
 def _prefix_groups(program: ir.Program, table: ir.Table) -> int:

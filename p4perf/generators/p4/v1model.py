@@ -20,52 +20,37 @@ Only what a program needs of this is generated, because every statement costs.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from typing_extensions import override
 
 from p4perf.errors import CapabilityError
 from p4perf.generators.base import GeneratedFile, render
 from p4perf.generators.p4 import writer as p4
-from p4perf.generators.p4.base import MAX_CONST_BYTES, MAX_CONST_ENTRIES, P4Generator, Pieces, key_texts
+from p4perf.generators.p4.base import P4Generator
 from p4perf.generators.p4.writer import FlowFacts, Writer
 from p4perf.programs import ir
 from p4perf.programs.analysis import reorders, statements
 from p4perf.programs.capabilities import Capabilities
-from p4perf.programs.entries import entry_rows
+from p4perf.programs.entries import entry_rows, key_masks
 from p4perf.programs.operators import HASH_BITS
 
 _ALGORITHMS = {"crc16": "crc16", "crc32": "crc32", "checksum16": "csum16"}
 
+_CONST: Mapping[ir.MatchKind, str] = {"exact": "0x{}", "lpm": "0x{} &&& {mask:#x}", "ternary": "0x{} &&& {mask:#x}"}
+_COMMAND: Mapping[ir.MatchKind, str] = {"exact": "0x{}", "lpm": "0x{}/{prefix}", "ternary": "0x{}&&&{mask:#x}"}
+
+MAX_CONST_ENTRIES = 1024
+"""Entries of one table that stand in the P4 text, where they do; a table with more gets them at run time."""
+
+MAX_CONST_BYTES = 1 << 16
+"""So much action data of one table stands in the text: p4c takes ten minutes for the 2 MB of mat/action-data."""
+
+MAX_CONST_LPM_BITS = 64
+"""p4c-bm2-ss 1.2.3.7 refuses the masks of wider lpm keys in the text ("invalid mask for LPM key")."""
+
 PASS_BITS = 32
-CLONES = (1, 5)
-"""Instance types of bmv2's clones: alone, and by a multicast group."""
-
-
-@dataclass(frozen=True, slots=True)
-class GroupNode:
-    """A node of a multicast group: one copy by each of its ports."""
-
-    replication: int
-    ports: tuple[int, ...]
-    handle: int
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    number: int
-    nodes: tuple[GroupNode, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Session:
-    """A session of clones: they go to one port, or to a multicast group."""
-
-    number: int
-    port: int
-    group: int | None
 
 
 class V1Writer(Writer):
@@ -82,11 +67,11 @@ class V1Writer(Writer):
 
     def __init__(self, program: ir.Program, flow: FlowFacts) -> None:
         super().__init__(program, flow)
-        self.groups: list[Group] = []
-        self.sessions: list[Session] = []
-        self._numbers: dict[tuple[int, ...], int] = {}
-        self._sessions: dict[tuple[int, ...], int] = {}
-        self._replicate()
+        multicasts = [s.ports for s in statements(program) if isinstance(s, ir.Multicast) and s.ports]
+        clones = list(dict.fromkeys(ports for action in program.actions if (ports := _clone_ports(action))))
+        copied = dict.fromkeys([*multicasts, *(ports for ports in clones if len(ports) > 1)])
+        self.groups: dict[tuple[int, ...], int] = {ports: n for n, ports in enumerate(copied, 1)}
+        self.sessions: dict[tuple[int, ...], int] = {ports: n for n, ports in enumerate(clones, 1)}
 
     @override
     def keeps_drops(self) -> bool:
@@ -100,6 +85,10 @@ class V1Writer(Writer):
     def passes(self) -> str | None:
         """The metadata field that counts passes, if anything asks for it."""
         return self.flag("passes") if self.flow.counts_passes else None
+
+    def count(self) -> list[str]:
+        """The statement that counts a pass, if anything asks for the number."""
+        return [f"{self.passes} = {self.passes} + {PASS_BITS}w1;"] if self.passes else []
 
     @override
     def extra_metadata(self) -> Iterator[str]:
@@ -116,15 +105,6 @@ class V1Writer(Writer):
         if self.flow.recirculates:
             yield self.flag("recirculated")
 
-    @override
-    def instances(self) -> Iterator[str]:
-        for counter in self.program.counters:
-            yield f"counter({counter.size}, CounterType.packets) {p4.p4_name(counter.name)};"
-        for meter in self.program.meters:
-            yield f"meter({meter.size}, MeterType.packets) {p4.p4_name(meter.name)};"
-        for register in self.program.registers:
-            yield f"register<bit<{register.width_bits}>>({register.size}) {p4.p4_name(register.name)};"
-
     def checksum_fields(self, checksum: ir.FieldRef) -> list[str]:
         """What a checksum is calculated over: its own field counts as zero, and is left out where that is the same."""
         texts, offset = [], 0
@@ -136,44 +116,33 @@ class V1Writer(Writer):
             offset += f.width_bits
         return texts or ["16w0"]
 
-    @override
     def epilogue(self) -> Iterator[str]:
+        """What happens at the end of the control."""
         branches: list[tuple[str, list[str]]] = []
         if self.drop_flag:
             branches.append((f"{self.drop_flag} == 1", [self.drop_now]))
-        count = [f"{self.passes} = {self.passes} + {PASS_BITS}w1;"] if self.passes else []
         if self.flow.resubmits:
-            resubmit = [*count, "resubmit_preserving_field_list(0);"]
+            resubmit = [*self.count(), "resubmit_preserving_field_list(0);"]
             branches.append((f"{self.flag('resubmitted')} == 1", resubmit))
         if self.flow.recirculates:
             lines = []
             if self.flow.may_lack_port:
                 lines.append(f"{self.port_field} = {self.port_bits}w0;")
-            if self._numbers:
+            if self.groups:
                 lines.append("standard_metadata.mcast_grp = 0;")
             if lines:
                 branches.append((f"{self.flag('recirculated')} == 1", lines))
         yield from p4.alternatives(branches)
 
-    def egress(self) -> list[str]:
-        """What happens in egress: recirculation, but not that of clones."""
-        if not self.flow.recirculates:
-            return []
-        condition = f"{self.flag('recirculated')} == 1"
-        if any(isinstance(s, ir.Clone) for s in statements(self.program)):
-            condition += "".join(f" && standard_metadata.instance_type != {kind}" for kind in CLONES)
-        count = [f"    {self.passes} = {self.passes} + {PASS_BITS}w1;"] if self.passes else []
-        return [f"if ({condition}) {{", *count, "    recirculate_preserving_field_list(0);", "}"]
-
     # Statements -------------------------------------------------------------------------------------------------------
 
     @override
-    def effect(self, statement: ir.Statement, position: int, action: ir.Action, scope: p4.NameScope) -> Iterator[str]:
+    def effect(self, statement: ir.Statement, position: int, action: ir.Action, scope: p4.Scope) -> Iterator[str]:
         match statement:
             case ir.SetEgress(port):
                 yield f"{self.port_field} = {p4.expression_text(scope, port, self.port_bits)};"
             case ir.Hash(ref, algorithm, fields):
-                to = self.scope.fields[ref]
+                to = self.scope[ref]
                 bits = min(to.width_bits, HASH_BITS[algorithm])
                 data = ", ".join(self.field(f) for f in fields)
                 yield (
@@ -184,14 +153,14 @@ class V1Writer(Writer):
                 at = self.index(scope, index, self.program.meter(meter).size)
                 yield f"{p4.p4_name(meter)}.execute_meter({at}, {self.field(ref)});"
             case ir.ReadRegister(ref, name, index):
-                register = self.program.register(name)
-                variable = self.variable(position, action)
-                before, target, after = self.resized(ref, register.width_bits, variable)
-                yield from before
-                yield f"{p4.p4_name(name)}.read({target}, {self.index(scope, index, register.size)});"
-                yield from after
+                register, bits = self.program.register(name), self.scope[ref].width_bits
+                read = f"{p4.p4_name(name)}.read({{}}, {self.index(scope, index, register.size)});"
+                if register.width_bits == bits:
+                    yield read.format(self.field(ref))
+                else:
+                    yield from self.by_variable(ref, register.width_bits, position, action, read.format)
             case ir.Random(ref):
-                to = self.scope.fields[ref]
+                to = self.scope[ref]
                 yield f"random({to.text}, {to.width_bits}w0, {p4.constant_text(-1, to.width_bits)});"
             case ir.Recirculate():
                 yield f"{self.flag('recirculated')} = 1;"
@@ -199,102 +168,93 @@ class V1Writer(Writer):
                 yield f"{self.flag('resubmitted')} = 1;"
             case ir.Clone():
                 if not any(isinstance(s, ir.Clone) for s in action.body[position + 1 :]):
-                    yield f"clone(CloneType.I2E, {p4.constant_text(self._sessions[_clone_ports(action)], 32)});"
+                    yield f"clone(CloneType.I2E, {p4.constant_text(self.sessions[_clone_ports(action)], 32)});"
             case ir.Multicast(ports):
-                yield f"standard_metadata.mcast_grp = {p4.constant_text(self._numbers.get(ports, 0), 16)};"
+                yield f"standard_metadata.mcast_grp = {p4.constant_text(self.groups.get(ports, 0), 16)};"
             case _:
                 yield from super().effect(statement, position, action, scope)
 
-    # Groups and sessions ----------------------------------------------------------------------------------------------
+    def nodes(self) -> Iterator[tuple[int, int, list[int]]]:
+        """The nodes of the multicast groups: group, replication, ports. A port that comes again is in one more node."""
+        for ports, group in self.groups.items():
+            for n in range(max(map(ports.count, ports))):
+                yield group, n, [port for port in dict.fromkeys(ports) if ports.count(port) > n]
 
-    def _replicate(self) -> None:
-        """Number the multicast groups and the sessions of clones."""
-        for statement in statements(self.program):
-            if isinstance(statement, ir.Multicast) and statement.ports:
-                self._group(statement.ports)
-        for action in self.program.actions:
-            ports = _clone_ports(action)
-            if ports and ports not in self._sessions:
-                number = len(self._sessions) + 1
-                self._sessions[ports] = number
-                self.sessions.append(Session(number, ports[0], self._group(ports) if len(ports) > 1 else None))
+    # Entries ----------------------------------------------------------------------------------------------------------
 
-    def _group(self, ports: tuple[int, ...]) -> int:
-        """The number of the group with these ports; a port that comes again is in one more node."""
-        if ports not in self._numbers:
-            number = len(self._numbers) + 1
-            handle = sum(len(group.nodes) for group in self.groups)
-            nodes = []
-            for n in range(max(ports.count(port) for port in ports)):
-                of_node = tuple(port for port in dict.fromkeys(ports) if ports.count(port) > n)
-                nodes.append(GroupNode(n, of_node, handle + n))
-            self._numbers[ports] = number
-            self.groups.append(Group(number, tuple(nodes)))
-        return self._numbers[ports]
+    @override
+    def is_const(self, table: ir.Table) -> bool:
+        program, count = self.program, table.entries.count
+        wide = program.match_kind(table) == "lpm" and program.key_bits(table) > MAX_CONST_LPM_BITS
+        data_bytes = count * program.action(table.rule.action).data_bits // 8
+        return 0 < count <= MAX_CONST_ENTRIES and data_bytes <= MAX_CONST_BYTES and not wide
+
+    @override
+    def size(self, table: ir.Table) -> int | None:
+        return None if self.is_const(table) else super().size(table)
+
+    def const_rows(self, table: ir.Table) -> Iterator[str]:
+        """The entries that stand in the text."""
+        return entry_rows(self.program, table, partial(self._const_row, table))
+
+    def _const_row(self, table: ir.Table, keys: Sequence[str], parameters: Sequence[str]) -> str:
+        texts = self.key_texts(table, keys, _CONST)
+        return render("p4/entry_row.j2", action=p4.p4_name(table.rule.action), keys=texts, parameters=parameters)
+
+    def key_texts(self, table: ir.Table, digits: Sequence[str], forms: Mapping[ir.MatchKind, str]) -> list[str]:
+        """The keys of a row of entries, in the form of their kind of match: ``0x{}/{prefix}``, ``0x{}&&&{mask:#x}``."""
+        keys = zip(table.keys, digits, key_masks(self.program, table), strict=True)
+        return [forms[key.match_kind].format(d, prefix=m.prefix_bits, mask=m.mask) for key, d, m in keys]
+
+    @property
+    def added(self) -> list[ir.Table]:
+        """The tables that get entries at run time."""
+        return [t for t in self.program.tables if t.entries.count and not self.is_const(t)]
+
+    def command_file(self, stem: str) -> str | None:
+        """The file for what has to be done at run time; None if that is nothing."""
+        name = "commands.txt" if stem == "program" else f"{stem}-commands.txt"
+        return name if self.groups or self.sessions or self.added else None
+
+    @override
+    def companions(self, stem: str) -> tuple[GeneratedFile, ...]:
+        if (file := self.command_file(stem)) is None:
+            return ()
+        largest = max((t.entries.count for t in self.added), default=0)
+        return (GeneratedFile(file, p4.Pieces(self.commands), largest),)
+
+    def commands(self) -> Iterator[str]:
+        """The content of the command file."""
+        yield render("p4/commands.j2", groups=self.groups, nodes=list(self.nodes()), sessions=self.sessions)
+        for table in self.added:
+            yield from entry_rows(self.program, table, partial(self._command_row, table))
+
+    def _command_row(self, table: ir.Table, keys: Sequence[str], parameters: Sequence[str]) -> str:
+        """The command that adds an entry; ternary tables want a priority."""
+        return render(
+            "p4/command_row.j2",
+            table=p4.p4_name(table.name),
+            action=p4.p4_name(table.rule.action),
+            keys=self.key_texts(table, keys, _COMMAND),
+            parameters=parameters,
+            priority=self.program.match_kind(table) == "ternary",
+        )
 
 
 def _clone_ports(action: ir.Action) -> tuple[int, ...]:
     return tuple(s.port for s in action.body if isinstance(s, ir.Clone))
 
 
-class T4P4SWriter(V1Writer):
-    """v1model as t4p4s takes it: another port field, metadata set to zero, random numbers by way of variables."""
-
-    port_field: ClassVar[str] = "standard_metadata.egress_port"
+class RuntimeV1Writer(V1Writer):
+    """All entries are in the commands."""
 
     @override
-    def zeroed(self) -> Iterator[str]:
-        yield from (self.field(ir.FieldRef(ir.METADATA, f.name)) for f in self.program.metadata)
-        yield from self.flags()
-
-    @override
-    def effect(self, statement: ir.Statement, position: int, action: ir.Action, scope: p4.NameScope) -> Iterator[str]:
-        if not isinstance(statement, ir.Random):
-            yield from super().effect(statement, position, action, scope)
-            return
-        bits = self.program.width_bits(statement.destination)
-        variable = self.variable(position, action)
-        before, target, after = self.resized(statement.destination, bits, variable, always=True)
-        yield from before
-        yield f"random({target}, {bits}w0, {p4.constant_text(-1, bits)});"
-        yield from after
-
-
-class NfpWriter(V1Writer):
-    """v1model as the compiler of the NFP takes it, which is older.
-
-    A drop has no argument. Ports have 16 bit there and 9 in the v1model of p4c, which is to compile the same text: what
-    is assigned to ``egress_spec`` is cast to a type that a macro chooses.
-    """
-
-    port_bits: ClassVar[int] = 16
-    drop_now: ClassVar[str] = "mark_to_drop();"
-
-    @override
-    def typed_ports(self, action: ir.Action) -> Mapping[str, tuple[str, p4.Typed]]:
-        bits = self.port_bits
-        return {name: (f"bit<{bits}>", p4.Typed(p4.p4_name(name), bits)) for name in nfp_ports(action)}
-
-    @override
-    def effect(self, statement: ir.Statement, position: int, action: ir.Action, scope: p4.NameScope) -> Iterator[str]:
-        if isinstance(statement, ir.SetEgress):
-            text = p4.expression_text(scope, statement.port, self.port_bits)
-            bracketed = f"({text})" if isinstance(statement.port, ir.BinaryOp) else text
-            yield f"{self.port_field} = (nfp_port_t){bracketed};"
-        else:
-            yield from super().effect(statement, position, action, scope)
-
-
-def nfp_ports(action: ir.Action) -> list[str]:
-    """The first parameter of an action, if it is an output port: entries hold no other ports."""
-    return [name for name in p4.port_parameters(action) if name == action.parameters[0].name]
+    def is_const(self, table: ir.Table) -> bool:
+        return False
 
 
 MAX_PORT = 510
 """Highest port; 511 is the one that stands for a drop."""
-
-MAX_CONST_LPM_BITS = 64
-"""p4c-bm2-ss 1.2.3.7 refuses the masks of wider lpm keys in the text ("invalid mask for LPM key")."""
 
 MAX_RANDOM_BITS = 64
 """Widest random number: bmv2 draws 64 bit."""
@@ -312,14 +272,13 @@ class V1Model(P4Generator):
     summary = "P4_16 for v1model (bmv2)"
     title = "v1model"
     template = "p4/v1model.p4.j2"
-    capabilities: ClassVar[Capabilities] = CAPABILITIES
-    max_port: ClassVar[int] = MAX_PORT
+    capabilities = CAPABILITIES
+    max_port = MAX_PORT
     compilers: ClassVar[tuple[tuple[str, ...], ...]] = (
         ("p4test", "{source}"),
         ("p4c-bm2-ss", "--std", "p4-16", "-o", "{output}.json", "{source}"),
     )
-    writer_class: ClassVar[type[V1Writer]] = V1Writer
-    command_files: ClassVar[Mapping[str, str]] = {"program": "commands.txt", "baseline": "baseline-commands.txt"}
+    writer_class = V1Writer
 
     @override
     def check(self, program: ir.Program, flow: FlowFacts) -> None:
@@ -338,52 +297,6 @@ class V1Model(P4Generator):
             if isinstance(statement, ir.Random) and program.width_bits(statement.destination) > MAX_RANDOM_BITS:
                 raise CapabilityError(f"bmv2 draws random numbers of at most {MAX_RANDOM_BITS} bit")
 
-    @override
-    def context(self, stem: str, program: ir.Program, writer: Writer) -> Mapping[str, Any]:
-        assert isinstance(writer, V1Writer)  # noqa: S101 - it made it
-        commands = self.command_files.get(stem) if self.needs_commands(program, writer) else None
-        return {
-            "entry_file": commands,
-            "const_entries": {
-                t.name: entry_rows(program, t, partial(_const_row, program, t))
-                for t in program.tables
-                if self.is_const(program, t)
-            },
-            "sizes": self.sizes(program),
-            "passes": writer.passes,
-            "egress": writer.egress(),
-            "drop_now": writer.drop_now,
-            "checksum_fields": writer.checksum_fields,
-            "space": self.space,
-        }
-
-    space: ClassVar[str] = " " * 12
-
-    def is_const(self, program: ir.Program, table: ir.Table) -> bool:
-        """Whether the entries of a table stand in the text."""
-        wide = program.match_kind(table) == "lpm" and program.key_bits(table) > MAX_CONST_LPM_BITS
-        data_bytes = table.entries.count * program.action(table.rule.action).data_bits // 8
-        return 0 < table.entries.count <= MAX_CONST_ENTRIES and data_bytes <= MAX_CONST_BYTES and not wide
-
-    def sizes(self, program: ir.Program) -> dict[str, int]:
-        """Sizes of the tables that get their entries at run time."""
-        return {t.name: max(1, t.entries.count) for t in program.tables if not self.is_const(program, t)}
-
-    def needs_commands(self, program: ir.Program, writer: V1Writer) -> bool:
-        return bool(writer.groups or writer.sessions or self._added(program))
-
-    def _added(self, program: ir.Program) -> tuple[ir.Table, ...]:
-        return tuple(t for t in program.tables if t.entries.count and not self.is_const(program, t))
-
-    @override
-    def companions(self, stem: str, program: ir.Program, writer: Writer) -> tuple[GeneratedFile, ...]:
-        assert isinstance(writer, V1Writer)  # noqa: S101 - it made it
-        if not self.needs_commands(program, writer):
-            return ()
-        added = self._added(program)
-        largest = max((t.entries.count for t in added), default=0)
-        return (GeneratedFile(self.command_files[stem], Pieces(partial(_commands, program, writer, added)), largest),)
-
 
 class RuntimeV1Model(V1Model):
     """The same programs, with the entries of all tables in the commands: for a target, however many there are.
@@ -391,33 +304,4 @@ class RuntimeV1Model(V1Model):
     p4c-bm2-ss 1.2.3.7 takes half a minute for a thousand entries in the text.
     """
 
-    @override
-    def is_const(self, program: ir.Program, table: ir.Table) -> bool:
-        return False
-
-
-def _commands(program: ir.Program, writer: V1Writer, added: Sequence[ir.Table]) -> Iterator[str]:
-    yield render("p4/commands.j2", groups=writer.groups, sessions=writer.sessions)
-    for table in added:
-        yield from entry_rows(program, table, partial(_command_row, program, table))
-
-
-_CONST: Mapping[ir.MatchKind, str] = {"exact": "0x{}", "lpm": "0x{} &&& {mask:#x}", "ternary": "0x{} &&& {mask:#x}"}
-_COMMAND: Mapping[ir.MatchKind, str] = {"exact": "0x{}", "lpm": "0x{}/{prefix}", "ternary": "0x{}&&&{mask:#x}"}
-
-
-def _const_row(program: ir.Program, table: ir.Table, keys: Sequence[str], parameters: Sequence[str]) -> str:
-    texts = key_texts(program, table, keys, _CONST)
-    return render("p4/entry_row.j2", action=p4.p4_name(table.rule.action), keys=texts, parameters=parameters)
-
-
-def _command_row(program: ir.Program, table: ir.Table, keys: Sequence[str], parameters: Sequence[str]) -> str:
-    """The command that adds an entry; ternary tables want a priority."""
-    return render(
-        "p4/command_row.j2",
-        table=p4.p4_name(table.name),
-        action=p4.p4_name(table.rule.action),
-        keys=key_texts(program, table, keys, _COMMAND),
-        parameters=parameters,
-        priority=program.match_kind(table) == "ternary",
-    )
+    writer_class = RuntimeV1Writer

@@ -5,14 +5,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
-from types import MappingProxyType
 from typing import ClassVar
 
 from p4perf.errors import CapabilityError
-from p4perf.generators.base import identifier
+from p4perf.generators.base import GeneratedFile, identifier
 from p4perf.programs import ir
 from p4perf.programs.analysis import COMPARE, MIRRORED, expressions, read_fields, statements
 from p4perf.programs.capabilities import unsupported
@@ -151,31 +150,23 @@ class Typed:
     width_bits: int
 
 
-@dataclass(frozen=True, slots=True)
-class NameScope:
-    """Everything that an expression may name, as text: fields, the number of the pass, parameters of the action."""
-
-    fields: Mapping[ir.FieldRef, Typed]
-    pass_number: Typed | None = None
-    parameters: Mapping[str, Typed] = field(default_factory=dict)
-
-    def of_action(self, action: ir.Action, ports: Mapping[str, Typed] = MappingProxyType({})) -> NameScope:
-        """The scope with the parameters of an action; ``ports`` are those that stand for themselves by other text."""
-        if not action.parameters:
-            return self
-        parameters = {p.name: Typed(p4_name(p.name), p.width_bits) for p in action.parameters}
-        return replace(self, parameters={**parameters, **ports})
+Scope = Mapping[ir.Expression, Typed]
+"""Everything that an expression may name, as text: fields, the number of the pass, parameters of the action."""
 
 
-def program_scope(program: ir.Program, pass_number: Typed | None = None) -> NameScope:
-    fields = {
+def program_scope(program: ir.Program) -> dict[ir.Expression, Typed]:
+    found: dict[ir.Expression, Typed] = {
         ir.FieldRef(header.name, f.name): Typed(f"hdr.{p4_name(header.name)}.{p4_name(f.name)}", f.width_bits)
         for header in program.headers
         for f in header.fields
     }
     for f in program.metadata:
-        fields[ir.FieldRef(ir.METADATA, f.name)] = Typed(f"meta.{p4_name(f.name)}", f.width_bits)
-    return NameScope(fields, pass_number)
+        found[ir.FieldRef(ir.METADATA, f.name)] = Typed(f"meta.{p4_name(f.name)}", f.width_bits)
+    return found
+
+
+def parameter_scope(action: ir.Action) -> dict[ir.Expression, Typed]:
+    return {ir.ParameterRef(p.name): Typed(p4_name(p.name), p.width_bits) for p in action.parameters}
 
 
 def constant_text(value: int, width_bits: int) -> str:
@@ -184,7 +175,7 @@ def constant_text(value: int, width_bits: int) -> str:
     return f"{width_bits}w{cut}" if cut < 10 else f"{width_bits}w{cut:#x}"
 
 
-def expression_text(scope: NameScope, expression: ir.Expression, width_bits: int) -> str:
+def expression_text(scope: Scope, expression: ir.Expression, width_bits: int) -> str:
     """An expression as P4 text of type ``bit<width_bits>``.
 
     Operands are cast to that width before they are combined. As all operators are congruent modulo a power of two,
@@ -203,26 +194,22 @@ def expression_text(scope: NameScope, expression: ir.Expression, width_bits: int
     return f" {expression.operator} ".join(reversed(operands))
 
 
-def _operand(scope: NameScope, expression: ir.Expression, width_bits: int) -> str:
+def _operand(scope: Scope, expression: ir.Expression, width_bits: int) -> str:
     text = expression_text(scope, expression, width_bits)
     return f"({text})" if isinstance(expression, ir.BinaryOp) else text
 
 
-def _leaf(scope: NameScope, expression: ir.Expression) -> Typed:
-    if isinstance(expression, ir.FieldRef):
-        return scope.fields[expression]
-    if isinstance(expression, ir.ParameterRef):
-        return scope.parameters[expression.name]
-    if scope.pass_number is None:
+def _leaf(scope: Scope, expression: ir.Expression) -> Typed:
+    if expression not in scope:
         raise CapabilityError("the number of the pass has no form in this dialect")
-    return scope.pass_number
+    return scope[expression]
 
 
 def cast(typed: Typed, wanted_bits: int) -> str:
     return typed.text if typed.width_bits == wanted_bits else f"(bit<{wanted_bits}>){typed.text}"
 
 
-def condition_text(scope: NameScope, condition: ir.Condition) -> str | bool:
+def condition_text(scope: Scope, condition: ir.Condition) -> str | bool:
     """A condition as P4 text, or what it always is.
 
     Both sides get the width of the wider one; a constant stands on the right, where all compilers take it, and one
@@ -249,16 +236,14 @@ def condition_text(scope: NameScope, condition: ir.Condition) -> str | bool:
     return f"{cast(first, width)} {comparator} {cast(second, width)}"
 
 
-def index_text(scope: NameScope, index: ir.Expression, size: int, *, masked: bool = True) -> str:
-    """An index of an array as ``bit<32>``, modulo its size, a power of two; masked unless the target does it."""
-    if isinstance(index, ir.Const):
-        return constant_text(index.value % size, 32)
-    text = expression_text(scope, index, 32)
-    if isinstance(index, ir.BinaryOp):
-        text = f"({text})"
-    elif _leaf(scope, index).width_bits < size.bit_length() or not masked:
-        return text
-    return f"{text} & {constant_text(size - 1, 32)}" if masked else text
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """Pieces of text that are made anew whenever somebody iterates over them."""
+
+    make: Callable[[], Iterator[str]]
+
+    def __iter__(self) -> Iterator[str]:
+        return self.make()
 
 
 INDENT = "    "
@@ -269,7 +254,6 @@ MAX_INDENT = 16
 class Writer:
     """The text of one program in one dialect, for its template."""
 
-    port_bits: ClassVar[int]
     masks_indices: ClassVar[bool] = True
     """Whether an index has to be taken modulo the size of its array in the text."""
     drop_now: ClassVar[str]
@@ -278,16 +262,17 @@ class Writer:
     def __init__(self, program: ir.Program, flow: FlowFacts) -> None:
         self.program = program
         self.flow = flow
-        self.scope: NameScope = program_scope(program, self.pass_number())
+        passes = self.pass_number()
+        self.scope: Scope = program_scope(program) | ({ir.PassNumber(): passes} if passes else {})
         self.drop_flag = self.flag("dropped") if self.keeps_drops() else None
 
     # What templates ask for -------------------------------------------------------------------------------------------
 
     def field(self, ref: ir.FieldRef) -> str:
-        return self.scope.fields[ref].text
+        return self.scope[ref].text
 
     def constant(self, value: int, ref: ir.FieldRef) -> str:
-        return constant_text(value, self.scope.fields[ref].width_bits)
+        return constant_text(value, self.scope[ref].width_bits)
 
     def metadata_name(self, stem: str) -> str:
         """A name for a metadata field that the program does not have."""
@@ -316,13 +301,17 @@ class Writer:
         """Metadata fields that only the dialect needs, as they are declared: the flags, and others."""
         yield from (f"bit<8> {reference.removeprefix('meta.')}" for reference in self.flags())
 
-    def instances(self) -> Iterator[str]:
-        """Counters, meters, registers and what else externs need, as they are declared."""
-        yield from ()
+    def is_const(self, table: ir.Table) -> bool:
+        """Whether the entries of a table stand in the text."""
+        return False
 
-    def epilogue(self) -> Iterator[str]:
-        """What happens at the end of the control."""
-        yield from ()
+    def size(self, table: ir.Table) -> int | None:
+        """The size that is declared for a table; None: none is."""
+        return max(1, table.entries.count)
+
+    def companions(self, stem: str) -> tuple[GeneratedFile, ...]:
+        """Files that a program needs at run time."""
+        return ()
 
     def parameters(self, action: ir.Action) -> str:
         ports = self.typed_ports(action)
@@ -334,8 +323,8 @@ class Writer:
         return {}
 
     def action_lines(self, action: ir.Action) -> list[str]:
-        ports = {name: typed for name, (_, typed) in self.typed_ports(action).items()}
-        scope = self.scope.of_action(action, ports)
+        ports: Scope = {ir.ParameterRef(name): typed for name, (_, typed) in self.typed_ports(action).items()}
+        scope = {**self.scope, **parameter_scope(action), **ports} if action.parameters else self.scope
         lines: list[str] = []
         for position, statement in enumerate(action.body):
             lines += self.statement(statement, position, action, scope)
@@ -368,11 +357,11 @@ class Writer:
 
     # Statements -------------------------------------------------------------------------------------------------------
 
-    def statement(self, statement: ir.Statement, position: int, action: ir.Action, scope: NameScope) -> Iterator[str]:
+    def statement(self, statement: ir.Statement, position: int, action: ir.Action, scope: Scope) -> Iterator[str]:
         """The text of one statement; ``position`` is its number in the action."""
         match statement:
             case ir.Assign(ref, value):
-                yield self.assign(ref, expression_text(scope, value, scope.fields[ref].width_bits))
+                yield self.assign(ref, expression_text(scope, value, scope[ref].width_bits))
             case ir.Drop():
                 yield self.drop()
             case ir.AddHeader():
@@ -389,17 +378,18 @@ class Writer:
             case _:
                 yield from self.effect(statement, position, action, scope)
 
-    def variable(self, position: int, action: ir.Action) -> str:
-        """A name for what the statement of that number in an action keeps."""
-        return free_name(f"value_{position}", (p4_name(p.name) for p in action.parameters))
-
     def assign(self, ref: ir.FieldRef, text: str) -> str:
         return f"{self.field(ref)} = {text};"
 
-    def index(self, scope: NameScope, index: ir.Expression, size: int) -> str:
-        return index_text(scope, index, size, masked=self.masks_indices)
+    def index(self, scope: Scope, index: ir.Expression, size: int) -> str:
+        """An index of an array as ``bit<32>``, modulo its size, a power of two; masked unless the target does it."""
+        if isinstance(index, ir.Const):
+            return constant_text(index.value % size, 32)
+        text = _operand(scope, index, 32)
+        fits = not isinstance(index, ir.BinaryOp) and _leaf(scope, index).width_bits < size.bit_length()
+        return text if fits or not self.masks_indices else f"{text} & {constant_text(size - 1, 32)}"
 
-    def add_header(self, statement: ir.AddHeader, scope: NameScope) -> Iterator[str]:
+    def add_header(self, statement: ir.AddHeader, scope: Scope) -> Iterator[str]:
         """A header becomes valid, with values for all of its fields."""
         yield f"hdr.{p4_name(statement.header)}.setValid();"
         values = dict(statement.values)
@@ -408,22 +398,14 @@ class Writer:
             text = expression_text(scope, values[f.name], f.width_bits) if f.name in values else f"{f.width_bits}w0"
             yield self.assign(ref, text)
 
-    def resized(
-        self, ref: ir.FieldRef, width_bits: int, variable: str, *, always: bool = False
-    ) -> tuple[list[str], str, list[str]]:
-        """Where an extern that gives ``width_bits`` puts its result: in a field of that width, else in a variable.
-
-        Args:
-            always: in a variable whatever the width.
-
-        Returns:
-            Lines before the call, the text of the destination, lines after it.
-        """
-        typed: Typed = self.scope.fields[ref]
-        if typed.width_bits == width_bits and not always:
-            return [], typed.text, []
-        value = variable if typed.width_bits == width_bits else f"(bit<{typed.width_bits}>){variable}"
-        return [f"bit<{width_bits}> {variable};"], variable, [f"{typed.text} = {value};"]
+    def by_variable(
+        self, ref: ir.FieldRef, bits: int, position: int, action: ir.Action, call: Callable[[str], str]
+    ) -> Iterator[str]:
+        """What an extern gives, of ``bits``, goes to a field by way of a variable of statement ``position``."""
+        variable = free_name(f"value_{position}", (p4_name(p.name) for p in action.parameters))
+        yield f"bit<{bits}> {variable};"
+        yield call(variable)
+        yield self.assign(ref, cast(Typed(variable, bits), self.scope[ref].width_bits))
 
     # What dialects say in their own words -----------------------------------------------------------------------------
 
@@ -431,7 +413,7 @@ class Writer:
         """How the number of the pass is named; None where there is none."""
         return None
 
-    def effect(self, statement: ir.Statement, position: int, action: ir.Action, scope: NameScope) -> Iterator[str]:
+    def effect(self, statement: ir.Statement, position: int, action: ir.Action, scope: Scope) -> Iterator[str]:
         """The text of a statement that differs between dialects, or that some refuse: see :meth:`statement`."""
         what = f"hash {statement.algorithm}" if isinstance(statement, ir.Hash) else type(statement).__name__.lower()
         raise CapabilityError(f"{what} has no form in this dialect")

@@ -8,7 +8,7 @@ value.
 from __future__ import annotations
 
 from p4perf.errors import CapabilityError
-from p4perf.generators.swx.layout import OPERAND, SCRATCH, WORD_BITS, FieldPlace, Model
+from p4perf.generators.swx.layout import OPERAND, SCRATCH, WORD_BITS, FieldPlace, Model, split_words
 from p4perf.programs import ir
 from p4perf.programs.analysis import COMPARE, MIRRORED, NEGATED
 from p4perf.programs.interpreter import RECIRCULATED
@@ -137,8 +137,8 @@ class Expressions:
             case ir.PassNumber():
                 return "0x0" if low else model.helper("swx_pass")
             case ir.ParameterRef(name):
-                words = {word: f"t.{n}" for n, _, word in model.argument_words(self._action, name)}
-                return words.get(low // WORD_BITS, "0x0")
+                field = next(p for p in model.program.action(self._action).parameters if p.name == name)
+                return next((f"t.{n}" for n, _, word in split_words(field) if word == low // WORD_BITS), "0x0")
             case ir.FieldRef() if not self._holds_sign(e):
                 place = self._place(e, low)
                 return "0x0" if place is None else place.operand if place.alone else None
@@ -272,18 +272,12 @@ class Expressions:
         if low and operator not in ("&", "|", "^"):
             raise CapabilityError(_LIMIT)
         before = self._temporaries
-        match operator:
-            case "<<" | ">>":
-                self.compute(e.left, at)
-                self._shift(e, at)
-            case "*":
-                self.compute(e.left, at)
-                self._multiply(e, at)
-            case "/" | "%":
-                self.compute(e.left, at)
-                self._divide(e, at)
-            case _:
-                self._operation(e, at, low)
+        long = {"<<": self._shift, ">>": self._shift, "*": self._multiply, "/": self._divide, "%": self._divide}
+        if operator in long:
+            self.compute(e.left, at)
+            long[operator](e, at)
+        else:
+            self._operation(e, at, low)
         self._temporaries = before
 
     def _operation(self, e: ir.BinaryOp, at: str, low: int) -> None:

@@ -163,7 +163,9 @@ def whole_bytes(bits: int) -> int:
 
 
 def split_words(field: ir.Field) -> list[tuple[str, int, int]]:
-    """Name, width and number of the words of a long field, the most significant one first."""
+    """Name, width and number of the words of a field, the most significant one first; a short field is one word."""
+    if field.width_bits <= WORD_BITS:
+        return [(field.name, field.width_bits, 0)]
     count = -(-field.width_bits // WORD_BITS)
     return [
         (f"{field.name}_w{n}", min(WORD_BITS, field.width_bits - n * WORD_BITS), n) for n in range(count - 1, -1, -1)
@@ -227,13 +229,10 @@ class StructLayout:
 
     def add(self, field: ir.Field, *, split: bool) -> None:
         """Append a field that shares its bytes with none; zeros fill it up to whole bytes."""
-        if field.width_bits <= WORD_BITS or not split:
-            bits = whole_bytes(field.width_bits)
-            self.places[field.name] = (FieldPlace(self.append(field.name, bits), bits, field.width_bits),)
-            return
+        words = split_words(field) if split else [(field.name, field.width_bits, 0)]
         self.places[field.name] = tuple(
             FieldPlace(self.append(name, whole_bytes(bits)), whole_bytes(bits), bits, word=word)
-            for name, bits, word in split_words(field)
+            for name, bits, word in words
         )
 
     def add_run(self, run: list[ir.Field], *, split: bool) -> None:
@@ -316,25 +315,6 @@ class PipelineLayout:
             )
         return places
 
-    def scratch_fields(self, widths: list[int], *, align_bits: int) -> list[ir.FieldRef]:
-        """Fields in the scratch header, one behind the other, as a header with these widths would have them.
-
-        Args:
-            widths: of the fields, in bits; together a multiple of ``align_bits``.
-            align_bits: every field of SWX begins and ends at a multiple of it; 8, or 16 for what is summed.
-        """
-        base = len(self.scratch.places)
-        found = [ir.Field(f"part_{base + n}", w) for n, w in enumerate(widths)]
-        for run in _runs(found, align_bits):
-            bits = sum(f.width_bits for f in run)
-            if len(run) > 1 and bits > WORD_BITS:
-                raise CapabilityError(
-                    f"dpdk-swx sums and hashes fields of {WORD_BITS} bit, and {bits} bit lie between two boundaries of "
-                    f"{align_bits} bit"
-                )
-            self.scratch.add_run(run, split=True)
-        return [ir.FieldRef(SCRATCH, f.name) for f in found]
-
 
 HELPERS = {
     **dict.fromkeys(("swx_dropped", "swx_again", "swx_group"), 8),  # what is decided at the end
@@ -378,7 +358,7 @@ class Model:
             dict.fromkeys(s.ports for s in analysis.statements(program) if isinstance(s, ir.Multicast) and s.ports)
         )
         self.mirrors = sorted({*self.clones, *(port for group in self.groups for port in group)})
-        self.n_ports = (MAX_PORT if self.general else _highest_port(program)) + 2
+        self.n_ports = (MAX_PORT if self.general else max(_ports(program), default=0)) + 2
         self.ahead: dict[str, tuple[StructField, ...]] = {}
         self._helpers: dict[str, str] = {}
 
@@ -432,24 +412,10 @@ class Model:
 
     def arguments(self, action: str) -> list[tuple[str, int, int, int]]:
         """Fields of the action data: name, width in whole bytes, number of the parameter, its lowest bit in there."""
-        found = []
-        for n, p in enumerate(self.program.action(action).parameters):
-            if p.width_bits <= WORD_BITS:
-                found.append((p.name, p.width_bits, n, 0))
-            else:
-                found += [(name, bits, n, word * WORD_BITS) for name, bits, word in split_words(p)]
-        return found
-
-    def argument_words(self, action: str, parameter: str) -> list[tuple[str, int, int]]:
-        field = next(p for p in self.program.action(action).parameters if p.name == parameter)
-        return [(field.name, field.width_bits, 0)] if field.width_bits <= WORD_BITS else split_words(field)
+        parameters = enumerate(self.program.action(action).parameters)
+        return [(name, bits, n, word * WORD_BITS) for n, p in parameters for name, bits, word in split_words(p)]
 
     # Expressions
-
-    @staticmethod
-    def as_field(operand: str) -> ir.FieldRef:
-        """An operand of SWX as an expression."""
-        return ir.FieldRef(OPERAND, operand)
 
     def constant_segment(self, header: ir.Header, place: FieldPlace, given: Mapping[str, ir.Expression]) -> int:
         """What is constant in a field of SWX that several fields of a header share."""
@@ -464,11 +430,24 @@ class Model:
     # What is hashed, summed, matched
 
     def scratch_copy(self, fields: tuple[ir.FieldRef, ...], *, align_bits: int) -> list[ir.FieldRef]:
-        """Fields of the scratch header for copies of fields, and for zeros that fill them up."""
-        widths = [self.width_bits(f) for f in fields]
+        """Fields of the scratch header, one behind the other, for copies of fields and for zeros that fill them up.
+
+        Args:
+            align_bits: every field of SWX begins and ends at a multiple of it; 8, or 16 for what is summed.
+        """
+        scratch, widths = self.layout.scratch, [self.width_bits(f) for f in fields]
         if fill := -sum(widths) % align_bits:
             widths.append(fill)
-        return self.layout.scratch_fields(widths, align_bits=align_bits)
+        found = [ir.Field(f"part_{n}", width) for n, width in enumerate(widths, len(scratch.places))]
+        for run in _runs(found, align_bits):
+            bits = sum(f.width_bits for f in run)
+            if len(run) > 1 and bits > WORD_BITS:
+                raise CapabilityError(
+                    f"dpdk-swx sums and hashes fields of {WORD_BITS} bit, and {bits} bit lie between two boundaries of "
+                    f"{align_bits} bit"
+                )
+            scratch.add_run(run, split=True)
+        return [ir.FieldRef(SCRATCH, f.name) for f in found]
 
     def match_fields(self, table: ir.Table) -> tuple[list[tuple[str, int]], list[tuple[str, FieldPlace]]]:
         """The match fields of a table (operand, width), and the copies (operand, place) that have to be made before.
@@ -495,17 +474,17 @@ class Model:
         return fields, copies
 
 
-def _highest_port(program: ir.Program) -> int:
-    highest = 0
+def _ports(program: ir.Program) -> Iterator[int]:
+    """The ports by which actions send packets; of one that is calculated or stands in entries the highest."""
     for action in program.actions:
-        for s in action.body:
-            if isinstance(s, ir.Clone):
-                highest = max(highest, s.port)
-            elif isinstance(s, ir.Multicast):
-                highest = max(highest, *s.ports, 0)
-            elif isinstance(s, ir.SetEgress):
-                highest = max(highest, _highest_value(program, action.name, s.port))
-    return highest
+        for statement in action.body:
+            match statement:
+                case ir.Clone(port):
+                    yield port
+                case ir.Multicast(ports):
+                    yield from ports
+                case ir.SetEgress(port):
+                    yield _highest_value(program, action.name, port)
 
 
 def _highest_value(program: ir.Program, action: str, port: ir.Expression) -> int:

@@ -5,8 +5,8 @@ One line is one instruction of SWX. DPDK 22.11 either interprets it or generates
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import product
 from math import prod
 from typing import Any
@@ -14,10 +14,10 @@ from typing import Any
 from typing_extensions import override
 
 from p4perf.errors import CapabilityError
-from p4perf.generators.base import GeneratedFile, Generator, render
+from p4perf.generators.base import OFFERED, GeneratedFile, Generator, render
 from p4perf.generators.swx.code import Assembler, number
 from p4perf.generators.swx.control import Control
-from p4perf.generators.swx.layout import SCRATCH, WORD_BITS, Model, StructField, whole_bytes
+from p4perf.generators.swx.layout import SCRATCH, WORD_BITS, Model, StructField, StructLayout, whole_bytes
 from p4perf.generators.swx.statements import Statements
 from p4perf.programs import ir
 from p4perf.programs.analysis import masked_values, used_actions
@@ -67,13 +67,7 @@ CAPABILITIES = Capabilities(
         "register bits": Limit(64, "cells of 64 bit, DPDK 22.11, rte_swx_pipeline_regarray_config"),
         "copies": Limit(MAX_COPIES, "mirroring slots are bits of a 64-bit mask, DPDK 22.11, struct thread"),
     },
-    offers=frozenset(
-        {
-            *("range", "optional", "entries one by one", "control flow by table result", "exit", "branch in an action"),
-            *("general expression", "compound condition", "parser computation", "noted parser error", "signed field"),
-            *("intrinsic metadata", "digest", "egress"),
-        }
-    ),
+    offers=OFFERED - {"action selector", "counter of entries", "byte counter", "truncation"},
     remarks={
         "noted parser error": "that a packet is too short goes unnoticed, and what lies behind it in memory is parsed",
         "hash crc32": "it is CRC-32C that starts with zero (rte_hash_crc), not that of Ethernet; the oracle knows",
@@ -103,12 +97,6 @@ class Swx(Generator):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Struct:
-    name: str
-    fields: tuple[StructField, ...]
-
-
 class Pipeline:
     """One program as a pipeline of SWX; meters get the size of its packets in memory."""
 
@@ -129,10 +117,6 @@ class Pipeline:
 
     def specification(self, *, table_size: int | None = None) -> str:
         """The whole text; the size of a table is by default the number of its entries."""
-        headers = [{"name": h.name, "struct": f"{h.name}_t"} for h in self.program.headers]
-        if self._model.layout.scratch.fields:
-            headers.append({"name": SCRATCH, "struct": f"{SCRATCH}_t"})
-        headers += [{"name": name, "struct": f"{name}_t"} for name in self._model.ahead]
         tables = [t | ({} if table_size is None else {"size": table_size}) for t in self._tables]
         return render(
             "swx/program.spec.j2",
@@ -140,7 +124,7 @@ class Pipeline:
             program=self.program,
             drop_port=self._model.drop_port,
             structs=self._structs,
-            headers=headers,
+            headers=list(self._headers()),
             registers=self._arrays(),
             meters=self.program.meters,
             actions=self._actions,
@@ -174,8 +158,36 @@ class Pipeline:
         }
 
     def entries(self) -> str:
-        """The entries that are one by one, as the harness reads them."""
-        return entries_text(self._model)
+        """The entries that are one by one, in the format of DPDK, with a line ``table NAME`` before those of each."""
+        listed = [t for t in self.program.tables if t.listing and t.keys]
+        return "".join(f"{line}\n" for t in listed for line in self._entries(t))
+
+    def _entries(self, table: ir.Table) -> Iterator[str]:
+        yield f"table {table.name}"
+        exact, seen = self.program.match_kind(table) == "exact", set()
+        for priority, entry in enumerate(table.listing):
+            fields = []
+            for key, match in zip(table.keys, entry.matches, strict=True):
+                masks = list(masked_values(match, self.program.width_bits(key.field)))
+                for p in self._model.layout.places(key.field):
+                    low, ones = p.word * WORD_BITS, (1 << p.bits) - 1
+                    fields.append([(n, (v >> low) & ones, (m >> low) & ones) for n, (v, m) in enumerate(masks)])
+            if prod(len({n for n, _, _ in f}) for f in fields) > MAX_ROWS:
+                raise CapabilityError(f"table {table.name} has ranges of more than {MAX_ROWS} prefixes")
+            for row in product(*fields):
+                words = [f"0x{v & m:x}" if exact else f"0x{v & m:x}/0x{m:x}" for _, v, m in row]
+                if exact and tuple(words) in seen:
+                    continue
+                seen.add(tuple(words))
+                order = [] if exact else ["priority", str(priority)]
+                data = self._data_words(entry.action, entry.data)
+                yield " ".join(["match", *words, *order, "action", entry.action, *data])
+
+    def _data_words(self, action: str, data: tuple[int, ...]) -> list[str]:
+        """Names and values of the data of an action."""
+        names = [name for name, *_ in self._model.arguments(action)]
+        values = map(number, self.data_values(action, data))
+        return [word for pair in zip(names, values, strict=True) for word in pair]
 
     def data_values(self, action: str, data: tuple[int, ...]) -> tuple[int, ...]:
         """The values of the data of an action in the fields of its structure, in order."""
@@ -197,103 +209,59 @@ class Pipeline:
 
     def _table(self, table: ir.Table) -> dict[str, Any]:
         kind = self.program.match_kind(table)
-        fields, at = [], 0
         operands, _ = self._model.match_fields(table)
-        for key in table.keys:
-            for _ in self._model.layout.places(key.field):
-                exact = key.match_kind == "exact"
-                fields.append((operands[at][0], "exact" if exact else "lpm" if kind == "lpm" else "wildcard"))
-                at += 1
-        if sum(k == "lpm" for _, k in fields) > 1:
-            fields = [(name, "wildcard" if k == "lpm" else k) for name, k in fields]
-        if isinstance(table.entries, ir.EntryList):
-            fields = [(name, "exact" if kind == "exact" else "wildcard") for name, _ in fields]
-        data = (
-            " ".join(data_words(self._model, table.default_action, table.default_data))
-            if table.default_data
-            else "none"
-        )
-        size = max(table.entries.count, 1)
+        matches = [key.match_kind for key in table.keys for _ in self._model.layout.places(key.field)]
+        masked = isinstance(table.entries, ir.EntryList) and kind != "exact"
+        one_prefix = kind == "lpm" and not masked and sum(match != "exact" for match in matches) == 1
+        other = "lpm" if one_prefix else "wildcard"
+        data = self._data_words(table.default_action, table.default_data) if table.default_data else ["none"]
         return {
             "name": table.name,
-            "fields": fields,
+            "fields": [
+                (operand, "exact" if match == "exact" and not masked else other)
+                for (operand, _), match in zip(operands, matches, strict=True)
+            ],
             "actions": table.taken,
             "default": table.default_action,
-            "data": data,
-            "size": size,
+            "data": " ".join(data),
+            "size": max(table.entries.count, 1),
         }
 
-    def _all_structs(self) -> list[_Struct]:
+    def _headers(self) -> dict[str, Sequence[StructField]]:
         layout = self._model.layout
-        structs = [_Struct(f"{name}_t", tuple(s.fields)) for name, s in layout.headers.items()]
-        if layout.scratch.fields:
-            structs.append(_Struct(f"{SCRATCH}_t", tuple(layout.scratch.fields)))
-        structs += [_Struct(f"{name}_t", fields) for name, fields in self._model.ahead.items()]
-        structs.append(_Struct("metadata_t", tuple(layout.metadata.fields)))
+        scratch = {SCRATCH: layout.scratch.fields} if layout.scratch.fields else {}
+        return {**{name: s.fields for name, s in layout.headers.items()}, **scratch, **self._model.ahead}
+
+    def _all_structs(self) -> list[tuple[str, Sequence[StructField]]]:
+        """Names and fields."""
+        structs = [(f"{name}_t", fields) for name, fields in self._headers().items()]
+        structs.append(("metadata_t", self._model.layout.metadata.fields))
         for action in self._actions:
-            fields, at = [], 0
+            arguments = StructLayout("t")
             for name, bits, _, _ in self._model.arguments(action["name"]):
-                fields.append(StructField(name, whole_bytes(bits), at))
-                at += whole_bytes(bits)
-            if fields:
-                structs.append(_Struct(action["struct"], tuple(fields)))
+                arguments.append(name, whole_bytes(bits))
+            if arguments.fields:
+                structs.append((action["struct"], arguments.fields))
         return structs
 
     def _check(self) -> None:
         """Refuse what instructions of SWX cannot name: it would be cut without a word."""
-        for struct in self._structs:
-            last = struct.fields[-1]
-            end = last.first + last.bits if struct.name[:-2] in self._model.layout.headers else last.first
+        for name, fields in self._structs:
+            last = fields[-1]
+            end = last.first + last.bits if name[:-2] in self._model.layout.headers else last.first
             if end // 8 > MAX_STRUCT_BYTES:
                 raise CapabilityError(
-                    f"{struct.name} takes more than {MAX_STRUCT_BYTES} B: instructions of SWX hold offsets in one byte "
+                    f"{name} takes more than {MAX_STRUCT_BYTES} B: instructions of SWX hold offsets in one byte "
                     "(DPDK 22.11, struct instr_operand)"
                 )
-        if (
-            len(self._model.layout.headers) + len(self._model.ahead) + bool(self._model.layout.scratch.fields)
-            > MAX_HEADERS
-        ):
+        if len(self._headers()) > MAX_HEADERS:
             raise CapabilityError(f"SWX has {MAX_HEADERS} headers, and one of them is needed to hash or sum fields")
         words = {w for line in (*self._apply, *(x for a in self._actions for x in a["lines"])) for w in line.split()}
         names = {
             *words,
             *(a["name"] for a in self._actions),
-            *(s.name for s in self._structs),
-            *(f.name for s in self._structs for f in s.fields),
+            *(name for name, _ in self._structs),
+            *(f.name for _, fields in self._structs for f in fields),
         }
         if too_long := sorted(n for n in names if len(n) > MAX_NAME):
             raise CapabilityError(f"SWX takes names of up to {MAX_NAME} characters, {too_long[0]} is longer")
-
-
-def entries_text(model: Model) -> str:
-    """The entries of all tables, in the format of DPDK, with a line ``table NAME`` before those of each."""
-    return "".join(f"{line}\n" for t in model.program.tables if t.listing and t.keys for line in _entries(model, t))
-
-
-def _entries(model: Model, table: ir.Table) -> Iterator[str]:
-    yield f"table {table.name}"
-    exact, seen = model.program.match_kind(table) == "exact", set()
-    for priority, entry in enumerate(table.listing):
-        fields = []
-        for key, match in zip(table.keys, entry.matches, strict=True):
-            masks = list(masked_values(match, model.program.width_bits(key.field)))
-            for p in model.layout.places(key.field):
-                low, ones = p.word * WORD_BITS, (1 << p.bits) - 1
-                fields.append([(n, (v >> low) & ones, (m >> low) & ones) for n, (v, m) in enumerate(masks)])
-        if prod(len({n for n, _, _ in f}) for f in fields) > MAX_ROWS:
-            raise CapabilityError(f"table {table.name} has ranges of more than {MAX_ROWS} prefixes")
-        for row in product(*fields):
-            words = [f"0x{v & m:x}" if exact else f"0x{v & m:x}/0x{m:x}" for _, v, m in row]
-            if exact and tuple(words) in seen:
-                continue
-            seen.add(tuple(words))
-            order = [] if exact else ["priority", str(priority)]
-            yield " ".join(
-                ["match", *words, *order, "action", entry.action, *data_words(model, entry.action, entry.data)]
-            )
-
-
-def data_words(model: Model, action: str, data: tuple[int, ...]) -> list[str]:
-    """Names and values of the data of an action."""
-    arguments: list[Any] = model.arguments(action)
-    return [w for name, bits, n, low in arguments for w in (name, number(data[n] >> low, bits))]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from p4perf.errors import CapabilityError
 from p4perf.generators.swx.code import Assembler, Expressions, number
-from p4perf.generators.swx.layout import MAX_PORT, WORD_BITS, FieldPlace, Model
+from p4perf.generators.swx.layout import MAX_PORT, OPERAND, WORD_BITS, FieldPlace, Model
 from p4perf.programs import ir
 from p4perf.programs.analysis import destination, operands, subexpressions
 from p4perf.programs.capabilities import standing_at
@@ -115,7 +115,7 @@ class Statements(Expressions):
 
     def _assign_from(self, ref: ir.FieldRef, operand: str) -> None:
         """``ref`` = an operand that was written before."""
-        self.assign(ref, self._model.as_field(operand))
+        self.assign(ref, ir.FieldRef(OPERAND, operand))
 
     # Statements
 
