@@ -227,7 +227,7 @@ RIDGE = 1e-3
 RELUCTANT = {"set egress": 30.0}
 """Factors of the penalty: where points do not tell prices apart, these get less of the cost than others."""
 
-CHEAP = ("compute", "condition", "write", "counter", "register read", "register write", "select", "extract", "emit")
+CHEAP = ("compute", "condition", "register read", "register write")
 CHEAP_PENALTY = 0.002
 """Of these kinds one costs a few cycles: a program is as wrong by this for every cycle of such a price. So a few
 programs that are dear for another reason do not say that a shift costs hundreds."""
