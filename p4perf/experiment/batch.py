@@ -38,7 +38,7 @@ from p4perf.targets.base import JobResult, NodeFacts, Target
 from p4perf.targets.roles import ServedProgram, Serves, ServiceStep, is_served, links_of, measuring, serving
 from p4perf.testbeds.base import build_failure, says_disk_full
 from p4perf.testbeds.batch import base as batches
-from p4perf.testbeds.batch.folder import NamedOffer, NamedPart, named_parts
+from p4perf.testbeds.batch.folder import TRIAL, NamedOffer, NamedPart, named_parts
 from p4perf.testbeds.loadgen.base import Account, Load, LoadGenerator, LoadOffers, LoadSession
 from p4perf.testbeds.serving import check_answer
 
@@ -49,16 +49,16 @@ class LoadTrials:
     def __init__(self, target: Serves, facts: NodeFacts, testbed: batches.BatchTestbed) -> None:
         self._target, self._facts, self._testbed = target, facts, testbed
 
-    def job(self, name: str, planned: PlannedPoint) -> batches.LoadJob:
+    def job(self, name: str, planned: PlannedPoint) -> batches.BatchJob:
         plan = _plan(planned)
         offers = self._offers(planned)
         parts = [
             batches.LoadPart(self._target.service(planned.plan, program, self._facts), tuple(map(offers.offer, loads)))
             for program, loads in _by_program(asked_loads(plan, offers))
         ]
-        return batches.LoadJob(name, tuple(parts), planned.label)
+        return batches.BatchJob(name, None, planned.label, tuple(parts))
 
-    def record(self, planned: PlannedPoint, name: str, outcome: batches.LoadOutcome) -> dict[str, Any]:
+    def record(self, planned: PlannedPoint, name: str, outcome: batches.JobOutcome) -> dict[str, Any]:
         """The record of a trial, as :meth:`p4perf.experiment.load.LoadMeasurement.measure` returns it."""
         plan, offers = _plan(planned), self._offers(planned)
         loads = asked_loads(plan, offers)
@@ -125,7 +125,7 @@ class _Replayed(LoadSession):
 class _Reader:
     """Judges what two nodes did as the live testbeds do it: every step by the target, every load by the generator."""
 
-    def __init__(self, target: Serves, offers: LoadOffers, outcome: batches.LoadOutcome) -> None:
+    def __init__(self, target: Serves, offers: LoadOffers, outcome: batches.JobOutcome) -> None:
         self._target, self._offers, self._outcome = target, offers, outcome
         self._dut, self._sender = (f"node {outcome.nodes[role]}" for role in ("dut", "loadgen"))
 
@@ -326,7 +326,7 @@ class BatchConductor(SweepConductor):
         for trial in (t for batch in earlier for t in batch.trials if t.point in attempts):
             attempts[trial.point] = max(attempts[trial.point], trial.attempt + 1)
         trials: list[BatchTrial] = []
-        jobs: list[batches.AnyJob] = []
+        jobs: list[batches.BatchJob] = []
         facts = self._facts
         for planned in ledger.next_trials(self._points):
             index = planned.point.index
@@ -371,9 +371,9 @@ class BatchConductor(SweepConductor):
     def _take(self, batch: TrialBatch, results: batches.BatchResults) -> int:
         """Take over results that are not on disk yet; how many there were."""
         calibration = results.outcomes.get(CALIBRATION)
-        if batch.calibrates and not batch.calibrated and isinstance(calibration, batches.JobOutcome):
+        if batch.calibrates and not batch.calibrated and calibration is not None:
             try:
-                self._record.calibrated(calibration.result)
+                self._record.calibrated(calibration.results[TRIAL])
             except (ValueError, KeyError, TypeError, AttributeError):
                 self._progress.note("the calibration of the batch printed nonsense, and is left out")
             self._batches.write(replace(batch, calibrated=True))
@@ -388,11 +388,10 @@ class BatchConductor(SweepConductor):
                 self._add(planned, trial, outcome)
         return fresh
 
-    def _add(self, planned: PlannedPoint, trial: BatchTrial, outcome: batches.AnyOutcome) -> None:
+    def _add(self, planned: PlannedPoint, trial: BatchTrial, outcome: batches.JobOutcome) -> None:
         status = self._ledger.status(planned.key)
         identity = {"repetition": status.accepted, "attempt": trial.attempt}
         entry: dict[str, Any] = {"trial": identity, "started": outcome.started}
-        duration_s = outcome.duration_s if isinstance(outcome, batches.LoadOutcome) else outcome.result.duration_s
         error: MeasurementError | BuildError | None = None
         try:
             self._run.point_directory(planned.key)
@@ -401,17 +400,19 @@ class BatchConductor(SweepConductor):
             entry |= self._read(planned, trial, outcome)
         except (MeasurementError, BuildError) as failed:
             error = failed
-        self._record.take(planned, TrialDone(entry, duration_s, error))
+        self._record.take(planned, TrialDone(entry, outcome.duration_s, error))
         self._trials += 1
-        self._measured_s += duration_s
+        self._measured_s += outcome.duration_s
 
-    def _read(self, planned: PlannedPoint, trial: BatchTrial, outcome: batches.AnyOutcome) -> dict[str, Any]:
+    def _read(self, planned: PlannedPoint, trial: BatchTrial, outcome: batches.JobOutcome) -> dict[str, Any]:
         """The record of a trial, under its key in the journal."""
         if outcome.build_log is not None:
             if says_disk_full(outcome.build_log):
                 where = f"{self._testbed.label}: the disk of the node was full when programs were built"
                 raise StorageError(where, hint="make room there; p4perf resume measures again")
             raise build_failure(outcome.build_log, f" on {self._testbed.label}")
-        if isinstance(outcome, batches.LoadOutcome):
+        if planned.load is not None:
             return {"load": self._loads.record(planned, trial.name, outcome)}
-        return {"record": dict(measuring(self._target).parse(outcome.result))}
+        if TRIAL not in outcome.results:
+            raise MeasurementError("the program was not started")
+        return {"record": dict(measuring(self._target).parse(outcome.results[TRIAL]))}
