@@ -43,7 +43,7 @@ from p4perf.testbeds.loadgen.base import Account, Load, LoadGenerator, LoadOffer
 from p4perf.testbeds.serving import check_answer
 
 
-class LoadTrial:
+class TwoNodeTrial:
     """A trial of a point with a load generator, as commands of two nodes."""
 
     def __init__(self, target: Serves, planned: PlannedPoint, facts: NodeFacts, testbed: batches.BatchTestbed) -> None:
@@ -90,8 +90,7 @@ class _Script(LoadSession):
     @override
     def offer(self, load: Load, gate_ratio: float | None = None) -> Account:
         self.asked.append(load)
-        made_up = Account(load.rate_pps, 1, 1, 1, 0, 0, 0, 0, 1.0, 1.0, (), None, {})
-        return next(self._accounts, made_up)
+        return next(self._accounts, Account(1, 1, 1, 0, 0, 0, 0, 1.0, 1.0, (), None, {}))
 
 
 class _Reader:
@@ -286,8 +285,8 @@ class BatchConductor(SweepConductor):
     def _facts(self) -> NodeFacts:
         return self._run.record().node
 
-    def _load_trial(self, planned: PlannedPoint) -> LoadTrial:
-        return LoadTrial(serving(self._target), planned, self._facts, self._testbed)
+    def _two_node_trial(self, planned: PlannedPoint) -> TwoNodeTrial:
+        return TwoNodeTrial(serving(self._target), planned, self._facts, self._testbed)
 
     def _new_batch(self) -> TrialBatch | None:
         """Write what is open as a batch; None if nothing is."""
@@ -305,7 +304,7 @@ class BatchConductor(SweepConductor):
             seed = self._experiment.spec.trials.seed * 1000 + attempt
             trials.append(BatchTrial(f"p{index:03}-a{attempt}", index, attempt, seed))
             if planned.load is not None:
-                jobs.append(self._load_trial(planned).job(trials[-1].name))
+                jobs.append(self._two_node_trial(planned).job(trials[-1].name))
                 continue
             job = measuring(self._target).trial(planned.plan, self._record.options(seed), facts)
             jobs.append(batches.BatchJob(trials[-1].name, job, planned.label))
@@ -376,7 +375,7 @@ class BatchConductor(SweepConductor):
                 raise StorageError(where, hint="make room there; p4perf resume measures again")
             raise build_failure(outcome.build_log, f" on {self._testbed.label}")
         if planned.load is not None:
-            return {"load": self._load_trial(planned).record(trial.name, outcome)}
+            return {"load": self._two_node_trial(planned).record(trial.name, outcome)}
         if TRIAL not in outcome.results:
             raise MeasurementError("the program was not started")
         return {"record": dict(measuring(self._target).parse(outcome.results[TRIAL]))}
