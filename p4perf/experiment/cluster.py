@@ -269,7 +269,7 @@ class ClusterConductor(SweepConductor):
             places[device.name] = {"gate_ratio": places.get(device.name, {}).get("gate_ratio"), **device.place}
         if ledger is not None:
             for name, place in places.items():
-                place["gate_ratio"] = ledger.gate_ratio_of(name)
+                place["gate_ratio"] = ledger.gate_ratio(name)
         own = manifest.place.get(OWN) or only_same(places, manifest.place)
         self._run.update_manifest({"places": places, "place": {**manifest.place, **({OWN: own} if own else {})}})
 

@@ -99,7 +99,7 @@ class SweepConductor(ABC):
             "wall_s": round(wall_s, 3),
             "steal_share": None if facts is None else steal_share(*facts),
         }
-        self._run.note("sessions", session, gate_ratio=self._ledger.gate_ratio)
+        self._run.note("sessions", session, gate_ratio=self._ledger.gate_ratio())
         statuses = [(p, self._ledger.status(p.key)) for p in self._points]
         failed = tuple((p.label, s.failure) for p, s in statuses if s.failure is not None)
         starved = [p for p, s in statuses if s.failure is None and s.accepted == 0]
@@ -125,7 +125,6 @@ class SweepConductor(ABC):
     def _open_record(self) -> None:
         self._record = Recorder(self._experiment, self._points, self._target, self._run, self._progress)
         self._ledger = self._record.ledger
-        self._record.open()
 
     @abstractmethod
     def _start(self) -> None:

@@ -25,13 +25,12 @@ from typing_extensions import override
 
 from p4perf.errors import BuildError, P4PerfError, TestbedError, UsageError
 from p4perf.evaluation.fitting.cluster import Scheduler, Task, WorkerInfo
-from p4perf.experiment.bench import Bench, TrialDone, TrialOrder, open_target, open_testbed, refuse_fatal
+from p4perf.experiment import bench
 from p4perf.experiment.planning import PlannedPoint
 from p4perf.plugins import load_plugin
 from p4perf.results.manifest import IDENTITY_FACTS
 from p4perf.targets.base import BuildPlan, Job, JobResult, NodeFacts, Problem, TrialOptions
 from p4perf.testbeds.base import Testbed
-from p4perf.testbeds.batch.base import BatchTestbed
 from p4perf.version import __version__
 
 RESOURCE = "dut"
@@ -72,9 +71,8 @@ class DeviceOfCrew:
 
 
 def introduce(testbed: Testbed) -> DeviceOfCrew:
-    if isinstance(testbed, BatchTestbed):
-        raise UsageError(f"testbed {testbed.label} works in batches, and a cluster decides between trials")
-    refuse_fatal(testbed.problems(), TestbedError, f"testbed {testbed.label} cannot be used")
+    bench.refuse_batches(testbed, "a cluster decides between trials")
+    bench.refuse_fatal(testbed.problems(), TestbedError, f"testbed {testbed.label} cannot be used")
     host = socket.gethostname()
     return DeviceOfCrew(host, host, testbed.label, dict(testbed.record), testbed.facts())
 
@@ -101,10 +99,12 @@ def run_job(testbed: Testbed, job: Job) -> JobResult:
         return testbed.run(job, Path(folder))
 
 
-def run_trial(testbed: Testbed, target: str, facts: NodeFacts, order: TrialOrder) -> tuple[TrialDone, dict[str, bytes]]:
+def run_trial(
+    testbed: Testbed, target: str, facts: NodeFacts, order: bench.TrialOrder
+) -> tuple[bench.TrialDone, dict[str, bytes]]:
     """Run one trial; with the first of a point the files that it left."""
     with tempfile.TemporaryDirectory(prefix="p4perf-") as folder:
-        done = Bench(open_target(target), testbed, facts).trial(order, Path(folder))
+        done = bench.Bench(bench.open_target(target), testbed, facts).trial(order, Path(folder))
         return done, _files(Path(folder)) if order.attempt == 0 else {}
 
 
@@ -112,7 +112,7 @@ def simulate(
     testbed: Testbed, target: str, facts: NodeFacts, planned: PlannedPoint, options: TrialOptions
 ) -> dict[str, Any] | None:
     with tempfile.TemporaryDirectory(prefix="p4perf-") as folder:
-        return Bench(open_target(target), testbed, facts).simulate(planned, options, Path(folder))
+        return bench.Bench(bench.open_target(target), testbed, facts).simulate(planned, options, Path(folder))
 
 
 def _files(folder: Path) -> dict[str, bytes]:
@@ -125,7 +125,7 @@ def _files(folder: Path) -> dict[str, bytes]:
     return found
 
 
-_opened = lru_cache(maxsize=1)(open_testbed)
+_opened = lru_cache(maxsize=1)(bench.open_testbed)
 """The testbed of this worker, which may hold a connection."""
 
 

@@ -82,7 +82,7 @@ class SweepOutcome:
 
 
 class Recorder:
-    """Keeps the record of one run. Its lock has to be held."""
+    """Keeps the record of one run, which it continues from what is on disk. Its lock has to be held."""
 
     testbeds = 1
     """Number of points that are measured at once."""
@@ -97,15 +97,13 @@ class Recorder:
     ) -> None:
         self.experiment, self.points, self.run = experiment, points, run
         self._target, self._progress = target, progress
-        own = str(run.record().place.get(OWN, ""))
+        manifest = run.record()
+        self.hugepages = bool(manifest.hugepages)
         loads = {p.key: p.load for p in points if p.load is not None}
+        own = str(manifest.place.get(OWN, ""))
         self.ledger = Ledger(target, experiment.spec.trials, experiment.spec.headline, loads, own)
         self.trials, self.measured_s = 0, 0.0
         self._durations_s: dict[str, float] = {}
-
-    def open(self) -> None:
-        manifest = self.run.record()
-        self.hugepages = bool(manifest.hugepages)
         for planned in self.points:
             self.ledger.load(planned.key, self.run.trials(planned.key))
             if self.run.outcome(planned.key) is None and self.ledger.trials(planned.key):
@@ -137,7 +135,7 @@ class Recorder:
             window_us=WINDOW_US,
             warmup_ms=round(float(spec.warmup_ms)),
             seed=seed,
-            gate_ratio=self.ledger.gate_ratio if testbed is None else self.ledger.gate_ratio_of(testbed),
+            gate_ratio=self.ledger.gate_ratio(testbed),
             hugepages=self.hugepages,
             simulated=self._asked_simulations(),
         )

@@ -93,11 +93,6 @@ class BatchTestbed(Testbed):
     """A testbed that is given all jobs at once."""
 
     @property
-    def provisional(self) -> bool:
-        """Whether :meth:`facts` are only those of a machine like the node, whose own come with the results."""
-        return False
-
-    @property
     def load_generator(self) -> str:
         """Name of the load generator beside the device; empty if there is none."""
         return ""

@@ -257,10 +257,10 @@ class PosTestbed(BatchTestbed):
 
     def _asked_facts(self) -> NodeFacts:
         with tempfile.TemporaryDirectory(prefix="p4perf-pos-") as temporary:
-            folder = Path(temporary)
+            folder, ignore = Path(temporary), lambda text: None
             self.write_batch((), folder, "the facts of a node")
-            with self._allocated(folder, _ignore) as allocation:
-                self._prepare(folder, allocation, _ignore)
+            with self._allocated(folder, ignore) as allocation:
+                self._prepare(folder, allocation, ignore)
                 try:
                     return probed_facts(allocation.results / self._node.name / FACTS)
                 except DataError as error:
@@ -408,10 +408,6 @@ class PosTestbed(BatchTestbed):
                 note(f"node {self._node.name}: {ended} runs have ended")
             elif time.monotonic() - since > patience_s:
                 raise self._node.error(step, f"no run has ended for {patience_s:.0f} s", RESUME)
-
-
-def _ignore(text: str) -> None:
-    pass
 
 
 def _see_root(file: Path) -> str:
