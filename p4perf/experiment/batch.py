@@ -15,7 +15,7 @@ what was measured is read, never measured again.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import groupby
 from pathlib import Path
@@ -27,105 +27,76 @@ from typing_extensions import override
 from p4perf.errors import BuildError, DataError, Location, MeasurementError, StorageError, TestbedError, UsageError
 from p4perf.experiment.bench import TrialDone, adopt, same_machine, with_served
 from p4perf.experiment.conductor import SweepConductor
-from p4perf.experiment.load import LoadMeasurement, LoadPlan, load_plan
+from p4perf.experiment.load import LoadMeasurement, load_plan
 from p4perf.experiment.planning import PlannedPoint
 from p4perf.experiment.recorder import SIMULATED
 from p4perf.plugins import load_plugin
 from p4perf.results import RunDirectory
-from p4perf.results.files import json_text
+from p4perf.results.files import json_text, read_text, write_text_atomically
 from p4perf.specs import Experiment
 from p4perf.targets.base import JobResult, NodeFacts, Target
-from p4perf.targets.roles import ServedProgram, Serves, ServiceStep, is_served, links_of, measuring, serving
+from p4perf.targets.roles import Serves, ServiceStep, is_served, links_of, measuring, serving
 from p4perf.testbeds.base import build_failure, says_disk_full
 from p4perf.testbeds.batch import base as batches
-from p4perf.testbeds.batch.folder import NamedOffer, NamedPart, named_parts
+from p4perf.testbeds.batch.folder import TRIAL, NamedOffer, NamedPart, named_parts
 from p4perf.testbeds.loadgen.base import Account, Load, LoadGenerator, LoadOffers, LoadSession
 from p4perf.testbeds.serving import check_answer
 
 
-class LoadTrials:
-    """Trials of points with a load generator, as commands of two nodes."""
+class TwoNodeTrial:
+    """A trial of a point with a load generator, as commands of two nodes."""
 
-    def __init__(self, target: Serves, facts: NodeFacts, testbed: batches.BatchTestbed) -> None:
-        self._target, self._facts, self._testbed = target, facts, testbed
+    def __init__(self, target: Serves, planned: PlannedPoint, facts: NodeFacts, testbed: batches.BatchTestbed) -> None:
+        assert planned.load is not None  # noqa: S101 - callers pass only points with a load
+        self._target, self._planned, self._plan = target, planned, planned.load
+        self._facts, self._testbed = facts, testbed
+        generator: LoadGenerator = load_plugin("p4perf.load_generators", self._plan.generator)()
+        self._offers = generator.offers(planned.plan, self._plan.link, testbed.generator_facts())
+        asking = _Script(self._offers)
+        self._measure(asking)
+        self._loads = asking.asked
 
-    def job(self, name: str, planned: PlannedPoint) -> batches.LoadJob:
-        plan = _plan(planned)
-        offers = self._offers(planned)
-        parts = [
-            batches.LoadPart(self._target.service(planned.plan, program, self._facts), tuple(map(offers.offer, loads)))
-            for program, loads in _by_program(asked_loads(plan, offers))
-        ]
-        return batches.LoadJob(name, tuple(parts), planned.label)
+    def job(self, name: str) -> batches.BatchJob:
+        parts = []
+        for program, loads in groupby(self._loads, key=lambda load: load.device):
+            assert program in ("program", "baseline")  # noqa: S101 - there are no others behind interfaces
+            service = self._target.service(self._planned.plan, program, self._facts)
+            parts.append(batches.LoadPart(service, tuple(map(self._offers.offer, loads))))
+        return batches.BatchJob(name, None, self._planned.label, tuple(parts))
 
-    def record(self, planned: PlannedPoint, name: str, outcome: batches.LoadOutcome) -> dict[str, Any]:
+    def record(self, name: str, outcome: batches.JobOutcome) -> dict[str, Any]:
         """The record of a trial, as :meth:`p4perf.experiment.load.LoadMeasurement.measure` returns it."""
-        plan, offers = _plan(planned), self._offers(planned)
-        loads = asked_loads(plan, offers)
-        reader = _Reader(self._target, offers, outcome)
-        accounts = reader.accounts(named_parts(self.job(name, planned)), loads)
-        ready = {"generator": plan.generator, "node": f"{self._testbed.name}:{outcome.nodes['loadgen']}"}
-        session = _Replayed(offers, ready, list(zip(loads, accounts, strict=True)))
-        record = LoadMeasurement(session, plan, 0, None, attempts=1).measure()
-        return with_served(record, self._target, self._facts) if plan.served else record
+        accounts = _Reader(self._target, self._offers, outcome).accounts(named_parts(self.job(name)), self._loads)
+        ready = {"generator": self._plan.generator, "node": f"{self._testbed.name}:{outcome.nodes['loadgen']}"}
+        replayed = _Script(self._offers, ready, accounts)
+        record = self._measure(replayed)
+        assert replayed.asked == self._loads  # noqa: S101 - it is the same measurement
+        return with_served(record, self._target, self._facts) if self._plan.served else record
 
-    def _offers(self, planned: PlannedPoint) -> LoadOffers:
-        plan = _plan(planned)
-        generator: LoadGenerator = load_plugin("p4perf.load_generators", plan.generator)()
-        return generator.offers(planned.plan, plan.link, self._testbed.generator_facts())
+    def _measure(self, session: LoadSession) -> dict[str, Any]:
+        return LoadMeasurement(session, self._plan, 0, None, attempts=1).measure()
 
 
-def _plan(planned: PlannedPoint) -> LoadPlan:
-    assert planned.load is not None  # noqa: S101 - callers pass only points with a load
-    return planned.load
+class _Script(LoadSession):
+    """Notes what is asked for, and answers with what was measured, or made up where nothing was yet."""
 
-
-def asked_loads(plan: LoadPlan, offers: LoadOffers) -> tuple[Load, ...]:
-    """All loads of a repetition, in order, where none depends on what was seen before."""
-    asking = _Asking(offers)
-    LoadMeasurement(asking, plan, 0, None, attempts=1).measure()
-    return tuple(asking.asked)
-
-
-def _by_program(loads: Sequence[Load]) -> Iterator[tuple[ServedProgram, tuple[Load, ...]]]:
-    for program, some in groupby(loads, key=lambda load: load.device):
-        assert program in ("program", "baseline")  # noqa: S101 - there are no others behind interfaces
-        yield program, tuple(some)
-
-
-class _Asking(LoadSession):
-    """Notes what is asked for."""
-
-    def __init__(self, offers: LoadOffers) -> None:
-        self.devices, self.shortest_s = offers.devices, offers.shortest_s
-        self.ready: Mapping[str, Any] = {}
+    def __init__(
+        self, offers: LoadOffers, ready: Mapping[str, Any] | None = None, accounts: Sequence[Account] = ()
+    ) -> None:
+        self.devices, self.shortest_s, self.ready = offers.devices, offers.shortest_s, ready or {}
         self.asked: list[Load] = []
+        self._accounts = iter(accounts)
 
     @override
     def offer(self, load: Load, gate_ratio: float | None = None) -> Account:
         self.asked.append(load)
-        return Account(load.rate_pps, 1, 1, 1, 0, 0, 0, 0, 1.0, 1.0, (), None, {})
-
-
-class _Replayed(LoadSession):
-    """Answers with what was measured."""
-
-    def __init__(self, offers: LoadOffers, ready: Mapping[str, Any], known: list[tuple[Load, Account]]) -> None:
-        self.devices, self.shortest_s = offers.devices, offers.shortest_s
-        self.ready = ready
-        self._known = known
-
-    @override
-    def offer(self, load: Load, gate_ratio: float | None = None) -> Account:
-        expected, account = self._known.pop(0)
-        assert expected == load  # noqa: S101 - it is the same measurement
-        return account
+        return next(self._accounts, Account(1, 1, 1, 0, 0, 0, 0, 1.0, 1.0, (), None, {}))
 
 
 class _Reader:
     """Judges what two nodes did as the live testbeds do it: every step by the target, every load by the generator."""
 
-    def __init__(self, target: Serves, offers: LoadOffers, outcome: batches.LoadOutcome) -> None:
+    def __init__(self, target: Serves, offers: LoadOffers, outcome: batches.JobOutcome) -> None:
         self._target, self._offers, self._outcome = target, offers, outcome
         self._dut, self._sender = (f"node {outcome.nodes[role]}" for role in ("dut", "loadgen"))
 
@@ -212,7 +183,6 @@ def _refuse_searches(experiment: Experiment, target: Target, testbed: batches.Ba
 CALIBRATION = "calibration"
 """Name of the first job of a batch."""
 
-_BATCHES = "batches"
 _NOTE = "batch.json"
 
 
@@ -245,28 +215,28 @@ _BATCH = TypeAdapter(TrialBatch)
 
 
 class TrialBatches:
+    """The batches of a run, in ``batches/<number>`` of its directory."""
+
     def __init__(self, run: RunDirectory) -> None:
         self._run = run
 
     def folder(self, number: int) -> Path:
-        return self._run.locate(f"{_BATCHES}/{number:03}")
+        return self._run.locate(f"batches/{number:03}")
 
     def all(self) -> list[TrialBatch]:
         found: list[TrialBatch] = []
-        while (self.folder(len(found) + 1) / _NOTE).exists():
-            found.append(self._read(len(found) + 1))
+        while (path := self.folder(len(found) + 1) / _NOTE).exists():
+            try:
+                content = json.loads(read_text(path))
+                found.append(_BATCH.validate_python({**content, "number": len(found) + 1}))
+            except (ValueError, TypeError) as error:
+                raise DataError("is damaged", location=Location(str(path))) from error
         return found
 
     def write(self, batch: TrialBatch) -> None:
         content = {key: value for key, value in asdict(batch).items() if key != "number"}
-        self._run.write_text(f"{_BATCHES}/{batch.number:03}/{_NOTE}", json_text({"schema_version": 1, **content}))
-
-    def _read(self, number: int) -> TrialBatch:
-        name = f"{_BATCHES}/{number:03}/{_NOTE}"
-        try:
-            return _BATCH.validate_python({**json.loads(self._run.read_text(name)), "number": number})
-        except (ValueError, TypeError) as error:
-            raise DataError("is damaged", location=Location(str(self._run.locate(name)))) from error
+        text = json_text({"schema_version": 1, **content})
+        write_text_atomically(self.folder(batch.number) / _NOTE, text)
 
 
 class BatchConductor(SweepConductor):
@@ -315,9 +285,8 @@ class BatchConductor(SweepConductor):
     def _facts(self) -> NodeFacts:
         return self._run.record().node
 
-    @property
-    def _loads(self) -> LoadTrials:
-        return LoadTrials(serving(self._target), self._facts, self._testbed)
+    def _two_node_trial(self, planned: PlannedPoint) -> TwoNodeTrial:
+        return TwoNodeTrial(serving(self._target), planned, self._facts, self._testbed)
 
     def _new_batch(self) -> TrialBatch | None:
         """Write what is open as a batch; None if nothing is."""
@@ -326,7 +295,7 @@ class BatchConductor(SweepConductor):
         for trial in (t for batch in earlier for t in batch.trials if t.point in attempts):
             attempts[trial.point] = max(attempts[trial.point], trial.attempt + 1)
         trials: list[BatchTrial] = []
-        jobs: list[batches.AnyJob] = []
+        jobs: list[batches.BatchJob] = []
         facts = self._facts
         for planned in ledger.next_trials(self._points):
             index = planned.point.index
@@ -335,7 +304,7 @@ class BatchConductor(SweepConductor):
             seed = self._experiment.spec.trials.seed * 1000 + attempt
             trials.append(BatchTrial(f"p{index:03}-a{attempt}", index, attempt, seed))
             if planned.load is not None:
-                jobs.append(self._loads.job(trials[-1].name, planned))
+                jobs.append(self._two_node_trial(planned).job(trials[-1].name))
                 continue
             job = measuring(self._target).trial(planned.plan, self._record.options(seed), facts)
             jobs.append(batches.BatchJob(trials[-1].name, job, planned.label))
@@ -371,9 +340,9 @@ class BatchConductor(SweepConductor):
     def _take(self, batch: TrialBatch, results: batches.BatchResults) -> int:
         """Take over results that are not on disk yet; how many there were."""
         calibration = results.outcomes.get(CALIBRATION)
-        if batch.calibrates and not batch.calibrated and isinstance(calibration, batches.JobOutcome):
+        if batch.calibrates and not batch.calibrated and calibration is not None:
             try:
-                self._record.calibrated(calibration.result)
+                self._record.calibrated(calibration.results[TRIAL])
             except (ValueError, KeyError, TypeError, AttributeError):
                 self._progress.note("the calibration of the batch printed nonsense, and is left out")
             self._batches.write(replace(batch, calibrated=True))
@@ -388,30 +357,25 @@ class BatchConductor(SweepConductor):
                 self._add(planned, trial, outcome)
         return fresh
 
-    def _add(self, planned: PlannedPoint, trial: BatchTrial, outcome: batches.AnyOutcome) -> None:
-        status = self._ledger.status(planned.key)
-        identity = {"repetition": status.accepted, "attempt": trial.attempt}
-        entry: dict[str, Any] = {"trial": identity, "started": outcome.started}
-        duration_s = outcome.duration_s if isinstance(outcome, batches.LoadOutcome) else outcome.result.duration_s
-        error: MeasurementError | BuildError | None = None
+    def _add(self, planned: PlannedPoint, trial: BatchTrial, outcome: batches.JobOutcome) -> None:
+        identity = {"repetition": self._ledger.status(planned.key).accepted, "attempt": trial.attempt}
+        entry = {"trial": identity, "started": outcome.started}
+        self._record.begin(planned)
         try:
-            self._run.point_directory(planned.key)
-            if status.attempts == 0:
-                self._record.write_sources(planned)
-            entry |= self._read(planned, trial, outcome)
-        except (MeasurementError, BuildError) as failed:
-            error = failed
-        self._record.take(planned, TrialDone(entry, duration_s, error))
-        self._trials += 1
-        self._measured_s += duration_s
+            done = TrialDone({**entry, **self._read(planned, trial, outcome)}, outcome.duration_s)
+        except (MeasurementError, BuildError) as error:
+            done = TrialDone(entry, outcome.duration_s, error)
+        self._record.take(planned, done)
 
-    def _read(self, planned: PlannedPoint, trial: BatchTrial, outcome: batches.AnyOutcome) -> dict[str, Any]:
+    def _read(self, planned: PlannedPoint, trial: BatchTrial, outcome: batches.JobOutcome) -> dict[str, Any]:
         """The record of a trial, under its key in the journal."""
         if outcome.build_log is not None:
             if says_disk_full(outcome.build_log):
                 where = f"{self._testbed.label}: the disk of the node was full when programs were built"
                 raise StorageError(where, hint="make room there; p4perf resume measures again")
             raise build_failure(outcome.build_log, f" on {self._testbed.label}")
-        if isinstance(outcome, batches.LoadOutcome):
-            return {"load": self._loads.record(planned, trial.name, outcome)}
-        return {"record": dict(measuring(self._target).parse(outcome.result))}
+        if planned.load is not None:
+            return {"load": self._two_node_trial(planned).record(trial.name, outcome)}
+        if TRIAL not in outcome.results:
+            raise MeasurementError("the program was not started")
+        return {"record": dict(measuring(self._target).parse(outcome.results[TRIAL]))}

@@ -137,7 +137,7 @@ def adopt(
     planned = {p.point.index: p.plan.build for p in points}
     for point in plan.points:
         before = planned.get(point.point.index)
-        if before is not None and not _same_program(before, point.plan.build):
+        if before is not None and _program(before) != _program(point.plan.build):
             raise DataError(
                 f"{run.path} was planned for another machine: on the one that measured, "
                 f"{point.label} is another program",
@@ -148,15 +148,10 @@ def adopt(
     return plan.points
 
 
-def _same_program(one: BuildPlan, other: BuildPlan) -> bool:
-    """Whether two builds have the same files and commands; compilers may differ."""
-    return (
-        dict(one.files) == dict(other.files)
-        and one.commands == other.commands
-        and one.product == other.product
-        and one.parts.keys() == other.parts.keys()
-        and all(_same_program(part, other.parts[name]) for name, part in one.parts.items())
-    )
+def _program(build: BuildPlan) -> tuple[Any, ...]:
+    """What a build makes, whatever the compiler: its files and commands, and those of its parts."""
+    parts = {name: _program(part) for name, part in build.parts.items()}
+    return dict(build.files), build.commands, build.product, parts
 
 
 @dataclass(frozen=True, slots=True)

@@ -173,12 +173,11 @@ class ClusterConductor(SweepConductor):
 
     def _try(self, device: DeviceOfCrew, planned: PlannedPoint) -> None:
         order = self._record.order(planned, device.name)
-        self._record.begin(order)
+        self._record.begin(planned)
         self._holders[_group(planned)] = device.name
         self._built_s = self._built_s or time.monotonic() - self._began_s
         if (error := self._unbuildable[device.name].get(planned.plan.build.key)) is not None:
             self._record.take(planned, TrialDone(begin(order), error=error), device.name)
-            self._trials += 1
             return
         errand = partial(run_trial, target=self._target.label, facts=device.facts, order=order)
         self._send(device, errand, planned, order)
@@ -238,8 +237,6 @@ class ClusterConductor(SweepConductor):
             if "/" not in file and not file.startswith(".") and file not in (*RECORD_FILES, BUILD_LOG):
                 self._run.write_point_file(order.planned.key, file, data)
         self._record.take(order.planned, done, name)
-        self._trials += 1
-        self._measured_s += done.duration_s
 
     def _mourn(self, gone: set[str]) -> None:
         """Repeat the work of devices whose worker has gone."""
@@ -272,7 +269,7 @@ class ClusterConductor(SweepConductor):
             places[device.name] = {"gate_ratio": places.get(device.name, {}).get("gate_ratio"), **device.place}
         if ledger is not None:
             for name, place in places.items():
-                place["gate_ratio"] = ledger.gate_ratio_of(name)
+                place["gate_ratio"] = ledger.gate_ratio(name)
         own = manifest.place.get(OWN) or only_same(places, manifest.place)
         self._run.update_manifest({"places": places, "place": {**manifest.place, **({OWN: own} if own else {})}})
 

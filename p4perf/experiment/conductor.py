@@ -66,7 +66,7 @@ class SweepConductor(ABC):
         self._target, self._testbed, self._run = target, testbed, run
         self._progress = progress or Silent()
         self._limit = limit or TimeLimit()
-        self._trials, self._measured_s, self._built_s = 0, 0.0, 0.0
+        self._built_s = 0.0
 
     def measure(self) -> SweepOutcome:
         """Measure until every point is done; on any exception what was finished is on disk and in the table.
@@ -93,13 +93,13 @@ class SweepConductor(ABC):
         facts, wall_s = self._node_facts(), time.monotonic() - self._began_s
         session = {
             "ended": datetime.now(UTC).isoformat(timespec="seconds"),
-            "trials": self._trials,
-            "measured_s": round(self._measured_s, 3),
+            "trials": self._record.trials,
+            "measured_s": round(self._record.measured_s, 3),
             "built_s": round(self._built_s, 3),
             "wall_s": round(wall_s, 3),
             "steal_share": None if facts is None else steal_share(*facts),
         }
-        self._run.note("sessions", session, gate_ratio=self._ledger.gate_ratio)
+        self._run.note("sessions", session, gate_ratio=self._ledger.gate_ratio())
         statuses = [(p, self._ledger.status(p.key)) for p in self._points]
         failed = tuple((p.label, s.failure) for p, s in statuses if s.failure is not None)
         starved = [p for p, s in statuses if s.failure is None and s.accepted == 0]
@@ -114,8 +114,8 @@ class SweepConductor(ABC):
             complete=sum(s.accepted > 0 for _, s in statuses),
             starved=tuple(p.label for p in starved),
             failed=failed,
-            trials=self._trials,
-            measured_s=self._measured_s,
+            trials=self._record.trials,
+            measured_s=self._record.measured_s,
             built_s=self._built_s,
             wall_s=wall_s,
             starved_flags=tuple(self._ledger.flags(p.key) for p in starved),
@@ -125,7 +125,6 @@ class SweepConductor(ABC):
     def _open_record(self) -> None:
         self._record = Recorder(self._experiment, self._points, self._target, self._run, self._progress)
         self._ledger = self._record.ledger
-        self._record.open()
 
     @abstractmethod
     def _start(self) -> None:
@@ -163,12 +162,10 @@ class Conductor(SweepConductor):
     def _sweep(self) -> str:
         while (planned := self._ledger.next_trial(self._points)) and not self._late(planned):
             order = self._record.order(planned, self._tag)
-            folder = self._record.begin(order)
+            folder = self._record.begin(planned)
             error = self._unbuildable.get(planned.plan.build.key)
             done = self._bench.trial(order, folder) if error is None else TrialDone(begin(order), error=error)
             self._record.take(planned, done, self._tag)
-            self._measured_s += done.duration_s
-            self._trials += 1
         self._simulate()
         return ""
 

@@ -15,7 +15,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from operator import methodcaller
 from pathlib import Path
@@ -25,13 +25,12 @@ from typing_extensions import override
 
 from p4perf.errors import BuildError, P4PerfError, TestbedError, UsageError
 from p4perf.evaluation.fitting.cluster import Scheduler, Task, WorkerInfo
-from p4perf.experiment.bench import Bench, TrialDone, TrialOrder, open_target, open_testbed, refuse_fatal
+from p4perf.experiment import bench
 from p4perf.experiment.planning import PlannedPoint
 from p4perf.plugins import load_plugin
 from p4perf.results.manifest import IDENTITY_FACTS
 from p4perf.targets.base import BuildPlan, Job, JobResult, NodeFacts, Problem, TrialOptions
 from p4perf.testbeds.base import Testbed
-from p4perf.testbeds.batch.base import BatchTestbed
 from p4perf.version import __version__
 
 RESOURCE = "dut"
@@ -47,20 +46,35 @@ pickled: a partial of one of the functions below."""
 
 
 @dataclass(frozen=True, slots=True)
-class Introduction:
-    """A worker: facts of its node, the record of its testbed, and the name of its own machine."""
+class DeviceOfCrew:
+    """A device that can be measured on, as its worker introduces it.
 
-    facts: NodeFacts
+    Args:
+        name: of the device; that of the machine of its worker where the worker has none.
+        host: name of that machine.
+        label, record: of the testbed.
+        worker: address of its worker, which changes when that starts again.
+        testbed: address of its testbed, as its worker opens it.
+    """
+
+    name: str
+    host: str
     label: str
     record: Mapping[str, str]
-    host: str
+    facts: NodeFacts
+    worker: str = ""
+    testbed: str = ""
+
+    @property
+    def place(self) -> dict[str, Any]:
+        return {"host": self.host, **self.record, "facts": dict(self.facts.values)}
 
 
-def introduce(testbed: Testbed) -> Introduction:
-    if isinstance(testbed, BatchTestbed):
-        raise UsageError(f"testbed {testbed.label} works in batches, and a cluster decides between trials")
-    refuse_fatal(testbed.problems(), TestbedError, f"testbed {testbed.label} cannot be used")
-    return Introduction(testbed.facts(), testbed.label, dict(testbed.record), socket.gethostname())
+def introduce(testbed: Testbed) -> DeviceOfCrew:
+    bench.refuse_batches(testbed, "a cluster decides between trials")
+    bench.refuse_fatal(testbed.problems(), TestbedError, f"testbed {testbed.label} cannot be used")
+    host = socket.gethostname()
+    return DeviceOfCrew(host, host, testbed.label, dict(testbed.record), testbed.facts())
 
 
 def prepare(
@@ -85,10 +99,12 @@ def run_job(testbed: Testbed, job: Job) -> JobResult:
         return testbed.run(job, Path(folder))
 
 
-def run_trial(testbed: Testbed, target: str, facts: NodeFacts, order: TrialOrder) -> tuple[TrialDone, dict[str, bytes]]:
+def run_trial(
+    testbed: Testbed, target: str, facts: NodeFacts, order: bench.TrialOrder
+) -> tuple[bench.TrialDone, dict[str, bytes]]:
     """Run one trial; with the first of a point the files that it left."""
     with tempfile.TemporaryDirectory(prefix="p4perf-") as folder:
-        done = Bench(open_target(target), testbed, facts).trial(order, Path(folder))
+        done = bench.Bench(bench.open_target(target), testbed, facts).trial(order, Path(folder))
         return done, _files(Path(folder)) if order.attempt == 0 else {}
 
 
@@ -96,7 +112,7 @@ def simulate(
     testbed: Testbed, target: str, facts: NodeFacts, planned: PlannedPoint, options: TrialOptions
 ) -> dict[str, Any] | None:
     with tempfile.TemporaryDirectory(prefix="p4perf-") as folder:
-        return Bench(open_target(target), testbed, facts).simulate(planned, options, Path(folder))
+        return bench.Bench(bench.open_target(target), testbed, facts).simulate(planned, options, Path(folder))
 
 
 def _files(folder: Path) -> dict[str, bytes]:
@@ -109,7 +125,7 @@ def _files(folder: Path) -> dict[str, bytes]:
     return found
 
 
-_opened = lru_cache(maxsize=1)(open_testbed)
+_opened = lru_cache(maxsize=1)(bench.open_testbed)
 """The testbed of this worker, which may hold a connection."""
 
 
@@ -141,30 +157,6 @@ LOOK_S = 1.0
 
 MEET_S = 20.0
 """Delay after which a note names the workers that are waited for."""
-
-
-@dataclass(frozen=True, slots=True)
-class DeviceOfCrew:
-    """A device that can be measured on.
-
-    Args:
-        worker: address of its worker, which changes when that starts again.
-        testbed: address of its testbed, as its worker opens it.
-    """
-
-    name: str
-    worker: str
-    testbed: str
-    introduction: Introduction
-
-    @property
-    def facts(self) -> NodeFacts:
-        return self.introduction.facts
-
-    @property
-    def place(self) -> dict[str, Any]:
-        known = self.introduction
-        return {"host": known.host, **known.record, "facts": dict(known.facts.values)}
 
 
 class Crew(Testbed):
@@ -285,18 +277,17 @@ class Crew(Testbed):
 
     def _introduced(self, worker: WorkerInfo, task: Task) -> DeviceOfCrew:
         try:
-            said: Introduction = self.answer(task)
+            said: DeviceOfCrew = self.answer(task)
         except P4PerfError as error:
             raise type(error)(f"worker {worker.name}: {error.message}", hint=error.hint) from error
-        named = worker.name != worker.address
-        name = worker.name.partition("=")[0] if named else said.host
+        name = worker.name.partition("=")[0] if worker.name != worker.address else said.host
         if worker.resources[RESOURCE] != 1:
             raise UsageError(
                 f"worker {worker.name} has {worker.resources[RESOURCE]:g} of the resource {RESOURCE}, and two points "
                 "would share its device",
                 hint=self.scheduler.hint,
             )
-        return DeviceOfCrew(name, worker.address, self._testbed_of(worker), said)
+        return replace(said, name=name, worker=worker.address, testbed=self._testbed_of(worker))
 
     def _objection(self, device: DeviceOfCrew) -> P4PerfError | None:
         """Why a device cannot join those that are there already."""
@@ -305,12 +296,11 @@ class Crew(Testbed):
                 f"two workers are called {device.name}", hint="give each a name of its own: dask worker --name NAME"
             )
         for other in self.devices.values():
-            said = [d.introduction for d in (device, other)]
-            nodes = [(i.host, i.record.get("node"), i.record.get("host")) for i in said]
+            places = [(d.host, d.record.get("node"), d.record.get("host")) for d in (device, other)]
             # Of other machines, other nodes may have the same names and addresses, in networks of their own.
-            if nodes[0][1] is not None and nodes[0] == nodes[1]:
+            if places[0][1] is not None and places[0] == places[1]:
                 return UsageError(
-                    f"workers {other.name} and {device.name} both measure on node {nodes[0][1]} at {nodes[0][2]}",
+                    f"workers {other.name} and {device.name} both measure on node {places[0][1]} at {places[0][2]}",
                     hint="one worker for each device; nodes that are not the same get different names",
                 )
         if self._first is None:
@@ -357,7 +347,7 @@ class Crew(Testbed):
     @property
     @override
     def label(self) -> str:
-        labels = sorted({device.introduction.label for device in self._known})
+        labels = sorted({device.label for device in self._known})
         kinds = sorted({label.partition(":")[0] for label in labels})
         return labels[0] if len(labels) == 1 else "+".join(kinds)
 

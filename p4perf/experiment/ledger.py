@@ -79,14 +79,9 @@ class Ledger:
         self.own = own
         self._gate_ratios: dict[str, float] = {}
 
-    @property
-    def gate_ratio(self) -> float | None:
-        """The gate ratio of the testbed of trials that do not name theirs."""
-        return self.gate_ratio_of(self.own)
-
-    def gate_ratio_of(self, testbed: str) -> float | None:
-        """The gate ratio of a testbed, None if it is not known yet."""
-        return self._gate_ratios.get(testbed)
+    def gate_ratio(self, testbed: str | None = None) -> float | None:
+        """The gate ratio of a testbed, by default that of trials that do not name theirs; None if not known yet."""
+        return self._gate_ratios.get(self.own if testbed is None else testbed)
 
     def load(self, key: str, entries: Sequence[TrialEntry]) -> None:
         self._entries[key] = []
@@ -144,7 +139,7 @@ class Ledger:
         parts = []
         try:
             if record is not None:
-                ratio = self.gate_ratio_of(self._testbed_of(entry))
+                ratio = self.gate_ratio(self._testbed_of(entry))
                 parts.append(measuring(self._target).summarise(record, ratio))
             if offered is not None:
                 plan = self._loads[key]

@@ -1,7 +1,4 @@
-"""The record of a run while it is measured: journal, ledger and finished points, which always agree.
-
-Both conductors keep it: the one that runs a trial at a time, and the one that runs them in batches.
-"""
+"""The record of a run while it is measured: journal, ledger and finished points, which always agree."""
 
 from __future__ import annotations
 
@@ -85,7 +82,7 @@ class SweepOutcome:
 
 
 class Recorder:
-    """Keeps the record of one run. Its lock has to be held."""
+    """Keeps the record of one run, which it continues from what is on disk. Its lock has to be held."""
 
     testbeds = 1
     """Number of points that are measured at once."""
@@ -100,14 +97,13 @@ class Recorder:
     ) -> None:
         self.experiment, self.points, self.run = experiment, points, run
         self._target, self._progress = target, progress
-        own = str(run.record().place.get(OWN, ""))
-        loads = {p.key: p.load for p in points if p.load is not None}
-        self.ledger = Ledger(target, experiment.spec.trials, experiment.spec.headline, loads, own)
-        self._durations_s: dict[str, float] = {}
-
-    def open(self) -> None:
-        manifest = self.run.record()
+        manifest = run.record()
         self.hugepages = bool(manifest.hugepages)
+        loads = {p.key: p.load for p in points if p.load is not None}
+        own = str(manifest.place.get(OWN, ""))
+        self.ledger = Ledger(target, experiment.spec.trials, experiment.spec.headline, loads, own)
+        self.trials, self.measured_s = 0, 0.0
+        self._durations_s: dict[str, float] = {}
         for planned in self.points:
             self.ledger.load(planned.key, self.run.trials(planned.key))
             if self.run.outcome(planned.key) is None and self.ledger.trials(planned.key):
@@ -139,7 +135,7 @@ class Recorder:
             window_us=WINDOW_US,
             warmup_ms=round(float(spec.warmup_ms)),
             seed=seed,
-            gate_ratio=self.ledger.gate_ratio if testbed is None else self.ledger.gate_ratio_of(testbed),
+            gate_ratio=self.ledger.gate_ratio(testbed),
             hugepages=self.hugepages,
             simulated=self._asked_simulations(),
         )
@@ -161,12 +157,12 @@ class Recorder:
         options = self.options(self.experiment.spec.trials.seed * 1000 + attempt, testbed)
         return TrialOrder(planned, repetition, attempt, options, self._search(planned, repetition, testbed))
 
-    def begin(self, order: TrialOrder) -> Path:
-        """Make the folder of a point, with its sources."""
-        folder = self.run.point_directory(order.planned.key)
-        if order.attempt == 0:
-            self.write_sources(order.planned)
-        return folder
+    def begin(self, planned: PlannedPoint) -> Path:
+        """The folder of a point; before its first trial the sources come into it."""
+        if self.ledger.status(planned.key).attempts == 0:
+            for name, text in planned.plan.build.files.items():
+                self.run.write_point_file(planned.key, name, text)
+        return self.run.point_directory(planned.key)
 
     def take(self, planned: PlannedPoint, done: TrialDone, testbed: str | None = None) -> None:
         """Put a trial on disk and into the ledger, with all that belongs to it."""
@@ -174,13 +170,26 @@ class Recorder:
         if testbed is not None:
             entry["testbed"] = testbed
         if done.error is not None:
-            entry["failure"] = self.failure(planned, done.error)
+            entry["failure"] = self._failure(planned, done.error)
         if "load" in entry:
             # The histograms of a trial as a log of HdrHistogram, which other tools read, beside its record.
             log = latency_log(entry["load"], datetime.fromisoformat(entry["started"]).timestamp())
             if log is not None:
                 self.run.write_point_file(planned.key, f"latency-{entry['trial']['attempt']}.hlog", log)
-        self.add(planned, entry, done.duration_s)
+        entry["duration_s"] = round(done.duration_s, 4)
+        self.run.append_trial(planned.key, entry)
+        summary = self.ledger.add(planned.key, entry)
+        self.trials += 1
+        self.measured_s += done.duration_s
+        self._durations_s[planned.key] = done.duration_s
+        self._finish_if_done(planned)
+        if "failure" in entry and len(self.points) > 1:  # the failure of the only point ends the run
+            self._progress.note(f"{planned.label}: {entry['failure']['message']}")
+        statuses = {p.key: self.ledger.status(p.key) for p in self.points}
+        needed = {key: status.needed for key, status in statuses.items() if status.open}
+        typical = statistics.median(self._durations_s.values())
+        left_s = sum(n * self._durations_s.get(key, typical) for key, n in needed.items()) / self.testbeds
+        self._progress.trial(planned.label, bool(summary and summary.accepted), sum(needed.values()), left_s)
 
     def _search(self, planned: PlannedPoint, repetition: int, testbed: str | None) -> dict[str, Any] | None:
         """The search of another point that differs only in its offered load, in the same repetition."""
@@ -217,22 +226,7 @@ class Recorder:
         self.run.append_trial(planned.key, entry)
         self.ledger.simulated(planned.key, entry)
 
-    def add(self, planned: PlannedPoint, entry: dict[str, Any], duration_s: float) -> None:
-        """Put a trial that took so long on disk and into the ledger."""
-        entry["duration_s"] = round(duration_s, 4)
-        self.run.append_trial(planned.key, entry)
-        summary = self.ledger.add(planned.key, entry)
-        self._durations_s[planned.key] = duration_s
-        self._finish_if_done(planned)
-        if "failure" in entry and len(self.points) > 1:  # the failure of the only point ends the run
-            self._progress.note(f"{planned.label}: {entry['failure']['message']}")
-        statuses = {p.key: self.ledger.status(p.key) for p in self.points}
-        needed = {key: status.needed for key, status in statuses.items() if status.open}
-        typical = statistics.median(self._durations_s.values())
-        left_s = sum(n * self._durations_s.get(key, typical) for key, n in needed.items()) / self.testbeds
-        self._progress.trial(planned.label, bool(summary and summary.accepted), sum(needed.values()), left_s)
-
-    def failure(self, planned: PlannedPoint, error: MeasurementError | BuildError) -> dict[str, Any]:
+    def _failure(self, planned: PlannedPoint, error: MeasurementError | BuildError) -> dict[str, Any]:
         """Why a trial failed, with the place of the generated files; the output of the tools is kept with them."""
         final = isinstance(error, BuildError) or error.key in FINAL_FAILURES
         if isinstance(error, BuildError) and error.log:
@@ -240,10 +234,6 @@ class Recorder:
         reason = f"{error.key}: {error.message}" if error.key else error.message
         message = f"{reason} (generated files: {self.run.point_directory(planned.key)})" if final else reason
         return {"message": message, "exit_code": int(error.exit_code), "final": final}
-
-    def write_sources(self, planned: PlannedPoint) -> None:
-        for name, text in planned.plan.build.files.items():
-            self.run.write_point_file(planned.key, name, text)
 
     def _finish_if_done(self, planned: PlannedPoint) -> None:
         status = self.ledger.status(planned.key)

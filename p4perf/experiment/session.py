@@ -37,16 +37,11 @@ def require_usable(target: Target, testbed: Testbed) -> NodeFacts:
     """
     refuse_fatal(testbed.problems(), TestbedError, f"testbed {testbed.label} cannot be used")
     facts = testbed.facts()
-    if is_provisional(testbed):
+    if testbed.provisional:
         return facts
     message = f"target {target.label} cannot be used on {testbed.label}"
     refuse_fatal(target.problems(facts), TargetUnavailableError, message)
     return facts
-
-
-def is_provisional(testbed: Testbed) -> bool:
-    """Whether the node of a testbed is unknown until it has measured."""
-    return isinstance(testbed, BatchTestbed) and testbed.provisional
 
 
 def new_run(experiment: Experiment, target: Target, testbed: Testbed, parent: Path) -> tuple[RunDirectory, SweepPlan]:
@@ -67,7 +62,7 @@ def new_run(experiment: Experiment, target: Target, testbed: Testbed, parent: Pa
         **plan_record(plan, target, facts),
         "place": place_of(testbed),
         "hugepages": uses_hugepages(target, plan.memory_bytes, facts),
-        **({"provisional": True} if is_provisional(testbed) else {}),
+        **({"provisional": True} if testbed.provisional else {}),
         "trials": experiment.spec.trials.model_dump(mode="json"),
         "versions": versions | {name: version(name) for name in _LIBRARIES},
         "command": sys.argv[1:],

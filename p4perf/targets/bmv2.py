@@ -25,6 +25,7 @@ from p4perf.programs.analysis import statements, used_actions
 from p4perf.programs.capabilities import Capabilities, Limit
 from p4perf.programs.component import TrafficPlan
 from p4perf.programs.packets import frame
+from p4perf.targets import windows
 from p4perf.targets.base import (
     BuildPlan,
     Job,
@@ -43,15 +44,6 @@ from p4perf.targets.link import LinkPlan, check_frame_size, check_link, link_fil
 from p4perf.targets.oracle import frame_files, source_arguments, verification_file
 from p4perf.targets.process import COMPILER, REALTIME, HarnessTarget, Need, has, recorded
 from p4perf.targets.roles import Connects
-from p4perf.targets.windows import (
-    COST_METRICS,
-    GATE_TOLERANCE,
-    WindowStatistics,
-    cost_metrics,
-    lower_mode,
-    packet_rate,
-    window_statistics,
-)
 
 DEVICE = "bmv2"
 COMMANDS = {"program": "commands.txt", "baseline": "baseline-commands.txt"}
@@ -179,27 +171,27 @@ def trial_record(result: JobResult) -> TrialRecord:
             raise MeasurementError(f"the load generator {ending(result.returncode)} or speaks another version")
         if len(answers) != trial["orders"]:
             raise MeasurementError(f"the load generator answered {len(answers)} of {trial['orders']} orders")
-        windows = list(_windows(answers[trial["warmup"] :], float(ready["tsc_hz"]), own=bool(trial.get("own"))))
+        measured = list(_windows(answers[trial["warmup"] :], float(ready["tsc_hz"]), own=bool(trial.get("own"))))
         record = {
             "harness_version": LOAD_VERSION,
             "programs": list(PROGRAMS),
             "tsc_hz": float(ready["tsc_hz"]),
             "chain_core_cycles": CHAIN_CORE_CYCLES,
             "gated": bool(trial["gated"]),
-            "gate_ratio": _gate_ratio(windows, trial["gate_ratio"]),
-            "gate_tolerance": GATE_TOLERANCE,
+            "gate_ratio": _gate_ratio(measured, trial["gate_ratio"]),
+            "gate_tolerance": windows.GATE_TOLERANCE,
             "drift_tolerance": DRIFT_TOLERANCE,
             "realtime": all(all(answer["realtime"]) for answer in answers),
             "verified_packets": int(ready["verified_packets"]),
             "compile_ms": float(compile_ns) / 1e6,
             "load_ms": float(about["program"]["load_ms"]),
             "memory_bytes": max(0, resident["program"] - resident["baseline"]),
-            "windows": {"n": len(windows), **{key: [w[key] for w in windows] for key in windows[0]}},
+            "windows": {"n": len(measured), **{key: [w[key] for w in measured] for key in measured[0]}},
         }
     except (StopIteration, KeyError, IndexError, TypeError, ValueError) as error:
         tail = result.tail[:300] or "no output"
         raise MeasurementError(f"the trial {ending(result.returncode)} and its output is no record: {tail}") from error
-    window_statistics(record)
+    windows.window_statistics(record)
     return record
 
 
@@ -247,9 +239,9 @@ def _windows(answers: Sequence[Mapping[str, Any]], tsc_hz: float, *, own: bool) 
 _TIMES = ("before", "after")
 
 
-def _gate_ratio(windows: Sequence[Mapping[str, float]], known: float | None) -> float:
+def _gate_ratio(measured: Sequence[Mapping[str, float]], known: float | None) -> float:
     """The lowest ratio of the calibrators that is known: that of earlier trials, or of this one."""
-    own = lower_mode(sorted(w[f"mix_{when}_tsc"] / w[f"chain_{when}_tsc"] for w in windows for when in _TIMES))
+    own = windows.lower_mode(sorted(w[f"mix_{when}_tsc"] / w[f"chain_{when}_tsc"] for w in measured for when in _TIMES))
     return min(own, known) if known else own
 
 
@@ -309,7 +301,7 @@ _SWITCH_HINT = "build the behavioral-model of p4lang (1.15.0 or newer) and put i
 class Bmv2Target(HarnessTarget, Connects):
     name = "bmv2"
     summary = "simple_switch (bmv2) with what p4c-bm2-ss compiles, all of its threads on one core, behind a veth pair"
-    metrics = (*COST_METRICS, "packet_rate", "memory_bytes", "compile_time", "load_time")
+    metrics = (*windows.COST_METRICS, "packet_rate", "memory_bytes", "compile_time", "load_time")
     capabilities: ClassVar[Capabilities] = CAPABILITIES
     links: ClassVar[tuple[str, ...]] = ("af-packet",)
     harness_version = LOAD_VERSION
@@ -437,11 +429,11 @@ class Bmv2Target(HarnessTarget, Connects):
         return replace(summary, flags=tuple(sorted(flags)))
 
     @override
-    def values(self, record: TrialRecord, *statistics: WindowStatistics) -> Sequence[MetricValue]:
+    def values(self, record: TrialRecord, *statistics: windows.WindowStatistics) -> Sequence[MetricValue]:
         program, baseline = statistics
         return (
-            *cost_metrics(program, baseline),
-            packet_rate("packet_rate", record, program),
+            *windows.cost_metrics(program, baseline),
+            windows.packet_rate("packet_rate", record, program),
             *recorded(record, "memory_bytes", "compile_time", "load_time"),
         )
 

@@ -22,7 +22,6 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from p4perf.errors import MeasurementError
@@ -148,22 +147,16 @@ _FIELDS = 5
 _SLACK_S = 30.0
 
 
-@dataclass(frozen=True, slots=True)
-class Count:
-    """An event on all CPUs together: how often, and for how many seconds it was asked for, summed over them."""
-
-    value: int
-    seconds: float
-
-
 def perf_job(cpus: Sequence[int], seconds: float) -> Job:
     """Count :data:`EVENTS` on CPUs for a time."""
     words = ("stat", "-C", ",".join(map(str, cpus)), "-x,", "-e", ",".join(EVENTS), "--", "sleep", f"{seconds:g}")
     return Job(("env", "LC_ALL=C", "perf", *words), seconds + _SLACK_S)
 
 
-def perf_counts(printed: str) -> Mapping[str, Count]:
+def perf_counts(printed: str) -> dict[str, tuple[int, float]]:
     """The counts of a table by ``perf stat -x,``; what was not counted, and every other line, is left out.
+
+    Of an event on all CPUs together: how often, and for how many seconds it was asked for, summed over them.
 
     A line is ``value,unit,event,run_time_ns,percent,,``. The value is scaled already where events took turns, so the
     time that belongs to it is the run time by the share of it.
@@ -178,7 +171,7 @@ def perf_counts(printed: str) -> Mapping[str, Count]:
         except ValueError:
             continue
         if value >= 0 and run_ns > 0 and math.isfinite(percent) and 0 < percent <= 100:
-            found[fields[2]] = Count(value, run_ns / 1e9 / (percent / 100))
+            found[fields[2]] = value, run_ns / 1e9 / (percent / 100)
     return found
 
 

@@ -129,7 +129,7 @@ class CoreMap:
     """
 
     cpus: tuple[int, ...]
-    ports: int = len(INTERFACES)
+    ports: ClassVar[int] = len(INTERFACES)
 
     @property
     def lcores(self) -> int:
@@ -456,7 +456,7 @@ class ServedT4P4S(Serves):
     def evidence(self, results: Mapping[str, JobResult]) -> Mapping[str, Any]:
         if (result := results.get(COUNTING)) is None:
             return {}
-        counts = {event: [count.value, count.seconds] for event, count in perf_counts(result.stderr).items()}
+        counts = {event: list(pair) for event, pair in perf_counts(result.stderr).items()}
         return {"perf": {"lcores": self.lcores, "counts": counts, "not_counted": list(not_counted(result.stderr))}}
 
     @override

@@ -57,6 +57,11 @@ class Testbed(ABC):
         return self.name
 
     @property
+    def provisional(self) -> bool:
+        """Whether :meth:`facts` are only those of a machine like the node, whose own come with the results."""
+        return False
+
+    @property
     def record(self) -> Mapping[str, str]:
         """What a run notes of it; ``address`` is how it is opened again, from any folder. No secrets are in it."""
         return {"address": self.name}

@@ -103,35 +103,32 @@ def environment_checks(facts: NodeFacts) -> list[Check]:
     governor, turbo = facts.text("governor"), {"0": "turbo on", "1": "turbo off"}.get(facts.text("turbo_off"), "")
     clock = ", ".join(part for part in (governor and f"governor {governor}", turbo) if part)
     fixed = governor == "performance" and turbo == "turbo off"
-    return [
-        _environment(
+    rows: list[tuple[str, bool | None, str, str]] = [
+        (
             "dedicated core",
-            None if not cpu else alone,
+            alone if cpu else None,
             f"bound to CPU {cpu}, {'isolated' if alone else 'which others may use too'}",
             "isolcpus gives a core to the measurement alone; without it disturbed windows do not count",
         ),
-        _environment(
+        (
             "interrupts",
             None if there is None or of_all is None else there == 0,
             f"{there} of {of_all} interrupts go to CPU {cpu}",
             "set /proc/irq/*/smp_affinity_list to other CPUs",
         ),
-        _environment(
+        (
             "constant frequency",
             fixed if clock else None,
             clock,
             "governor performance and turbo off; without it core cycles are right, TSC cycles move with the clock",
         ),
     ]
+    return [_check(*row, area="environment") for row in rows]
 
 
-def _environment(check: str, good: bool | None, value: str, advice: str) -> Check:
+def _check(name: str, good: bool | None, value: str, advice: str, *, area: str = "setting") -> Check:
     if good is None:
-        return Check("environment", check, "info", "not under control of this system", "")
-    return _check(check, good, value, advice, area="environment")
-
-
-def _check(name: str, good: bool, value: str, advice: str, *, area: str = "setting") -> Check:
+        return Check(area, name, "info", "not under control of this system")
     return Check(area, name, "ok" if good else "warning", value or "unknown", "" if good else advice)
 
 

@@ -12,9 +12,9 @@ from typing_extensions import override
 from p4perf.errors import DataError, Location, TestbedError, UsageError
 from p4perf.results.files import json_text, parse_object, read_text, write_text_atomically
 from p4perf.targets.base import NodeFacts, Problem
-from p4perf.testbeds.batch.base import AnyJob, AnyOutcome, BatchResults, BatchTestbed, Note
+from p4perf.testbeds.batch.base import BatchJob, BatchResults, BatchTestbed, JobOutcome, Note
 from p4perf.testbeds.batch.folder import text_files, write_folder
-from p4perf.testbeds.batch.outcomes import OUTCOME, STDERR, STDOUT, Missing, probed_facts, read_outcome, text_of
+from p4perf.testbeds.batch.outcomes import Missing, probed_facts, read_trial, text_of
 from p4perf.testbeds.local import LocalTestbed, facts_of
 from p4perf.testbeds.pos.experiment import experiment_files, is_tree, node_facts, read_trials
 
@@ -91,7 +91,7 @@ class ManualTestbed(BatchTestbed):
         return NodeFacts({key: value for key, value in here.values.items() if not HERE_ONLY.fullmatch(key)})
 
     @override
-    def write_batch(self, jobs: Sequence[AnyJob], folder: Path, title: str) -> None:
+    def write_batch(self, jobs: Sequence[BatchJob], folder: Path, title: str) -> None:
         if is_ours(self._folder) and batch_of(self._folder).parent != folder.parent:
             raise self._taken()
         mark = {"schema_version": 1, "batch": str(folder)}
@@ -108,12 +108,11 @@ class ManualTestbed(BatchTestbed):
         if not is_ours(self._folder):
             raise TestbedError(f"there is no experiment folder {self._folder}", hint="bring it back to its place")
         results = self._folder / RESULTS
-        outcomes: dict[str, AnyOutcome] = {}
+        outcomes: dict[str, JobOutcome] = {}
         missing: dict[str, str] = {}
         for name in names:
-            parts = {part: results / name / part for part in (STDOUT, STDERR, OUTCOME)}
             try:
-                outcomes[name] = read_outcome(name, parts)
+                outcomes[name] = read_trial(name, self.label, {path.name: path for path in (results / name).glob("*")})
             except Missing as error:
                 missing[name] = str(error)
         before, after = (text_of(results / file) for file in (FACTS, "facts-after.txt"))

@@ -73,30 +73,25 @@ def run_command(
     Raises:
         TestbedError: it cannot be started.
     """
-    if held:
-        reading, writing = os.pipe()
+    source = subprocess.DEVNULL if stdin is None else subprocess.PIPE
+    with contextlib.ExitStack() as ended:
+        if held:
+            source, writing = os.pipe()
+            ended.callback(os.close, source)
+            ended.callback(os.close, writing)
+        begun = time.monotonic()
+        process = _start(argv, cwd, source, subprocess.PIPE)
+        timed_out = False
         try:
-            return _run(argv, timeout_s, cwd, reading, None)
-        finally:
-            os.close(reading)
-            os.close(writing)
-    return _run(argv, timeout_s, cwd, subprocess.PIPE if stdin is not None else subprocess.DEVNULL, stdin)
-
-
-def _run(argv: tuple[str, ...], timeout_s: float, cwd: Path, source: int, stdin: str | None) -> JobResult:
-    begun = time.monotonic()
-    process = _start(argv, cwd, source, subprocess.PIPE)
-    timed_out = False
-    try:
-        out, err = process.communicate(stdin, timeout=timeout_s)
-    except subprocess.TimeoutExpired:
-        timed_out = True
-        _kill(process)
-        out, err = process.communicate()
-    except BaseException:
-        with process:  # waits, and closes its pipes
+            out, err = process.communicate(stdin, timeout=timeout_s)
+        except subprocess.TimeoutExpired:
+            timed_out = True
             _kill(process)
-        raise
+            out, err = process.communicate()
+        except BaseException:
+            with process:  # waits, and closes its pipes
+                _kill(process)
+            raise
     return JobResult(process.returncode, out, err, time.monotonic() - begun, timed_out)
 
 

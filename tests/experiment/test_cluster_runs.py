@@ -15,7 +15,7 @@ from p4perf.errors import MeasurementError, TestbedError, UsageError
 from p4perf.evaluation.fitting import cluster as connection
 from p4perf.experiment import Silent, measure_run, new_run, open_crew, open_target, open_testbed, resume_run
 from p4perf.experiment import cluster as conductors
-from p4perf.experiment.crew import DeviceOfCrew, Introduction, run_trial
+from p4perf.experiment.crew import DeviceOfCrew, run_trial
 from p4perf.experiment.ledger import MOVED
 from p4perf.results import RunDirectory
 from p4perf.specs import load_experiment
@@ -168,8 +168,7 @@ class Doomed:
     label = "local"
 
     def __init__(self, testbed):
-        introduction = Introduction(testbed.facts(), "local", testbed.record, "here")
-        self.device = DeviceOfCrew("doomed", "tcp://here", "local", introduction)
+        self.device = DeviceOfCrew("doomed", "here", "local", testbed.record, testbed.facts(), "tcp://here", "local")
         self.devices, self.alone_s, self.trials = {"doomed": self.device}, 0.0, []
 
     def look(self):

@@ -111,7 +111,7 @@ def test_overload_is_the_rate_that_comes_back_at_the_highest_load():
     assert result.duration_s == pytest.approx(2.5)
 
 
-def test_overload_keeps_the_spread():
+def test_overload_is_the_median_of_the_trials():
     device = SimulatedDevice(1e6, queue_packets=100)
     rates = iter((1e6, 1.5e6, 1.2e6))
 
@@ -121,5 +121,4 @@ def test_overload_keeps_the_spread():
 
     found = Overload().find(measure, ndr_and_pdr(0.1, trials_per_load=3), LIMITS).bounds["overload"]
     # A queue that is emptied after the traffic counts.
-    assert found.spread_pps == (pytest.approx(1.001e6), pytest.approx(1.501e6))
     assert found.throughput_pps == pytest.approx(1.201e6)

@@ -123,7 +123,7 @@ class FakeSession(LoadSession):
         if load.latency:
             raw["histogram"] = histogram(self.base_us * (1 if load.device == "null" else 2), received)
         account = Account(
-            *(load.rate_pps, planned, sent, received, lost, 0, 0, 0, rate_pps, received / load.duration_s),
+            *(planned, sent, received, lost, 0, 0, 0, rate_pps, received / load.duration_s),
             tuple(self.flags(number, load)),
             raw.get("histogram"),
             raw,

@@ -12,7 +12,7 @@ from p4perf.errors import BuildError, CapabilityError, ExitCode, MeasurementErro
 from p4perf.generators.p4.t4p4s import CAPABILITIES
 from p4perf.programs.component import TrafficPlan, build_workload
 from p4perf.targets.base import JobResult, NodeFacts
-from p4perf.targets.counters import EVENTS, Count, not_counted, perf_counts, perf_job
+from p4perf.targets.counters import EVENTS, not_counted, perf_counts, perf_job
 from p4perf.targets.roles import Serves, ServiceStep
 from p4perf.targets.t4p4s_service import (
     CHECKING,
@@ -514,7 +514,7 @@ nonsense,,cycles:u,x,100.00,,
 
 def test_counts_of_perf():
     assert perf_counts(PRINTED) == {
-        "r08d1": Count(1_000_000, 2.0), "r20d1": Count(400_000, 2.0), "cycles": Count(4_000_000_000, 2.0)
+        "r08d1": (1_000_000, 2.0), "r20d1": (400_000, 2.0), "cycles": (4_000_000_000, 2.0)
     }  # fmt: skip
     assert not_counted(PRINTED) == ("r10d1",)
     assert perf_counts("") == {}

@@ -11,9 +11,9 @@ from p4perf.errors import TestbedError
 from p4perf.targets.base import BuildPlan, Job
 from p4perf.targets.roles import Service, ServiceStep
 from p4perf.testbeds.batch import folder
-from p4perf.testbeds.batch.base import LoadJob, LoadPart
-from p4perf.testbeds.batch.folder import ROLES, load_names, longest_trial_s, node_files, write_folder
-from p4perf.testbeds.batch.outcomes import Missing, read_role, together
+from p4perf.testbeds.batch.base import BatchJob, LoadPart
+from p4perf.testbeds.batch.folder import ROLES, node_files, trial_limits_s, write_folder
+from p4perf.testbeds.batch.outcomes import Missing, read_trial, together
 from p4perf.testbeds.loadgen.base import Offer
 
 BARRIER = """#!/bin/sh
@@ -60,7 +60,7 @@ class Nodes:
 
     def begin(self, name, role):
         return subprocess.Popen(
-            ["sh", f"loads/{name}.sh", f"out/{name}"],
+            ["sh", f"trials/{name}.sh", f"out/{name}"],
             cwd=self.folder / role,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -75,10 +75,10 @@ class Nodes:
 
     def record(self, role, name="t0"):
         files = {path.name: path for path in (self.folder / role / "out" / name).iterdir() if path.stat().st_size}
-        return read_role(name, files)
+        return read_trial(name, role, files)
 
     def outcome(self, name="t0"):
-        return together({role: self.record(role, name) for role in ROLES})
+        return together({role: self.record(role, name) for role in ROLES}, ROLES)
 
 
 @pytest.fixture
@@ -87,7 +87,7 @@ def nodes(tmp_path):
 
 
 def job(*services, name="t0", offer=OFFER):
-    return LoadJob(name, tuple(LoadPart(service, (offer,)) for service in services), "a=1")
+    return BatchJob(name, None, "a=1", tuple(LoadPart(service, (offer,)) for service in services))
 
 
 def test_a_trial(nodes):
@@ -110,8 +110,8 @@ def test_a_trial(nodes):
     assert outcome.left == {("load0", "a.csv"): "1,2\n", ("load1", "a.csv"): "1,2\n"}
     assert outcome.nodes == {"dut": "dut", "loadgen": "loadgen"}
     assert (nodes.folder / "dut" / "out" / "t0" / "part0-main.log").read_text() == "it is up\n"
-    assert load_names(nodes.folder / "dut") == ("t0",)
-    assert longest_trial_s(nodes.folder / "dut") > 600
+    for role in ROLES:
+        assert trial_limits_s(nodes.folder / role)["t0"] > 600
 
 
 def test_nothing_leaves_its_quotes(nodes):
@@ -168,7 +168,7 @@ def test_a_node_that_waits_in_vain(nodes, monkeypatch):
     assert record.lost == "load0-begin"
     assert "part0-release0" in record.results
     with pytest.raises(Missing) as caught:
-        together({"cesis": record})
+        together({"cesis": replace(record, nodes={"dut": "cesis"})}, ROLES)
     why = "measuring: the node with the role loadgen has no run of it; node cesis waited in vain at load0-begin"
     assert str(caught.value) == why
     # The load generator has lost its part of t0: it is there before the device has given up.
@@ -223,7 +223,7 @@ def test_what_is_left_is_not_believed(nodes, change, why):
     (out / "part0-prepare0.stdout").write_text("data")
     (out / "steps.txt").write_text("\n".join(lines))
     files = {path.name: path for path in out.iterdir()}
-    assert read_role("t0", files).results["part0-prepare0"].stdout == "data"
+    assert read_trial("t0", "cesis", files).results["part0-prepare0"].stdout == "data"
     (out / "steps.txt").write_text("\n".join(lines).replace(*change))
     with pytest.raises(Missing, match=why):
-        read_role("t0", files)
+        read_trial("t0", "cesis", files)

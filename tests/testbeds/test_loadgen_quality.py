@@ -25,7 +25,7 @@ def flags(load=AT_1M, gate_ratio=RATIO, slots=SLOTS, **changes):
 
 
 def counted(gate_ratio=RATIO, **changes):
-    return counted_segments(Segments.of(columns(3, **changes)), AT_1M, SLOTS, gate_ratio)
+    return tuple(counted_segments(Segments.of(columns(3, **changes)), AT_1M, SLOTS, gate_ratio))
 
 
 def test_all_segments_count_if_nothing_disturbs_them():

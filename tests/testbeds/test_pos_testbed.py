@@ -47,7 +47,8 @@ def test_a_batch(pos, tmp_path, generation):
     scripts = ("cat f", "echo err >&2; exit 3", "kill -SEGV $$", *["echo more"] * more)
     results = Batch(pos, tmp_path / "batch", *scripts, node={"boot_parameters": ["quiet"]}).run()
     assert results.missing == {}
-    seen = {name: (o.result.returncode, o.result.stdout, o.result.stderr) for name, o in results.outcomes.items()}
+    trials = {name: outcome.results["trial"] for name, outcome in results.outcomes.items()}
+    seen = {name: (result.returncode, result.stdout, result.stderr) for name, result in trials.items()}
     assert seen == {"t0": (0, "data", ""), "t1": (3, "", "err\n"), "t2": (-signal.SIGSEGV, "", "")} | {
         f"t{n}": (0, "more\n", "") for n in range(3, 3 + more)
     }
@@ -79,7 +80,7 @@ def test_the_order_and_the_padding_of_runs_mean_nothing(pos, tmp_path):
     for path in list(node.glob("*_run0*")):
         path.rename(path.with_name(path.name.replace("_run0", "_run0007")))
     results = batch.run()
-    assert {name: o.result.stdout for name, o in results.outcomes.items()} == {"t0": "0\n", "t1": "1\n"}
+    assert {name: o.results["trial"].stdout for name, o in results.outcomes.items()} == {"t0": "0\n", "t1": "1\n"}
     assert len(pos.trees) == 1, "a batch that has ended is read, not run again"
 
 
@@ -212,7 +213,7 @@ def test_an_interrupt_frees_the_node_and_what_was_measured_is_read(pos, tmp_path
     thread.join()
     assert pos.freed
     results = batch.run()
-    assert {name: o.result.stdout for name, o in results.outcomes.items()} == {"t0": "0\n"}
+    assert {name: o.results["trial"].stdout for name, o in results.outcomes.items()} == {"t0": "0\n"}
     assert "did not end" in results.missing["t1"]
     assert len(pos.trees) == 1
 

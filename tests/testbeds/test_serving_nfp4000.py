@@ -133,7 +133,9 @@ def test_names_that_are_reserved_are_the_same_in_program_and_rules(card, device)
 def test_variants_reach_the_compiler(card, device):
     with device(target=Nfp4000Target(["flowcache", "reduced-threads"])) as served:
         served.switch("program")
-        evidence = TARGET.evidence(served.before())
+        with served.watched() as seen:
+            pass
+    evidence = TARGET.evidence(seen)
     (words,) = card.calls("nfp4build")
     assert "flowcache" not in " ".join(words)
     assert evidence["firmware"]["reduced_thread_usage"] is True
@@ -144,10 +146,13 @@ def test_output_of_an_older_rtecli(card, device):
     card.behave(print="python2")
     with device() as served:
         served.switch("program")
-        found = TARGET.evidence({**served.before(), **served.after()})
-        assert found["counters"]["difference"]["FAKE_PACKETS_OUT"] == 900
+        with served.watched() as seen:
+            pass
+        assert TARGET.evidence(seen)["counters"]["difference"]["FAKE_PACKETS_OUT"] == 900
         card.behave(print="damaged")
-        assert "unread" in TARGET.evidence(served.before())["counters"]["before"]
+        with served.watched() as seen:
+            pass
+        assert "unread" in TARGET.evidence(seen)["counters"]["before"]
 
 
 # Failures -------------------------------------------------------------------------------------------------------------
@@ -316,7 +321,9 @@ def test_a_card_of_another_machine(card, device, node):
         with device(bed=bed) as served:
             served.switch("program")
             assert list(card.state["rules"].values()) == [20]
-            evidence = TARGET.evidence({**served.before(), **served.after()})
+            with served.watched() as seen:
+                pass
+        evidence = TARGET.evidence(seen)
         assert evidence["counters"]["difference"]["FAKE_PACKETS_IN"] == 1000
         assert card.state["loaded"] is None
     finally:

@@ -232,7 +232,6 @@ class Bounds:
         upper_pps: lowest load that exceeds the goal, in packets per second; None if there is none.
         throughput_pps: the conditional throughput of the draft, in packets per second: what came back at the lower
             bound in the worst trial that the exceed ratio does not excuse. Without loss it is the lower bound.
-        spread_pps: lowest and highest of several results of which the bounds are the median, if it is one.
     """
 
     goal: str
@@ -240,7 +239,6 @@ class Bounds:
     upper_pps: float | None
     throughput_pps: float
     flags: tuple[Flag, ...] = ()
-    spread_pps: tuple[float, float] | None = None
 
     @property
     def width(self) -> float | None:

@@ -108,6 +108,5 @@ class Overload(Search):
             return Bounds(self.name, 0.0, None, 0.0, tuple(sorted([*flags, Flag.NO_LOWER_BOUND])))
         if not any(t.lost for t in trials):
             flags.append(Flag.AT_MAXIMUM)
-        rates = [t.receive_rate_pps for t in trials]
-        median = statistics.median(rates)
-        return Bounds(self.name, median, median, median, tuple(sorted(flags)), (min(rates), max(rates)))
+        median = statistics.median(t.receive_rate_pps for t in trials)
+        return Bounds(self.name, median, median, median, tuple(sorted(flags)))

@@ -17,36 +17,11 @@ from typing_extensions import override
 from p4perf.errors import TestbedError
 from p4perf.targets.base import BuildPlan, Job, JobResult, NodeFacts
 from p4perf.targets.roles import Service
-from p4perf.testbeds.base import Testbed
+from p4perf.testbeds.base import Role, Testbed
 from p4perf.testbeds.loadgen.base import Offer
 
 Note = Callable[[str], None]
 """Takes messages for the user."""
-
-
-@dataclass(frozen=True, slots=True)
-class BatchJob:
-    """A job and its name: lower-case letters, digits and hyphens, at most 64 of them.
-
-    ``about`` is what it measures, for people.
-    """
-
-    name: str
-    job: Job
-    about: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class JobOutcome:
-    """What became of a job of a batch.
-
-    ``started`` is when, in UTC, as ``2026-06-06T12:00:00+00:00``; ``build_log`` what the compiler said if its program
-    was not built (there was no job then), else None.
-    """
-
-    result: JobResult
-    started: str
-    build_log: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,36 +33,41 @@ class LoadPart:
 
 
 @dataclass(frozen=True, slots=True)
-class LoadJob:
-    """A trial with a load generator: of two nodes, which wait for each other. Name as of :class:`BatchJob`."""
+class BatchJob:
+    """A trial: a command on the node of the device, or ``parts`` of two nodes, which wait for each other.
+
+    The name has lower-case letters, digits and hyphens, at most 64 of them. ``about`` is what is measured, for people.
+    """
 
     name: str
-    parts: tuple[LoadPart, ...]
+    job: Job | None = None
     about: str = ""
+    parts: tuple[LoadPart, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class LoadOutcome:
-    """What became of a trial with a load generator.
+class JobOutcome:
+    """What became of a trial: what one node wrote down of it, or both together.
 
     Args:
+        started: when, in UTC, as ``2026-06-06T12:00:00+00:00``.
+        duration_s: what it took, in seconds.
+        nodes: names of the nodes by their roles.
         results: of the commands that were run, by their names in :mod:`p4perf.testbeds.batch.folder`.
         said: what ``serve.sh`` said of the device, line by line, by the name of the part.
         left: texts of the files that the load generator left, by the name of the trial of it and theirs.
-        duration_s: what it took on the node of the device, in seconds.
+        build_log: what the compiler said if a program was not built; None if all were.
+        lost: the meeting to which the other node did not come; empty if it came to all.
     """
 
     started: str
-    nodes: Mapping[str, str]
-    results: Mapping[str, JobResult]
-    said: Mapping[str, Sequence[str]]
-    left: Mapping[tuple[str, str], str]
     duration_s: float
+    nodes: dict[Role, str]
+    results: dict[str, JobResult]
+    said: dict[str, list[str]]
+    left: dict[tuple[str, str], str]
     build_log: str | None = None
-
-
-AnyJob = BatchJob | LoadJob
-AnyOutcome = JobOutcome | LoadOutcome
+    lost: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +81,7 @@ class BatchResults:
         waiting: what has to be done before there are further results; empty if there will be none.
     """
 
-    outcomes: Mapping[str, AnyOutcome] = field(default_factory=dict)
+    outcomes: Mapping[str, JobOutcome] = field(default_factory=dict)
     missing: Mapping[str, str] = field(default_factory=dict)
     facts: NodeFacts | None = None
     facts_after: NodeFacts | None = None
@@ -111,11 +91,6 @@ class BatchResults:
 
 class BatchTestbed(Testbed):
     """A testbed that is given all jobs at once."""
-
-    @property
-    def provisional(self) -> bool:
-        """Whether :meth:`facts` are only those of a machine like the node, whose own come with the results."""
-        return False
 
     @property
     def load_generator(self) -> str:
@@ -134,7 +109,7 @@ class BatchTestbed(Testbed):
         """
 
     @abstractmethod
-    def write_batch(self, jobs: Sequence[AnyJob], folder: Path, title: str) -> None:
+    def write_batch(self, jobs: Sequence[BatchJob], folder: Path, title: str) -> None:
         """Write the experiment folder of a batch; nothing is run.
 
         Args:

@@ -7,23 +7,18 @@
       build.sh              builds every program of sources/ that is not built yet, into built/
       builds/               how each one is built (KEY.sh), and in which order (level-*.txt: parts first)
       sources/KEY/          files of each program
-      trials.txt            name, time limit in seconds, program and files of each trial, in order
-      trials/NAME.sh        its command
+      trials.txt            name and time limit in seconds of each trial, in order
+      trials/NAME.sh        runs one trial, with its results in a folder: steps.txt and the outputs of all commands
       files/KEY/            what trials find in their folder, such as packets to verify
-      trial.sh              runs one trial: trial.stdout, trial.stderr, trial.outcome
+      role.sh, serve.sh     what these scripts need
       build-one.sh          what build.sh starts
 
-Where trials have a load generator, there is the same for each of the two nodes, and with it::
-
-      loads.txt             name and time limit in seconds of each of these trials
-      loads/NAME.sh         the script of the role of the node
-      role.sh, serve.sh     what these scripts need
-
-On the node of the device the script brings it up and down by the steps of its :class:`~p4perf.targets.roles.Service`,
-on that of the load generator another one runs the commands of its :class:`~p4perf.testbeds.loadgen.base.Offer`. They
-meet twice for every load: when the device is up and watched, and when the traffic is over. Neither skips a meeting
-because something failed, so that the other does not wait in vain. Every command has a name in the trial, under which
-its outputs are kept: ``part0-prepare1``, ``load2-during0``.
+Where trials have a load generator, there is the same for each of the two nodes. On the node of the device the script
+brings it up and down by the steps of its :class:`~p4perf.targets.roles.Service`, on that of the load generator another
+one runs the commands of its :class:`~p4perf.testbeds.loadgen.base.Offer`. They meet twice for every load: when the
+device is up and watched, and when the traffic is over. Neither skips a meeting because something failed, so that the
+other does not wait in vain. Every command has a name in the trial, under which its outputs are kept: ``trial`` where
+there is one only, ``part0-prepare1``, ``load2-during0``.
 """
 
 from __future__ import annotations
@@ -42,7 +37,7 @@ from p4perf.generators.base import render
 from p4perf.targets.base import BuildPlan, Job
 from p4perf.targets.roles import Service, ServiceStep
 from p4perf.testbeds.base import BUILD_TIMEOUT_S, FILE_NAME, Role, files_key
-from p4perf.testbeds.batch.base import AnyJob, BatchJob, LoadJob, LoadPart
+from p4perf.testbeds.batch.base import BatchJob, LoadPart
 from p4perf.testbeds.loadgen.base import Offer
 from p4perf.testbeds.local import probe_text
 from p4perf.testbeds.serving import ANSWER_S
@@ -60,55 +55,34 @@ PATIENCE = 2
 """Factor of the wait for a node that may itself have waited in vain before; as in ``role.sh``."""
 
 NONE = "-"
-"""What stands in ``trials.txt`` where a trial has no program or no files."""
+"""What stands in a script where a command has no program or no files."""
 
-TRIALS, LOADS = "trials.txt", "loads.txt"
+TRIALS = "trials.txt"
 
-_SCRIPTS = ("build.sh", "build-one.sh", "trial.sh")
+TRIAL = "trial"
+"""Name of the command of a trial without load generator."""
+
+_SCRIPTS = ("build.sh", "build-one.sh", "role.sh")
 _NAME = re.compile("[a-z0-9][a-z0-9-]{0,63}")
 
 Files = dict[str, bytes]
 
 
-def node_files(jobs: Sequence[AnyJob], role: Role = DUT) -> Files:
+def node_files(jobs: Sequence[BatchJob], role: Role = DUT) -> Files:
     """The folder of a node: contents by path, relative to it."""
     found: Files = {"probe.sh": probe_text().encode()}
-    for name in _SCRIPTS:
-        found[name] = (package_files("p4perf.testbeds.batch") / name).read_bytes()
-    alone = [job for job in jobs if isinstance(job, BatchJob)] if role == DUT else []
-    loads = [job for job in jobs if isinstance(job, LoadJob)]
-    commands = [*(job.job for job in alone), *(each for job in loads for each in _jobs_of(job, role))]
-    found |= _builds([each.build for each in commands if each.build is not None])
-    lines = []
-    for job in alone:
-        found |= _files(job.job)
-        places = {"folder": "folder"} if job.job.build is None else {"build": "build", "folder": "folder"}
-        words = list(job.job.argv)
-        command = _render("command.sh.j2", name=job.name, about=job.about, words=words, places=places)
-        found[f"trials/{_name(job)}.sh"] = command.encode()
-        build, files = _folders(job.job)
-        lines.append(f"{job.name} {job.job.timeout_s:.3f} {build} {files}\n")
-    return found | {TRIALS: "".join(lines).encode()} | (_load_files(loads, role) if loads else {})
-
-
-def _load_files(loads: Sequence[LoadJob], role: Role) -> Files:
-    found: Files = {
-        "role.sh": (package_files("p4perf.testbeds.batch") / "role.sh").read_bytes(),
-        SERVE: (package_files("p4perf.testbeds") / SERVE).read_bytes(),
-        LOADS: "".join(f"{_name(job)} {_limit_s(job):.3f}\n" for job in loads).encode(),
-    }
-    for job in loads:
-        for each in _jobs_of(job, role):
-            found |= _files(each)
-        for offer in (offer for part in job.parts for offer in part.offers):
-            for name in offer.leaves:
-                _checked(name)
-        found[f"loads/{job.name}.sh"] = _role_script(job, role).encode()
-    return found
-
-
-def _files(job: Job) -> Files:
-    return {f"files/{_folders(job)[1]}/{_checked(name)}": data for name, data in job.files.items()}
+    found |= {name: (package_files("p4perf.testbeds.batch") / name).read_bytes() for name in _SCRIPTS}
+    found[SERVE] = (package_files("p4perf.testbeds") / SERVE).read_bytes()
+    own = [job for job in jobs if job.parts or role == DUT]
+    commands = [command for job in own for command in _commands(job, role)]
+    found |= _builds([command.build for command in commands if command.build is not None])
+    for command in commands:
+        found |= {f"files/{_folders(command)[1]}/{_checked(name)}": data for name, data in command.files.items()}
+    for job in own:
+        for name in (name for part in job.parts for offer in part.offers for name in offer.leaves):
+            _checked(name)
+        found[f"trials/{_name(job)}.sh"] = _role_script(job, role).encode()
+    return found | {TRIALS: "".join(f"{job.name} {_limit_s(job):.3f}\n" for job in own).encode()}
 
 
 def _folders(job: Job) -> tuple[str, str]:
@@ -116,20 +90,14 @@ def _folders(job: Job) -> tuple[str, str]:
     return (job.build.key if job.build is not None else NONE, files_key(job.files) if job.files else NONE)
 
 
-def longest_trial_s(folder: Path) -> float:
-    """The longest time limit of the trials in the folder of a node, in seconds."""
-    return max((float(line.split()[1]) for name in (TRIALS, LOADS) for line in _lines(folder / name)), default=0.0)
+def trial_limits_s(folder: Path) -> dict[str, float]:
+    """The time limits of the trials in the folder of a node, in seconds, by name; none if there is no such folder."""
+    path = folder / TRIALS
+    rows = map(str.split, path.read_text(encoding="ascii").splitlines() if path.exists() else ())
+    return {name: float(limit_s) for name, limit_s in rows}
 
 
-def load_names(folder: Path) -> tuple[str, ...]:
-    return tuple(line.split()[0] for line in _lines(folder / LOADS))
-
-
-def _lines(path: Path) -> list[str]:
-    return path.read_text(encoding="ascii").splitlines() if path.exists() else []
-
-
-def _name(job: AnyJob) -> str:
+def _name(job: BatchJob) -> str:
     if _NAME.fullmatch(job.name) is None:
         raise TestbedError(f"{job.name!r:.80} is no name for a trial")
     return job.name
@@ -204,7 +172,7 @@ class NamedPart:
     release: Steps
 
 
-def named_parts(job: LoadJob) -> tuple[NamedPart, ...]:
+def named_parts(job: BatchJob) -> tuple[NamedPart, ...]:
     parts, loads = [], 0
     for number, part in enumerate(job.parts):
         name, service = f"part{number}", part.service
@@ -223,10 +191,13 @@ def _named(prefix: str, steps: Sequence[ServiceStep]) -> Steps:
     return {f"{prefix}{number}": step for number, step in enumerate(steps)}
 
 
-def _jobs_of(job: LoadJob, role: Role) -> Iterator[Job]:
+def _commands(job: BatchJob, role: Role) -> Iterator[Job]:
+    """The commands of a trial on the node of a role."""
+    if job.job is not None:
+        yield job.job
     for part in job.parts:
         service = part.service
-        if role == "loadgen":
+        if role == LOADGEN:
             yield from (offer.job for offer in part.offers)
             continue
         steps = (*service.prepare, *service.before, *service.during, *service.after, *service.release)
@@ -235,8 +206,10 @@ def _jobs_of(job: LoadJob, role: Role) -> Iterator[Job]:
             yield service.main
 
 
-def _limit_s(job: LoadJob) -> float:
+def _limit_s(job: BatchJob) -> float:
     """What a trial may take at the most, in seconds, with the longest wait for the other node."""
+    if job.job is not None:
+        return job.job.timeout_s
     work_s = sum(
         _up_s(p.service) + _down_s(p.service) + len(p.offers) * (_around_s(p.service) + _load_s(p)) for p in job.parts
     )
@@ -261,7 +234,7 @@ def _load_s(part: LoadPart) -> float:
     return max((job.timeout_s for job in (*during, *(offer.job for offer in part.offers))), default=0.0)
 
 
-def _wait_s(job: LoadJob) -> float:
+def _wait_s(job: BatchJob) -> float:
     """How long a node waits for the other one: what that may do since the last meeting, at the most.
 
     That is a load, or going down (in the trial before, too), coming up, and the steps around a load.
@@ -271,11 +244,11 @@ def _wait_s(job: LoadJob) -> float:
     return max(sum(longest), max(map(_load_s, job.parts), default=0.0)) + MEET_S
 
 
-def _role_script(job: LoadJob, role: Role) -> str:
+def _role_script(job: BatchJob, role: Role) -> str:
     return _render(
         f"role-{role}.sh.j2",
-        name=job.name,
-        about=job.about,
+        job=job,
+        trial=TRIAL,
         parts=named_parts(job),
         wait_s=math.ceil(_wait_s(job)),
         folders=_folders,

@@ -19,7 +19,7 @@ note "role $role"
 note "started $(date -u +%Y-%m-%dT%H:%M:%S+00:00)"
 trial_ns=$(date +%s%N)
 # Where the trial before was lost on this node, the other one still waits in it: it comes when it has given that up.
-previous=$(sed -n "/^$trial /q;p" loads.txt | tail -n 1)
+previous=$(sed -n "/^$trial /q;p" trials.txt | tail -n 1)
 previous=${previous%% *} patience=1
 [ -z "$previous" ] || grep -q -x -e "$previous" done.txt 2>/dev/null || patience=2
 

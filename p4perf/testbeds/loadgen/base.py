@@ -66,7 +66,6 @@ class Account:
     ``receive_rate_pps`` what came back in that time.
     """
 
-    asked_pps: float | None
     planned: int
     sent: int
     received: int

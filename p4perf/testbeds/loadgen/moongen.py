@@ -156,7 +156,6 @@ class MoonGenOffers(LoadOffers):
             **({"histogram": histogram} if histogram else {}),
         }
         return Account(
-            asked_pps=load.rate_pps,
             planned=output.sent,
             sent=output.sent,
             received=output.received,

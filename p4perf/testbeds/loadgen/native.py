@@ -20,13 +20,14 @@ number, so that loss, duplication and reordering are counted, not estimated.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from typing_extensions import override
 
 from p4perf.errors import CapabilityError, MeasurementError, TestbedError
@@ -59,13 +60,13 @@ _NUMBERS = (
 class Segments:
     """The columns of a record, one number for each segment of traffic."""
 
-    columns: Mapping[str, Sequence[float]]
+    columns: Mapping[str, NDArray[np.float64]]
     realtime: Sequence[bool]
 
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> Segments:
         try:
-            columns = {name: [_number(value) for value in record[name]] for name in _NUMBERS}
+            columns = {name: np.array([_number(value) for value in record[name]]) for name in _NUMBERS}
             realtime = [bool(value) for value in record["realtime"]]
         except (KeyError, TypeError, ValueError) as error:
             raise MeasurementError(f"missing or invalid field in the record of the load generator: {error}") from error
@@ -77,8 +78,10 @@ class Segments:
     def __len__(self) -> int:
         return len(self.realtime)
 
-    def total(self, name: str) -> int:
-        return int(sum(self.columns[name]))
+    def total(self, name: str, chosen: NDArray[np.bool_] | None = None) -> int:
+        """The sum of a column, over the chosen segments or all."""
+        values = self.columns[name]
+        return int((values if chosen is None else values[chosen]).sum())
 
 
 def _number(value: Any) -> float:
@@ -89,8 +92,8 @@ def _number(value: Any) -> float:
 
 def trial_flags(segments: Segments, load: Load, slots: int, gate_ratio: float | None) -> tuple[str, ...]:
     found = {
-        "preempted": any(_preempted(segments, load, slots)),
-        "disturbed_core": any(_shared(segments, gate_ratio)),
+        "preempted": _preempted(segments, load, slots).any(),
+        "disturbed_core": _shared(segments, gate_ratio).any(),
         "drift": _drifted(segments),
         "no_realtime": not all(segments.realtime),
         "rate_off_target": _off_target(segments, load),
@@ -99,42 +102,41 @@ def trial_flags(segments: Segments, load: Load, slots: int, gate_ratio: float | 
     return tuple(flag for flag, present in found.items() if present)
 
 
-def counted_segments(segments: Segments, load: Load, slots: int, gate_ratio: float | None) -> tuple[bool, ...]:
+def counted_segments(segments: Segments, load: Load, slots: int, gate_ratio: float | None) -> NDArray[np.bool_]:
     """Whether each segment counts where loss decides: nothing disturbed generator or device in it."""
-    stopped = _preempted(segments, load, slots)
-    return tuple(not (p or s) for p, s in zip(stopped, _shared(segments, gate_ratio), strict=True))
+    return ~(_preempted(segments, load, slots) | _shared(segments, gate_ratio))
 
 
-def _preempted(segments: Segments, load: Load, slots: int) -> list[bool]:
-    sending_us = sum(segments.columns["sending_us"])
+def _preempted(segments: Segments, load: Load, slots: int) -> NDArray[np.bool_]:
+    columns = segments.columns
+    sending_us = columns["sending_us"].sum()
     rate_pps = load.rate_pps or (1e6 * segments.total("sent") / sending_us if sending_us else 0.0)
     longest_us = LINK_SHARE * slots / rate_pps * 1e6 if rate_pps else 0.0
-    columns = (segments.columns[n] for n in ("switches", "device_switches", "max_gap_us", "device_max_gap_us"))
-    return [
-        switches + device_switches > 0 or max(gap_us, device_gap_us) > longest_us
-        for switches, device_switches, gap_us, device_gap_us in zip(*columns, strict=True)
-    ]
+    switched = columns["switches"] + columns["device_switches"] > 0
+    stopped: NDArray[np.bool_] = np.maximum(columns["max_gap_us"], columns["device_max_gap_us"]) > longest_us
+    return switched | stopped
 
 
-def _shared(segments: Segments, gate_ratio: float | None) -> list[bool]:
+def _shared(segments: Segments, gate_ratio: float | None) -> NDArray[np.bool_]:
     """Whether the core of the device was shared in each segment; False without a ratio to judge by."""
-    limit = math.inf if gate_ratio is None else gate_ratio * (1 + GATE_TOLERANCE)
-    calibrators = [f"device_{kind}_{when}_tsc" for when in ("before", "after") for kind in ("mix", "chain")]
-    columns = (segments.columns[name] for name in calibrators)
-    return [mix > limit * chain or mix2 > limit * chain2 for mix, chain, mix2, chain2 in zip(*columns, strict=True)]
+    if gate_ratio is None:
+        return np.zeros(len(segments), dtype=bool)
+    columns, limit = segments.columns, gate_ratio * (1 + GATE_TOLERANCE)
+    before: NDArray[np.bool_] = columns["device_mix_before_tsc"] > limit * columns["device_chain_before_tsc"]
+    return before | (columns["device_mix_after_tsc"] > limit * columns["device_chain_after_tsc"])
 
 
 def _drifted(segments: Segments) -> bool:
     columns = segments.columns
-    both = ([*columns[f"{who}chain_before_tsc"], *columns[f"{who}chain_after_tsc"]] for who in ("", "device_"))
-    return any(min(clocks) > 0 and max(clocks) / min(clocks) - 1 > MAX_DRIFT for clocks in both)
+    both = (np.append(columns[f"{who}chain_before_tsc"], columns[f"{who}chain_after_tsc"]) for who in ("", "device_"))
+    return any(clocks.min() > 0 and clocks.max() / clocks.min() - 1 > MAX_DRIFT for clocks in both)
 
 
 def _off_target(segments: Segments, load: Load) -> bool:
     """Whether a constant rate was missed. Random spacings have no exact rate, and neither have bursts."""
     if load.rate_pps is None or load.spacing.pattern != "cbr":
         return False
-    sending_us = sum(segments.columns["sending_us"])
+    sending_us = float(segments.columns["sending_us"].sum())
     intervals = segments.total("sent") - len(segments)
     if intervals <= 0 or sending_us <= 0:
         return False
@@ -247,12 +249,11 @@ def account(record: Mapping[str, Any], load: Load, slots: int, gate_ratio: float
     segments = Segments.of(record)
     sent, received = segments.total("sent"), segments.total("received")
     dropped = segments.total("device_dropped")
-    sending_s = 1e-6 * sum(segments.columns["sending_us"])
+    sending_s = 1e-6 * float(segments.columns["sending_us"].sum())
     # Of n packets there are n - 1 intervals, in every segment.
     intervals = sent - len(segments)
     counted = counted_segments(segments, load, slots, gate_ratio)
     return Account(
-        asked_pps=load.rate_pps,
         planned=max(segments.total("planned"), sent),
         sent=sent,
         received=received,
@@ -269,11 +270,8 @@ def account(record: Mapping[str, Any], load: Load, slots: int, gate_ratio: float
     )
 
 
-def _counted(segments: Segments, chosen: Sequence[bool]) -> Counted:
-    def total(name: str) -> int:
-        return int(sum(n for n, counts in zip(segments.columns[name], chosen, strict=True) if counts))
-
-    sent = total("sent")
-    lost = sent - total("received") - total("device_dropped")
+def _counted(segments: Segments, chosen: NDArray[np.bool_]) -> Counted:
+    sent, planned = segments.total("sent", chosen), segments.total("planned", chosen)
+    lost = sent - segments.total("received", chosen) - segments.total("device_dropped", chosen)
     whole = segments.total("sent")
-    return Counted(sent / whole if whole else 0.0, max(total("planned"), sent), sent, lost)
+    return Counted(sent / whole if whole else 0.0, max(planned, sent), sent, lost)

@@ -14,9 +14,9 @@ from typing import Any
 
 from p4perf.formats.pos import FINISHED, LAUNCHED, RUN, loop_values, printed
 from p4perf.testbeds.base import Role
-from p4perf.testbeds.batch.base import AnyJob, AnyOutcome, LoadJob
-from p4perf.testbeds.batch.folder import DUT, LOADGEN, Files, below, node_files, text_files
-from p4perf.testbeds.batch.outcomes import Missing, RoleRecord, read_outcome, read_role, text_of, together
+from p4perf.testbeds.batch.base import BatchJob, JobOutcome
+from p4perf.testbeds.batch.folder import DUT, LOADGEN, ROLES, Files, below, node_files, text_files
+from p4perf.testbeds.batch.outcomes import Missing, read_trial, text_of, together
 from p4perf.testbeds.nodes import PosNode, PosNodeSpec, SiteFile
 from p4perf.testbeds.processes import printable
 
@@ -34,7 +34,7 @@ VARIABLES, SETUP, MEASUREMENT = "variables.yml", "setup.sh", "measurement.sh"
 """In the folder of a role: variables of its node, the script that prepares it, and that of every value of the loop."""
 
 
-def experiment_files(jobs: Sequence[AnyJob], title: str, node: PosNode | None = None) -> Files:
+def experiment_files(jobs: Sequence[BatchJob], title: str, node: PosNode | None = None) -> Files:
     """The files of an experiment by path; errors as in :func:`~p4perf.testbeds.batch.folder.node_files`.
 
     Args:
@@ -43,7 +43,7 @@ def experiment_files(jobs: Sequence[AnyJob], title: str, node: PosNode | None = 
     site = SiteFile.model_construct(nodes={}) if node is None else node.site
     unnamed = PosNode("", PosNodeSpec.model_construct(image=""), site, None)
     nodes: dict[Role, PosNode] = {DUT: node or unnamed}
-    if any(isinstance(job, LoadJob) for job in jobs):
+    if any(job.parts for job in jobs):
         nodes[LOADGEN] = (node and node.generator) or unnamed
     values = {"title": title, "nodes": nodes, "site": site}
     trials = {TRIAL: [job.name for job in jobs]} if jobs else {}
@@ -95,7 +95,7 @@ def is_tree(folder: Path) -> bool:
 
 def read_trials(
     folder: Path, names: Sequence[str], loads: Collection[str] = ()
-) -> tuple[dict[str, AnyOutcome], dict[str, str]]:
+) -> tuple[dict[str, JobOutcome], dict[str, str]]:
     """What became of trials, by name: outcomes, and why the others have none.
 
     Args:
@@ -105,40 +105,28 @@ def read_trials(
     for run in _runs(folder):
         if (name := _trial(run)) in runs and IDLE not in run.uploads:
             runs[name].append(run)
-    outcomes: dict[str, AnyOutcome] = {}
+    outcomes: dict[str, JobOutcome] = {}
     missing: dict[str, str] = {}
     for name, some in runs.items():
         try:
-            outcomes[name] = _of_both(some, name) if name in loads else _of_one(some, name)
+            outcomes[name] = together(_of_nodes(some, name), ROLES if name in loads else (DUT,))
         except Missing as error:
             missing[name] = str(error) if some else f"no run in {folder} is of it"
     return outcomes, missing
 
 
-def _of_one(runs: Sequence[_Run], name: str) -> AnyOutcome:
-    """The first whole result of a trial without load generator."""
-    why = ""
+def _of_nodes(runs: Sequence[_Run], name: str) -> dict[str, JobOutcome | Missing]:
+    """What each node left of a trial: its first whole result, or why the last of its runs has none."""
+    found: dict[str, JobOutcome | Missing] = {}
     for run in runs:
-        try:
-            _require_finished(run)
-            return read_outcome(name, run.uploads)
-        except Missing as error:
-            why = f"node {run.node}, measuring, run {run.number}: {error}"
-    raise Missing(why)
-
-
-def _of_both(runs: Sequence[_Run], name: str) -> AnyOutcome:
-    """What both nodes of a trial with a load generator left."""
-    found: dict[str, RoleRecord | Missing] = {}
-    for run in runs:
-        if isinstance(found.get(run.node), RoleRecord):
+        if isinstance(found.get(run.node), JobOutcome):
             continue
         try:
             _require_finished(run)
-            found[run.node] = read_role(name, run.uploads)
+            found[run.node] = read_trial(name, run.node, run.uploads)
         except Missing as error:
             found[run.node] = Missing(f", run {run.number}: {error}")
-    return together(found)
+    return found
 
 
 def runs_ended(folder: Path) -> int:

@@ -24,8 +24,8 @@ from p4perf.formats.pos import FINISHED
 from p4perf.results.files import read_text, write_text_atomically
 from p4perf.targets.base import JobResult, NodeFacts, Problem
 from p4perf.testbeds.base import Role, says_disk_full
-from p4perf.testbeds.batch.base import AnyJob, BatchResults, BatchTestbed, LoadJob, Note
-from p4perf.testbeds.batch.folder import DUT, LOADGEN, load_names, longest_trial_s, text_files, write_folder
+from p4perf.testbeds.batch.base import BatchJob, BatchResults, BatchTestbed, Note
+from p4perf.testbeds.batch.folder import DUT, LOADGEN, text_files, trial_limits_s, write_folder
 from p4perf.testbeds.batch.outcomes import probed_facts, text_of
 from p4perf.testbeds.local import facts_of
 from p4perf.testbeds.nodes import PosNode, file_and_node, read_site
@@ -257,20 +257,19 @@ class PosTestbed(BatchTestbed):
 
     def _asked_facts(self) -> NodeFacts:
         with tempfile.TemporaryDirectory(prefix="p4perf-pos-") as temporary:
-            folder = Path(temporary)
+            folder, ignore = Path(temporary), lambda text: None
             self.write_batch((), folder, "the facts of a node")
-            with self._allocated(folder, _ignore) as allocation:
-                self._prepare(folder, allocation, _ignore)
+            with self._allocated(folder, ignore) as allocation:
+                self._prepare(folder, allocation, ignore)
                 try:
                     return probed_facts(allocation.results / self._node.name / FACTS)
                 except DataError as error:
                     raise self._node.error("reading its facts", "the setup did not upload them", RESUME) from error
 
     @override
-    def write_batch(self, jobs: Sequence[AnyJob], folder: Path, title: str) -> None:
+    def write_batch(self, jobs: Sequence[BatchJob], folder: Path, title: str) -> None:
         files = experiment.experiment_files(jobs, title, self._node)
-        loads = any(isinstance(job, LoadJob) for job in jobs)
-        readme = {"title": title, "trials": len(jobs), "loads": loads}
+        readme = {"title": title, "trials": len(jobs), "loads": any(job.parts for job in jobs)}
         write_folder(folder, files | text_files({"README.md": ("pos-README.md.j2", readme)}))
 
     @override
@@ -290,7 +289,7 @@ class PosTestbed(BatchTestbed):
                 self._await(commands, folder, results, note)
         elif not results.is_dir():
             raise self._node.error("reading results", f"there is no result folder {results}", _see_root(self._file))
-        outcomes, missing = experiment.read_trials(results, names, load_names(folder / DUT))
+        outcomes, missing = experiment.read_trials(results, names, trial_limits_s(folder / LOADGEN))
         if missing and any(says_disk_full(why) for why in missing.values()) and not outcomes:
             why = next(why for why in missing.values() if says_disk_full(why))
             raise StorageError(why, hint="make room on the node, and continue with p4perf resume")
@@ -399,7 +398,7 @@ class PosTestbed(BatchTestbed):
     def _await(self, commands: Sequence[str], folder: Path, results: Path, note: Note) -> None:
         """Wait for the end of the loops, as long as their runs come to an end."""
         step, known, since = "measuring", experiment.runs_ended(results), time.monotonic()
-        patience_s = longest_trial_s(folder / DUT) + STALL_S
+        patience_s = max(trial_limits_s(folder / DUT).values(), default=0.0) + STALL_S
         waiting = list(commands)
         while waiting:
             if self._cli.wait(step, waiting[0]):
@@ -409,10 +408,6 @@ class PosTestbed(BatchTestbed):
                 note(f"node {self._node.name}: {ended} runs have ended")
             elif time.monotonic() - since > patience_s:
                 raise self._node.error(step, f"no run has ended for {patience_s:.0f} s", RESUME)
-
-
-def _ignore(text: str) -> None:
-    pass
 
 
 def _see_root(file: Path) -> str:

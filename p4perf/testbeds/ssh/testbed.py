@@ -11,7 +11,6 @@ import contextlib
 import hashlib
 import re
 import shutil
-import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
@@ -87,8 +86,6 @@ class RemoteBuilder(Builder):
         self._connection, self._store = connection, store
         self.where = f" on node {connection.node.name}"
         self._known: set[str] = set()
-        self._begun: set[Path] = set()
-        self._lock = threading.Lock()
 
     def _final(self, plan: BuildPlan) -> Path:
         return self._connection.opened().work / "builds" / plan.key
@@ -106,8 +103,6 @@ class RemoteBuilder(Builder):
     def begin(self, plan: BuildPlan) -> Path:
         work = self._connection.opened().new_folder()
         self._store.copy({name: text.encode() for name, text in plan.files.items()}, work)
-        with self._lock:
-            self._begun.add(work)
         return work
 
     @override
@@ -120,7 +115,6 @@ class RemoteBuilder(Builder):
         reply = self._connection.call(
             "building", "finish.sh", *(str(work), str(final), plan.product), stdin=log, timeout_s=CALL_S
         )
-        self._forget(work)
         if reply.code == _NO_PRODUCT:
             raise BuildError(f"the build{self.where} made no {plan.product}")
         if reply.code != 0:
@@ -132,18 +126,12 @@ class RemoteBuilder(Builder):
     def keep(self, work: Path, log: str) -> Path:
         kept = self._connection.opened().work / "failed-build"
         self._connection.call("building", "finish.sh", str(work), str(kept), "", stdin=log)
-        self._forget(work)
         return kept
 
     @override
     def discard(self, work: Path) -> None:
-        if work in self._begun and self._connection.is_open:
+        if self._connection.is_open:
             self._connection.call("building", "remove.sh", str(work))
-        self._forget(work)
-
-    def _forget(self, work: Path) -> None:
-        with self._lock:
-            self._begun.discard(work)
 
 
 def supervised(
@@ -185,11 +173,9 @@ class RemoteConversation(LocalConversation):
 
     patience_s = 10.0
 
-    def __init__(
-        self, connection: Connection, script: str, arguments: tuple[str, ...], command: tuple[str, ...]
-    ) -> None:
+    def __init__(self, connection: Connection, arguments: tuple[str, ...], command: tuple[str, ...]) -> None:
         self._connection, self._mark, self._command = connection, ssh.new_mark(), command
-        text = connection.command(_STEP, script, self._mark, *arguments)
+        text = connection.command(_STEP, "supervise.sh", self._mark, *arguments)
         super().__init__(connection.opened().argv(text), Path("/"))
 
     @override
@@ -322,7 +308,7 @@ class SshTestbed(Testbed):
     def converse(self, job: Job, folder: Path) -> contextlib.AbstractContextManager[Conversation]:
         argv, there, files = self._prepared(job, folder)
         words = ("talk", str(there), str(files or ""), "0", *argv)
-        return RemoteConversation(self._connection, "supervise.sh", words, argv)
+        return RemoteConversation(self._connection, words, argv)
 
     def _prepared(self, job: Job, folder: Path) -> tuple[tuple[str, ...], Path, Path | None]:
         """Build what the job needs and copy its files; the command, its folder on the node, and that of its files."""
