@@ -23,6 +23,7 @@ from p4perf.errors import MeasurementError, P4PerfError
 from p4perf.evaluation.prediction.answer import TargetModel
 from p4perf.evaluation.prediction.learning.constructs import workload_path
 from p4perf.evaluation.prediction.library import open_models
+from p4perf.evaluation.prediction.reading.swx_packets import UnknownDecisionError
 from p4perf.experiment import open_target, open_testbed, require_usable
 from p4perf.experiment.bench import measured_gate_ratio
 from p4perf.programs.component import OWN, TrafficPlan, build_workload
@@ -74,8 +75,8 @@ def predictions(files: Sequence[Path], models: Sequence[TargetModel], seed: int)
             row: dict[str, Any] = {"program": str(file), "target": model.target, "model": model.name}
             try:
                 yield row | predicted(workload, model)
-            except P4PerfError as error:
-                yield {**row, "error": error.message}
+            except (P4PerfError, UnknownDecisionError) as error:
+                yield {**row, "error": str(error)}
 
 
 def measured(row: dict[str, Any], repetitions: int, seed: int) -> dict[str, Any]:

@@ -36,7 +36,7 @@ from p4perf.evaluation.prediction.reading.names import SWX
 from p4perf.evaluation.prediction.reading.own import read_own
 from p4perf.evaluation.prediction.reading.packets import Passed, passed_steps
 from p4perf.evaluation.prediction.reading.swx import swx_flow
-from p4perf.evaluation.prediction.reading.swx_packets import Found, SwxMachine
+from p4perf.evaluation.prediction.reading.swx_packets import Found, ShortPacketError, SwxMachine
 from p4perf.formats.swx_spec import read_specification
 from p4perf.generators.swx.spec import Pipeline
 from p4perf.models.program import Construct, construct
@@ -61,7 +61,7 @@ def packet_path(program: Program, workload: Workload, traffic: TrafficPlan) -> M
         CapabilityError: a packet cannot be followed to its end.
     """
     flow = read_own(program, program.name, workload.packets.frame_size_bytes, configured=True)
-    tally = Tally()
+    tally, short = Tally(), Fraction(0)
     idle = ("parser state", "deparser") if parses_for_nothing(program) else ()
     packets = Decisions(program, _Lookups)
     for data, weight in packets_of(workload, traffic):
@@ -74,7 +74,8 @@ def packet_path(program: Program, workload: Workload, traffic: TrafficPlan) -> M
                 if passed.step.kind not in idle:
                     tally.count(passed, f"{passed.step.name}, {visits[passed.step.name]}", weight)
             if passed is None or passed.step.edges:
-                raise CapabilityError("packets are too short for what the parser extracts")
+                short += weight
+    _check_lengths(short)
     if not workload.frames:
         return tally.met()
     lookups = packets.interpreter
@@ -82,6 +83,15 @@ def packet_path(program: Program, workload: Workload, traffic: TrafficPlan) -> M
     copies = any(isinstance(statement, ir.Clone) for statement in statements(program))  # none: no session is there
     found = ((what, times) for what, times in tally.met(lookups.guessed_levels) if copies or what.kind != "clone")
     return tuple((lookups.seen(what, searched=True), times) for what, times in found)
+
+
+MOST_SHORT = Fraction(1, 2)
+"""Largest share of packets that end before their headers do: what becomes of them is counted up to there."""
+
+
+def _check_lengths(short: Fraction) -> None:
+    if short > MOST_SHORT:
+        raise CapabilityError("packets are too short for what the parser extracts")
 
 
 def parses_for_nothing(program: Program) -> bool:
@@ -233,14 +243,18 @@ def swx_path(program: Program, workload: Workload, traffic: TrafficPlan) -> Met:
     flow = swx_flow(spec, program.name, program.name, counts if pipeline is None else {}, packet_bytes)
     reference = _Lookups(program)
     machine = SwxMachine(spec, flow, lookup=lambda table: reference.next(table, pipeline))
-    tally = Tally()
+    tally, short = Tally(), Fraction(0)
     for data, weight in packets_of(workload, traffic):
         reference.run(data)
         tally.begin()
         visits: Counter[str] = Counter()
-        for passed in machine.walk(data):
-            visits[passed.step.name] += 1
-            tally.count(passed, f"{passed.step.name}, {visits[passed.step.name]}", weight)
+        try:
+            for passed in machine.walk(data):
+                visits[passed.step.name] += 1
+                tally.count(passed, f"{passed.step.name}, {visits[passed.step.name]}", weight)
+        except ShortPacketError:
+            short += weight
+    _check_lengths(short)
     if not workload.frames:
         return tally.met()
     return tuple((reference.seen(what, searched=False), times) for what, times in tally.met())

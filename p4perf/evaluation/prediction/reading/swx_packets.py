@@ -40,6 +40,10 @@ class UnknownDecisionError(Exception):
     """The next step of a packet is unknown; the text names what it depends on."""
 
 
+class ShortPacketError(UnknownDecisionError):
+    """The packet ends before its headers do."""
+
+
 class SwxMachine(Interpreter):
     """One specification with its entries, or with another ``lookup`` by the name of a table.
 
@@ -126,7 +130,7 @@ class SwxMachine(Interpreter):
                 else:
                     self._execute(statement, self._arguments, packet)
         except ParserError:
-            raise UnknownDecisionError("packets that are too short for their headers") from None
+            raise ShortPacketError("packets that are too short for their headers") from None
         except ValueError as error:
             raise UnknownDecisionError(f"{error}, line {line.number}") from error
         except KeyError as error:
