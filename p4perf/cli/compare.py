@@ -20,7 +20,6 @@ from p4perf.results.table import LEVEL
 if TYPE_CHECKING:
     from p4perf.evaluation.comparison import ComparedPair
     from p4perf.evaluation.comparison.curves import CurveComparison, CurvePair, CurveSubject
-    from p4perf.evaluation.comparison.subjects import Correlation
     from p4perf.evaluation.papers import Finding, Kind
     from p4perf.experiment.compare import ComparedExperiment, RunComparison
     from p4perf.experiment.subjects import CurvesDocument
@@ -173,7 +172,7 @@ def _print(found: RunComparison) -> None:
     if found.ranks:
         print_table(_rank_rows(found), title="order of the components")
         for ranks in found.ranks:
-            say(f"{ranks.a} and {ranks.b}: {ranks.correlation.reason}; cost: {ranks.definition}")
+            say(f"{ranks.a} and {ranks.b}: {ranks.reason}; cost: {ranks.cost}")
 
 
 def _say_machines(experiment: ComparedExperiment) -> None:
@@ -217,24 +216,20 @@ def _model_rows(experiment: ComparedExperiment) -> list[dict[str, Any]]:
 
 
 def _verdict_rows(found: RunComparison) -> list[dict[str, Any]]:
-    rows = []
-    for experiment in found.experiments:
-        for pair in experiment.comparison.pairs:
-            said = pair.verdict
-            ratio = said.ratio
-            rows.append(
-                {
-                    "experiment": experiment.comparison.experiment,
-                    "run": pair.run,
-                    "reference": pair.reference,
-                    "verdict": str(said.outcome),
-                    "ratio": "" if ratio is None else ratio.text(),
-                    "points": said.points,
-                    "detectable": "" if said.detectable is None else f"{100 * said.detectable:.3g} %",
-                    "models cross at": _crossings(pair),
-                }
-            )
-    return rows
+    return [
+        {
+            "experiment": experiment.comparison.experiment,
+            "run": pair.run,
+            "reference": pair.reference,
+            "verdict": str(pair.verdict.outcome),
+            "ratio": "" if pair.verdict.ratio is None else pair.verdict.ratio.text(),
+            "points": pair.verdict.points,
+            "detectable": "" if pair.verdict.detectable is None else f"{100 * pair.verdict.detectable:.3g} %",
+            "models cross at": _crossings(pair),
+        }
+        for experiment in found.experiments
+        for pair in experiment.comparison.pairs
+    ]
 
 
 def _crossings(pair: ComparedPair) -> str:
@@ -249,17 +244,19 @@ def _crossings(pair: ComparedPair) -> str:
 
 
 def _rank_rows(found: RunComparison) -> list[dict[str, Any]]:
-    def text(found: Correlation | None) -> str:
-        return "" if found is None else f"{found.value.text()}, p = {found.p_value:.2g}"
+    def text(value: Interval | None, p_value: float | None) -> str:
+        if value is None or p_value is None:
+            return ""
+        return f"{with_interval(value.value, value.low, value.high)}, p = {p_value:.2g}"
 
     return [
         {
             "run": ranks.a,
             "other": ranks.b,
-            "n": ranks.correlation.components,
-            "Spearman's rho": text(ranks.correlation.spearman),
-            "Kendall's tau": text(ranks.correlation.kendall),
-            "verdict": ranks.correlation.verdict,
+            "n": ranks.components,
+            "Spearman's rho": text(ranks.spearman, ranks.spearman_p_value),
+            "Kendall's tau": text(ranks.kendall, ranks.kendall_p_value),
+            "verdict": ranks.verdict,
         }
         for ranks in found.ranks
     ]

@@ -8,6 +8,7 @@ import math
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -97,11 +98,11 @@ def emit_model(evaluation: Evaluation | None, fmt: Format, *, run: str | None) -
     from p4perf.evaluation.fitting.error_metrics import error_text
     from p4perf.models.notation import number
 
-    if fmt is Format.JSON:
-        emit(fmt, _document(evaluation, run))
+    document = _document(evaluation, run)
     if evaluation is None:
+        if fmt is Format.JSON:
+            emit(fmt, document)
         say("no model: the spec asks for none, or sweeps several variables; p4perf show prints the points")
-    if evaluation is None or fmt is Format.JSON:
         return
     model = evaluation.model
     level = f" with {number(100 * model.uncertainty.level)} % intervals" if model.uncertainty else ""
@@ -115,15 +116,14 @@ def emit_model(evaluation: Evaluation | None, fmt: Format, *, run: str | None) -
             parameters: ", ".join(p.text() for p in row.parameters),
             "error": error_text(model.error, row.error),
         }
-        for row in model_rows(model)
+        for row in document.segments
     ]
-    emit(fmt, _document(evaluation, run), rows=rows, title=f"{model.y.label()} over {model.x.label()}")
+    emit(fmt, document, rows=rows, title=f"{model.y.label()} over {model.x.label()}")
     if fmt is not Format.TABLE:
         return
     say(f"combined error: {error_text(model.error, model.fitting.error)}")
-    candidates = candidate_rows(evaluation.derived.derivation)
-    best = min(candidates, key=lambda row: math.inf if row.l1_bic is None else row.l1_bic)
-    for row in candidates:
+    best = min(document.candidates, key=lambda row: math.inf if row.l1_bic is None else row.l1_bic)
+    for row in document.candidates:
         mark = "" if not row.chosen else " (chosen)" if row is best else " (asked for)"
         breakpoints = ", ".join(f"{x:g}" for x in row.breakpoint_x)
         at = f", breakpoint{'s' if len(row.breakpoint_x) > 1 else ''} at {breakpoints}" if breakpoints else ""
@@ -131,8 +131,8 @@ def emit_model(evaluation: Evaluation | None, fmt: Format, *, run: str | None) -
         if row.l1_bic is not None and math.isfinite(row.l1_bic):
             score = number(row.l1_bic)
         say(f"  {counted(row.segments, 'segment')}{mark}: {error_text(model.error, row.error)}, L1-BIC {score}{at}")
-    for explanation in evaluation.explanations:
-        say(explanation.text(model.x.name))
+    for explanation in document.explanations:
+        say(explanation)
     if evaluation.missing:
         say(f"warning: no accepted trial at {model.x.name} = {', '.join(f'{v:g}' for v in evaluation.missing)}")
 
@@ -365,9 +365,20 @@ def fit_many(
     sources = _sources(data, (x, y, _columns(by or [])), x_scale, changes)
     with contextlib.ExitStack() as stack:
         lines = None if output is None else stack.enter_context(_lines(output, restart=restart))
-        job = _Job(sources, options, lines)
-        job.run(processes=processes, scheduler=scheduler)
-        return job.conclude(fmt, one_file=len(data) == 1)
+        where = None if lines is None else str(lines.path)
+        rows = _kept_rows(sources, options, lines)
+        if kept := len(rows) - rows.count(None):
+            say(f"{kept} of {len(rows)} series are in {where} already")
+        failed = _fit_rest(sources, rows, options, lines, processes=processes, scheduler=scheduler)
+    done = tuple(row for row in rows if row is not None)
+    labels = tuple(dict.fromkeys(key for row in done for key in row.values))
+    document = ModelsDocument(labels=labels, output=where, series=len(done), kept=kept, failed=len(failed), rows=done)
+    hidden = {"error_metric"} | ({"file"} if len(data) == 1 and len(labels) > 1 else set())
+    hidden |= set() if failed else {"failure"}
+    emit(fmt, document, rows=[_for_people(row, hidden) for row in done] if fmt is Format.TABLE else None)
+    if where is not None:
+        say(f"models: {where}")
+    return _conclude(failed, len(done))
 
 
 def _columns(by: Sequence[str]) -> tuple[str, ...]:
@@ -447,115 +458,87 @@ def _run_series(path: Path, metric: str | None, x_scale: Scale | None, changes: 
     )
 
 
-class _Job:
-    def __init__(self, sources: Sequence[SeriesSource], options: FitOptions, lines: ModelLines | None) -> None:
-        self._sources, self._options, self._lines = sources, options, lines
-        self._there = bytearray(sum(map(len, sources)))
-        self._rows: list[_ModelsRow] = [_row({}, None, "")] * len(self._there)
-        self._waiting: deque[tuple[int, str]] = deque()
-        self._failed: list[SeriesResult] = []
-        self._look()
+def _kept_rows(
+    sources: Sequence[SeriesSource], options: FitOptions, lines: ModelLines | None
+) -> list[_ModelsRow | None]:
+    """The rows of the series whose models are in the file already, None for the others.
 
-    def _series(self) -> Iterator[tuple[int, NamedSamples]]:
-        return enumerate(series for source in self._sources for series in source)
+    Raises:
+        P4PerfError: the samples of all series are unusable; the error of the first.
+    """
+    from p4perf.evaluation.fitting.many import fingerprint
 
-    def _look(self) -> None:
-        """Find out what is in the file already."""
-        from p4perf.evaluation.fitting.many import fingerprint
+    rows: list[_ModelsRow | None] = []
+    unusable: list[P4PerfError] = []
+    for series in chain.from_iterable(sources):
+        row = None
+        if isinstance(series.samples, P4PerfError):
+            unusable.append(series.samples)
+        elif lines is not None and lines.has(series.labels, fingerprint(series, options)):
+            row = _row(series.labels, lines.read(series.labels), "")
+        rows.append(row)
+    if unusable and len(unusable) == len(rows):
+        raise unusable[0]
+    return rows
 
-        first: P4PerfError | None = None
-        readable = 0
-        for index, series in self._series():
-            if isinstance(series.samples, P4PerfError):
-                first = first or series.samples
-                continue
-            readable += 1
-            if self._lines is not None:
-                self._there[index] = self._lines.has(series.labels, fingerprint(series, self._options))
-        if first is not None and not readable:
-            raise first
 
-    def _todo(self) -> Iterator[NamedSamples]:
-        from p4perf.evaluation.fitting.many import fingerprint
+def _fit_rest(
+    sources: Sequence[SeriesSource],
+    rows: list[_ModelsRow | None],
+    options: FitOptions,
+    lines: ModelLines | None,
+    *,
+    processes: int | None,
+    scheduler: str | None,
+) -> list[SeriesResult]:
+    """Fit the series without a row, write their models and fill in their rows; those that failed."""
+    from p4perf.cli.progress import SeriesProgress
+    from p4perf.evaluation.fitting.many import SeriesResult, fingerprint
+    from p4perf.evaluation.fitting.many import fit_many as fitted
 
-        for index, series in self._series():
-            if not self._there[index]:
-                self._waiting.append((index, fingerprint(series, self._options) if self._lines is not None else ""))
+    waiting: deque[tuple[int, str]] = deque()
+    failed: list[SeriesResult] = []
+
+    def todo() -> Iterator[NamedSamples]:
+        for index, series in enumerate(chain.from_iterable(sources)):
+            if rows[index] is None:
+                waiting.append((index, "" if lines is None else fingerprint(series, options)))
                 yield series
 
-    def run(self, *, processes: int | None, scheduler: str | None) -> None:
-        from p4perf.evaluation.fitting.many import fit_many as fitted
+    with SeriesProgress(rows.count(None)) as progress:
+        results = fitted(todo(), options, processes=processes, scheduler=scheduler, progress=progress.finished)
+        try:
+            with contextlib.closing(results):
+                for result in results:
+                    index, mark = waiting.popleft()
+                    if result.model is not None and lines is not None:
+                        try:
+                            lines.append(result.labels, mark, result.model)
+                        except UsageError as error:
+                            result = SeriesResult.failed(result.labels, error)
+                    if result.model is None:
+                        failed.append(result)
+                    rows[index] = _row(result.labels, result.model, result.failure)
+        except (KeyboardInterrupt, P4PerfError):
+            if lines is not None and len(lines):
+                say(f"\n{len(lines)} models are in {lines.path}; the same command fits the rest")
+            raise
+    return failed
 
-        kept, total = sum(self._there), len(self._there)
-        if kept:
-            say(f"{kept} of {total} series are in {self._where} already")
-        from p4perf.cli.progress import SeriesProgress
 
-        with SeriesProgress(total - kept) as progress:
-            results = fitted(
-                self._todo(), self._options, processes=processes, scheduler=scheduler, progress=progress.finished
-            )
-            try:
-                with contextlib.closing(results):
-                    for result in results:
-                        self._take(result)
-            except (KeyboardInterrupt, P4PerfError):
-                if self._lines is not None and len(self._lines):
-                    say(f"\n{len(self._lines)} models are in {self._where}; the same command fits the rest")
-                raise
+def _conclude(failed: Sequence[SeriesResult], total: int) -> int:
+    """List failures; the exit code."""
+    from p4perf.evaluation.fitting.many import label_text
 
-    @property
-    def _where(self) -> Path | None:
-        return None if self._lines is None else self._lines.path
-
-    def _take(self, result: SeriesResult) -> None:
-        from p4perf.evaluation.fitting.many import SeriesResult
-
-        index, mark = self._waiting.popleft()
-        if result.model is not None and self._lines is not None:
-            try:
-                self._lines.append(result.labels, mark, result.model)
-            except UsageError as error:
-                result = SeriesResult.failed(result.labels, error)
-        if result.model is None:
-            self._failed.append(result)
-        self._rows[index] = _row(result.labels, result.model, result.failure)
-
-    def conclude(self, fmt: Format, *, one_file: bool) -> int:
-        """Print rows, list failures; the exit code."""
-        if self._lines is not None:
-            for index, series in self._series():
-                if self._there[index]:
-                    self._rows[index] = _row(series.labels, self._lines.read(series.labels), "")
-        rows = self._rows
-        labels = tuple(dict.fromkeys(key for row in rows for key in row.values))
-        document = ModelsDocument(
-            labels=labels,
-            output=None if self._lines is None else str(self._where),
-            series=len(rows),
-            kept=sum(self._there),
-            failed=len(self._failed),
-            rows=tuple(rows),
-        )
-        hidden = {"error_metric"} | ({"file"} if one_file and len(labels) > 1 else set())
-        hidden |= set() if self._failed else {"failure"}
-        emit(fmt, document, rows=[_for_people(row, hidden) for row in rows] if fmt is Format.TABLE else None)
-        if self._lines is not None:
-            say(f"models: {self._where}")
-        return self._judge()
-
-    def _judge(self) -> int:
-        from p4perf.evaluation.fitting.many import label_text
-
-        for result in self._failed[:LISTED]:
-            say(f"failed: {label_text(result.labels)}: {result.failure}")
-        if len(self._failed) > LISTED:
-            say(f"... and {len(self._failed) - LISTED} more; --format json or csv has them all")
-        if not self._failed:
-            return ExitCode.OK
-        say(f"{len(self._failed)} of {len(self._rows)} series have no model")
-        codes = {result.exit_code for result in self._failed}
-        return next((c for c in (ExitCode.INTERNAL, ExitCode.UNAVAILABLE) if c in codes), ExitCode.NO_VERDICT)
+    for result in failed[:LISTED]:
+        say(f"failed: {label_text(result.labels)}: {result.failure}")
+    if len(failed) > LISTED:
+        say(f"... and {len(failed) - LISTED} more; --format json or csv has them all")
+    if not failed:
+        return ExitCode.OK
+    say(f"{len(failed)} of {total} series have no model")
+    codes = {result.exit_code for result in failed}
+    return next((c for c in (ExitCode.INTERNAL, ExitCode.UNAVAILABLE) if c in codes), ExitCode.NO_VERDICT)
 
 
 def _row(labels: Mapping[str, str], model: ComponentModel | None, failure: str) -> _ModelsRow:

@@ -446,26 +446,6 @@ class _Experiment(Record):
     pairs: tuple[_Pair, ...] = doc("")
 
 
-class _Cost(Record):
-    experiment: str = doc("experiment of a component")
-    a: float = doc("its cost on one target", "of the metric")
-    b: float = doc("its cost on the other one", "of the metric")
-
-
-class _RankCorrelation(Record):
-    a: str = doc("label of one target; no items with one experiment")
-    b: str = doc("label of the other one")
-    cost: str = doc("what the cost of a component is", of="definition")
-    components: int = doc("number of components", of="correlation.components")
-    costs: tuple[_Cost, ...] = doc("")
-    spearman: Interval | None = interval("Spearman's rho; null without a verdict", of="correlation.spearman.value")
-    spearman_p_value: float | None = doc("its p-value", of="correlation.spearman.p_value")
-    kendall: Interval | None = interval("Kendall's tau-b", of="correlation.kendall.value")
-    kendall_p_value: float | None = doc("its p-value", of="correlation.kendall.p_value")
-    verdict: str = doc("`same order`, `opposite order`, `no relation shown` or `no verdict`", of="correlation.verdict")
-    reason: str = doc("one sentence, for people", of="correlation.reason")
-
-
 class _ComparisonRow(Record):
     experiment: str = doc("name of the experiment")
     variable: str = doc("swept variable")
@@ -495,7 +475,7 @@ class ComparisonDocument(Document, kind="comparison"):
     seed: int = doc("their seed")
     warnings: tuple[str, ...] = doc("what the reader should know, for people")
     experiments: tuple[_Experiment, ...] = doc("")
-    rank_correlations: tuple[_RankCorrelation, ...] = doc("")
+    rank_correlations: tuple[RankPair, ...] = doc("", of="ranks")
     rows: tuple[_ComparisonRow, ...] = doc("")
 
 
@@ -510,7 +490,6 @@ def comparison_document(found: RunComparison, **files: Any) -> ComparisonDocumen
             _Experiment.read(e, runs=tuple(map(_run, e.runs)), pairs=tuple(map(_pair, e.comparison.pairs)))
             for e in found.experiments
         ),
-        rank_correlations=tuple(_RankCorrelation.read(r, costs=_costs(r)) for r in found.ranks),
         rows=tuple(row for experiment in found.experiments for row in _rows(experiment)),
         **files,
     )
@@ -520,21 +499,17 @@ def _rows(experiment: ComparedExperiment) -> Iterator[_ComparisonRow]:
     """One row for each point of each run, with the ratio to the reference where both have the point."""
     comparison = experiment.comparison
     ratios = {pair.run: {p.x: p.ratio for p in pair.measured.points} for pair in comparison.pairs}
-    by_x: dict[float, list[tuple[ComparedRun, Mapping[str, Any]]]] = {}
-    for run in experiment.runs:
-        for point in run.points:
-            by_x.setdefault(float(point[comparison.x.name]), []).append((run, point))
-    for x in sorted(by_x):
-        for run, point in by_x[x]:
-            yield _ComparisonRow.read(
-                point,
-                experiment=comparison.experiment,
-                variable=comparison.x.name,
-                x=point[comparison.x.name],
-                run=run.label,
-                unit=comparison.y.unit,
-                ratio=ratios.get(run.label, {}).get(x),
-            )
+    every = [(float(point[comparison.x.name]), run, point) for run in experiment.runs for point in run.points]
+    for x, run, point in sorted(every, key=lambda each: each[0]):
+        yield _ComparisonRow.read(
+            point,
+            experiment=comparison.experiment,
+            variable=comparison.x.name,
+            x=point[comparison.x.name],
+            run=run.label,
+            unit=comparison.y.unit,
+            ratio=ratios.get(run.label, {}).get(x),
+        )
 
 
 def _run(run: ComparedRun) -> _Run:
@@ -555,8 +530,3 @@ def _pair(pair: ComparedPair) -> _Pair:
         for x, value, low, high in ratios
     )
     return _Pair.read(pair, model_ratios=model_ratios)
-
-
-def _costs(ranks: RankPair) -> tuple[_Cost, ...]:
-    costs = zip(ranks.experiments, ranks.costs_a, ranks.costs_b, strict=True)
-    return tuple(_Cost(experiment=name, a=a, b=b) for name, a, b in costs)

@@ -45,15 +45,10 @@ class Starts:
 class GateSide:
     """A component as one side has it: all of its runs together."""
 
-    experiment: str
-    target: str
+    key: Key
     runs: tuple[Run, ...] = ()
     model: ComponentModel | None = None
     reason: str = ""
-
-    @property
-    def key(self) -> Key:
-        return self.experiment, self.target
 
     def headline(self) -> str:
         """The metric that is compared by default."""
@@ -74,7 +69,7 @@ class GateSide:
         every = [_starts(run.table, metric, relative=relative) for run in self.runs]
         if len({s.variables for s in every}) > 1:
             swept = " and ".join(", ".join(s.variables) or "nothing" for s in every)
-            raise UsageError(f"the runs of {self.experiment} on {self.target} sweep different variables: {swept}")
+            raise UsageError(f"the runs of {' on '.join(self.key)} sweep different variables: {swept}")
         points: dict[PointKey, tuple[float, ...]] = {}
         for starts in every:
             for key, values in starts.points.items():
@@ -107,7 +102,7 @@ def read_sides(paths: Sequence[Path]) -> tuple[dict[Key, GateSide], bool]:
         campaign = campaign or CampaignDirectory.is_one(path)
         if path.is_file():
             model = read_model(path)
-            parts: Iterable[GateSide] = [GateSide(model.name, model.target, model=model)]
+            parts: Iterable[GateSide] = [GateSide((model.name, model.target), model=model)]
         else:
             parts = _campaign(path) if CampaignDirectory.is_one(path) else [_run(path)]
         for part in parts:
@@ -117,10 +112,9 @@ def read_sides(paths: Sequence[Path]) -> tuple[dict[Key, GateSide], bool]:
 
 def _run(path: Path) -> GateSide:
     run = Run.open(path)
-    name, target, table = run.spec.name, run.manifest.target, run.table
-    if table.empty or not table["accepted"].astype(bool).any():
-        return GateSide(name, target, (run,), reason=f"{path.name} has no accepted trial")
-    return GateSide(name, target, (run,))
+    some = not run.table.empty and bool(run.table["accepted"].astype(bool).any())
+    reason = "" if some else f"{path.name} has no accepted trial"
+    return GateSide((run.spec.name, run.manifest.target), (run,), reason=reason)
 
 
 def _campaign(path: Path) -> Iterable[GateSide]:
@@ -135,22 +129,21 @@ def _campaign(path: Path) -> Iterable[GateSide]:
             raise DataError("leads out of the campaign", location=Location(str(folder.file)), key="cells.run")
         if cell.state != MEASURED or not cell.run:
             reason = f"{cell.state} in {path.name}" + (f": {cell.reason}" if cell.reason else "")
-            yield GateSide(cell.experiment, cell.target, reason=reason)
+            yield GateSide((cell.experiment, cell.target), reason=reason)
             continue
         try:
             yield _run(folder.path / cell.run)
         except P4PerfError as error:
-            yield GateSide(cell.experiment, cell.target, reason=error.message)
+            yield GateSide((cell.experiment, cell.target), reason=error.message)
 
 
 def _joined(one: GateSide, other: GateSide) -> GateSide:
     if one.model is not None or other.model is not None:
-        raise UsageError(
-            f"{one.experiment} on {one.target} is there as a model and once more", hint="give either the model or runs"
-        )
+        message = f"{' on '.join(one.key)} is there as a model and once more"
+        raise UsageError(message, hint="give either the model or runs")
     if one.reason or other.reason:
         return other if one.reason else one
-    return GateSide(one.experiment, one.target, one.runs + other.runs)
+    return GateSide(one.key, one.runs + other.runs)
 
 
 def side_origin(side: GateSide) -> list[str]:

@@ -26,6 +26,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from p4perf.errors import UsageError
 from p4perf.evaluation.comparison.ratios import MARGIN, ComparisonOutcome, outcome_of
 from p4perf.evaluation.comparison.shifts import PointShifts, Shift, Stretch
@@ -129,12 +131,10 @@ def judge(components: Sequence[ComponentShifts], margin: float = MARGIN) -> tupl
 
 def holm(p_values: Sequence[float]) -> list[float]:
     """P-values, adjusted for their number after Holm (1979)."""
-    order = sorted(range(len(p_values)), key=lambda i: p_values[i])
-    adjusted, largest = [0.0] * len(p_values), 0.0
-    for rank, index in enumerate(order):
-        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[index]))
-        adjusted[index] = largest
-    return adjusted
+    p = np.asarray(p_values, dtype=np.float64)
+    order, adjusted = np.argsort(p, kind="stable"), np.empty(len(p))
+    adjusted[order] = np.minimum(1.0, np.maximum.accumulate(np.arange(len(p), 0, -1) * p[order]))
+    return [float(value) for value in adjusted]
 
 
 def no_verdict(reason: str) -> GateVerdict:

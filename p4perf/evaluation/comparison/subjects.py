@@ -26,6 +26,7 @@ from p4perf.evaluation.comparison import ratios
 from p4perf.models.component import ComponentModel, Quantity
 from p4perf.models.estimate import Estimate
 from p4perf.models.templates import FloatArray
+from p4perf.records import Interval, Record, doc, interval
 from p4perf.results.table import LEVEL, Samples
 
 LEAST_COMPONENTS = 5
@@ -141,17 +142,26 @@ class ExperimentComparison:
         return tuple(sorted(set.intersection(*(set(s.samples.x) for s in self.subjects))))
 
 
-@dataclass(frozen=True)
-class RankPair:
-    """The order of components on two targets; ``definition`` states in words what their cost is."""
+class ComponentCost(Record):
+    experiment: str = doc("experiment of a component")
+    a: float = doc("its cost on one target", "of the metric")
+    b: float = doc("its cost on the other one", "of the metric")
 
-    a: str
-    b: str
-    definition: str
-    experiments: tuple[str, ...]
-    costs_a: tuple[float, ...]
-    costs_b: tuple[float, ...]
-    correlation: RankCorrelation
+
+class RankPair(Record):
+    """The order of components on two targets."""
+
+    a: str = doc("label of one target; no items with one experiment")
+    b: str = doc("label of the other one")
+    cost: str = doc("what the cost of a component is")
+    components: int = doc("number of components")
+    costs: tuple[ComponentCost, ...] = doc("")
+    spearman: Interval | None = interval("Spearman's rho; null without a verdict", of="spearman.value")
+    spearman_p_value: float | None = doc("its p-value", of="spearman.p_value")
+    kendall: Interval | None = interval("Kendall's tau-b", of="kendall.value")
+    kendall_p_value: float | None = doc("its p-value", of="kendall.p_value")
+    verdict: str = doc("`same order`, `opposite order`, `no relation shown` or `no verdict`")
+    reason: str = doc("one sentence, for people")
 
 
 def compare_subjects(
@@ -202,15 +212,14 @@ def _rank_pair(comparisons: Sequence[ExperimentComparison], a: str, b: str) -> R
         definition = f"median of {COST_METRIC} over the shared points"
     else:
         definition = f"increase of {' or '.join(metrics)} from the first to the last shared point"
-    found: list[tuple[str, float, float]] = []
+    costs: list[ComponentCost] = []
     for name, one, other in both:
         mine, theirs = (one.cost, other.cost) if by_cost else (one.samples, other.samples)
-        costs = component_costs(mine, theirs, increase=not by_cost) if mine and theirs else None
-        if costs is not None:
-            found.append((name, *costs))
-    costs_a, costs_b = tuple(c[1] for c in found), tuple(c[2] for c in found)
-    correlation = rank_correlation(costs_a, costs_b)
+        found = component_costs(mine, theirs, increase=not by_cost) if mine and theirs else None
+        if found is not None:
+            costs.append(ComponentCost(experiment=name, a=found[0], b=found[1]))
+    correlation = rank_correlation([cost.a for cost in costs], [cost.b for cost in costs])
     if not by_cost and len(metrics) > 1:
         reason = f"the experiments model several metrics ({', '.join(metrics)}), whose increases cannot be ranked"
-        correlation = RankCorrelation(len(found), None, None, "no verdict", reason)
-    return RankPair(a, b, definition, tuple(c[0] for c in found), costs_a, costs_b, correlation)
+        correlation = RankCorrelation(len(costs), None, None, "no verdict", reason)
+    return RankPair.read(correlation, a=a, b=b, cost=definition, costs=tuple(costs))

@@ -94,16 +94,19 @@ class DerivedModel:
     def _repr_html_(self) -> str:
         import pandas as pd
 
-        columns = {
-            self.model.x.name: [f"{row.start:g} .. {row.end:g}" for row in model_rows(self.model)],
-            "function": [row.formula for row in model_rows(self.model)],
-            "parameters": [", ".join(p.text() for p in row.parameters) for row in model_rows(self.model)],
-            "error": [error_text(self.model.error, row.error) for row in model_rows(self.model)],
-        }
+        rows = [
+            {
+                self.model.x.name: f"{row.start:g} .. {row.end:g}",
+                "function": row.formula,
+                "parameters": ", ".join(p.text() for p in row.parameters),
+                "error": error_text(self.model.error, row.error),
+            }
+            for row in model_rows(self.model)
+        ]
         with io.BytesIO() as stream:
             self.plot().savefig(stream, format="svg", metadata={"Date": None})
             picture = stream.getvalue().decode()
-        return picture[picture.index("<svg") :] + pd.DataFrame(columns).to_html(index=False)
+        return picture[picture.index("<svg") :] + pd.DataFrame(rows).to_html(index=False)
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from pathlib import Path
 from typing import Annotated, Any, NoReturn, TypeVar
 
@@ -107,10 +108,11 @@ def select_series(
 ) -> ExtrapSeries:
     """The series of a region and a metric; a name can be left out where it leaves no choice."""
     found = list(series)
-    if region is not None:
-        found = _named(found, "region", region, [s.region for s in found])
-    if metric is not None:
-        found = _named(found, "metric", metric, [s.samples.y_name for s in found])
+    for noun, wanted, attribute in (("region", region, "region"), ("metric", metric, "samples.y_name")):
+        names = list(map(attrgetter(attribute), found))
+        if wanted is not None and wanted not in names:
+            raise UsageError(f"there is no {noun} {wanted!r}", hint=nearest(wanted, names, f"{noun}s"))
+        found = [one for one, name in zip(found, names, strict=True) if wanted in (None, name)]
     if len(found) == 1:
         return found[0]
     regions, metrics = (
@@ -119,13 +121,6 @@ def select_series(
     choices = [(noun, names) for noun, names in (("region", regions), ("metric", metrics)) if len(names) > 1]
     said = "; ".join(f"{noun}s: {', '.join(repr(n) for n in names)}" for noun, names in choices)
     raise UsageError(f"there are {len(found)} series: name {' and '.join(noun for noun, _ in choices)}", hint=said)
-
-
-def _named(series: Sequence[ExtrapSeries], noun: str, wanted: str, names: Sequence[str]) -> list[ExtrapSeries]:
-    found = [s for s, name in zip(series, names, strict=True) if name == wanted]
-    if not found:
-        raise UsageError(f"there is no {noun} {wanted!r}", hint=nearest(wanted, names, f"{noun}s"))
-    return found
 
 
 T = TypeVar("T", bound=BaseModel)

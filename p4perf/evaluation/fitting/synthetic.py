@@ -13,7 +13,6 @@ from typing import Literal
 
 import numpy as np
 
-from p4perf.errors import UsageError
 from p4perf.models.templates import FloatArray
 
 Scale = Literal["lin", "log"]
@@ -23,6 +22,9 @@ LARGEST_X = 1e6
 """Last abscissa of a logarithmic scale; the first is 1."""
 SHARP_SIGMA = 4.0
 """A breakpoint is sharp if a boundary two samples off costs more than this many standard deviations of the noise."""
+
+FAMILIES = ("const", "poly1", "poly2", "log", "exp", "inv_poly1")
+"""Names of the function templates of which there are series."""
 
 Curve = Callable[[FloatArray], FloatArray]
 
@@ -68,23 +70,8 @@ def piecewise_series(
     Args:
         segments: number of segments, each of :data:`MIN_POINTS` samples at least.
         families: names of function templates to draw from; by default all of :data:`FAMILIES`.
-
-    Raises:
-        UsageError: an argument is wrong, or the samples are too few for the segments.
     """
-    known = tuple(FAMILIES)
-    drawn_from = known if families is None else tuple(families)
-    for family in drawn_from:
-        if family not in FAMILIES:
-            raise UsageError(f"there are no synthetic series of {family!r}", hint=f"known: {', '.join(known)}")
-    if not drawn_from:
-        raise UsageError("there must be one family at least")
-    if x_scale not in ("lin", "log"):
-        raise UsageError(f"there is no scale {x_scale!r}", hint="known: lin, log")
-    if segments < 1 or n < segments * MIN_POINTS:
-        raise UsageError(f"{n} samples cannot make {segments} segments of {MIN_POINTS} samples at least")
-    if not 0 <= noise < 1:
-        raise UsageError(f"noise is a fraction from 0 to below 1, not {noise:g}")
+    drawn_from = tuple(families or FAMILIES)
     rng = np.random.default_rng(seed)
     x = np.arange(1.0, n + 1) if x_scale == "lin" else np.geomspace(1.0, LARGEST_X, n)
     lengths = MIN_POINTS + rng.multinomial(n - segments * MIN_POINTS, rng.dirichlet(np.full(segments, 4.0)))
@@ -95,7 +82,7 @@ def piecewise_series(
         step = rng.random() < 0.5 or (k > 0 and family == "const" == chosen[k - 1])
         level *= _factor(rng, level, 2.0) if step and k else 1.0
         end = level if family == "const" else level * _factor(rng, level, 2.5)
-        curves.append(FAMILIES[family](x[bounds[k]], x[bounds[k + 1] - 1], level, end, rng))
+        curves.append(_curve(family, x[bounds[k]], x[bounds[k + 1] - 1], level, end, rng))
         level = end
     truth = np.concatenate([curve(x[a:b]) for curve, a, b in zip(curves, bounds, bounds[1:], strict=False)])
     y = truth * (1 + noise * rng.standard_normal(n))
@@ -120,40 +107,23 @@ def _is_sharp(x: FloatArray, breakpoint: int, left: Curve, right: Curve, noise: 
     return bool(min(off_right[0], off_left[0]) > SHARP_SIGMA * max(noise, 1e-9))
 
 
-def _constant(first: float, last: float, begin: float, end: float, rng: np.random.Generator) -> Curve:
-    return lambda x: np.full_like(x, begin)
+def _curve(family: str, first: float, last: float, begin: float, end: float, rng: np.random.Generator) -> Curve:
+    """A curve of a family that has the value ``begin`` at the abscissa ``first`` and ``end`` at ``last``."""
 
+    def line(x: FloatArray) -> FloatArray:
+        return begin + (end - begin) * (x - first) / (last - first)
 
-def _line(first: float, last: float, begin: float, end: float, rng: np.random.Generator) -> Curve:
-    return lambda x: begin + (end - begin) * (x - first) / (last - first)
-
-
-def _parabola(first: float, last: float, begin: float, end: float, rng: np.random.Generator) -> Curve:
-    line = _line(first, last, begin, end, rng)
-    bow = float(rng.uniform(0.15, 0.4)) * (begin + end) / 2 * (1 if rng.random() < 0.5 else -1)
-    return lambda x: line(x) + bow * 4 * (x - first) * (last - x) / (last - first) ** 2
-
-
-def _logarithm(first: float, last: float, begin: float, end: float, rng: np.random.Generator) -> Curve:
-    return lambda x: begin + (end - begin) * np.log(x / first) / np.log(last / first)
-
-
-def _exponential(first: float, last: float, begin: float, end: float, rng: np.random.Generator) -> Curve:
-    rate = float(rng.uniform(1.5, 3.0)) * (1 if rng.random() < 0.5 else -1)
-    return lambda x: begin + (end - begin) * np.expm1(rate * (x - first) / (last - first)) / np.expm1(rate)
-
-
-def _hyperbola(first: float, last: float, begin: float, end: float, rng: np.random.Generator) -> Curve:
-    reciprocal = _line(first, last, 1 / begin, 1 / end, rng)
-    return lambda x: 1 / reciprocal(x)
-
-
-FAMILIES: dict[str, Callable[[float, float, float, float, np.random.Generator], Curve]] = {
-    "const": _constant,
-    "poly1": _line,
-    "poly2": _parabola,
-    "log": _logarithm,
-    "exp": _exponential,
-    "inv_poly1": _hyperbola,
-}
-"""For the name of a function template, what draws a curve of it through its values at both ends of a segment."""
+    match family:
+        case "const":
+            return lambda x: np.full_like(x, begin)
+        case "poly2":
+            bow = float(rng.uniform(0.15, 0.4)) * (begin + end) / 2 * (1 if rng.random() < 0.5 else -1)
+            return lambda x: line(x) + bow * 4 * (x - first) * (last - x) / (last - first) ** 2
+        case "log":
+            return lambda x: begin + (end - begin) * np.log(x / first) / np.log(last / first)
+        case "exp":
+            rate = float(rng.uniform(1.5, 3.0)) * (1 if rng.random() < 0.5 else -1)
+            return lambda x: begin + (end - begin) * np.expm1(rate * (x - first) / (last - first)) / np.expm1(rate)
+        case "inv_poly1":
+            return lambda x: 1 / (1 / begin + (1 / end - 1 / begin) * (x - first) / (last - first))
+    return line

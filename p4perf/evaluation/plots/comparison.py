@@ -66,9 +66,8 @@ def comparison_figure(comparison: ExperimentComparison, *, margin: float, info: 
             _draw_ratio(below, pair, numbers[pair.run])
         _scale_ratios(below, comparison.pairs, margin)
         handles += _draw_crossings(top, below, comparison.pairs, numbers)
-        style.legend_below(figure, handles, axes_in=sum(PANELS_IN), above_in=0.47)
-        title = comparison.title or comparison.experiment
-        style.frame(figure, info, title, note=_note(comparison), source=comparison.experiment)
+        title, name = comparison.title or comparison.experiment, comparison.experiment
+        style.finish(figure, handles, info, title, axes_in=sum(PANELS_IN), note=_note(comparison), source=name)
     return figure
 
 

@@ -12,6 +12,7 @@ from p4perf.evaluation.plots import style
 from p4perf.evaluation.plots.style import PlotInfo
 from p4perf.models import Quantity
 from p4perf.models.notation import number
+from p4perf.records import counted
 
 _HEIGHT_IN = 4.4
 _BAR_IN = 0.3
@@ -55,8 +56,8 @@ def cache_figure(analysis: FactorAnalysis, *, info: PlotInfo = style.PLAIN) -> F
         axes.set_xlabel(info.x_label or factorial.cache.replace("_", " "))
         axes.set_ylabel(info.y_label or style.axis_label(Quantity(factorial.metric, factorial.unit)))
         marks = [
-            Line2D([], [], ls="none", marker="o", ms=5, mfc=_colour(count), mec=style.PAPER, label=_factors(count))
-            for count in counts
+            Line2D([], [], ls="none", marker="o", ms=5, mfc=_colour(n), mec=style.PAPER, label=label)
+            for n, label in ((n, counted(n, "factor") if n else "base") for n in counts)
         ]
         marks.append(Line2D([], [], color=style.GREY, lw=1.0, label="best order"))
         figure.legend(handles=marks, loc="center left", bbox_to_anchor=(0.81, 0.55), frameon=False, fontsize=8.5)
@@ -95,7 +96,3 @@ def ladder_figure(analysis: FactorAnalysis, *, info: PlotInfo = style.PLAIN) -> 
 
 def _colour(count: int) -> str:
     return style.GREY if count == 0 else style.COLOURS[(count - 1) % len(style.COLOURS)]
-
-
-def _factors(count: int) -> str:
-    return "base" if count == 0 else f"{count} factor{'s' if count > 1 else ''}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -13,7 +14,6 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedFormatter, FixedLocator, FuncFormatter, MaxNLocator, NullFormatter, NullLocator
 from matplotlib.transforms import Bbox, blended_transform_factory
-from matplotlib.typing import LineStyleType
 
 from p4perf.errors import DataError, UsageError
 from p4perf.evaluation.load import SUPPORT, LatencyHistogram
@@ -100,6 +100,7 @@ def line_rate_mpps(frame_size_bytes: float, gbit_per_s: float) -> float:
 
 
 FLOOR_DASHES = (0, (4, 2))
+OWN_LINE, FLOOR_LINE = {"lw": 1.7, "ls": "-"}, {"lw": 1.2, "ls": FLOOR_DASHES}
 Handle = Line2D | Patch
 
 
@@ -360,8 +361,8 @@ def latency_distribution_figure(
         draw = _draw_tail if complementary else _draw_cumulative
         for index, (latency, floor) in enumerate(zip(latencies, floors, strict=True)):
             if floor is not None:
-                draw(axes, floor, style.colour_of(index), FLOOR_DASHES)
-            draw(axes, latency, style.colour_of(index), "-")
+                draw(axes, floor, color=style.colour_of(index), **FLOOR_LINE)
+            draw(axes, latency, color=style.colour_of(index), **OWN_LINE)
         values = [max(float(end), RESOLUTION_US) for each in every for end in each.cumulative()[0][[0, -1]]]
         style.log_axis(axes.xaxis, min(values), max(values))
         axes.set_xlabel(info.x_label or "latency [µs]")
@@ -427,12 +428,12 @@ def _floor_handle() -> Line2D:
     return Line2D([], [], color=style.GREY, lw=1.2, ls=FLOOR_DASHES, label="dashed: noise floor of the link, same load")
 
 
-def _draw_cumulative(axes: Axes, latency: LatencyHistogram, colour: str, dashes: LineStyleType) -> None:
+def _draw_cumulative(axes: Axes, latency: LatencyHistogram, **line: Any) -> None:
     """Steps from zero at the smallest latency to one."""
     value_us, share = latency.cumulative()
     x = np.maximum(value_us, RESOLUTION_US)
     x, y = np.concatenate([x[:1], x]), np.concatenate([[0.0], share])
-    axes.plot(x, y, drawstyle="steps-post", color=colour, lw=_width(dashes), ls=dashes, zorder=3)
+    axes.plot(x, y, drawstyle="steps-post", zorder=3, **line)
 
 
 def _above(latency: LatencyHistogram) -> tuple[FloatArray, FloatArray]:
@@ -444,18 +445,14 @@ def _above(latency: LatencyHistogram) -> tuple[FloatArray, FloatArray]:
     return np.maximum(value_us, RESOLUTION_US)[known], above[known]
 
 
-def _draw_tail(axes: Axes, latency: LatencyHistogram, colour: str, dashes: LineStyleType) -> None:
+def _draw_tail(axes: Axes, latency: LatencyHistogram, **line: Any) -> None:
     """Steps from one down to the share of the largest latency, thin where fewer than ten samples lie beyond."""
     x, y = _above(latency)
     # The share above changes at each latency: it is y[k] from x[k - 1] to x[k].
     sure = max(int(np.sum(y >= SUPPORT / latency.samples * (1 - 1e-9))), 1)
-    axes.plot(x[:sure], y[:sure], drawstyle="steps-pre", color=colour, lw=_width(dashes), ls=dashes, zorder=3)
+    axes.plot(x[:sure], y[:sure], drawstyle="steps-pre", zorder=3, **line)
     if sure < len(y):
-        axes.plot(x[sure - 1 :], y[sure - 1 :], drawstyle="steps-pre", color=colour, lw=0.7, zorder=3)
-
-
-def _width(dashes: LineStyleType) -> float:
-    return 1.7 if dashes == "-" else 1.2
+        axes.plot(x[sure - 1 :], y[sure - 1 :], drawstyle="steps-pre", color=line["color"], lw=0.7, zorder=3)
 
 
 def _mark_percentiles(axes: Axes) -> None:

@@ -13,7 +13,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from matplotlib.text import Text
 from matplotlib.transforms import Bbox, blended_transform_factory
 
 from p4perf.evaluation.fitting.derivation import Derivation
@@ -128,22 +127,18 @@ def label_breakpoints(axes: Axes, breakpoints: Sequence[float], drawn: FloatArra
     pixels = axes.transData.transform(drawn)
     taken: list[Bbox] = []
     for x in breakpoints:
-        best: tuple[int, Text | None, Bbox | None] = (0, None, None)
+        places = []
         for height, side in ((0.985, "right"), (0.985, "left"), (0.015, "right"), (0.015, "left")):
             text = style.write_along(axes, "breakpoint", x, height, side)
             box = text.get_window_extent().padded(CLEARANCE_PX)
             inside = (pixels >= box.min).all(axis=1) & (pixels <= box.max).all(axis=1)
             hidden = int(inside.sum()) + 1000 * sum(box.overlaps(other) for other in taken)
-            if best[1] is None or hidden < best[0]:
-                if best[1] is not None:
-                    best[1].remove()
-                best = (hidden, text, box)
-            else:
-                text.remove()
-            if best[0] == 0:
-                break
-        if best[2] is not None:
-            taken.append(best[2])
+            places.append((hidden, text, box))
+        best = min(places, key=lambda place: place[0])
+        taken.append(best[2])
+        for place in places:
+            if place is not best:
+                place[1].remove()
 
 
 AXES_IN = 2.87
@@ -173,15 +168,25 @@ def model_figure(
         breakpoint_intervals(axes, model)
         breakpoint_lines(axes, model)
         style.legend_below(figure, handles, axes_in=AXES_IN, above_in=0.75 if marks else 0.47)
-        style.header(figure, info.title or model.name or "component model", _note(model, info))
-        style.footer(figure, model, info)
+        _frame(figure, model, info, "", (error_text(model.error, model.fitting.error),))
         _draw_marks(axes, marks)
         label_breakpoints(axes, model.fitting.breakpoint_x, _drawn(model, samples))
     return figure
 
 
-def _note(model: ComponentModel, info: PlotInfo) -> str:
-    return " · ".join(text for text in (error_text(model.error, model.fitting.error), info.note) if text)
+def _frame(
+    figure: Figure,
+    model: ComponentModel,
+    info: PlotInfo,
+    what: str,
+    notes: Sequence[str] = (),
+    *,
+    left: float = style.LEFT,
+) -> None:
+    """Title and notes above a figure of a model; target, machine and date below."""
+    title = f"{info.title or model.name or 'component model'}{what}"
+    info = replace(info, title=title, note=" · ".join(text for text in (*notes, info.note) if text))
+    style.frame(figure, info, title, source=f"target {model.target}" if model.target else "", left=left)
 
 
 def set_limits(
@@ -288,14 +293,11 @@ def residual_figure(model: ComponentModel, samples: Samples, *, info: PlotInfo =
         axes.set_ylim(-reach, reach)
         breakpoint_lines(axes, model)
         beyond = int((np.abs(residuals.value) > reach).sum())
-        note = [error_text(model.error, model.fitting.error), info.note]
+        note = [error_text(model.error, model.fitting.error)]
         note += [f"beyond the axis: {beyond}"] if beyond > MANY else []
         note += [f"left out where the curve is zero: {residuals.left_out}"] if residuals.left_out else []
         style.legend_below(figure, handles, axes_in=_RESIDUAL_AXES_IN, above_in=0.47)
-        style.header(
-            figure, f"{info.title or model.name or 'component model'}: residuals", " · ".join(n for n in note if n)
-        )
-        style.footer(figure, model, info)
+        _frame(figure, model, info, ": residuals", note)
     return figure
 
 
@@ -392,10 +394,7 @@ def segments_overview(
             set_limits(first, model, samples)
         if len(fittings) > 1:
             _draw_criterion(figure.add_subplot(grid[divmod(panels - 1, columns)]), derivation)
-        style.header(
-            figure, f"{info.title or model.name or 'component model'}: every number of segments", info.note, left=left
-        )
-        style.footer(figure, model, info)
+        _frame(figure, model, info, ": every number of segments", left=left)
     return figure
 
 

@@ -160,11 +160,10 @@ def rate_figure(found: Sequence[Prediction], *, info: PlotInfo = style.PLAIN) ->
         axes.set_xlabel(info.x_label or "frame size with FCS [B]")
         axes.set_ylabel(info.y_label or "packet rate [Mpps]")
         style.set_grid(axes, "y")
-        style.legend_below(figure, handles, axes_in=AXES_IN, above_in=0.47)
         note = f"{100 * first.expected.breakdown.level:g} % intervals"
         machines = ", ".join(dict.fromkeys(each.model.machine for each in found))
         info = replace(info, machine=info.machine or machines)
-        style.frame(figure, info, f"{first.graph.name}: packet rate", note=note)
+        style.finish(figure, handles, info, f"{first.graph.name}: packet rate", axes_in=AXES_IN, note=note)
     return figure
 
 

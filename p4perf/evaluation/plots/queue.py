@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -48,7 +49,7 @@ def over_interarrival_figure(points: Sequence[OperatingPoint], *, loss: bool = F
     Colours are moderation intervals, styles of lines are kinds of arrivals.
     """
     solved = _solved(points)
-    looks = _Looks(solved)
+    colours, looks = _colours(solved), _looks(solved)
     with style.panel(AXES_IN) as (figure, axes):
         style.set_grid(axes)
         drawn: list[float] = []
@@ -60,8 +61,8 @@ def over_interarrival_figure(points: Sequence[OperatingPoint], *, loss: bool = F
             y = [_statistic(p, "loss" if loss else "mean_us") for p in group]
             drawn += y
             axes.plot(
-                x, [max(v, LEAST_LOSS) if loss else v for v in y], color=looks.colour(interval),
-                ls=looks.dashes(kind), lw=1.4, marker=looks.marker(kind), ms=3.6, zorder=3,
+                x, [max(v, LEAST_LOSS) if loss else v for v in y], color=colours[interval], lw=1.4, ms=3.6, zorder=3,
+                **looks[kind],
             )  # fmt: skip
         style.log_axis(axes.xaxis, min(p.arrivals.mean_us for p in solved), max(p.arrivals.mean_us for p in solved))
         if loss:
@@ -70,7 +71,13 @@ def over_interarrival_figure(points: Sequence[OperatingPoint], *, loss: bool = F
             style.log_axis(axes.yaxis, min(drawn), max(drawn))
         axes.set_xlabel("mean interarrival time [µs]")
         axes.set_ylabel("loss ratio" if loss else "mean processing time [µs]")
-        handles = looks.handles()
+        handles: list[Handle] = [
+            Line2D([], [], color=colour, lw=2.4, label=f"moderation {interval:g} µs")
+            for interval, colour in colours.items()
+            if interval is not None
+        ]
+        for kind, look in looks.items():
+            handles.append(Line2D([], [], color=style.INK, lw=1.3, ms=3.6, label=f"arrivals {kind}", **look))
         if loss and any(v < LEAST_LOSS for v in drawn):
             handles.append(Line2D([], [], ls="none", label=f"at the lower edge: {LEAST_LOSS:g} or less"))
         title = f"{'Loss' if loss else 'Processing time'} over interarrival time"
@@ -81,7 +88,7 @@ def over_interarrival_figure(points: Sequence[OperatingPoint], *, loss: bool = F
 def distribution_figure(points: Sequence[OperatingPoint]) -> Figure:
     """Distribution functions of the processing time: Fig. 10 of the paper. At most 16, the first ones."""
     solved = _solved(points)[:MOST_CURVES]
-    looks = _Looks(solved)
+    looks = _looks(solved)
     rates = list(dict.fromkeys(p.arrivals.mean_us for p in solved))
     with style.panel(AXES_IN) as (figure, axes):
         style.set_grid(axes)
@@ -96,7 +103,7 @@ def distribution_figure(points: Sequence[OperatingPoint]) -> Figure:
             shown = slice(max(int(ends[0]) - 1, 0), int(ends[1]) + 1)
             drawn += [float(x[shown][0]), float(x[shown][-1])]
             colour = style.colour_of(rates.index(point.arrivals.mean_us))
-            dashes = looks.dashes(_kind(point))
+            dashes = looks[_kind(point)]["ls"]
             axes.plot(x[shown], y[shown], drawstyle="steps-post", color=colour, ls=dashes, lw=1.3, zorder=3)
             handles.append(Line2D([], [], color=colour, ls=dashes, lw=1.3, label=_label(point)))
             _draw_simulated(axes, point, colour)
@@ -175,34 +182,16 @@ def _kind(point: OperatingPoint) -> str:
     return point.arrivals.text or point.arrivals.kind
 
 
-class _Looks:
-    """Colours are moderation intervals; dashes and markers are kinds of arrivals."""
+def _colours(points: Sequence[OperatingPoint]) -> dict[float | None, str]:
+    """A colour for each moderation interval."""
+    intervals = dict.fromkeys(p.moderation_us for p in points)
+    return {interval: style.colour_of(n) for n, interval in enumerate(intervals)}
 
-    def __init__(self, points: Sequence[OperatingPoint]) -> None:
-        self._intervals = list(dict.fromkeys(p.moderation_us for p in points))
-        self._kinds = list(dict.fromkeys(_kind(p) for p in points))
 
-    def colour(self, interval: float | None) -> str:
-        return style.colour_of(self._intervals.index(interval))
-
-    def dashes(self, kind: str) -> str | tuple[int, tuple[float, ...]]:
-        return DASHES[self._kinds.index(kind) % len(DASHES)]
-
-    def marker(self, kind: str) -> str:
-        return style.marker_of(self._kinds.index(kind))
-
-    def handles(self) -> list[Handle]:
-        intervals = [interval for interval in self._intervals if interval is not None]
-        return [
-            *(Line2D([], [], color=self.colour(i), lw=2.4, label=f"moderation {i:g} µs") for i in intervals),
-            *(
-                Line2D(
-                    [], [], color=style.INK, lw=1.3, ls=self.dashes(kind), marker=self.marker(kind), ms=3.6,
-                    label=f"arrivals {kind}",
-                )
-                for kind in self._kinds
-            ),
-        ]  # fmt: skip
+def _looks(points: Sequence[OperatingPoint]) -> dict[str, dict[str, Any]]:
+    """Line and marker for each kind of arrivals, as arguments of matplotlib."""
+    kinds = dict.fromkeys(map(_kind, points))
+    return {kind: {"ls": DASHES[n % len(DASHES)], "marker": style.marker_of(n)} for n, kind in enumerate(kinds)}
 
 
 def _label(point: OperatingPoint) -> str:

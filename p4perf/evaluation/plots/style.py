@@ -233,11 +233,6 @@ def header(figure: Figure, title: str, note: str, *, left: float = LEFT) -> None
         heading.set_fontsize(max(5.5, 11.5 * (edge - 20 - box.x0) / box.width))
 
 
-def footer(figure: Figure, model: ComponentModel, info: PlotInfo) -> None:
-    parts = (f"target {model.target}" if model.target else "", info.machine, info.date)
-    small_print(figure, " · ".join(p for p in parts if p))
-
-
 def small_print(figure: Figure, text: str) -> None:
     at = 0.066 / figure.get_figheight()
     figure.text(RIGHT, at, text, fontsize=7, color=GREY, ha="right", va="bottom")

@@ -91,33 +91,30 @@ def _abscissae(model: ComponentModel, segment: Fitting) -> np.ndarray[Any, np.dt
 
 def breakpoints(model: ComponentModel) -> list[dict[str, float | None]]:
     """Where segments begin, with the intervals of the breakpoints."""
-    known = model.uncertainty.breakpoints if model.uncertainty is not None else ()
-    ends: list[tuple[float | None, float | None]]
-    ends = [(each.low, each.high) for each in known] or [(None, None)] * len(model.fitting.breakpoint_x)
-    return [{"x": x, "low": low, "high": high} for x, (low, high) in zip(model.fitting.breakpoint_x, ends, strict=True)]
+    places = model.fitting.breakpoint_x
+    if model.uncertainty is None:
+        return [{"x": x, "low": None, "high": None} for x in places]
+    known = zip(places, model.uncertainty.breakpoints, strict=True)
+    return [{"x": x, "low": interval.low, "high": interval.high} for x, interval in known]
 
 
-def residuals(model: ComponentModel, points: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Distance of the medians from the curve, in % of the curve, with those of the ends of their intervals."""
+def residuals(model: ComponentModel, points: Sequence[Mapping[str, Any]]) -> list[list[float]]:
+    """For each x the distances of median, lower and upper end from the curve, in % of the curve."""
     kept = [p for p in points if p["n"] and isinstance(p["x"], int | float)]
-    largest = max((abs(p["median"]) for p in kept), default=0.0)
-    found = []
-    for point, curve in zip(kept, model.evaluate([p["x"] for p in kept]).tolist(), strict=True):
-        if abs(curve) > SILENCE * largest:
-            ends = {key: 100 * (point[key] - curve) / abs(curve) for key in ("median", "low", "high")}
-            found.append({"x": point["x"], **ends})
-    return found
-
-
-def marks(found: Sequence[CacheMark]) -> list[dict[str, Any]]:
-    return [{"x": mark.x, "text": f"{mark.level}, {size_text(mark.size_bytes)}"} for mark in found]
+    silence = SILENCE * max((abs(p["median"]) for p in kept), default=0.0)
+    curve = model.evaluate([p["x"] for p in kept]).tolist()
+    return [
+        [p["x"], *(100 * (p[key] - y) / abs(y) for key in ("median", "low", "high"))]
+        for p, y in zip(kept, curve, strict=True)
+        if abs(y) > silence
+    ]
 
 
 def run_figure(
     points: Sequence[Mapping[str, Any]],
     trials: Sequence[Sequence[Any]],
     model: ComponentModel | None,
-    found_marks: Sequence[CacheMark],
+    marks: Sequence[CacheMark],
     *,
     labels: Mapping[str, str],
     x_scale: str,
@@ -138,8 +135,8 @@ def run_figure(
         "trials": [list(trial) for trial in trials],
         "segments": curves(model) if model else [],
         "breakpoints": breakpoints(model) if model else [],
-        "marks": marks(found_marks),
-        "residuals": [list(r.values()) for r in residuals(model, points)] if model else [],
+        "marks": [{"x": mark.x, "text": f"{mark.level}, {size_text(mark.size_bytes)}"} for mark in marks],
+        "residuals": residuals(model, points) if model else [],
     }
 
 

@@ -79,7 +79,7 @@ def comparison_context(compared: Compared, pages: Mapping[str, RunPage], hrefs: 
             }
             for run in record["runs"]
         ],
-        "figure": _figure(compared, names, pages, unit),
+        "drawn": _figure(compared, names, pages, unit),
     }
 
 

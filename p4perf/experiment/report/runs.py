@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
-from itertools import zip_longest
 from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,7 @@ from markupsafe import Markup
 
 from p4perf.errors import DataError, P4PerfError
 from p4perf.evaluation.fitting.error_metrics import error_text
+from p4perf.evaluation.fitting.tables import model_rows
 from p4perf.evaluation.fitting.working_set import CacheMark, explain
 from p4perf.evaluation.plots.style import UNITS
 from p4perf.evaluation.report.figures import highlighted, run_figure
@@ -97,24 +97,16 @@ def _cut(text: str, most: int) -> str:
 MOST_TRIALS = 4000
 """Repetitions of larger runs are not drawn one by one."""
 _NODE_FACTS = 60
-
-
-@dataclass(frozen=True)
-class Ends:
-    """The first and the last median of a sweep, and the slope between them; None where there is no such number."""
-
-    metric: str = ""
-    unit: str = ""
-    first: float | None = None
-    last: float | None = None
-    slope: float | None = None
+_ENDS = ("first", "last", "slope", "metric", "unit")
 
 
 @dataclass(frozen=True)
 class RunPage:
     """A run, ready for its page: plain values only.
 
-    ``reason`` says why there are no numbers; empty if there are some.
+    Args:
+        ends: the first and the last median of the sweep, and the slope between them; None where there is none.
+        reason: why there are no numbers; empty if there are some.
     """
 
     path: Path
@@ -140,7 +132,7 @@ class RunPage:
     explanations: tuple[str, ...] = ()
     flags: Mapping[str, int] = field(default_factory=dict)
     figure: Mapping[str, Any] | None = None
-    ends: Ends = field(default_factory=Ends)
+    ends: Mapping[str, Any] = field(default_factory=lambda: dict.fromkeys(_ENDS))
     refused: tuple[Mapping[str, str], ...] = ()
     environment: tuple[Mapping[str, Any], ...] = ()
     facts: tuple[tuple[str, str], ...] = ()
@@ -265,15 +257,13 @@ def _others(table: pd.DataFrame, metric: str, variables: Sequence[str]) -> list[
     return found
 
 
-def _ends(table: pd.DataFrame, metric: str, variables: Sequence[str]) -> Ends:
+def _ends(table: pd.DataFrame, metric: str, variables: Sequence[str]) -> dict[str, Any]:
     """Of the cost over the baseline, where the target gives it; else of the metric of the spec."""
     accepted = table[table["accepted"].astype(bool)]
     chosen = COST if COST in set(accepted["metric"]) else metric
-    units = accepted.loc[accepted["metric"] == chosen, "unit"]
-    if units.empty:
-        return Ends(metric)
-    unit = str(units.iloc[0])
-    return Ends(chosen, UNITS.get(unit, unit), *metric_ends(table, chosen, variables))
+    unit = next(iter(accepted.loc[accepted["metric"] == chosen, "unit"]), "")
+    values = (*metric_ends(table, chosen, variables), chosen, UNITS.get(unit, unit))
+    return dict(zip(_ENDS, values, strict=True))
 
 
 def _model(run: Run, metric: str, variable: str | None) -> ComponentModel | None:
@@ -286,21 +276,10 @@ def _model(run: Run, metric: str, variable: str | None) -> ComponentModel | None
 
 
 def _model_values(model: ComponentModel, marks: Sequence[CacheMark]) -> dict[str, Any]:
-    known, prefix = model.uncertainty, f"{model.y.name} = "
-    intervals = known.parameters if known is not None else [()] * len(model.fitting.segments)
-    error = error_text(model.error, model.fitting.error)
+    prefix, error = f"{model.y.name} = ", error_text(model.error, model.fitting.error)
     segments = [
-        {
-            "start": segment.start,
-            "end": segment.end,
-            "formula": formula.removeprefix(prefix),
-            "error": error_text(model.error, segment.error),
-            "parameters": [
-                {"value": value, "low": interval and interval.low, "high": interval and interval.high}
-                for value, interval in zip_longest(segment.parameters, found)
-            ],
-        }
-        for segment, formula, found in zip(model.fitting.segments, model.formulas(), intervals, strict=True)
+        {**row.as_dict(), "formula": row.formula.removeprefix(prefix), "error": error_text(model.error, row.error)}
+        for row in model_rows(model)
     ]
     return {
         "model": {"error": error, "segments": segments},

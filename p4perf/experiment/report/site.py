@@ -182,26 +182,17 @@ class _Maker:
         if self._has_matrix():
             texts["matrix.html"] = self._render("matrix", "matrix.html", self._matrix())
         for href, page in self._runs:
-            context: dict[str, Any] = {
-                "run": page,
-                "comparison": self._experiment_hrefs.get(page.experiment, ""),
-                "data": script_json(page.figure) if page.figure else None,
-                "caption": _run_caption(page),
-                "switches": _switches(page.figure, "Residuals"),
-            }
-            texts[href] = self._render("run", href, context)
+            known = {"run": page, "comparison": self._experiment_hrefs.get(page.experiment, "")}
+            texts[href] = self._render("run", href, known | _shown(page.figure, _run_caption(page), "Residuals"))
         by_name = {page.name: page for page in self._pages}
         hrefs = {page.name: href for href, page in reversed(self._runs)}
         for href, compared in self._comparison_pages:
             context = comparison_context(compared, by_name, hrefs)
-            found = context.pop("figure")
-            context["data"] = script_json(found) if found else None
-            context["caption"] = (
+            caption = (
                 "Medians with intervals and the fitted models of all runs; below, the ratio to the reference "
                 f"{compared.record['reference']}. Every run has its own mark and line."
             )
-            context["switches"] = _switches(found, "Ratios")
-            texts[href] = self._render("comparison", href, context)
+            texts[href] = self._render("comparison", href, context | _shown(context["drawn"], caption, "Ratios"))
         for href, document in self._document_pages:
             texts[href] = self._render(document.template, href, {**document.context, "run_hrefs": hrefs})
         return {name: text.encode() for name, text in texts.items()} | {
@@ -290,17 +281,18 @@ class _Maker:
         return {"targets": targets, "rows": rows, "ranks": self._ranks}
 
 
-def _switches(figure: Mapping[str, Any] | None, lower: str) -> list[dict[str, str]]:
-    """The switches that a figure has; ``lower`` is what its lower part shows."""
-    if figure is None:
-        return []
+def _shown(figure: Mapping[str, Any] | None, caption: str, lower: str) -> dict[str, Any]:
+    """A figure with its caption and its switches; ``lower`` is what its lower part shows."""
+    if not figure:
+        return {"data": None, "caption": caption, "switches": []}
     switches = (
         ("logx", "Logarithmic x", figure["scale"] != "category"),
         ("logy", "Logarithmic y", True),
         ("repetitions", "Repetitions", figure.get("trials")),
         ("lower", lower, figure.get("residuals") or figure.get("ratios")),
     )
-    return [{"name": name, "text": text} for name, text, there in switches if there]
+    shown = [{"name": name, "text": text} for name, text, there in switches if there]
+    return {"data": script_json(figure), "caption": caption, "switches": shown}
 
 
 def _run_caption(page: RunPage) -> str:

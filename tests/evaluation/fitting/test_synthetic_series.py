@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from p4perf.errors import UsageError
 from p4perf.evaluation.fitting.derivation import FitOptions, derive
 from p4perf.evaluation.fitting.synthetic import FAMILIES, MIN_POINTS, piecewise_series
 
@@ -61,20 +60,3 @@ def test_noise_makes_breakpoints_soft() -> None:
     assert sharp == sorted(sharp, reverse=True)
     assert sharp[0] > 90
     assert sharp[2] < 60
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"families": ["spline"]}, "no synthetic series of 'spline'"),
-        ({"families": []}, "one family at least"),
-        ({"x_scale": "cubic"}, "no scale 'cubic'"),
-        ({"noise": -0.1}, "noise is a fraction"),
-        ({"noise": float("nan")}, "noise is a fraction"),
-        ({"n": 9}, "cannot make 2 segments"),
-        ({"segments": 0}, "cannot make 0 segments"),
-    ],
-)
-def test_bad_arguments(options, message: str) -> None:
-    with pytest.raises(UsageError, match=message):
-        piecewise_series(**{"seed": 0, "n": 30, "segments": 2, **options})

@@ -13,7 +13,7 @@ import contextlib
 import json
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -122,21 +122,18 @@ class ModelLines:
     def _read(self, *, index: bool) -> int:
         """Learn what is in the file, as far as it is wanted. Returns the end of the last complete line."""
         end = 0
-        for number, line in enumerate(self._raw_lines(), start=1):
-            if not line.startswith(BEGINNING) and not BEGINNING.startswith(line):
-                hint = "choose another name"
-                raise UsageError(f"{self.path}:{number}: not a file of models; it is left unchanged", hint=hint)
-            if not line.endswith(b"\n"):
-                break
-            if index:
-                self._remember(line, number, end)
-            end += len(line)
-        return end
-
-    def _raw_lines(self) -> Iterator[bytes]:
         with storing(self.path), os.fdopen(os.dup(self._handle), "rb") as file:
             file.seek(0)
-            yield from file
+            for number, line in enumerate(file, start=1):
+                if not line.startswith(BEGINNING) and not BEGINNING.startswith(line):
+                    hint = "choose another name"
+                    raise UsageError(f"{self.path}:{number}: not a file of models; it is left unchanged", hint=hint)
+                if not line.endswith(b"\n"):
+                    break
+                if index:
+                    self._remember(line, number, end)
+                end += len(line)
+        return end
 
     def _remember(self, line: bytes, number: int, offset: int) -> None:
         record = parse_object(line.rstrip(b"\n"), self.path, line=number)
