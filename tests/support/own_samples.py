@@ -62,7 +62,7 @@ def workload(path: Path, packets: int = 32, entries: int = 16) -> ir.Workload:
     root, test = parse_json(path.read_text(), str(path)), path.with_suffix(".stf")
     program = read_v1model(root, stf.read(test, root).plane if test.exists() else None, path.stem)
     program = filled(program, {}, default=entries)
-    drawn = frames(program, packets, size_bytes=FRAME_BYTES)
+    drawn = tuple(frame[:FRAME_BYTES].ljust(FRAME_BYTES, b"\0") for frame in frames(program, packets))
     for frame in (*drawn, *frames(program, 256)):
         Interpreter(program).run(frame)
     baseline = build_workload([], frame_size_bytes=FRAME_BYTES + 4).program

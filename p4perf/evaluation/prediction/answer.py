@@ -387,7 +387,8 @@ def predict(
     cost = node_costs(model.pricing)
     analysis = analyse(graph, cost, k=k)
     lowest, highest = extremes(graph, model.pricing, cost, analysis)
-    itemised = (itemise(model.pricing, met_in(graph, analysis.visits)), lowest[1], highest[1])
+    average = itemise(model.pricing, met_in(graph, analysis.visits))
+    itemised = (average, _ordered(lowest[1], average, -1), _ordered(highest[1], average, 1))
     breakdowns: dict[PathName, Itemised] = dict(zip(PATHS, itemised, strict=True))
     memory = None if model.memory is None else model.memory(graph)
     expected = band(breakdowns["expected"].breakdown)
@@ -408,6 +409,19 @@ def predict(
     unknown = memory.warnings if memory else ()
     warnings = (*graph.remarks, *assumed, *_warnings(analysis, breakdowns, latency), *unknown)
     return replace(found, latency=latency, warnings=warnings)
+
+
+def _ordered(found: Itemised, average: Itemised, sign: int) -> Itemised:
+    """The cost breakdown of a path that is no lower (sign 1), or no higher (-1), than that of the average packet.
+
+    What is known of whole programs may differ between them.
+    """
+    breakdown = found.breakdown
+    shift = average.breakdown.cycles.value - breakdown.cycles.value
+    if sign * shift <= 0:
+        return found
+    ends = {name: getattr(breakdown, name) + shift for name in ("interaction", "low", "high")}
+    return replace(found, breakdown=replace(breakdown, **ends))
 
 
 def node_costs(pricing: Pricing) -> Callable[[Node, Edge | None], float]:

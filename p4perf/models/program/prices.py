@@ -42,6 +42,9 @@ SLOT_BYTES = 64
 CACHED: Mapping[str, float] = {"entries": 1000.0, TABLE_BYTES: float(1 << 17)}
 """A table with so many entries, or bytes, is in the second-level cache of any processor."""
 
+SIMPLE_OPERATORS = ("+", "-", "&", "|", "^", "~", "<<", ">>", "==", "!=", "<", ">", "<=", ">=")
+"""Operators that a processor has an instruction of one cycle for."""
+
 MISPREDICTION = "mispredicted branch lookup"
 """Key of the price of a mispredicted branch behind a lookup: a processor learns late that it was wrong."""
 
@@ -76,11 +79,16 @@ def surplus(met: Sequence[tuple[Construct, float]], many: Mapping[str, float]) -
 
 
 def price_key(what: Construct) -> str:
-    """Under which name a construct has its price: ``extract``, ``lookup exact``, ``compute +``."""
+    """Under which name a construct has its price: ``extract``, ``lookup exact``, ``hash crc32``.
+
+    Operators that a processor has an instruction of one cycle for have one price, ``compute``.
+    """
     label = LABELS.get(what.kind)
     if label is None:
         return what.kind
     word = str(what.size(label))
+    if what.kind == "compute" and word in SIMPLE_OPERATORS:
+        return "compute"
     if word == "header" and what.number("bits") % 8:
         return PART_OF_A_BYTE
     return f"{what.kind} {SAME_WORDS.get(word, word)}"
@@ -90,9 +98,15 @@ PART_OF_A_BYTE = "write header part"
 """Key of a write to a header field that does not fill its bytes, so that they are read and written back."""
 
 
-def miss_key(what: Construct) -> str:
-    """Under which name a lookup has its price where no entry is found."""
-    return f"{price_key(what)} miss"
+def missed(what: Construct) -> tuple[str, Construct]:
+    """Under which name a lookup has its price where no entry is found, and what it is then.
+
+    A search of a ternary table that ends at an entry passes half of them on average: one that finds none is one among
+    twice as many.
+    """
+    if what.size("match_kind") != "ternary":
+        return f"{price_key(what)} miss", what
+    return price_key(what), replace(what, sizes=tuple((n, 2 * v if n == "entries" else v) for n, v in what.sizes))
 
 
 def numeric_sizes(what: Construct) -> dict[str, float]:
@@ -404,9 +418,6 @@ _RULES: Mapping[tuple[Kind, str], _Rule] = {
 
 # --- kinds without data
 
-SIMPLE_OPERATORS = ("+", "-", "&", "|", "^", "~", "<<", ">>", "==", "!=", "<", ">", "<=", ">=")
-"""Operators that a processor has an instruction of one cycle for."""
-
 
 def stand_in(what: Construct, prices: Mapping[str, Price]) -> Quote:
     """A bound for a construct of a kind that was not measured; nothing where there is no sensible one."""
@@ -449,7 +460,7 @@ def _operator(what: Construct, prices: Mapping[str, Price]) -> Quote:
     """An operator of one instruction costs at most as much as the most expensive one that was measured."""
     if what.size("operator") not in SIMPLE_OPERATORS:
         return UNKNOWN
-    keys = [key for key in prices if key.startswith("compute ")]
+    keys = [key for key in prices if key.startswith("compute")]
     return _at_most(what, keys, prices, "at most what the most expensive measured operator costs")
 
 

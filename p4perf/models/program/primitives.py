@@ -220,16 +220,16 @@ class PrimitiveCosts:
     def _missed(self, what: Construct, found: Quote) -> Quote:
         """A lookup that finds nothing.
 
-        It reads no action data and runs no action with any, so it costs at most as much as one that finds an entry;
-        but a search of a list, as of ternary tables, continues to the end: at most twice as much.
+        It reads no action data and runs no action with any, so where it has no price it costs at most as much as one
+        that finds an entry.
         """
-        price = self.prices.get(pricing.miss_key(what))
-        known = found if price is None else pricing.quoted(price, what, self.prices)
+        key, missed = pricing.missed(what)
+        price = self.prices.get(key)
+        known = found if price is None else pricing.quoted(price, missed, self.prices)
         if price is not None and known.basis != "unknown":
             return known
-        times = 2.0 if what.size("match_kind") == "ternary" else 1.0
-        value = min(known.cycles.value, times * found.cycles.value)
-        bound = Quote(Estimate(value, 0.0, max(times * found.cycles.high, value)), "bounded", known.sources)
+        value = min(known.cycles.value, found.cycles.value)
+        bound = Quote(Estimate(value, 0.0, max(found.cycles.high, value)), "bounded", known.sources)
         return replace(bound, remark="of misses only a bound is known")
 
     def record(self) -> dict[str, Any]:

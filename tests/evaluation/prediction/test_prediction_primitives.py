@@ -200,7 +200,7 @@ def test_kinds_that_were_not_measured_have_no_price() -> None:
     costs = learnt(additive)
     assert costs.charge(construct("meter", cells=16)).basis == "unknown"
     assert costs.charge(lookup(1000, kind="lpm")).basis == "unknown"
-    assert costs.charge(construct("compute", operator="|", bits=32)).basis == "bounded"
+    assert costs.charge(construct("compute", operator="|", bits=32)).basis == "measured"
     assert costs.charge(lookup(10**8)).basis == "extrapolated"
 
 

@@ -62,7 +62,7 @@ def packet_path(program: Program, workload: Workload, traffic: TrafficPlan) -> M
     """
     flow = read_own(program, program.name, workload.packets.frame_size_bytes, configured=True)
     tally, short = Tally(), Fraction(0)
-    idle = ("parser state", "deparser") if parses_for_nothing(program) else ()
+    idle = ("parser state", "deparser") if workload.frames and parses_for_nothing(program) else ()
     packets = Decisions(program, _Lookups)
     for data, weight in packets_of(workload, traffic):
         visits: Counter[str] = Counter()
@@ -82,7 +82,7 @@ def packet_path(program: Program, workload: Workload, traffic: TrafficPlan) -> M
     assert isinstance(lookups, _Lookups)  # noqa: S101 - it was made here
     copies = any(isinstance(statement, ir.Clone) for statement in statements(program))  # none: no session is there
     found = ((what, times) for what, times in tally.met(lookups.guessed_levels) if copies or what.kind != "clone")
-    return tuple((lookups.seen(what, searched=True), times) for what, times in found)
+    return tuple(part for what, times in found for part in lookups.searched(what, times))
 
 
 MOST_SHORT = Fraction(1, 2)
@@ -257,11 +257,15 @@ def swx_path(program: Program, workload: Workload, traffic: TrafficPlan) -> Met:
     _check_lengths(short)
     if not workload.frames:
         return tally.met()
-    return tuple((reference.seen(what, searched=False), times) for what, times in tally.met())
+    return tuple((reference.seen(what), times) for what, times in tally.met())
 
 
 FIRST_LEVEL_BITS = 24
 """Prefixes up to that length are found at the first level of rte_lpm, longer ones a level of 8 bits each further."""
+
+
+def _resized(what: Construct, **sizes: float) -> Construct:
+    return replace(what, sizes=tuple((name, sizes.get(name, size)) for name, size in what.sizes))
 
 
 def _table_of(what: Construct) -> str:
@@ -310,21 +314,28 @@ class _Lookups(Interpreter):
         names = {name for t in self._program.tables if is_prefixes(self._program, t) for name in (t.name, called(t))}
         return {name: 1 - max(c.values()) / c.total() for name, c in self._levels.items() if name in names}
 
-    def seen(self, what: Construct, *, searched: bool) -> Construct:
-        """A lookup in the part of its table that the packets touch: a few keys, again and again, are as few entries.
+    def searched(self, what: Construct, times: float) -> Met:
+        """The same where ternary tables are lists that are searched from their beginning: hits and misses apart."""
+        positions = self._positions.get(_table_of(what))
+        if what.kind != "lookup" or what.size("match_kind") != "ternary" or not positions:
+            return ((self.seen(what), times),)
+        share = what.number("hit")
+        ends = min(what.number("entries"), 2.0 * sum(positions) / len(positions) + 1.0)
+        parts: Met = (
+            (_resized(what, entries=ends, hit=1.0), share * times),
+            (_resized(what, hit=0.0), (1 - share) * times),
+        )
+        wrong = (mispredicted_branch(after_lookup=True), min(share, 1 - share) * times)
+        return tuple(part for part in (*parts, wrong) if part[1])
 
-        Args:
-            searched: a ternary table is a list that is searched from its beginning.
-        """
+    def seen(self, what: Construct) -> Construct:
+        """A lookup in the part of its table that the packets touch: a few keys, again and again, are as few entries."""
         if what.kind != "lookup":
             return what
         name = _table_of(what)
-        entries = what.number("entries")
-        if what.size("match_kind") in ("exact", "lpm"):
-            entries = min(entries, float(len(self._keys.get(name, ())) or 1))
-        elif searched and (positions := self._positions.get(name)):
-            entries = min(entries, 2.0 * sum(positions) / len(positions) + 1.0)
-        return replace(what, sizes=tuple((n, entries if n == "entries" else v) for n, v in what.sizes))
+        if what.size("match_kind") not in ("exact", "lpm"):
+            return what
+        return _resized(what, entries=min(what.number("entries"), float(len(self._keys.get(name, ())) or 1)))
 
     def next(self, name: str, pipeline: Pipeline | None) -> Found:
         """Action and data of the next lookup in a table, None if it finds nothing."""

@@ -30,7 +30,7 @@ from p4perf.models.program.prices import (
     TABLE_BYTES,
     Curve,
     changes_layout,
-    miss_key,
+    missed,
     numeric_sizes,
     price_key,
     surplus,
@@ -112,10 +112,11 @@ def parts_of(row: PriceRow) -> dict[str, list[Part]]:
             found.setdefault(price_key(what), []).append(Part(times, sizes))
             continue
         share = what.number(HIT)
-        wrong = min(share, 1 - share)
-        for key, part in ((price_key(what), share), (miss_key(what), 1 - share), (MISPREDICTION, wrong)):
+        miss, searched = missed(what)
+        parts = ((price_key(what), share, sizes), (miss, 1 - share, numeric_sizes(searched)))
+        for key, part, of in (*parts, (MISPREDICTION, min(share, 1 - share), {})):
             if part:
-                found.setdefault(key, []).append(Part(part * times, {} if key == MISPREDICTION else sizes))
+                found.setdefault(key, []).append(Part(part * times, of))
     if changed := changes_layout(row.met):
         found[LAYOUT] = [Part(changed, {})]
     return found

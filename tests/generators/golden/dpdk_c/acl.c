@@ -162,8 +162,7 @@ static struct table tables[] = {
 STEP void
 key_first(const struct packet *p, uint8_t *key)
 {
-	memcpy(key + 4 + 0, p->h_bench, 4);
-	memcpy(key + 4 + 4, p->h_bench + 4, 4);
+	memcpy(key + 4 + 0, p->h_bench, 8);
 }
 
 STEP int64_t
@@ -171,8 +170,7 @@ find_table_ternary(const struct packet *p)
 {
 	uint8_t key[12] = {0};
 
-	memcpy(key + 4 + 0, p->h_bench, 4);
-	memcpy(key + 4 + 4, p->h_bench + 4, 4);
+	memcpy(key + 4 + 0, p->h_bench, 8);
 	return lookup_acl(&tables[0], key);
 }
 
