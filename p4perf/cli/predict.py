@@ -83,12 +83,15 @@ def print_answers(found: Answers, path: PathName, *, quiet: bool = False, verbos
 
 
 def _premise(each: Prediction) -> str:
-    """The premises of the answer: the model, and the path of the packets where shares are unknown."""
-    model = f"model {each.model.origin} of {each.model.machine}, cores at {each.clock_hz / 1e9:.4g} GHz"
-    if not each.graph.assumed:
-        return f"{each.model.target}: {model}"
-    path = "packets take the path on which tables hit and they are sent (else: --probabilities, --trace)"
-    return f"{each.model.target}: {model}; {path}"
+    """The premises of the answer: the model, the path of packets where shares are unknown, and the size of tables."""
+    from p4perf.programs.reading.flow import FULL
+
+    said = [f"model {each.model.origin} of {each.model.machine}, cores at {each.clock_hz / 1e9:.4g} GHz"]
+    if each.graph.assumed:
+        said.append("packets take the path on which tables hit and they are sent (else: --probabilities, --trace)")
+    if FULL in each.graph.remarks:
+        said.append("tables count as full (else: --entries, --rules)")
+    return f"{each.model.target}: {'; '.join(said)}"
 
 
 def _short_breakdown(shown: Sequence[Prediction], path: PathName) -> list[dict[str, Any]]:
