@@ -260,7 +260,7 @@ def with_transferred(model: CostModel, runs: Sequence[Run], reference: CostModel
         if record is None:
             return None
         rows = [row for run in runs for row in read_rows(run, translated=translated)]
-        return transferred(PrimitiveCosts.from_record(dict(record)), rows).record()
+        return transferred(PrimitiveCosts.from_record(dict(record)), rows, model.baseline - reference.baseline).record()
 
     return replace(
         model,

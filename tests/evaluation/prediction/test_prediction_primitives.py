@@ -14,6 +14,7 @@ from p4perf.errors import NoVerdictError
 from p4perf.evaluation.prediction.learning.constructs import Met, workload_increment
 from p4perf.evaluation.prediction.learning.design import PriceRow
 from p4perf.evaluation.prediction.learning.primitives import learn_prices
+from p4perf.evaluation.prediction.learning.transfer import transferred
 from p4perf.models.program import Construct, construct
 from p4perf.models.program.primitives import PrimitiveCosts
 from p4perf.programs.component import TrafficPlan, build_workload
@@ -216,6 +217,19 @@ def test_repeated_lookups_of_one_key_are_left_out() -> None:
     costs = learn_prices([*rows(additive, ["parser/headers"]), again], "dpdk-c")
     assert "lookup exact" not in costs.prices
     assert any("mat/same-table" in remark for remark in costs.remarks)
+
+
+def test_prices_move_to_a_machine_where_a_few_points_were_measured() -> None:
+    costs = learnt(additive)
+    there = rows(lambda what: 2 * additive(what), ["mat/entries", "parser/headers", "action/writes"])
+    moved = transferred(costs, there, dearer=10.0)
+    assert moved.baseline == costs.baseline + 10
+    for what in (lookup(1000, 128), lookup(10**6, 128)):
+        assert moved.charge(what).cycles.value == pytest.approx(2 * costs.charge(what).cycles.value, rel=0.15)
+    hashed = construct("hash", algorithm="crc32", bytes=60)
+    assert moved.charge(hashed).cycles.value == pytest.approx(2 * costs.charge(hashed).cycles.value, rel=0.15)
+    with pytest.raises(NoVerdictError, match="of which 5 are needed"):
+        transferred(costs, there[:2])
 
 
 def test_nothing_to_learn_from() -> None:

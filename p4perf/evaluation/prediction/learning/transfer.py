@@ -37,8 +37,11 @@ Part = tuple[str, bool]
 """A price, and whether it is the part that more entries cost than fit into the caches."""
 
 
-def transferred(reference: PrimitiveCosts, rows: Sequence[PriceRow]) -> PrimitiveCosts:
+def transferred(reference: PrimitiveCosts, rows: Sequence[PriceRow], dearer: float = 0.0) -> PrimitiveCosts:
     """The prices of the machine on which some points were measured.
+
+    Args:
+        dearer: cycles that the baseline of the same experiment costs more there than on the machine of the reference.
 
     Raises:
         NoVerdictError: there are too few points with a construct that the reference has a price of.
@@ -59,7 +62,7 @@ def transferred(reference: PrimitiveCosts, rows: Sequence[PriceRow]) -> Primitiv
         key: scaled(price, factors.get((key, False), common), factors.get((key, True), common))
         for key, price in reference.prices.items()
     }
-    baseline = float(np.median([row.baseline for row in rows]))
+    baseline = max(reference.baseline + dearer, 1.0)
     experience = reference.experience
     if experience is not None:
         off = np.abs(np.log(np.maximum(whole + matrix @ found - cycles, 1.0) / whole))
