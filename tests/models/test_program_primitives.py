@@ -9,6 +9,7 @@ import pytest
 
 from p4perf.errors import DataError, UsageError
 from p4perf.models.program import Construct, Pricing, construct
+from p4perf.models.program.graph import mispredicted_branch
 from p4perf.models.program.prices import Curve, Domain, Price, price_key, surplus
 from p4perf.models.program.primitives import Agreement, PrimitiveCosts, beyond_forwarding
 
@@ -269,3 +270,9 @@ def test_no_record_at_all() -> None:
 def test_prices_stand_under_their_names() -> None:
     with pytest.raises(UsageError, match="stands under"):
         PrimitiveCosts("xdp", 1.0, {"emit": Price("extract", 1.0)})
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_a_model_with_one_price_of_mispredictions_bounds_both(late: bool) -> None:
+    charge = priced(Price("mispredicted branch", 20.0)).charge(mispredicted_branch(after_lookup=late))
+    assert (charge.cycles.value, charge.cycles.low, charge.basis) == (20.0, 0.0, "bounded")

@@ -424,7 +424,7 @@ def stand_in(what: Construct, prices: Mapping[str, Price]) -> Quote:
     if what.kind in _ALIKE:
         key, why = _ALIKE[what.kind]
         like = construct("condition", bits=1) if what.kind == "jump" else what
-        return _at_most(like, [key], prices, why)
+        return _at_most(like, [key, what.kind], prices, why)  # models of before have one price of mispredictions
     rule = _STAND_INS.get(what.kind)
     return UNKNOWN if rule is None else rule(what, prices)
 
