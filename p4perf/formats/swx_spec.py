@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from p4perf.errors import DataError, Location
 
@@ -130,6 +131,11 @@ class Specification:
     varying: dict[str, str]
     """Names of the fields of varying width, by their structures."""
     apply: SpecLine
+
+    @cached_property
+    def sent(self) -> frozenset[str]:
+        """Headers that are emitted, as ``h.NAME``."""
+        return frozenset(line.word(1) for line in labelled(self.apply.lines)[1] if line.word(0) == "emit")
 
     def header_bits(self, operand: str, line: SpecLine) -> int:
         """Width of a header, ``h.NAME``."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import fields, is_dataclass
 from typing import TypeVar
 
 from p4perf.programs import ir
@@ -230,6 +231,7 @@ IDLE = (ir.Assign, ir.Hash, ir.ReadRegister)
 """Statements that do nothing but write a field."""
 
 
+@ir.once
 def unused_metadata(program: ir.Program) -> frozenset[ir.FieldRef]:
     """Metadata on which nothing depends, and which only idle statements write; compilers leave it out."""
     found = {ir.FieldRef(ir.METADATA, f.name) for f in program.metadata} - needed_fields(program)
@@ -260,7 +262,33 @@ def reorders(program: ir.Program) -> bool:
 
 def changes_layout(program: ir.Program) -> bool:
     """Whether a packet may be sent with other headers, or in another order, than it came with."""
-    return reorders(program) or any(isinstance(s, ir.AddHeader | ir.RemoveHeader) for s in statements(program))
+    changed = (s.header for s in statements(program) if isinstance(s, ir.AddHeader | ir.RemoveHeader))
+    return reorders(program) or not set(program.emit).isdisjoint(changed)
+
+
+@ir.once
+def unneeded_headers(program: ir.Program) -> frozenset[str]:
+    """Headers on whose fields nothing depends, and whose validity decides nothing but whether they are sent."""
+    bodies = tuple(action.body for action in program.actions)
+    asked = set(_asked_for((program.parser, program.control, program.egress, program.updated, bodies)))
+    asked |= {ref.header for ref in needed_fields(program)}
+    asked |= {ref.header for ref in written_fields(program)} & set(program.emit)
+    return frozenset(h.name for h in program.headers) - asked
+
+
+def _asked_for(what: object) -> Iterator[str]:
+    """Headers for whose validity something asks; what adds a header that is not there yet does not ask."""
+    match what:
+        case ir.Branch(ir.Not(ir.IsValid(header)), (ir.AddHeader(added, ()),), ()) if added == header:
+            return
+        case ir.IsValid(header):
+            yield header
+        case tuple():
+            for each in what:
+                yield from _asked_for(each)
+        case _ if is_dataclass(what):
+            for f in fields(what):
+                yield from _asked_for(getattr(what, f.name))
 
 
 def needs_restore(program: ir.Program) -> bool:

@@ -39,7 +39,7 @@ from p4perf.models.program import Construct, CostBreakdown, Edge, Node, Pricing,
 from p4perf.models.program.costs import Basis
 from p4perf.models.program.curves import ProgramMemory
 from p4perf.models.program.graph import mispredicted_branch
-from p4perf.models.program.paths import Analysis, ProgramPath, analyse, constructs_on, shares, sorted_nodes
+from p4perf.models.program.paths import Analysis, ProgramPath, analyse, constructs_on, sorted_nodes, taken
 from p4perf.programs.reading.flow import base_name
 
 FRAME_SIZES_BYTES = (64, 128, 256, 512, 1024, 1280, 1518)
@@ -447,7 +447,7 @@ def met_in(graph: ProgramGraph, visits: Mapping[str, float]) -> list[Met]:
             found += [Met(node.name, node.kind, what, times) for what in constructs_on(node, None)]
             if guessed(node):
                 wrong = mispredicted_branch(after_lookup=node.name in late)
-                found.append(Met(node.name, node.kind, wrong, times * (1 - max(shares(node)))))
+                found.append(Met(node.name, node.kind, wrong, times * (1 - max(taken(node).values()))))
     return found
 
 

@@ -26,7 +26,16 @@ from p4perf.models.estimate import Estimate
 from p4perf.models.program import Charge, Construct, CostBreakdown, NodeKind, Pricing
 from p4perf.models.program.costs import NOTHING
 from p4perf.models.program.graph import Edge, Node, ProgramGraph, mispredicted_branch
-from p4perf.models.program.paths import Analysis, Cost, ProgramPath, analyse, constructs_on, shares, sorted_nodes
+from p4perf.models.program.paths import (
+    Analysis,
+    Cost,
+    ProgramPath,
+    analyse,
+    constructs_on,
+    shares,
+    sorted_nodes,
+    taken,
+)
 from p4perf.models.program.prices import HIT
 from p4perf.models.templates import FloatArray
 from p4perf.programs.reading.flow import base_name
@@ -202,7 +211,7 @@ def extremes(
 
 def guessed(node: Node) -> bool:
     """Whether packets take different edges of a select or a condition, or run different actions of a table."""
-    return node.kind in ("parser state", "condition", "block") and sum(share > 0 for share in shares(node)) > 1
+    return node.kind in ("parser state", "condition", "block") and sum(share > 0 for share in taken(node).values()) > 1
 
 
 def met_along(graph: ProgramGraph, path: ProgramPath, *, wrong: bool = False) -> list[Met]:
@@ -222,9 +231,9 @@ def misprediction_penalties(graph: ProgramGraph, pricing: Pricing) -> Mapping[st
     """Cost of a branch misprediction at the lookups that packets both hit and miss, by node."""
     found = {}
     for node in sorted_nodes(graph):
-        taken = {edge.label for edge, share in zip(node.edges, shares(node), strict=True) if share > 0}
+        labels = {edge.label for edge, share in zip(node.edges, shares(node), strict=True) if share > 0}
         lookup = next((what for what in node.constructs if what.kind == "lookup"), None)
-        if lookup is not None and {"hit", "miss"} <= taken:
+        if lookup is not None and {"hit", "miss"} <= labels:
             found[node.name] = _penalty(lookup, pricing)
     return found
 

@@ -13,7 +13,15 @@ from typing import ClassVar
 
 from p4perf.errors import CapabilityError
 from p4perf.programs import ir
-from p4perf.programs.analysis import condition_operands, expressions, flattened, operands, statements, subexpressions
+from p4perf.programs.analysis import (
+    condition_operands,
+    expressions,
+    flattened,
+    operands,
+    statements,
+    subexpressions,
+    unused_metadata,
+)
 from p4perf.programs.capabilities import standing_at
 from p4perf.programs.interpreter import RECIRCULATED, RESUBMITTED
 from p4perf.programs.ranges import Range, signed, unsigned, value_range
@@ -335,6 +343,8 @@ class CWriter(ABC):
 
     def statement(self, statement: ir.Statement) -> Iterator[str]:
         match statement:
+            case ir.Assign(ref, ir.Intrinsic("unknown")) if ref in unused_metadata(self.program):
+                pass  # compilers leave out all else that nothing depends on, but no reading of a clock
             case ir.Assign(ref, value):
                 yield from self.assign(ref, value)
             case ir.AddHeader(header, values):

@@ -17,7 +17,7 @@ Kind = Literal[
     "component", "extract", "select", "emit", "lookup", "write", "compute", "condition", "hash", "checksum verify",
     "checksum update", "counter", "meter", "register read", "register write", "random", "add header", "remove header",
     "recirculate", "resubmit", "clone", "multicast", "set egress", "drop", "jump", "overlap", "mispredicted branch",
-    "unknown",
+    "clock", "unknown",
 ]  # fmt: skip
 
 Size = float | str | bool
@@ -54,6 +54,7 @@ KINDS: Mapping[Kind, tuple[str, ...]] = MappingProxyType(
         "overlap": ("code", "earlier", "swaps"),
         # A decision that goes otherwise than for most packets; ``after``: lookup, if it waits for one, or start.
         "mispredicted branch": ("after",),
+        "clock": (),  # a time stamp
         "unknown": ("name",),
     }
 )

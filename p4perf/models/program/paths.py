@@ -118,6 +118,14 @@ def sorted_nodes(graph: ProgramGraph) -> tuple[Node, ...]:
         raise UsageError(_not_there(graph, error.name, what)) from error
 
 
+def taken(node: Node) -> Mapping[str, float]:
+    """Share of the packets at a node that go on at each node behind it."""
+    found: dict[str, float] = {}
+    for edge, share in zip(node.edges, shares(node), strict=True):
+        found[edge.to] = found.get(edge.to, 0.0) + share
+    return found
+
+
 def shares(node: Node) -> tuple[float, ...]:
     """Share of the packets at a node that leave it by each of its edges, in their order.
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 from types import MappingProxyType
@@ -62,7 +62,6 @@ def packet_path(program: Program, workload: Workload, traffic: TrafficPlan) -> M
     """
     flow = read_own(program, program.name, workload.packets.frame_size_bytes, configured=True)
     tally, short = Tally(), Fraction(0)
-    idle = ("parser state", "deparser") if workload.frames and parses_for_nothing(program) else ()
     packets = Decisions(program, _Lookups)
     for data, weight in packets_of(workload, traffic):
         visits: Counter[str] = Counter()
@@ -71,8 +70,7 @@ def packet_path(program: Program, workload: Workload, traffic: TrafficPlan) -> M
             tally.begin()
             for passed in passed_steps(flow, decisions):
                 visits[passed.step.name] += 1
-                if passed.step.kind not in idle:
-                    tally.count(passed, f"{passed.step.name}, {visits[passed.step.name]}", weight)
+                tally.count(passed, f"{passed.step.name}, {visits[passed.step.name]}", weight)
             if passed is None or passed.step.edges:
                 short += weight
     _check_lengths(short)
@@ -92,25 +90,6 @@ MOST_SHORT = Fraction(1, 2)
 def _check_lengths(short: Fraction) -> None:
     if short > MOST_SHORT:
         raise CapabilityError("packets are too short for what the parser extracts")
-
-
-def parses_for_nothing(program: Program) -> bool:
-    """Whether nothing depends on what the parser finds, so that a compiler leaves it out."""
-    only_extracts = all(isinstance(s, ir.Extract) for state in program.parser for s in state.body)
-    looks = (program.control, program.egress, program.updated, program.verified, program.initial)
-    keys = tuple(key.field for table in program.tables for key in table.keys)
-    bodies = tuple(action.body for action in program.actions)
-    return only_extracts and not _asks_for_headers((looks, keys, bodies))
-
-
-def _asks_for_headers(what: object) -> bool:
-    if isinstance(what, ir.IsValid | ir.AddHeader | ir.RemoveHeader):
-        return True
-    if isinstance(what, ir.FieldRef):
-        return what.header != ir.METADATA
-    if isinstance(what, tuple):
-        return any(map(_asks_for_headers, what))
-    return is_dataclass(what) and any(_asks_for_headers(getattr(what, f.name)) for f in fields(what))
 
 
 def packets_of(workload: Workload, traffic: TrafficPlan) -> list[tuple[bytes, Fraction]]:
@@ -202,7 +181,7 @@ class Tally:
                 self._hits[what] = self._hits.get(what, Fraction(0)) + (0 if passed.label == "miss" else times)
         if passed.decided and passed.step.kind != "table":
             outcomes = self._outcomes.setdefault((place, self._late), {})
-            outcomes[passed.label] = outcomes.get(passed.label, Fraction(0)) + times
+            outcomes[passed.to] = outcomes.get(passed.to, Fraction(0)) + times
         self._late = self._late or any(what.kind == "lookup" for what in passed.constructs)
 
     def met(self, guessed: Mapping[str, float] = MappingProxyType({})) -> Met:

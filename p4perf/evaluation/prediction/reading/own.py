@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
 from p4perf.errors import SpecError
@@ -23,7 +23,19 @@ from p4perf.evaluation.prediction.reading.constructs import (
 from p4perf.evaluation.prediction.reading.names import DROPPED, LOST, PORT, RESUBMITTED, SENT
 from p4perf.models.program.graph import Construct, Edge, Node, ProgramGraph, construct
 from p4perf.programs import ir
-from p4perf.programs.analysis import OPERATE, control_nodes, destination, flattened, statements, unused_metadata
+from p4perf.programs.analysis import (
+    IDLE,
+    OPERATE,
+    changes_layout,
+    control_nodes,
+    destination,
+    flattened,
+    operands,
+    statements,
+    subexpressions,
+    unneeded_headers,
+    unused_metadata,
+)
 from p4perf.programs.component import build_workload, component_parameters
 from p4perf.programs.decisions import (
     CHECKSUMS,
@@ -125,6 +137,9 @@ def read_own(
     return _Reader(program, name, frame_bytes, source, entries or {}, configured).read()
 
 
+_LEFT_OUT = ("write", "compute", "condition", "hash", "register read", "add header", "remove header")
+"""Kinds that cost nothing where nothing depends on what they do."""
+
 _Placed = tuple[str, ir.Statement]
 """A statement behind its place in the program."""
 
@@ -154,6 +169,9 @@ class _Reader:
         self.sites = sites(self.program)
         self.was_read = was_read(self.program)
         self.unused = unused_metadata(self.program) if self.was_read else frozenset()
+        unneeded = unneeded_headers(self.program) if self.was_read else frozenset()
+        self.dead = unneeded - set(self.program.emit)
+        self.idle = set() if changes_layout(self.program) else _idle_states(self.program, unneeded)
         types = (s.destination for s in self.program.initial if s.value == _INSTANCE)
         self.instance = next((f"{ref.header}.{ref.field}" for ref in types), None)
         self.packet_bytes = PACKET_BYTES if self.frame_bytes is None else self.frame_bytes - FCS_BYTES
@@ -188,7 +206,8 @@ class _Reader:
             effects += tuple(self._assigned(ir.FieldRef(ir.METADATA, f.name), ir.Const(0)))
         for statement in program.initial:
             effects += tuple(self._assigned(statement.destination, statement.value))
-        self._add(Step("begin", "block", (), (Edge("", start),), effects=effects))
+        clocks = tuple(c for s in program.initial for c in self._clock(s, "start of the program"))
+        self._add(Step("begin", "block", clocks, (Edge("", start),), effects=effects))
         return Flow(self.name, self.steps, "begin", self.source, tuple(self.remarks), self.frame_bytes)
 
     def _nodes(self) -> Iterator[ir.ControlNode]:
@@ -246,15 +265,17 @@ class _Reader:
                 continue
             after = taken_bytes + self._least_bytes(state) if name in looped else 0
             ends = {ir.ACCEPT: accept}
-            for following in dict.fromkeys((*(case.next_state for case in state.cases), state.default)):
+            for said in dict.fromkeys((*(case.next_state for case in state.cases), state.default)):
+                following = ir.ACCEPT if said in self.idle else said
                 if following == ir.ACCEPT:
+                    ends[said] = accept
                     continue
                 needed = after + self._least_bytes(self.program.state(following))
                 if following in looped and needed > self.packet_bytes:
-                    ends[following] = short
+                    ends[said] = short
                     continue
                 place = (following, after if following in looped else 0)
-                ends[following] = name_of(*place)
+                ends[said] = name_of(*place)
                 todo.append(place)
             self._add(self._state(state, step_name, ends, accept))
         return name_of("start", 0)
@@ -286,7 +307,7 @@ class _Reader:
         labels: dict[str, str] = {}
         for case in state.cases:
             labels.setdefault(case_label(case, widths), ends[case.next_state])
-        if state.selected:
+        if len(set(ends.values())) > 1:
             constructs.append(construct("select", where, cases=len(labels), key_bits=sum(widths)))
         labels.setdefault("default" if state.selected else "", ends[state.default])
         edges = tuple(Edge(label, to) for label, to in labels.items())
@@ -428,7 +449,9 @@ class _Reader:
 
     def _block(self, body: Sequence[_Placed], site: _Site, part: str, after: str) -> str:
         """Statements without branches, as one step if they do anything."""
-        constructs = tuple(c for place, s in body for c in self._met(s, located(site.what, place), added=site.added))
+        lost = _overwritten([s for _, s in body])
+        kept = [(place, s) for n, (place, s) in enumerate(body) if n not in lost]
+        constructs = tuple(c for place, s in kept for c in self._met(s, located(site.what, place), added=site.added))
         effects = tuple(e for _, s in body for e in self._effects(s))
         if not constructs and not effects:
             return after
@@ -447,25 +470,49 @@ class _Reader:
 
     def _met(self, statement: ir.Statement, where: str, *, added: bool = False) -> Iterator[Construct]:
         """What a packet meets at a statement; of one that a reader added only what belongs to no other."""
+        idle = self._for_nothing(statement)
+        yield from self._clock(statement, where)
         if added and isinstance(statement, ir.Multicast):
             if not any(statement.ports):
                 self._remark("multicast is counted with one port")
         elif added and not isinstance(statement, ir.Resubmit | ir.Recirculate) and not for_lookup(statement):
             return
         if (simple := self._simple(statement, where)) is not None:
-            yield simple
+            if not idle:
+                yield simple
             return
         if isinstance(statement, ir.Hash) and statement.payload:
             self._remark("what is hashed of the payload is not counted")
-        idle = destination(statement) in self.unused
         for what in of_statement(self.program, statement, where, self.packet_bytes):
-            if idle and what.kind in ("write", "compute", "condition", "hash", "register read"):
+            if idle and what.kind in _LEFT_OUT:
                 continue
             if what.kind == "clone":
                 self._remark(f"clones are counted with {self.packet_bytes} B")
+            elif what.kind in ("add header", "remove header"):
+                assert isinstance(statement, ir.AddHeader | ir.RemoveHeader)  # noqa: S101 - of what else
+                if statement.header not in self.program.emit:
+                    if what.kind == "add header":
+                        yield self._placed(statement.header, where)
+                    continue
             elif what.kind == "unknown" and self.was_read:
                 self._remark(f"{what.size('name')} is not known and counted as unknown")
             yield what
+
+    def _for_nothing(self, statement: ir.Statement) -> bool:
+        """Whether a statement changes only what nothing depends on, so that compilers leave it out."""
+        match statement:
+            case ir.AddHeader(header) | ir.RemoveHeader(header):
+                return header in self.dead
+            case ir.Branch(_, then, otherwise):
+                return all(self._for_nothing(s) for s in (*then, *otherwise))
+        to = destination(statement)
+        return isinstance(statement, IDLE) and to is not None and (to in self.unused or to.header in self.dead)
+
+    def _clock(self, statement: ir.Statement, where: str) -> Iterator[Construct]:
+        """The reading of a clock; other values that a target gives are at hand."""
+        asks = isinstance(statement, ir.Assign) and statement.value == ir.Intrinsic("unknown")
+        if asks and self.was_read and not self._for_nothing(statement):
+            yield construct("clock", where)
 
     def _simple(self, statement: object, where: str = "") -> Construct | None:
         """What a branch is that adds a header, copies one or sends by a port if there is one; None for all else."""
@@ -474,10 +521,16 @@ class _Reader:
         if sends(statement):
             return construct("set egress", where)
         if (header := added_header(statement)) is not None:
-            return construct("add header", where, bytes=self._size(header))
+            return self._placed(header, where)
         if (copied := copied_header(statement)) is not None:
-            return construct("write", where, bits=8 * self._size(copied[0]), to="header")
+            return self._placed(copied[0], where)
         return None
+
+    def _placed(self, header: str, where: str) -> Construct:
+        """A header that is made: it is added, or lies in memory where it is never sent."""
+        if header in self.program.emit:
+            return construct("add header", where, bytes=self._size(header))
+        return construct("write", where, bits=8 * self._size(header), to="header")
 
     def _effects(self, statement: ir.Statement) -> list[Effect]:
         match statement:
@@ -565,6 +618,36 @@ def hit_actions(table: ir.Table, idle: bool) -> tuple[str, ...]:
     if table.listed:
         return table.listed
     return tuple(a for a in table.actions if a != table.default_action or not idle) or table.actions
+
+
+def _overwritten(body: Sequence[ir.Statement]) -> Set[int]:
+    """Statements that only write a field that a later one writes again before anything reads it."""
+    found: set[int] = set()
+    again: set[ir.FieldRef | None] = set()
+    for n, statement in reversed(list(enumerate(body))):
+        if not isinstance(statement, IDLE):
+            again.clear()
+        elif (to := destination(statement)) in again:
+            found.add(n)
+        else:
+            again.add(to)
+            again -= {e for whole in operands(statement) for e in subexpressions(whole) if isinstance(e, ir.FieldRef)}
+    return found
+
+
+def _idle_states(program: ir.Program, unneeded: Set[str]) -> Set[str]:
+    """States of the parser from which on it finds only what nothing depends on."""
+    found: set[str] = set()
+    while True:
+        idle = {
+            state.name
+            for state in program.parser
+            if {*(case.next_state for case in state.cases), state.default} <= {ir.ACCEPT, *found}
+            and all(isinstance(s, ir.Extract) and not s.varying_bits and s.header in unneeded for s in state.body)
+        }
+        if idle <= found:
+            return found - {"start"}
+        found |= idle
 
 
 def _looped(program: ir.Program) -> set[str]:

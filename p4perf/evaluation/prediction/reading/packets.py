@@ -23,12 +23,14 @@ class Passed:
 
     Args:
         label: of the edge by which it leaves; empty where there is nothing to decide.
+        to: the step to which that leads; empty at the end.
         decided: whether the program decides something there; that a packet was dropped or not is none of it.
     """
 
     step: Step
     constructs: tuple[Construct, ...]
     label: str
+    to: str
     decided: bool
 
 
@@ -59,10 +61,11 @@ def passed_steps(flow: Flow, decisions: Iterable[Decision]) -> Iterator[Passed]:
         elif step.edges:
             label = step.edges[0].label
         met = (what for fact, what in step.present if _holds(fact, facts))
-        yield Passed(step, (*step.constructs, *met), label, decided)
+        to = next((edge.to for edge in step.edges if edge.label == label), "")
+        yield Passed(step, (*step.constructs, *met), label, to, decided)
         if not step.edges:
             return
-        step = flow.steps[next(edge.to for edge in step.edges if edge.label == label)]
+        step = flow.steps[to]
 
 
 def _holds(fact: Fact, facts: dict[str, int | bool | None]) -> bool:

@@ -100,6 +100,8 @@ class Translator:
         if op in ("validate", "invalidate"):
             size = self.spec.header_bits(line.word(1), line) // 8
             what = construct("add header" if op == "validate" else "remove header", where, bytes=size)
+            if line.word(1) not in self.spec.sent:
+                what = construct("write", where, bits=1, to="metadata")  # a mark, and nothing moves
             return [what], [Valid(line.word(1).removeprefix("h."), op == "validate")]
         if op in ("mov", "movh", "dma"):
             return self._move(op, line, where)

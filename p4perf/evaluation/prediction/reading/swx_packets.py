@@ -107,8 +107,8 @@ class SwxMachine(Interpreter):
             present = [(fact, what) for fact, what in step.present if isinstance(fact, str) and fact in valid]
             self._emitted += [str(fact) for fact, _ in present]
             label = self._label(step, packet)
-            yield Passed(step, (*step.constructs, *(what for _, what in present)), label, len(step.edges) > 1)
             name = next((e.to for e in step.edges if e.label == label), "")
+            yield Passed(step, (*step.constructs, *(what for _, what in present)), label, name, len(step.edges) > 1)
 
     def _run_line(self, line: SpecLine, packet: PacketState) -> None:
         op = line.word(0)

@@ -70,23 +70,33 @@ action_add_headers(struct packet *p __rte_unused)
 	}
 }
 
-/* Deparser: copies the valid headers out of the packet, and back in their order before the payload. False: no room. */
+/*
+ * Deparser: headers that lie as they are to be sent stay where they are. Else it copies the valid ones out of the packet,
+ * and back in their order before the payload. False: no room.
+ */
 STEP bool
 deparse(struct packet *p)
 {
 	uint8_t copy_ethernet[14];
 	uint8_t copy_added[4];
 	uint32_t length = 0;
+	bool in_place = true;
 	uint8_t *at;
 
 	if (true) {
-		memcpy(copy_ethernet, p->h_ethernet, sizeof(copy_ethernet));
+		in_place &= p->h_ethernet == p->data + length;
 		length += sizeof(copy_ethernet);
 	}
 	if (p->h_added != absent) {
-		memcpy(copy_added, p->h_added, sizeof(copy_added));
+		in_place &= p->h_added == p->data + length;
 		length += sizeof(copy_added);
 	}
+	if (in_place && length == p->parsed)
+		return true;
+	if (true)
+		memcpy(copy_ethernet, p->h_ethernet, sizeof(copy_ethernet));
+	if (p->h_added != absent)
+		memcpy(copy_added, p->h_added, sizeof(copy_added));
 	if (length > p->parsed) {
 		if (unlikely(rte_pktmbuf_prepend(p->mbuf, (uint16_t)(length - p->parsed)) == NULL))
 			return false;
