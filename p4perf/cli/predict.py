@@ -24,7 +24,7 @@ from p4perf.cli.app import (
     quantity,
     say,
 )
-from p4perf.errors import UsageError
+from p4perf.errors import TargetUnavailableError, UsageError
 from p4perf.records import Document, Record, counted, doc
 from p4perf.results import Run
 from p4perf.results.files import write_text_atomically
@@ -409,17 +409,15 @@ def _conditions(
 
 
 class _LearntRow(Record):
-    what: str = doc("a component, or all composed programs, each predicted without itself")
-    points: int = doc("points of the component, or programs")
-    least: float = doc("lowest cost of its points", "cycles/packet", optional=True)
-    most: float = doc("highest cost of its points", "cycles/packet", optional=True)
-    median_error: float = doc("median of the relative errors of the predictions", "ratio", optional=True)
-    p90_error: float = doc("90 % quantile of these", "ratio", optional=True)
-    bias: float = doc("mean of the signed errors", "ratio", optional=True)
+    what: str = doc("an experiment that prices were learnt from")
+    points: int = doc("points of it")
+    median_error: float = doc("median of the relative errors of sums of prices", "ratio")
+    p90_error: float = doc("90 % quantile of these", "ratio")
+    bias: float = doc("mean of the signed errors", "ratio")
 
 
 class CostModelDocument(Document, kind="cost-model"):
-    """`p4perf learn -o FILE`: one row for each component, and one for the check with composed programs."""
+    """`p4perf learn -o FILE`: one row for each experiment."""
 
     file: str = doc("path of the cost model")
     rows: tuple[_LearntRow, ...] = doc("")
@@ -451,10 +449,6 @@ def learn(
     quick: Annotated[
         bool, typer.Option("--quick", help="Measure few fixtures, and take the rest from the model that ships.")
     ] = False,
-    form: Annotated[
-        str | None,
-        typer.Option("--form", help="Interaction: sum, scaled, overlap, spacing, or 'spacing, scaled'."),
-    ] = None,
     sets: SetOption = None,
     quiet: QuietOption = False,
     fmt: FormatOption = Format.TABLE,
@@ -464,13 +458,9 @@ def learn(
     A few minutes; --resume continues an interrupted session. With RUN... nothing is measured.
     """
     from p4perf.evaluation.prediction.library import reference_model
-    from p4perf.experiment.learning import learn_from_runs, with_primitives, with_transferred
+    from p4perf.experiment.learning import learn_from_runs
     from p4perf.models.program.costs_storage import cost_model_json
-    from p4perf.models.program.interactions import FORMS
 
-    chosen = next((f for f in FORMS if f == form), None)
-    if form is not None and chosen is None:
-        raise UsageError(f"there is no form {form!r}", hint=f"there are {', '.join(map(repr, FORMS))}")
     if bool(runs) == bool(target):
         raise UsageError("name run directories, or --target to measure fixtures; one of both")
     if runs and (resume or sets):
@@ -478,13 +468,11 @@ def learn(
     if quick and catalogue is not None:
         raise UsageError("--quick and --catalogue both say where prices come from", hint="give one of them")
     measured = [Run.open(path) for path in runs or ()]
-    reference = reference_model(measured[0].manifest.target if measured else str(target)) if quick else None
+    reference = reference_model(measured[0].manifest.target if measured else str(target))
+    if quick and reference is None:
+        raise TargetUnavailableError(f"no cost model for target {target} ships", hint="leave out --quick")
     measured = measured or _measured(str(target), testbed, folder, resume, sets, quiet, quick=quick)
-    model = learn_from_runs(measured, form=chosen)
-    if reference is not None:
-        model = with_transferred(model, measured, reference)
-    if catalogue is not None:
-        model = with_primitives(model, catalogue)
+    model = learn_from_runs(measured, reference=reference, catalogue=catalogue)
     text = cost_model_json(model)
     if output is None:
         sys.stdout.write(text)
@@ -515,34 +503,15 @@ def _measured(
 
 
 def _tell(model: CostModel) -> None:
-    say(f"baseline {model.baseline:.1f} cycles/packet, {len(model.components)} components")
-    say(f"what components cost beside one another: {model.form.name}")
-    if model.calibration is None:
-        say("no composed programs were measured: intervals are those of the components alone")
-        return
-    known = model.calibration
-    say(
-        f"{known.programs} composed programs; 90 % intervals: {100 * known.cached:.1f} % where all tables are in the "
-        f"cache, {100 * known.beyond:.1f} % beyond it"
-    )
+    say(f"baseline {model.baseline:.1f} cycles/packet, {len(model.primitives['prices'])} prices")
+    if moved := model.provenance.get("transferred"):
+        say(f"prices are those of the model of {moved} that ships, moved to this machine")
 
 
 def _rows(model: CostModel) -> list[dict[str, Any]]:
-    from p4perf.evaluation.prediction.learning import prediction_errors
+    from p4perf.models.program.primitives import PrimitiveCosts
 
-    rows: list[dict[str, Any]] = []
-    for name, costs in model.components.items():
-        cycles = [point.cycles for point in costs.points]
-        rows.append({"what": f"component {name}", "points": len(cycles), "least": min(cycles), "most": max(cycles)})
-    if model.checked:
-        errors = prediction_errors([c.predicted for c in model.checked], [c.measured for c in model.checked])
-        rows.append(
-            {
-                "what": "programs, each predicted without itself",
-                "points": errors.programs,
-                "median_error": errors.median,
-                "p90_error": errors.p90,
-                "bias": errors.bias,
-            }
-        )
-    return rows
+    return [
+        {"what": a.experiment, "points": a.points, "median_error": a.median, "p90_error": a.p90, "bias": a.bias}
+        for a in PrimitiveCosts.from_record(dict(model.primitives)).agreement
+    ]

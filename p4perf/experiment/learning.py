@@ -6,7 +6,7 @@ import json
 import re
 import statistics
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -17,7 +17,6 @@ import numpy as np
 
 from p4perf.errors import CapabilityError, DataError, Location, MeasurementError, NoVerdictError, UsageError
 from p4perf.evaluation.papers.baldi2018.calibration import CaseCycles, Chase, MachineCalibration, read_chase
-from p4perf.evaluation.prediction.learning import MeasuredProgram, learn, measured_programs
 from p4perf.evaluation.prediction.learning.constructs import P4, workload_increment
 from p4perf.evaluation.prediction.learning.design import PriceRow
 from p4perf.evaluation.prediction.learning.primitives import learn_prices
@@ -30,8 +29,9 @@ from p4perf.experiment.planning import point_label, point_workload
 from p4perf.experiment.recorder import Progress, Silent
 from p4perf.experiment.session import measure_run, new_run, require_usable, resume_run
 from p4perf.models.program.costs import CostModel
-from p4perf.models.program.interactions import FormName
+from p4perf.models.program.memory import TABLE, MeasuredTable
 from p4perf.models.program.primitives import PrimitiveCosts
+from p4perf.plugins import load_plugin
 from p4perf.programs.component import component_parameters
 from p4perf.results import Run, readable_runs, run_folders
 from p4perf.results.campaign import RUNS
@@ -140,6 +140,7 @@ def _values(values: object) -> str:
 FIXTURES = ("composition/components", "composition/programs", "composition/context")
 """Experiments of the catalogue that a cost model is made of, in the order in which they are measured."""
 
+MEMORY = "memory_bytes"
 CLOCK = "core_frequency"
 """Metric that says how fast the core was; its median is a fact of the machine, with its unit."""
 
@@ -185,89 +186,112 @@ def _begun(parent: Path, experiment: Experiment, target: str, testbed: str) -> P
     return max(found)[1] if found else None
 
 
-def learn_from_runs(runs: Sequence[Run], *, form: FormName | None = None) -> CostModel:
+def learn_from_runs(
+    runs: Sequence[Run], *, reference: CostModel | None = None, catalogue: Path | None = None
+) -> CostModel:
     """The cost model that follows from runs of one target on one machine.
 
     Args:
         runs: of components alone and of composed programs; the experiments ``composition/*`` are made for it.
-        form: interaction between components; None: the one with the smallest errors.
+        reference: a model of another machine, whose prices are moved to this one by the runs.
+        catalogue: folder with runs of the catalogue and of programs; with the others they teach all prices anew.
 
     Raises:
         UsageError: there are no runs, or they are of several targets or machines.
-        DataError: a run is damaged, or the runs say too little.
+        DataError: a run is damaged, or the runs do not belong together.
+        NoVerdictError: the runs say too little.
     """
     if not runs:
         raise UsageError("a cost model is made of runs", hint="name run directories, or --target to measure")
     _same_place(runs)
-    programs: list[MeasuredProgram] = []
-    clocks: list[float] = []
-    for run in runs:
-        table = run.table
-        programs += measured_programs(table, run.experiment.points, run.spec.name)
-        clocks += [float(v) for v in table.loc[(table["metric"] == CLOCK) & table["accepted"].astype(bool), "value"]]
-    first, facts = runs[0].manifest, runs[0].node
+    frames = sorted({point.frame_size_bytes for run in runs for point in run.experiment.points})
+    if len(frames) > 1:
+        raise DataError(
+            f"the programs have frames of {', '.join(map(str, frames))} B",
+            hint="what is compared has to have frames of one size; the experiments composition/* have",
+        )
+    more = [] if catalogue is None else _runs_below(catalogue, runs[0])
+    moved = None if catalogue is not None else reference
+    # The packet source draws a key for each table, beside the baseline, too: that is no part of a program.
+    baselines, clocks = _accepted(runs, BASELINE, without=TABLE) or _accepted(runs, BASELINE), _accepted(runs, CLOCK)
+    if not baselines:
+        raise NoVerdictError("no run has an accepted baseline", hint="measure composition/components")
+    target, facts, baseline = runs[0].manifest.target, runs[0].node, statistics.median(baselines)
+
+    def prices(known: Mapping[str, Any] | None, *, translated: bool = False) -> dict[str, Any]:
+        if moved is None or known is None:
+            return learn_primitives([*runs, *more], target, translated=translated).record()
+        rows = [row for run in runs for row in read_rows(run, translated=translated)]
+        return transferred(PrimitiveCosts.from_record(dict(known)), rows, baseline - moved.baseline).record()
+
     machine = {key: facts.text(key) for key in _TOLD if facts.text(key)}
     if clocks:
         machine[CLOCK] = f"{statistics.median(clocks):.4f} GHz"
     provenance: dict[str, Any] = {
         "runs": [run.name for run in runs],
-        "testbed": first.testbed,
+        "testbed": runs[0].manifest.testbed,
         "hugepages": [run.manifest.hugepages for run in runs],
         "p4perf": __version__,
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
     }
-    return learn(
-        programs, target=first.target, cache_bytes=facts.cache_bytes, machine=machine, provenance=provenance, form=form
+    if more:
+        provenance["catalogue"] = [run.name for run in more]
+    if moved is not None:
+        provenance["transferred"] = moved.machine.get("cpu_model", "")
+    swx = target.partition(":")[0] == SWX
+    return CostModel(
+        target,
+        baseline,
+        tuple(table for run in runs for table in _tables(run)),
+        frames[0],
+        machine,
+        provenance,
+        primitives=prices(None if moved is None else moved.primitives),
+        translated=prices(None if moved is None else moved.translated, translated=True) if swx else None,
     )
 
 
-def with_primitives(model: CostModel, folder: Path) -> CostModel:
-    """The model with prices of primitives, learnt from runs of the catalogue on the same target and machine.
+def _accepted(runs: Sequence[Run], metric: str, *, without: str = "") -> list[float]:
+    """Accepted values of all points, or of those without a component."""
+    found: list[float] = []
+    for run in runs:
+        kept = [p.index for p in run.experiment.points if without not in (name for name, _ in p.components)]
+        table = run.table[run.table["accepted"].astype(bool) & run.table["point_index"].isin(kept)]
+        found += [float(value) for value in table.loc[table["metric"] == metric, "value"]]
+    return found
+
+
+def _tables(run: Run) -> Iterator[MeasuredTable]:
+    """Single tables whose memory was measured."""
+    fields = load_plugin("p4perf.components", TABLE).Parameters.model_fields
+    defaults = {key: field.default for key, field in fields.items() if not field.is_required()}
+    rows = run.table[run.table["accepted"].astype(bool) & (run.table["metric"] == MEMORY)]
+    for point in run.experiment.points:
+        sizes = rows.loc[rows["point_index"] == point.index, "value"]
+        if [name for name, _ in point.components] == [TABLE] and len(sizes):
+            yield MeasuredTable({**defaults, **point.components[0][1]}, float(sizes.median()))
+
+
+def _runs_below(folder: Path, first: Run) -> list[Run]:
+    """The runs of the same target on the same machine in a folder of runs, or of campaigns.
 
     Raises:
         DataError: a run is damaged, or of another machine.
-        NoVerdictError: there is no run of the target that says anything of prices.
     """
     found = []
     for path in sorted((*run_folders(folder), *run_folders(folder / RUNS))):
         run = Run.open(path)
-        if run.manifest.target != model.target or run.manifest.imported is not None:
+        if run.manifest.target != first.manifest.target or run.manifest.imported is not None:
             continue
-        cpu = run.node.text("cpu_model")
-        if cpu != model.machine.get("cpu_model", ""):
+        ours, cpu = first.node.text("cpu_model"), run.node.text("cpu_model")
+        if cpu != ours:
             raise DataError(
-                f"is of another machine than the model: {cpu or 'unknown'}, not {model.machine.get('cpu_model')}",
+                f"is of another machine than the model: {cpu or 'unknown'}, not {ours}",
                 location=Location(str(run.directory.manifest_file)),
                 hint="a cost model is of one machine",
             )
         found.append(run)
-    prices = learn_primitives(found, model.target)
-    translated = None
-    if model.target.partition(":")[0] == SWX:
-        translated = learn_primitives(found, model.target, translated=True).record()
-    provenance = {**model.provenance, "catalogue": [run.name for run in found]}
-    return replace(model, primitives=prices.record(), translated=translated, provenance=provenance)
-
-
-def with_transferred(model: CostModel, runs: Sequence[Run], reference: CostModel) -> CostModel:
-    """The model with prices of primitives that are those of another machine, moved to this one by some runs.
-
-    Raises:
-        NoVerdictError: the runs say too little of this machine.
-    """
-
-    def moved(record: Mapping[str, Any] | None, *, translated: bool = False) -> dict[str, Any] | None:
-        if record is None:
-            return None
-        rows = [row for run in runs for row in read_rows(run, translated=translated)]
-        return transferred(PrimitiveCosts.from_record(dict(record)), rows, model.baseline - reference.baseline).record()
-
-    return replace(
-        model,
-        primitives=moved(reference.primitives),
-        translated=moved(reference.translated, translated=True),
-        provenance={**model.provenance, "transferred": reference.machine.get("cpu_model", "")},
-    )
+    return found
 
 
 def _same_place(runs: Sequence[Run]) -> None:

@@ -6,6 +6,7 @@ import pytest
 from support.command import p4perf
 
 from p4perf.models.program.costs_storage import read_cost_model
+from p4perf.models.program.primitives import PrimitiveCosts
 
 FEW = ("--set", "trials.repetitions=1")
 
@@ -25,21 +26,24 @@ def test_fixtures_are_measured_and_a_model_is_written(session):
     model = read_cost_model((folder / "model.json").read_text())
     assert model.target == "fake-adding"
     assert model.baseline == pytest.approx(20, abs=0.1)
-    assert set(model.components) == {"parser_headers", "match_action_table", "header_field_writes", "hash"}
-    assert model.form.name != "sum"
-    assert len(model.checked) == 32
-    assert model.calibration.cached < 0.05
+    prices = PrimitiveCosts.from_record(dict(model.primitives))
+    assert {"lookup exact", "lookup lpm", "write header", "extract", "hash crc32"} <= set(prices.prices)
+    assert prices.experience is not None
+    assert {a.experiment for a in prices.agreement} == {
+        f"composition/{n}" for n in ("components", "programs", "context")
+    }
     assert len(model.provenance["runs"]) == 3
 
 
 def test_runs_that_are_there_are_read(session, tmp_path):
     folder, _ = session
     runs = sorted((folder / "runs").iterdir())
-    done = p4perf("learn", *runs, "-o", tmp_path / "again.json", "--form", "sum", "--format", "json")
+    done = p4perf("learn", *runs, "-o", tmp_path / "again.json", "--format", "json")
     assert done.code == 0, done.err
     rows = json.loads(done.out)["rows"]
-    assert {row["what"].split()[0] for row in rows} == {"component", "programs,"}
-    assert read_cost_model((tmp_path / "again.json").read_text()).form.name == "sum"
+    assert [row["what"] for row in rows] == [f"composition/{name}" for name in ("components", "context", "programs")]
+    assert all(0 <= row["median_error"] <= row["p90_error"] for row in rows)
+    assert read_cost_model((tmp_path / "again.json").read_text()).baseline == pytest.approx(20, abs=0.1)
 
 
 @pytest.mark.thorough
@@ -58,7 +62,7 @@ def test_a_session_goes_on(session, tmp_path):
         ((), "one of both"),
         (("--target", "fake-adding", "run"), "one of both"),
         (("run", "--resume"), "measured already"),
-        (("--target", "fake-adding", "--form", "magic"), "no form 'magic'"),
+        (("run", "--quick", "--catalogue", "runs"), "both say where prices come from"),
     ],
 )
 def test_what_does_not_go_together(arguments, words):

@@ -232,7 +232,7 @@ class Own(Programs):
         shutil.copy(ROOT / "examples" / "programs" / "ipv4_router" / "ipv4_router.p4", self.folder / "router.p4")
 
     def leaves_out(self, line):
-        return Scene.leaves_out(self, line) if line.startswith("p4c") or "router.p4 " in line else ""
+        return Scene.leaves_out(self, line) if line.startswith("p4c") or ".p4 " in line else ""
 
 
 class Ssh(Scene):

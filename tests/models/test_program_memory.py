@@ -1,38 +1,30 @@
-"""Memory of programs: measured tables, what lies between them, and machine code."""
+"""Memory of programs: measured tables, and what lies between them."""
 
 import math
 
 import pytest
 
-from p4perf.models.program.curves import (
-    ComponentCosts,
-    CostPoint,
+from p4perf.models.program.memory import (
+    MeasuredTable,
     MemoryItem,
     ProgramMemory,
-    code_costs,
     measured_entries,
     measured_table,
     scale_of,
-    weakest,
 )
 
 DEFAULTS = {"match_kind": "exact", "key_bits": 128, "action_data_bytes": 64, "tables": 1, "applications": 1, "keys": 1}
 
 
-def point(memory, code=None, **parameters):
-    return CostPoint({**DEFAULTS, **parameters}, 50.0, 1.0, memory, code)
+def table(memory, **parameters):
+    return MeasuredTable({**DEFAULTS, **parameters}, memory)
 
 
-COSTS = ComponentCosts(
-    "match_action_table",
-    DEFAULTS,
-    (
-        point(2_000.0, 200.0, entries=10),
-        point(120_000.0, 200.0, entries=1000),
-        point(None, entries=100_000),
-        point(99.0, 150.0, entries=1000, key_bits=32),
-        point(77.0, 900.0, entries=1000, tables=4),
-    ),
+TABLES = (
+    table(2_000.0, entries=10),
+    table(120_000.0, entries=1000),
+    table(99.0, entries=1000, key_bits=32),
+    table(77.0, entries=1000, tables=4),
 )
 
 
@@ -41,35 +33,28 @@ def sizes(entries, **more):
 
 
 def test_a_measured_table_is_itself():
-    assert measured_table(COSTS, sizes(1000)).memory_bytes == 120_000
-    assert measured_table(COSTS, sizes(1000, key_bits=32)).memory_bytes == 99
+    assert measured_table(TABLES, sizes(1000)).memory_bytes == 120_000
+    assert measured_table(TABLES, sizes(1000, key_bits=32)).memory_bytes == 99
     for other in (sizes(2000), sizes(100_000), sizes(1000, match_kind="lpm"), sizes(1000, key_bits=64)):
-        assert measured_table(COSTS, other) is None
-    assert measured_table(None, sizes(1000)) is None
+        assert measured_table(TABLES, other) is None
+    assert measured_table((), sizes(1000)) is None
 
 
 def test_between_measured_tables_a_formula_is_scaled():
-    assert measured_entries(COSTS, sizes(5)) == (10, 1000)
+    assert measured_entries(TABLES, sizes(5)) == (10, 1000)
     formula = {10: 1000.0, 1000: 100_000.0}
-    assert scale_of(COSTS, sizes(10), formula) == pytest.approx(2.0)
-    assert scale_of(COSTS, sizes(1000), formula) == pytest.approx(1.2)
-    assert scale_of(COSTS, sizes(100), formula) == pytest.approx(1.6)
+    assert scale_of(TABLES, sizes(10), formula) == pytest.approx(2.0)
+    assert scale_of(TABLES, sizes(1000), formula) == pytest.approx(1.2)
+    assert scale_of(TABLES, sizes(100), formula) == pytest.approx(1.6)
     middle = math.log(300 / 10) / math.log(100)
-    assert scale_of(COSTS, sizes(300), formula) == pytest.approx(2.0 - 0.8 * middle)
+    assert scale_of(TABLES, sizes(300), formula) == pytest.approx(2.0 - 0.8 * middle)
 
 
 def test_outside_of_what_was_measured_there_is_no_scale():
     formula = {10: 1000.0, 1000: 100_000.0}
     for other in (sizes(5), sizes(2000), sizes(100, key_bits=64)):
-        assert scale_of(COSTS, other, formula) is None
-    assert scale_of(COSTS, sizes(100), {}) is None
-
-
-def test_code_is_a_curve_of_its_own():
-    curve = code_costs(COSTS)
-    assert curve.price({"entries": 1000}).cycles == 200
-    assert curve.price({"entries": 1000, "key_bits": 32}).cycles == 150
-    assert code_costs(ComponentCosts("x", {}, (CostPoint({}, 1.0, 0.0),))) is None
+        assert scale_of(TABLES, other, formula) is None
+    assert scale_of(TABLES, sizes(100), {}) is None
 
 
 def test_a_sum_leaves_out_what_nobody_knows_and_says_so():
@@ -82,8 +67,3 @@ def test_a_sum_leaves_out_what_nobody_knows_and_says_so():
     assert ProgramMemory((unknown,)).size_bytes is None
     assert ProgramMemory(()).size_bytes == 0
     assert ProgramMemory((known,)).warnings == ()
-
-
-def test_a_sum_is_known_as_its_weakest_part():
-    assert weakest(["measured", "formula", "interpolated"]) == "formula"
-    assert weakest(["measured", "measured"]) == weakest([]) == "measured"

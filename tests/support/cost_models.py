@@ -2,12 +2,12 @@
 
 from p4perf.models.program.costs import CostModel
 from p4perf.models.program.costs_storage import cost_model_json
-from p4perf.models.program.curves import ComponentCosts, CostPoint
+from p4perf.models.program.memory import MeasuredTable
 from p4perf.models.program.prices import Curve, Domain, Price
 from p4perf.models.program.primitives import PrimitiveCosts
 
 ENTRIES = (10, 100, 1000, 10_000)
-TABLE = {"match_kind": "exact", "key_bits": 128, "action_data_bytes": 64}
+TABLE = {"match_kind": "exact", "key_bits": 128, "action_data_bytes": 64, "tables": 1, "applications": 1, "keys": 1}
 FLAT = {
     "extract": 2.0,
     "select": 1.0,
@@ -23,23 +23,17 @@ FLAT = {
 }
 
 
-def small_model(target="fake", clock="2 GHz", baseline=60.0, primitives=True):
-    """A baseline of 60; tables of 40 cycles and 10 more for each factor of ten of entries beyond 10; headers 5 each."""
-    tables = tuple(CostPoint({**TABLE, "entries": e}, 40.0 + 10 * n, 0.5) for n, e in enumerate(ENTRIES))
-    headers = tuple(CostPoint({"headers": n, "header_bits": 32}, 5.0 * n, 0.2) for n in (0, 1, 4, 8))
+def small_model(target="fake", clock="2 GHz", baseline=60.0, memory_bytes=None):
+    """A baseline of 60, and flat prices.
+
+    Args:
+        memory_bytes: of every entry of measured tables; None: none was measured.
+    """
     machine = {"cpu_model": "Test CPU @ 2.00GHz"} | ({"core_frequency": clock} if clock else {})
-    return CostModel(
-        target=target,
-        baseline=baseline,
-        baseline_error=0.5,
-        components={
-            "match_action_table": ComponentCosts("match_action_table", dict(TABLE), tables),
-            "parser_headers": ComponentCosts("parser_headers", {"header_bits": 32}, headers),
-        },
-        frame_bytes=1024,
-        machine=machine,
-        primitives=small_prices(target, baseline).record() if primitives else None,
+    tables = (
+        () if memory_bytes is None else tuple(MeasuredTable({**TABLE, "entries": e}, memory_bytes * e) for e in ENTRIES)
     )
+    return CostModel(target, baseline, tables, 1024, machine, primitives=small_prices(target, baseline).record())
 
 
 def small_prices(target, baseline):

@@ -37,8 +37,8 @@ from p4perf.models.eo.mapping import MIN_FRAME_BYTES, OVERHEAD_BYTES, check_fram
 from p4perf.models.estimate import Estimate, exactly
 from p4perf.models.program import Construct, CostBreakdown, Edge, Node, Pricing, ProgramGraph
 from p4perf.models.program.costs import Basis
-from p4perf.models.program.curves import ProgramMemory
 from p4perf.models.program.graph import mispredicted_branch
+from p4perf.models.program.memory import ProgramMemory
 from p4perf.models.program.paths import Analysis, ProgramPath, analyse, constructs_on, sorted_nodes, taken
 from p4perf.programs.reading.flow import base_name
 
@@ -227,7 +227,8 @@ class TargetModel:
 
     def of(self, graph: ProgramGraph) -> TargetModel:
         """The model with the prices of what a program was read from."""
-        if self.translated is None or graph.source == "swx":
+        parts = any(what.kind == "component" for node in graph.nodes.values() for what in node.constructs)
+        if self.translated is None or graph.source == "swx" or parts:
             return self
         return replace(self, pricing=self.translated, translated=None)
 

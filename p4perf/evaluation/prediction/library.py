@@ -14,14 +14,15 @@ from typing_extensions import override
 
 from p4perf.errors import DataError, Location, P4PerfError, SpecError, TargetUnavailableError, UsageError
 from p4perf.evaluation.prediction.answer import TargetModel
-from p4perf.evaluation.prediction.learning.constructs import component_increments
+from p4perf.evaluation.prediction.learning.constructs import Met, workload_increment
 from p4perf.evaluation.prediction.memory import MemoryModel
-from p4perf.models.program import Charge, Construct
+from p4perf.evaluation.prediction.reading.swx_packets import UnknownDecisionError
+from p4perf.models.program import Charge, Construct, CostBreakdown
 from p4perf.models.program.costs import NOTHING, Basis, CostModel
 from p4perf.models.program.costs_storage import SCHEMA, read_cost_model
 from p4perf.models.program.prices import weaker
 from p4perf.models.program.primitives import PrimitiveCosts
-from p4perf.programs.component import TrafficPlan
+from p4perf.programs.component import TrafficPlan, build_workload
 from p4perf.results.files import read_text
 from p4perf.specs.messages import nearest
 from p4perf.specs.units import parse_quantity
@@ -42,42 +43,56 @@ class ProgramParts(PrimitiveCosts):
     def _known(self) -> dict[tuple[object, ...], Charge]:
         return {}
 
+    @cached_property
+    def _paths(self) -> dict[tuple[object, ...], Met | str]:
+        return {}
+
     @override
     def charge(self, what: Construct, times: float = 1.0) -> Charge:
         key = (what.kind, what.sizes, times)
         if key not in self._known:
-            self._known[key] = super().charge(what, times)
+            one = self._component(what, times) if what.kind == "component" else super().charge(what, times)
+            self._known[key] = one
         return replace(self._known[key], what=what)
 
-    def component(self, what: Construct, times: float = 1.0) -> Charge | None:
-        """The price of a component as that of what an average packet meets in it; None if something has no price."""
-        key = (what.kind, what.sizes)
-        if key not in self._known:
-            self._known[key] = component_charge(self, what)
-        found = self._known[key]
-        if found.basis == "unknown":
-            return None
-        return replace(found, what=what, times=times, cycles=found.cycles * times)
+    def composed(self, met: Sequence[tuple[Construct, float]], baseline: float) -> CostBreakdown:
+        """The price of a program of components."""
+        increment: list[tuple[Construct, float]] = []
+        for what, times in met:
+            path = self._path(what)
+            increment += [(part, times * n) for part, n in path] if not isinstance(path, str) else []
+        return self.summed(tuple(self.charge(what, times) for what, times in met), increment, baseline)
 
+    def _path(self, component: Construct) -> Met | str:
+        """What an average packet meets in a component beyond the baseline, or why that cannot be said."""
+        if component.sizes not in self._paths:
+            sizes = dict(component.sizes)
+            name = str(sizes.pop("name"))
+            try:
+                workload = build_workload([(name, sizes)], frame_size_bytes=FRAME_BYTES)
+                found: Met | str = workload_increment(self.target, workload, TrafficPlan(FRAME_BYTES))
+            except P4PerfError as error:
+                found = error.message
+            except UnknownDecisionError as error:
+                found = str(error)
+            self._paths[component.sizes] = found
+        return self._paths[component.sizes]
 
-def component_charge(costs: PrimitiveCosts, what: Construct) -> Charge:
-    """The price of a component as the sum of its primitives; of basis ``unknown`` if one of them has none."""
-    parameters = {name: value for name, value in what.sizes if name != "name"}
-    try:
-        (path,) = component_increments([(str(what.size("name")), parameters)], TrafficPlan(FRAME_BYTES))
-    except P4PerfError as error:
-        return Charge(what, 1.0, NOTHING, basis="unknown", remark=error.message)
-    charges = costs.priced(path)
-    more = costs.changed_layout(path)
-    charges += [] if more is None else [more]
-    cycles = sum((charge.cycles for charge in charges), NOTHING).map(lambda x: max(x, 0.0))
-    basis: Basis = "interpolated"
-    for charge in charges:
-        basis = weaker(basis, charge.basis)
-    sources = ", ".join(dict.fromkeys(s for c in charges for s in c.source.split(", ") if s))
-    remarks = [c.remark for c in charges if c.remark and c.basis in ("extrapolated", "bounded", "unknown")]
-    remark = "; ".join(dict.fromkeys(("the sum of what it is made of", *remarks)))
-    return Charge(what, 1.0, cycles, sources, basis, remark)
+    def _component(self, what: Construct, times: float) -> Charge:
+        """The price of a component as the sum of its primitives; of basis ``unknown`` if one of them has none."""
+        path = self._path(what)
+        if isinstance(path, str):
+            return Charge(what, times, NOTHING, basis="unknown", remark=path)
+        charges = self.priced(path)
+        more = self.changed_layout(path)
+        charges += [] if more is None else [more]
+        cycles = sum((charge.cycles for charge in charges), NOTHING).map(lambda x: max(x, 0.0))
+        basis: Basis = "measured"
+        for charge in charges:
+            basis = weaker(basis, charge.basis)
+        sources = ", ".join(dict.fromkeys(s for c in charges for s in c.source.split(", ") if s))
+        remarks = [c.remark for c in charges if c.remark and c.basis in ("extrapolated", "bounded", "unknown")]
+        return Charge(what, times, cycles * times, sources, basis, "; ".join(dict.fromkeys(remarks)))
 
 
 def is_cost_model(text: str) -> bool:
@@ -93,9 +108,7 @@ def is_cost_model(text: str) -> bool:
 
 def parse_cost_model(text: str, file: str) -> TargetModel:
     model = read_cost_model(text, file=file)
-    translated = model
-    if model.primitives is not None:
-        model = replace(model, parts=ProgramParts.from_record(dict(model.primitives), file=file))
+    model = translated = replace(model, parts=ProgramParts.from_record(dict(model.primitives), file=file))
     if model.translated is not None:
         translated = replace(model, parts=ProgramParts.from_record(dict(model.translated), file=file))
     machine = machine_name(model.machine.get("cpu_model", ""))
@@ -154,16 +167,10 @@ def available_models() -> tuple[TargetModel, ...]:
     return tuple(found.values())
 
 
-def reference_model(target: str) -> CostModel:
-    """The model of a target that ships, of the nearest machine.
-
-    Raises:
-        TargetUnavailableError: there is none.
-    """
+def reference_model(target: str) -> CostModel | None:
+    """The model of a target that ships, of the nearest machine; None if there is none."""
     ours = _nearest([m for m in available_models() if m.origin == REFERENCE and m.target == target])
-    if not ours or not isinstance(found := ours[0].pricing, CostModel):
-        raise TargetUnavailableError(f"no cost model for target {target} ships", hint=_LEARN.replace("TARGET", target))
-    return found
+    return ours[0].pricing if ours and isinstance(ours[0].pricing, CostModel) else None
 
 
 def open_models(given: Sequence[str], targets: Sequence[str] = ()) -> tuple[TargetModel, ...]:

@@ -8,18 +8,16 @@ from functools import cached_property
 
 from p4perf.errors import P4PerfError, UsageError
 from p4perf.models.program import Construct, ProgramGraph
-from p4perf.models.program.costs import TABLE, CostModel
-from p4perf.models.program.curves import (
-    MemoryBasis,
+from p4perf.models.program.costs import CostModel
+from p4perf.models.program.graph import Size
+from p4perf.models.program.memory import (
+    TABLE,
     MemoryItem,
     ProgramMemory,
-    code_costs,
     measured_entries,
     measured_table,
     scale_of,
-    weakest,
 )
-from p4perf.models.program.graph import Size
 from p4perf.plugins import load_plugin
 from p4perf.programs import ir
 from p4perf.programs.component import build_workload
@@ -29,8 +27,6 @@ from p4perf.targets.roles import SizesMemory
 ARRAYS = ("counter", "meter", "register read", "register write")
 FRAME_BYTES = 9000
 """Frames in which the headers of any program fit: what is built here is never sent."""
-
-CODE = "code"
 
 
 @dataclass(frozen=True)
@@ -61,11 +57,7 @@ class MemoryModel:
         """Memory of a program: all of its tables and arrays, whichever path a packet takes, and its code."""
         whats = [(node.name, what) for node in graph.nodes.values() for what in node.constructs]
         components = [(str(what.size("name")), _parameters(what)) for _, what in whats if what.kind == "component"]
-        items = self._built(components) if components else self._constructs(whats)
-        code = self._code(components)
-        if code.size_bytes is None:
-            return ProgramMemory(items, (f"memory is without the machine code: {code.source}",))
-        return ProgramMemory((*items, code))
+        return ProgramMemory(self._built(components) if components else self._constructs(whats))
 
     def _built(self, components: Sequence[tuple[str, Mapping[str, Size]]]) -> tuple[MemoryItem, ...]:
         try:
@@ -91,16 +83,16 @@ class MemoryModel:
 
     def _table(self, program: ir.Program, table: ir.Table, name: str) -> MemoryItem:
         """A table: as it was measured, between measured numbers of entries, or by its layout."""
-        costs = self.model.components.get(TABLE)
+        tables = self.model.tables
         if self.target is not None and program.match_kind(table) in self.target.half_measured:
-            costs = None
+            tables = ()
         sizes: dict[str, Size] = {
             "match_kind": program.match_kind(table),
             "entries": table.entries.count,
             "key_bits": program.key_bits(table),
             "action_data_bytes": program.action(table.rule.action).data_bits // 8,
         }
-        point = measured_table(costs, sizes)
+        point = measured_table(tables, sizes)
         if point is not None:
             return MemoryItem(name, point.memory_bytes, "measured", TABLE)
 
@@ -109,32 +101,11 @@ class MemoryModel:
             return self._sizes(replace(program, tables=(other,))).get(table.name)
 
         item = self._item(name, by_layout(table.entries.count))
-        known = {count: size for count in measured_entries(costs, sizes) if (size := by_layout(count)) is not None}
-        scale = scale_of(costs, sizes, known)
+        known = {count: size for count in measured_entries(tables, sizes) if (size := by_layout(count)) is not None}
+        scale = scale_of(tables, sizes, known)
         if item.size_bytes is None or scale is None:
             return item
         return replace(item, size_bytes=scale * item.size_bytes, basis="interpolated", source=f"{TABLE}, {item.source}")
-
-    def _code(self, components: Sequence[tuple[str, Mapping[str, Size]]]) -> MemoryItem:
-        """Machine code of components: that of the baseline, and what each has more."""
-        if not components:
-            return MemoryItem(CODE, None, "unknown", "only that of components is known")
-        if self.model.baseline_code_bytes is None:
-            return MemoryItem(CODE, None, "unknown", "it was not measured")
-        total = self.model.baseline_code_bytes
-        bases: list[MemoryBasis] = []
-        for name, parameters in components:
-            if name == "l2fwd":
-                continue
-            costs = self.model.components.get(name)
-            curve = code_costs(costs) if costs is not None else None
-            price = curve.price(parameters) if curve is not None else None
-            if price is None:
-                return MemoryItem(CODE, None, "unknown", f"that of component {name} was not measured so")
-            total += price.cycles
-            bases.append("measured" if price.on_grid else "interpolated")
-        basis = weakest(bases) if len(bases) < 2 else "interpolated"
-        return MemoryItem(CODE, total, basis, ", ".join(dict.fromkeys(name for name, _ in components)))
 
 
 def _parameters(what: Construct) -> dict[str, Size]:

@@ -421,6 +421,8 @@ _RULES: Mapping[tuple[Kind, str], _Rule] = {
 
 def stand_in(what: Construct, prices: Mapping[str, Price]) -> Quote:
     """A bound for a construct of a kind that was not measured; nothing where there is no sensible one."""
+    if what.kind == "drop":  # a mark; what is not done for the packet is saved anyway
+        return Quote(NOTHING, "measured")
     if what.kind in _ALIKE:
         key, why = _ALIKE[what.kind]
         like = construct("condition", bits=1) if what.kind == "jump" else what
@@ -494,8 +496,6 @@ _STAND_INS: Mapping[Kind, Callable[[Construct, Mapping[str, Price]], Quote]] = {
 }
 
 _ALIKE: Mapping[Kind, tuple[str, str]] = {
-    # A packet is marked as dropped by writing one field, as its port is; it may save what sending costs.
-    "drop": ("set egress", "at most what setting the port costs"),
     "jump": ("condition", "at most what a condition costs"),
     # The sooner a processor knows that it was wrong, the less of its work is lost.
     "mispredicted branch": (MISPREDICTION, "at most what one behind a lookup costs"),

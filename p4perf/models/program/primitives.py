@@ -41,6 +41,9 @@ PAID = "the baseline pays for one"
 FORWARDING = (construct("extract", bytes=14), construct("emit", bytes=14), construct("set egress"))
 """What a program that only forwards meets: the baseline has paid for it."""
 
+WAIT = construct("overlap", code="compiled", earlier=0.0, swaps=0.0)
+"""What it meets besides where reads that wait for writes have a price."""
+
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
@@ -76,10 +79,6 @@ class PrimitiveCosts:
         if wrong := [key for key, price in self.prices.items() if key != price.key]:
             raise UsageError(f"the price of {self.prices[wrong[0]].key} stands under {wrong[0]}")
 
-    @property
-    def knows_programs(self) -> bool:
-        return self.experience is not None
-
     def charge(self, what: Construct, times: float = 1.0) -> Charge:
         """The price of one construct alone, met so often; ``low`` and ``high`` hold 90 % of what was measured."""
         return self._charge(what, times, pricing.surplus([(what, times)], self._many)[0])
@@ -107,7 +106,7 @@ class PrimitiveCosts:
         charged with the first header that is added or removed.
         """
         found = []
-        for (what, times), charge in zip(met, self.priced(beyond_forwarding(met)), strict=True):
+        for (what, times), charge in zip(met, self.priced(beyond_forwarding(met, self._paid)), strict=True):
             if charge.times == times:
                 found.append(charge)
             elif not charge.times:
@@ -122,6 +121,11 @@ class PrimitiveCosts:
             remark = "; ".join(r for r in (one.remark, "with what other headers cost once") if r)
             found[first] = replace(one, cycles=one.cycles + changed.cycles, remark=remark)
         return tuple(found)
+
+    @property
+    def _paid(self) -> tuple[Construct, ...]:
+        """What the baseline has paid for."""
+        return (*FORWARDING, WAIT) if pricing.price_key(WAIT) in self.prices else FORWARDING
 
     def priced(self, met: Sequence[tuple[Construct, float]]) -> list[Charge]:
         """The prices of constructs that a packet meets one after another, nothing taken off."""
@@ -162,33 +166,66 @@ class PrimitiveCosts:
         those of different prices to be independent, and so is what constructs cost beside one another,
         :data:`TOGETHER` of the sum.
         """
-        charges = self.charges(met)
+        # What a packet meets less what it meets in a program that only forwards, as points of measurements have it.
+        increment = [*met, *((what, -1.0) for what in self._paid)]
+        return self.summed(self.charges(met), increment, saved=self._saved(met))
+
+    def _saved(self, met: Sequence[tuple[Construct, float]]) -> float:
+        """What the baseline has paid for and these constructs have not [cycles]: packets that are dropped, say."""
+        there: dict[str, float] = defaultdict(float)
+        for what, times in met:
+            there[pricing.price_key(what)] += times
+        left = [(what, 1 - there[pricing.price_key(what)]) for what in self._paid]
+        return sum(charge.cycles.value for charge in self.priced([each for each in left if each[1] > 0]))
+
+    def summed(
+        self,
+        charges: tuple[Charge, ...],
+        increment: Sequence[tuple[Construct, float]],
+        baseline: float | None = None,
+        saved: float = 0.0,
+    ) -> CostBreakdown:
+        """The sum of charges.
+
+        Args:
+            increment: what a packet meets beyond the baseline.
+            baseline: cycles per packet; None: that of whole programs.
+            saved: cycles of the baseline that the program has not.
+        """
+        base = self.baseline if baseline is None else baseline
         if self.experience is not None:
-            return self._experienced(met, charges, self.experience)
+            return self._experienced(increment, charges, base, saved, self.experience)
         below: dict[str, float] = defaultdict(float)
         above: dict[str, float] = defaultdict(float)
         for charge in charges:
             key = pricing.price_key(charge.what) if charge.basis != "unknown" else ""
             below[key] += charge.cycles.value - charge.cycles.low
             above[key] += charge.cycles.high - charge.cycles.value
-        breakdown = CostBreakdown(self.baseline, charges, 0.0, 0.0, 0.0, LEVEL, warnings=_warnings(charges))
+        breakdown = CostBreakdown(base, charges, 0.0, 0.0, 0.0, LEVEL, warnings=_warnings(charges))
+        breakdown = replace(breakdown, interaction=-min(saved, breakdown.cycles.value / 2))
         total = breakdown.cycles.value
         beside = TOGETHER * total if len(charges) > 1 else 0.0
         low = max(0.0, total - math.hypot(beside, *below.values()))
         return replace(breakdown, low=low, high=total + math.hypot(beside, *above.values()))
 
     def _experienced(
-        self, met: Sequence[tuple[Construct, float]], charges: tuple[Charge, ...], experience: Experience
+        self,
+        increment: Sequence[tuple[Construct, float]],
+        charges: tuple[Charge, ...],
+        baseline: float,
+        saved: float,
+        experience: Experience,
     ) -> CostBreakdown:
-        total = self.baseline + sum(charge.cycles.value for charge in charges)
-        mean, half = experience.error(features(beyond_baseline(met), total))
-        value = total * math.exp(mean)
+        total = baseline + sum(charge.cycles.value for charge in charges)
+        whole = max(total - saved, total / 2)
+        mean, half = experience.error(features(increment, whole))
+        value = whole * math.exp(mean)
         far = [charge.cycles for charge in charges if charge.basis in ("extrapolated", "bounded")]
         down, up = value * (1 - math.exp(-half)), value * (math.exp(half) - 1)
         low = value - math.hypot(down, *(c.value - c.low for c in far))
         high = value + math.hypot(up, *(c.high - c.value for c in far))
         warnings = _warnings(charges)
-        return CostBreakdown(self.baseline, charges, value - total, max(0.0, low), high, LEVEL, warnings=warnings)
+        return CostBreakdown(baseline, charges, value - total, max(0.0, low), high, LEVEL, warnings=warnings)
 
     def _quote(self, key: str, what: Construct) -> Quote:
         price = self.prices.get(key)
@@ -277,21 +314,19 @@ def _warnings(charges: Sequence[Charge]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def beyond_baseline(met: Sequence[tuple[Construct, float]]) -> list[tuple[Construct, float]]:
-    """What a packet meets less what it meets in a program that only forwards, as points of measurements have it."""
-    return [*met, *((what, -1.0) for what in FORWARDING)]
-
-
-def beyond_forwarding(met: Sequence[tuple[Construct, float]]) -> list[tuple[Construct, float]]:
+def beyond_forwarding(
+    met: Sequence[tuple[Construct, float]], forwarding: Sequence[Construct] = FORWARDING
+) -> list[tuple[Construct, float]]:
     """What a packet meets beyond a program that only forwards: without its first Ethernet header and its port.
 
-    One of each of :data:`FORWARDING` is taken off how often a construct is met, of headers whatever their size is.
+    One of each is taken off how often a construct is met, whatever its size is.
     """
-    paid = {what.kind: 1.0 for what in FORWARDING}
+    paid = {pricing.price_key(what): 1.0 for what in forwarding}
     left = []
     for what, times in met:
-        less = min(paid.get(what.kind, 0.0), max(times, 0.0))
+        key = pricing.price_key(what)
+        less = min(paid.get(key, 0.0), max(times, 0.0))
         if less:
-            paid[what.kind] -= less
+            paid[key] -= less
         left.append((what, times - less))
     return left

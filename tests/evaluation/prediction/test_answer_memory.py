@@ -7,18 +7,16 @@ from support.cost_models import TABLE, small_model
 from support.pricing import lookup, router
 
 from p4perf.evaluation.prediction.answer import Conditions, predict
-from p4perf.evaluation.prediction.learning import MeasuredProgram, learn
 from p4perf.evaluation.prediction.library import parse_cost_model
 from p4perf.evaluation.prediction.memory import MemoryModel
 from p4perf.evaluation.prediction.record import memory_records, record, summary
 from p4perf.models.program import Edge, Node, ProgramGraph, construct
 from p4perf.models.program.costs_storage import cost_model_json
+from p4perf.models.program.memory import MeasuredTable
 from p4perf.programs.component import build_workload
 from p4perf.records import as_rows
 from p4perf.targets.dpdk_c import program_bytes
 from p4perf.targets.xdp import table_bytes
-
-FULL = {**TABLE, "tables": 1, "applications": 1, "keys": 1}
 
 
 def graph_of(*components):
@@ -30,32 +28,20 @@ def graph_of(*components):
     return ProgramGraph("composed", {**nodes, "sent": Node("sent", "end")}, names[0], "p4perf")
 
 
-def sized(target="dpdk-c", memory=True):
-    """The small model with memory of 1 kB an entry, and code of 300 B for a table and 20 B for a header."""
-    model = small_model(target)
-    tables, headers = model.components["match_action_table"], model.components["parser_headers"]
-    points = tuple(
-        replace(p, parameters={**FULL, **p.parameters}, memory_bytes=1e3 * p.parameters["entries"], code_bytes=300.0)
-        for p in tables.points
-    )
-    chains = tuple(replace(p, memory_bytes=0.0, code_bytes=20.0 * p.parameters["headers"]) for p in headers.points)
-    components = {
-        "match_action_table": replace(tables, defaults=FULL, points=points),
-        "parser_headers": replace(headers, points=chains),
-    }
-    return replace(model, components=components, baseline_code_bytes=100.0) if memory else model
+def sized(target="dpdk-c"):
+    """The small model, with tables of 1 kB an entry."""
+    return small_model(target, memory_bytes=1e3)
 
 
 TABLES = (("match_action_table", {"entries": 1000}), ("match_action_table", {"entries": 300}))
 
 
-def test_measured_tables_and_code():
+def test_measured_tables():
     found = MemoryModel(sized())(graph_of(*TABLES, ("parser_headers", {"headers": 4})))
-    first, second, code = found.items
+    first, second = found.items
     assert (first.size_bytes, first.basis) == (1e6, "measured")
     assert second.basis == "interpolated"
     assert 250e3 < second.size_bytes < 350e3
-    assert (code.size_bytes, code.basis) == (100 + 300 + 300 + 80, "interpolated")
     assert found.warnings == ()
     assert found.size_bytes == sum(item.size_bytes for item in found.items)
 
@@ -63,11 +49,10 @@ def test_measured_tables_and_code():
 def test_what_was_not_measured_is_that_of_the_layout():
     components = (("match_action_table", {"entries": 50_000}), ("counter", {"updates": 1, "size": 1024}))
     program = build_workload(components, frame_size_bytes=512).program
-    found = MemoryModel(sized(memory=False))(graph_of(*components))
+    found = MemoryModel(small_model("dpdk-c"))(graph_of(*components))
     assert {item.basis for item in found.items} == {"formula"}
     assert 0.99 * program_bytes(program) < found.size_bytes < program_bytes(program), "more is set aside than used"
     assert "DPDK 22.11" in found.items[0].source
-    assert any("machine code" in warning for warning in found.warnings)
 
 
 def test_every_target_has_its_own_layout():
@@ -96,11 +81,8 @@ def test_counters_of_xdp_are_not_known():
 
 
 def test_a_trie_of_xdp_is_more_than_what_the_kernel_accounts_for():
-    model = sized("xdp")
-    tables = model.components["match_action_table"]
-    entry = replace(tables.points[2], parameters={**tables.points[2].parameters, "match_kind": "lpm", "key_bits": 32})
-    changed = replace(tables, points=(*tables.points, replace(entry, memory_bytes=92e3)))
-    model = replace(model, components={**model.components, "match_action_table": changed})
+    entry = MeasuredTable({**TABLE, "entries": 1000, "match_kind": "lpm", "key_bits": 32}, 92e3)
+    model = replace(sized("xdp"), tables=(entry,))
     item, *_ = MemoryModel(model)(
         graph_of(("match_action_table", {"entries": 1000, "match_kind": "lpm", "key_bits": 32}))
     ).items
@@ -139,17 +121,17 @@ def test_the_answer_has_it():
     total = found.memory.size_bytes
     assert summary(found).memory_bytes == record(found).memory_bytes == total
     rows = memory_records(found)
-    assert [row.basis for row in rows] == ["measured", "interpolated", "interpolated"]
+    assert [row.basis for row in rows] == ["measured", "interpolated"]
     assert sum(row.bytes for row in rows) == total
     assert as_rows(record(found).memory) == as_rows(rows)
 
 
-def test_an_lpm_table_without_a_curve_costs_what_it_is_made_of():
+def test_components_cost_what_they_are_made_of():
     model = parse_cost_model(cost_model_json(small_model("dpdk-c")), "file")
     sizes = {"entries": 1000, "match_kind": "lpm", "key_bits": 32, "action_data_bytes": 4}
     found = predict(graph_of(TABLES[0], ("match_action_table", sizes)), model, Conditions(offered=None))
     exact, lpm = (line.charge for line in found.expected.lines)
-    assert (exact.cycles.value, exact.basis) == (60.0, "measured")
+    assert exact.cycles.value == pytest.approx(1 + 2 + 4 + 60 + 1)
     # A header (1 + 2 + 4), the lookup (20), the port (1): an action with one word does nothing else.
     assert lpm.cycles.value == pytest.approx(28.0)
     assert lpm.basis == "interpolated"
@@ -158,20 +140,3 @@ def test_an_lpm_table_without_a_curve_costs_what_it_is_made_of():
     assert not found.open_above
     unknown = predict(graph_of(("random", {})), model, Conditions(offered=None))
     assert unknown.open_above, "it has no price, nor has what it is made of"
-
-
-def test_sizes_are_learnt_beside_cycles():
-    def measured(name, parameters, memory, code):
-        return MeasuredProgram(((name, parameters),), (50.0, 51.0), (20.0, 20.0), "", 1024, memory, code)
-
-    model = learn(
-        [
-            MeasuredProgram((("parser_headers", {"headers": 0}),), (20.0, 20.0), (20.0, 20.0), "", 1024, 0.0, 80.0),
-            measured("match_action_table", {"entries": 10}, 4096.0, 300.0),
-            measured("match_action_table", {"entries": 100}, None, None),
-        ],
-        target="dpdk-c",
-    )
-    assert model.baseline_code_bytes == 80
-    points = model.components["match_action_table"].points
-    assert [(p.memory_bytes, p.code_bytes) for p in points] == [(4096, 220), (None, None)]

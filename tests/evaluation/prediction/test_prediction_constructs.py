@@ -13,7 +13,6 @@ from support.captures import capture
 from p4perf.evaluation.prediction.answer import met_in
 from p4perf.evaluation.prediction.learning.constructs import (
     Met,
-    component_increments,
     packet_path,
     workload_increment,
 )
@@ -150,20 +149,6 @@ def test_recirculated_packets_meet_the_program_again_resubmitted_ones_are_not_em
 def test_selects_that_packets_take_differently_are_mispredicted() -> None:
     assert shown(met("parser_branches", branches=4))[-1] == "0.75 mispredicted branch start"
     assert not any("mispredicted" in line for line in shown(met("parser_branches", branches=1)))
-
-
-def test_what_each_component_of_a_program_adds() -> None:
-    table = {"entries": 10, "key_bits": 32, "action_data_bytes": 4}
-    parts = [("parser_headers", {"headers": 1}), ("match_action_table", table), ("header_field_writes", {"writes": 1})]
-    whole = workload_increment("dpdk-c", build_workload(parts, frame_size_bytes=FRAME_BYTES), TrafficPlan(FRAME_BYTES))
-    found = component_increments(parts, TrafficPlan(FRAME_BYTES))
-    assert [any(what.kind == "lookup" for what, _ in path) for path in found] == [False, True, False]
-    totals: dict[str, float] = {}
-    for path in found:
-        for line in merged(path):
-            times, what = line.split(" ", 1)
-            totals[what] = totals.get(what, 0) + float(times)
-    assert sorted(f"{times:g} {what}" for what, times in totals.items()) == sorted(merged(whole))
 
 
 def counted(met: Iterable[tuple[Construct, float]]) -> dict[tuple[object, ...], float]:

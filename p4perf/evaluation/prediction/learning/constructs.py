@@ -20,10 +20,9 @@ reference interpreter says which lookups find an entry.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
-from itertools import pairwise
 from types import MappingProxyType
 from typing import Any
 
@@ -43,7 +42,7 @@ from p4perf.models.program import Construct, construct
 from p4perf.models.program.graph import Size, mispredicted_branch
 from p4perf.programs import ir
 from p4perf.programs.analysis import statements
-from p4perf.programs.component import TrafficPlan, build_workload
+from p4perf.programs.component import TrafficPlan
 from p4perf.programs.decisions import Decisions, called
 from p4perf.programs.interpreter import Interpreter, PacketOutcome
 from p4perf.programs.ir import Action, Program, Table, Workload
@@ -130,15 +129,6 @@ def workload_increment(target: str, workload: Workload, traffic: TrafficPlan) ->
     """
     whole = workload_path(target, workload, traffic)
     return without(whole, workload_path(target, workload, traffic, baseline=True))
-
-
-def component_increments(components: Sequence[tuple[str, Mapping[str, Any]]], traffic: TrafficPlan) -> tuple[Met, ...]:
-    """What each component of a composed program adds to those before it, in their order."""
-    size = traffic.frame_size_bytes
-    whole = build_workload(components, frame_size_bytes=size)
-    shorter = [build_workload(components[:n], frame_size_bytes=size).program for n in range(1, len(components))]
-    paths = [packet_path(program, whole, traffic) for program in (whole.baseline, *shorter, whole.program)]
-    return tuple(without(path, before) for before, path in pairwise(paths))
 
 
 def without(whole: Met, part: Met) -> Met:

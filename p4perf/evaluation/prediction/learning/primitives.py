@@ -77,12 +77,14 @@ def learn_prices(
     like = [row for row in rows if row.whole] or rows
     cost = float(np.median([row.baseline for row in like])) if baseline is None else baseline
     prices = _prices(design, problem, numbers, unseen)
-    agreement = _agreement(problem, design.matrix @ numbers)
-    experience = Experience.learn([_known(row, cycles) for row, cycles in zip(told, unseen, strict=True) if row.whole])
+    agreement = agreement_of(told, design.matrix @ numbers)
+    experience = Experience.learn(
+        [known_program(row, cycles) for row, cycles in zip(told, unseen, strict=True) if row.whole]
+    )
     return PrimitiveCosts(target, cost, {p.key: p for p in prices}, agreement, (*remarks, *notes), experience)
 
 
-def _known(row: PriceRow, cycles: float) -> KnownProgram:
+def known_program(row: PriceRow, cycles: float) -> KnownProgram:
     """A whole program, and what prices say of it that were learnt without it [cycles over the baseline]."""
     predicted = max(row.baseline + cycles, 1.0)
     ratio = math.log(max(row.baseline + row.cycles, 1.0) / predicted)
@@ -192,14 +194,16 @@ def _interval(ratios: FloatArray, weights: FloatArray) -> tuple[float, float]:
     return min(low, 1.0), max(high, 1.0)
 
 
-def _agreement(problem: PriceProblem, predicted: FloatArray) -> tuple[Agreement, ...]:
+def agreement_of(rows: Sequence[PriceRow], predicted: FloatArray) -> tuple[Agreement, ...]:
+    """How well what prices say of points [cycles over the baseline] meets what was measured, by experiment."""
     found = []
-    for name in dict.fromkeys(row.experiment for row in problem.rows):
-        places = [n for n, row in enumerate(problem.rows) if row.experiment == name]
-        errors = predicted[places] - problem.cycles[places]
-        whole = np.array([problem.rows[n].baseline + problem.rows[n].cycles for n in places])
+    cycles = np.array([row.cycles for row in rows])
+    for name in dict.fromkeys(row.experiment for row in rows):
+        places = [n for n, row in enumerate(rows) if row.experiment == name]
+        errors = predicted[places] - cycles[places]
+        whole = np.array([rows[n].baseline + rows[n].cycles for n in places])
         relative = errors / np.maximum(whole, SMALL_CYCLES)
-        increment = np.abs(errors) / np.maximum(np.abs(problem.cycles[places]), SMALL_CYCLES)
+        increment = np.abs(errors) / np.maximum(np.abs(cycles[places]), SMALL_CYCLES)
         found.append(
             Agreement(
                 name,

@@ -22,6 +22,7 @@ from scipy.optimize import nnls
 
 from p4perf.errors import NoVerdictError
 from p4perf.evaluation.prediction.learning.design import PriceRow, parts_of
+from p4perf.evaluation.prediction.learning.primitives import agreement_of
 from p4perf.models.program.experience import NORMAL_90
 from p4perf.models.program.prices import CACHED, Curve, Price, cached_sizes, surplus
 from p4perf.models.program.primitives import LEVEL, PrimitiveCosts
@@ -68,7 +69,8 @@ def transferred(reference: PrimitiveCosts, rows: Sequence[PriceRow], dearer: flo
         off = np.abs(np.log(np.maximum(whole + matrix @ found - cycles, 1.0) / whole))
         noise = float(np.quantile(off, LEVEL)) / NORMAL_90
         experience = replace(experience, noise=math.hypot(experience.noise, noise))
-    return replace(reference, baseline=baseline, prices=prices, agreement=(), experience=experience)
+    agreement = agreement_of([rows[n] for n in told], matrix @ found)
+    return replace(reference, baseline=baseline, prices=prices, agreement=agreement, experience=experience)
 
 
 def _common(matrix: FloatArray, cycles: FloatArray, whole: FloatArray) -> float:
