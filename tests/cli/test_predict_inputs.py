@@ -181,14 +181,15 @@ class TestProgramsThatAreNone:
         assert err.startswith(f"error: {place}"), err
         assert said in err
 
-    def test_a_program_that_does_nothing_costs_the_baseline(self, here):
+    def test_a_program_that_does_nothing_costs_less_than_the_baseline(self, here):
         (here / "bare.json").write_text(json.dumps(BARE))
         (here / "bare.spec").write_text(META + "apply {\n\trx m.port\n\ttx m.port\n}\n")
         for name in ("bare.json", "bare.spec"):
             done = p4perf("predict", name, "--format", "json", cwd=here)
             assert done.code == 0, done.err
             (each,) = json.loads(done.out)["predictions"]
-            assert each["cycles"]["value"] == each["paths"][0]["baseline_cycles"] > 0
+            # The baseline extracts and emits a header, and sets the port.
+            assert each["cycles"]["value"] == each["paths"][0]["baseline_cycles"] - 7 > 0
 
     def test_what_a_model_does_not_know_is_named_and_left_out(self, here):
         program = chain_of_tables(1)

@@ -196,7 +196,7 @@ class AddingTarget(FakeTarget):
     """Tables cost 40 cycles each and headers 3, and what is beside a table costs a tenth more."""
 
     name = "fake-adding"
-    metrics = ("cycles_per_packet", "baseline_cycles_per_packet", "packet_rate")
+    metrics = ("cycles_per_packet", "baseline_cycles_per_packet", "cost_cycles_per_packet", "packet_rate")
 
     def plan(self, workload, traffic, facts):
         plan = super().plan(workload, traffic, facts)
@@ -215,6 +215,7 @@ class AddingTarget(FakeTarget):
         values = (
             MetricValue("cycles_per_packet", cycles, "cycles/packet"),
             MetricValue("baseline_cycles_per_packet", 20.0, "cycles/packet"),
+            MetricValue("cost_cycles_per_packet", cycles - 20.0, "cycles/packet"),
             MetricValue("packet_rate", 2000 / cycles, "Mpps"),
         )
         return TrialSummary(values, True, ())
