@@ -30,7 +30,7 @@ from _drawn_programs import ComponentList, DrawnKinds, draw_programs
 from p4perf.errors import P4PerfError
 from p4perf.evaluation.prediction.library import parse_cost_model, reference_model
 from p4perf.experiment import measure_run, new_run, open_target, open_testbed
-from p4perf.experiment.evaluate import BASELINE, COST
+from p4perf.experiment.evaluate import COST
 from p4perf.experiment.learning import learn_from_runs, measure_fixtures
 from p4perf.models.program.costs import CostModel
 from p4perf.models.program.costs_storage import cost_model_json
@@ -151,9 +151,9 @@ def truths(target: str, spec: Path, folder: Path) -> dict[int, float]:
     found: dict[int, float] = {}
     for point in experiment.points:
         here = rows[rows["point_index"] == point.index]
-        cycles, bases = (here.loc[here["metric"] == metric, "value"].to_numpy() for metric in (COST, BASELINE))
-        if len(cycles) >= STARTS:
-            found[point.index] = float(np.median(cycles - bases if len(bases) == len(cycles) else cycles))
+        costs = here.loc[here["metric"] == COST, "value"]
+        if len(costs) >= STARTS:
+            found[point.index] = float(costs.median())
     return found
 
 

@@ -17,6 +17,7 @@ from p4perf.evaluation.prediction.answer import TargetModel
 from p4perf.evaluation.prediction.learning.constructs import Met, workload_increment
 from p4perf.evaluation.prediction.memory import MemoryModel
 from p4perf.evaluation.prediction.reading.swx_packets import UnknownDecisionError
+from p4perf.models.estimate import Estimate
 from p4perf.models.program import Charge, Construct, CostBreakdown
 from p4perf.models.program.costs import NOTHING, Basis, CostModel
 from p4perf.models.program.costs_storage import SCHEMA, read_cost_model
@@ -57,36 +58,43 @@ class ProgramParts(PrimitiveCosts):
 
     def composed(self, met: Sequence[tuple[Construct, float]], baseline: float) -> CostBreakdown:
         """The price of a program of components."""
-        increment: list[tuple[Construct, float]] = []
-        for what, times in met:
-            path = self._path(what)
-            increment += [(part, times * n) for part, n in path] if not isinstance(path, str) else []
-        return self.summed(tuple(self.charge(what, times) for what, times in met), increment, baseline)
+        charges = tuple(self.charge(what, times) for what, times in met)
+        whole = self._path(*(what for what, _ in met))
+        if isinstance(whole, str) or any(times != 1 for _, times in met):
+            paths = ((self._path(what), times) for what, times in met)
+            parts = [(part, times * n) for path, times in paths if not isinstance(path, str) for part, n in path]
+            return self.summed(charges, parts, baseline)
+        together = self._cycles(whole)
+        apart = sum((charge.cycles for charge in charges), NOTHING)
+        return self.summed(charges, whole, baseline, apart.value - together.value)
 
-    def _path(self, component: Construct) -> Met | str:
-        """What an average packet meets in a component beyond the baseline, or why that cannot be said."""
-        if component.sizes not in self._paths:
-            sizes = dict(component.sizes)
-            name = str(sizes.pop("name"))
+    def _path(self, *components: Construct) -> Met | str:
+        """What an average packet meets in components beyond the baseline, or why that cannot be said."""
+        key = tuple(what.sizes for what in components)
+        if key not in self._paths:
+            named = [dict(sizes) for sizes in key]
             try:
-                workload = build_workload([(name, sizes)], frame_size_bytes=FRAME_BYTES)
+                parts = [(str(sizes.pop("name")), sizes) for sizes in named]
+                workload = build_workload(parts, frame_size_bytes=FRAME_BYTES)
                 found: Met | str = workload_increment(self.target, workload, TrafficPlan(FRAME_BYTES))
             except P4PerfError as error:
                 found = error.message
             except UnknownDecisionError as error:
                 found = str(error)
-            self._paths[component.sizes] = found
-        return self._paths[component.sizes]
+            self._paths[key] = found
+        return self._paths[key]
+
+    def _cycles(self, path: Met) -> Estimate:
+        more = self.changed_layout(path)
+        charges = [*self.priced(path), *(() if more is None else (more,))]
+        return sum((charge.cycles for charge in charges), NOTHING).map(lambda x: max(x, 0.0))
 
     def _component(self, what: Construct, times: float) -> Charge:
         """The price of a component as the sum of its primitives; of basis ``unknown`` if one of them has none."""
         path = self._path(what)
         if isinstance(path, str):
             return Charge(what, times, NOTHING, basis="unknown", remark=path)
-        charges = self.priced(path)
-        more = self.changed_layout(path)
-        charges += [] if more is None else [more]
-        cycles = sum((charge.cycles for charge in charges), NOTHING).map(lambda x: max(x, 0.0))
+        charges, cycles = self.priced(path), self._cycles(path)
         basis: Basis = "measured"
         for charge in charges:
             basis = weaker(basis, charge.basis)

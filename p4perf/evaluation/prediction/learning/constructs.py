@@ -31,7 +31,7 @@ from typing_extensions import override
 from p4perf.errors import CapabilityError
 from p4perf.evaluation.prediction.operations import drawn_packets
 from p4perf.evaluation.prediction.reading.constructs import is_prefixes
-from p4perf.evaluation.prediction.reading.names import SWX
+from p4perf.evaluation.prediction.reading.names import SENT, SWX
 from p4perf.evaluation.prediction.reading.own import read_own
 from p4perf.evaluation.prediction.reading.packets import Passed, passed_steps
 from p4perf.evaluation.prediction.reading.swx import swx_flow
@@ -60,7 +60,7 @@ def packet_path(program: Program, workload: Workload, traffic: TrafficPlan) -> M
         CapabilityError: a packet cannot be followed to its end.
     """
     flow = read_own(program, program.name, workload.packets.frame_size_bytes, configured=True)
-    tally, short = Tally(), Fraction(0)
+    tally, short, kept = Tally(), Fraction(0), False
     packets = Decisions(program, _Lookups)
     for data, weight in packets_of(workload, traffic):
         visits: Counter[str] = Counter()
@@ -70,9 +70,12 @@ def packet_path(program: Program, workload: Workload, traffic: TrafficPlan) -> M
             for passed in passed_steps(flow, decisions):
                 visits[passed.step.name] += 1
                 tally.count(passed, f"{passed.step.name}, {visits[passed.step.name]}", weight)
+                kept = kept or passed.step.name == SENT or any(what.kind in _LASTING for what in passed.constructs)
             if passed is None or passed.step.edges:
                 short += weight
     _check_lengths(short)
+    if not kept:  # compilers leave out all that is done for packets that are dropped in any case
+        return ()
     if not workload.frames:
         return tally.met()
     lookups = packets.interpreter
@@ -81,6 +84,9 @@ def packet_path(program: Program, workload: Workload, traffic: TrafficPlan) -> M
     found = ((what, times) for what, times in tally.met(lookups.guessed_levels) if copies or what.kind != "clone")
     return tuple(part for what, times in found for part in lookups.searched(what, times))
 
+
+_LASTING = ("lookup", "counter", "meter", "register read", "register write", "clone", "unknown")
+"""Kinds of what is there even if no packet is sent."""
 
 MOST_SHORT = Fraction(1, 2)
 """Largest share of packets that end before their headers do: what becomes of them is counted up to there."""

@@ -7,8 +7,8 @@ over the cost of the whole packet, the factors are the non-negative ``f`` with t
     sum over the points of (w (A f - y))^2  +  RIDGE^2 sum over the prices of (f - g)^2,
 
 ``g`` the factor that suits all points best. So a price that no point has takes the common factor, and many points tell
-each price by itself. What whole programs say of sums on the other machine is kept, with wider intervals: by what nine
-of ten points are off.
+each price by itself. What whole programs say of sums on the other machine is kept: with programs of
+this machine among them, or with wider intervals, by what nine of ten points are off.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ from scipy.optimize import nnls
 
 from p4perf.errors import NoVerdictError
 from p4perf.evaluation.prediction.learning.design import PriceRow, parts_of
-from p4perf.evaluation.prediction.learning.primitives import agreement_of
-from p4perf.models.program.experience import NORMAL_90
+from p4perf.evaluation.prediction.learning.primitives import agreement_of, known_program
+from p4perf.models.program.experience import FEWEST as FEWEST_PROGRAMS
+from p4perf.models.program.experience import NORMAL_90, Experience
 from p4perf.models.program.prices import CACHED, Curve, Price, cached_sizes, surplus
 from p4perf.models.program.primitives import LEVEL, PrimitiveCosts
 from p4perf.models.templates import FloatArray
@@ -65,7 +66,10 @@ def transferred(reference: PrimitiveCosts, rows: Sequence[PriceRow], dearer: flo
     }
     baseline = max(reference.baseline + dearer, 1.0)
     experience = reference.experience
-    if experience is not None:
+    local = [known_program(rows[n], cycles) for n, cycles in zip(told, matrix @ found, strict=True) if rows[n].whole]
+    if experience is not None and len(local) >= FEWEST_PROGRAMS:
+        experience = Experience.learn([*experience.programs, *local])
+    elif experience is not None:
         off = np.abs(np.log(np.maximum(whole + matrix @ found - cycles, 1.0) / whole))
         noise = float(np.quantile(off, LEVEL)) / NORMAL_90
         experience = replace(experience, noise=math.hypot(experience.noise, noise))
