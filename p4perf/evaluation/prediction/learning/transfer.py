@@ -35,6 +35,10 @@ RIDGE = 0.05
 FEWEST = 5
 """Fewest points that say how much faster or slower a machine is."""
 
+WIDER = 1.5
+"""By this intervals are wider than they would have to be for programs that were measured on one machine. Found with 67
+programs for dpdk-c, of which 72 % were within the intervals of a moved model."""
+
 Part = tuple[str, bool]
 """A price, and whether it is the part that more entries cost than fit into the caches."""
 
@@ -68,7 +72,9 @@ def transferred(reference: PrimitiveCosts, rows: Sequence[PriceRow], dearer: flo
     experience = reference.experience
     local = [known_program(rows[n], cycles) for n, cycles in zip(told, matrix @ found, strict=True) if rows[n].whole]
     if experience is not None and len(local) >= FEWEST_PROGRAMS:
-        experience = Experience.learn([*experience.programs, *local])
+        experience = Experience.learn([*experience.programs, *local]) or experience
+        widths = (WIDER * experience.widths[0], WIDER * experience.widths[1])
+        experience = replace(experience, widths=widths)
     elif experience is not None:
         off = np.abs(np.log(np.maximum(whole + matrix @ found - cycles, 1.0) / whole))
         noise = float(np.quantile(off, LEVEL)) / NORMAL_90
