@@ -114,7 +114,7 @@ class _PredictRow(Record):
     p99_us: float | None = doc("99 % quantile", "us")
     loss: float | None = doc("share of the packets that find a full ring", "lost/sent", of="latency.loss.value")
     memory_bytes: float | None = doc(
-        "memory of tables, arrays and machine code, as far as it is known; null if nothing is",
+        "memory of tables and arrays, as far as it is known; null if nothing is",
         "B",
         of="memory.size_bytes",
     )
@@ -219,7 +219,7 @@ class _Prediction(Record):
     )
     latency: _Latency | None = doc("")
     memory_bytes: float | None = doc(
-        "memory of tables, arrays and machine code, as far as it is known", "B", of="memory.size_bytes"
+        "memory of tables and arrays, as far as it is known", "B", of="memory.size_bytes"
     )
     memory: tuple[_Memory, ...] = doc("", of="memory.items")
     path_count: float = doc("paths through the program")

@@ -23,7 +23,8 @@ from p4perf.experiment.planning import point_workload
 from p4perf.models.program import Construct
 from p4perf.models.program.paths import analyse
 from p4perf.programs import ir
-from p4perf.programs.component import TrafficPlan, build_workload
+from p4perf.programs.component import OWN, TrafficPlan, build_workload
+from p4perf.programs.own import packed
 from p4perf.programs.packets import frame
 
 FRAME_BYTES = 128
@@ -212,3 +213,71 @@ def test_the_number_of_passes_is_as_wide_as_an_index() -> None:
     ):
         (what,) = of_condition(program, condition, "here")
         assert what.number("bits") == bits
+
+
+SPEC = """struct ethernet_t {
+	bit<48> dst
+	bit<48> src
+	bit<16> type
+}
+struct tag_t {
+	bit<16> value
+	bit<16> type
+}
+header ethernet instanceof ethernet_t
+header tag instanceof tag_t
+header scratch instanceof tag_t
+struct metadata_t {
+	bit<32> port
+	bit<32> drop
+	bit<32> spare
+}
+metadata instanceof metadata_t
+apply {
+	rx m.port
+	extract h.ethernet
+	jmpeq TAGGED h.ethernet.type 0x8100
+	jmp SEND
+	TAGGED : extract h.tag
+	SEND : BODY
+	emit h.ethernet
+	emit h.tag
+	LAST
+}
+"""
+
+
+def of_spec(body: str, last: str = "tx m.port") -> list[str]:
+    """Kinds of what packets meet on dpdk-c in a program that looks for a tag."""
+    text = SPEC.replace("BODY", body.replace("\n", "\n\t")).replace("LAST", last)
+    given = {"program": packed(text, "own.spec"), "seed": 1}
+    workload = build_workload([(OWN, given)], frame_size_bytes=FRAME_BYTES)
+    return [what.kind for what, times in packet_path(workload.program, workload, TrafficPlan(FRAME_BYTES)) if times]
+
+
+NOTHING = "mov m.spare 0x1"
+
+
+def test_states_that_find_only_what_nothing_depends_on_are_left_out() -> None:
+    assert of_spec(NOTHING) == ["extract", "set egress", "emit"]
+    asked = of_spec("mov h.tag.value 0x7")
+    assert asked.count("extract") == 2
+    assert {"select", "mispredicted branch", "write"} <= set(asked)
+
+
+def test_headers_that_are_never_sent_move_nothing() -> None:
+    made = "validate h.scratch\nmov h.scratch.value 0x5"
+    assert of_spec(made) == of_spec(NOTHING), "nothing reads it"
+    read = of_spec(f"{made}\nmov h.ethernet.type h.scratch.value")
+    assert "add header" not in read
+    assert "write" in read
+    assert "add header" in of_spec("validate h.tag")
+
+
+def test_a_field_that_is_written_again_is_written_once() -> None:
+    once = of_spec("mov h.ethernet.dst 0x2")
+    assert of_spec("mov h.ethernet.dst 0x1\nmov h.ethernet.dst 0x2").count("write") == once.count("write") == 1
+
+
+def test_what_is_done_for_packets_that_are_dropped_in_any_case_costs_nothing() -> None:
+    assert of_spec("mov h.ethernet.dst 0x2", "drop") == []
