@@ -218,9 +218,7 @@ class _Prediction(Record):
         "smallest frame that fills the line at the expected rate, its lower and its upper end", "B"
     )
     latency: _Latency | None = doc("")
-    memory_bytes: float | None = doc(
-        "memory of tables and arrays, as far as it is known", "B", of="memory.size_bytes"
-    )
+    memory_bytes: float | None = doc("memory of tables and arrays, as far as it is known", "B", of="memory.size_bytes")
     memory: tuple[_Memory, ...] = doc("", of="memory.items")
     path_count: float = doc("paths through the program")
     deviation_cycles: float = doc(
