@@ -13,14 +13,15 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from typing_extensions import override
 
-from p4perf.errors import SpecError, UsageError
-from p4perf.evaluation.prediction.answer import PathName, Prediction
+from p4perf.errors import CapabilityError, SpecError, UsageError
+from p4perf.evaluation.prediction.answer import PathName, Prediction, TargetModel
 from p4perf.evaluation.prediction.breakdown import CostLine
 from p4perf.evaluation.prediction.reading import ReadOptions, read_program, read_shares, shares_of_trace
 from p4perf.evaluation.prediction.reading.names import LOST
@@ -322,7 +323,12 @@ class Wanted:
 
 @dataclass(frozen=True)
 class ProgramSubject:
-    """One program; ``experiment``: the experiment that it is a point of, with its changes."""
+    """One program.
+
+    Args:
+        experiment: the experiment that it is a point of, with its changes.
+        instructions: reads the program in the instructions of SWX that are generated for it; None if it cannot be.
+    """
 
     graph: ProgramGraph
     changes: tuple[str, ...] = ()
@@ -330,6 +336,16 @@ class ProgramSubject:
     experiment: Experiment | None = None
     point: Point | None = None
     file: Path | None = None
+    instructions: Callable[[], ProgramGraph] | None = field(default=None, compare=False)
+
+    def graph_for(self, target: TargetModel) -> ProgramGraph:
+        """The program in the constructs that are priced for a target."""
+        if target.translated is None or self.instructions is None:
+            return self.graph
+        try:
+            return self.instructions()
+        except CapabilityError:  # p4perf generates no specification; another compiler may
+            return self.graph
 
 
 @dataclass(frozen=True)
@@ -359,11 +375,18 @@ def open_subjects(wanted: Wanted) -> tuple[Pair, ...]:
     if wanted.points is not None:
         raise UsageError("--points is for experiments")
     graph = _weighted(_read(path, wanted), path, wanted)
-    plain = ProgramSubject(graph, file=path)
     changes = (*map(parse_change, wanted.sets), *map(Change, wanted.without))
+    plain = ProgramSubject(graph, file=path)
+    if not changes and graph.source == "bmv2" and wanted.probabilities in (None, UNIFORM) and wanted.trace is None:
+        plain = replace(plain, instructions=partial(_in_instructions, path, wanted))
     if not changes:
         return (Pair(plain),)
     return (Pair(replace(plain, graph=changed(graph, changes), changes=_words(changes)), plain),)
+
+
+def _in_instructions(path: Path, wanted: Wanted) -> ProgramGraph:
+    wanted = replace(wanted, read=replace(wanted.read, instructions=True))
+    return _weighted(_read(path, wanted), path, wanted)
 
 
 def _words(changes: Sequence[Change]) -> tuple[str, ...]:

@@ -13,13 +13,15 @@ from pathlib import Path
 from typing import Literal
 
 from p4perf.errors import DataError, Location, UsageError
-from p4perf.evaluation.prediction.reading.own import component_graph, load_point, point_program, read_own
+from p4perf.evaluation.prediction.reading.own import PACKET_BYTES, component_graph, load_point, point_program, read_own
 from p4perf.evaluation.prediction.reading.packets import Runner, follow, own_runner
 from p4perf.evaluation.prediction.reading.swx import swx_flow
 from p4perf.evaluation.prediction.reading.swx_packets import SwxMachine
 from p4perf.formats.pcap import read_capture
 from p4perf.formats.swx_spec import read_specification
+from p4perf.generators.swx.spec import Pipeline
 from p4perf.models.program.graph import ProgramGraph
+from p4perf.programs.ir import Program
 from p4perf.programs.packets import FCS_BYTES
 from p4perf.programs.reading.commands import ControlPlane
 from p4perf.programs.reading.control_plane import read_control_plane
@@ -50,6 +52,7 @@ class ReadOptions:
         point: of a p4perf spec with a sweep: swept variables and their values; None: its only point.
         constructs: of a p4perf spec: constructs of its components, or of the program that is generated for it.
         frame_bytes: frame size with FCS, which clones are counted with; None: that of the program, or 64.
+        instructions: a program for bmv2 in the instructions of SWX that are generated for it.
     """
 
     form: Format | None = None
@@ -61,6 +64,7 @@ class ReadOptions:
     point: Mapping[str, str] | None = None
     constructs: Literal["components", "primitives"] = "components"
     frame_bytes: int | None = None
+    instructions: bool = False
 
 
 def read_program(path: Path | str, options: ReadOptions | None = None) -> ProgramGraph:
@@ -158,6 +162,10 @@ def _opened_bmv2(text: str, path: Path, options: ReadOptions, frame_bytes: int |
     if options.commands is not None:
         counts = {name: table.entries.count for name, table in tables.items() if table.keys}
     flow = read_own(program, path.stem, frame_bytes, source="bmv2", entries={**counts, **options.entries})
+    if options.instructions:
+        stated = {**counts, **options.entries}
+        held = {t.name: stated.get(t.label, t.entries.count or t.size) for t in program.tables if t.keys}
+        flow = replace(_instructions(program, path, held, frame_bytes), remarks=flow.remarks)
     if is_psa(root):
         flow = replace(
             flow, remarks=(*flow.remarks, "the deparser of ingress and the parser of egress are not counted")
@@ -168,6 +176,17 @@ def _opened_bmv2(text: str, path: Path, options: ReadOptions, frame_bytes: int |
     if not any(plane.tables.values()):
         remarks += ("tables without constant entries are empty: give runtime commands that fill them",)
     return _Opened(flow, lambda: own_runner(program), remarks)
+
+
+def _instructions(program: Program, path: Path, entries: Mapping[str, int], frame_bytes: int | None) -> Flow:
+    """The steps of the specification of SWX that is generated for a program.
+
+    Raises:
+        CapabilityError: SWX cannot express it.
+    """
+    packet_bytes = PACKET_BYTES if frame_bytes is None else frame_bytes - FCS_BYTES
+    spec = read_specification(Pipeline(program, "program", packet_bytes).specification(), str(path))
+    return swx_flow(spec, str(path), path.stem, {t: n for t, n in entries.items() if t in spec.tables}, packet_bytes)
 
 
 def _left_out(plane: ControlPlane) -> tuple[str, ...]:
