@@ -52,7 +52,7 @@ COVERAGE = (0.85, 0.95)
 
 
 LARGE = 10_000
-"""A table of so many entries may be beyond the second-level cache."""
+"""From this number of entries on, a table may exceed the second-level cache."""
 
 
 @dataclass(frozen=True)
