@@ -1,4 +1,4 @@
-"""What the benchmarks share: a dpdk-c point that can be tried again and again."""
+"""What the benchmarks share: a point that can be tried again and again."""
 
 from __future__ import annotations
 
@@ -19,15 +19,17 @@ from p4perf.targets.base import TrialOptions
 
 
 class Bench:
-    """One program on dpdk-c on this machine."""
+    """One program of components on this machine."""
 
-    def __init__(self, component: str, parameters: dict[str, Any], frame_size_bytes: int = 64) -> None:
-        self.target, self.testbed = open_target("dpdk-c"), open_testbed("local")
+    def __init__(
+        self, components: list[tuple[str, dict[str, Any]]], frame_size_bytes: int = 64, target: str = "dpdk-c"
+    ) -> None:
+        self.target, self.testbed = open_target(target), open_testbed("local")
         try:
             self.facts = require_usable(self.target, self.testbed)
         except P4PerfError as error:
             raise SystemExit(f"skipped: {error}") from error
-        workload = build_workload([(component, parameters)], frame_size_bytes=frame_size_bytes)
+        workload = build_workload(components, frame_size_bytes=frame_size_bytes)
         self.plan = self.target.plan(workload, TrafficPlan(frame_size_bytes), self.facts)
         self.testbed.build(self.plan.build)
         self.folder = Path(tempfile.mkdtemp(prefix="p4perf-bench-"))

@@ -29,7 +29,7 @@ LINK = LinkPlan()
 
 def main() -> int:
     """Measure and print; 1 if something that should hold does not."""
-    bench = Bench("match_action_table", {"match_kind": "exact", "entries": 10_000})
+    bench = Bench([("match_action_table", {"match_kind": "exact", "entries": 10_000})])
     generator = NativeGenerator()
     with generator.open(bench.target, bench.plan, LINK, bench.testbed, bench.facts, bench.folder) as session:
         maximum_pps, fast = _highest(session, bench.gate_ratio)

@@ -25,7 +25,7 @@ def main() -> None:
         ("packets that do not change", "l2fwd", {}),
         ("packets with a key of 16 B", "match_action_table", {"entries": 1000}),
     ):
-        bench = Bench(component, parameters)
+        bench = Bench([(component, parameters)])
         records = [r for seed in range(STARTS) if (r := bench.trial(seed, "--with-empty")) is not None]
         by_program = [window_statistics(r, bench.gate_ratio) for r in records]
         empty, baseline = (statistics.median(s[name].core_cycles for s in by_program) for name in ("empty", "baseline"))

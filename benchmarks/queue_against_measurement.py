@@ -1,136 +1,162 @@
-"""Latency by the queue model against latency that is measured: dpdk-c in poll mode, loaded by the native generator.
+"""Latency and loss by the queue model against what is measured over rings, by the native load generator.
 
-The service time is the reciprocal of the rate under overload. At 10, 50 and 70 % of that rate, Poisson traffic is
-offered to the program and, through the same link, to a device that only sends packets back: the noise floor. Predicted
-is the processing time of the model in poll mode, convolved with the floor. Everything is measured in one run; a
-repetition measures rate, floor and program one after another, and medians over the repetitions are printed, as rows of
-the table in docs/queue.md. Arguments: repetitions (7) and entries of the table of the program (10000).
+For each program and each repetition: the rate under overload; 30 % of it, from which the cost of batches follows
+(a + b n, and what one behind an empty look takes more); then Poisson traffic at 10, 50 and 70 % of the rate. At each
+load a device that only sends packets back comes first: its latency is the noise floor, and what it says of stolen time
+is that of the machine. So all that a prediction is made of is there before the program is measured at that load.
+Loss is predicted at 110 %. Printed are medians over the repetitions, as rows of the tables in docs/queue.md. Arguments:
+repetitions (7), targets (dpdk-c,dpdk-swx).
 
-A rate does not tell what a batch costs beside its packets. So there are two predictions: without such a cost, and with
-the one that makes the median at 10 % right, which leaves the other loads to be predicted.
+The machine may move the two cores, nearer to each other or farther apart, and steal time. What a batch of one packet
+costs without a program shows the former: a load counts if that is the same, to NEAR, before and after the program and
+when its batches were learnt. Quiet are those of them in which stolen time is no more than QUIET of the time, and the
+same, to SAME, for floor and program.
 """
 
 from __future__ import annotations
 
 import statistics
 import sys
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
-from _common import Bench, spread
+from _common import Bench
 
+from p4perf.errors import NoVerdictError, UsageError
 from p4perf.evaluation.load import LatencyHistogram
-from p4perf.models.queue import Lattice, Poisson, PollQueue, distributions
+from p4perf.evaluation.load.batches import BatchCost, StolenTime, latency
 from p4perf.targets.link import LinkPlan
-from p4perf.testbeds.loadgen.base import Load, LoadSession, Spacing
+from p4perf.testbeds.loadgen.base import Account, Load, LoadSession, Spacing
 from p4perf.testbeds.loadgen.native import NativeGenerator
 
 SHARES = (0.1, 0.5, 0.7)
-BURST = 32
+LEARNT_AT = 0.3
+OVERLOAD = 1.1
 TRIAL_S = 0.4
 STEP_US = 0.005
-LONGEST_US = 200.0
-"""Latencies of the floor beyond it count as this long: they are the machine's, and would only make the lattice long."""
-LINK = LinkPlan()
-MOST_COST_US = 2.0
-"""Largest cost of a batch that is looked for."""
+LINK = LinkPlan(hugepages=True)
+NEAR = 0.15
+QUIET = 0.03
+SAME = 0.5
+FRAME_BYTES = 128
+
+TABLE = "match_action_table"
+PROGRAMS = {
+    "exact table, 10 000 entries": [(TABLE, {"match_kind": "exact", "entries": 10_000})],
+    "lpm table, 1 000 entries": [(TABLE, {"match_kind": "lpm", "entries": 1000})],
+    "lpm table and checksum": [
+        (TABLE, {"match_kind": "lpm", "entries": 1000}),
+        ("checksum", {"operation": "update", "size_bytes": 20}),
+    ],
+}
 
 
 @dataclass(frozen=True)
-class Trial:
-    """One load: what was offered, floor and program."""
+class Row:
+    """One load in one repetition: what was predicted, what was measured [us]; at :data:`OVERLOAD` shares of loss."""
 
-    offered_us: float
-    floor: LatencyHistogram
-    program: LatencyHistogram
-    flags: tuple[str, ...]
-
-    def predicted(self, saturated_us: float, cost_us: float) -> Lattice:
-        """The latency by the model [steps]; full batches take 32 times ``saturated_us``."""
-        service = (saturated_us - cost_us / BURST) / STEP_US
-        queue = PollQueue(
-            Poisson(self.offered_us / STEP_US),
-            distributions.deterministic(service),
-            distributions.from_samples([cost_us / STEP_US]),
-            *(LINK.slots, BURST, 1, STEP_US),
-        )
-        edges = self.floor.layout.edges([index for index, _ in self.floor.counts])
-        times = [min((low + high) / 2 / 1e3, LONGEST_US) / STEP_US for low, high in edges]
-        floor = distributions.from_samples(times, [float(count) for _, count in self.floor.counts])
-        return queue.solve().delay.plus(floor)
+    load: float
+    predicted: tuple[float, ...]
+    measured: tuple[float, ...]
+    same_place: bool
+    quiet: bool
 
 
 def main() -> None:
     """Measure and print."""
     repetitions = int(sys.argv[1]) if len(sys.argv) > 1 else 7
-    entries = int(sys.argv[2]) if len(sys.argv) > 2 else 10_000
-    bench = Bench("match_action_table", {"match_kind": "exact", "entries": entries})
-    generator = NativeGenerator()
-    measured: list[tuple[float, dict[float, Trial]]] = []
-    with generator.open(bench.target, bench.plan, LINK, bench.testbed, bench.facts, bench.folder) as session:
-        session.offer(Load(None, 0.05), bench.gate_ratio)
-        for n in range(repetitions):
-            overload = session.offer(Load(None, TRIAL_S, seed=n), bench.gate_ratio)
-            rate = overload.receive_rate_pps
-            measured.append((rate, {share: _trial(session, share * rate, n, bench.gate_ratio) for share in SHARES}))
-    rates = [rate for rate, _ in measured]
-    flags = {flag for _, trials in measured for trial in trials.values() for flag in trial.flags}
-    costs = [_cost_us(1e6 / rate, trials[SHARES[0]]) for rate, trials in measured]
-    print(f"dpdk-c, exact match table of {entries} entries, ring of {LINK.slots}; {repetitions} repetitions")
-    print(f"rate under overload: Mpps {spread([r / 1e6 for r in rates])}")
-    print(f"time per packet: {1e9 / statistics.median(rates):.1f} ns; flags: {', '.join(sorted(flags)) or 'none'}")
-    print(f"cost of a batch from the median at {100 * SHARES[0]:g} %: {1e3 * statistics.median(costs):.0f} ns\n")
-    for title, given in (("without a cost of batches", [0.0] * len(costs)), ("with it", costs)):
-        print(f"{title}\n")
-        _table(measured, given)
-    print("range of the measured p50 over the repetitions:")
-    for share in SHARES:
-        values = [trials[share].program.percentile_us(50) for _, trials in measured]
-        print(f"  {100 * share:g} %: {min(values):.2f} to {max(values):.2f} us")
+    targets = sys.argv[2].split(",") if len(sys.argv) > 2 else ["dpdk-c", "dpdk-swx"]
+    for target in targets:
+        for name, components in PROGRAMS.items():
+            bench = Bench(components, FRAME_BYTES, target)
+            rows: list[Row] = []
+            with NativeGenerator().open(
+                bench.target, bench.plan, LINK, bench.testbed, bench.facts, bench.folder
+            ) as session:
+                session.offer(Load(None, TRIAL_S), bench.gate_ratio)
+                for seed in range(repetitions):
+                    try:
+                        rows += list(_repetition(session, seed))
+                    except (NoVerdictError, UsageError) as error:
+                        print(f"  a repetition says nothing: {error}", flush=True)
+            print(f"\n{target}, {name}: {repetitions} repetitions, ring of {LINK.slots}\n")
+            kept = [row for row in rows if row.same_place]
+            _table(kept)
+            print("\nin quiet:\n")
+            _table([row for row in kept if row.quiet])
+            lost = [row for row in kept if row.load == OVERLOAD]
+            if lost:
+                both = zip(*((row.predicted[0], row.measured[0]) for row in lost), strict=True)
+                predicted, measured = map(statistics.median, both)
+                print(
+                    f"\nloss at {OVERLOAD:.0%}: predicted {predicted:.1%}, measured {measured:.1%} ({len(lost)})",
+                    flush=True,
+                )
 
 
-def _table(measured: Sequence[tuple[float, Mapping[float, Trial]]], costs_us: Sequence[float]) -> None:
+def _repetition(session: LoadSession, seed: int) -> Iterator[Row]:
+    overload = session.offer(Load(None, TRIAL_S, seed=seed))
+    rate = overload.receive_rate_pps
+    learnt = {who: _poisson(session, LEARNT_AT * rate, seed, who) for who in ("null", "program")}
+    program = BatchCost.of([learnt["program"].raw, overload.raw])
+    nothing = BatchCost.of([learnt["null"].raw])
+    batch, packet, more = (1e3 * us for us in (program.batch_us, program.packet_us, program.idle_us))
+    print(f"  {rate / 1e6:.2f} Mpps; a batch of n packets {batch:.0f} + {packet:.0f} n ns, {more:.0f} more behind none")
+    calm, marks = [learnt["null"]], [_mark(learnt["null"])]
+    waiting: list[tuple[Row, int]] = []
+    for load in (*SHARES, OVERLOAD):
+        floor = _poisson(session, load * rate, seed, "null")
+        calm.append(floor)
+        marks.append(_mark(floor))
+        stolen = StolenTime.of([each.raw for each in calm])
+        offered_pps, predicted = floor.rate_pps, (max(1 - rate / floor.rate_pps, 0.0),)
+        if load != OVERLOAD:
+            floor_us = _histogram(floor)
+            delay = latency(program, nothing, floor_us, stolen, rate_pps=offered_pps, ring=LINK.slots, step_us=STEP_US)
+            predicted = tuple(delay.quantile(share) * STEP_US for share in (0.5, 0.99))
+        found = _poisson(session, load * rate, seed, "program")
+        seen = StolenTime.of([found.raw]).share
+        quiet = stolen.share < QUIET and abs(seen / stolen.share - 1) < SAME
+        measured = (found.loss_ratio,)
+        if load != OVERLOAD:
+            measured = tuple(_histogram(found).percentile_us(p) for p in (50, 99))
+        waiting.append((Row(load, predicted, measured, True, quiet), len(marks)))
+    marks.append(_mark(_poisson(session, LEARNT_AT * rate, seed, "null")))
+    for row, after in waiting:
+        near = [marks[n] / marks[0] - 1 for n in (1, after - 1, after)]
+        yield replace(row, same_place=all(abs(off) < NEAR for off in near))
+
+
+def _mark(null: Account) -> float:
+    """Time of a batch of one packet behind an empty look, without a program [us]."""
+    count, time_us = null.raw["batches_after_idle"][1]
+    return float(time_us / max(count, 1))
+
+
+def _poisson(session: LoadSession, rate_pps: float, seed: int, device: str) -> Account:
+    return session.offer(Load(rate_pps, TRIAL_S, Spacing("poisson"), True, device, seed))  # type: ignore[arg-type]
+
+
+def _histogram(account: Account) -> LatencyHistogram:
+    return LatencyHistogram.from_record(account.histogram or {})
+
+
+def _table(rows: Sequence[Row]) -> None:
     """Rows of docs/queue.md; medians over the repetitions."""
-    print("| load | floor p50 | predicted p50 | measured p50 | error | predicted p99 | measured p99 |")
-    print("|---|---|---|---|---|---|---|")
-    for share in SHARES:
-        columns: dict[str, list[float]] = defaultdict(list)
-        for (rate, trials), cost_us in zip(measured, costs_us, strict=True):
-            trial = trials[share]
-            predicted = trial.predicted(1e6 / rate, cost_us)
-            columns["floor"].append(trial.floor.percentile_us(50))
-            for percent in (50, 99):
-                columns[f"p{percent}"].append(predicted.quantile(percent / 100) * STEP_US)
-                columns[f"m{percent}"].append(trial.program.percentile_us(percent))
-        middle = {name: statistics.median(values) for name, values in columns.items()}
-        cells = [f"{middle[name]:.2f} us" for name in ("floor", "p50", "m50")]
-        cells += [f"{100 * (middle['p50'] / middle['m50'] - 1):+.1f} %"]
-        cells += [f"{middle[name]:.2f} us" for name in ("p99", "m99")]
-        print(f"| {100 * share:g} % | {' | '.join(cells)} |")
-    print()
-
-
-def _cost_us(saturated_us: float, trial: Trial) -> float:
-    """The cost of a batch with which the predicted median is the measured one, by bisection."""
-    wanted = trial.program.percentile_us(50)
-    low, high = 0.0, min(MOST_COST_US, 0.9 * BURST * saturated_us)
-    while high - low > STEP_US:
-        middle = (low + high) / 2
-        if trial.predicted(saturated_us, middle).quantile(0.5) * STEP_US < wanted:
-            low = middle
-        else:
-            high = middle
-    return low
-
-
-def _trial(session: LoadSession, rate_pps: float, seed: int, gate_ratio: float | None) -> Trial:
-    """Floor and program at one load."""
-    poisson = Spacing("poisson")
-    floor = session.offer(Load(rate_pps, TRIAL_S, poisson, True, "null", seed), gate_ratio)
-    program = session.offer(Load(rate_pps, TRIAL_S, poisson, True, "program", seed), gate_ratio)
-    found = [LatencyHistogram.from_record(account.histogram or {}) for account in (floor, program)]
-    return Trial(1e6 / program.rate_pps, *found, (*floor.flags, *program.flags))
+    print("| load | repetitions | predicted p50 | measured p50 | error | predicted p99 | measured p99 | error |")
+    print("|---|---|---|---|---|---|---|---|")
+    for load in SHARES:
+        chosen = [row for row in rows if row.load == load]
+        if not chosen:
+            continue
+        cells = [f"{load:.0%}", str(len(chosen))]
+        for n in (0, 1):
+            p, m = (
+                statistics.median(values)
+                for values in zip(*((r.predicted[n], r.measured[n]) for r in chosen), strict=True)
+            )
+            cells += [f"{p:.2f} us", f"{m:.2f} us", f"{p / m - 1:+.1%}"]
+        print(f"| {' | '.join(cells)} |")
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ NEIGHBOURS = 2
 
 def main() -> None:
     """Measure and print."""
-    bench = Bench("l2fwd", {})
+    bench = Bench([("l2fwd", {})])
     gated: list[float] = []
     ungated: list[float] = []
     tried = rejected = 0

@@ -458,7 +458,7 @@ def learn(
     A few minutes; --resume continues an interrupted session. With RUN... nothing is measured.
     """
     from p4perf.evaluation.prediction.library import reference_model
-    from p4perf.experiment.learning import learn_from_runs
+    from p4perf.experiment.learning import learn_from_runs, measure_batches
     from p4perf.models.program.costs_storage import cost_model_json
 
     if bool(runs) == bool(target):
@@ -471,8 +471,11 @@ def learn(
     reference = reference_model(measured[0].manifest.target if measured else str(target))
     if quick and reference is None:
         raise TargetUnavailableError(f"no cost model for target {target} ships", hint="leave out --quick")
-    measured = measured or _measured(str(target), testbed, folder, resume, sets, quiet, quick=quick)
-    model = learn_from_runs(measured, reference=reference, catalogue=catalogue)
+    batches = None
+    if not measured:
+        measured = _measured(str(target), testbed, folder, resume, sets, quiet, quick=quick)
+        batches = measure_batches(str(target), testbed)
+    model = learn_from_runs(measured, reference=reference, catalogue=catalogue, batches=batches)
     text = cost_model_json(model)
     if output is None:
         sys.stdout.write(text)

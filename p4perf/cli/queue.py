@@ -65,6 +65,7 @@ class QueueDocument(Document, kind="queue"):
     overhead_us: float = doc("work of an interrupt", "us")
     buffer_us: float | None = doc("work that the buffer holds; null: it never overflows", "us")
     batch_cost_us: float = doc("poll: work for a batch", "us")
+    idle_cost_us: float = doc("poll: more work for a batch behind a poll that found nothing", "us")
     ring: int = doc("poll: packets that the ring holds")
     burst: int = doc("poll: most packets of a batch")
     plots: tuple[str, ...] = doc("paths of the plots")
@@ -96,7 +97,7 @@ class QueueTuneDocument(Document, kind="queue.tune"):
 Mode = Literal["moderated", "poll"]
 
 _OTHER_MODE: dict[Mode, tuple[str, ...]] = {
-    "moderated": ("batch_cost", "ring", "burst", "empty_poll"),
+    "moderated": ("batch_cost", "idle_cost", "ring", "burst", "empty_poll"),
     "poll": ("moderation", "overhead", "buffer", "profile", "check", "tune", "max_loss"),
 }
 """Options that have no meaning in a mode."""
@@ -131,6 +132,9 @@ def queue(
         str, typer.Option("--buffer", help="What the buffer holds: a time of work, a number of packets, or none.")
     ] = "none",
     batch_cost: Annotated[str, typer.Option("--batch-cost", help="Poll: work for a batch.")] = "0us",
+    idle_cost: Annotated[
+        str, typer.Option("--idle-cost", help="Poll: more work for a batch behind a poll that found nothing.")
+    ] = "0us",
     ring: Annotated[int, typer.Option("--ring", min=1, help="Poll: packets that the ring holds.")] = 1024,
     burst: Annotated[int, typer.Option("--burst", min=1, help="Poll: most packets of a batch.")] = 32,
     empty_poll: Annotated[
@@ -183,16 +187,16 @@ def queue(
         buffer_us = int(buffer) * law.mean_us
     elif buffer != "none":
         buffer_us = parse_time_us(buffer, "--buffer")
-    batch_cost_us = parse_time_us(batch_cost, "--batch-cost")
+    batch_cost_us, idle_cost_us = parse_time_us(batch_cost, "--batch-cost"), parse_time_us(idle_cost, "--idle-cost")
     if lattice is not None:
         step_us = parse_time_us(lattice, "--lattice")
     else:
-        beside = (*moderations_us, overhead_us) if mode == "moderated" else (batch_cost_us,)
+        beside = (*moderations_us, overhead_us) if mode == "moderated" else (batch_cost_us, idle_cost_us)
         step_us = choose_step_us(law, beside, buffer_us or 0.0)
     if step_us <= 0:
         raise UsageError("--lattice: a step is longer than zero")
     empty_us = step_us if empty_poll is None else parse_time_us(empty_poll, "--empty-poll")
-    system = System(law, mode, step_us, overhead_us, buffer_us, batch_cost_us, ring, burst, empty_us)
+    system = System(law, mode, step_us, overhead_us, buffer_us, batch_cost_us, ring, burst, empty_us, idle_cost_us)
     compared = () if measured is None else read_measured(measured)
     given_pps = [quantity(text, "packet rate", "pps", "--rate") for text in rate or ()]
     rates = given_pps or [m.rate_mpps * 1e6 for m in compared]

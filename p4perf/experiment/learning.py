@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from p4perf.errors import CapabilityError, DataError, Location, MeasurementError, NoVerdictError, UsageError
+from p4perf.evaluation.load.batches import BatchCost
 from p4perf.evaluation.papers.baldi2018.calibration import CaseCycles, Chase, MachineCalibration, read_chase
 from p4perf.evaluation.prediction.learning.constructs import P4, workload_increment
 from p4perf.evaluation.prediction.learning.design import PriceRow
@@ -28,25 +29,30 @@ from p4perf.experiment.evaluate import BASELINE, COST
 from p4perf.experiment.planning import point_label, point_workload
 from p4perf.experiment.recorder import Progress, Silent
 from p4perf.experiment.session import measure_run, new_run, require_usable, resume_run
-from p4perf.models.program.costs import CostModel
+from p4perf.models.program.costs import BatchCycles, CostModel
 from p4perf.models.program.memory import TABLE, MeasuredTable
 from p4perf.models.program.primitives import PrimitiveCosts
 from p4perf.plugins import load_plugin
-from p4perf.programs.component import component_parameters
+from p4perf.programs.component import TrafficPlan, build_workload, component_parameters
 from p4perf.results import Run, readable_runs, run_folders
 from p4perf.results.campaign import RUNS
 from p4perf.results.manifest import differences
 from p4perf.specs import Experiment, load_experiment
 from p4perf.targets.base import NodeFacts, TrialOptions
 from p4perf.targets.eo_bench import Case, case_cycles, case_job, cases, chase_job, level_bytes
-from p4perf.targets.roles import Measures, measuring
+from p4perf.targets.link import LinkPlan
+from p4perf.targets.roles import Connects, Measures, measuring
 from p4perf.testbeds.base import Testbed
+from p4perf.testbeds.loadgen.base import Load, Spacing
+from p4perf.testbeds.loadgen.native import NativeGenerator
 from p4perf.version import __version__
 
 PROGRAMS = "programs"
 """What all measured programs of users are called together."""
 
 COMPOSED = "composition/programs"
+
+RING = "ring"
 
 FORWARDING = "l2fwd"
 """The baseline over which prices are increments."""
@@ -178,6 +184,33 @@ def measure_fixtures(
     return runs
 
 
+BATCH_FRAME_BYTES = 128
+BATCH_LOAD = 0.3
+BATCH_SECONDS = 0.4
+
+
+def measure_batches(target: str, testbed: str) -> BatchCost | None:
+    """What batches of the program that only forwards cost behind a ring; None where there is no such link here."""
+    device, place = open_target(target), open_testbed(testbed)
+    generator = NativeGenerator()
+    if not isinstance(device, Connects) or RING not in device.links:
+        return None
+    facts = require_usable(device, place)
+    if generator.problems(facts):
+        return None
+    workload = build_workload([(FORWARDING, {})], frame_size_bytes=BATCH_FRAME_BYTES)
+    plan = device.plan(workload, TrafficPlan(BATCH_FRAME_BYTES), facts)
+    place.build(plan.build)
+    hugepages = bool(facts.number("hugepages_free"))
+    with tempfile.TemporaryDirectory(prefix="p4perf-batches-") as folder:
+        link = LinkPlan(RING, hugepages=hugepages)
+        with generator.open(device, plan, link, place, facts, Path(folder)) as session:
+            full = [session.offer(Load(None, BATCH_SECONDS)) for _ in range(2)][-1]
+            poisson = Load(BATCH_LOAD * full.receive_rate_pps, BATCH_SECONDS, Spacing("poisson"))
+            few = session.offer(poisson)
+    return BatchCost.of([few.raw, full.raw])
+
+
 def _begun(parent: Path, experiment: Experiment, target: str, testbed: str) -> Path | None:
     """The newest run of an experiment in a folder, as it would be measured now; None if there is none."""
     wanted = (experiment.spec_hash, target, testbed)
@@ -187,7 +220,11 @@ def _begun(parent: Path, experiment: Experiment, target: str, testbed: str) -> P
 
 
 def learn_from_runs(
-    runs: Sequence[Run], *, reference: CostModel | None = None, catalogue: Path | None = None
+    runs: Sequence[Run],
+    *,
+    reference: CostModel | None = None,
+    catalogue: Path | None = None,
+    batches: BatchCost | None = None,
 ) -> CostModel:
     """The cost model that follows from runs of one target on one machine.
 
@@ -195,6 +232,7 @@ def learn_from_runs(
         runs: of components alone and of composed programs; the experiments ``composition/*`` are made for it.
         reference: a model of another machine, whose prices are moved to this one by the runs.
         catalogue: folder with runs of the catalogue and of programs; with the others they teach all prices anew.
+        batches: what batches cost behind a ring, as of :func:`measure_batches`.
 
     Raises:
         UsageError: there are no runs, or they are of several targets or machines.
@@ -225,8 +263,12 @@ def learn_from_runs(
         return transferred(PrimitiveCosts.from_record(dict(known)), rows, baseline - moved.baseline).record()
 
     machine = {key: facts.text(key) for key in _TOLD if facts.text(key)}
+    held = None if reference is None else reference.batches
     if clocks:
         machine[CLOCK] = f"{statistics.median(clocks):.4f} GHz"
+        if batches is not None:
+            times_us = (batches.batch_us, batches.idle_us, batches.empty_us)
+            held = BatchCycles(*(us * 1e3 * statistics.median(clocks) for us in times_us))
     provenance: dict[str, Any] = {
         "runs": [run.name for run in runs],
         "testbed": runs[0].manifest.testbed,
@@ -246,6 +288,7 @@ def learn_from_runs(
         frames[0],
         machine,
         provenance,
+        batches=held,
         primitives=prices(None if moved is None else moved.primitives),
         translated=prices(None if moved is None else moved.translated, translated=True) if swx else None,
     )

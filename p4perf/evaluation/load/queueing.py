@@ -27,8 +27,9 @@ ROUNDED = 0.02
 class System:
     """A processor and what stands in front of it.
 
-    An interrupt costs ``overhead_us``; in poll mode a batch costs ``batch_cost_us``, and a poll that finds nothing
-    takes ``empty_poll_us``. ``buffer_us`` is the work that the buffer holds, None if it never overflows.
+    An interrupt costs ``overhead_us``; in poll mode a batch costs ``batch_cost_us``, ``idle_cost_us`` more behind a
+    poll that finds nothing, which takes ``empty_poll_us``. ``buffer_us`` is the work that the buffer holds, None if it
+    never overflows.
     """
 
     service: Law
@@ -40,6 +41,7 @@ class System:
     ring: int = 1024
     burst: int = 32
     empty_poll_us: float = 0.0
+    idle_cost_us: float = 0.0
 
     def moderated(self, arrivals: Law, moderation_us: float) -> ModeratedQueue:
         """The system behind a card that moderates interrupts."""
@@ -72,6 +74,7 @@ class System:
             self.burst,
             max(round(self.empty_poll_us / self.step_us), 1),
             self.step_us,
+            Law("det", self.idle_cost_us).on_lattice(self.step_us),
         )
 
 

@@ -36,7 +36,7 @@ from p4perf.evaluation.prediction.reading.names import SWX
 from p4perf.models.eo.mapping import MIN_FRAME_BYTES, OVERHEAD_BYTES, check_frame
 from p4perf.models.estimate import Estimate, exactly
 from p4perf.models.program import Construct, CostBreakdown, Edge, Node, Pricing, ProgramGraph
-from p4perf.models.program.costs import Basis
+from p4perf.models.program.costs import Basis, BatchCycles
 from p4perf.models.program.graph import mispredicted_branch
 from p4perf.models.program.memory import ProgramMemory
 from p4perf.models.program.paths import Analysis, ProgramPath, analyse, constructs_on, sorted_nodes, taken
@@ -89,6 +89,9 @@ QUANTILES: tuple[tuple[str, float], ...] = (("p50_us", 0.5), ("p90_us", 0.9), ("
 STEPS = 8
 """Steps of the lattice in the mean service time: quantiles are exact to that."""
 
+MOST_OF_BATCH = 0.8
+"""A batch costs this share of full ones at most: a full one is known, and its packets cost something."""
+
 MAX_LOAD = 1.5
 """Largest load of a core: beyond it, loss makes latencies meaningless."""
 
@@ -135,7 +138,13 @@ class _Solved:
 
 
 def latency_at(
-    spread: CostSpread, cycles: Estimate, clock_hz: float, cores: int, offered: Offered, possible_mpps: float
+    spread: CostSpread,
+    cycles: Estimate,
+    clock_hz: float,
+    cores: int,
+    offered: Offered,
+    possible_mpps: float,
+    batches: BatchCycles | None = None,
 ) -> LatencyAnswer:
     """Latency and loss of a program.
 
@@ -146,6 +155,7 @@ def latency_at(
     Args:
         spread: distribution of the cost of packets [cycles]; its mean is the expected cost.
         possible_mpps: what cores and line allow at the expected cost.
+        batches: what a batch costs; the cost of a packet is that in a full one.
 
     Raises:
         UsageError: more than :data:`MAX_LOAD` of what the cores can do is offered, or the queue cannot be solved.
@@ -159,7 +169,7 @@ def latency_at(
         who = "one core" if cores == 1 else f"{cores} cores"
         message = f"{rate_mpps:.4g} Mpps are {load.value:.3g} times what {who} can do"
         raise UsageError(message, hint="offer less, or give more --cores")
-    middle = _solve(spread, mhz, own_mpps, offered)
+    middle = _solve(spread, mhz, own_mpps, offered, batches)
     if offered.load is not None and possible_mpps >= most_mpps * (1 - 1e-9):
         load = exactly(load.value)
         low, high = (middle.slower(end / cycles.value) for end in (cycles.low, cycles.high))
@@ -167,7 +177,9 @@ def latency_at(
         # Both ends are kept within what the queue model can solve.
         lowest = max(cycles.low, 0.02 * cycles.value)
         highest = max(min(cycles.high, MAX_LOAD * mhz / own_mpps), cycles.value)
-        low, high = (_solve(spread.scaled(end / cycles.value), mhz, own_mpps, offered) for end in (lowest, highest))
+        low, high = (
+            _solve(spread.scaled(end / cycles.value), mhz, own_mpps, offered, batches) for end in (lowest, highest)
+        )
     return LatencyAnswer(
         rate_mpps=rate_mpps,
         load=load,
@@ -181,15 +193,20 @@ def latency_at(
     )
 
 
-def _solve(spread: CostSpread, mhz: float, own_mpps: float, offered: Offered) -> _Solved:
+def _solve(spread: CostSpread, mhz: float, own_mpps: float, offered: Offered, batches: BatchCycles | None) -> _Solved:
     from p4perf.evaluation.load.queue_sources import Law, data_law
     from p4perf.evaluation.load.queueing import System, operating_points
 
     step_us = spread.mean / mhz / STEPS
     # A packet takes one step at least, on a lattice that is made for the average one.
-    times_us = np.maximum(spread.cycles / mhz, step_us)
+    costs = batches or BatchCycles(0.0, 0.0, 0.0)
+    batch = min(costs.batch, MOST_OF_BATCH * offered.burst * spread.mean)
+    times_us = np.maximum((spread.cycles - batch / offered.burst) / mhz, step_us)
     service = data_law(times_us.tolist(), spread.weights.tolist(), "service time")
-    system = System(service, "poll", step_us, ring=offered.ring, burst=offered.burst, empty_poll_us=step_us)
+    system = System(
+        service, "poll", step_us, batch_cost_us=batch / mhz, idle_cost_us=costs.idle / mhz, ring=offered.ring,
+        burst=offered.burst, empty_poll_us=max(costs.empty / mhz, step_us),
+    )  # fmt: skip
     (point,) = operating_points(system, [Law("exponential", 1 / own_mpps)], [])
     result = point.result
     assert result is not None  # noqa: S101 - only traces have none
@@ -215,6 +232,7 @@ class TargetModel:
         translated: prices of programs that p4perf translates for the target, where those have other constructs.
         machine, here: names of the machine that the model is of, and of the one that p4perf runs on; empty if unknown.
         origin: where the model comes from: a file, or ``reference``.
+        batches: what batches cost behind a ring; None if unknown.
     """
 
     pricing: Pricing
@@ -224,6 +242,7 @@ class TargetModel:
     here: str = ""
     memory: Callable[[ProgramGraph], ProgramMemory] | None = field(default=None, compare=False)
     translated: Pricing | None = field(default=None, compare=False)
+    batches: BatchCycles | None = None
 
     def of(self, graph: ProgramGraph) -> TargetModel:
         """The model with the prices of what a program was read from."""
@@ -405,7 +424,9 @@ def predict(
     latency = None
     if conditions.offered is not None:
         rate_mpps = found.rate.mpps.value
-        latency = latency_at(spread, expected, found.clock_hz, conditions.cores, conditions.offered, rate_mpps)
+        latency = latency_at(
+            spread, expected, found.clock_hz, conditions.cores, conditions.offered, rate_mpps, model.batches
+        )
     assumed = (RENDERED,) if rendered and graph.source == "bmv2" and model.target.partition(":")[0] == SWX else ()
     unknown = memory.warnings if memory else ()
     warnings = (*graph.remarks, *assumed, *_warnings(analysis, breakdowns, latency), *unknown)

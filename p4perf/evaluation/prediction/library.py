@@ -120,7 +120,9 @@ def parse_cost_model(text: str, file: str) -> TargetModel:
     if model.translated is not None:
         translated = replace(model, parts=ProgramParts.from_record(dict(model.translated), file=file))
     machine = machine_name(model.machine.get("cpu_model", ""))
-    found = TargetModel(model, machine, _clock_hz(model, file), file, this_machine(), MemoryModel(model))
+    found = TargetModel(
+        model, machine, _clock_hz(model, file), file, this_machine(), MemoryModel(model), batches=model.batches
+    )
     return found if model.translated is None else replace(found, translated=translated)
 
 

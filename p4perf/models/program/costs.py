@@ -66,6 +66,21 @@ class CostBreakdown:
         return Estimate(value, self.low, self.high)
 
 
+@dataclass(frozen=True, slots=True)
+class BatchCycles:
+    """Cycles of a batch behind a ring beside those of its packets.
+
+    Args:
+        batch: of each.
+        idle: more of one behind a look at the ring that found nothing.
+        empty: of such a look.
+    """
+
+    batch: float
+    idle: float
+    empty: float
+
+
 class Pricing(Protocol):
     """What says the price of constructs on one target of one machine."""
 
@@ -96,6 +111,7 @@ class CostModel:
     Args:
         baseline: cycles per packet of the program that only forwards.
         tables: single tables whose memory was measured.
+        batches: what batches cost behind a ring; None if unknown.
         frame_bytes: frame size of all programs, with FCS.
         provenance: runs, versions and dates, as JSON values.
         primitives: prices of constructs, as JSON values; ``parts``, not stored, has them.
@@ -111,6 +127,7 @@ class CostModel:
     provenance: Mapping[str, Any] = field(default_factory=dict)
     primitives: Mapping[str, Any] = field(default_factory=dict)
     translated: Mapping[str, Any] | None = None
+    batches: BatchCycles | None = None
     parts: PartPricing | None = field(default=None, compare=False, repr=False)
 
     def charge(self, what: Construct, times: float = 1.0) -> Charge:

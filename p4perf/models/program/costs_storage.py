@@ -8,7 +8,7 @@ from typing import Any
 
 from p4perf.errors import UsageError
 from p4perf.models.component import Reader
-from p4perf.models.program.costs import CostModel
+from p4perf.models.program.costs import BatchCycles, CostModel
 from p4perf.models.program.graph import Size
 from p4perf.models.program.memory import MeasuredTable
 
@@ -30,6 +30,7 @@ def cost_model_json(model: CostModel) -> str:
         "machine": dict(model.machine),
         "provenance": dict(model.provenance),
         "baseline": model.baseline,
+        "batches": None if model.batches is None else asdict(model.batches),
         "tables": [asdict(table) for table in model.tables],
         "primitives": dict(model.primitives),
         "translated": None if model.translated is None else dict(model.translated),
@@ -59,6 +60,7 @@ def read_cost_model(text: str, *, file: str = "<cost model>") -> CostModel:
             child.read(MeasuredTable, parameters=_parameters(child.child("parameters")))
             for child in root.children("tables")
         ),
+        batches=None if root.data.get("batches") is None else root.child("batches").read(BatchCycles),
         frame_bytes=root.integer("frame_bytes"),
         machine={key: root.child("machine").string(key) for key in root.child("machine").data},
         provenance=root.child("provenance").data,

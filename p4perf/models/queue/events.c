@@ -174,14 +174,15 @@ simulate_moderated(struct system *q, int64_t packets, int64_t warmup, struct cou
 	free(batch);
 }
 
-/* The processor looks at the ring, which has the packets that came before, takes up to `burst` packets and works on them; packets that come meanwhile wait in
- * the ring while it has room. */
+/* The processor looks at the ring, takes up to `burst` of the packets that came before, works on them and sends them
+ * together; packets that come meanwhile wait in the ring while it has room. Behind a look that found nothing a batch takes
+ * what else is the time of a moderation interval more. */
 void
 simulate_polled(struct system *q, int64_t packets, int64_t warmup, struct counts *c)
 {
 	int64_t clock = 0, arrival = gap(q), seen = 0, head = 0, waiting = 0, begun = 0, room = q->ring;
 	int64_t *ring = malloc((size_t)room * sizeof(*ring));
-	bool counting = false;
+	bool counting = false, looked = false;
 
 	*c = (struct counts){ .failed = ring == NULL };
 	while (!c->failed && seen < packets) {
@@ -204,12 +205,15 @@ simulate_polled(struct system *q, int64_t packets, int64_t warmup, struct counts
 			/* Polls that find nothing, up to the first one that finds the next packet. */
 			int64_t idle = ((arrival - clock) / q->empty_poll + 1) * q->empty_poll;
 			clock += idle;
+			looked = true;
 			c->idle += counting ? (double)idle : 0.0;
 			continue;
 		}
-		clock += draw(&q->overhead, &q->random);
-		for (int64_t i = 0; i < take; i++) {
+		clock += draw(&q->overhead, &q->random) + (looked ? draw(&q->moderation, &q->random) : 0);
+		looked = false;
+		for (int64_t i = 0; i < take; i++)
 			clock += draw(&q->service, &q->random);
+		for (int64_t i = 0; i < take; i++) {
 			if (counting)
 				count_delay(c, q, clock - ring[head]);
 			head = (head + 1) % room;

@@ -1,14 +1,19 @@
 """A core that polls: batches of packets from a ring, without interrupts, as DPDK's programs do.
 
-Whenever it is free, the core takes up to ``burst`` packets from a ring of ``ring`` places and works on them for
-T_n = c0 + B_1 + .. + B_n; a poll that finds nothing takes ``empty_poll``. Packets that find the ring full are lost. A
-packet leaves when its own service ends. The load is (c0 / burst + E[B]) / E[A]: near saturation all batches are full.
+Whenever it is free, the core takes n <= ``burst`` packets from a ring of ``ring`` places and works on them for
+T_n = c0 + B_1 + .. + B_n, after which all of them are sent; a look at the ring that finds nothing takes ``empty_poll``.
+A batch behind such a look takes ``idle_cost`` more: nothing of it is in the pipeline of the processor yet. Packets that
+find the ring full are lost. The load is (c0 / burst + E[B]) / E[A]: near saturation all batches are full.
 
-What a poll finds is a Markov chain on the number of packets in the ring if the arrivals have no memory, else on that
-number and the time until the next arrival. Then the k-th arrival of a cycle, at offset x, at position
-pos = Q - n + k behind what stays in the ring, has the delay
+What a poll finds is a Markov chain on the number of packets in the ring, and on whether the poll before found any, if
+the arrivals have no memory; else on that number and the time until the next arrival. Then the k-th arrival of a cycle,
+at offset x, at position pos = Q - n + k behind what stays in the ring, has the delay
 
-    D = (T_n - x) + floor((pos - 1) / burst) full batches + c0 + B_1 + .. + B_j,  j = (pos - 1) mod burst + 1.
+    D = (T_n - x) + floor((pos - 1) / burst) full batches + T_m,
+    m = min((pos - 1) mod burst + 1 + K, burst),
+
+K the packets that come after it until its own batch begins. Behind full batches K is that of a time of their mean
+length; all else is exact on the lattice.
 
 On the lattice a packet that comes at the very moment of a poll is left to the next one, as one that comes when an
 aggregation interval ends is left to the next interval. A Poisson process has no such moments.
@@ -24,6 +29,7 @@ to the one that finds a packet. The chain is large, so its distribution is found
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -82,6 +88,7 @@ class PollQueue:
     Args:
         arrival: interarrival time, or a process without memory.
         batch_cost: work for one batch, c0.
+        idle_cost: what a batch behind a look that found nothing takes more; for arrivals without memory.
         burst: most packets of a batch.
         empty_poll: time of a poll that finds nothing, one step at least.
 
@@ -96,6 +103,7 @@ class PollQueue:
     burst: int = 32
     empty_poll: int = 1
     step_us: float = 1.0
+    idle_cost: Lattice | int = 0
 
     def __post_init__(self) -> None:
         if not 0 < self.step_us < math.inf:
@@ -110,10 +118,21 @@ class PollQueue:
         check_lattice(self.service.mean, "service time")
         if self.service.last + self.cost.last == 0 or self.service.first + self.cost.first == 0:
             raise UsageError("a batch takes one step at least", hint="take a finer lattice")
+        if self.extra.last and isinstance(self.arrival, Lattice):
+            raise UsageError("batches behind an empty look cost more only where arrivals have no memory")
 
     @cached_property
     def cost(self) -> Lattice:
         return as_lattice(self.batch_cost, "work for a batch")
+
+    @cached_property
+    def extra(self) -> Lattice:
+        return as_lattice(self.idle_cost, "work for a batch behind an empty look")
+
+    @property
+    def most(self) -> int:
+        """Most packets of a batch that the ring has room for."""
+        return min(self.burst, self.ring)
 
     @property
     def load(self) -> float:
@@ -134,8 +153,8 @@ class PollQueue:
         offered = cycle.mean_time / self.arrival.mean
         loss = cycle.lost / offered
         # The chain counts a packet at the moment of a poll as seen: one step earlier than it comes here.
-        delay = _delays(self, cycle.arrivals).shifted(0 if isinstance(self.arrival, Poisson) else 1)
-        accepted = float(cycle.arrivals.sum())
+        delay = _delays(self, cycle).shifted(0 if isinstance(self.arrival, Poisson) else 1)
+        accepted = float(cycle.arrivals.sum() + cycle.first.sum())
         return QueueResult(
             delay=delay,
             loss=loss if loss >= RESOLUTION else 0.0,
@@ -157,6 +176,7 @@ class Cycle:
 
     Args:
         arrivals: expected accepted arrivals at position pos + 1 of the ring, y steps before the next poll.
+        first: those of them that come while nothing is to do, and cost more.
         lost: expected arrivals that found the ring full.
         mean_time, busy: mean length of a cycle, and of what is work in it [steps].
         taken: mean number of packets that the poll took.
@@ -166,6 +186,7 @@ class Cycle:
     """
 
     arrivals: FloatArray
+    first: FloatArray
     lost: float
     mean_time: float
     busy: float
@@ -191,27 +212,75 @@ def batch_work(queue: PollQueue) -> FloatArray:
     return np.ascontiguousarray(kept / kept.sum(axis=1, keepdims=True))
 
 
-def _delays(queue: PollQueue, arrivals: FloatArray) -> Lattice:
+def _delays(queue: PollQueue, cycle: Cycle) -> Lattice:
     """The delay of accepted packets, by FFT."""
-    most = min(queue.burst, queue.ring)
+    most = queue.most
     full = queue.cost.last + most * queue.service.last
-    groups = -(-arrivals.shape[0] // most)
-    size = fft.next_fast_len(arrivals.shape[1] + groups * full + 1, real=True)
+    groups = -(-cycle.arrivals.shape[0] // most)
+    size = fft.next_fast_len(cycle.arrivals.shape[1] + groups * full + queue.extra.last + 1, real=True)
     cost = fft.rfft(queue.cost.dense(size))
     service = fft.rfft(queue.service.dense(size))
-    batch = cost * service**most
-    total = np.zeros(service.size, dtype=np.complex128)
-    for group in reversed(range(groups)):
-        # Horner: what stands behind one full batch more waits for one more.
-        total *= batch
-        own = np.ones_like(service)
-        for position in range(group * most, min((group + 1) * most, arrivals.shape[0])):
-            own = own * service
-            if arrivals[position].any():
-                total += fft.rfft(arrivals[position], size) * own
-    delay = fft.irfft(total * cost, size)
+    behind = _behind(queue, cycle.arrivals.shape[1])
+    work, idle = (_waits(queue, came, behind, (cost, service), size) for came in (cycle.arrivals, cycle.first))
+    delay = fft.irfft((work + idle * fft.rfft(queue.extra.dense(size))) * cost, size)
     delay[delay < 1e-16 * float(delay.max())] = 0.0
     return Lattice(delay / delay.sum())
+
+
+Spectrum = npt.NDArray[np.complex128]
+
+
+def _waits(
+    queue: PollQueue,
+    arrivals: FloatArray,
+    behind: Callable[[int], FloatArray],
+    spectra: tuple[Spectrum, Spectrum],
+    size: int,
+) -> Spectrum:
+    """Transform of the delay without the work for the own batch itself; ``behind`` as of :func:`_behind`."""
+    most, (cost, service) = queue.most, spectra
+    batch = cost * service**most
+    total = np.zeros(service.size, dtype=np.complex128)
+    for group in reversed(range(-(-arrivals.shape[0] // most))):
+        # Horner: what stands behind one full batch more waits for one more.
+        total *= batch
+        block = arrivals[group * most : (group + 1) * most]
+        if not block.any():
+            continue
+        coming = behind(group)
+        sized = np.zeros((most + 1, block.shape[1]))
+        for place, row in enumerate(block, 1):
+            more = coming[: most - place]
+            sized[place:most] += row * more
+            sized[most] += row * np.maximum(1.0 - more.sum(axis=0), 0.0)
+        own = np.ones_like(service)
+        for row in sized[1:]:
+            own = own * service
+            if row.any():
+                total += fft.rfft(row, size) * own
+    return total
+
+
+def _behind(queue: PollQueue, length: int) -> Callable[[int], FloatArray]:
+    """Element [k, y] for g: probability that k packets come in y steps and g full batches of mean length."""
+    most, arrival = queue.most, queue.arrival
+    batch = queue.cost.mean + most * queue.service.mean
+    number, steps = np.arange(most)[:, None], np.arange(length)
+    if isinstance(arrival, Lattice):
+        # Of k packets and no more: f(k) has come by then, f(k + 1) has not.
+        longest = int(most * arrival.mean + 20 * arrival.std * math.sqrt(most)) + length + 1
+        came = np.cumsum(powers(arrival.dense(longest), most, longest), axis=1)
+        exactly = came[:most] - came[1:]
+        return lambda full: exactly[:, np.minimum(steps + round(full * batch), longest - 1)]
+    if isinstance(arrival, Bernoulli):
+        from scipy import stats  # slow to load, and seldom needed
+
+        return lambda full: np.asarray(stats.binom.pmf(number, steps + round(full * batch), 1 / arrival.mean))
+    return lambda full: _poisson(np.asarray((steps + full * batch) / arrival.mean), number)
+
+
+def _poisson(expected: FloatArray, number: npt.NDArray[np.int64]) -> FloatArray:
+    return np.asarray(np.exp(special.xlogy(number, expected) - special.gammaln(number + 1) - expected))
 
 
 _RESIDUAL = 1e-9
@@ -220,66 +289,77 @@ _RESIDUAL = 1e-9
 def follow_memoryless(queue: PollQueue, arrival: Bernoulli | Poisson, work: FloatArray) -> Cycle:
     """A stationary cycle; row n of ``work`` is the distribution of T_n."""
     places, most = queue.ring, work.shape[0] - 1
-    length = work.shape[1]
+    # Kinds of cycles: by the packets that a poll takes behind work, 0 for none, then 1, .. behind an empty look.
+    length = work.shape[1] + queue.extra.last
+    extra = queue.extra.dense(queue.extra.last + 1)
+    kinds = np.zeros((2 * most + 1, length))
+    kinds[: most + 1, : work.shape[1]] = work
+    for n in range(1, most + 1):
+        kinds[most + n] = convolve(work[n], extra)[:length]
     mean = length / arrival.mean
     count = math.ceil(mean + 10 * math.sqrt(mean) + 40)
     times = np.arange(length)
     number = np.arange(count + 1)
     if isinstance(arrival, Bernoulli):
-        from scipy import stats  # slow to load, and seldom needed
+        from scipy import stats
 
         given = stats.binom.pmf(number[None, :], times[:, None], 1 / arrival.mean)
     else:
-        expected = times[:, None] / arrival.mean
-        given = np.exp(special.xlogy(number, expected) - special.gammaln(number + 1) - expected)
-    arrivals = work @ given
+        given = _poisson(times[:, None] / arrival.mean, number[None, :])
+    arrivals = kinds @ given
     arrivals[arrivals < TAIL] = 0.0
     arrivals /= arrivals.sum(axis=1, keepdims=True)
     ring, residual = _stationary(arrivals, places, most, overload=queue.load >= 1)
     if residual > _RESIDUAL:
         raise UsageError(f"the stationary distribution of the ring could not be found (residual {residual:.2g})")
-    mean_work = work @ times
-    taken = np.minimum(np.arange(places + 1), most)
-    later = _later(arrival, work, min(count, places))
-    placed = np.zeros((places, length))
+    mean_work = kinds @ times
+    held, kind = _states(places, most)
+    left = held - np.minimum(held, most)
+    later = _later(arrival, kinds, min(count, places))
+    placed, first = np.zeros((2, places, length))
     lost = 0.0
-    for q in np.flatnonzero(ring > 0):
-        n, left = int(taken[q]), int(q - taken[q])
-        fit = min(places - left, later.shape[1])
-        if n < most or left == 0:
-            placed[left : left + fit] += ring[q] * later[n, :fit]
-        beyond = number - (places - left)
-        lost += float(ring[q] * (arrivals[n] @ np.maximum(beyond, 0)))
-    # Behind full batches all cycles are alike: one pass over what is left in the ring.
-    left_before = np.arange(places)[:, None] - np.arange(later.shape[1])[None, :]
-    there = (left_before >= 1) & (left_before <= places - most)
-    placed += np.where(there, ring[np.where(there, left_before + most, 0)], 0.0) @ later[most]
+    for state in np.flatnonzero(ring > 0):
+        fit = min(places - left[state], later.shape[1])
+        goal = first if held[state] == 0 else placed
+        goal[left[state] : left[state] + fit] += ring[state] * later[kind[state], :fit]
+        beyond = number - (places - left[state])
+        lost += float(ring[state] * (arrivals[kind[state]] @ np.maximum(beyond, 0)))
+    found = np.bincount(held, ring, places + 1).astype(np.float64)
     return Cycle(
         arrivals=placed,
+        first=first,
         lost=lost,
-        mean_time=float(ring @ mean_work[taken]),
-        busy=float(ring[1:] @ mean_work[taken[1:]]),
-        taken=float(ring @ taken),
+        mean_time=float(ring @ mean_work[kind]),
+        busy=float(ring[1:] @ mean_work[kind[1:]]),
+        taken=float(ring @ np.minimum(held, most)),
         full_cycles=float(ring[1:].sum()),
-        ring=ring,
+        ring=found,
         residual=residual,
     )
 
 
+def _states(places: int, most: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """What a poll finds, behind work and then behind an empty look, and the kind of the cycle that it begins."""
+    held = np.concatenate([np.arange(places + 1), np.arange(1, places + 1)])
+    taken = np.minimum(held, most)
+    return held, np.where(np.arange(held.size) <= places, taken, most + taken)
+
+
 def _stationary(arrivals: FloatArray, places: int, most: int, *, overload: bool) -> tuple[FloatArray, float]:
-    """Distribution of the ring at polls, and its residual; sparse LU with one equation replaced."""
-    q = np.arange(places + 1)
-    taken = np.minimum(q, most)
+    """Distribution of the states at polls, and its residual; sparse LU with one equation replaced."""
+    held, kind = _states(places, most)
     count = arrivals.shape[1]
-    source = np.repeat(q, count)
-    goal = np.minimum((q - taken)[:, None] + np.arange(count)[None, :], places).ravel()
-    chain = sparse.csr_array((arrivals[taken].ravel(), (source, goal)), shape=(places + 1, places + 1))
+    source = np.repeat(np.arange(held.size), count)
+    goal = np.minimum((held - np.minimum(held, most))[:, None] + np.arange(count)[None, :], places)
+    goal[0, 1:] += places  # a look that finds nothing: the next batch is one behind an empty look
+    weights = arrivals[kind].ravel()
+    chain = sparse.csr_array((weights, (source, goal.ravel())), shape=(held.size, held.size))
     chain.sum_duplicates()
     pin = places if overload else 0
-    system = (sparse.eye_array(places + 1, format="csr") - chain.T).tolil()
+    system = (sparse.eye_array(held.size, format="csr") - chain.T).tolil()
     system[[pin], :] = 0.0
     system[pin, pin] = 1.0
-    right = np.zeros(places + 1)
+    right = np.zeros(held.size)
     right[pin] = 1.0
     u = np.maximum(linalg.splu(system.tocsc()).solve(right), 0.0)
     u /= u.sum()
@@ -454,6 +534,7 @@ def _cycle(queue: PollQueue, steps: _Steps, state: FloatArray, residual: float) 
     busy = float(ring[1:] @ mean_work[taken[1:]])
     return Cycle(
         arrivals=arrivals,
+        first=np.zeros_like(arrivals),
         lost=lost,
         mean_time=busy + float(state[0] @ steps.idle),
         busy=busy,

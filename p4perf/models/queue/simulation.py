@@ -27,7 +27,6 @@ FINER = 8
 """Steps of a simulated Poisson process in one of the analysis, in poll mode."""
 _HISTOGRAM = 1 << 21
 _WARMUP = 0.1
-_NONE = Lattice(np.ones(1))
 
 Counts = tuple[int, int, int, int, int, float, float, float]
 """What a replication counts, as events.c gives it."""
@@ -113,7 +112,7 @@ def _run(
         arrival, tau, over = queue.arrival, queue.tau, queue.interrupt
         limit, ring, burst, empty = queue.limit or 0, 1, 1, 1
     else:
-        arrival, tau, over = _interarrival(queue.arrival), _NONE, queue.cost
+        arrival, tau, over = _interarrival(queue.arrival), queue.extra, queue.cost
         limit, ring, burst, empty = 0, queue.ring, queue.burst, queue.empty_poll
     service = queue.service
     return _events.simulate(
@@ -133,6 +132,7 @@ def _finer(queue: PollQueue) -> PollQueue:
         queue.burst,
         queue.empty_poll * FINER,
         queue.step_us / FINER,
+        queue.extra.stretched(FINER),
     )
 
 

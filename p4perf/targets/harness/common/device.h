@@ -8,6 +8,9 @@
 
 #include "clock.h"
 
+/* Packets that a device takes at a time, at most. */
+#define MAX_BATCH 32
+
 /* What the device does with its packets. */
 enum device_mode {
 	DEVICE_PROGRAM,  /* the program under test */
@@ -19,6 +22,14 @@ enum device_mode {
 /* Packets of which one is lost, doubled, or sent after the one behind it; 0: none. */
 struct faults {
 	uint64_t lose, duplicate, swap;
+};
+
+/* Times that are longer than what was to do, by the logarithm (base 2) of their ns. */
+#define STALL_BITS 40
+#define STALL_US 1
+
+struct stalls {
+	uint64_t number[STALL_BITS], tsc[STALL_BITS];
 };
 
 /* What became of the packets of a segment in the device, and how undisturbed it was. */
@@ -33,6 +44,12 @@ struct device_counters {
 	uint64_t gaps;        /* of more than gap_tsc */
 	uint64_t switches;    /* involuntary */
 	uint64_t busy_ns;     /* CPU time of a device that is another program; 0: unknown */
+	/*
+	 * Batches and their time: behind other work, behind a look that found nothing; by their packets. Those that took
+	 * longer than gap_tsc are left out; 0: looks that found nothing, all of them.
+	 */
+	uint64_t batches[2][MAX_BATCH + 1], batch_tsc[2][MAX_BATCH + 1];
+	struct stalls stalls; /* looks that found nothing */
 	struct calibration before, after;
 };
 
@@ -42,6 +59,7 @@ struct device {
 	enum device_mode mode;
 	struct faults faults;
 	uint64_t faulty_packets; /* that came since the offer began, which faults are counted by */
+	int batch; /* packets that were taken and worked off since the last look at the clock; -1: some are on their way */
 	uint64_t gap_tsc;
 	int priority;
 	volatile bool stop;

@@ -9,6 +9,8 @@
 #ifndef P4PERF_LOAD_H
 #define P4PERF_LOAD_H
 
+#include <rte_cycles.h>
+
 #include "device.h"
 #include "harness.h"
 
@@ -67,6 +69,7 @@ struct segment {
 	uint64_t draining_tsc;
 	uint64_t max_lag_tsc;  /* by which a packet was late */
 	uint64_t max_gap_tsc, gaps, switches;
+	struct stalls stalls;
 	bool realtime;
 	struct calibration before, after;
 	struct device_counters device;
@@ -99,6 +102,15 @@ struct generator {
 
 /* The conversation; argv[0] stands for the name of the program. */
 int load_main(int argc, char **argv);
+
+static inline void
+stall_record(struct stalls *s, uint64_t tsc)
+{
+	const unsigned int bit = 63 - (unsigned int)__builtin_clzll((uint64_t)((double)tsc * 1e9 / (double)rte_get_tsc_hz()) | 1);
+
+	s->number[bit]++;
+	s->tsc[bit] += tsc;
+}
 
 /* Serve orders until the generator has gone. */
 void device_serve(struct device *device);

@@ -42,6 +42,7 @@ forward_nothing(struct device *device)
 	struct rte_mbuf *packets[BURST_PACKETS];
 	const uint16_t n = device_receive(device, packets);
 
+	device->batch = n;
 	if (n != 0)
 		transmit(device, packets, n);
 }
@@ -92,6 +93,7 @@ forward_program(struct device *device, const struct program *program)
 		return;
 	}
 	n = device_receive(device, packets);
+	device->batch = n;
 	if (n == 0)
 		return;
 	program->run(packets, n);
@@ -143,8 +145,11 @@ forward(struct device *device)
 {
 	struct device_counters *const c = &device->counters;
 	uint64_t last = rte_rdtsc(), now;
+	const uint64_t stall_tsc = rte_get_tsc_hz() / 1000000 * STALL_US;
+	bool idle = true;
 
 	while (!device->stop) {
+		device->batch = -1;
 		switch (device->mode) {
 		case DEVICE_PROGRAM:
 			forward_program(device, &program_under_test);
@@ -162,8 +167,15 @@ forward(struct device *device)
 		now = rte_rdtsc();
 		if (unlikely(now - last > c->max_gap_tsc))
 			c->max_gap_tsc = now - last;
+		if (unlikely(now - last > stall_tsc) && device->batch == 0)
+			stall_record(&c->stalls, now - last);
 		if (unlikely(now - last > device->gap_tsc))
 			c->gaps++;
+		if (device->batch == 0 || (device->batch > 0 && likely(now - last <= device->gap_tsc))) {
+			c->batches[idle][device->batch]++;
+			c->batch_tsc[idle][device->batch] += now - last;
+		}
+		idle = device->batch == 0;
 		last = now;
 	}
 }

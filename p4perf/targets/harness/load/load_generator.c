@@ -187,6 +187,7 @@ run_segment(struct generator *g, struct segment *s, const struct offer *o, doubl
 	const uint64_t duration = (uint64_t)(duration_ms * 1e-3 * (double)tsc_hz);
 	const uint64_t end = duration << FRACTION_BITS, limit = (uint64_t)((double)duration * OVERTIME);
 	const uint64_t gap_tsc = (uint64_t)(o->gap_threshold_us * 1e-6 * (double)tsc_hz);
+	const uint64_t stall_tsc = tsc_hz / 1000000 * STALL_US;
 	struct receiver receiver = {.latency = o->latency};
 	uint64_t start, now, elapsed, last, first_sent = 0, last_sent = 0, sent;
 	struct departures d;
@@ -202,6 +203,8 @@ run_segment(struct generator *g, struct segment *s, const struct offer *o, doubl
 		elapsed = now - start;
 		if (unlikely(now - last > s->max_gap_tsc))
 			s->max_gap_tsc = now - last;
+		if (unlikely(now - last > 3 * stall_tsc))
+			stall_record(&s->stalls, now - last);
 		if (unlikely(now - last > gap_tsc))
 			s->gaps++;
 		last = now;
@@ -287,6 +290,47 @@ print_histogram(const struct histogram *h)
 	printf("]}");
 }
 
+/* Batches behind others, then those behind a look that found nothing: how many, and their time, by their packets. */
+static void
+print_batches(const struct generator *g, double us)
+{
+	unsigned int n, k, idle;
+
+	for (idle = 0; idle < 2; idle++) {
+		printf(", \"%s\": [", idle ? "batches_after_idle" : "batches_after_work");
+		for (k = 0; k <= MAX_BATCH; k++) {
+			uint64_t batches = 0, tsc = 0;
+
+			for (n = 0; n < g->n_segments; n++) {
+				batches += g->segments[n].device.batches[idle][k];
+				tsc += g->segments[n].device.batch_tsc[idle][k];
+			}
+			printf("%s[%lu,%.3f]", k == 0 ? "" : ",", batches, (double)tsc * us);
+		}
+		printf("]");
+	}
+}
+
+static void
+print_stalls(const char *name, const struct generator *g, const struct stalls *first, double us)
+{
+	unsigned int n, k;
+
+	printf(", \"%s\": [", name);
+	for (k = 0; k < STALL_BITS; k++) {
+		uint64_t number = 0, tsc = 0;
+
+		for (n = 0; n < g->n_segments; n++) {
+			const struct stalls *const s = (const void *)((const char *)first + n * sizeof(g->segments[0]));
+
+			number += s->number[k];
+			tsc += s->tsc[k];
+		}
+		printf("%s[%lu,%.3f]", k == 0 ? "" : ",", number, (double)tsc * us);
+	}
+	printf("]");
+}
+
 #define EACH(format, ...)                                                                                              \
 	do {                                                                                                           \
 		unsigned int n_;                                                                                       \
@@ -347,6 +391,9 @@ generator_print(const struct generator *g, const struct offer *o)
 		COLUMN("injected_duplicates", "%lu", s->device.duplicated);
 		COLUMN("injected_swaps", "%lu", s->device.swapped);
 	}
+	print_batches(g, us);
+	print_stalls("stalls", g, &g->segments[0].stalls, us);
+	print_stalls("device_stalls", g, &g->segments[0].device.stalls, us);
 	if (o->latency)
 		print_histogram(&g->histogram);
 	printf("}\n");

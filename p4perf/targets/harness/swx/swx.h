@@ -73,6 +73,8 @@ struct swx {
 	uint64_t bursts;            /* that may still be taken from the source */
 	unsigned int n_in, next_in; /* packets that wait, the next one */
 	unsigned int n_out;         /* packets that are through, of less than a burst */
+	uint64_t taken;             /* packets from the port of the device */
+	bool look;                  /* whether the port may be looked at: more packets may be there */
 	uint64_t done;              /* packets that are through */
 	uint64_t sent;              /* of these and their copies, not dropped */
 	const char *name;

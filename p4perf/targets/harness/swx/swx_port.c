@@ -17,8 +17,12 @@ static __attribute__((noinline)) bool
 refill(struct swx *swx)
 {
 	if (swx->device != NULL) {
+		if (!swx->look)
+			return false;
 		swx->n_in = device_receive(swx->device, swx->in);
 		swx->next_in = 0;
+		swx->taken += swx->n_in;
+		swx->look = swx->n_in == BURST_PACKETS;
 		return swx->n_in != 0;
 	}
 	if (swx->bursts == 0)
@@ -62,6 +66,7 @@ flush_burst(struct swx *swx)
 {
 	if (swx->device != NULL) {
 		device_send(swx->device, swx->out, (uint16_t)swx->n_out);
+		swx->done += swx->n_out;
 		swx->n_out = 0;
 		return;
 	}
@@ -203,18 +208,38 @@ swx_stream(struct swx *swx, struct source *source, uint64_t bursts)
 	return swx->sent;
 }
 
+/* A batch that is not full is worked off. Behind a full one there may be more, which the pipeline takes as it goes on. */
 void
 swx_forward(struct swx *swx, struct device *device)
 {
+	uint64_t before;
+	bool idle;
+
 	if (swx->device == NULL) {
 		swx->n_in = 0;
 		swx->next_in = 0;
 		swx->n_out = 0;
+		swx->taken = 0;
+		swx->done = 0;
 	}
 	swx->device = device;
-	rte_swx_pipeline_run(swx->pipeline, PORT_INSTRUCTIONS);
+	before = swx->taken;
+	idle = swx->done == before;
+	if (idle) {
+		swx->look = true;
+		if (!refill(swx)) {
+			device->batch = 0;
+			return;
+		}
+	}
+	if (swx->look)
+		rte_swx_pipeline_run(swx->pipeline, PORT_INSTRUCTIONS);
+	while (!swx->look && swx->done + swx->n_out < swx->taken)
+		rte_swx_pipeline_run(swx->pipeline, LAST_INSTRUCTIONS);
 	if (swx->n_out != 0)
 		flush_burst(swx);
+	if (idle && swx->done == swx->taken && swx->taken - before <= MAX_BATCH)
+		device->batch = (int)(swx->taken - before);
 }
 
 void
