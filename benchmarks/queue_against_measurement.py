@@ -39,7 +39,6 @@ LINK = LinkPlan(hugepages=True)
 NEAR = 0.15
 QUIET = 0.03
 SAME = 0.5
-verbose = True
 FRAME_BYTES = 128
 
 TABLE = "match_action_table"
@@ -121,22 +120,6 @@ def _repetition(session: LoadSession, seed: int) -> Iterator[Row]:
         found = _poisson(session, load * rate, seed, "program")
         seen = StolenTime.of([found.raw]).share
         quiet = stolen.share < QUIET and abs(seen / stolen.share - 1) < SAME
-        if verbose:
-            shown = [
-                f"{100 * sum(s for s, _ in part):.2f}"
-                for each in (stolen, StolenTime.of([found.raw]))
-                for part in (each.device, each.generator)
-            ]
-            print(
-                "   ",
-                load,
-                "stolen %: device, generator before",
-                *shown[:2],
-                "while",
-                *shown[2:],
-                [round(x, 2) for x in predicted],
-                [round(_histogram(found).percentile_us(p), 2) for p in (50, 99)],
-            )
         measured = (found.loss_ratio,)
         if load != OVERLOAD:
             measured = tuple(_histogram(found).percentile_us(p) for p in (50, 99))

@@ -6,14 +6,13 @@ empty look, when nothing of it is in caches and pipeline yet.
 
 Something else has the core now and then: an interrupt, the machine below, another process. A look that finds nothing
 and takes long shows for how long. While the device stands still for S, packets wait; the ring is worked off again after
-S / (1 - l), and the packets of that time wait for something between 0 and S, uniformly; l is the rate times what a
-packet costs of those that have piled up, when nothing is in caches any more. While the generator stands still for S,
-packets become due that it then sends at once: they wait for something between 0 and l S.
+S / (1 - l), l the load, and the packets of that time wait for something between 0 and S, uniformly. While the generator
+stands still for S, packets become due that it then sends at once: they wait for something between 0 and l S.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,8 +26,6 @@ from p4perf.models.templates import FloatArray
 BURST = 32
 FEWEST = 100
 """A mean over fewer batches says nothing of their time."""
-PILED = 8
-"""Packets of a batch that has piled up."""
 SELDOM, LONG_US = 3, 500.0
 """Stolen times that are longer, and came less often, say little of the next moment."""
 OUTLIER = 3.0
@@ -46,21 +43,17 @@ Records = Sequence[Mapping[str, Any]]
 class BatchCost:
     """Time of a batch of n packets: ``batch_us + n * packet_us``, ``idle_us`` more behind a look that finds nothing.
 
-    Such a look takes ``empty_us``. What has piled up during stolen time costs ``piled_us`` a packet: caches are cold then.
+    Such a look takes ``empty_us``.
     """
 
     batch_us: float
     packet_us: float
     idle_us: float
     empty_us: float
-    piled_us: float
 
     @classmethod
     def of(cls, records: Records) -> BatchCost:
         """The lines through the mean times of batches, by least squares of the relative errors of all batches.
-
-        Args:
-            records: the first at a load at which many packets at once are a sign of stolen time.
 
         Raises:
             NoVerdictError: there are too few batches of one size, or of two.
@@ -81,11 +74,7 @@ class BatchCost:
         design = np.stack([np.ones_like(sizes), sizes, idle], axis=1)
         found, *_ = np.linalg.lstsq(design * weights[:, None], times * weights, rcond=None)
         batch, packet, more = (max(float(value), 0.0) for value in found)
-        large = [(count * size, time_us) for key in _CELLS for size, (count, time_us) in _large(records[0][key])]
-        packets, together_us = (sum(column) for column in zip(*large, strict=True)) if large else (0, 0.0)
-        full_us = packet + batch / BURST
-        piled_us = max(together_us / packets, full_us) if packets >= FEWEST else full_us
-        return cls(max(batch, _SMALLEST_US), packet, more, min(empty), piled_us)
+        return cls(max(batch, _SMALLEST_US), packet, more, min(empty))
 
     def queue(self, rate_pps: float, ring: int, step_us: float) -> PollQueue:
         """The device under Poisson traffic of a rate."""
@@ -129,10 +118,6 @@ class StolenTime:
         return Lattice(found / found.sum())
 
 
-def _large(cells: Sequence[tuple[int, float]]) -> Iterator[tuple[int, tuple[int, float]]]:
-    return ((size, cell) for size, cell in enumerate(cells) if size >= PILED and cell[0])
-
-
 def _added(records: Records, key: str) -> list[tuple[int, float]]:
     return [
         (sum(n for n, _ in cells), sum(t for _, t in cells)) for cells in zip(*(r[key] for r in records), strict=True)
@@ -167,12 +152,8 @@ def latency(
     link_us = _without_stolen(floor) - own.mean * step_us
     times = np.maximum(link_us, 0.0) / step_us
     link = distributions.from_samples(times, [float(count) for _, count in floor.counts[: len(times)]])
-    return (
-        program.queue(rate_pps, ring, step_us)
-        .solve()
-        .delay.plus(link)
-        .plus(stolen.delay(rate_pps * program.piled_us / 1e6, step_us))
-    )
+    load = rate_pps * (program.packet_us + program.batch_us / BURST) / 1e6
+    return program.queue(rate_pps, ring, step_us).solve().delay.plus(link).plus(stolen.delay(load, step_us))
 
 
 def _without_stolen(floor: LatencyHistogram) -> FloatArray:
