@@ -119,22 +119,32 @@ def parse_cost_model(text: str, file: str) -> TargetModel:
     model = translated = replace(model, parts=ProgramParts.from_record(dict(model.primitives), file=file))
     if model.translated is not None:
         translated = replace(model, parts=ProgramParts.from_record(dict(model.translated), file=file))
-    machine = machine_name(model.machine.get("cpu_model", ""))
-    found = TargetModel(
-        model, machine, _clock_hz(model, file), file, this_machine(), MemoryModel(model), batches=model.batches
-    )
+    machine, here = machine_name(model.machine.get("cpu_model", "")), _here(model)
+    found = TargetModel(model, machine, _clock_hz(model, file), file, here, MemoryModel(model), batches=model.batches)
     return found if model.translated is None else replace(found, translated=translated)
 
 
 @cache
-def this_machine() -> str:
-    """The name of the machine that p4perf runs on, as :func:`machine_name` makes it; empty if Linux does not say."""
+def this_machine() -> tuple[str, str]:
+    """The name of this machine, as :func:`machine_name` makes it, and family, model and stepping of its processor.
+
+    Empty where Linux does not say.
+    """
     try:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
     except OSError:
-        return ""
-    found = re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE)
-    return machine_name(found[1]) if found else ""
+        return "", ""
+    keys = ("model name", "cpu family", "model", "stepping")
+    found = [re.search(rf"^{key}\s*:\s*(.+)$", text, re.MULTILINE) for key in keys]
+    name, *numbers = ("" if match is None else match[1].strip() for match in found)
+    return machine_name(name) if name else "", "-".join(numbers) if all(numbers) else ""
+
+
+def _here(model: CostModel) -> str:
+    """What this machine is called beside that of a model: processors of several generations have the same name."""
+    name, number = this_machine()
+    known = model.machine.get("cpu_id", "")
+    return f"{name} {number}" if known and number and known != number else name
 
 
 def machine_name(cpu_model: str) -> str:
