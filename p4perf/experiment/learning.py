@@ -150,7 +150,10 @@ MEMORY = "memory_bytes"
 CLOCK = "core_frequency"
 """Metric that says how fast the core was; its median is a fact of the machine, with its unit."""
 
-_TOLD = ("cpu_model", "cpu_id", "cache_l1_bytes", "cache_l2_bytes", "cache_l3_bytes", "dpdk_version", "cc_version", "kernel")
+_TOLD = (
+    *("cpu_model", "cpu_id", "cache_l1_bytes", "cache_l2_bytes", "cache_l3_bytes"),
+    *("dpdk_version", "cc_version", "kernel"),
+)
 """Facts of a machine that a cost model names."""
 
 
