@@ -44,17 +44,20 @@ GROUPS = frozenset(
 
 
 class _Observer(Interpreter):
-    """Keeps the keys with which packets come to some tables."""
+    """Keeps the keys with which packets come to some tables, and which of these look up random numbers."""
 
     def __init__(self, program: ir.Program, tables: Collection[str]) -> None:
         super().__init__(program)
         self.keys: dict[str, dict[tuple[int, ...], None]] = {name: {} for name in tables}
+        self.random: set[str] = set()
 
     @override
     def _looked_up(
         self, table: ir.Table, values: list[int], packet: PacketState
     ) -> tuple[ir.Action, Mapping[str, int], bool]:
-        if table.name in self.keys:
+        if len(values) < len(table.keys):
+            self.random.add(table.name)
+        elif table.name in self.keys:
             self.keys[table.name][tuple(values)] = None
         return super()._looked_up(table, values, packet)
 
@@ -136,6 +139,9 @@ def filled(
             observer.run(frame)
         new = {}
         for name in now:
+            if name in observer.random:  # a time stamp: whatever the table holds, nothing of it is found
+                waiting.pop(name)
+                continue
             listed = _actions(program, program.table(name), (actions or {}).get(name, ()))
             new[name] = _with_entries(program, program.table(name), waiting.pop(name), observer.keys[name], listed, rng)
         size = {t.counter: t.entries.count for t in new.values() if t.counter}

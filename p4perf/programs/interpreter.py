@@ -86,6 +86,9 @@ class _Arrival:
     kept: Mapping[ir.FieldRef, int] = field(default_factory=dict)
 
 
+RANDOM = -1
+"""Value of a cell of a register that depends on a random number, such as a time stamp."""
+
 INGRESS_CLONE, EGRESS_CLONE, RECIRCULATED, MULTICAST, RESUBMITTED = 1, 2, 4, 5, 6
 """Instance types of v1model, beside 0 of a packet that came from outside."""
 
@@ -119,7 +122,7 @@ class Interpreter:
         return bool(self._state)
 
     def state(self, name: str) -> Mapping[int, int]:
-        """The cells of a counter or register that are not zero."""
+        """The cells of a counter or register that are not zero; :data:`RANDOM`: it depends on a random number."""
         return {index: value for index, value in self._state[name].items() if value}
 
     def snapshot(self) -> Mapping[str, Mapping[int, int]]:
@@ -285,7 +288,9 @@ class Interpreter:
     def _apply(self, node: ir.ApplyTable, table: ir.Table, packet: PacketState) -> None:
         refs = [key.field for key in table.keys]
         if packet.random.intersection(refs):
-            raise ValueError(f"{self._program.name} looks up a random number in {table.name}")
+            if table.entries.count:
+                raise ValueError(f"{self._program.name} looks up a random number in {table.label or table.name}")
+            refs = []  # whatever it is, nothing is there
         values = [packet.read(ref) & ((1 << self._program.width_bits(ref)) - 1) for ref in refs]
         action, arguments, hit = self._looked_up(table, values, packet)
         self._watch(node, hit)
@@ -300,7 +305,9 @@ class Interpreter:
         self, table: ir.Table, values: list[int], packet: PacketState
     ) -> tuple[ir.Action, Mapping[str, int], bool]:
         """The action that a packet takes, its data, and whether an entry was hit."""
-        if isinstance(table.entries, ir.EntrySet):
+        if not values:
+            pass
+        elif isinstance(table.entries, ir.EntrySet):
             key = 0
             for part, value in zip(table.keys, values, strict=True):
                 key = (key << self._program.width_bits(part.field)) | value
@@ -308,12 +315,10 @@ class Interpreter:
             if index < table.entries.count:
                 action = self._program.action(table.entries.action)
                 return action, entry_parameters(table, action, index), True
-        else:
-            found = self._found(table, values) if values else None
-            if found is not None:
-                if table.counter:
-                    self._count(self._program.counter(table.counter), found, packet)
-                return *self._chosen(table, table.entries.entries[found], packet), True
+        elif (found := self._found(table, values)) is not None:
+            if table.counter:
+                self._count(self._program.counter(table.counter), found, packet)
+            return *self._chosen(table, table.entries.entries[found], packet), True
         action = self._program.action(table.default_action)
         return action, _named(action, table.default_data), False
 
@@ -391,12 +396,13 @@ class Interpreter:
             case ir.ReadRegister(ref, name, index):
                 register = self._program.register(name)
                 value = self._state[name].get(self._cell(index, register.size, arguments, packet), 0)
-                packet.write(ref, twos_complement(value, register.width_bits) if register.signed else value)
+                known = twos_complement(value, register.width_bits) if register.signed else value
+                packet.write(ref, 0 if value == RANDOM else known, random=value == RANDOM)
             case ir.WriteRegister(name, index, expression):
                 register = self._program.register(name)
                 at = self._cell(index, register.size, arguments, packet)
-                value = self._decided(packet.evaluate(expression, arguments), f"keeps a random number in {name}")
-                self._state[name][at] = value & ((1 << register.width_bits) - 1)
+                value, random = packet.evaluate(expression, arguments)
+                self._state[name][at] = RANDOM if random else value & ((1 << register.width_bits) - 1)
 
     def _count(self, counter: ir.Counter, at: int, packet: PacketState) -> None:
         cells = self._state[counter.name]

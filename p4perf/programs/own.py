@@ -112,10 +112,10 @@ def own_workload(
     fills = {branches.tables[name]: Fill(count) for name, count in shares.entries.items()}
     fills |= parse_fill(parameters.fill)
     actions = _taken_actions(program, branches, shares)
-    program = filled(program, fills, default=parameters.default_fill, seed=parameters.seed, actions=actions)
     size_bytes = frame_size_bytes - FCS_BYTES
     outcomes = []
     try:
+        program = filled(program, fills, default=parameters.default_fill, seed=parameters.seed, actions=actions)
         misses = _misses(parameters.miss, program)
         drawn = tuple(frame[:size_bytes].ljust(size_bytes, b"\0") for frame in captured[: parameters.packets])
         drawn = drawn or traffic(

@@ -22,7 +22,7 @@ from functools import cache, lru_cache, partial
 from p4perf.errors import CapabilityError
 from p4perf.programs.component import TrafficPlan
 from p4perf.programs.exercise import frames
-from p4perf.programs.interpreter import Interpreter, PacketOutcome
+from p4perf.programs.interpreter import RANDOM, Interpreter, PacketOutcome
 from p4perf.programs.ir import PACKET_TOO_SHORT, HashAlgorithm, Workload
 from p4perf.programs.operators import STANDARD_HASHES
 from p4perf.programs.packets import field_offset_bits, frame, headers_size_bytes
@@ -39,6 +39,8 @@ Hashes = tuple[tuple[HashAlgorithm, Callable[[bytes], int]], ...]
 STANDARD: Hashes = tuple(STANDARD_HASHES.items())
 """The algorithms as v1model has them."""
 
+UNKNOWN_SUM = (1 << 64) - 1
+
 SOURCE_FRAMES = "source.bin"
 """The frames of a workload that has them one by one: one after the other."""
 
@@ -46,7 +48,12 @@ _PREFIX = "<" if sys.byteorder == "little" else ">"
 
 
 def state_sum(cells: Mapping[int, int]) -> int:
-    """A number that stands for the contents of a counter or register: sum of (index + 1) * value, modulo 2**64."""
+    """A number that stands for the contents of a counter or register: sum of (index + 1) * value, modulo 2**64.
+
+    :data:`UNKNOWN_SUM` if something in it depends on a random number: harnesses do not compare it then.
+    """
+    if RANDOM in cells.values():
+        return UNKNOWN_SUM
     return sum((index + 1) * value for index, value in cells.items()) & (1 << 64) - 1
 
 

@@ -455,6 +455,8 @@ class Model:
         SWX matches fields of one structure, and finds exact matches by a hash only if they lie side by side.
         """
         places = [p for key in table.keys for p in self.layout.places(key.field)]
+        if not all(p.bits for p in places):
+            raise CapabilityError(f"dpdk-swx has no keys of 0 bits, which {table.label or table.name} has")
         structs = [self.layout.struct(key.field) for key in table.keys]
         direct = all(s is structs[0] for s in structs) and all(p.alone for p in places)
         direct &= len({p.operand for p in places}) == len(places)

@@ -6,6 +6,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* In a verification file, in the place of a sum of a state: it depends on random numbers and is not compared. */
+#define UNKNOWN_SUM UINT64_MAX
+
 /*
  * Print an error as one line of JSON and exit with status 1. kind is usage, memory, verify, or what went wrong in the
  * place that the harness works in: eal, load, verifier, run, device, link, library, refused.

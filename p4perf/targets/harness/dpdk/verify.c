@@ -4,7 +4,7 @@
  *
  * File, in host byte order: "P4PVRFY2", u32 packets, u32 tables, u32 states, u32 masks. Per packet u16 length, u16
  * outputs, its bytes; per output, by ascending port, u16 port, u16 length, its bytes and, if masks is 1, as many bytes
- * whose zero bits are not compared. At the end u64 hits of each table and u64 sum of each state.
+ * whose zero bits are not compared. At the end u64 hits of each table and u64 sum of each state or UNKNOWN_SUM.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "harness.h"
+#include "words.h"
 
 #define MAX_PACKET (2048 + PACKET_HEADROOM)
 
@@ -192,7 +193,7 @@ verify_file(const struct program *program, struct rte_mempool *pool, const char 
 			snprintf(error, error_size, "%s ends early or is damaged", path);
 			goto out;
 		}
-		if (wanted != got) {
+		if (wanted != got && (table || wanted != UNKNOWN_SUM)) {
 			snprintf(error, error_size, table ? "table %s counted %lu hits, expected %lu" :
 							    "state %s sums up to %lu, expected %lu",
 				 table ? program->table_names[i] : program->state_names[state], got, wanted);

@@ -12,6 +12,7 @@
 
 #include <bpf/bpf.h>
 
+#include "words.h"
 #include "xdp.h"
 
 static void
@@ -86,7 +87,7 @@ check_sums(const struct loaded *loaded, FILE *file)
 	for (state = state_layouts; state->name != NULL; state++) {
 		read_all(file, &wanted, sizeof(wanted));
 		got = state_sum(loaded, state);
-		if (got != wanted)
+		if (got != wanted && wanted != UNKNOWN_SUM)
 			fail("verify", "state %s sums up to %lu, expected %lu", state->name, got, wanted);
 	}
 }
