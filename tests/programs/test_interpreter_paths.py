@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from support.parser_states import extracting
 
 from p4perf.programs import ir
-from p4perf.programs.interpreter import MAX_PASSES, Interpreter, PacketOutcome
+from p4perf.programs.interpreter import MAX_PASSES, RANDOM, Interpreter, PacketOutcome
+from p4perf.targets.oracle import UNKNOWN_SUM, state_sum
 
 H = ir.Header("h", (ir.Field("a", 8), ir.Field("b", 8)))
 OPTION = ir.Header("option", (ir.Field("x", 8),))
@@ -163,7 +164,6 @@ def test_random_bits_are_masked_wherever_they_go() -> None:
         ir.If(ir.Compare("==", M, ir.Const(0)), ()),
         ir.ApplyTable("t"),
         ir.CountPacket("c", M),
-        ir.WriteRegister("r", ir.Const(0), M),
         ir.WriteRegister("r", M, ir.Const(0)),
     ],
 )
@@ -174,6 +174,35 @@ def test_nothing_may_be_decided_by_a_random_number(node: object) -> None:
     )
     with pytest.raises(ValueError, match="random"):
         run(whole, "0700")
+
+
+def test_registers_remember_that_a_number_is_random() -> None:
+    cell = ir.Const(1)
+    whole = program(
+        SEND,
+        ir.ReadRegister(B, "r", cell),
+        ir.If(ir.Compare("==", A, ir.Const(2)), (ir.CallAction("random"),)),
+        ir.If(ir.Compare("==", A, ir.Const(3)), (ir.CallAction("nine"),)),
+        actions={
+            "random": (ir.Random(M), ir.WriteRegister("r", cell, M)),
+            "nine": (ir.WriteRegister("r", cell, ir.Const(9)),),
+        },
+        registers=(ir.Register("r", 2, 8),),
+    )
+    interpreter = Interpreter(whole)
+    found = [interpreter.run(bytes([kind, 0])).sent[0] for kind in (0, 2, 0, 3, 0)]
+    unknown = bytes.fromhex("ff00")
+    assert [sent.known for sent in found] == [None, None, unknown, unknown, None]
+    assert found[-1].data == bytes([0, 9])
+    assert interpreter.state("r") == {1: 9}
+    interpreter.run(bytes([2, 0]))
+    assert interpreter.state("r") == {1: RANDOM}
+    assert state_sum(interpreter.state("r")) == UNKNOWN_SUM
+
+
+def test_a_random_number_is_looked_up_only_where_nothing_can_be_found() -> None:
+    table = ir.Table("t", (ir.Key(M),), ("do_0",), "do_0", ir.EntryList(()))
+    assert run(program(SEND, ir.Random(M), ir.ApplyTable("t"), tables=(table,)), "0700").misses == ("t",)
 
 
 def test_checksums_are_verified_after_parsing_and_updated_before_sending() -> None:
