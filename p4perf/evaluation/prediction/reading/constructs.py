@@ -210,6 +210,24 @@ def of_condition(program: ir.Program, condition: ir.Condition, where: str) -> tu
             return (*before, construct("condition", where, bits=bits))
 
 
+def _is_gathered(program: ir.Program, table: ir.Table) -> bool:
+    """Whether the key of an exact table is put together of several places, and then read again in words."""
+    if program.match_kind(table) != "exact":
+        return False
+    ends: set[tuple[str, int]] = set()
+    for number, key in enumerate(table.keys):
+        ref = key.field
+        if ref.header == ir.METADATA:
+            if number:
+                return True
+            continue
+        first = program.header(ref.header).offset_bits(ref.field)
+        if number and (ref.header, first) not in ends:
+            return True
+        ends = {(ref.header, first + program.width_bits(ref))}
+    return len(table.keys) > 1 and not ends
+
+
 def of_table(program: ir.Program, table: ir.Table, where: str, entries: int | None = None) -> tuple[Construct, ...]:
     """What a packet meets at a table, before its action.
 
@@ -220,6 +238,8 @@ def of_table(program: ir.Program, table: ir.Table, where: str, entries: int | No
     count = table.entries.count if entries is None else entries
     found = []
     if table.keys:
+        if _is_gathered(program, table):
+            found.append(construct("overlap", where, code="gathered", earlier=0.0, swaps=0.0))
         found.append(
             construct(
                 "lookup",

@@ -451,7 +451,12 @@ class _Reader:
         """Statements without branches, as one step if they do anything."""
         lost = _overwritten([s for _, s in body])
         kept = [(place, s) for n, (place, s) in enumerate(body) if n not in lost]
-        constructs = tuple(c for place, s in kept for c in self._met(s, located(site.what, place), added=site.added))
+        stored = _stored_before([s for _, s in kept])
+        constructs = tuple(
+            c
+            for (place, s), waits in zip(kept, stored, strict=True)
+            for c in (*waits, *self._met(s, located(site.what, place), added=site.added))
+        )
         effects = tuple(e for _, s in body for e in self._effects(s))
         if not constructs and not effects:
             return after
@@ -633,6 +638,18 @@ def _overwritten(body: Sequence[ir.Statement]) -> Set[int]:
             again.add(to)
             again -= {e for whole in operands(statement) for e in subexpressions(whole) if isinstance(e, ir.FieldRef)}
     return found
+
+
+def _stored_before(body: Sequence[ir.Statement]) -> Iterator[tuple[Construct, ...]]:
+    """Of each statement the waits for fields of headers that one before it has written."""
+    written: set[ir.FieldRef] = set()
+    for statement in body:
+        inside = {e for whole in operands(statement) for e in subexpressions(whole) if isinstance(e, ir.FieldRef)}
+        again = written & inside
+        yield (construct("overlap", code="stored", earlier=0.0, swaps=0.0),) * len(again)
+        to = destination(statement)
+        if to is not None and to.header != ir.METADATA:
+            written.add(to)
 
 
 def _idle_states(program: ir.Program, unneeded: Set[str]) -> Set[str]:
