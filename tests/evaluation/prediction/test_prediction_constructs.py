@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from support.captures import capture
+from support.parser_states import extracting
 
 from p4perf.evaluation.prediction.answer import met_in
 from p4perf.evaluation.prediction.learning.constructs import (
@@ -18,7 +19,8 @@ from p4perf.evaluation.prediction.learning.constructs import (
 )
 from p4perf.evaluation.prediction.operations import drawn_packets
 from p4perf.evaluation.prediction.reading import ReadOptions, read_program, shares_of_trace
-from p4perf.evaluation.prediction.reading.own import load_point, of_condition
+from p4perf.evaluation.prediction.reading.constructs import of_table
+from p4perf.evaluation.prediction.reading.own import load_point, of_condition, read_own
 from p4perf.experiment.planning import point_workload
 from p4perf.models.program import Construct
 from p4perf.models.program.paths import analyse
@@ -281,3 +283,38 @@ def test_a_field_that_is_written_again_is_written_once() -> None:
 
 def test_what_is_done_for_packets_that_are_dropped_in_any_case_costs_nothing() -> None:
     assert of_spec("mov h.ethernet.dst 0x2", "drop") == []
+
+
+A, B, C = (ir.FieldRef("h", name) for name in "abc")
+M = ir.FieldRef(ir.METADATA, "m")
+
+
+def small(*body: ir.Statement, keys: tuple[ir.FieldRef, ...] = (A,)) -> ir.Program:
+    """One header of three bytes; an exact table whose action sends packets after some statements."""
+    return ir.Program(
+        name="small",
+        headers=(ir.Header("h", (ir.Field("a", 8), ir.Field("b", 8), ir.Field("c", 8))),),
+        metadata=(ir.Field("m", 8),),
+        parser=(extracting("start", ("h",)),),
+        actions=(ir.Action("go", body=(*body, ir.SetEgress(ir.Const(1)))),),
+        tables=(ir.Table("t", tuple(ir.Key(key) for key in keys), ("go",), "go", ir.EntryList(())),),
+        control=(ir.ApplyTable("t"),),
+        emit=("h",),
+    )
+
+
+@pytest.mark.parametrize(
+    ("keys", "gathered"),
+    [((A,), 0), ((A, B), 0), ((A, C), 1), ((B, A), 1), ((A, M), 1), ((M, A), 1), ((M,), 0)],
+)
+def test_a_key_of_several_places_is_put_together(keys: tuple[ir.FieldRef, ...], gathered: int) -> None:
+    program = small(keys=keys)
+    found = of_table(program, program.table("t"), "")
+    assert [what.size("code") for what in found if what.kind == "overlap"] == ["gathered"] * gathered
+
+
+def test_a_field_that_was_just_written_is_waited_for() -> None:
+    body = (ir.Assign(A, ir.BinaryOp("+", A, ir.Const(1))), ir.Assign(B, ir.BinaryOp("+", A, A)), ir.Assign(M, B))
+    graph = read_own(small(*body), "small", 64)
+    waits = [c for step in graph.steps.values() for c in step.constructs if c.kind == "overlap"]
+    assert [c.size("code") for c in waits] == ["stored", "stored"]
