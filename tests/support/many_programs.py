@@ -12,7 +12,7 @@ from p4perf.targets import oracle
 from p4perf.targets.builds import LIBRARY_FILES, harness_text
 from p4perf.targets.dpdk_c import program_bytes
 
-HARNESS = ("harness.h", "clock.h", "operators.h", "verify.c", "source.c", "quantiles.h", *LIBRARY_FILES)
+HARNESS = ("harness.h", "clock.h", "operators.h", "verify.c", "words.h", "source.c", "quantiles.h", *LIBRARY_FILES)
 FLAGS = (
     "-std=gnu11",
     "-O2",
