@@ -21,6 +21,7 @@ from p4perf.formats.pcap import read_capture
 from p4perf.formats.swx_spec import read_specification
 from p4perf.generators.swx.spec import Pipeline
 from p4perf.models.program.graph import ProgramGraph
+from p4perf.programs.fill import filled
 from p4perf.programs.ir import Program
 from p4perf.programs.packets import FCS_BYTES
 from p4perf.programs.reading.commands import ControlPlane
@@ -165,7 +166,8 @@ def _opened_bmv2(text: str, path: Path, options: ReadOptions, frame_bytes: int |
     if options.instructions:
         stated = {**counts, **options.entries}
         held = {t.name: stated.get(t.label, t.entries.count or t.size) for t in program.tables if t.keys}
-        flow = replace(_instructions(program, path, held, frame_bytes), remarks=flow.remarks)
+        whole = program if options.commands is not None else _with_all_actions(program)
+        flow = replace(_instructions(whole, path, held, frame_bytes), remarks=flow.remarks)
     if is_psa(root):
         flow = replace(
             flow, remarks=(*flow.remarks, "the deparser of ingress and the parser of egress are not counted")
@@ -187,6 +189,15 @@ def _instructions(program: Program, path: Path, entries: Mapping[str, int], fram
     packet_bytes = PACKET_BYTES if frame_bytes is None else frame_bytes - FCS_BYTES
     spec = read_specification(Pipeline(program, "program", packet_bytes).specification(), str(path))
     return swx_flow(spec, str(path), path.stem, {t: n for t, n in entries.items() if t in spec.tables}, packet_bytes)
+
+
+def _with_all_actions(program: Program) -> Program:
+    """The program with entries in tables that have none: a specification has only the actions that entries run."""
+    count = max((len(table.actions) for table in program.tables), default=0)
+    try:
+        return filled(program, {}, default=count, actions={t.name: t.actions for t in program.tables})
+    except (ValueError, RecursionError):  # what becomes of a packet is not known
+        return program
 
 
 def _left_out(plane: ControlPlane) -> tuple[str, ...]:
