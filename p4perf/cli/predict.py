@@ -24,7 +24,7 @@ from p4perf.cli.app import (
     quantity,
     say,
 )
-from p4perf.errors import TargetUnavailableError, UsageError
+from p4perf.errors import P4PerfError, TargetUnavailableError, UsageError
 from p4perf.records import Document, Record, counted, doc
 from p4perf.results import Run
 from p4perf.results.files import write_text_atomically
@@ -474,7 +474,10 @@ def learn(
     batches = None
     if not measured:
         measured = _measured(str(target), testbed, folder, resume, sets, quiet, quick=quick)
-        batches = measure_batches(str(target), testbed)
+        try:
+            batches = measure_batches(str(target), testbed)
+        except P4PerfError as error:  # what was measured before counts without it
+            say(f"note: what batches cost behind a ring is not known: {error.message}")
     model = learn_from_runs(measured, reference=reference, catalogue=catalogue, batches=batches)
     text = cost_model_json(model)
     if output is None:
