@@ -49,7 +49,7 @@ KINDS: Mapping[Kind, tuple[str, ...]] = MappingProxyType(
         "set egress": (),
         "drop": (),
         "jump": (),  # to another place of the program, whatever the packet is
-        # A read that waits for a write to some of its bytes. ``code``: compiled or interpreted instructions of SWX, with
+        # A read that waits for a write to some of its bytes. ``code``: compiled or interpreted code of SWX, with
         # the number of waits before it, and 1 if the bytes of a field are turned around to compute with it;
         # gathered: a key that is put together of several places; stored: a field of a header that was just written.
         "overlap": ("code", "earlier", "swaps"),
