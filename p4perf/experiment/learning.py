@@ -6,7 +6,7 @@ import json
 import re
 import statistics
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -18,11 +18,10 @@ import numpy as np
 from p4perf.errors import CapabilityError, DataError, Location, MeasurementError, NoVerdictError, UsageError
 from p4perf.evaluation.load.batches import BatchCost
 from p4perf.evaluation.papers.baldi2018.calibration import CaseCycles, Chase, MachineCalibration, read_chase
-from p4perf.evaluation.prediction.learning.constructs import P4, workload_increment
+from p4perf.evaluation.prediction.learning.constructs import workload_increment
 from p4perf.evaluation.prediction.learning.design import PriceRow
 from p4perf.evaluation.prediction.learning.primitives import learn_prices
 from p4perf.evaluation.prediction.learning.transfer import transferred
-from p4perf.evaluation.prediction.reading.names import SWX
 from p4perf.evaluation.prediction.reading.swx_packets import UnknownDecisionError
 from p4perf.experiment.bench import measured_gate_ratio, open_target, open_testbed, refuse_batches
 from p4perf.experiment.evaluate import BASELINE, COST
@@ -58,11 +57,8 @@ FORWARDING = "l2fwd"
 """The baseline over which prices are increments."""
 
 
-def learn_primitives(runs: Iterable[Run], target: str, *, translated: bool = False) -> PrimitiveCosts:
+def learn_primitives(runs: Iterable[Run], target: str) -> PrimitiveCosts:
     """The prices of a target, from all of its runs; runs of other targets are passed over.
-
-    Args:
-        translated: of the constructs of P4, although programs for the target are read in others.
 
     Raises:
         NoVerdictError: no run of the target says anything of prices.
@@ -73,7 +69,7 @@ def learn_primitives(runs: Iterable[Run], target: str, *, translated: bool = Fal
         if run.identity.target != target:
             continue
         try:
-            rows += read_rows(run, translated=translated)
+            rows += read_rows(run)
         except (NoVerdictError, CapabilityError, UnknownDecisionError) as error:
             remarks.append(f"{run.identity.experiment} says nothing of prices: {error}")
     if not rows:
@@ -88,11 +84,8 @@ MERGED = {"dpdk-c": "parser/select-branches"}
 """Experiments that say nothing of prices: compilers make a table of branches that all do the same."""
 
 
-def read_rows(run: Run, *, translated: bool = False) -> list[PriceRow]:
+def read_rows(run: Run) -> list[PriceRow]:
     """The measured points of a run from which prices are learnt, in the order of its sweep.
-
-    Args:
-        translated: in constructs of P4 for any target.
 
     Raises:
         NoVerdictError: there are none; the message is the reason.
@@ -127,7 +120,7 @@ def read_rows(run: Run, *, translated: bool = False) -> list[PriceRow]:
             PriceRow(
                 PROGRAMS if own else experiment.spec.name,
                 experiment.spec.name if own else point_label(point),
-                workload_increment(P4 if translated else manifest.target, workload, traffic),
+                workload_increment(manifest.target, workload, traffic),
                 cycles=float(np.median(costs[key])),
                 starts=tuple(float(v) for v in costs[key]),
                 baseline=baselines.get(key, 0.0),
@@ -259,12 +252,11 @@ def learn_from_runs(
         raise NoVerdictError("no run has an accepted baseline", hint="measure composition/components")
     target, facts, baseline = runs[0].manifest.target, runs[0].node, statistics.median(baselines)
 
-    def prices(known: Mapping[str, Any] | None, *, translated: bool = False) -> dict[str, Any]:
-        if moved is None or known is None:
-            return learn_primitives([*runs, *more], target, translated=translated).record()
-        rows = [row for run in runs for row in read_rows(run, translated=translated)]
-        return transferred(PrimitiveCosts.from_record(dict(known)), rows, baseline - moved.baseline).record()
-
+    if moved is None or not moved.primitives:
+        prices = learn_primitives([*runs, *more], target)
+    else:
+        rows = [row for run in runs for row in read_rows(run)]
+        prices = transferred(PrimitiveCosts.from_record(dict(moved.primitives)), rows, baseline - moved.baseline)
     machine = {key: facts.text(key) for key in _TOLD if facts.text(key)}
     held = None if reference is None else reference.batches
     if clocks:
@@ -283,7 +275,6 @@ def learn_from_runs(
         provenance["catalogue"] = [run.name for run in more]
     if moved is not None:
         provenance["transferred"] = moved.machine.get("cpu_model", "")
-    swx = target.partition(":")[0] == SWX
     return CostModel(
         target,
         baseline,
@@ -292,8 +283,7 @@ def learn_from_runs(
         machine,
         provenance,
         batches=held,
-        primitives=prices(None if moved is None else moved.primitives),
-        translated=prices(None if moved is None else moved.translated, translated=True) if swx else None,
+        primitives=prices.record(),
     )
 
 

@@ -310,6 +310,7 @@ def traffic(
     misses: Mapping[str, float] | None = None,
     zipf: float = 0.0,
     shares: Mapping[str, Mapping[str, float]] | None = None,
+    exact: bool = True,
 ) -> tuple[bytes, ...]:
     """That many frames without FCS, that hit the tables which they come to; every table is aimed at as often.
 
@@ -319,19 +320,21 @@ def traffic(
             hit as often.
         shares: of the packets that come to a place, by its name and the labels of its decisions
             (:mod:`~p4perf.programs.decisions`). They hold as numbers of packets, rounded.
+        exact: whether shares have to hold; else they do as far as packets are found.
 
     Raises:
         RecursionError, ValueError: as of :meth:`Interpreter.run`.
         UsageError: shares that cannot be made; the message names one.
     """
-    maker = _Traffic(program, random.Random(seed), size_bytes, misses or {}, zipf, shares or {})  # noqa: S311
+    maker = _Traffic(program, random.Random(seed), size_bytes, misses or {}, zipf, shares or {}, exact)  # noqa: S311
     found = [maker.packet() for _ in range(count)]
     for _ in range(_REMADE * count):
         if (worst := maker.tally.worst(found)) is None:
             break
         maker.tally.count(found.pop(worst).made, -1)
         found.append(maker.packet())
-    maker.check(found)
+    if exact:
+        maker.check(found)
     return tuple(each.frame for each in found)
 
 
@@ -423,7 +426,8 @@ class _Tally:
             if not self._met[name]:
                 raise UsageError(f"{where}: no packet comes there", hint=_HINT)
             for label, share in given.items():
-                self.require(where, (name, label), share)
+                if share * self._met[name] >= 0.5:
+                    self.require(where, (name, label))
             label, off = max(self.off(name).items(), key=lambda item: abs(item[1]))
             if abs(off) > 1 + TOLERANCE:
                 count, met = self._counts[name, label], self._met[name]
@@ -431,9 +435,9 @@ class _Tally:
                     f"{where}: {count} of {met} packets take {label}, not {given[label]:.4g} of them", hint=_HINT
                 )
 
-    def require(self, where: str, decision: Decision, share: float) -> None:
-        """Check that a packet was found that makes a decision, if a share of them has to."""
-        if share > 0 and decision not in self.seen:
+    def require(self, where: str, decision: Decision) -> None:
+        """Check that a packet was found that makes a decision."""
+        if decision not in self.seen:
             raise UsageError(f"{where}: no packet was found that takes {decision[1]}", hint=_HINT)
 
 
@@ -453,7 +457,9 @@ class _Traffic:
         misses: Mapping[str, float],
         zipf: float,
         shares: Mapping[str, Mapping[str, float]],
+        exact: bool,
     ) -> None:
+        self._exact = exact
         self._program, self._rng, self._size_bytes, self._misses = program, rng, size_bytes, misses
         self._tables = [table for table in program.tables if table.listing]
         self._drawers = {table.name: _Popular(table.listing, zipf, rng) for table in self._tables}
@@ -500,8 +506,8 @@ class _Traffic:
             interpreter.run(best.frame)
         self._wished.update((name, wish) for name, wish in wishes.items() if wish)
         for (name, wish), times in self._wished.items():
-            if times >= _PATIENCE:
-                self.tally.require(self._places[name], (name, wish), 1)
+            if times >= _PATIENCE and self._exact:
+                self.tally.require(self._places[name], (name, wish))
         return best
 
     def check(self, packets: Sequence[_Made]) -> None:

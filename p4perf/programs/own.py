@@ -111,7 +111,7 @@ def own_workload(
         shares = parse_shares(unpacked(parameters.shares).encode(), "the shares", branches.graph())
     fills = {branches.tables[name]: Fill(count) for name, count in shares.entries.items()}
     fills |= parse_fill(parameters.fill)
-    actions = _taken_actions(program, branches, shares)
+    actions = taken_actions(program, branches, shares)
     size_bytes = frame_size_bytes - FCS_BYTES
     outcomes = []
     try:
@@ -144,7 +144,7 @@ def read_own(
     return read_program(parsed, plane), ir.ProgramText(language, text, tuple(plane.commands()))
 
 
-def _taken_actions(program: ir.Program, branches: Branches, shares: Shares) -> dict[str, set[str]]:
+def taken_actions(program: ir.Program, branches: Branches, shares: Shares) -> dict[str, set[str]]:
     """Actions that packets take by stated shares, by the names of tables."""
     found: dict[str, set[str]] = {}
     for place, given in shares.edges.items():

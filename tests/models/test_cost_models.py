@@ -19,7 +19,6 @@ FULL = replace(
     tables=(MeasuredTable({"entries": 10, "match_kind": "exact"}, 1234.5),),
     frame_bytes=1024,
     primitives={"version": 1, "prices": [1.5]},
-    translated={"version": 1, "prices": []},
 )
 
 

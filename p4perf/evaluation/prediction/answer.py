@@ -32,7 +32,6 @@ from p4perf.evaluation.prediction.breakdown import (
     guessed,
     itemise,
 )
-from p4perf.evaluation.prediction.reading.names import SWX
 from p4perf.models.eo.mapping import MIN_FRAME_BYTES, OVERHEAD_BYTES, check_frame
 from p4perf.models.estimate import Estimate, exactly
 from p4perf.models.program import Construct, CostBreakdown, Edge, Node, Pricing, ProgramGraph
@@ -217,19 +216,12 @@ PathName = Literal["expected", "lowest-cost", "highest-cost"]
 PATHS: tuple[PathName, ...] = ("expected", "lowest-cost", "highest-cost")
 DEFAULT_FRAME_BYTES = 64
 
-RENDERED = (
-    "its JSON says nothing of the instructions of SWX: code such as p4perf writes is assumed, and that of p4c-dpdk is "
-    "longer; give the .spec that p4c-dpdk makes"
-)
-"""What a reader has to know of a program for bmv2 that is priced for SWX."""
-
 
 @dataclass(frozen=True)
 class TargetModel:
     """Prices of one target on one machine.
 
     Args:
-        translated: prices of programs that p4perf translates for the target, where those have other constructs.
         machine, here: names of the machine that the model is of, and of the one that p4perf runs on; empty if unknown.
         origin: where the model comes from: a file, or ``reference``.
         batches: what batches cost behind a ring; None if unknown.
@@ -241,15 +233,7 @@ class TargetModel:
     origin: str
     here: str = ""
     memory: Callable[[ProgramGraph], ProgramMemory] | None = field(default=None, compare=False)
-    translated: Pricing | None = field(default=None, compare=False)
     batches: BatchCycles | None = None
-
-    def of(self, graph: ProgramGraph) -> TargetModel:
-        """The model with the prices of what a program was read from."""
-        parts = any(what.kind == "component" for node in graph.nodes.values() for what in node.constructs)
-        if self.translated is None or graph.source == "swx" or parts:
-            return self
-        return replace(self, pricing=self.translated, translated=None)
 
     @property
     def target(self) -> str:
@@ -400,8 +384,6 @@ def predict(
             zero.
         CapabilityError: the target cannot do it.
     """
-    rendered = model.translated is None
-    model = model.of(graph)
     if conditions.clock_hz is None and model.clock_hz is None:
         raise UsageError(f"model {model.name} does not say the clock of its cores", hint="--frequency gives it")
     cost = node_costs(model.pricing)
@@ -427,9 +409,8 @@ def predict(
         latency = latency_at(
             spread, expected, found.clock_hz, conditions.cores, conditions.offered, rate_mpps, model.batches
         )
-    assumed = (RENDERED,) if rendered and graph.source == "bmv2" and model.target.partition(":")[0] == SWX else ()
     unknown = memory.warnings if memory else ()
-    warnings = (*graph.remarks, *assumed, *_warnings(analysis, breakdowns, latency), *unknown)
+    warnings = (*graph.remarks, *_warnings(analysis, breakdowns, latency), *unknown)
     return replace(found, latency=latency, warnings=warnings)
 
 

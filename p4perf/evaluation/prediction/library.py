@@ -116,12 +116,9 @@ def is_cost_model(text: str) -> bool:
 
 def parse_cost_model(text: str, file: str) -> TargetModel:
     model = read_cost_model(text, file=file)
-    model = translated = replace(model, parts=ProgramParts.from_record(dict(model.primitives), file=file))
-    if model.translated is not None:
-        translated = replace(model, parts=ProgramParts.from_record(dict(model.translated), file=file))
+    model = replace(model, parts=ProgramParts.from_record(dict(model.primitives), file=file))
     machine, here = machine_name(model.machine.get("cpu_model", "")), _here(model)
-    found = TargetModel(model, machine, _clock_hz(model, file), file, here, MemoryModel(model), batches=model.batches)
-    return found if model.translated is None else replace(found, translated=translated)
+    return TargetModel(model, machine, _clock_hz(model, file), file, here, MemoryModel(model), batches=model.batches)
 
 
 @cache

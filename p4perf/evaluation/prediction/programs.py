@@ -15,16 +15,22 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 from typing_extensions import override
 
 from p4perf.errors import CapabilityError, SpecError, UsageError
-from p4perf.evaluation.prediction.answer import PathName, Prediction, TargetModel
+from p4perf.evaluation.prediction.answer import PathName, Prediction
 from p4perf.evaluation.prediction.breakdown import CostLine
-from p4perf.evaluation.prediction.reading import ReadOptions, read_program, read_shares, shares_of_trace
-from p4perf.evaluation.prediction.reading.names import LOST
+from p4perf.evaluation.prediction.reading import (
+    ReadOptions,
+    read_instructions,
+    read_program,
+    read_shares,
+    shares_of_trace,
+)
+from p4perf.evaluation.prediction.reading.names import LOST, SWX
 from p4perf.evaluation.prediction.reading.own import component_graph
 from p4perf.models.estimate import Estimate
 from p4perf.models.program import KINDS, Charge, Construct, Node, ProgramGraph
@@ -338,14 +344,15 @@ class ProgramSubject:
     file: Path | None = None
     instructions: Callable[[], ProgramGraph] | None = field(default=None, compare=False)
 
-    def graph_for(self, target: TargetModel) -> ProgramGraph:
-        """The program in the constructs that are priced for a target."""
-        if target.translated is None or self.instructions is None:
+    def graph_for(self, target: str) -> ProgramGraph:
+        """The program in the constructs that are priced for a target.
+
+        Raises:
+            CapabilityError: p4perf does not generate it for SWX.
+        """
+        if self.instructions is None or target.partition(":")[0] != SWX:
             return self.graph
-        try:
-            return self.instructions()
-        except CapabilityError:  # p4perf generates no specification; another compiler may
-            return self.graph
+        return self.instructions()
 
 
 @dataclass(frozen=True)
@@ -377,16 +384,28 @@ def open_subjects(wanted: Wanted) -> tuple[Pair, ...]:
     graph = _weighted(_read(path, wanted), path, wanted)
     changes = (*map(parse_change, wanted.sets), *map(Change, wanted.without))
     plain = ProgramSubject(graph, file=path)
-    if not changes and graph.source == "bmv2" and wanted.probabilities in (None, UNIFORM) and wanted.trace is None:
-        plain = replace(plain, instructions=partial(_in_instructions, path, wanted))
+    if graph.source != "swx":
+        plain = replace(plain, instructions=cache(partial(_in_instructions, path, wanted)))
     if not changes:
         return (Pair(plain),)
-    return (Pair(replace(plain, graph=changed(graph, changes), changes=_words(changes)), plain),)
+    subject = replace(plain, graph=changed(graph, changes), changes=_words(changes))
+    if plain.instructions is not None:
+        subject = replace(subject, instructions=partial(_changed_instructions, plain.instructions, changes))
+    return (Pair(subject, plain),)
 
 
 def _in_instructions(path: Path, wanted: Wanted) -> ProgramGraph:
-    wanted = replace(wanted, read=replace(wanted.read, instructions=True))
-    return _weighted(_read(path, wanted), path, wanted)
+    options = replace(wanted.read, entries={**wanted.read.entries, **wanted.entries})
+    shares = None if wanted.probabilities in (None, UNIFORM) else Path(wanted.probabilities)
+    graph = read_instructions(path, options, shares, wanted.trace)
+    return uniform(graph) if wanted.probabilities == UNIFORM else usual(graph)
+
+
+def _changed_instructions(read: Callable[[], ProgramGraph], changes: Sequence[Change]) -> ProgramGraph:
+    try:
+        return changed(read(), changes)
+    except UsageError as error:
+        raise CapabilityError(f"in the instructions of SWX, {error.message}", hint=error.hint) from error
 
 
 def _words(changes: Sequence[Change]) -> tuple[str, ...]:

@@ -86,7 +86,7 @@ def answer(
 
 def _predicted(subject: ProgramSubject, model: TargetModel, conditions: Conditions, check: Check) -> Prediction:
     check(subject, model.target)
-    return predict(subject.graph_for(model), model, conditions, changes=subject.changes, values=subject.values)
+    return predict(subject.graph_for(model.target), model, conditions, changes=subject.changes, values=subject.values)
 
 
 _EXACT_COUNT = 2**53

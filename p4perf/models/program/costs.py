@@ -115,8 +115,6 @@ class CostModel:
         frame_bytes: frame size of all programs, with FCS.
         provenance: runs, versions and dates, as JSON values.
         primitives: prices of constructs, as JSON values; ``parts``, not stored, has them.
-        translated: of a target whose programs are read as its own instructions: the prices of constructs of P4, for
-            programs that p4perf translates, as JSON values.
     """
 
     target: str
@@ -126,7 +124,6 @@ class CostModel:
     machine: Mapping[str, str] = field(default_factory=dict)
     provenance: Mapping[str, Any] = field(default_factory=dict)
     primitives: Mapping[str, Any] = field(default_factory=dict)
-    translated: Mapping[str, Any] | None = None
     batches: BatchCycles | None = None
     parts: PartPricing | None = field(default=None, compare=False, repr=False)
 

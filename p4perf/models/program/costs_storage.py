@@ -33,7 +33,6 @@ def cost_model_json(model: CostModel) -> str:
         "batches": None if model.batches is None else asdict(model.batches),
         "tables": [asdict(table) for table in model.tables],
         "primitives": dict(model.primitives),
-        "translated": None if model.translated is None else dict(model.translated),
     }
     try:
         return json.dumps(record, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
@@ -65,7 +64,6 @@ def read_cost_model(text: str, *, file: str = "<cost model>") -> CostModel:
         machine={key: root.child("machine").string(key) for key in root.child("machine").data},
         provenance=root.child("provenance").data,
         primitives=root.child("primitives").data,
-        translated=None if root.data.get("translated") is None else root.child("translated").data,
     )
 
 

@@ -21,21 +21,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import replace
 from fractions import Fraction
 from types import MappingProxyType
-from typing import Any
-
-from typing_extensions import override
 
 from p4perf.errors import CapabilityError
 from p4perf.evaluation.prediction.operations import drawn_packets
-from p4perf.evaluation.prediction.reading.constructs import is_prefixes
 from p4perf.evaluation.prediction.reading.names import SENT, SWX
 from p4perf.evaluation.prediction.reading.own import read_own
-from p4perf.evaluation.prediction.reading.packets import Passed, passed_steps
+from p4perf.evaluation.prediction.reading.packets import Lookups, Passed, passed_steps, table_of
 from p4perf.evaluation.prediction.reading.swx import swx_flow
-from p4perf.evaluation.prediction.reading.swx_packets import Found, ShortPacketError, SwxMachine
+from p4perf.evaluation.prediction.reading.swx_packets import ShortPacketError, SwxMachine
 from p4perf.formats.swx_spec import read_specification
 from p4perf.generators.swx.spec import Pipeline
 from p4perf.models.program import Construct, construct
@@ -44,9 +39,7 @@ from p4perf.programs import ir
 from p4perf.programs.analysis import statements
 from p4perf.programs.component import TrafficPlan
 from p4perf.programs.decisions import Decisions, called
-from p4perf.programs.interpreter import Interpreter, PacketOutcome
-from p4perf.programs.ir import Action, Program, Table, Workload
-from p4perf.programs.packet_state import PacketState
+from p4perf.programs.ir import Program, Workload
 from p4perf.programs.packets import FCS_BYTES, frame
 
 Met = tuple[tuple[Construct, float], ...]
@@ -61,7 +54,7 @@ def packet_path(program: Program, workload: Workload, traffic: TrafficPlan) -> M
     """
     flow = read_own(program, program.name, workload.packets.frame_size_bytes, configured=True)
     tally, short, kept = Tally(), Fraction(0), False
-    packets = Decisions(program, _Lookups)
+    packets = Decisions(program, Lookups)
     for data, weight in packets_of(workload, traffic):
         visits: Counter[str] = Counter()
         for decisions in packets.run(data):
@@ -79,7 +72,7 @@ def packet_path(program: Program, workload: Workload, traffic: TrafficPlan) -> M
     if not workload.frames:
         return tally.met()
     lookups = packets.interpreter
-    assert isinstance(lookups, _Lookups)  # noqa: S101 - it was made here
+    assert isinstance(lookups, Lookups)  # noqa: S101 - it was made here
     copies = any(isinstance(statement, ir.Clone) for statement in statements(program))  # none: no session is there
     found = ((what, times) for what, times in tally.met(lookups.guessed_levels) if copies or what.kind != "clone")
     return tuple(part for what, times in found for part in lookups.searched(what, times))
@@ -104,10 +97,6 @@ def packets_of(workload: Workload, traffic: TrafficPlan) -> list[tuple[bytes, Fr
         return [(data, each) for data in workload.frames]
     program, packets = workload.program, workload.packets
     return [(frame(program, packets, drawn), weight) for drawn, weight in drawn_packets(workload, traffic)]
-
-
-P4 = ""
-"""In the place of a target: constructs of P4, whatever programs are read as."""
 
 
 def workload_path(target: str, workload: Workload, traffic: TrafficPlan, *, baseline: bool = False) -> Met:
@@ -195,7 +184,7 @@ class Tally:
             outcomes = [each.values() for (_, behind), each in self._outcomes.items() if behind == late]
             wrong = float(sum((sum(shares) - max(shares) for shares in outcomes), Fraction(0)))
             if late:
-                lookups = [(_table_of(what), times) for what, times in found if what.kind == "lookup"]
+                lookups = [(table_of(what), times) for what, times in found if what.kind == "lookup"]
                 wrong += sum(guessed.get(name, 0.0) * times for name, times in lookups)
             if wrong:
                 found.append((mispredicted_branch(after_lookup=late), wrong))
@@ -216,7 +205,7 @@ def swx_path(program: Program, workload: Workload, traffic: TrafficPlan) -> Met:
     spec = read_specification(text, program.name)
     counts = {called(table) if pipeline is None else table.name: table.entries.count for table in program.tables}
     flow = swx_flow(spec, program.name, program.name, counts if pipeline is None else {}, packet_bytes)
-    reference = _Lookups(program)
+    reference = Lookups(program)
     machine = SwxMachine(spec, flow, lookup=lambda table: reference.next(table, pipeline))
     tally, short = Tally(), Fraction(0)
     for data, weight in packets_of(workload, traffic):
@@ -233,94 +222,3 @@ def swx_path(program: Program, workload: Workload, traffic: TrafficPlan) -> Met:
     if not workload.frames:
         return tally.met()
     return tuple((reference.seen(what), times) for what, times in tally.met())
-
-
-FIRST_LEVEL_BITS = 24
-"""Prefixes up to that length are found at the first level of rte_lpm, longer ones a level of 8 bits each further."""
-
-
-def _resized(what: Construct, **sizes: float) -> Construct:
-    return replace(what, sizes=tuple((name, sizes.get(name, size)) for name, size in what.sizes))
-
-
-def _table_of(what: Construct) -> str:
-    return what.where.removeprefix("table ").partition(",")[0]
-
-
-class _Lookups(Interpreter):
-    """Runs packets, and keeps what their lookups find."""
-
-    def __init__(self, program: Program, **given: Any) -> None:
-        super().__init__(program, **given)
-        self._made: list[tuple[Table, Action, Mapping[str, int], bool]] = []
-        self._keys: dict[str, set[tuple[int, ...]]] = {}
-        self._positions: dict[str, list[int]] = {}
-        self._levels: dict[str, Counter[int]] = {}
-
-    @override
-    def run(self, frame: bytes, port: int | None = None) -> PacketOutcome:
-        self._made = []
-        return super().run(frame, port)
-
-    @override
-    def _looked_up(
-        self, table: Table, values: list[int], packet: PacketState
-    ) -> tuple[Action, Mapping[str, int], bool]:
-        found = super()._looked_up(table, values, packet)
-        self._made.append((table, *found))
-        for name in {table.name, called(table)}:
-            self._keys.setdefault(name, set()).add(tuple(values))
-        return found
-
-    @override
-    def _found(self, table: Table, values: list[int]) -> int | None:
-        position = super()._found(table, values)
-        if position is not None:
-            bits = sum(match.mask.bit_count() for match in table.listing[position].matches)
-            levels = -(-max(bits - FIRST_LEVEL_BITS, 0) // 8)
-            for name in {table.name, called(table)}:
-                self._positions.setdefault(name, []).append(position)
-                self._levels.setdefault(name, Counter())[levels] += 1
-        return position
-
-    @property
-    def guessed_levels(self) -> Mapping[str, float]:
-        """How often a lookup of a longest prefix ends at another level than most do in its table, by its name."""
-        names = {name for t in self._program.tables if is_prefixes(self._program, t) for name in (t.name, called(t))}
-        return {name: 1 - max(c.values()) / c.total() for name, c in self._levels.items() if name in names}
-
-    def searched(self, what: Construct, times: float) -> Met:
-        """The same where ternary tables are lists that are searched from their beginning: hits and misses apart."""
-        positions = self._positions.get(_table_of(what))
-        if what.kind != "lookup" or what.size("match_kind") != "ternary" or not positions:
-            return ((self.seen(what), times),)
-        share = what.number("hit")
-        ends = min(what.number("entries"), 2.0 * sum(positions) / len(positions) + 1.0)
-        parts: Met = (
-            (_resized(what, entries=ends, hit=1.0), share * times),
-            (_resized(what, hit=0.0), (1 - share) * times),
-        )
-        wrong = (mispredicted_branch(after_lookup=True), min(share, 1 - share) * times)
-        return tuple(part for part in (*parts, wrong) if part[1])
-
-    def seen(self, what: Construct) -> Construct:
-        """A lookup in the part of its table that the packets touch: a few keys, again and again, are as few entries."""
-        if what.kind != "lookup":
-            return what
-        name = _table_of(what)
-        if what.size("match_kind") not in ("exact", "lpm"):
-            return what
-        return _resized(what, entries=min(what.number("entries"), float(len(self._keys.get(name, ())) or 1)))
-
-    def next(self, name: str, pipeline: Pipeline | None) -> Found:
-        """Action and data of the next lookup in a table, None if it finds nothing."""
-        at = next((n for n, (t, *_) in enumerate(self._made) if (t.name if pipeline else called(t)) == name), None)
-        if at is None:
-            return None
-        _, action, arguments, hit = self._made.pop(at)
-        data = tuple(arguments[p.name] for p in action.parameters)
-        if not hit:
-            return None
-        if pipeline is None:
-            return called(action), data
-        return action.name, pipeline.data_values(action.name, data)

@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
+import numpy as np
+from typing_extensions import override
+
+from p4perf.evaluation.prediction.reading.constructs import is_prefixes
 from p4perf.evaluation.prediction.reading.names import DROPPED, PORT, RESUBMITTED
-from p4perf.models.program.graph import Construct, Node, ProgramGraph
+from p4perf.generators.swx.spec import Pipeline
+from p4perf.models.program.graph import Construct, Node, ProgramGraph, mispredicted_branch
 from p4perf.programs import ir
-from p4perf.programs.decisions import Decision, Decisions
+from p4perf.programs.decisions import Decision, Decisions, called
+from p4perf.programs.interpreter import Interpreter, PacketOutcome
+from p4perf.programs.ir import Action, Program, Table
+from p4perf.programs.packet_state import PacketState
 from p4perf.programs.reading.flow import Assigned, Fact, Flow, Step, base_name
 from p4perf.programs.reading.tree import without_index
+
+Found = tuple[str, tuple[int, ...]] | None
+"""Action and data of the entry that a lookup finds."""
 
 Runner = Callable[[bytes], tuple[list[Decision], str]]
 """Runs one packet: its decisions in order, and why there are no more of them (empty: its path has ended)."""
@@ -87,8 +99,12 @@ def own_runner(program: ir.Program) -> Runner:
     return run
 
 
-def follow(graph: ProgramGraph, made: list[Decision], seen: dict[str, Counter[str]]) -> str:
-    """Follow the decisions of one packet in the graph and count them; not empty if that is not possible."""
+def follow(graph: ProgramGraph, made: list[Decision], seen: dict[str, dict[str, float]], weight: float) -> str:
+    """Follow the decisions of one packet in the graph and count them with its weight.
+
+    Returns:
+        Why that is not possible to the end; empty if it is.
+    """
     left = iter(made)
     node: Node | None = graph.nodes[graph.start]
     while node is not None and node.edges:
@@ -100,9 +116,42 @@ def follow(graph: ProgramGraph, made: list[Decision], seen: dict[str, Counter[st
                 what = "packets that end early" if label is None else f"{label}, which is not there"
                 return f"{what} at {base_name(node.name)}"
             edge = found
-            seen.setdefault(node.name, Counter())[edge.label] += 1
+            counts = seen.setdefault(node.name, {})
+            counts[edge.label] = counts.get(edge.label, 0.0) + weight
         node = graph.nodes.get(edge.to)
     return ""
+
+
+RAKES = 100
+"""Rounds in which the weights of packets come near to stated shares."""
+
+
+def raked(frames: Sequence[bytes], run: Runner, shares: Mapping[str, Mapping[str, float]]) -> tuple[float, ...]:
+    """Weights of packets with which stated shares hold, as far as there are packets for them.
+
+    The shares of one place after another are made to hold, again and again (Deming and Stephan, Annals of Mathematical
+    Statistics 11(4), 1940).
+
+    Args:
+        shares: by the names of places and the labels of their decisions; empty: all packets count the same.
+    """
+    made = [set(run(frame)[0]) for frame in frames] if shares else []
+    weights = np.ones(len(frames))
+    takers: dict[str, dict[str, np.ndarray]] = {}
+    for name, given in shares.items():
+        labels = {*given, *(label for each in made for place, label in each if place == name)}
+        takers[name] = {label: np.array([(name, label) in each for each in made], bool) for label in labels}
+    for _ in range(RAKES if made else 0):
+        for name, given in shares.items():
+            met = np.logical_or.reduce(list(takers[name].values()))
+            left = 1 - sum(given.values())
+            others = met & ~np.logical_or.reduce([takers[name][label] for label in given])
+            parts = [(takers[name][label], share) for label, share in given.items()] + [(others, max(left, 0.0))]
+            there = [(part, share) for part, share in parts if weights[part].sum() > 0]
+            total, stated = weights[met].sum(), sum(share for _, share in there)
+            for part, share in there if stated > 0 else ():
+                weights[part] *= share / stated * total / weights[part].sum()
+    return tuple(float(weight) for weight in weights)
 
 
 def _next(made: Iterator[Decision], node: str) -> str | None:
@@ -110,3 +159,94 @@ def _next(made: Iterator[Decision], node: str) -> str | None:
     names = {base_name(node), without_index(base_name(node))}
     names |= {name.removesuffix(" on miss") for name in names} | {name.replace(" on miss@", "@") for name in names}
     return next((label for name, label in made if name in names), None)
+
+
+FIRST_LEVEL_BITS = 24
+"""Prefixes up to that length are found at the first level of rte_lpm, longer ones a level of 8 bits each further."""
+
+
+def _resized(what: Construct, **sizes: float) -> Construct:
+    return replace(what, sizes=tuple((name, sizes.get(name, size)) for name, size in what.sizes))
+
+
+def table_of(what: Construct) -> str:
+    return what.where.removeprefix("table ").partition(",")[0]
+
+
+class Lookups(Interpreter):
+    """Runs packets, and keeps what their lookups find."""
+
+    def __init__(self, program: Program, **given: Any) -> None:
+        super().__init__(program, **given)
+        self._made: list[tuple[Table, Action, Mapping[str, int], bool]] = []
+        self._keys: dict[str, set[tuple[int, ...]]] = {}
+        self._positions: dict[str, list[int]] = {}
+        self._levels: dict[str, Counter[int]] = {}
+
+    @override
+    def run(self, frame: bytes, port: int | None = None) -> PacketOutcome:
+        self._made = []
+        return super().run(frame, port)
+
+    @override
+    def _looked_up(
+        self, table: Table, values: list[int], packet: PacketState
+    ) -> tuple[Action, Mapping[str, int], bool]:
+        found = super()._looked_up(table, values, packet)
+        self._made.append((table, *found))
+        for name in {table.name, called(table)}:
+            self._keys.setdefault(name, set()).add(tuple(values))
+        return found
+
+    @override
+    def _found(self, table: Table, values: list[int]) -> int | None:
+        position = super()._found(table, values)
+        if position is not None:
+            bits = sum(match.mask.bit_count() for match in table.listing[position].matches)
+            levels = -(-max(bits - FIRST_LEVEL_BITS, 0) // 8)
+            for name in {table.name, called(table)}:
+                self._positions.setdefault(name, []).append(position)
+                self._levels.setdefault(name, Counter())[levels] += 1
+        return position
+
+    @property
+    def guessed_levels(self) -> Mapping[str, float]:
+        """How often a lookup of a longest prefix ends at another level than most do in its table, by its name."""
+        names = {name for t in self._program.tables if is_prefixes(self._program, t) for name in (t.name, called(t))}
+        return {name: 1 - max(c.values()) / c.total() for name, c in self._levels.items() if name in names}
+
+    def searched(self, what: Construct, times: float) -> tuple[tuple[Construct, float], ...]:
+        """The same where ternary tables are lists that are searched from their beginning: hits and misses apart."""
+        positions = self._positions.get(table_of(what))
+        if what.kind != "lookup" or what.size("match_kind") != "ternary" or not positions:
+            return ((self.seen(what), times),)
+        share = what.number("hit")
+        ends = min(what.number("entries"), 2.0 * sum(positions) / len(positions) + 1.0)
+        parts: tuple[tuple[Construct, float], ...] = (
+            (_resized(what, entries=ends, hit=1.0), share * times),
+            (_resized(what, hit=0.0), (1 - share) * times),
+        )
+        wrong = (mispredicted_branch(after_lookup=True), min(share, 1 - share) * times)
+        return tuple(part for part in (*parts, wrong) if part[1])
+
+    def seen(self, what: Construct) -> Construct:
+        """A lookup in the part of its table that the packets touch: a few keys, again and again, are as few entries."""
+        if what.kind != "lookup":
+            return what
+        name = table_of(what)
+        if what.size("match_kind") not in ("exact", "lpm"):
+            return what
+        return _resized(what, entries=min(what.number("entries"), float(len(self._keys.get(name, ())) or 1)))
+
+    def next(self, name: str, pipeline: Pipeline | None) -> Found:
+        """Action and data of the next lookup in a table, None if it finds nothing."""
+        at = next((n for n, (t, *_) in enumerate(self._made) if (t.name if pipeline else called(t)) == name), None)
+        if at is None:
+            return None
+        _, action, arguments, hit = self._made.pop(at)
+        data = tuple(arguments[p.name] for p in action.parameters)
+        if not hit:
+            return None
+        if pipeline is None:
+            return called(action), data
+        return action.name, pipeline.data_values(action.name, data)

@@ -7,29 +7,33 @@ followed in the graph of the program, so that what happens after different paths
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import repeat
 from pathlib import Path
 from typing import Literal
 
 from p4perf.errors import DataError, Location, UsageError
 from p4perf.evaluation.prediction.reading.own import PACKET_BYTES, component_graph, load_point, point_program, read_own
-from p4perf.evaluation.prediction.reading.packets import Runner, follow, own_runner
-from p4perf.evaluation.prediction.reading.swx import swx_flow
-from p4perf.evaluation.prediction.reading.swx_packets import SwxMachine
+from p4perf.evaluation.prediction.reading.packets import Runner, follow, own_runner, raked
+from p4perf.evaluation.prediction.reading.swx import renamed, swx_flow
+from p4perf.evaluation.prediction.reading.swx_packets import SwxMachine, generated_runner
 from p4perf.formats.pcap import read_capture
 from p4perf.formats.swx_spec import read_specification
 from p4perf.generators.swx.spec import Pipeline
 from p4perf.models.program.graph import ProgramGraph
+from p4perf.programs.decisions import Branches, called
+from p4perf.programs.exercise import traffic
 from p4perf.programs.fill import filled
 from p4perf.programs.ir import Program
+from p4perf.programs.own import taken_actions
 from p4perf.programs.packets import FCS_BYTES
 from p4perf.programs.reading.commands import ControlPlane
 from p4perf.programs.reading.control_plane import read_control_plane
-from p4perf.programs.reading.flow import Flow, resolve
+from p4perf.programs.reading.flow import FULL, Flow, resolve
 from p4perf.programs.reading.p4c import compile_p4
 from p4perf.programs.reading.psa import is_psa
-from p4perf.programs.reading.shares import Shares
+from p4perf.programs.reading.shares import Shares, read_shares
 from p4perf.programs.reading.text import check_bmv2
 from p4perf.programs.reading.text import read_program as read_text_program
 from p4perf.programs.reading.tree import parse_json, read_text
@@ -53,7 +57,6 @@ class ReadOptions:
         point: of a p4perf spec with a sweep: swept variables and their values; None: its only point.
         constructs: of a p4perf spec: constructs of its components, or of the program that is generated for it.
         frame_bytes: frame size with FCS, which clones are counted with; None: that of the program, or 64.
-        instructions: a program for bmv2 in the instructions of SWX that are generated for it.
     """
 
     form: Format | None = None
@@ -65,7 +68,6 @@ class ReadOptions:
     point: Mapping[str, str] | None = None
     constructs: Literal["components", "primitives"] = "components"
     frame_bytes: int | None = None
-    instructions: bool = False
 
 
 def read_program(path: Path | str, options: ReadOptions | None = None) -> ProgramGraph:
@@ -111,11 +113,18 @@ def guess_form(path: Path) -> Format:
 
 @dataclass(frozen=True, slots=True)
 class _Opened:
-    """A program in steps, what makes its runner, and remarks on what that does not execute."""
+    """A program in steps, what makes its runner, and remarks on what that does not execute.
+
+    Args:
+        program: the same as it was read, unless it is of instructions.
+        entries: how many its tables hold, as far as that is stated.
+    """
 
     flow: Flow
     runner: Callable[[], Runner]
     remarks: tuple[str, ...] = ()
+    program: Program | None = None
+    entries: Mapping[str, int] = field(default_factory=dict)
 
 
 def _opened(path: Path | str, form: Format, options: ReadOptions) -> _Opened:
@@ -123,7 +132,7 @@ def _opened(path: Path | str, form: Format, options: ReadOptions) -> _Opened:
         experiment, point = load_point(str(path), options.point)
         program = point_program(experiment, point)
         flow = read_own(program, experiment.spec.name, point.frame_size_bytes)
-        return _Opened(flow, lambda: own_runner(program))
+        return _Opened(flow, lambda: own_runner(program), program=program)
     if form == "p4":
         form, text, _ = compile_p4(Path(path), options.arch, options.defines, options.includes)
     else:
@@ -163,11 +172,6 @@ def _opened_bmv2(text: str, path: Path, options: ReadOptions, frame_bytes: int |
     if options.commands is not None:
         counts = {name: table.entries.count for name, table in tables.items() if table.keys}
     flow = read_own(program, path.stem, frame_bytes, source="bmv2", entries={**counts, **options.entries})
-    if options.instructions:
-        stated = {**counts, **options.entries}
-        held = {t.name: stated.get(t.label, t.entries.count or t.size) for t in program.tables if t.keys}
-        whole = program if options.commands is not None else _with_all_actions(program)
-        flow = replace(_instructions(whole, path, held, frame_bytes), remarks=flow.remarks)
     if is_psa(root):
         flow = replace(
             flow, remarks=(*flow.remarks, "the deparser of ingress and the parser of egress are not counted")
@@ -177,25 +181,71 @@ def _opened_bmv2(text: str, path: Path, options: ReadOptions, frame_bytes: int |
         remarks += ("clones are counted, but not followed",)
     if not any(plane.tables.values()):
         remarks += ("tables without constant entries are empty: give runtime commands that fill them",)
-    return _Opened(flow, lambda: own_runner(program), remarks)
+    return _Opened(flow, lambda: own_runner(program), remarks, program, {**counts, **options.entries})
 
 
-def _instructions(program: Program, path: Path, entries: Mapping[str, int], frame_bytes: int | None) -> Flow:
-    """The steps of the specification of SWX that is generated for a program.
+WRITTEN = "the instructions of SWX are those that p4perf writes; p4c-dpdk makes more: its .spec has them"
+"""What a reader has to know of a program that is priced by generated instructions."""
+
+DRAWN = 256
+"""Packets by which shares are told, as many as are sent when a program is measured."""
+
+
+def read_instructions(
+    path: Path | str, options: ReadOptions, shares: Path | None = None, capture: Path | None = None
+) -> ProgramGraph:
+    """The graph of the specification of SWX that p4perf generates for a program, with the names of its tables.
+
+    Args:
+        shares: a file of shares; they become those of packets that have them, as they are made for measuring.
+        capture: packets, instead.
 
     Raises:
         CapabilityError: SWX cannot express it.
+        UsageError: no packets have these shares.
+        otherwise as of :func:`read_program`.
     """
-    packet_bytes = PACKET_BYTES if frame_bytes is None else frame_bytes - FCS_BYTES
-    spec = read_specification(Pipeline(program, "program", packet_bytes).specification(), str(path))
-    return swx_flow(spec, str(path), path.stem, {t: n for t, n in entries.items() if t in spec.tables}, packet_bytes)
+    opened = _opened(path, options.form or guess_form(Path(path)), options)
+    program, stated, given = opened.program, dict(opened.entries), Shares({})
+    assert program is not None  # noqa: S101 - specifications of SWX are instructions themselves
+    branches = Branches(program)
+    if shares is not None:
+        given = read_shares(shares, branches.graph())
+        stated = {**stated, **given.entries, **options.entries}
+    held = {t.name: stated.get(called(t), t.entries.count or t.size) for t in program.tables if t.keys}
+    frames = () if capture is None else read_capture(capture).frames
+    if options.commands is None and not frames:
+        program = _with_entries(program, taken_actions(program, branches, given) if shares else None)
+    packet_bytes = PACKET_BYTES if options.frame_bytes is None else options.frame_bytes - FCS_BYTES
+    if given.edges:
+        frames = traffic(program, DRAWN, size_bytes=packet_bytes, shares=given.edges, exact=False)
+    pipeline = Pipeline(program, "program", packet_bytes)
+    spec = read_specification(pipeline.specification(), str(path))
+    flow = swx_flow(spec, str(path), opened.flow.name, {t: held[t] for t in held if t in spec.tables}, packet_bytes)
+    flow = renamed(flow, {t.name: called(t) for t in program.tables})
+    known = all(called(t) in stated for t in program.tables if t.keys)
+    said = (remark for remark in opened.flow.remarks if remark != FULL or not known)
+    graph = resolve(replace(flow, remarks=(*said, WRITTEN)), str(path))
+    weights = raked(frames, own_runner(program), given.edges)
+    found, remarks = _counted(graph, generated_runner(spec, flow, program, pipeline), frames, weights)
+    weighted = found.apply(graph)
+    return replace(
+        weighted,
+        remarks=(*weighted.remarks, *remarks),
+        frame_bytes=options.frame_bytes or opened.flow.frame_bytes or graph.frame_bytes,
+    )
 
 
-def _with_all_actions(program: Program) -> Program:
-    """The program with entries in tables that have none: a specification has only the actions that entries run."""
+def _with_entries(program: Program, actions: Mapping[str, Collection[str]] | None) -> Program:
+    """The program with entries in tables that have none: a specification has only the actions that entries run.
+
+    Args:
+        actions: of tables, by their names; None: all actions of each.
+    """
     count = max((len(table.actions) for table in program.tables), default=0)
+    every = {t.name: t.actions for t in program.tables}
     try:
-        return filled(program, {}, default=count, actions={t.name: t.actions for t in program.tables})
+        return filled(program, {}, default=max(count, DRAWN // 4), actions=every if actions is None else actions)
     except (ValueError, RecursionError):  # what becomes of a packet is not known
         return program
 
@@ -226,13 +276,19 @@ def shares_of_trace(
             "a capture says nothing of components: they have no paths", hint="ask for the program that is generated"
         )
     opened = _opened(path, form, options)
-    graph, run = resolve(opened.flow, str(path)), opened.runner()
-    frames = read_capture(capture).frames
-    seen: dict[str, Counter[str]] = {}
+    found, remarks = _counted(resolve(opened.flow, str(path)), opened.runner(), read_capture(capture).frames)
+    return found, (*opened.remarks, *remarks)
+
+
+def _counted(
+    graph: ProgramGraph, run: Runner, frames: Sequence[bytes], weights: Sequence[float] = ()
+) -> tuple[Shares, tuple[str, ...]]:
+    """The shares of packets at the edges of a graph, and remarks on packets that could not be followed."""
+    seen: dict[str, dict[str, float]] = {}
     reasons: Counter[str] = Counter()
-    for frame in frames:
+    for frame, weight in zip(frames, weights or repeat(1.0), strict=False):
         made, reason = run(frame)
-        ended = follow(graph, made, seen)
+        ended = follow(graph, made, seen, weight)
         reason = reason or ended
         if reason:
             reasons[reason] += 1
@@ -241,9 +297,9 @@ def shares_of_trace(
         labels = [edge.label for edge in graph.nodes[name].edges]
         total = sum(counts.values())
         if len(labels) > 1 and total:
-            edges[name] = {label: counts[label] / total for label in labels}
-    unfollowed = (
+            edges[name] = {label: counts.get(label, 0.0) / total for label in labels}
+    unfollowed = tuple(
         f"{count} of {len(frames)} packets were not followed to the end: it depends on {reason}"
         for reason, count in reasons.most_common()
     )
-    return Shares(edges), (*opened.remarks, *unfollowed)
+    return Shares(edges), unfollowed

@@ -6,6 +6,7 @@ table is applied at one or several places, each with its own continuation; its a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -47,6 +48,20 @@ def swx_flow(
         if table not in spec.tables and table not in spec.learners:
             raise DataError(f"there is no table {table!r}", location=Location(file))
     return _Reader(spec, name, entries, clone_bytes or CLONE_BYTES, used or {}).read()
+
+
+def renamed(flow: Flow, tables: Mapping[str, str]) -> Flow:
+    """The same steps, where those of a table and of what follows it have another name of the table."""
+
+    def name(step: str) -> str:
+        found = re.match(r"[\w.]+", step)
+        return tables.get(found[0], found[0]) + step[found.end() :] if found else step
+
+    steps = {
+        name(step.name): replace(step, name=name(step.name), edges=tuple(replace(e, to=name(e.to)) for e in step.edges))
+        for step in flow.steps.values()
+    }
+    return replace(flow, steps=steps, start=name(flow.start))
 
 
 @dataclass

@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from p4perf.errors import DataError
-from p4perf.evaluation.prediction.reading.packets import Passed
+from p4perf.evaluation.prediction.reading.packets import Found, Lookups, Passed, Runner
 from p4perf.evaluation.prediction.reading.swx_instructions import SENT
 from p4perf.formats.swx_spec import JUMPS, Specification, SpecLine
+from p4perf.generators.swx.spec import Pipeline
 from p4perf.programs import ir
 from p4perf.programs.decisions import Decision
 from p4perf.programs.interpreter import Interpreter
@@ -25,9 +26,6 @@ from p4perf.programs.reading.swx import SwxReader
 
 MAX_PASSES = 64
 """A packet that comes back more often is given up."""
-
-Found = tuple[str, tuple[int, ...]] | None
-"""Action and data of the entry that a lookup finds."""
 
 UNKNOWN: Mapping[str, int] = {"entryid": 1, "rss": 2, "hash": 2, "movh": 1}
 """Instructions whose result may be unknown, and which of their words it is written to."""
@@ -186,6 +184,21 @@ class SwxMachine(Interpreter):
         self._action, self._arguments, self._hit = action.label, arguments, hit
         outcome = "hit" if hit else "miss"
         return outcome if outcome in labels else labels[0]
+
+
+def generated_runner(spec: Specification, flow: Flow, program: ir.Program, pipeline: Pipeline) -> Runner:
+    """Runs packets through the specification that is generated for a program; that says what lookups find."""
+    reference = Lookups(program)
+    machine = SwxMachine(spec, flow, lookup=lambda table: reference.next(table, pipeline))
+
+    def run(frame: bytes) -> tuple[list[Decision], str]:
+        try:
+            reference.run(frame)
+        except (ValueError, RecursionError) as error:
+            return [], str(error)
+        return machine.decisions(frame)
+
+    return run
 
 
 def _statements(reader: SwxReader, line: SpecLine, action: str) -> tuple[ir.Statement | ir.Extract, ...] | None:
