@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import shutil
 import tempfile
@@ -142,7 +143,12 @@ class _LocalBuilder(Builder):
         with _building(work):
             (work / "build.log").write_text(log, encoding="utf-8")
             shutil.rmtree(kept, ignore_errors=True)
-            shutil.copytree(work, kept, dirs_exist_ok=True)
+            try:
+                work.rename(kept)
+            except OSError as error:
+                # Another build may have failed meanwhile; then that is the last one.
+                if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                    raise
         return kept
 
     @override

@@ -7,6 +7,7 @@ import sys
 import textwrap
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -152,6 +153,20 @@ class TestBuilds:
         assert str(kept) in caught.value.hint
         assert "no such thing" in (kept / "build.log").read_text()
         assert (kept / "script.sh").exists()
+
+    def test_builds_that_fail_at_once_all_tell_it_and_one_is_kept_whole(self, cache):
+        sources, script = {f"{number}.c": "" for number in range(20)}, "echo no such thing >&2; exit 1"
+
+        def failures(builder):
+            testbed = LocalTestbed(cache)  # of another process
+            for number in range(25):
+                with pytest.raises(BuildError, match="no such thing"):
+                    testbed.build(BuildPlan(sources, (("sh", "-c", f"{script} # {builder} {number}"),), "made"))
+
+        with ThreadPoolExecutor() as pool:
+            list(pool.map(failures, range(3)))
+        assert sorted(path.name for path in (cache / "failed-build").iterdir()) == sorted([*sources, "build.log"])
+        assert list((cache / "builds").iterdir()) == []
 
     def test_a_command_that_dies_without_a_word_is_told_so(self, testbed):
         with pytest.raises(BuildError, match=r"no message, but a command died of signal 9 \(SIGKILL\)"):
