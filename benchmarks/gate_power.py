@@ -29,7 +29,8 @@ from p4perf.errors import P4PerfError
 from p4perf.evaluation.comparison.gate import ComponentShifts, GateVerdict, judge
 from p4perf.evaluation.comparison.ratios import ComparisonOutcome, measured_ratios
 from p4perf.evaluation.comparison.shifts import point_shifts
-from p4perf.experiment import Conductor, new_run, open_target, open_testbed
+from p4perf.experiment import new_run, open_target, open_testbed
+from p4perf.experiment.conductor import Conductor
 from p4perf.experiment.gate import GateRow, gate_runs
 from p4perf.results import RunDirectory
 from p4perf.results.table import Samples

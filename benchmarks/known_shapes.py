@@ -18,7 +18,8 @@ from pathlib import Path
 import numpy as np
 
 from p4perf.errors import P4PerfError
-from p4perf.experiment import Conductor, new_run, open_target, open_testbed
+from p4perf.experiment import new_run, open_target, open_testbed
+from p4perf.experiment.conductor import Conductor
 from p4perf.specs import load_experiment
 
 METRIC = "cycles_per_packet"

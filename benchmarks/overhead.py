@@ -12,7 +12,8 @@ from pathlib import Path
 
 from _common import Bench
 
-from p4perf.experiment import Conductor, new_run, open_target, open_testbed
+from p4perf.experiment import new_run, open_target, open_testbed
+from p4perf.experiment.conductor import Conductor
 from p4perf.specs import load_experiment
 from p4perf.targets.windows import window_statistics
 

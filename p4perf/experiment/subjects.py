@@ -14,6 +14,7 @@ from p4perf.models.component import ComponentModel
 from p4perf.models.published import SEPARATOR, find_published, is_published, papers, published_models, subject_of
 from p4perf.records import Document, Interval, Record, doc, interval
 from p4perf.results import Run, is_run, read_model, readable_runs
+from p4perf.results.manifest import mapping_of
 
 
 def compare_component(
@@ -102,7 +103,7 @@ def _labelled(subjects: Sequence[CurveSubject], names: Sequence[str]) -> tuple[C
 def _facts(model: ComponentModel) -> dict[str, str]:
     """What is known of the machine, the year and the conditions, as text."""
     known = model.provenance
-    machine, node = _mapping(known.get("machine")), _mapping(known.get("node"))
+    machine, node = mapping_of(known.get("machine")), mapping_of(known.get("node"))
     facts = {
         "processor": machine.get("cpu_model") or node.get("cpu_model"),
         "clock": machine.get("clock"),
@@ -111,10 +112,6 @@ def _facts(model: ComponentModel) -> dict[str, str]:
         "metric": model.y.label(),
     }
     return {key: str(value) if value else "unknown" for key, value in facts.items()}
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
 
 
 def _cautions(subjects: Sequence[CurveSubject], facts: Mapping[str, Mapping[str, str]]) -> tuple[str, ...]:

@@ -6,18 +6,10 @@
 """
 
 from p4perf.models.component import ComponentModel as ComponentModel
-from p4perf.models.component import ConfidenceInterval as ConfidenceInterval
 from p4perf.models.component import Fitting as Fitting
 from p4perf.models.component import PiecewiseFitting as PiecewiseFitting
 from p4perf.models.component import Quantity as Quantity
-from p4perf.models.component import Uncertainty as Uncertainty
-from p4perf.models.export import export_model as export_model
-from p4perf.models.export import function_name as function_name
-from p4perf.models.templates import SCHOLZ2021_RANKS as SCHOLZ2021_RANKS
-from p4perf.models.templates import BasisTemplate as BasisTemplate
 from p4perf.models.templates import FunctionTemplate as FunctionTemplate
 from p4perf.models.templates import Template as Template
-from p4perf.models.templates import find_template as find_template
 from p4perf.models.templates import registered_templates as registered_templates
-from p4perf.models.templates import scholz2021_templates as scholz2021_templates
 from p4perf.models.templates import standard_templates as standard_templates

@@ -14,10 +14,8 @@ Whatever kills the process, and whenever: a file is either the old one or the ne
 there exactly once.
 """
 
-from p4perf.results.manifest import SCHEMA_VERSION as SCHEMA_VERSION
 from p4perf.results.manifest import Manifest as Manifest
 from p4perf.results.manifest import RunIdentity as RunIdentity
-from p4perf.results.manifest import RunState as RunState
 from p4perf.results.run import Run as Run
 from p4perf.results.run import is_run as is_run
 from p4perf.results.run import read_model as read_model

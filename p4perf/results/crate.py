@@ -14,7 +14,6 @@ Compression is that of zlib, so another version of that library may make other b
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
 import re
@@ -114,22 +113,14 @@ def inventory(folder: Path) -> tuple[FileEntry, ...]:
     return tuple(_entry(folder, path) for path in sorted(_paths(folder, folder)))
 
 
-@contextlib.contextmanager
-def _reading(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise DataError(f"cannot be read: {error.strerror or error}", location=Location(str(path))) from error
-
-
 def pieces(path: Path) -> Iterator[bytes]:
-    with _reading(path), path.open("rb") as file:
+    with files.reading(path), path.open("rb") as file:
         while piece := file.read(CHUNK_BYTES):
             yield piece
 
 
 def _paths(root: Path, folder: Path) -> Iterator[str]:
-    with _reading(folder):
+    with files.reading(folder):
         entries = list(os.scandir(folder))
     for entry in entries:
         path = Path(entry.path)
@@ -151,7 +142,7 @@ def _paths(root: Path, folder: Path) -> Iterator[str]:
 
 def _entry(folder: Path, relative: str) -> FileEntry:
     path = folder / relative
-    with _reading(path):
+    with files.reading(path):
         if not stat.S_ISREG(path.lstat().st_mode):  # it became something else since its folder was listed
             raise DataError("is no file that can be packed", location=Location(str(path)))
         with path.open("rb") as file:

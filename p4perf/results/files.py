@@ -126,6 +126,13 @@ def write_atomically(path: Path, pieces: Iterable[bytes]) -> None:
         file.writelines(pieces)
 
 
+def write_all(handle: int, data: bytes) -> None:
+    """Write all bytes to an open file: the system may take them in pieces."""
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(handle, rest) :]
+
+
 def write_text_atomically(path: Path, text: str | Iterable[str]) -> None:
     """Replace ``path`` by a text, or by the pieces of one, in UTF-8. Line ends are written as they are.
 
@@ -179,17 +186,24 @@ def _refuse(key: str, message: str) -> NoReturn:
     raise UsageError(message, key=key or None)
 
 
+@contextlib.contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Turn a failure of the operating system while ``path`` is read into a :class:`DataError` with its reason."""
+    try:
+        yield
+    except OSError as error:
+        reason = "there is no such file" if error.errno == errno.ENOENT else error.strerror or str(error)
+        raise DataError(f"cannot be read: {reason}", location=Location(str(path))) from error
+
+
 def read_bytes(path: Path) -> bytes:
     """The bytes of a file.
 
     Raises:
         DataError: it is not there or cannot be read.
     """
-    try:
+    with reading(path):
         return path.read_bytes()
-    except OSError as error:
-        reason = "there is no such file" if error.errno == errno.ENOENT else error.strerror or str(error)
-        raise DataError(f"cannot be read: {reason}", location=Location(str(path))) from error
 
 
 def read_text(path: Path) -> str:
@@ -198,7 +212,11 @@ def read_text(path: Path) -> str:
     Raises:
         DataError: it is not there, cannot be read, or is not UTF-8.
     """
-    data = read_bytes(path)
+    return decoded(read_bytes(path), path)
+
+
+def decoded(data: bytes, path: Path) -> str:
+    """The bytes of a file as text; a DataError with the line if they are not UTF-8."""
     try:
         return data.decode()
     except UnicodeDecodeError as error:

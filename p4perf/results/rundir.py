@@ -341,7 +341,7 @@ class Journal:
                 raise UsageError(f"trial {identity} is in {self.path} already", key="trial")
             with files.storing(self.path):
                 try:
-                    _write_all(handle, line)
+                    files.write_all(handle, line)
                     os.fsync(handle)
                     if end == 0:
                         files.sync_directory(self.path.parent)
@@ -381,12 +381,6 @@ class Journal:
                     os.fsync(handle)
             self._signature = _signature(handle)
         return os.fstat(handle).st_size
-
-
-def _write_all(handle: int, data: bytes) -> None:
-    rest = memoryview(data)
-    while rest:
-        rest = rest[os.write(handle, rest) :]
 
 
 def _signature(handle: int) -> _Signature:

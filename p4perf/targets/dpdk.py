@@ -15,7 +15,7 @@ from p4perf.programs.component import TrafficPlan
 from p4perf.programs.ir import Program, Workload
 from p4perf.targets import counters, process, windows
 from p4perf.targets.base import BuildPlan, Job, JobResult, MetricValue, NodeFacts, PointPlan, TrialOptions, TrialRecord
-from p4perf.targets.builds import COMPILE_TIME_FILE, PORTABLE, calibration_job
+from p4perf.targets.builds import COMPILE_TIME_FILE, PORTABLE
 from p4perf.targets.link import LinkPlan, check_link, link_files, load_arguments
 from p4perf.targets.oracle import source_arguments
 from p4perf.targets.process import HarnessTarget
@@ -121,10 +121,6 @@ class DpdkTarget(HarnessTarget, Calibrates, SizesMemory):
             MetricValue("load_time", float(record["setup_ms"]), "ms"),
             *windows.counter_metrics(program),
         )
-
-    @override
-    def calibration(self) -> Job:
-        return calibration_job()
 
     @override
     def use_hugepages(self, memory_bytes: int, facts: NodeFacts) -> bool:

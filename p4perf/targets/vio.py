@@ -46,7 +46,7 @@ from p4perf.targets.base import (
     TrialOptions,
     TrialRecord,
 )
-from p4perf.targets.builds import NATIVE, PORTABLE, calibration_job, context_of, harness_text, shell
+from p4perf.targets.builds import NATIVE, PORTABLE, context_of, harness_text, shell
 from p4perf.targets.counters import simulated_counts, simulation_jobs, simulation_record
 from p4perf.targets.process import HarnessTarget
 from p4perf.targets.roles import Calibrates, Simulates
@@ -311,10 +311,6 @@ class VioTarget(HarnessTarget, Calibrates, Simulates):
                 MetricValue(f"simulated_{side}_{level}_misses", misses[level], "misses/packet") for level in LEVELS
             ]
         return tuple(values)
-
-    @override
-    def calibration(self) -> Job:
-        return calibration_job()
 
     @override
     def use_hugepages(self, memory_bytes: int, facts: NodeFacts) -> bool:

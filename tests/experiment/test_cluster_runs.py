@@ -13,10 +13,11 @@ from support.dask_cluster import dask_cluster
 
 from p4perf.errors import MeasurementError, TestbedError, UsageError
 from p4perf.evaluation.fitting import cluster as connection
-from p4perf.experiment import Silent, measure_run, new_run, open_crew, open_target, open_testbed, resume_run
 from p4perf.experiment import cluster as conductors
+from p4perf.experiment import measure_run, new_run, open_crew, open_target, open_testbed, resume_run
 from p4perf.experiment.crew import DeviceOfCrew, run_trial
 from p4perf.experiment.ledger import MOVED
+from p4perf.experiment.recorder import Silent
 from p4perf.results import RunDirectory
 from p4perf.specs import load_experiment
 

@@ -4,7 +4,8 @@ import pytest
 from support.campaigns import specs
 
 from p4perf.errors import BuildError, MeasurementError
-from p4perf.experiment import Conductor, new_run, open_testbed, resume_run
+from p4perf.experiment import new_run, open_testbed, resume_run
+from p4perf.experiment.conductor import Conductor
 from p4perf.specs import load_experiment
 
 SPEC = "{name: my/tables, extends: mat/exact-entries, sweep: {entries: [10, 500, 5000]}, trials: {repetitions: 2}}"

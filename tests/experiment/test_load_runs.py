@@ -11,7 +11,8 @@ from support.load_session import PLUGIN, SUPPORT, FakeGenerator, sessions
 from p4perf import plugins
 from p4perf.errors import CapabilityError, SpecError
 from p4perf.evaluation.load import read_hlog
-from p4perf.experiment import Conductor, new_run, open_testbed, resume_run
+from p4perf.experiment import new_run, open_testbed, resume_run
+from p4perf.experiment.conductor import Conductor
 from p4perf.experiment.planning import plan_sweep
 from p4perf.specs import load_experiment
 from p4perf.targets.base import NodeFacts

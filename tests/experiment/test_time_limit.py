@@ -5,10 +5,10 @@ import time
 import pytest
 from support.campaigns import HEADERS, Listener, new_campaign, specs
 
-from p4perf.experiment import Conductor, new_run, open_testbed
 from p4perf.experiment import campaign as module
+from p4perf.experiment import new_run, open_testbed
 from p4perf.experiment.campaign import Campaign
-from p4perf.experiment.conductor import TimeLimit
+from p4perf.experiment.conductor import Conductor, TimeLimit
 from p4perf.specs import load_experiment
 
 

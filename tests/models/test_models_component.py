@@ -10,17 +10,9 @@ import numpy as np
 import pytest
 
 from p4perf.errors import DataError, UsageError
-from p4perf.models import (
-    BasisTemplate,
-    ComponentModel,
-    ConfidenceInterval,
-    Fitting,
-    PiecewiseFitting,
-    Quantity,
-    Uncertainty,
-    find_template,
-)
-from p4perf.models.templates import Polynomial
+from p4perf.models import ComponentModel, Fitting, PiecewiseFitting, Quantity
+from p4perf.models.component import ConfidenceInterval, Uncertainty
+from p4perf.models.templates import BasisTemplate, Polynomial, find_template
 
 
 @pytest.fixture

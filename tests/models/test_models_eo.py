@@ -17,7 +17,6 @@ from p4perf.models.eo import (
     Memory,
     Operation,
     Parameter,
-    access_time_s,
     accesses_per_s,
     estimate,
     make_breakdown,
@@ -28,6 +27,7 @@ from p4perf.models.eo import (
     place,
     registered_operations,
 )
+from p4perf.models.eo.hardware import access_time_s
 from p4perf.models.estimate import Estimate
 
 KIB = 1 << 10

@@ -11,19 +11,10 @@ import pytest
 from matplotlib.mathtext import MathTextParser
 
 from p4perf.errors import UsageError
-from p4perf.models import (
-    BasisTemplate,
-    ComponentModel,
-    Fitting,
-    FunctionTemplate,
-    PiecewiseFitting,
-    Quantity,
-    export_model,
-    find_template,
-    function_name,
-    standard_templates,
-)
+from p4perf.models import ComponentModel, Fitting, FunctionTemplate, PiecewiseFitting, Quantity, standard_templates
+from p4perf.models.export import export_model, function_name
 from p4perf.models.notation import Latex, latex_name
+from p4perf.models.templates import BasisTemplate, find_template
 
 TEMPLATES = standard_templates()
 PARAMETERS = (0.3, 0.7, 0.11, 0.013, 0.0017, 0.00019)

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from p4perf.errors import UsageError
-from p4perf.models import Fitting, PiecewiseFitting, find_template
+from p4perf.models import Fitting, PiecewiseFitting
+from p4perf.models.templates import find_template
 
 LINE, CONST = find_template("poly1"), find_template("const")
 

@@ -7,7 +7,6 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from p4perf.models import (
-    BasisTemplate,
     ComponentModel,
     Fitting,
     FunctionTemplate,
@@ -17,6 +16,7 @@ from p4perf.models import (
     standard_templates,
 )
 from p4perf.models.notation import CCode, Latex, PythonCode, latex_name
+from p4perf.models.templates import BasisTemplate
 
 MINE = FunctionTemplate(
     "mine", lambda x, a, b: a * x / (b + x), ("a", "b"), python="{a} / {b}", c="{a} / {b}", latex_form=r"\frac{a}{b}"

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from p4perf.errors import UsageError
-from p4perf.models import SCHOLZ2021_RANKS, find_template, scholz2021_templates, standard_templates
+from p4perf.models import standard_templates
 from p4perf.models.notation import number
-from p4perf.models.templates import Logarithm, Power
+from p4perf.models.templates import SCHOLZ2021_RANKS, Logarithm, Power, find_template, scholz2021_templates
 from p4perf.plugins import load_plugin
 
 

@@ -15,7 +15,8 @@ import pandas as pd
 import pytest
 
 from p4perf.errors import DataError, ExitCode, UsageError
-from p4perf.results import SCHEMA_VERSION, RunDirectory, RunState
+from p4perf.results import RunDirectory
+from p4perf.results.manifest import SCHEMA_VERSION, RunState
 
 Make = Callable[..., RunDirectory]
 NAME = "mat-exact-entries--dpdk-c--local--20261121T101500"

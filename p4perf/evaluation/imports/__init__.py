@@ -8,7 +8,6 @@ here writes.
 from p4perf.evaluation.imports.assembly import Assembly as Assembly
 from p4perf.evaluation.imports.assembly import assemble as assemble
 from p4perf.evaluation.imports.assembly import read_sources as read_sources
-from p4perf.evaluation.imports.base import ImportedTrial as ImportedTrial
 from p4perf.evaluation.imports.base import ImportedValue as ImportedValue
 from p4perf.evaluation.imports.base import Importer as Importer
 from p4perf.evaluation.imports.base import ImportOptions as ImportOptions

@@ -16,7 +16,7 @@ from typing_extensions import override
 
 from p4perf.errors import DataError, Location, UsageError
 from p4perf.formats.moongen import without_colours
-from p4perf.results.files import parse_object, read_bytes
+from p4perf.results.files import decoded, parse_object, read_bytes, reading
 from p4perf.specs.messages import nearest
 from p4perf.specs.metrics import METRICS, metric_named
 from p4perf.specs.schema import RESERVED
@@ -318,21 +318,14 @@ def read_plain_text(path: Path) -> str:
     if (at := data.find(b"\0")) >= 0:
         line = data.count(b"\n", 0, at) + 1
         raise DataError("is binary: there is a zero byte in it", location=Location(str(path), line))
-    try:
-        text = data.decode()
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise DataError("is not text in UTF-8", location=Location(str(path), line)) from error
-    return without_colours(text.removeprefix("\ufeff")).replace("\r\n", "\n")
+    return without_colours(decoded(data, path).removeprefix("\ufeff")).replace("\r\n", "\n")
 
 
 def check_file(path: Path) -> None:
     """Raise a DataError if a path is not a regular file of a size that can be read."""
     where = Location(str(path))
-    try:
+    with reading(path):
         status = path.stat()
-    except OSError as error:
-        raise DataError(f"cannot be read: {error.strerror or error}", location=where) from error
     if not stat.S_ISREG(status.st_mode):
         raise DataError("is not a file", location=where)
     if status.st_size > MAX_FILE_MIB * 2**20:
@@ -380,7 +373,8 @@ def files_below(folder: Path) -> Iterator[Path]:
 
 
 def _unreadable(error: OSError) -> NoReturn:
-    raise DataError(f"cannot be read: {error.strerror or error}", location=Location(str(error.filename))) from error
+    with reading(Path(error.filename)):
+        raise error
 
 
 def read_json(path: Path) -> dict[str, Any]:

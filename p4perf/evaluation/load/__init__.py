@@ -9,6 +9,5 @@ from p4perf.evaluation.load.histogram import LatencyHistogram as LatencyHistogra
 from p4perf.evaluation.load.histogram import Layout as Layout
 from p4perf.evaluation.load.histogram import LoggedHistogram as LoggedHistogram
 from p4perf.evaluation.load.histogram import hlog_text as hlog_text
-from p4perf.evaluation.load.histogram import parse_hlog as parse_hlog
 from p4perf.evaluation.load.histogram import read_hlog as read_hlog
 from p4perf.evaluation.load.histogram import read_moongen_histogram as read_moongen_histogram

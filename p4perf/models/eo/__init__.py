@@ -14,7 +14,6 @@ from p4perf.models.eo.hardware import HardwareValue as HardwareValue
 from p4perf.models.eo.hardware import Links as Links
 from p4perf.models.eo.hardware import Memory as Memory
 from p4perf.models.eo.hardware import Profile as Profile
-from p4perf.models.eo.hardware import access_time_s as access_time_s
 from p4perf.models.eo.hardware import accesses_per_s as accesses_per_s
 from p4perf.models.eo.mapping import Demand as Demand
 from p4perf.models.eo.mapping import Host as Host

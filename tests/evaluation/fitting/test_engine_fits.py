@@ -10,8 +10,8 @@ from p4perf.errors import UsageError
 from p4perf.evaluation.fitting import engine
 from p4perf.evaluation.fitting.engine import chosen_templates, fitted_templates
 from p4perf.evaluation.fitting.selection import ExactRule
-from p4perf.models import FunctionTemplate, find_template, standard_templates
-from p4perf.models.templates import BasisTemplate, Polynomial
+from p4perf.models import FunctionTemplate, standard_templates
+from p4perf.models.templates import BasisTemplate, Polynomial, find_template
 
 TEMPLATES = standard_templates()
 GRIDS = {

@@ -11,8 +11,8 @@ from p4perf.evaluation.fitting.derivation import FitOptions, derive
 from p4perf.evaluation.fitting.engine import SegmentBatch, fitted_templates
 from p4perf.evaluation.fitting.error_metrics import error_metric
 from p4perf.evaluation.fitting.intervals import fit_general
-from p4perf.models import FunctionTemplate, find_template, standard_templates
-from p4perf.models.templates import BasisTemplate, Polynomial
+from p4perf.models import FunctionTemplate, standard_templates
+from p4perf.models.templates import BasisTemplate, Polynomial, find_template
 
 CONST, LINE = find_template("const"), find_template("poly1")
 SATURATION = FunctionTemplate("saturation", lambda x, a, b: a * x / (b + x), ("a", "b"))

@@ -12,8 +12,8 @@ from scipy.optimize import curve_fit
 from support.fit_oracle import Batch, fit_template, fitted_values
 from support.fit_segments import Series, noisy_series, random_segments, squares
 
-from p4perf.models import find_template, standard_templates
-from p4perf.models.templates import Logarithm, Polynomial
+from p4perf.models import standard_templates
+from p4perf.models.templates import Logarithm, Polynomial, find_template
 
 TEMPLATES = standard_templates()
 LINEAR = [t.name for t in TEMPLATES if isinstance(t.basis, Polynomial | Logarithm) and not t.inverse]

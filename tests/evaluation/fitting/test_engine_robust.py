@@ -8,7 +8,8 @@ from support.fit_segments import noisy_series, whole
 
 from p4perf.evaluation.fitting.derivation import FitOptions, derive
 from p4perf.evaluation.fitting.engine import fitted_templates
-from p4perf.models import find_template, standard_templates
+from p4perf.models import standard_templates
+from p4perf.models.templates import find_template
 
 TRUTH = {
     "const": (100.0,),

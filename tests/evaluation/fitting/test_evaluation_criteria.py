@@ -10,7 +10,8 @@ from p4perf.errors import DataError
 from p4perf.evaluation.fitting.derivation import FitOptions, derive
 from p4perf.evaluation.fitting.error_metrics import EMD, RMSE, SMAPE
 from p4perf.evaluation.fitting.selection import Criteria, criteria, free_parameters
-from p4perf.models import Fitting, PiecewiseFitting, find_template
+from p4perf.models import Fitting, PiecewiseFitting
+from p4perf.models.templates import find_template
 
 X = np.arange(1.0, 31.0)
 

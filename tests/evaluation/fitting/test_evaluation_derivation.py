@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from p4perf.errors import DataError, UsageError
 from p4perf.evaluation.fitting.derivation import FitOptions, derive
 from p4perf.evaluation.fitting.error_metrics import error_metric
-from p4perf.models import find_template
+from p4perf.models.templates import find_template
 
 
 @dataclass

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from p4perf.errors import UsageError
 from p4perf.evaluation.fitting.selection import ExactRule, PairwiseRule
 from p4perf.evaluation.fitting.split_finders import (
-    GROUP,
     BruteForce,
     DynamicProgramming,
     SecondDerivative,
@@ -22,6 +21,7 @@ from p4perf.evaluation.fitting.split_finders import (
     open_split_finder,
     wanted_intervals,
 )
+from p4perf.evaluation.fitting.split_finders.base import GROUP
 from p4perf.plugins import GROUPS, load_plugin, plugin_names
 
 FINDERS = ["brute-force", "dynamic", "savitzky-golay", "second-derivative"]

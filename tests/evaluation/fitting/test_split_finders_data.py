@@ -13,15 +13,15 @@ from p4perf.evaluation.fitting.intervals import FitProblem, interval_table
 from p4perf.evaluation.fitting.selection import ExactRule, PairwiseRule
 from p4perf.evaluation.fitting.split_finders import (
     BruteForce,
-    CurvatureFinder,
     DynamicProgramming,
     SavitzkyGolay,
     SecondDerivative,
     SplitProblem,
     wanted_intervals,
 )
+from p4perf.evaluation.fitting.split_finders.curvature import CurvatureFinder
 from p4perf.evaluation.fitting.synthetic import piecewise_series
-from p4perf.models import scholz2021_templates
+from p4perf.models.templates import scholz2021_templates
 
 
 def real_problem(x, y, segments: int, min_points: int = 5, rule=None) -> SplitProblem:

@@ -5,17 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from p4perf.errors import DataError, UsageError
-from p4perf.evaluation.imports import (
-    ImportedTrial,
-    ImportedValue,
-    ImportOptions,
-    LeftOut,
-    Named,
-    Place,
-    Reading,
-    assemble,
-)
-from p4perf.evaluation.imports.base import convert, fact, name_facts, needs_unit
+from p4perf.evaluation.imports import ImportedValue, ImportOptions, LeftOut, Named, Place, Reading, assemble
+from p4perf.evaluation.imports.base import ImportedTrial, convert, fact, name_facts, needs_unit
 from p4perf.evaluation.imports.table import CsvImporter
 from p4perf.specs.metrics import METRICS
 

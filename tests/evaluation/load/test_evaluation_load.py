@@ -9,7 +9,8 @@ import pytest
 from support.load_session import READY, FakeSession, histogram
 
 from p4perf.errors import MeasurementError
-from p4perf.evaluation.load import LatencyHistogram, parse_hlog
+from p4perf.evaluation.load import LatencyHistogram
+from p4perf.evaluation.load.histogram import parse_hlog
 from p4perf.evaluation.load.records import GENERATOR_BOUND_SHARE, latency_log, summarise_load
 from p4perf.experiment.load import LoadMeasurement, LoadPlan
 from p4perf.specs.metrics import LOAD_METRICS, PERCENTILES, metric_named

@@ -17,10 +17,10 @@ from p4perf.evaluation.load import (
     Layout,
     LoggedHistogram,
     hlog_text,
-    parse_hlog,
     read_hlog,
     read_moongen_histogram,
 )
+from p4perf.evaluation.load.histogram import parse_hlog
 
 SPARSE = st.dictionaries(st.integers(0, 25_599), st.integers(1, 2**50), min_size=1, max_size=40)
 START_S = 1_763_735_443.25

@@ -3,7 +3,7 @@
 import pytest
 
 from p4perf.errors import DataError, UsageError
-from p4perf.evaluation.papers.ren2025 import load_platforms, shipped_platforms
+from p4perf.evaluation.papers.ren2025 import load_platforms
 from p4perf.evaluation.papers.ren2025.costs import OperatorCosts, StatedLaw
 
 GOOD = """\
@@ -42,10 +42,6 @@ def test_both_forms(tmp_path):
     assert isinstance(costs, OperatorCosts)
     assert (costs.packet_size_bytes, costs.cycles) == ((64, 128), ((60, 61, 62), (61.5,)))
     assert costs.resolution_cycles == (1.5, 1.5)
-
-
-def test_what_ships():
-    assert shipped_platforms() == ("ren2025",)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,6 @@ from p4perf.evaluation.fitting.working_set import CacheMark
 from p4perf.evaluation.papers import (
     CHECKS,
     SHAPES,
-    Expectation,
     chosen_claims,
     impossible,
     judge,
@@ -25,7 +24,7 @@ from p4perf.evaluation.papers import (
     shipped_papers,
 )
 from p4perf.evaluation.papers.baldi2018 import checks as baldi2018
-from p4perf.evaluation.papers.claims import meets
+from p4perf.evaluation.papers.claims import Expectation, meets
 from p4perf.evaluation.papers.gebert2016 import checks as gebert2016
 from p4perf.evaluation.papers.ren2025 import quadrants
 from p4perf.evaluation.papers.scholz2021 import checks as scholz2021

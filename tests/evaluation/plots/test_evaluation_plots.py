@@ -24,7 +24,8 @@ from p4perf.evaluation.plots import (
 )
 from p4perf.evaluation.plots.model import LABEL_LENGTH, range_text, segment_label
 from p4perf.evaluation.plots.style import LEFT, RIGHT, new_figure, pretty
-from p4perf.models import ComponentModel, Fitting, PiecewiseFitting, Quantity, find_template
+from p4perf.models import ComponentModel, Fitting, PiecewiseFitting, Quantity
+from p4perf.models.templates import find_template
 from p4perf.results.table import Samples
 
 

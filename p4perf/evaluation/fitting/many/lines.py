@@ -22,7 +22,7 @@ from typing import Any
 from p4perf.errors import DataError, Location, UsageError
 from p4perf.models.component import SCHEMA, ComponentModel
 from p4perf.models.templates import registered_templates
-from p4perf.results.files import lock, parse_object, storing, strict_json
+from p4perf.results.files import lock, parse_object, storing, strict_json, write_all
 
 BEGINNING = b'{"labels":'
 """What every line begins with: other files are not touched."""
@@ -105,9 +105,7 @@ class ModelLines:
         line = strict_json(record).encode() + b"\n"
         with storing(self.path):
             try:
-                rest = memoryview(line)
-                while rest:
-                    rest = rest[os.write(self._handle, rest) :]
+                write_all(self._handle, line)
                 if time.monotonic() > self._synced + SYNC_S:
                     os.fsync(self._handle)
                     self._synced = time.monotonic()

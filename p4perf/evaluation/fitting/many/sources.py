@@ -13,6 +13,7 @@ from p4perf.evaluation.fitting.datafiles import cell_number, column_index, csv_r
 from p4perf.evaluation.fitting.extrap import read_extrap
 from p4perf.evaluation.fitting.many import NamedSamples
 from p4perf.models.component import Scale
+from p4perf.results.files import reading
 from p4perf.results.table import Samples
 from p4perf.specs.messages import nearest
 
@@ -65,9 +66,8 @@ class LongTable:
         self._path, self._x, self._y, self._by, self._scale = path, x, y, tuple(by), x_scale
         self._series: dict[tuple[str, ...], _Rows] = {}
         try:
-            self._read(most)
-        except OSError as error:
-            raise DataError(f"cannot be read: {error.strerror or error}", location=Location(str(path))) from error
+            with reading(path):
+                self._read(most)
         except UnicodeDecodeError as error:
             raise DataError("is not text in UTF-8", location=Location(str(path))) from error
         if not self._series:
@@ -171,8 +171,5 @@ def open_series(
 
 
 def _format(path: Path) -> str:
-    try:
-        with path.open(encoding="utf-8-sig", errors="replace") as file:
-            return data_format(file.read(HEAD_CHARACTERS))
-    except OSError as error:
-        raise DataError(f"cannot be read: {error.strerror or error}", location=Location(str(path))) from error
+    with reading(path), path.open(encoding="utf-8-sig", errors="replace") as file:
+        return data_format(file.read(HEAD_CHARACTERS))

@@ -9,13 +9,11 @@
 ((), (1,))
 """
 
-from p4perf.evaluation.fitting.split_finders.base import GROUP as GROUP
 from p4perf.evaluation.fitting.split_finders.base import Breakpoints as Breakpoints
 from p4perf.evaluation.fitting.split_finders.base import SplitFinder as SplitFinder
 from p4perf.evaluation.fitting.split_finders.base import SplitProblem as SplitProblem
 from p4perf.evaluation.fitting.split_finders.base import open_split_finder as open_split_finder
 from p4perf.evaluation.fitting.split_finders.base import wanted_intervals as wanted_intervals
-from p4perf.evaluation.fitting.split_finders.curvature import CurvatureFinder as CurvatureFinder
 from p4perf.evaluation.fitting.split_finders.curvature import SavitzkyGolay as SavitzkyGolay
 from p4perf.evaluation.fitting.split_finders.curvature import SecondDerivative as SecondDerivative
 from p4perf.evaluation.fitting.split_finders.exact import BruteForce as BruteForce

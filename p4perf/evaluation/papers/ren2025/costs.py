@@ -279,10 +279,6 @@ class PlatformFile(Strict):
     platforms: dict[Name, PlatformRow] = Field(min_length=1, max_length=100, description="The machines, by name.")
 
 
-def shipped_platforms() -> tuple[str, ...]:
-    return tuple(sorted(name for name, _ in yaml_files(_SHIPPED)))
-
-
 def load_platforms(name: str) -> tuple[Platform, ...]:
     """The platforms of a file: one that ships with p4perf, such as ``ren2025``, or one by its path.
 
