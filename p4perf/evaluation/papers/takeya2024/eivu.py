@@ -81,16 +81,15 @@ class Study:
         rows = self._of("v1", SERVERS[server], process)
         return rows[rows["item"].str.fullmatch(r"\d{3}")].set_index("item")
 
-    def dpdk(self, server: str, process: str = "nf") -> pd.DataFrame:
-        """DPDK with vhost-user on a server: dpdk_split and dpdk_packed."""
-        rows = self._of("v1", SERVERS[server], process)
+    def dpdk(self, server: str) -> pd.DataFrame:
+        """The process nf of DPDK with vhost-user on a server: dpdk_split and dpdk_packed."""
+        rows = self._of("v1", SERVERS[server], "nf")
         return rows[rows["item"].str.startswith("dpdk")].set_index("item")
 
-    def second(self, server: str, process: str = "nf") -> pd.DataFrame:
-        """The configurations of the second campaign on a server, by a part of its name."""
-        rows = self.table[self.table["campaign"] == "v2"]
-        rows = rows[rows["server"].str.contains(server, regex=False) & (rows["process"] == process)]
-        return rows.set_index("item")
+    def second(self, server: str) -> pd.DataFrame:
+        """The process nf of the configurations of the second campaign on a server, by a part of its name."""
+        rows = self.table[(self.table["campaign"] == "v2") & (self.table["process"] == "nf")]
+        return rows[rows["server"].str.contains(server, regex=False)].set_index("item")
 
     def factorial(self, server: str, process: str = "nf") -> Factorial:
         """The 61 of 64 combinations of the factors a to f that were measured on a server, with misses per packet.
