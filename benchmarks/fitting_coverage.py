@@ -42,7 +42,7 @@ from _coverage_figure import coverage_figure
 from _coverage_study import NORMAL, Design, Record, study
 from _coverage_summary import Row, rows, table
 
-from p4perf.evaluation.plots import save_figure
+from p4perf.evaluation.plots.style import save_figure
 
 ACCEPTED = {"band": (87.0, 93.0), "sharp breakpoints": (85.0, 100.0)}
 """Coverage of 90 % intervals in percent, over all series, that is called good."""

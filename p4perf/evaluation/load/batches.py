@@ -158,6 +158,5 @@ def latency(
 
 def _without_stolen(floor: LatencyHistogram) -> FloatArray:
     """Middles of the buckets that are no later than what is usual without a program [us]."""
-    edges = floor.layout.edges([index for index, _ in floor.counts])
-    middles = np.array([(low + high) / 2 / 1e3 for low, high in edges])
+    middles = np.array([(low + high) / 2 / 1e3 for low, high in floor.edges()])
     return np.asarray(middles[middles < OUTLIER * floor.percentile_us(50)])

@@ -9,4 +9,3 @@ from p4perf.evaluation.plots.model import segment_figures as segment_figures
 from p4perf.evaluation.plots.model import segments_overview as segments_overview
 from p4perf.evaluation.plots.style import PlotInfo as PlotInfo
 from p4perf.evaluation.plots.style import save as save
-from p4perf.evaluation.plots.style import save_figure as save_figure

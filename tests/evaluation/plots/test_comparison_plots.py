@@ -8,9 +8,8 @@ from matplotlib.text import Text
 from support.models import line_model
 
 from p4perf.evaluation.comparison import ComparedSamples, compare_subjects
-from p4perf.evaluation.plots import PlotInfo, save_figure
 from p4perf.evaluation.plots.comparison import comparison_figure, overview_figure
-from p4perf.evaluation.plots.style import COLOURS, LINES, MARKERS
+from p4perf.evaluation.plots.style import COLOURS, LINES, MARKERS, PlotInfo, save_figure
 from p4perf.models.component import Quantity
 from p4perf.results.table import Samples
 

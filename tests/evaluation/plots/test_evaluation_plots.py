@@ -18,12 +18,11 @@ from p4perf.evaluation.plots import (
     PlotInfo,
     model_figure,
     residual_figure,
-    save_figure,
     segment_figures,
     segments_overview,
 )
 from p4perf.evaluation.plots.model import LABEL_LENGTH, range_text, segment_label
-from p4perf.evaluation.plots.style import LEFT, RIGHT, new_figure, pretty
+from p4perf.evaluation.plots.style import LEFT, RIGHT, new_figure, pretty, save_figure
 from p4perf.models import ComponentModel, Fitting, PiecewiseFitting, Quantity
 from p4perf.models.templates import find_template
 from p4perf.results.table import Samples

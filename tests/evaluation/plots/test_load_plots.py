@@ -10,7 +10,6 @@ from matplotlib.text import Text
 
 from p4perf.errors import DataError, UsageError
 from p4perf.evaluation.load import LatencyHistogram
-from p4perf.evaluation.plots import PlotInfo, save_figure
 from p4perf.evaluation.plots.load import (
     OfferedLoad,
     RateBound,
@@ -21,7 +20,7 @@ from p4perf.evaluation.plots.load import (
     loss_figure,
     throughput_figure,
 )
-from p4perf.evaluation.plots.style import COLOURS, MARKERS, PAPER, plain
+from p4perf.evaluation.plots.style import COLOURS, MARKERS, PAPER, PlotInfo, plain, save_figure
 
 INFO = PlotInfo(machine="Some CPU", date="2026-11-21")
 LOADS = (0.1, 0.5, 0.9, 1.0)

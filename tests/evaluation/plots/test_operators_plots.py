@@ -9,9 +9,8 @@ from support.operators import CURVES, made_costs, made_platform, power
 
 from p4perf.errors import NoVerdictError
 from p4perf.evaluation.papers.ren2025 import OpqOptions, Threshold, analyse, load_platforms
-from p4perf.evaluation.plots import PlotInfo, save_figure
 from p4perf.evaluation.plots.operators import contrast_figure, cost_figure, quadrant_figure
-from p4perf.evaluation.plots.style import PAPER
+from p4perf.evaluation.plots.style import PAPER, PlotInfo, save_figure
 
 
 def here():
