@@ -81,10 +81,22 @@ def used_actions(program: ir.Program) -> tuple[str, ...]:
     return tuple(action.name for action in program.actions if action.name in names)
 
 
+def applied_tables(program: ir.Program) -> tuple[ir.Table, ...]:
+    """The tables that the control flow applies, each once, in the order in which it does."""
+    nodes = control_nodes(program.control + program.egress)
+    names = dict.fromkeys(node.table for node in nodes if isinstance(node, ir.ApplyTable))
+    return tuple(map(program.table, names))
+
+
 def statements(program: ir.Program) -> Iterator[ir.Statement]:
     """All statements of the actions that can run, those inside of a branch after it."""
     for name in used_actions(program):
         yield from flattened(program.action(name).body)
+
+
+def parser_statements(program: ir.Program) -> Iterator[ir.ParserStatement | ir.Statement]:
+    """All statements of the parser, those inside of a branch after it."""
+    return flattened(s for state in program.parser for s in state.body)
 
 
 def flattened(body: Iterable[S]) -> Iterator[S | ir.Statement]:
@@ -199,10 +211,7 @@ def _fields(expressions: Iterable[ir.Expression]) -> set[ir.FieldRef]:
 
 def deciding_fields(program: ir.Program) -> set[ir.FieldRef]:
     """Fields that decide what happens to a packet: of selects, conditions and keys, and those that checksums verify."""
-    applied = {
-        node.table for node in control_nodes(program.control + program.egress) if isinstance(node, ir.ApplyTable)
-    }
-    found = {table.selector for table in map(program.table, applied) if table.selector}
+    found = {table.selector for table in applied_tables(program) if table.selector}
     found |= _fields(_asked(program)) | _fields(e for state in program.parser for e in state.selected)
     for checksum in program.verified:
         found |= _fields_of(program, checksum.header)
@@ -211,8 +220,7 @@ def deciding_fields(program: ir.Program) -> set[ir.FieldRef]:
 
 def needed_fields(program: ir.Program) -> set[ir.FieldRef]:
     """Fields that anything but other metadata depends on, which is needed for nothing itself."""
-    bodies: list[ir.Statement | ir.ParserStatement] = [s for s in statements(program) if not isinstance(s, ir.Digest)]
-    bodies += flattened(s for state in program.parser for s in state.body)
+    bodies = [*(s for s in statements(program) if not isinstance(s, ir.Digest)), *parser_statements(program)]
     beyond = [s for s in bodies if (ref := destination(s)) is None or ref.header != ir.METADATA]
     return _with_sources(deciding_fields(program) | _fields(e for s in beyond for e in operands(s)), bodies)
 
@@ -242,15 +250,9 @@ def unused_metadata(program: ir.Program) -> frozenset[ir.FieldRef]:
 @ir.once
 def read_fields(program: ir.Program) -> set[ir.FieldRef]:
     """Fields that an expression, a key, a condition, a select or a checksum reads; callers must not change the set."""
-    found = deciding_fields(program)
-    for statement in statements(program):
-        found |= _fields(operands(statement))
-    for checksum in program.updated:
-        found |= _fields_of(program, checksum.header)
-    for state in program.parser:
-        for parsing in state.body:
-            found |= _fields(operands(parsing))
-    return found
+    bodies = (*statements(program), *(s for state in program.parser for s in state.body))
+    found = deciding_fields(program) | _fields(e for s in bodies for e in operands(s))
+    return found.union(*(_fields_of(program, checksum.header) for checksum in program.updated))
 
 
 def reorders(program: ir.Program) -> bool:

@@ -15,7 +15,14 @@ from typing_extensions import override
 
 from p4perf.errors import UsageError
 from p4perf.programs import ir
-from p4perf.programs.analysis import control_nodes, destination, flattened, operands, subexpressions
+from p4perf.programs.analysis import (
+    applied_tables,
+    control_nodes,
+    destination,
+    flattened,
+    operands,
+    subexpressions,
+)
 from p4perf.programs.distributions import DISTRIBUTIONS, MAX_ENTRIES, Distribution, Shape, rows
 from p4perf.programs.exercise import frames
 from p4perf.programs.interpreter import Interpreter
@@ -122,16 +129,13 @@ def filled(
         DataError: there is no such table.
         UsageError: a table has no key that a distribution is made for.
     """
-    nodes = control_nodes(program.control + program.egress)
-    applied = list(dict.fromkeys(node.table for node in nodes if isinstance(node, ir.ApplyTable)))
     asked = {named_table(program, name).name: fill for name, fill in fills.items()}
     rng = random.Random(seed)  # noqa: S311
     waiting = {}
-    for name in applied:
-        table = program.table(name)
-        fill = asked.get(name, Fill(0 if table.listing else default))
+    for table in applied_tables(program):
+        fill = asked.get(table.name, Fill(0 if table.listing else default))
         if table.keys and fill.count > len(table.listing):
-            waiting[name] = fill
+            waiting[table.name] = fill
     while waiting:
         now = _independent(program, list(waiting))
         observer = _Observer(program, now)

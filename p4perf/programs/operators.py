@@ -18,8 +18,8 @@ HashFunctions = Mapping[HashAlgorithm, Callable[[bytes], int]]
 
 HASH_BITS: Mapping[HashAlgorithm, int] = MappingProxyType({"crc16": 16, "crc32": 32, "checksum16": 16})
 
-_CRC16_ARC = 0xA001
-"""Polynomial x^16 + x^15 + x^2 + 1, lowest bit first."""
+CRC_POLYNOMIALS = {"crc16": 0xA001, "crc32": 0xEDB88320}
+"""Polynomials of CRC-16/ARC (x^16 + x^15 + x^2 + 1) and CRC-32/ISO-HDLC, lowest bit first."""
 
 _CRC32_C = 0x82F63B78
 """Castagnoli's polynomial, lowest bit first."""
@@ -36,7 +36,7 @@ def crc_table(polynomial: int) -> tuple[int, ...]:
     return tuple(table)
 
 
-_TABLE_16 = crc_table(_CRC16_ARC)
+_TABLE_16 = crc_table(CRC_POLYNOMIALS["crc16"])
 _TABLE_32_C = crc_table(_CRC32_C)
 
 

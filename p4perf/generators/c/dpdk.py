@@ -27,12 +27,7 @@ from p4perf.generators.c import dpdk_text
 from p4perf.generators.c.dpdk_text import DpdkCWriter
 from p4perf.generators.c.writer import WORD_BITS, cells, check_passes, mask, number
 from p4perf.programs import ir
-from p4perf.programs.analysis import (
-    control_nodes,
-    expressions,
-    statements,
-    used_actions,
-)
+from p4perf.programs.analysis import applied_tables, expressions, statements, used_actions
 from p4perf.programs.capabilities import Capabilities, Limit, constructs, standing_at
 from p4perf.programs.component import TrafficPlan
 from p4perf.programs.entries import Row, rows_of
@@ -254,7 +249,6 @@ def render_program(program: ir.Program, role: str, variants: Collection[str] = (
             tables.append(_table_text(writer, table, len(tables), variants))
     first = dpdk_text.first_table(program)
     taken = {name for table in program.tables for name in table.taken}
-    nodes = control_nodes(program.control + program.egress)
     asked = set(expressions(program))
     return render(
         "c/program.c.j2",
@@ -270,7 +264,7 @@ def render_program(program: ir.Program, role: str, variants: Collection[str] = (
         tables=tables,
         summaries=_SUMMARIES,
         batched=next((t for t in tables if t.of.name == first and t.kind == "acl"), None),
-        applied={node.table for node in nodes if isinstance(node, ir.ApplyTable)},
+        applied={table.name for table in applied_tables(program)},
         multiplier=ir.ENTRY_MULTIPLIER,
         max_passes=MAX_PASSES,
         absent_bytes=max((header.size_bytes for header in program.headers), default=1),

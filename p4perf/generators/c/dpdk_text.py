@@ -13,12 +13,7 @@ from typing_extensions import override
 
 from p4perf.generators.c.writer import WORD_BITS, CWriter, indented, mask
 from p4perf.programs import ir
-from p4perf.programs.analysis import (
-    changes_layout,
-    destination,
-    flattened,
-    statements,
-)
+from p4perf.programs.analysis import changes_layout, destination, flattened, parser_statements, statements
 from p4perf.programs.dataflow import follow
 
 
@@ -35,14 +30,10 @@ class DpdkLayout:
     """Whether the headers have to be kept as they came, since they are needed after fields were written in place."""
 
 
-_IN_PARSER = ir.Assign | ir.AddHeader | ir.RemoveHeader | ir.Branch
-"""Statements that may stand in actions, too."""
-
-
 def layout(program: ir.Program) -> DpdkLayout:
     """Look at the actions that can run, at the parser, and at the order of emission."""
     body = list(statements(program))
-    moving = [*body, *flattened(s for state in program.parser for s in state.body if isinstance(s, _IN_PARSER))]
+    moving = [*body, *parser_statements(program)]
     removed = {s.header for s in moving if isinstance(s, ir.RemoveHeader)}
     added = {s.header for s in moving if isinstance(s, ir.AddHeader)}
     in_place = any((ref := destination(s)) is not None and ref.header != ir.METADATA for s in body)

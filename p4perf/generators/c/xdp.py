@@ -23,6 +23,7 @@ from p4perf.generators.c.writer import WORD_BITS, cells, check_passes, mask, num
 from p4perf.generators.c.xdp_text import XdpWriter, hashed_bytes, store_sub
 from p4perf.programs import ir
 from p4perf.programs.analysis import (
+    applied_tables,
     changes_layout,
     control_nodes,
     needs_restore,
@@ -35,7 +36,7 @@ from p4perf.programs.capabilities import Capabilities, Limit, constructs, standi
 from p4perf.programs.component import TrafficPlan
 from p4perf.programs.entries import check_entries
 from p4perf.programs.interpreter import Interpreter
-from p4perf.programs.operators import crc_table
+from p4perf.programs.operators import CRC_POLYNOMIALS, crc_table
 from p4perf.programs.packets import FCS_BYTES, field_offset_bits, frame, headers_size_bytes
 from p4perf.version import __version__
 
@@ -130,8 +131,7 @@ class Xdp(Generator):
 def _render(template: str, program: ir.Program, stream: _Stream) -> str:
     layout = xdp_layout.header_layout(program)
     writer = XdpWriter(program, layout)
-    nodes = control_nodes(program.control + program.egress)
-    applied = {node.table for node in nodes if isinstance(node, ir.ApplyTable)}
+    applied = {table.name for table in applied_tables(program)}
     tables = [table for table in program.tables if table.name in applied]
     maps = {table.name: xdp_layout.table_map(program, table) for table in tables}
     for table in tables:
@@ -141,7 +141,8 @@ def _render(template: str, program: ir.Program, stream: _Stream) -> str:
         if not layout.whole and field.width_bits > WORD_BITS:
             raise CapabilityError(f"xdp keeps metadata in registers of {WORD_BITS} bit; {field.name} is wider")
     present = {*layout.offsets, *layout.in_place}
-    crc_tables = _crc_tables(program)
+    hashes = {s.algorithm for s in statements(program) if isinstance(s, ir.Hash)}
+    crc_tables = {name: crc_table(polynomial) for name, polynomial in CRC_POLYNOMIALS.items() if name in hashes}
     longest = max(
         (n for table in tables if (n := xdp_layout.key_bytes(program, table)) > MAX_STACK_KEY_BYTES), default=0
     )
@@ -189,7 +190,7 @@ def _check_expressions(program: ir.Program) -> None:
 
 def _check_sums(program: ir.Program, tables: int, areas: tuple[object, ...]) -> None:
     """Count the maps (two of the harness, one for each table, state and area that is not empty) and bytes of CRCs."""
-    if (amount := hashed_bytes(program, _REFLECTED)) > MAX_CRC_BYTES:
+    if (amount := hashed_bytes(program, CRC_POLYNOMIALS)) > MAX_CRC_BYTES:
         raise CapabilityError(
             f"CRCs of {amount:,} bytes in one packet are more than the {MAX_CRC_BYTES:,} that xdp takes "
             "(the verifier walks 12 instructions a byte, and a million in all)"
@@ -228,16 +229,6 @@ def _checksums(program: ir.Program, present: set[str]) -> list[ir.FieldRef]:
                 f"xdp: checksum {checksum.header}.{checksum.field} is not a 16-bit word of its header"
             )
     return list(wanted)
-
-
-_REFLECTED = {"crc16": 0xA001, "crc32": 0xEDB88320}
-"""Polynomials of CRC-16/ARC and CRC-32/ISO-HDLC, lowest bit first."""
-
-
-def _crc_tables(program: ir.Program) -> dict[str, tuple[int, ...]]:
-    """The table of each CRC that the program calculates."""
-    wanted = {s.algorithm for s in statements(program) if isinstance(s, ir.Hash)}
-    return {name: crc_table(polynomial) for name, polynomial in _REFLECTED.items() if name in wanted}
 
 
 def frames_stream(workload: ir.Workload) -> _Stream:

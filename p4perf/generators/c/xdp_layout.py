@@ -111,9 +111,8 @@ def _whole_layout(program: ir.Program) -> HeaderLayout:
         offsets[header.name] = at
         at += -(-header.size_bytes // 8) * 8
     offsets[""] = at + 8
-    in_parser = analysis.flattened(s for state in program.parser for s in state.body if isinstance(s, ir.Branch))
-    moved = (*(s for state in program.parser for s in state.body), *in_parser, *statements(program))
-    changed = {s.header for s in moved if isinstance(s, ir.AddHeader | ir.RemoveHeader)}
+    moving = (*analysis.parser_statements(program), *statements(program))
+    changed = {s.header for s in moving if isinstance(s, ir.AddHeader | ir.RemoveHeader)}
     always = follow(program).parsed.valid - changed
     return HeaderLayout(program.emit, offsets, (), always, (), whole=True)
 

@@ -77,6 +77,13 @@ MAX_WRITTEN_OUT_BYTES = 512
 the stack of 512 B; and it takes half a minute for a CRC."""
 
 CHECKSUM = "checksum16"
+_ENDS = {
+    "crc16": ("__u32 hash = 0;", ()),
+    "crc32": ("__u32 hash = ~0u;", ("hash = ~hash;",)),
+    CHECKSUM: ("__u64 hash = 0;", ("hash = sum16_end(hash);",)),
+}
+"""How each hash begins, and how it ends."""
+
 BLOCK_WORDS = {"crc16": 1, "crc32": 1, CHECKSUM: 16}
 """Words in the body of a loop over what is hashed. One at a time a checksum costs a quarter more; a CRC does not."""
 
@@ -98,28 +105,9 @@ def _words(runs: list[BitRun]) -> Iterator[tuple[str, int]]:
 
 def hash_lines(algorithm: str, runs: list[BitRun], *, loops: bool) -> Iterator[str]:
     """Lines that leave the hash of runs of bits in ``hash``; ``loops``: many words of a header in a loop."""
-    if algorithm not in BLOCK_WORDS:
-        raise CapabilityError(f"xdp has no hash {algorithm}")
-    if algorithm == CHECKSUM:
-        yield from sum_lines(runs, loops=loops)
-        return
-    yield f"__u32 hash = {'~0u' if algorithm == 'crc32' else '0'};"
+    begin, end = _ENDS[algorithm]
+    yield begin
     yield ""
-    yield from _folded(algorithm, runs, loops)
-    if algorithm == "crc32":
-        yield "hash = ~hash;"
-
-
-def sum_lines(runs: list[BitRun], *, loops: bool) -> Iterator[str]:
-    """Lines that leave the internet checksum in ``hash``."""
-    yield "__u64 hash = 0;"
-    yield ""
-    yield from _folded(CHECKSUM, runs, loops)
-    yield "hash = sum16_end(hash);"
-
-
-def _folded(algorithm: str, runs: list[BitRun], loops: bool) -> Iterator[str]:
-    """Lines that fold word after word into ``hash``, many words of one header in a loop."""
     words, n = list(_words(runs)), 0
     while n < len(words):
         run, start = _at(runs, n * WORD_BITS)
@@ -130,6 +118,7 @@ def _folded(algorithm: str, runs: list[BitRun], loops: bool) -> Iterator[str]:
         else:
             yield _fold(algorithm, *words[n])
             n += 1
+    yield from end
 
 
 def hashed_bytes(program: ir.Program, algorithms: Container[str] = BLOCK_WORDS) -> int:
@@ -374,7 +363,7 @@ class XdpWriter(CWriter):
         at, width = header.offset_bits(checksum.field), header.field(checksum.field).width_bits
         base = self.base(header.name)
         runs = [BitRun(at, base), BitRun(width), BitRun(header.width_bits - at - width, base, at + width)]
-        return list(sum_lines([run for run in runs if run.width], loops=self._loops))
+        return list(hash_lines(CHECKSUM, [run for run in runs if run.width], loops=self._loops))
 
     def checksum_load(self, checksum: ir.FieldRef) -> str:
         offset, width = self._place(checksum)

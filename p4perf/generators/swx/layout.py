@@ -174,32 +174,22 @@ def split_words(field: ir.Field) -> list[tuple[str, int, int]]:
 
 def splits_long_fields(program: ir.Program) -> bool:
     """Whether something has to be done with fields of more than 64 bit that SWX cannot do with the whole field."""
-
-    def is_long(ref: ir.FieldRef) -> bool:
-        return program.width_bits(ref) > WORD_BITS
-
-    if any(f.width_bits > WORD_BITS for f in program.metadata):
-        return True
-    if any(
-        p.width_bits > WORD_BITS for name in analysis.used_actions(program) for p in program.action(name).parameters
-    ):
-        return True
-    for statement in analysis.statements(program):
-        if isinstance(statement, ir.AddHeader):
-            if any(f.width_bits > WORD_BITS for f in program.header(statement.header).fields):
-                return True
-        elif isinstance(statement, ir.Assign):
-            source = statement.value if isinstance(statement.value, ir.FieldRef) else None
-            widths = {program.width_bits(statement.destination), program.width_bits(source) if source else 0}
-            if max(widths) > WORD_BITS and len(widths) > 1:
-                return True
-        elif isinstance(statement, ir.Hash):
-            if any(is_long(f) for f in (statement.destination, *statement.fields)):
-                return True
-        elif (ref := analysis.destination(statement)) is not None and is_long(ref):
-            return True
     checked: tuple[ir.FieldRef, ...] = (*program.verified, *program.updated)
-    return any(f.width_bits > WORD_BITS for c in checked for f in program.header(c.header).fields)
+    widths = [f.width_bits for f in program.metadata]
+    widths += [p.width_bits for name in analysis.used_actions(program) for p in program.action(name).parameters]
+    widths += [f.width_bits for c in checked for f in program.header(c.header).fields]
+    for statement in analysis.statements(program):
+        match statement:
+            case ir.AddHeader(header):
+                widths += [f.width_bits for f in program.header(header).fields]
+            case ir.Assign(ref, value):
+                both = {program.width_bits(ref), program.width_bits(value) if isinstance(value, ir.FieldRef) else 0}
+                widths += both if len(both) > 1 else ()
+            case ir.Hash(ref, _, fields):
+                widths += map(program.width_bits, (ref, *fields))
+            case _ if (written := analysis.destination(statement)) is not None:
+                widths.append(program.width_bits(written))
+    return max(widths, default=0) > WORD_BITS
 
 
 class StructLayout:
