@@ -1,6 +1,6 @@
 """How close do estimates from elementary operations come to measurements on dpdk-c?
 
-The machine is described by `p4perf calibrate` (or by the file that is given as the first argument), from
+The machine is described by `p4perf learn --operations` (or by the file that is given as the first argument), from
 micro-benchmarks of single operations. Then every experiment of the catalogue that dpdk-c can run from memory is
 estimated and measured at the middle point of its sweep, and the L2 switch besides. Prints a table in Markdown, and the
 median of the errors.

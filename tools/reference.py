@@ -69,7 +69,7 @@ SPECS = """\
 
 {{ note }}
 
-Every key of a spec, from the schema that `p4perf schema` prints. [Specs](specs.md) explains them.
+Every key of a spec, from the schema that `p4perf check --schema` prints. [Specs](specs.md) explains them.
 {% for part in parts %}
 
 ## {{ part.name }}
@@ -94,8 +94,8 @@ DOCUMENTS = """\
 | `schema_version` | integer | | version of this page: {{ version }} |
 | `kind` | string | | what the object is: the titles below |
 
-The keys below come on top. `p4perf schema KIND` prints the JSON Schema of a document. When a command fails with an
-error message, stdout is empty, and the [exit code](commands.md#exit-codes) states the reason. `run` and `resume` can
+The keys below come on top. `p4perf check --schema KIND` prints the JSON Schema of a document. When a command fails with
+an error message, stdout is empty, and the [exit code](commands.md#exit-codes) states the reason. `run` and `resume` can
 print a model and still end with 4 (some points are missing), and `doctor` prints its checks when it ends with 3.
 {% for document in documents %}
 

@@ -5,6 +5,7 @@ stdout is data, stderr is diagnostics.
 
 from __future__ import annotations
 
+import difflib
 import json
 import math
 import os
@@ -15,6 +16,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 import typer
+from typer.core import TyperGroup
+from typing_extensions import override
 
 from p4perf.errors import ExitCode, P4PerfError, SpecError, UsageError
 from p4perf.results import Manifest, RunIdentity
@@ -27,15 +30,47 @@ if TYPE_CHECKING:
     from p4perf.specs.units import Dimension
 
 
+COMMANDS = {
+    "Measure": ("run", "measure", "resume", "learn"),
+    "Model": ("fit", "predict", "compare", "gate"),
+    "Look": ("list", "show", "report", "status"),
+    "Share": ("import", "export", "pack", "reproduce"),
+    "Papers": ("estimate", "analyse"),
+    "Setup": ("doctor", "check", "generate"),
+}
+"""The commands in the order of the help, by heading."""
+
+
+class _Groups(TyperGroup):
+    """Prints commands below headings."""
+
+    @override
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        width = max(map(len, self.commands))
+        formatter.write_paragraph()
+        for heading, names in COMMANDS.items():
+            formatter.write_heading(heading)
+            with formatter.indentation():
+                texts = [self.commands[name].get_short_help_str(formatter.width) for name in names]
+                formatter.write_dl([(f"{name:{width}}", text) for name, text in zip(names, texts, strict=True)])
+
+
+_SETTINGS: dict[str, Any] = {
+    "no_args_is_help": True,
+    "rich_markup_mode": None,
+    "context_settings": {"help_option_names": ["-h", "--help"]},
+}
 app = typer.Typer(
     name="p4perf",
-    help="What will this data-plane program cost on that target? Generate, measure, model.",
-    no_args_is_help=True,
-    add_completion=True,
+    cls=_Groups,
+    help="What will this data-plane program cost on that target?",
     pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    **_SETTINGS,
 )
+estimate_app = typer.Typer(help="Estimate costs, rates, latency and placement from published models.", **_SETTINGS)
+analyse_app = typer.Typer(help="Analyse operators and combined variants as in publications.", **_SETTINGS)
+app.add_typer(estimate_app, name="estimate")
+app.add_typer(analyse_app, name="analyse")
 
 
 def _version(show: bool) -> None:
@@ -66,7 +101,7 @@ _CommandLineError: type[Exception] = next(
 
 def _run() -> int:
     try:
-        result = int(app(_current(sys.argv[1:]), prog_name="p4perf", standalone_mode=False) or 0)
+        result = int(app(sys.argv[1:], prog_name="p4perf", standalone_mode=False) or 0)
         sys.stdout.flush()
     except P4PerfError as error:
         return _fail(str(error), error.exit_code)
@@ -90,33 +125,17 @@ def _run() -> int:
     return result
 
 
-_FORMER_OPTIONS = {"--parts": "--segments", "--max-parts": "--max-segments"}
-
-
-def _current(arguments: list[str]) -> list[str]:
-    """Arguments with the former options of fit and fit-many renamed; says so on stderr.
-
-    Raises:
-        UsageError: a former command that has another form now.
-    """
-    found = list(arguments)
-    if found[:1] == ["operator"]:
-        raise UsageError("p4perf operator FILE.c is now p4perf measure FILE.c")
-    if found[:1] == ["run"] and any(argument.partition("=")[0] == "--program" for argument in found):
-        raise UsageError(
-            "p4perf run --program FILE.spec is now p4perf measure FILE.spec --target dpdk-swx",
-            hint="it makes the packets itself, and checks what becomes of them",
-        )
-    if found[:1] in (["fit"], ["fit-many"]):
-        for at, argument in enumerate(found):
-            name, equals, value = argument.partition("=")
-            if name in _FORMER_OPTIONS:
-                found[at] = f"{_FORMER_OPTIONS[name]}{equals}{value}"
-                sys.stderr.write(f"{name} is deprecated: use {_FORMER_OPTIONS[name]}\n")
-    return found
-
-
+_FORMER_COMMANDS = {
+    **dict.fromkeys(("eo", "place", "queue", "cesim"), "estimate {}"),
+    **dict.fromkeys(("opq", "factors"), "analyse {}"),
+    "fit-many": "fit --by",
+    "operator": "measure FILE.c",
+    "schema": "check --schema",
+    "calibrate": "learn --operations",
+    "eivu": "list eivu, list eivu-cells and reproduce eivu",
+}
 _FORMER_CHOICES = {"best": "lowest-cost", "worst": "highest-cost"}
+_CHOICE = re.compile(r"'([^']*)' is not one of ('.*')")
 
 
 def _misuse(error: Any) -> int:
@@ -126,8 +145,16 @@ def _misuse(error: Any) -> int:
         return ExitCode.USAGE
     path = error.ctx.command_path if getattr(error, "ctx", None) else "p4perf"
     message = " ".join(error.format_message().split()).rstrip(".").replace("Value error, ", "")
-    renamed = [f"{was} is now {now}" for was, now in _FORMER_CHOICES.items() if f"'{was}' is not one of" in message]
-    hint = renamed[0] if renamed else f"{path} --help lists what there is"
+    hint = f"{path} --help lists what there is"
+    if former := re.match(r"No such command '([a-z-]+)'", message):
+        if now := _FORMER_COMMANDS.get(former[1]):
+            message, hint = f"there is no command {former[1]}", f"use p4perf {now.format(former[1])}"
+    elif choice := _CHOICE.search(message):
+        word, choices = choice[1], re.findall(r"'([^']*)'", choice[2])
+        if near := _FORMER_CHOICES.get(word):
+            hint = f"{word} is now {near}"
+        elif found := difflib.get_close_matches(word, choices, n=1):
+            hint = f"did you mean {found[0]}?"
     return _fail(f"{message[:1].lower()}{message[1:]}\nhint: {hint}", ExitCode.USAGE)
 
 
@@ -245,7 +272,6 @@ def say(text: str) -> None:
     sys.stderr.write(text + "\n")
 
 
-SpecArgument = Annotated[str, typer.Argument(help="Experiment of the catalogue, or path of a spec file.")]
 SetOption = Annotated[
     list[str] | None, typer.Option("--set", help="Change the spec: entries=1000, trials.repetitions=5. Repeatable.")
 ]
@@ -301,6 +327,12 @@ def pairs(texts: Sequence[str] | None, option: str, form: str, hint: str | None 
             raise UsageError(f"{option} {text}: expected {form}", hint=hint)
         found.append((name.strip(), value.strip()))
     return found
+
+
+def refuse(options: Mapping[str, object], reason: str) -> None:
+    """Refuse those of these options that were given."""
+    if wrong := [name for name, value in options.items() if value is not None and value is not False and value != []]:
+        raise UsageError(f"{', '.join(wrong)}: {reason}")
 
 
 Scale = Literal["linear", "log"]

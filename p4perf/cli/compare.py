@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from p4perf.cli.app import Format, FormatOption, QuietOption, app, emit, print_table, say, with_interval
+from p4perf.cli.app import Format, FormatOption, QuietOption, app, emit, print_table, refuse, say, with_interval
 from p4perf.errors import UsageError
 from p4perf.records import Interval, counted
 from p4perf.results.files import json_text, write_atomically, write_text_atomically
-from p4perf.results.table import LEVEL
 
 if TYPE_CHECKING:
     from p4perf.evaluation.comparison import ComparedPair
@@ -132,7 +131,7 @@ def compare(
     ] = None,
     fmt: FormatOption = Format.TABLE,
 ) -> None:
-    """Compare runs of the same experiments on several targets or machines, or models of one component."""
+    """Compare runs of the same experiments, or models of one component."""
     share = _share(margin)
     if component is not None:
         from p4perf.experiment.subjects import compare_component, curves_document
@@ -158,6 +157,8 @@ def compare(
 
 
 def _print(found: RunComparison) -> None:
+    from p4perf.results.table import LEVEL
+
     for experiment in found.experiments:
         _say_machines(experiment)
         comparison = experiment.comparison
@@ -277,7 +278,10 @@ def gate(
     summary: Annotated[Path | None, typer.Option("--summary", help="Append a table in Markdown to this file.")] = None,
     fmt: FormatOption = Format.TABLE,
 ) -> int:
-    """Judge new runs by a baseline: exit code 0 if nothing is slower, 1 if something is, 6 if that cannot be told."""
+    """Judge new runs by a baseline, for continuous integration.
+
+    Exit code 0 if nothing is slower, 1 if something is, 6 if the data do not tell.
+    """
     share = _share(margin)
 
     from p4perf.experiment.gate import append_summary, counts, gate_runs, junit_xml, short_rows
@@ -328,7 +332,7 @@ def reproduce(
         typer.Argument(
             metavar="[PAPER[:CLAIM]]...",
             help="Papers (scholz2021), their figures, tables and equations (scholz2021:fig2), single claims "
-            "(scholz2021:fig2-four-parts), or a FILE.yaml of your own; default: all.",
+            "(scholz2021:fig2-four-parts), eivu, or a FILE.yaml of your own; default: all.",
             show_default=False,
         ),
     ] = None,
@@ -337,6 +341,9 @@ def reproduce(
         list[Only] | None, typer.Option("--only", help="Only claims of this kind. Repeatable.", show_default=False)
     ] = None,
     show: Annotated[bool, typer.Option("--list", help="List the claims, check nothing.")] = False,
+    data: Annotated[
+        Path | None, typer.Option("--data", help="Of eivu: folder with an eivu_results.csv of your own.")
+    ] = None,
     testbed: Annotated[str, typer.Option("--testbed", help="Where experiments run, as in p4perf run.")] = "local",
     output: Annotated[
         Path | None,
@@ -345,14 +352,21 @@ def reproduce(
     quiet: QuietOption = False,
     fmt: FormatOption = Format.TABLE,
 ) -> int:
-    """Compute or measure again what published papers claim, and tell what comes out.
+    """Compute or measure again what published papers claim.
 
-    Every claim has a source and a check. Verdicts that are not as expected end with 1.
+    Every claim has a source and a check. Verdicts that are not as expected end with 1. The study of virtual network I/O
+    is named eivu: its claims are judged from its data, or from data of your own.
     """
     from p4perf.cli.progress import SweepProgress
+    from p4perf.cli.vio import print_claims
     from p4perf.evaluation.papers import chosen_claims
     from p4perf.experiment import reproduction
 
+    if claims == ["eivu"]:
+        refuse({"--quick": quick, "--only": only, "--list": show, "--output": output}, "for papers, not for eivu")
+        print_claims(data, fmt)
+        return 0
+    refuse({"--data": data}, "for eivu only")
     chosen = chosen_claims(claims or (), tuple(_KINDS[each] for each in only or ()))
     if show:
         if quick or output is not None:

@@ -1,20 +1,17 @@
-"""The commands that derive models: fit, of one series, and fit-many, of many."""
+"""The command that derives models: fit, of one series or of many."""
 
 from __future__ import annotations
 
 import contextlib
 import logging
 import math
-from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from itertools import chain
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from p4perf.cli.app import Format, FormatOption, Scale, app, emit, say, say_origin
+from p4perf.cli.app import Format, FormatOption, Scale, app, emit, refuse, say, say_origin
 from p4perf.errors import ExitCode, P4PerfError, UsageError
 from p4perf.evaluation.fitting.tables import CandidateRow, SegmentRow, candidate_rows, model_rows
 from p4perf.records import Document, Record, counted, doc, spread
@@ -22,37 +19,10 @@ from p4perf.results import Run
 
 if TYPE_CHECKING:
     from p4perf.evaluation.fitting.component import Evaluation
-    from p4perf.evaluation.fitting.derivation import FitOptions
-    from p4perf.evaluation.fitting.many import NamedSamples, SeriesResult
-    from p4perf.evaluation.fitting.many.lines import ModelLines
-    from p4perf.evaluation.fitting.many.sources import SeriesSource
+    from p4perf.evaluation.fitting.many import SeriesResult
     from p4perf.evaluation.fitting.working_set import CacheMark
     from p4perf.models.component import ComponentModel
     from p4perf.results.table import Samples
-
-
-SegmentsOption = Annotated[int | None, typer.Option("--segments", min=1, help="Fix the number of segments.")]
-MaxSegmentsOption = Annotated[int | None, typer.Option("--max-segments", min=1, help="Most segments; 5 for files.")]
-MinPointsOption = Annotated[int | None, typer.Option("--min-points", min=1, help="Fewest points of a segment.")]
-ProfileOption = Annotated[
-    Literal["exact", "scholz2021"] | None,
-    typer.Option("--profile", help="scholz2021: the rules of the paper."),
-]
-ErrorOption = Annotated[
-    str | None, typer.Option("--error", help="Error metric: smape, smape_pooled, mape, rmse, emd, or a plug-in.")
-]
-LossOption = Annotated[
-    Literal["squares", "l1"] | None, typer.Option("--loss", help="l1: relative, robust to outliers.")
-]
-SplitFinderOption = Annotated[
-    str | None,
-    typer.Option("--split-finder", help="dynamic, brute-force, second-derivative, savitzky-golay, or a plug-in."),
-]
-LevelOption = Annotated[float | None, typer.Option("--level", min=0.5, max=0.999, help="Coverage of intervals.")]
-
-
-def given(options: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in options.items() if value is not None}
 
 
 class _Axis(Record):
@@ -162,23 +132,51 @@ def _document(evaluation: Evaluation | None, run: str | None) -> ModelDocument:
 
 @app.command()
 def fit(
-    data: Annotated[Path, typer.Argument(help="A run directory, a CSV file with a header line, or a file of Extra-P.")],
+    data: Annotated[
+        list[Path], typer.Argument(help="Run directories, CSV files with a header line, files of Extra-P.")
+    ],
     x: Annotated[str | None, typer.Option("--x", help="File: column (Extra-P: parameter) of the variable.")] = None,
     y: Annotated[str | None, typer.Option("--y", help="File: column (Extra-P: metric) of what it costs.")] = None,
+    by: Annotated[
+        list[str] | None,
+        typer.Option("--by", help="Many series: columns that tell them apart, separated by commas. Repeatable."),
+    ] = None,
     region: Annotated[str | None, typer.Option("--region", help="Extra-P: region or callpath.")] = None,
-    segments: SegmentsOption = None,
-    max_segments: MaxSegmentsOption = None,
-    min_points: MinPointsOption = None,
-    profile: ProfileOption = None,
-    error: ErrorOption = None,
-    loss: LossOption = None,
-    split_finder: SplitFinderOption = None,
+    segments: Annotated[int | None, typer.Option("--segments", min=1, help="Fix the number of segments.")] = None,
+    max_segments: Annotated[int | None, typer.Option("--max-segments", min=1, help="Most segments; files: 5.")] = None,
+    min_points: Annotated[int | None, typer.Option("--min-points", min=1, help="Fewest points of a segment.")] = None,
+    profile: Annotated[
+        Literal["exact", "scholz2021"] | None, typer.Option("--profile", help="scholz2021: the rules of the paper.")
+    ] = None,
+    error: Annotated[
+        str | None, typer.Option("--error", help="Error metric: smape, smape_pooled, mape, rmse, emd, or a plug-in.")
+    ] = None,
+    loss: Annotated[
+        Literal["squares", "l1"] | None, typer.Option("--loss", help="l1: relative, robust to outliers.")
+    ] = None,
+    split_finder: Annotated[
+        str | None,
+        typer.Option("--split-finder", help="dynamic, brute-force, second-derivative, savitzky-golay, or a plug-in."),
+    ] = None,
     search: Annotated[
         Literal["auto", "exact", "coarse"] | None,
         typer.Option("--search", help="auto: coarse for more than 1000 points."),
     ] = None,
-    level: LevelOption = None,
-    threads: Annotated[int | None, typer.Option("--threads", min=1, help="Threads; all processors by default.")] = None,
+    level: Annotated[float | None, typer.Option("--level", min=0.5, max=0.999, help="Coverage of intervals.")] = None,
+    resamples: Annotated[
+        int | None,
+        typer.Option("--resamples", min=0, max=100_000, help="Bootstrap resamples; 0: no intervals, faster."),
+    ] = None,
+    threads: Annotated[
+        int | None, typer.Option("--threads", min=1, help="Threads, one series; default: all processors.")
+    ] = None,
+    processes: Annotated[
+        int | None,
+        typer.Option("--processes", min=1, max=1024, help="Many series: processes; default: all processors."),
+    ] = None,
+    scheduler: Annotated[
+        str | None, typer.Option("--scheduler", help="Many series: address of a Dask cluster: tcp://10.0.0.1:8786.")
+    ] = None,
     x_scale: Annotated[Scale | None, typer.Option("--x-scale", help="File: axis of the plots.")] = None,
     working_set: Annotated[
         str | None,
@@ -189,43 +187,67 @@ def fit(
         ),
     ] = None,
     cache: Annotated[list[str] | None, typer.Option("--cache", help="File: a cache: L2=256KiB. Repeatable.")] = None,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="File: folder of model.json and plots.")] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="File: folder of model.json and plots. Many series: FILE.jsonl, a line for each model, or a folder "
+            "for models.jsonl; what is there already is not fitted again.",
+        ),
+    ] = None,
+    restart: Annotated[bool, typer.Option("--restart", help="Many series: begin the file of models anew.")] = False,
     every_plot: Annotated[bool, typer.Option("--every-plot", help="Draw one figure per number of segments.")] = False,
     fmt: FormatOption = Format.TABLE,
-) -> None:
-    """Derive a piecewise model from a run, a CSV file, or a file of Extra-P."""
-    from p4perf.cli.progress import Share
+) -> int:
+    """Derive piecewise models from runs or files of measurements.
 
-    if not data.exists():
-        raise UsageError(f"there is no run directory or file {data}")
-    changes = given({
+    With --by, several DATA or FILE.jsonl as output, it derives the models of many series, on all processors or on a
+    Dask cluster: each combination of the columns of --by, each region and metric of Extra-P, each run.
+    """
+    options = {
         "segments": segments, "max_segments": max_segments, "min_points": min_points, "profile": profile,
         "error": error, "loss": loss, "split_finder": split_finder, "search": search, "level": level,
-        "threads": threads,
-    })  # fmt: skip
-    of_file = {
-        "--x": x, "--y": y, "--region": region, "--x-scale": x_scale, "--working-set": working_set, "--cache": cache,
-        "--output": output,
+        "resamples": resamples, "threads": threads,
     }  # fmt: skip
-    if data.is_dir():
-        if wrong := [name for name, value in of_file.items() if value]:
-            raise UsageError(f"{', '.join(wrong)}: for files only; a run knows its variables and its place")
-        from p4perf.experiment.evaluate import evaluate_run
-
-        run = Run.open(data)
-        say_origin(run.identity)
-        with Share("deriving") as progress:
-            evaluation = evaluate_run(run, changes=changes, every_plot=every_plot, progress=progress)
-        name = str(run.path)
+    changes = {name: value for name, value in options.items() if value is not None}
+    many = by or processes or scheduler or restart or len(data) > 1 or (output and output.suffix == ".jsonl")
+    of_file: dict[str, object] = {"--working-set": working_set, "--cache": cache, "--region": region}
+    if many:
+        refuse({**of_file, "--threads": threads, "--every-plot": every_plot}, "for one series")
+        if restart and output is None:
+            raise UsageError("--restart is for a file of models: name it with --output")
+        if processes is not None and scheduler is not None:
+            raise UsageError("--processes is for this machine: leave it out with --scheduler")
+        names = (x, y, _columns(by or []), x_scale)
+        return _fit_many(data, names, changes, output, fmt, restart=restart, processes=processes, scheduler=scheduler)
+    if not data[0].exists():
+        raise UsageError(f"there is no run directory or file {data[0]}")
+    if data[0].is_dir():
+        of_file |= {"--x": x, "--y": y, "--x-scale": x_scale, "--output": output}
+        refuse(of_file, "for files only; a run knows its variables and its place")
+        evaluation, name = _fit_run(data[0], changes, every_plot=every_plot)
     else:
         from p4perf.evaluation.fitting.datafiles import read_series
 
         marks, name = _marks(working_set, cache or []), None
-        samples = read_series(data, x, y, region=region)
-        evaluation = _fit_samples(samples, data, x_scale or "linear", changes, marks, output, every_plot=every_plot)
+        samples = read_series(data[0], x, y, region=region)
+        evaluation = _fit_samples(samples, data[0], x_scale or "linear", changes, marks, output, every_plot=every_plot)
     emit_model(evaluation, fmt, run=name)
     for plot in evaluation.plots if evaluation is not None else ():
         say(f"plot: {plot}")
+    return ExitCode.OK
+
+
+def _fit_run(path: Path, changes: Mapping[str, Any], *, every_plot: bool) -> tuple[Evaluation | None, str]:
+    """Derive the model of a run, with its plots; and its path."""
+    from p4perf.cli.progress import Share
+    from p4perf.experiment.evaluate import evaluate_run
+
+    run = Run.open(path)
+    say_origin(run.identity)
+    with Share("deriving") as progress:
+        return evaluate_run(run, changes=changes, every_plot=every_plot, progress=progress), str(run.path)
 
 
 def _fit_samples(
@@ -286,7 +308,7 @@ class _ModelsRow(Record):
 
 
 class ModelsDocument(Document, kind="models"):
-    """`p4perf fit-many DATA...`: one row for each series."""
+    """`p4perf fit DATA...` of many series: one row for each."""
 
     labels: tuple[str, ...] = doc("names of the labels that tell series apart")
     output: str | None = doc("path of the file of models")
@@ -302,74 +324,49 @@ COLUMNS = tuple(_ModelsRow.KEYS)[1:]
 """Columns of a row besides the labels of the series."""
 
 
-@app.command("fit-many")
-def fit_many(
-    data: Annotated[
-        list[Path],
-        typer.Argument(help="CSV files in long format, files of Extra-P, run directories.", show_default=False),
-    ],
-    x: Annotated[str | None, typer.Option("--x", help="CSV: column (Extra-P: parameter) of the variable.")] = None,
-    y: Annotated[str | None, typer.Option("--y", help="CSV: column of what it costs; else: only this metric.")] = None,
-    by: Annotated[
-        list[str] | None,
-        typer.Option("--by", help="CSV: columns that tell series apart, separated by commas. Repeatable."),
-    ] = None,
-    segments: SegmentsOption = None,
-    max_segments: MaxSegmentsOption = None,
-    min_points: MinPointsOption = None,
-    profile: ProfileOption = None,
-    error: ErrorOption = None,
-    loss: LossOption = None,
-    split_finder: SplitFinderOption = None,
-    level: LevelOption = None,
-    resamples: Annotated[
-        int | None,
-        typer.Option("--resamples", min=0, max=100_000, help="Bootstrap resamples; 0: no intervals, faster."),
-    ] = None,
-    x_scale: Annotated[Scale | None, typer.Option("--x-scale", help="Axis of x.")] = None,
-    processes: Annotated[
-        int | None, typer.Option("--processes", min=1, max=1024, help="Processes; one for each processor by default.")
-    ] = None,
-    scheduler: Annotated[
-        str | None, typer.Option("--scheduler", help="Fit on a Dask cluster: address such as tcp://10.0.0.1:8786.")
-    ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            help="FILE.jsonl for the models, a line each, or a folder for models.jsonl. "
-            "What is there already is not fitted again.",
-        ),
-    ] = None,
-    restart: Annotated[bool, typer.Option("--restart", help="Begin the file of models anew.")] = False,
-    fmt: FormatOption = Format.TABLE,
+def _fit_many(
+    data: Sequence[Path],
+    names: tuple[str | None, str | None, tuple[str, ...], Scale | None],
+    changes: Mapping[str, Any],
+    output: Path | None,
+    fmt: Format,
+    *,
+    restart: bool,
+    processes: int | None,
+    scheduler: str | None,
 ) -> int:
-    """Derive the models of many series, on all processors or on a Dask cluster."""
+    """Derive the models of many series; the exit code. ``names`` are the columns x, y and by, and the scale of x."""
+    from p4perf.cli.progress import SeriesProgress
     from p4perf.evaluation.fitting.cluster import require_distributed
     from p4perf.evaluation.fitting.derivation import FitOptions
+    from p4perf.experiment.many import fit_rest, kept_models, open_lines, open_sources
 
-    if restart and output is None:
-        raise UsageError("--restart is for a file of models: name it with --output")
-    if processes is not None and scheduler is not None:
-        raise UsageError("--processes is for this machine: leave it out with --scheduler")
     if scheduler is not None:
         logging.disable(logging.CRITICAL)  # that of Dask: what matters is said by our own errors
         require_distributed()
-    changes = given({
-        "segments": segments, "max_segments": max_segments, "min_points": min_points, "profile": profile,
-        "error": error, "loss": loss, "split_finder": split_finder, "level": level, "resamples": resamples,
-    })  # fmt: skip
     options = FitOptions(**changes)
     options.check()
-    sources = _sources(data, (x, y, _columns(by or [])), x_scale, changes)
+    sources = open_sources(data, *names, changes)
+    failed: list[SeriesResult] = []
     with contextlib.ExitStack() as stack:
-        lines = None if output is None else stack.enter_context(_lines(output, restart=restart))
+        lines = None if output is None else stack.enter_context(open_lines(output, restart=restart))
         where = None if lines is None else str(lines.path)
-        rows = _kept_rows(sources, options, lines)
+        rows = [None if kept is None else _row(*kept, "") for kept in kept_models(sources, options, lines)]
         if kept := len(rows) - rows.count(None):
             say(f"{kept} of {len(rows)} series are in {where} already")
-        failed = _fit_rest(sources, rows, options, lines, processes=processes, scheduler=scheduler)
+        with SeriesProgress(rows.count(None)) as bar:
+            results = fit_rest(
+                sources, rows, options, lines, processes=processes, scheduler=scheduler, progress=bar.finished
+            )
+            try:
+                for index, result in stack.enter_context(contextlib.closing(results)):
+                    if result.model is None:
+                        failed.append(result)
+                    rows[index] = _row(result.labels, result.model, result.failure)
+            except (KeyboardInterrupt, P4PerfError):
+                if lines is not None and len(lines):
+                    say(f"\n{len(lines)} models are in {lines.path}; the same command fits the rest")
+                raise
     done = tuple(row for row in rows if row is not None)
     labels = tuple(dict.fromkeys(key for row in done for key in row.values))
     document = ModelsDocument(labels=labels, output=where, series=len(done), kept=kept, failed=len(failed), rows=done)
@@ -388,142 +385,6 @@ def _columns(by: Sequence[str]) -> tuple[str, ...]:
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise UsageError(f"--by {','.join(by)}: {twice} is there twice")
     return tuple(names)
-
-
-def _lines(output: Path, *, restart: bool) -> ModelLines:
-    from p4perf.evaluation.fitting.many.lines import ModelLines
-
-    path = output if output.suffix == ".jsonl" else output / "models.jsonl"
-    if path.is_dir():
-        raise UsageError(f"{path} is a folder", hint="name a file")
-    if path is not output and output.is_file():
-        raise UsageError(f"{output} is a file whose name does not end with .jsonl", hint="name a folder, or FILE.jsonl")
-    return ModelLines(path, restart=restart)
-
-
-def _sources(
-    data: Sequence[Path],
-    names: tuple[str | None, str | None, tuple[str, ...]],
-    x_scale: Scale | None,
-    changes: Mapping[str, Any],
-) -> list[SeriesSource]:
-    from p4perf.evaluation.fitting.many.sources import MOST_SERIES, open_series
-
-    x, y, by = names
-    seen: set[Path] = set()
-    for path in data:
-        if not path.exists():
-            raise UsageError(f"there is no run directory or file {path}")
-        if path.resolve() in seen:
-            raise UsageError(f"{path} is named twice")
-        seen.add(path.resolve())
-    if all(path.is_dir() for path in data) and (wrong := [n for n, v in (("--x", x), ("--by", by)) if v]):
-        raise UsageError(f"{', '.join(wrong)}: for files only; a run knows its variable")
-    sources: list[SeriesSource] = []
-    total = 0
-    for path in data:
-        if path.is_dir():
-            sources.append([_run_series(path, y, x_scale, changes)])
-        else:
-            sources.append(open_series(path, x, y, by, x_scale=x_scale or "linear", most=MOST_SERIES - total))
-        total += len(sources[-1])
-    return sources
-
-
-def _run_series(path: Path, metric: str | None, x_scale: Scale | None, changes: Mapping[str, Any]) -> NamedSamples:
-    """The samples of a run, with the options of its spec."""
-    from p4perf.evaluation.fitting.many import NamedSamples
-    from p4perf.evaluation.fitting.many.sources import FILE
-    from p4perf.experiment.evaluate import fit_options
-
-    run = Run.open(path)
-    spec = run.spec
-    if spec.model is None or run.variable is None:
-        raise UsageError(f"{path} has no model: its spec asks for none, or sweeps several variables")
-    samples: Samples | P4PerfError
-    try:
-        samples = run.samples(metric)
-    except P4PerfError as error:
-        samples = error
-    points = 0 if isinstance(samples, P4PerfError) else len(samples.x)
-    options = fit_options(spec, None if "max_segments" in changes else points)
-    return NamedSamples(
-        labels={FILE: str(path)},
-        samples=samples,
-        name=spec.name,
-        target=run.identity.target,
-        x_scale=x_scale or spec.model.x_scale,
-        options=replace(options, **changes),
-        provenance={"run": run.name, **({"imported": run.identity.origin} if run.identity.origin else {})},
-    )
-
-
-def _kept_rows(
-    sources: Sequence[SeriesSource], options: FitOptions, lines: ModelLines | None
-) -> list[_ModelsRow | None]:
-    """The rows of the series whose models are in the file already, None for the others.
-
-    Raises:
-        P4PerfError: the samples of all series are unusable; the error of the first.
-    """
-    from p4perf.evaluation.fitting.many import fingerprint
-
-    rows: list[_ModelsRow | None] = []
-    unusable: list[P4PerfError] = []
-    for series in chain.from_iterable(sources):
-        row = None
-        if isinstance(series.samples, P4PerfError):
-            unusable.append(series.samples)
-        elif lines is not None and lines.has(series.labels, fingerprint(series, options)):
-            row = _row(series.labels, lines.read(series.labels), "")
-        rows.append(row)
-    if unusable and len(unusable) == len(rows):
-        raise unusable[0]
-    return rows
-
-
-def _fit_rest(
-    sources: Sequence[SeriesSource],
-    rows: list[_ModelsRow | None],
-    options: FitOptions,
-    lines: ModelLines | None,
-    *,
-    processes: int | None,
-    scheduler: str | None,
-) -> list[SeriesResult]:
-    """Fit the series without a row, write their models and fill in their rows; those that failed."""
-    from p4perf.cli.progress import SeriesProgress
-    from p4perf.evaluation.fitting.many import SeriesResult, fingerprint
-    from p4perf.evaluation.fitting.many import fit_many as fitted
-
-    waiting: deque[tuple[int, str]] = deque()
-    failed: list[SeriesResult] = []
-
-    def todo() -> Iterator[NamedSamples]:
-        for index, series in enumerate(chain.from_iterable(sources)):
-            if rows[index] is None:
-                waiting.append((index, "" if lines is None else fingerprint(series, options)))
-                yield series
-
-    with SeriesProgress(rows.count(None)) as progress:
-        results = fitted(todo(), options, processes=processes, scheduler=scheduler, progress=progress.finished)
-        try:
-            with contextlib.closing(results):
-                for result in results:
-                    index, mark = waiting.popleft()
-                    if result.model is not None and lines is not None:
-                        try:
-                            lines.append(result.labels, mark, result.model)
-                        except UsageError as error:
-                            result = SeriesResult.failed(result.labels, error)
-                    if result.model is None:
-                        failed.append(result)
-                    rows[index] = _row(result.labels, result.model, result.failure)
-        except (KeyboardInterrupt, P4PerfError):
-            if lines is not None and len(lines):
-                say(f"\n{len(lines)} models are in {lines.path}; the same command fits the rest")
-            raise
-    return failed
 
 
 def _conclude(failed: Sequence[SeriesResult], total: int) -> int:

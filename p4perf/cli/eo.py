@@ -1,8 +1,7 @@
-"""Commands of white-box models: cost of functions on described machines, placement, calibration."""
+"""White-box models: the cost of functions on described machines, and where they run; estimate eo, estimate place."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,10 +12,9 @@ from p4perf.cli.app import (
     Format,
     FormatOption,
     PointsOption,
-    QuietOption,
     SetOption,
-    app,
     emit,
+    estimate_app,
     load,
     pairs,
     print_table,
@@ -28,42 +26,6 @@ from p4perf.records import Document, Interval, Record, Scalar, as_rows, doc, int
 if TYPE_CHECKING:
     from p4perf.models.eo import Demand, Hardware, Host, NetworkFunction, Printed, RateEstimate
     from p4perf.specs import Experiment
-
-
-@app.command()
-def calibrate(
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="File for the description (YAML); without it the screen.")
-    ] = None,
-    name: Annotated[str | None, typer.Option("--name", help="Name of the machine; default: its processor.")] = None,
-    starts: Annotated[int, typer.Option("--starts", min=1, max=100, help="Accepted starts of each benchmark.")] = 3,
-    plain: Annotated[bool, typer.Option("--plain", help="The core is isolated: no gate, no real-time bursts.")] = False,
-    testbed: Annotated[str, typer.Option("--testbed", help="Where to measure: local, or ssh:FILE:NODE.")] = "local",
-    quiet: QuietOption = False,
-) -> None:
-    """Measure what every elementary operation costs here, one by one, and describe this machine for p4perf eo.
-
-    Needs what target dpdk-c needs, and takes a few minutes.
-    """
-    from p4perf.evaluation.papers.baldi2018.files import parse_hardware
-    from p4perf.experiment import open_testbed
-    from p4perf.experiment.learning import calibrate as measure
-    from p4perf.results.files import write_text_atomically
-
-    found = measure(
-        open_testbed(testbed),
-        name=name or "",
-        starts=starts,
-        mode="plain" if plain else "gated",
-        told=lambda line: None if quiet else say(line),
-    )
-    text = found.text()
-    parse_hardware(text.encode(), str(output or "the description"))
-    if output is None:
-        sys.stdout.write(text)
-    else:
-        write_text_atomically(output, text)
-        say(f"{output} describes {found.name}: p4perf eo switch/basic --hardware {output}")
 
 
 ProfileOption = Annotated[str | None, typer.Option("--profile", help="Profile of the description; default: the first.")]
@@ -113,7 +75,7 @@ class _Setting(Record):
 
 
 class EoDocument(Document, _Numbers, _Setting, kind="eo"):
-    """`p4perf eo FUNCTION...`, and of an experiment with one point.
+    """`p4perf estimate eo FUNCTION...`, and of an experiment with one point.
 
     See [elementary operations](eo.md).
     """
@@ -135,7 +97,7 @@ class _EoSweepRow(_Numbers, _SweptPoint):
 
 
 class EoSweepDocument(Document, kind="eo.sweep"):
-    """`p4perf eo SPEC`: one row for each point."""
+    """`p4perf estimate eo SPEC`: one row for each point."""
 
     hardware: str = doc("name of the machine")
     profile: str | None = doc("profile of its description; null if it has none")
@@ -167,13 +129,13 @@ class _PlaceRow(Record):
 
 
 class PlaceDocument(Document, kind="place"):
-    """`p4perf place FUNCTION=LOAD...`: one row for each host."""
+    """`p4perf estimate place FUNCTION=LOAD...`: one row for each host."""
 
     share_cores: bool = doc("whether a core may run several functions")
     rows: tuple[_PlaceRow, ...] = doc("")
 
 
-@app.command()
+@estimate_app.command()
 def eo(
     functions: Annotated[
         list[str], typer.Argument(metavar="FUNCTION...", help="Functions (name or file) in a row, or one experiment.")
@@ -189,7 +151,7 @@ def eo(
     points: PointsOption = None,
     fmt: FormatOption = Format.TABLE,
 ) -> None:
-    """Estimate a network function from its elementary operations, without any measurement.
+    """Estimate a network function from its elementary operations.
 
     FUNCTION is a name (switch/basic), a file, or an experiment: then every point of its sweep is estimated.
     """
@@ -295,7 +257,7 @@ def _compared(printed: Printed, source: str) -> str:
     return f"printed in {source}: {', '.join(parts)}; its Mpps are too high by a factor of 1.024 (docs/eo.md)"
 
 
-@app.command()
+@estimate_app.command()
 def place(
     demands: Annotated[
         list[str],
@@ -310,7 +272,7 @@ def place(
     ] = False,
     fmt: FormatOption = Format.TABLE,
 ) -> int:
-    """Tell which of these hosts can run this set of functions at this load, all of them at once.
+    """Judge which hosts can run functions at a load, all of them at once.
 
     Ends with 0 if at least one host can, else with 1.
     """

@@ -118,9 +118,9 @@ def import_(
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder that gets the run directory.")] = Path("runs"),
     fmt: FormatOption = Format.TABLE,
 ) -> int:
-    """Read results of other tools into a run directory, for show, fit, compare and export.
+    """Read results of other tools into a run directory.
 
-    The folder of a run on testbed manual goes to that run.
+    The commands show, fit, compare and export read it as any run. What testbed manual measured goes to its run.
     """
     from p4perf.cli.measure import resume
     from p4perf.evaluation.imports import ImportOptions
@@ -242,7 +242,7 @@ def export(
     language: Annotated[Literal["python", "c", "latex"], typer.Option("--as", help="What to write.")] = "python",
     output: Annotated[Path | None, typer.Option("--output", "-o", help="A file instead of the screen.")] = None,
 ) -> None:
-    """Write a model as a function in Python or C, or as a formula in LaTeX."""
+    """Write a model as a function in Python or C, or as LaTeX."""
     from p4perf.models.export import export_model
 
     if not model.exists():
@@ -288,7 +288,7 @@ def report(
     ] = None,
     fmt: FormatOption = Format.TABLE,
 ) -> None:
-    """Make a site of pages with interactive figures, which opens from disk without a network."""
+    """Make a site of pages with interactive figures, readable offline."""
     from p4perf.cli.progress import Share
     from p4perf.experiment.report.site import find_sources, write_site
 
@@ -325,7 +325,7 @@ def pack(
     title: Annotated[str | None, typer.Option("--title", help="Title; default: what was measured.")] = None,
     fmt: FormatOption = Format.TABLE,
 ) -> None:
-    """Pack results into a zip that describes itself (RO-Crate), for an archive or for other people."""
+    """Pack results into a zip that describes itself (RO-Crate)."""
     from p4perf.results.crate import Author, CrateOptions
     from p4perf.results.crate import pack as write_archive
 

@@ -272,7 +272,7 @@ def generate(
     spec: Annotated[str | None, typer.Argument(help="Experiment of the catalogue, or path of a spec file.")] = None,
     target: Annotated[
         list[str] | None,
-        typer.Option("--target", "-t", help="Generator (p4perf list generators); repeatable. Default: all."),
+        typer.Option("--generator", "-g", help="Generator (p4perf list generators); repeatable. Default: all."),
     ] = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the files.")] = Path("generated"),
     sets: SetOption = None,
@@ -289,7 +289,7 @@ def generate(
     verify: Annotated[bool, typer.Option("--verify", help="Compile the P4 programs with the tools of p4c.")] = False,
     fmt: FormatOption = Format.TABLE,
 ) -> None:
-    """Write the programs, table entries and load-generator scripts of every point of an experiment, or of all.
+    """Write programs, table entries and load-generator scripts.
 
     Each point gets a folder GENERATOR/INDEX below the output folder (with --all: GENERATOR/EXPERIMENT/INDEX). What a
     generator refuses is reported, and does not stop the others.

@@ -1,4 +1,4 @@
-"""The commands that look at specs, runs and machines: list, check, schema, status, show, doctor."""
+"""The commands that look at specs, runs and machines: list, check, status, show, doctor."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from p4perf.cli.app import Format, FormatOption, PointsOption, SetOption, SpecArgument, app, emit, load, say, say_origin
+from p4perf.cli.app import Format, FormatOption, PointsOption, SetOption, app, emit, load, refuse, say, say_origin
 from p4perf.errors import CapabilityError, ExitCode, P4PerfError, TestbedError, UsageError
 from p4perf.records import Document, Record, Scalar, doc, json_schema, listing, spread
 from p4perf.results import Run, run_folders
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 
 Plugins = Literal["targets", "testbeds", "components", "generators", "load-generators", "searches", "importers"]
-What = Literal[Plugins, "experiments", "metrics", "functions", "hardware", "operations", "models", "runs"]
+Papers = Literal["functions", "hardware", "operations", "models", "eivu", "eivu-cells"]
+What = Literal[Plugins, Papers, "experiments", "metrics", "runs"]
 
 
 class _Plugin(Record):
@@ -76,7 +77,7 @@ class _Component(_Plugin):
 
 listing("list.components", _Component, "`p4perf list components`: names for specs.")
 listing("list.testbeds", _Plugin, "`p4perf list testbeds`: names for `--testbed`.")
-listing("list.generators", _Plugin, "`p4perf list generators`: names for `generate --target`.")
+listing("list.generators", _Plugin, "`p4perf list generators`: names for `generate --generator`.")
 listing("list.load-generators", _Plugin, "`p4perf list load-generators`: names for `load.generator`.")
 listing("list.searches", _Plugin, "`p4perf list searches`: names for `load.search`.")
 listing("list.importers", _Plugin, "`p4perf list importers`: names for `import --from`.")
@@ -92,12 +93,12 @@ listing("list.metrics", _Metric, "`p4perf list metrics`: names for specs.")
 
 
 class _Function(Record):
-    name: str = doc("name for `eo` and `place`")
+    name: str = doc("name for `estimate eo` and `estimate place`")
     title: str = doc("one line")
     source: str = doc("where it is from")
 
 
-listing("list.functions", _Function, "`p4perf list functions`: names for `eo` and `place`.")
+listing("list.functions", _Function, "`p4perf list functions`: names for `estimate eo` and `estimate place`.")
 
 
 class _Hardware(Record):
@@ -189,13 +190,32 @@ def list_(
     limits: Annotated[
         bool, typer.Option("--limits", help="Of targets or generators: show missing constructs and limits.")
     ] = False,
+    item: Annotated[
+        list[str] | None, typer.Option("--item", help="Of eivu: only these items, such as 014. Repeatable.")
+    ] = None,
+    as_spec: Annotated[bool, typer.Option("--spec", help="Of eivu: print a spec that measures the items.")] = False,
+    data: Annotated[
+        Path | None, typer.Option("--data", help="Of eivu-cells: folder with an eivu_results.csv of your own.")
+    ] = None,
     fmt: FormatOption = Format.TABLE,
 ) -> None:
-    """List experiments, runs, metrics, published models, network functions, targets, testbeds and so on."""
-    if components or limits:
+    """List experiments, runs, targets, metrics, models and so on."""
+    from p4perf.cli.vio import print_cells, print_items
+
+    if what not in ("targets", "generators"):
+        refuse({"--components": components, "--limits": limits}, "for targets and generators only")
+    if what != "eivu":
+        refuse({"--item": item, "--spec": as_spec}, "for eivu only")
+    if what != "eivu-cells":
+        refuse({"--data": data}, "for eivu-cells only")
+    if what == "eivu":
+        print_items(item, fmt, as_spec=as_spec)
+    elif what == "eivu-cells":
+        print_cells(data, fmt)
+    elif components or limits:
         emit(fmt, _capabilities(what, whole=components))
-        return
-    emit(fmt, _runs(folder) if what == "runs" else _listed(what))
+    else:
+        emit(fmt, _runs(folder) if what == "runs" else _listed(what))
 
 
 def _capabilities(what: What, *, whole: bool) -> Document:
@@ -203,8 +223,6 @@ def _capabilities(what: What, *, whole: bool) -> Document:
     from p4perf.plugins import load_plugin, plugin_names
     from p4perf.specs import list_catalogue
 
-    if what not in ("targets", "generators"):
-        raise UsageError("--components and --limits are for targets and generators")
     group = f"p4perf.{what}"
     plugins = {name: load_plugin(group, name) for name in plugin_names(group)}
     columns = {
@@ -304,18 +322,39 @@ def _run_row(run: Run) -> _Run:
 
 @app.command()
 def check(
-    spec: SpecArgument,
-    target: Annotated[str | None, typer.Option("--target", help="Check that this target can measure it here.")] = None,
+    spec: Annotated[
+        str | None,
+        typer.Argument(
+            help="Experiment of the catalogue, or path of a spec file; with --schema, kind of a document of JSON.",
+            show_default=False,
+        ),
+    ] = None,
+    schema: Annotated[
+        bool, typer.Option("--schema", help="Print the JSON Schema of specs, or of a kind of document.")
+    ] = False,
+    target: Annotated[
+        str | None, typer.Option("--target", "-t", help="Check that this target can measure it here.")
+    ] = None,
     testbed: Annotated[str, typer.Option("--testbed", help="Where the target runs.")] = "local",
     sets: SetOption = None,
     points: PointsOption = None,
     fmt: FormatOption = Format.TABLE,
 ) -> None:
-    """Check a spec; with --target, also that every point is within the limits of the target."""
+    """Check a spec, and with --target that the target can measure it.
+
+    With --schema it prints the JSON Schema of specs, for editors, or that of a document that a command prints: its KIND
+    is the argument, such as comparison or list.runs.
+    """
     from p4perf.experiment import open_target, open_testbed, plan_sweep, require_usable
     from p4perf.experiment.planning import check_points
     from p4perf.specs import describe_variants
 
+    if schema:
+        refuse({"--target": target, "--set": sets, "--points": points}, "a schema is of all specs")
+        _print_schema(spec)
+        return
+    if spec is None:
+        raise UsageError("no spec is named", hint="p4perf list has the catalogue")
     experiment = load(spec, sets, points)
     if target is None:
         check_points(experiment)
@@ -337,18 +376,7 @@ def check(
         say(line)
 
 
-@app.command()
-def schema(
-    document: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="KIND",
-            help="Kind of a document that a command prints, such as comparison or list.runs; default: the specs.",
-            show_default=False,
-        ),
-    ] = None,
-) -> None:
-    """Print the JSON Schema of experiment specs, for editors, or of a document that a command prints."""
+def _print_schema(document: str | None) -> None:
     from p4perf.specs import json_schema_text
     from p4perf.specs.messages import nearest
 
@@ -384,7 +412,7 @@ def status(
     run: Annotated[Path, typer.Argument(help="A run directory, or the folder of a campaign.")],
     fmt: FormatOption = Format.TABLE,
 ) -> None:
-    """Tell how far a run or a campaign has come."""
+    """Show how far a run or a campaign has come."""
     from p4perf.cli.measure import show_campaign
     from p4perf.results.campaign import CampaignDirectory
 
@@ -405,7 +433,10 @@ def show(
     metric: Annotated[str | None, typer.Option("--metric", help="Metric to show; default: the modelled one.")] = None,
     fmt: FormatOption = Format.TABLE,
 ) -> None:
-    """Show the measured points of a run: median over the starts, 95 % interval, accepted starts, flags."""
+    """Show the measured points of a run.
+
+    Median over the starts, 95 % interval, accepted starts, flags.
+    """
     from p4perf.experiment.evaluate import point_rows
 
     opened = Run.open(run)
@@ -439,9 +470,10 @@ def doctor(
     testbed: Annotated[str, typer.Option("--testbed", help="Where to look: local, or ssh:FILE:NODE.")] = "local",
     fmt: FormatOption = Format.TABLE,
 ) -> int:
-    """Tell which targets, load generators, metrics and tools are usable here and how good a measurement can be.
+    """Report what is usable here and how good a measurement can be.
 
-    Changes nothing, unless --fix or --undo says so. Exit code 0 if a target is usable, else 3.
+    Looks at targets, load generators, metrics and tools. Changes nothing, unless --fix or --undo says so. Exit code 0
+    if a target is usable, else 3.
     """
     from p4perf.experiment import open_testbed
     from p4perf.testbeds import tuning

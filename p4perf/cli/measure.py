@@ -376,7 +376,7 @@ def resume(
     quiet: QuietOption = False,
     fmt: FormatOption = Format.TABLE,
 ) -> int:
-    """Continue a run or a campaign that was interrupted; what is finished is not measured again."""
+    """Continue a run or a campaign that was interrupted."""
     from p4perf.cli.progress import SweepProgress
     from p4perf.experiment import resume_run
 

@@ -1,4 +1,4 @@
-"""The quadrants of operators."""
+"""The quadrants of operators: analyse opq."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from p4perf.cli.app import Format, FormatOption, app, emit, print_table, say
+from p4perf.cli.app import Format, FormatOption, analyse_app, emit, print_table, say
 from p4perf.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from p4perf.models.estimate import Estimate
 
 
-@app.command()
+@analyse_app.command()
 def opq(
     runs: Annotated[
         list[Path] | None,
@@ -58,7 +58,7 @@ def opq(
     ] = None,
     fmt: FormatOption = Format.TABLE,
 ) -> int:
-    """Tell the base cost, the exponent and the quadrant of operators, on one machine or several."""
+    """Analyse operators: base cost, exponent and quadrant, on each machine."""
     from p4perf.evaluation.papers.ren2025 import OpqOptions, Threshold, analyse, load_platforms
     from p4perf.evaluation.papers.ren2025.analysis import DEFAULT_CONTRAST
     from p4perf.experiment.opq import opq_document, read_platforms, write_opq
@@ -66,7 +66,9 @@ def opq(
     if agree and len(runs or []) != 2:
         raise UsageError("--agree compares two runs", hint="name two runs of the same machine")
     if not runs and not beside:
-        raise UsageError("no run and no platform is named", hint="p4perf opq --with ren2025 shows the published one")
+        raise UsageError(
+            "no run and no platform is named", hint="p4perf analyse opq --with ren2025 shows the published one"
+        )
     options = OpqOptions(
         threshold=Threshold.parse(threshold, ties=ties, without=without or [], of=of),
         contrasts=tuple(_pair(text) for text in contrast or []) or (DEFAULT_CONTRAST,),

@@ -151,10 +151,10 @@ def measure(
     quiet: QuietOption = False,
     fmt: FormatOption = Format.TABLE,
 ) -> int:
-    """Measure your own P4 program, verified packet by packet; or an operator of your own in C.
+    """Measure your own P4 program, or an operator of your own in C.
 
-    Before a target is measured, what it does with packets that take all paths of the program is compared with the
-    reference interpreter.
+    Programs are verified packet by packet: before a target is measured, what it does with packets that take all paths
+    of the program is compared with the reference interpreter.
     """
     of_c = program.suffix == ".c"
     others = [label for label in target or () if label != DEFAULT_TARGET]

@@ -22,6 +22,7 @@ from p4perf.cli.app import (
     overrides_of,
     print_table,
     quantity,
+    refuse,
     say,
 )
 from p4perf.errors import P4PerfError, TargetUnavailableError, UsageError
@@ -333,13 +334,16 @@ def predict(
     testbed: Annotated[str, typer.Option("--testbed", help="With --measure: where the target runs.")] = "local",
     runs: Annotated[Path, typer.Option("--runs", help="With --measure: folder that gets the records.")] = Path("runs"),
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Folder for prediction.json and plots.")] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Nothing but the data and warnings.")] = False,
+    quiet: QuietOption = False,
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Paths, rates, latency, memory, every construct and warning.")
     ] = False,
     fmt: FormatOption = Format.TABLE,
 ) -> None:
-    """Predict what a program costs on a target: cycles, packet rate, latency and loss, with the cost breakdown."""
+    """Predict what a program costs on a target.
+
+    Cycles, packet rate, latency and loss, with the cost breakdown.
+    """
     from p4perf.evaluation.prediction.library import open_models
     from p4perf.evaluation.prediction.programs import Wanted, open_subjects
     from p4perf.evaluation.prediction.reading import ReadOptions
@@ -438,7 +442,10 @@ def learn(
     ] = None,
     testbed: Annotated[str, typer.Option("--testbed", help="Where it is measured (p4perf list testbeds).")] = "local",
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="File for the cost model (JSON); without it the screen.")
+        Path | None,
+        typer.Option(
+            "--output", "-o", help="File for the cost model (JSON), or the description (YAML); default: stdout."
+        ),
     ] = None,
     folder: Annotated[Path, typer.Option("--runs", help="Folder for the runs of the fixtures.")] = Path("runs"),
     resume: Annotated[bool, typer.Option("--resume", help="Continue the newest runs in that folder.")] = False,
@@ -449,14 +456,44 @@ def learn(
     quick: Annotated[
         bool, typer.Option("--quick", help="Measure few fixtures, and take the rest from the model that ships.")
     ] = False,
+    operations: Annotated[
+        bool, typer.Option("--operations", help="Measure elementary operations, and describe the machine in YAML.")
+    ] = False,
+    name: Annotated[
+        str | None, typer.Option("--name", help="With --operations: name of the machine; default: its processor.")
+    ] = None,
+    starts: Annotated[
+        int | None,
+        typer.Option("--starts", min=1, max=100, help="With --operations: accepted starts of each benchmark; 3."),
+    ] = None,
+    plain: Annotated[
+        bool, typer.Option("--plain", help="With --operations: the core is isolated: no gate, no real-time bursts.")
+    ] = False,
     sets: SetOption = None,
     quiet: QuietOption = False,
     fmt: FormatOption = Format.TABLE,
 ) -> None:
-    """Learn what programs cost on a target of this machine: measure fixtures, and write a cost model.
+    """Learn what programs cost on this machine, and write a cost model.
 
-    A few minutes; --resume continues an interrupted session. With RUN... nothing is measured.
+    Measures fixtures for a few minutes; --resume continues an interrupted session. With RUN... nothing is measured.
+    With --operations it measures what every elementary operation costs, one by one, and describes this machine for
+    p4perf estimate eo; that needs what target dpdk-c needs.
     """
+    if operations:
+        refuse(
+            {
+                "RUN": runs,
+                "--target": target,
+                "--resume": resume,
+                "--catalogue": catalogue,
+                "--quick": quick,
+                "--set": sets,
+            },
+            "for programs; --operations measures elementary operations",
+        )
+        _learn_operations(testbed, name or "", starts or 3, plain=plain, output=output, quiet=quiet)
+        return
+    refuse({"--name": name, "--starts": starts, "--plain": plain}, "for --operations only")
     from p4perf.evaluation.prediction.library import reference_model
     from p4perf.experiment.learning import learn_from_runs, measure_batches
     from p4perf.models.program.costs_storage import cost_model_json
@@ -487,6 +524,24 @@ def learn(
     if not quiet:
         _tell(model)
     emit(fmt, CostModelDocument.read(None, file=output, rows=_rows(model)))
+
+
+def _learn_operations(testbed: str, name: str, starts: int, *, plain: bool, output: Path | None, quiet: bool) -> None:
+    """Write what elementary operations cost on this machine, as a description that `p4perf estimate eo` reads."""
+    from p4perf.evaluation.papers.baldi2018.files import parse_hardware
+    from p4perf.experiment import open_testbed
+    from p4perf.experiment.learning import calibrate
+
+    told: Callable[[str], None] = (lambda line: None) if quiet else say
+    mode: Literal["plain", "gated"] = "plain" if plain else "gated"
+    found = calibrate(open_testbed(testbed), name=name, starts=starts, mode=mode, told=told)
+    text = found.text()
+    parse_hardware(text.encode(), str(output or "the description"))
+    if output is None:
+        sys.stdout.write(text)
+        return
+    write_text_atomically(output, text)
+    say(f"{output} describes {found.name}: p4perf estimate eo switch/basic --hardware {output}")
 
 
 def _measured(

@@ -1,4 +1,4 @@
-"""The command that predicts latency and loss at a load from what a packet costs: queue."""
+"""Latency and loss at a load from what a packet costs: estimate queue."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 import typer
 
-from p4perf.cli.app import Format, FormatOption, app, emit, quantity, say
+from p4perf.cli.app import Format, FormatOption, emit, estimate_app, quantity, say
 from p4perf.errors import UsageError
 from p4perf.records import Document, Record, doc
 
@@ -52,7 +52,7 @@ class _QueueRow(Record):
 
 
 class QueueDocument(Document, kind="queue"):
-    """`p4perf queue`: one row for each kind of arrivals, rate and moderation interval.
+    """`p4perf estimate queue`: one row for each kind of arrivals, rate and moderation interval.
 
     Results are null where the analysis of a trace is not possible, and there is only its simulation.
     """
@@ -85,7 +85,7 @@ class _QueueTuneRow(Record):
 
 
 class QueueTuneDocument(Document, kind="queue.tune"):
-    """`p4perf queue --tune`: one row for each kind of arrivals and rate."""
+    """`p4perf estimate queue --tune`: one row for each kind of arrivals and rate."""
 
     objective: str = doc("what was made smallest: `mean`, or a percentile")
     max_loss: float = doc("largest loss that was allowed", "lost/sent")
@@ -103,7 +103,7 @@ _OTHER_MODE: dict[Mode, tuple[str, ...]] = {
 """Options that have no meaning in a mode."""
 
 
-@app.command()
+@estimate_app.command()
 def queue(
     context: typer.Context,
     service: Annotated[
@@ -164,7 +164,7 @@ def queue(
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Folder for the plots.")] = None,
     fmt: FormatOption = Format.TABLE,
 ) -> None:
-    """Predict latency and loss at a load from what a packet costs."""
+    """Predict latency and loss at a load from the cost of a packet."""
     from p4perf.evaluation.load.queue_sources import arrival_law, choose_step_us, parse_time_us, service_law
     from p4perf.evaluation.load.queueing import System, operating_points, read_measured
     from p4perf.evaluation.papers.gebert2016 import printed_result

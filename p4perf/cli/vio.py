@@ -1,4 +1,4 @@
-"""The commands about virtual network I/O, and about combined variants: cesim, eivu, factors."""
+"""Virtual network I/O, and combined variants: estimate cesim, analyse factors, and the study EIVU."""
 
 from __future__ import annotations
 
@@ -11,7 +11,19 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from p4perf.cli.app import Format, FormatOption, app, emit, pairs, print_table, quantity, say, say_origin, with_interval
+from p4perf.cli.app import (
+    Format,
+    FormatOption,
+    analyse_app,
+    emit,
+    estimate_app,
+    pairs,
+    print_table,
+    quantity,
+    say,
+    say_origin,
+    with_interval,
+)
 from p4perf.errors import UsageError
 from p4perf.records import Document, Interval, Record, as_rows, doc, interval, listing
 from p4perf.results import Run
@@ -57,7 +69,7 @@ class _Fit(Record):
 
 
 class CesimDocument(Document, kind="cesim"):
-    """`p4perf cesim`: a row for each variant and question."""
+    """`p4perf estimate cesim`: a row for each variant and question."""
 
     parameters: dict[str, Any] = doc("parameters of the model before a fit, units in their names")
     tipping_points: tuple[_TippingPoint, ...] = doc("")
@@ -71,7 +83,7 @@ class VariantName(StrEnum):
     PARALLELISED = "parallelised"
 
 
-@app.command()
+@estimate_app.command()
 def cesim(
     hit_ratio: Annotated[
         list[float] | None, typer.Option("--hit-ratio", "-r", help="Hit ratio of L1, such as 0.999. Repeatable.")
@@ -105,7 +117,7 @@ def cesim(
     y: Annotated[str, typer.Option("--y", help="With --fit: column of throughputs in Mpps.")] = "throughput_mpps",
     fmt: FormatOption = Format.TABLE,
 ) -> None:
-    """Throughput over the hit ratio of the L1 cache, and which hit ratio a throughput needs (CESim)."""
+    """Estimate throughput from the hit ratio of L1, or the reverse."""
     import numpy as np
 
     from p4perf.evaluation.fitting.datafiles import read_csv
@@ -171,7 +183,7 @@ class _EivuItemsRow(Record):
     not_run_because: str = doc("why it cannot be run; empty if it can")
 
 
-EivuItemsDocument = listing("eivu.items", _EivuItemsRow, "`p4perf eivu items`: the items of the study.")
+EivuItemsDocument = listing("list.eivu", _EivuItemsRow, "`p4perf list eivu`: the items of the study.")
 
 
 class _EivuCellsRow(Record):
@@ -192,7 +204,9 @@ class _EivuCellsRow(Record):
 
 
 EivuCellsDocument = listing(
-    "eivu.cells", _EivuCellsRow, "`p4perf eivu cells`: a row for each combination of factors that was measured."
+    "list.eivu-cells",
+    _EivuCellsRow,
+    "`p4perf list eivu-cells`: a row for each combination of factors that was measured.",
 )
 
 
@@ -204,45 +218,26 @@ class _EivuClaimsRow(Record):
     numbers: dict[str, Any] = doc("all numbers that were computed")
 
 
-EivuClaimsDocument = listing("eivu.claims", _EivuClaimsRow, "`p4perf eivu claims`: the claims of the study.")
+EivuClaimsDocument = listing("reproduce.eivu", _EivuClaimsRow, "`p4perf reproduce eivu`: the claims of the study.")
 
 
-@app.command()
-def eivu(
-    about: Annotated[Literal["items", "spec", "cells", "claims"], typer.Argument(help="What of the study.")] = "items",
-    item: Annotated[
-        list[str] | None, typer.Option("--item", help="Of items and spec: only these, such as 014. Repeatable.")
-    ] = None,
-    data: Annotated[
-        Path | None, typer.Option("--data", help="Of cells and claims: folder with an eivu_results.csv of your own.")
-    ] = None,
-    fmt: FormatOption = Format.TABLE,
-) -> None:
-    """The study of virtual network I/O (EIVU): its 141 items, a spec of them, its factorial cells, its claims."""
-    if item and about not in ("items", "spec"):
-        raise UsageError("--item is for items and spec")
-    if data is not None and about not in ("cells", "claims"):
-        raise UsageError("--data is for cells and claims")
-    if about == "items":
-        _items(item, fmt)
-    elif about == "spec":
-        from p4perf.specs.experiment import spec_yaml
-        from p4perf.specs.items import items_of, items_spec
+def print_claims(folder: Path | None, fmt: Format) -> None:
+    """Print the claims of the study with their verdicts, from its data or those of a folder."""
+    from p4perf.evaluation.papers.takeya2024.eivu import read_study, study_findings
 
-        sys.stdout.write(spec_yaml(items_spec(items_of(item) if item else None)))
-    elif about == "cells":
-        _cells(data, fmt)
-    else:
-        from p4perf.evaluation.papers.takeya2024.eivu import read_study, study_findings
-
-        rows = tuple(_EivuClaimsRow.read(c) for c in study_findings(read_study(data)))
-        short = [{key: value for key, value in row.items() if key != "numbers"} for row in as_rows(rows)]
-        emit(fmt, EivuClaimsDocument(rows=rows), rows=short)
+    rows = tuple(_EivuClaimsRow.read(c) for c in study_findings(read_study(folder)))
+    short = [{key: value for key, value in row.items() if key != "numbers"} for row in as_rows(rows)]
+    emit(fmt, EivuClaimsDocument(rows=rows), rows=short)
 
 
-def _items(numbers: list[str] | None, fmt: Format) -> None:
-    from p4perf.specs.items import items_of, read_items
+def print_items(numbers: list[str] | None, fmt: Format, *, as_spec: bool) -> None:
+    """Print items of the study, or a spec that measures them; without numbers all."""
+    from p4perf.specs.experiment import spec_yaml
+    from p4perf.specs.items import items_of, items_spec, read_items
 
+    if as_spec:
+        sys.stdout.write(spec_yaml(items_spec(items_of(numbers) if numbers else None)))
+        return
     items = items_of(numbers) if numbers else read_items()
     settings = [tuple(f"{key}={value}" for key, value in item.settings.items()) for item in items]
     rows = tuple(_EivuItemsRow.read(item, settings=own) for item, own in zip(items, settings, strict=True))
@@ -253,7 +248,8 @@ def _items(numbers: list[str] | None, fmt: Format) -> None:
         say(f"{len(items)} items, {sum(item.runs for item in items)} of which component vio can do")
 
 
-def _cells(folder: Path | None, fmt: Format) -> None:
+def print_cells(folder: Path | None, fmt: Format) -> None:
+    """Print the factorial cells of the study, from its data or those of a folder."""
     from p4perf.evaluation.papers.takeya2024.eivu import FACTORS, SERVERS, read_study
 
     study = read_study(folder)
@@ -292,7 +288,7 @@ class _Ladder(Record):
 
 
 class FactorsDocument(Document, kind="factors"):
-    """`p4perf factors`: a row for each factor.
+    """`p4perf analyse factors`: a row for each factor.
 
     Effects and gains are factors of the metric, above 1 is better; their intervals are null without repetitions.
     """
@@ -325,7 +321,7 @@ class FactorsDocument(Document, kind="factors"):
 SHOWN_PAIRS = 5
 
 
-@app.command()
+@analyse_app.command()
 def factors(
     source: Annotated[Path, typer.Argument(help="A run directory of combined variants, or a CSV file.")],
     metric: Annotated[
@@ -344,7 +340,7 @@ def factors(
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Folder for figures; default: the run.")] = None,
     fmt: FormatOption = Format.TABLE,
 ) -> None:
-    """Main effects, interactions, leave-one-out ratios and the best order of combined variants."""
+    """Analyse combined variants: effects, interactions and the best order."""
     from p4perf.evaluation.papers.takeya2024.factors import analyse, factorial_from_csv
     from p4perf.experiment.evaluate import draw_factors, run_factorial, run_title
 

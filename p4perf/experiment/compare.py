@@ -280,7 +280,7 @@ def _compared(run: Run, label: str, variable: str, metric: str, warnings: list[s
     except UsageError as error:
         hint = "runs over one variable can be compared"
         if OPERATOR in run.table.columns:
-            hint += "; p4perf opq RUN RUN --agree compares operators"
+            hint += "; p4perf analyse opq RUN RUN --agree compares operators"
         raise UsageError(f"{run.name}: {error.message}", hint=hint) from error
     manifest, planned = run.manifest, len(run.manifest.planned_points)
     if missing := planned - len(samples.x):

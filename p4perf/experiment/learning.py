@@ -374,7 +374,7 @@ def calibrate(
         BuildError: a micro-benchmark does not compile.
         MeasurementError: a case has no accepted start.
     """
-    refuse_batches(testbed, "a calibration needs answers: run p4perf calibrate on the node")
+    refuse_batches(testbed, "a calibration needs answers: run p4perf learn --operations on the node")
     target = measuring(open_target("dpdk-c"))
     facts = require_usable(target, testbed)
     available = facts.number("memory_available_bytes") or FREE_BYTES

@@ -344,4 +344,4 @@ class TestCapabilities:
     def test_only_of_targets_and_generators(self, option):
         done = p4perf("list", "runs", option)
         assert done.code == ExitCode.USAGE
-        assert "are for targets and generators" in done.err
+        assert "for targets and generators only" in done.err

@@ -9,7 +9,7 @@ from support.command import p4perf
 
 
 def rows(*arguments, cwd):
-    done = p4perf("cesim", *arguments, "--format", "json", cwd=cwd)
+    done = p4perf("estimate", "cesim", *arguments, "--format", "json", cwd=cwd)
     assert done.code == 0, done.err
     return json.loads(done.out)
 
@@ -52,7 +52,7 @@ def test_a_fit_of_a_file_with_repetitions(tmp_path):
 
 
 def test_csv_has_the_rows(tmp_path):
-    done = p4perf("cesim", "-r", "0.999", "--format", "csv", cwd=tmp_path)
+    done = p4perf("estimate", "cesim", "-r", "0.999", "--format", "csv", cwd=tmp_path)
     assert [row["variant"] for row in csv.DictReader(io.StringIO(done.out))] == ["simple", "beta1", "parallelised"]
 
 
@@ -75,7 +75,7 @@ def test_csv_has_the_rows(tmp_path):
     ],
 )
 def test_what_is_refused(tmp_path, arguments, message):
-    done = p4perf("cesim", *arguments, cwd=tmp_path)
+    done = p4perf("estimate", "cesim", *arguments, cwd=tmp_path)
     assert done.code in (2, 3)
     assert message in done.err
     assert done.out == ""

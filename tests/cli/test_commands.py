@@ -11,12 +11,15 @@ from pathlib import Path
 
 import pytest
 from support.command import command, environment, p4perf
+from typer.main import get_command
 
 import p4perf as package
+from p4perf.cli.app import COMMANDS as HEADINGS
+from p4perf.cli.app import app
 from p4perf.specs.schema import json_schema_text
 
 SPEC = "mat/exact-entries"
-COMMANDS = ["list", "check", "schema", "generate", "run", "resume", "status", "show", "fit", "export", "doctor"]
+COMMANDS = ["list", "check", "generate", "run", "resume", "status", "show", "fit", "export", "doctor"]
 KINDS = [
     *(
         "experiments",
@@ -54,6 +57,15 @@ def finished(tmp_path_factory):
     return result, run
 
 
+def commands(group, path=""):
+    """Every command, those of groups too."""
+    for name, each in group.commands.items():
+        if hasattr(each, "commands"):
+            yield from commands(each, f"{path} {name}")
+        else:
+            yield f"{path} {name}", each
+
+
 class TestHelp:
     @pytest.mark.parametrize("name", COMMANDS)
     def test_every_command_explains_itself(self, name):
@@ -64,6 +76,37 @@ class TestHelp:
     def test_the_command_lists_its_commands(self):
         text = ok("--help").out
         assert all(f"\n  {name} " in text for name in COMMANDS)
+        assert len(text.splitlines()) <= 40
+
+    def test_every_command_stands_below_a_heading(self):
+        listed = [name for names in HEADINGS.values() for name in names]
+        assert sorted(listed) == sorted(get_command(app).commands)
+        text = ok("--help").out
+        assert all(f"\n{heading}:\n" in text for heading in HEADINGS)
+
+    @pytest.mark.parametrize(
+        ("name", "now"),
+        [("fit-many", "fit --by"), ("eo", "estimate eo"), ("factors", "analyse factors"), ("schema", "check --schema")],
+    )
+    def test_a_former_command_names_the_new_one(self, name, now):
+        result = p4perf(name, "--help")
+        assert (result.code, result.err.splitlines()[-1]) == (2, f"hint: use p4perf {now}")
+
+    def test_a_choice_is_suggested(self):
+        result = p4perf("list", "target")
+        assert result.code == 2
+        assert result.err.startswith("error: invalid value for 'what': 'target' is not one of 'targets'")
+        assert result.err.endswith("hint: did you mean targets?\n")
+
+    def test_short_options_mean_the_same_everywhere(self):
+        meanings = {}
+        for path, each in commands(get_command(app)):
+            for option in each.params:
+                for short in (name for name in option.opts if len(name) == 2):
+                    meanings.setdefault(short, {}).setdefault(max(option.opts, key=len), []).append(path)
+                if {"--output", "--target", "--quiet", "--format"} & {*option.opts}:
+                    assert any(len(name) == 2 for name in option.opts), (path, option.opts)
+        assert {short: longs for short, longs in meanings.items() if len(longs) > 1} == {}
 
     def test_without_arguments_there_is_help(self):
         result = p4perf()
@@ -78,7 +121,7 @@ class TestHelp:
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
         assert done.stdout == "[]\n"
 
-    @pytest.mark.parametrize("arguments", [["schema"], ["list", "experiments"]])
+    @pytest.mark.parametrize("arguments", [["check", "--schema"], ["list", "experiments"]])
     def test_a_reader_that_leaves_early_is_no_failure(self, arguments):
         process = subprocess.Popen(
             command(*arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment()
@@ -139,7 +182,7 @@ class TestCheck:
 
 
 def test_the_schema_is_the_one_that_ships():
-    assert ok("schema").out == json_schema_text()
+    assert ok("check", "--schema").out == json_schema_text()
 
 
 class TestGenerate:
@@ -166,11 +209,11 @@ class TestGenerate:
         assert self.files(tmp_path / "a") == self.files(tmp_path / "b")
 
     def test_only_what_was_asked_for(self, tmp_path):
-        ok("generate", SPEC, "--points", 1, "-t", "dpdk-c", "-o", tmp_path)
+        ok("generate", SPEC, "--points", 1, "-g", "dpdk-c", "-o", tmp_path)
         assert [p.name for p in tmp_path.iterdir()] == ["dpdk-c"]
 
     def test_long_lists_of_entries_are_left_out(self, tmp_path):
-        options = ["--set", "entries=[2000, 5000]", "-t", "v1model", "--max-entries", 3000, "-o", tmp_path]
+        options = ["--set", "entries=[2000, 5000]", "-g", "v1model", "--max-entries", 3000, "-o", tmp_path]
         result = ok("generate", SPEC, *options, "--format", "json")
         assert json.loads(result.out)["left_out"] > 0
         assert "--max-entries" in result.err

@@ -1,4 +1,4 @@
-"""p4perf eo, place and calibrate as users call them."""
+"""p4perf estimate eo, place and calibrate as users call them."""
 
 import json
 
@@ -21,7 +21,7 @@ XEON = ("--hardware", "xeon-e5-2690v2")
     ],
 )
 def test_functions_of_the_paper(profile, name, cycles, accesses):
-    done = p4perf("eo", name, *XEON, "--profile", profile, "--format", "json")
+    done = p4perf("estimate", "eo", name, *XEON, "--profile", profile, "--format", "json")
     assert done.code == 0, done.err
     answer = json.loads(done.out)
     assert (answer["cycles"], answer["dram_accesses"]) == (cycles, accesses)
@@ -31,21 +31,21 @@ def test_functions_of_the_paper(profile, name, cycles, accesses):
 
 
 def test_the_table_has_the_breakdown_and_what_binds():
-    done = p4perf("eo", "switch/basic", *XEON)
+    done = p4perf("estimate", "eo", "switch/basic", *XEON)
     assert "ht_lookup(1, 12, 2M)" in done.out
     assert "cpu binds" in done.err
     assert "1.024" in done.err
 
 
 def test_csv_is_the_breakdown():
-    done = p4perf("eo", "switch/mpls", *XEON, "--format", "csv")
+    done = p4perf("estimate", "eo", "switch/mpls", *XEON, "--format", "csv")
     assert done.out.splitlines()[0].startswith("function,operation,times,cycles")
     assert len(done.out.splitlines()) == 1 + 7
 
 
 def test_options_change_the_estimate():
     one, ten = (
-        json.loads(p4perf("eo", "switch/basic", *XEON, *more, "--format", "json").out)
+        json.loads(p4perf("estimate", "eo", "switch/basic", *XEON, *more, "--format", "json").out)
         for more in ((), ("--cores", "10", "--frame-size", "1518", "--remote", "0.5"))
     )
     assert ten["bound"] == "link"
@@ -71,7 +71,7 @@ def test_options_change_the_estimate():
     ],
 )
 def test_mistakes_are_told(arguments, message):
-    done = p4perf("eo", *arguments)
+    done = p4perf("estimate", "eo", *arguments)
     assert done.code == 2
     assert message in done.err
     assert "Traceback" not in done.err
@@ -80,7 +80,7 @@ def test_mistakes_are_told(arguments, message):
 def test_mistakes_in_files_are_told_with_line_and_key(tmp_path):
     path = tmp_path / "mine.yaml"
     path.write_text("eo_version: 1\nname: mine\noperations:\n  - parse(6)\n  - ht_lokup(1, 2, 3)\n")
-    done = p4perf("eo", path, *XEON)
+    done = p4perf("estimate", "eo", path, *XEON)
     assert done.code == 2
     assert f"{path}:5:5: operations.1.do: there is no elementary operation 'ht_lokup'" in done.err
 
@@ -93,13 +93,13 @@ def test_a_missing_latency_is_told(tmp_path):
     )
     function = tmp_path / "function.yaml"
     function.write_text("eo_version: 1\nname: f\noperations: [parse(6)]\n")
-    done = p4perf("eo", function, "--hardware", path)
+    done = p4perf("estimate", "eo", function, "--hardware", path)
     assert done.code == 2
     assert "hardware m gives no latency of L1, which parse needs" in done.err
 
 
 def test_experiments_are_functions_too():
-    answer = json.loads(p4perf("eo", "mat/exact-entries", *XEON, "--points", "3", "--format", "json").out)
+    answer = json.loads(p4perf("estimate", "eo", "mat/exact-entries", *XEON, "--points", "3", "--format", "json").out)
     assert answer["kind"] == "eo.sweep"
     cycles = [row["cycles"] for row in answer["rows"]]
     assert cycles == sorted(cycles)
@@ -107,7 +107,7 @@ def test_experiments_are_functions_too():
 
 
 def test_which_hosts_can_run_it():
-    arguments = ("place", "switch/basic=20Mpps", "bng/access=4Mpps", "--host", "xeon-e5-2690v2", "--host")
+    arguments = ("estimate", "place", "switch/basic=20Mpps", "bng/access=4Mpps", "--host", "xeon-e5-2690v2", "--host")
     done = p4perf(*arguments, "xeon-e5-2690v2:2", "--format", "json")
     assert done.code == 0
     many, few = json.loads(done.out)["rows"]
@@ -127,10 +127,10 @@ def test_which_hosts_can_run_it():
     ],
 )
 def test_mistakes_in_placing_are_told(arguments, message):
-    done = p4perf("place", *arguments)
+    done = p4perf("estimate", "place", *arguments)
     assert done.code == 2
     assert message in done.err
 
 
 def test_no_host_is_a_verdict():
-    assert p4perf("place", "bng/access=90Mpps", "--host", "xeon-e5-2690v2:1").code == 1
+    assert p4perf("estimate", "place", "bng/access=90Mpps", "--host", "xeon-e5-2690v2:1").code == 1

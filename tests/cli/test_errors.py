@@ -183,7 +183,7 @@ class TestSpecs:
 
     def test_headers_that_do_not_fit_into_the_frame(self, work):
         assert "a frame of 64 B" in refused(
-            ExitCode.USAGE, "generate", "parser/headers", "--set", "headers=[60]", "-t", "moongen", "-o", work / "out"
+            ExitCode.USAGE, "generate", "parser/headers", "--set", "headers=[60]", "-g", "moongen", "-o", work / "out"
         )
 
 
@@ -196,7 +196,7 @@ class TestNames:
             (["run", "mat/exact-entreis", "--target", "fake"], "did you mean mat/exact-entries?"),
             (["check", "mat/exact-entreis"], "did you mean mat/exact-entries?"),
             (["check", "nothing.yaml"], "nothing.yaml"),
-            (["generate", SPEC, "-t", "v1modle"], "unknown generator 'v1modle'\nhint: did you mean v1model?"),
+            (["generate", SPEC, "-g", "v1modle"], "unknown generator 'v1modle'\nhint: did you mean v1model?"),
             (["doctor", "--testbed", "nowhere"], "unknown testbed 'nowhere'"),
             (["run", SPEC, "--bogus"], "--bogus"),
             (["run", SPEC, "--ponts", "3"], "--points"),
@@ -569,7 +569,11 @@ class TestDefects:
 def defect(work, **env):
     code = "import p4perf.specs as s\ns.json_schema_text = lambda: 1 / 0\nfrom p4perf.cli import main\nmain()"
     done = subprocess.run(
-        [sys.executable, "-c", code, "schema"], capture_output=True, text=True, env=environment(**env), check=False
+        [sys.executable, "-c", code, "check", "--schema"],
+        capture_output=True,
+        text=True,
+        env=environment(**env),
+        check=False,
     )
     return type("Done", (), {"code": done.returncode, "err": done.stderr})
 

@@ -1,4 +1,4 @@
-"""fit-many: rows for all series, a file of models that can be gone on with, and one message for every mistake."""
+"""fit of many series: a row for each, a file of models that can be resumed, and one message for every mistake."""
 
 import csv
 import io
@@ -43,7 +43,7 @@ def data(tmp_path):
 
 
 def of(path, *more, by="target,metric"):
-    return ["fit-many", path, "--x", "entries", "--y", "value", "--by", by, "--resamples", 0, *more]
+    return ["fit", path, "--x", "entries", "--y", "value", "--by", by, "--resamples", 0, *more]
 
 
 def call(capsys, *arguments):
@@ -99,20 +99,22 @@ class TestRows:
         (tmp_path / "calls.txt").write_text(EXTRAP)
         (tmp_path / "one.csv").write_text("n,time,calls\n1,2,3\n2,3,4\n")
         files = [tmp_path / name for name in ("one.csv", "calls.txt")]
-        code, found, _ = printed(capsys, "fit-many", *files, "--x", "n", "--y", "time", "--resamples", 0)
+        code, found, _ = printed(capsys, "fit", *files, "--x", "n", "--y", "time", "--resamples", 0)
         assert (code, found["labels"]) == (0, ["file", "region", "metric"])
         assert [(row["file"], row.get("region")) for row in found["rows"]] == [
             (str(files[0]), None), (str(files[1]), "main"), (str(files[1]), "leaf"),
         ]  # fmt: skip
-        assert "one.csv" in call(capsys, "fit-many", *files, "--x", "n", "--y", "time", "--resamples", 0)[1]
+        assert "one.csv" in call(capsys, "fit", *files, "--x", "n", "--y", "time", "--resamples", 0)[1]
 
     def test_all_of_extrap_and_one_metric(self, tmp_path, capsys):
         (tmp_path / "calls.txt").write_text(EXTRAP)
-        _, found, _ = printed(capsys, "fit-many", tmp_path / "calls.txt", "--resamples", 0)
+        _, found, _ = printed(capsys, "fit", tmp_path / "calls.txt", "--by", "region,metric", "--resamples", 0)
         assert [(row["region"], row["metric"]) for row in found["rows"]] == [
             ("main", "time"), ("main", "calls"), ("leaf", "time"),
         ]  # fmt: skip
-        _, found, _ = printed(capsys, "fit-many", tmp_path / "calls.txt", "--y", "time", "--resamples", 0)
+        _, found, _ = printed(
+            capsys, "fit", tmp_path / "calls.txt", "--by", "region,metric", "--y", "time", "--resamples", 0
+        )
         assert [row["region"] for row in found["rows"]] == ["main", "leaf"]
 
     def test_runs_are_derived_as_fit_does(self, tmp_path, capsys):
@@ -120,7 +122,7 @@ class TestRows:
         assert p4perf("run", "mat/exact-entries", *options).code == 0
         (run,) = (tmp_path / "runs").iterdir()
         runs = [run, shutil.copytree(run, tmp_path / "runs" / "copy")]
-        _, found, _ = printed(capsys, "fit-many", *runs, "-o", tmp_path / "models")
+        _, found, _ = printed(capsys, "fit", *runs, "-o", tmp_path / "models")
         assert [row["file"] for row in found["rows"]] == list(map(str, runs))
         lines = (tmp_path / "models" / "models.jsonl").read_text().splitlines()
         for line, run in zip(lines, runs, strict=True):
@@ -149,7 +151,7 @@ class TestFailures:
         assert "... and 10 more" in err
 
     def test_nothing_can_be_read(self, data):
-        code, message = refused("fit-many", data, "--x", "entries", "--y", "metric", "--by", "target")
+        code, message = refused("fit", data, "--x", "entries", "--y", "metric", "--by", "target")
         assert code == ExitCode.USAGE
         assert ":2: column 'metric': 'cycles' is not a finite number" in message
 
@@ -171,6 +173,8 @@ class TestMistakes:
             (["{folder}/nothing.csv"], "there is no run directory or file"),
             (["{folder}/../{name}/data.csv"], "is named twice"),
             (["{folder}"], "is not a run directory"),
+            (["--threads", "2"], "--threads: for one series"),
+            (["--working-set", "1+2", "--cache", "L2=1MiB"], "--working-set, --cache: for one series"),
             (["{folder}/e.txt"], "e.txt is a file of Extra-P: its series are its regions and metrics"),
         ],
     )
@@ -178,7 +182,7 @@ class TestMistakes:
         (data.parent / "e.txt").write_text(EXTRAP)
         more = [str(m).format(folder=data.parent, name=data.parent.name) for m in more]
         by = [] if "--by" in more else ["--by", "target,metric"]
-        code, text = refused("fit-many", data, "--x", "entries", "--y", "value", *by, *more)
+        code, text = refused("fit", data, "--x", "entries", "--y", "value", *by, *more)
         assert (code, message in text) == (ExitCode.USAGE, True), text
 
     @pytest.mark.parametrize(("option", "word"), [("--profile", "paper"), ("--loss", "l2"), ("--x-scale", "cubic")])
@@ -190,7 +194,7 @@ class TestMistakes:
     def test_csv_needs_columns(self, data, tmp_path):
         (tmp_path / "e.txt").write_text(EXTRAP)
         for files in ([data], [tmp_path / "e.txt", data]):
-            code, message = refused("fit-many", *files)
+            code, message = refused("fit", *files)
             assert code == ExitCode.USAGE
             assert "data.csv is a CSV file: name the columns of x and y" in message
 
@@ -228,7 +232,7 @@ class TestGoingOn:
     def test_after_an_end_with_violence(self, tmp_path, how, capsys):
         data = tmp_path / "data.csv"
         data.write_text(text(20))
-        arguments = ["fit-many", data, "--x", "entries", "--y", "value", "--by", "target,metric", "--resamples", 100]
+        arguments = ["fit", data, "--x", "entries", "--y", "value", "--by", "target,metric", "--resamples", 100]
         process = subprocess.Popen(
             command(*arguments, "--processes", 2, "-o", tmp_path / "a.jsonl"),
             stdout=subprocess.PIPE,
@@ -273,7 +277,7 @@ def left_over(session):
 
 
 def test_help():
-    result = p4perf("fit-many", "--help")
+    result = p4perf("fit", "--help")
     assert result.code == 0
-    assert "p4perf fit-many" in result.out
+    assert "--by" in result.out
     assert result.err == ""

@@ -7,7 +7,7 @@ import pytest
 from support.command import p4perf
 
 PATH = "/bin:/usr/bin"
-P4 = ["-t", "v1model", "-t", "psa"]
+P4 = ["-g", "v1model", "-g", "psa"]
 
 
 def tool(folder, name, script):
@@ -38,7 +38,7 @@ def test_a_refusal_does_not_stop_the_others(tmp_path):
 
 
 def test_nothing_at_all_is_an_error_with_its_reason(tmp_path):
-    done = p4perf("generate", "extern/random", "--set", "numbers=[1,2]", "-t", "psa", "-t", "pna", "-o", tmp_path)
+    done = p4perf("generate", "extern/random", "--set", "numbers=[1,2]", "-g", "psa", "-g", "pna", "-o", tmp_path)
     assert done.code == 2
     assert "psa has no random" in done.err
 
@@ -52,7 +52,7 @@ def test_a_spec_or_all(arguments):
 
 
 def test_the_whole_catalogue(tmp_path):
-    done = p4perf("generate", "--all", "--points", 1, "-t", "t4p4s", "-t", "v1model", "-o", tmp_path, "-f", "json")
+    done = p4perf("generate", "--all", "--points", 1, "-g", "t4p4s", "-g", "v1model", "-o", tmp_path, "-f", "json")
     assert done.code == 0, done.err
     rows = {row["generator"]: row for row in json.loads(done.out)["rows"]}
     refused = json.loads((tmp_path / "refused.json").read_text())
@@ -71,13 +71,13 @@ def test_without_a_compiler_nothing_is_written(tmp_path):
     done, _ = verified(tmp_path, PATH, *P4, code=3)
     assert "p4test, p4c-bm2-ss, p4c-dpdk are not on the path" in done.err
     assert not (tmp_path / "out").exists()
-    assert p4perf("generate", "demo/exact-entries", "-t", "moongen", "--verify").code == 2
+    assert p4perf("generate", "demo/exact-entries", "-g", "moongen", "--verify").code == 2
 
 
 def test_verdicts_and_messages(tmp_path):
     path = tool(tmp_path / "bin", "p4test", "grep -q 'random(' \"$1\" && echo 'error: no random' && exit 1; exit 0")
     tool(tmp_path / "bin", "p4c-bm2-ss", "kill -SEGV $$")
-    _, rows = verified(tmp_path, path, "-t", "v1model", "--set", "numbers=[0,4]", code=1)
+    _, rows = verified(tmp_path, path, "-g", "v1model", "--set", "numbers=[0,4]", code=1)
     seen = {(row["tool"], row["verdict"]) for row in rows}
     assert seen == {("p4test", "ok"), ("p4test", "refused"), ("p4c-bm2-ss", "crashed")}
     assert {row["message"] for row in rows if row["verdict"] == "refused"} == {"error: no random"}
@@ -86,7 +86,7 @@ def test_verdicts_and_messages(tmp_path):
 
 def test_each_text_is_compiled_once_and_missing_tools_are_named(tmp_path):
     path = tool(tmp_path / "bin", "p4test", f'echo x >> "{tmp_path}/calls"')
-    done, rows = verified(tmp_path, path, "-t", "v1model", "-t", "nfp", "--set", "numbers=[4,8]", code=0)
+    done, rows = verified(tmp_path, path, "-g", "v1model", "-g", "nfp", "--set", "numbers=[4,8]", code=0)
     assert "v1model is not verified by p4c-bm2-ss" in done.err
     assert {row["verdict"] for row in rows} == {"ok"}
     assert len((tmp_path / "calls").read_text().split()) == len(rows)

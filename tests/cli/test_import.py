@@ -52,7 +52,7 @@ def test_import_fit_compare_export(tmp_path):
     names: dict = {}
     exec(exported.out, names)  # noqa: S102
     assert math.isclose(names["mat_rules_cycles_per_packet"](64), 82, rel_tol=0.01)
-    many = p4perf("fit-many", *runs, "-o", tmp_path / "models.jsonl")
+    many = p4perf("fit", *runs, "-o", tmp_path / "models.jsonl")
     assert many.code == 0, many.err
     assert "imported by csv" in (tmp_path / "models.jsonl").read_text()
 

@@ -17,14 +17,14 @@ PAIRED = {**CURVES, "checksum+hash_lookup": lambda s: CURVES["checksum"](s) + 50
 
 
 def analysed(*arguments, code=0, cwd=None):
-    done = p4perf("opq", *arguments, "--format", "json", cwd=cwd, P4PERF_TEST_FIGURES="1")
+    done = p4perf("analyse", "opq", *arguments, "--format", "json", cwd=cwd, P4PERF_TEST_FIGURES="1")
     assert done.code == code, done.err
     return json.loads(done.out), done.err
 
 
 def refused(*arguments, code=ExitCode.USAGE, cwd=None):
     """The one message of a mistake, which leaves nothing behind."""
-    done = p4perf("opq", *arguments, cwd=cwd)
+    done = p4perf("analyse", "opq", *arguments, cwd=cwd)
     assert (done.code, done.out) == (code, ""), done.err
     assert "Traceback" not in done.err
     assert done.err.count("error: ") == 1
@@ -124,7 +124,7 @@ class TestNumbers:
 
 class TestRuns:
     def test_the_published_platform_alone(self, tmp_path):
-        done = p4perf("opq", "--with", "ren2025", cwd=tmp_path)
+        done = p4perf("analyse", "opq", "--with", "ren2025", cwd=tmp_path)
         assert done.code == 0, done.err
         for text in ("823 (s / 64)^1.37", "quadrants: k at 1, base cost at 57 cycles", "111.2", "594.5", "latent trap"):
             assert text in done.out
@@ -133,7 +133,7 @@ class TestRuns:
         assert folder.name.startswith("Arm--x86--")
 
     def test_tables_of_a_run(self, run, tmp_path):
-        done = p4perf("opq", run, cwd=tmp_path)
+        done = p4perf("analyse", "opq", run, cwd=tmp_path)
         assert done.code == 0, done.err
         for text in ("below 1", "none: below the resolution", "overlap", "both alike", "two operators together"):
             assert text in done.out, text
@@ -141,7 +141,7 @@ class TestRuns:
 
     def test_out_of_order_execution_is_named(self, tmp_path):
         path = make_operator_run(tmp_path, {"crc": lambda s: 0.375 * s - 9})
-        done = p4perf("opq", path, cwd=tmp_path)
+        done = p4perf("analyse", "opq", path, cwd=tmp_path)
         assert f"note: crc on {CPU}: super-linear at small sizes only" in done.err
         assert "out-of-order execution hides the first ones" in done.err
 
@@ -163,7 +163,7 @@ class TestRuns:
 
     def test_runs_that_do_not_agree(self, run, tmp_path):
         again = make_operator_run(tmp_path, {**PAIRED, "hash_lookup": lambda s: 95.0}, seed=7)
-        done = p4perf("opq", run, again, "--agree", "-o", tmp_path / "out")
+        done = p4perf("analyse", "opq", run, again, "--agree", "-o", tmp_path / "out")
         assert done.code == ExitCode.VERDICT_FAILED
         assert "36 of 42 costs above 5 cycles agree" in done.err
         assert "costs that differ by more than 10 % and 2 cycles" in done.out

@@ -1,11 +1,11 @@
-"""p4perf queue: what it prints, and how it refuses."""
+"""p4perf estimate queue: what it prints, and how it refuses."""
 
 import json
 
 import pytest
 from support.command import p4perf
 
-BASE = ("queue", "--service", "det:7us")
+BASE = ("estimate", "queue", "--service", "det:7us")
 
 
 def printed(*arguments):

@@ -102,3 +102,10 @@ def tables(page):
 def bare(cell):
     """A cell without backticks."""
     return cell.replace("`", "")
+
+
+def command_named(group, words):
+    """The command that words begin with, those of groups too, and the words behind its name."""
+    assert words[0] in group.commands, " ".join(words)
+    command = group.commands[words[0]]
+    return command_named(command, words[1:]) if hasattr(command, "commands") and words[1:] else (command, words[1:])

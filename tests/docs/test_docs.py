@@ -7,7 +7,7 @@ import tomllib
 from urllib.parse import urlsplit
 
 import pytest
-from docs_pages import DOCS, FRONT, OUTPUT, PAGES, ROOT, STAND_IN, anchors, blocks, prose
+from docs_pages import DOCS, FRONT, OUTPUT, PAGES, ROOT, STAND_IN, anchors, blocks, command_named, prose
 from support.command import p4perf
 from support.sampling import sampled
 from typer.main import get_command
@@ -58,13 +58,8 @@ def test_commands_that_are_mentioned_exist(page):
     """Those of the pages in blocks `console` are run as well, see below."""
     parser = get_command(app)
     for line in mentioned(page):
-        name, *arguments = re.split(r"\s#|[|;>]", line)[0].split()
-        assert name in parser.commands, line
-        known = {
-            option
-            for parameter in parser.commands[name].params
-            for option in (*parameter.opts, *parameter.secondary_opts)
-        }
+        command, arguments = command_named(parser, re.split(r"\s#|[|;>]", line)[0].split())
+        known = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
         given = {word.partition("=")[0] for word in arguments if re.match(r"--?[a-z]", word)}
         assert given <= known | {"--help"}, line
 

@@ -63,7 +63,7 @@ def test_its_parameters_and_metric_are_checked(p4perf):
 
 
 def test_its_template_becomes_files(p4perf):
-    done = p4perf("generate", "energy.yaml", "-t", "sums", "-o", "generated", "--set", "count=2")
+    done = p4perf("generate", "energy.yaml", "-g", "sums", "-o", "generated", "--set", "count=2")
     assert done.returncode == 0, done.stderr
     (program,) = (p4perf.folder / "generated").rglob("program.c")
     assert (

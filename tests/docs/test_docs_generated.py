@@ -48,7 +48,7 @@ def test_every_block_belongs_to_a_generator():
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("generator", TOLD)
 def test_what_is_told_of_a_generated_program_works(generator, tmp_path):
-    done = p4perf("generate", "baseline/l2fwd", "--points", 1, "-t", generator, "-o", tmp_path)
+    done = p4perf("generate", "baseline/l2fwd", "--points", 1, "-g", generator, "-o", tmp_path)
     assert done.code == 0, done.err
     (folder,) = {path.parent for path in tmp_path.rglob("point.json")}
     left_out = {}

@@ -127,6 +127,8 @@ def commands(run, tmp_path):
         "hardware",
         "operations",
         "models",
+        "eivu",
+        "eivu-cells",
     )
     for what in plain:
         yield f"list.{what}", [printed("list", what)]
@@ -136,9 +138,9 @@ def commands(run, tmp_path):
     yield "status", [printed("status", path)]
     yield "check", [printed("check", *SWEEP)]
     yield "plan", [printed("run", *SWEEP, "--target", "fake-small", "--dry-run")]
-    sweep = ["--set", "entries=[10, 2000]", "-t", "v1model", "-t", "t4p4s"]
+    sweep = ["--set", "entries=[10, 2000]", "-g", "v1model", "-g", "t4p4s"]
     yield "generate", [printed("generate", "mat/exact-entries", *sweep, "-o", tmp_path)]
-    yield "generate.all", [printed("generate", "--all", "--points", "1", "-t", "t4p4s", "-o", tmp_path / "all")]
+    yield "generate.all", [printed("generate", "--all", "--points", "1", "-g", "t4p4s", "-o", tmp_path / "all")]
     tools = compilers(tmp_path / "tools")
     options = [*sweep, "--verify", "-o", tmp_path]
     yield "generate.verify", [printed("generate", "mat/exact-entries", *options, PATH=tools)]
@@ -151,7 +153,7 @@ def commands(run, tmp_path):
     yield "campaign", [campaign, printed("status", campaign["campaign"])]
     many = tmp_path / "many.csv"
     many.write_text("table,x,y\n" + "".join(f"{t},{n},{3 * n + 2}\n" for t in "ab" for n in range(1, 9)) + "c,1,?\n")
-    answer = printed("fit-many", many, "--x", "x", "--y", "y", "--by", "table", "-o", tmp_path / "m.jsonl", code=6)
+    answer = printed("fit", many, "--x", "x", "--y", "y", "--by", "table", "-o", tmp_path / "m.jsonl", code=6)
     yield "models", [answer]
     yield "comparison", [printed("compare", *compared(tmp_path), "-o", tmp_path / "comparison")]
     old, new, slow = gated(tmp_path / "gated")
@@ -160,10 +162,15 @@ def commands(run, tmp_path):
     yield "pack", [printed("pack", old, cwd=tmp_path)]
     yield "curves", [curves(tmp_path)]
     yield "report", [printed("report", path, "-o", tmp_path / "site")]
-    yield "cesim", [printed("cesim"), printed("cesim", "--inverse", "100mpps", "--fit", cache_data(tmp_path))]
-    yield "factors", [printed("factors", factor_data(tmp_path), "--metric", "y", "-o", tmp_path / "factors")]
-    for about in ("items", "cells", "claims"):
-        yield f"eivu.{about}", [printed("eivu", about)]
+    yield (
+        "cesim",
+        [
+            printed("estimate", "cesim"),
+            printed("estimate", "cesim", "--inverse", "100mpps", "--fit", cache_data(tmp_path)),
+        ],
+    )
+    yield "factors", [printed("analyse", "factors", factor_data(tmp_path), "--metric", "y", "-o", tmp_path / "factors")]
+    yield "reproduce.eivu", [printed("reproduce", "eivu")]
     yield from estimated()
     yield from queues(tmp_path)
     yield "predict", predictions(tmp_path)
@@ -186,11 +193,21 @@ def curves(folder):
 def estimated():
     """What white-box models print."""
     machine = ("--hardware", "xeon-e5-2690v2")
-    one = printed("eo", "parser/headers", "--points", "1", *machine)
-    yield "eo", [printed("eo", "switch/basic", *machine), printed("eo", "bng/core", "switch/mpls", *machine), one]
-    yield "eo.sweep", [printed("eo", "mat/exact-entries", "--points", "2", *machine)]
+    one = printed("estimate", "eo", "parser/headers", "--points", "1", *machine)
+    yield (
+        "eo",
+        [
+            printed("estimate", "eo", "switch/basic", *machine),
+            printed("estimate", "eo", "bng/core", "switch/mpls", *machine),
+            one,
+        ],
+    )
+    yield "eo.sweep", [printed("estimate", "eo", "mat/exact-entries", "--points", "2", *machine)]
     host = ("--host", "xeon-e5-2690v2")
-    answers = [printed("place", "switch/basic=1Mpps", *host), printed("place", "bng/core=9Gpps", *host, code=1)]
+    answers = [
+        printed("estimate", "place", "switch/basic=1Mpps", *host),
+        printed("estimate", "place", "bng/core=9Gpps", *host, code=1),
+    ]
     yield "place", answers
 
 
@@ -198,9 +215,12 @@ def queues(folder):
     """What queue models print: with a buffer, compared and simulated; in poll mode; tuned."""
     seen = folder / "measured.csv"
     seen.write_text("rate_mpps,mean_us,p50_us,p99_us,loss\n0.1,80,75,150,0\n0.1,82,76,155,0\n")
-    common = ("queue", "--service", "det:7us", "--rate", "0.1Mpps")
+    common = ("estimate", "queue", "--service", "det:7us", "--rate", "0.1Mpps")
     options = ("--buffer", "300us", "--check", "--simulate", "20000", "--measured", seen, "-o", folder / "queue")
-    yield "queue", [printed(*common, *options), printed("queue", "--service", "det:1us", "--rate", "0.1mpps", *POLL)]
+    yield (
+        "queue",
+        [printed(*common, *options), printed("estimate", "queue", "--service", "det:1us", "--rate", "0.1mpps", *POLL)],
+    )
     yield "queue.tune", [printed(*common, "--tune", "mean", "--moderation", "50us")]
 
 
@@ -229,8 +249,8 @@ def operators(folder):
     """The published platforms beside two runs that hold a pair and an operator below the resolution."""
     curves = {**CURVES, "checksum+hash_lookup": lambda s: 100.0 + s}
     runs = [make_operator_run(folder, curves, seed=seed) for seed in range(2)]
-    found = printed("opq", *runs, "--with", "ren2025", "--agree", "-o", folder / "opq")
-    return [found, printed("opq", runs[0], "-o", folder / "opq")]
+    found = printed("analyse", "opq", *runs, "--with", "ren2025", "--agree", "-o", folder / "opq")
+    return [found, printed("analyse", "opq", runs[0], "-o", folder / "opq")]
 
 
 def imported(folder, *arguments):

@@ -31,7 +31,9 @@ def test_rules():
 @pytest.mark.parametrize("row", table("options").rows, ids=lambda row: bare(row[0]))
 def test_what_each_rule_makes_of_the_table(row, tmp_path):
     options, thresholds, arm, x86, agrees = row
-    done = p4perf("opq", "--with", "ren2025", *bare(options).split(), "-o", tmp_path / "out", "--format", "csv")
+    done = p4perf(
+        "analyse", "opq", "--with", "ren2025", *bare(options).split(), "-o", tmp_path / "out", "--format", "csv"
+    )
     assert done.code == 0, done.err
     lines = [line.split(",") for line in done.out.splitlines()]
     rows = [dict(zip(lines[0], line, strict=False)) for line in lines[1:]]

@@ -27,7 +27,11 @@ def test_every_command_and_option_is_there():
     from p4perf.cli import app
 
     page = (DOCS / "reference-commands.md").read_text()
+    known = []
     for name, command in get_command(app).commands.items():
+        inner = getattr(command, "commands", {})
+        known += [(f"{name} {under}", each) for under, each in inner.items()] or [(name, command)]
+    for name, command in known:
         section = page.partition(f"\n## p4perf {name}\n")[2].partition("\n## ")[0]
         assert section, name
         for parameter in command.params:

@@ -4,7 +4,7 @@ import re
 import shlex
 
 import pytest
-from docs_pages import DOCS
+from docs_pages import DOCS, command_named
 from typer.main import get_command
 
 from p4perf.cli import app
@@ -30,8 +30,7 @@ def test_the_tables_are_current(request):
 def test_commands_of_claims_exist(paper):
     parser = get_command(app)
     for claim in paper.claims:
-        name, *arguments = shlex.split(claim.command)[1:]
-        assert name in parser.commands, claim.command
-        known = {option for parameter in parser.commands[name].params for option in parameter.opts}
+        command, arguments = command_named(parser, shlex.split(claim.command)[1:])
+        known = {option for parameter in command.params for option in parameter.opts}
         given = {word for word in arguments if re.match(r"--?[a-z]", word)}
         assert given <= known, claim.command

@@ -48,7 +48,7 @@ def test_compilers_take_every_point_of_the_catalogue(dialect, tmp_path):
     compilers = load_plugin("p4perf.generators", dialect).compilers
     if not any(shutil.which(command[0]) for command in compilers):
         pytest.skip(f"{' and '.join(c[0] for c in compilers)} not on the path")
-    done = p4perf("generate", "--all", "-t", dialect, "--verify", "-o", tmp_path, "-f", "json", timeout=4 * 3600)
+    done = p4perf("generate", "--all", "-g", dialect, "--verify", "-o", tmp_path, "-f", "json", timeout=4 * 3600)
     rows = json.loads(done.out)["rows"]
     faults = [row for row in rows if row["verdict"] != "ok"]
     assert not faults, "\n".join(

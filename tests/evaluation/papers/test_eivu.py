@@ -298,7 +298,7 @@ def test_the_combinations_are_whole_factors_and_all_of_them():
 
 def test_items_are_variants_that_inherit(tmp_path):
     path = tmp_path / "items.yaml"
-    path.write_text(p4perf("eivu", "spec", cwd=tmp_path).out)
+    path.write_text(p4perf("list", "eivu", "--spec", cwd=tmp_path).out)
     items = load_experiment(str(path))
     assert len(items.points) == 131
     point = {str(p.values["variant"]): dict(p.components[0][1]) for p in items.points}
@@ -311,7 +311,7 @@ def test_items_are_variants_that_inherit(tmp_path):
 
 
 def test_some_items(tmp_path):
-    spec = yaml.safe_load(p4perf("eivu", "spec", "--item", "001", "--item", "106", cwd=tmp_path).out)
+    spec = yaml.safe_load(p4perf("list", "eivu", "--spec", "--item", "001", "--item", "106", cwd=tmp_path).out)
     assert spec["sweep"] == {"multiplex": {"each_of": ["item_001", "item_106"]}}
     with pytest.raises(UsageError, match="there is no item '142'"):
         items_of(["142"])
@@ -327,18 +327,24 @@ def test_component_vio_takes_the_settings():
 
 @pytest.mark.thorough
 def test_the_command(tmp_path):
-    items = json.loads(p4perf("eivu", "items", "--format", "json", cwd=tmp_path).out)
+    items = json.loads(p4perf("list", "eivu", "--format", "json", cwd=tmp_path).out)
     assert len(items["rows"]) == 141
-    one = json.loads(p4perf("eivu", "--item", "014", "--format", "json", cwd=tmp_path).out)
+    one = json.loads(p4perf("list", "eivu", "--item", "014", "--format", "json", cwd=tmp_path).out)
     assert one["rows"][0]["settings"] == ["header_bytes=0"]
-    claims = json.loads(p4perf("eivu", "claims", "--format", "json", cwd=tmp_path).out)
+    claims = json.loads(p4perf("reproduce", "eivu", "--format", "json", cwd=tmp_path).out)
     assert [row["verdict"] for row in claims["rows"]].count("not supported") == 1
-    (tmp_path / "cells.csv").write_text(p4perf("eivu", "cells", "--format", "csv", cwd=tmp_path).out)
-    done = p4perf("factors", "cells.csv", "--metric", "S1_mpps", "--format", "json", cwd=tmp_path)
+    (tmp_path / "cells.csv").write_text(p4perf("list", "eivu-cells", "--format", "csv", cwd=tmp_path).out)
+    done = p4perf("analyse", "factors", "cells.csv", "--metric", "S1_mpps", "--format", "json", cwd=tmp_path)
     answer = json.loads(done.out)
     assert [answer["cells"], answer["all_cells"]] == [61, 64]
     assert [row["order"] for row in answer["rows"]] == [1, 5, 2, 6, 4, 3]
-    for arguments in (["claims", "--item", "001"], ["items", "--data", "."], ["claims", "--data", "nowhere"]):
-        wrong = p4perf("eivu", *arguments, cwd=tmp_path)
+    for arguments in (
+        ["list", "eivu-cells", "--item", "001"],
+        ["list", "eivu", "--data", "."],
+        ["reproduce", "eivu", "--data", "nowhere"],
+        ["reproduce", "eivu", "--quick"],
+        ["reproduce", "--data", "."],
+    ):
+        wrong = p4perf(*arguments, cwd=tmp_path)
         assert wrong.code == 2
         assert "Traceback" not in wrong.err

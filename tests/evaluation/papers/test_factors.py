@@ -274,7 +274,7 @@ def test_a_run_of_combined_variants_is_taken_apart(tmp_path):
     resumed = p4perf("resume", run, cwd=tmp_path)
     assert resumed.code == 0
     assert "12 of them finished before" in resumed.err
-    done = p4perf("factors", run, "--format", "json", cwd=tmp_path)
+    done = p4perf("analyse", "factors", run, "--format", "json", cwd=tmp_path)
     assert done.code == 0, done.err
     answer = json.loads(done.out)
     assert answer["kind"] == "factors"
@@ -286,11 +286,13 @@ def test_a_run_of_combined_variants_is_taken_apart(tmp_path):
     assert answer["rows"][1]["effect"] == pytest.approx(1, abs=0.02)
     assert answer["rows"][1]["effect_low"] <= 1 <= answer["rows"][1]["effect_high"]
     assert any(plot.endswith("_ladder.svg") for plot in answer["plots"])
-    table_ = p4perf("factors", run, cwd=tmp_path)
+    table_ = p4perf("analyse", "factors", run, cwd=tmp_path)
     assert "4 of 4 combinations" in table_.err
-    rate = json.loads(p4perf("factors", run, "--metric", "packet_rate", "--format", "json", cwd=tmp_path).out)
+    rate = json.loads(
+        p4perf("analyse", "factors", run, "--metric", "packet_rate", "--format", "json", cwd=tmp_path).out
+    )
     assert rate["higher_is_better"] is True
-    wrong = p4perf("factors", run, "--lower-is-better", cwd=tmp_path)
+    wrong = p4perf("analyse", "factors", run, "--lower-is-better", cwd=tmp_path)
     assert wrong.code == 2
 
 
@@ -305,7 +307,7 @@ def test_a_run_of_combined_variants_is_taken_apart(tmp_path):
 )
 def test_questions_that_are_wrong(tmp_path, arguments, message):
     (tmp_path / "cells.csv").write_text("a,b,y\n0,0,1\n1,0,2\n0,1,3\n1,1,6\n")
-    done = p4perf("factors", *arguments, cwd=tmp_path)
+    done = p4perf("analyse", "factors", *arguments, cwd=tmp_path)
     assert done.code in (2, 3)
     assert message in done.err
     assert "Traceback" not in done.err
@@ -313,7 +315,7 @@ def test_questions_that_are_wrong(tmp_path, arguments, message):
 
 def test_figures_of_a_file(tmp_path):
     (tmp_path / "cells.csv").write_text("a,b,y,m\n0,0,1,4\n1,0,2,3\n0,1,3,2\n1,1,9,1\n")
-    done = p4perf("factors", "cells.csv", "--metric", "y", "--cache", "m", "-o", "out", cwd=tmp_path)
+    done = p4perf("analyse", "factors", "cells.csv", "--metric", "y", "--cache", "m", "-o", "out", cwd=tmp_path)
     assert done.code == 0, done.err
     assert "super-additive" in done.err
     found = sorted(path.name for path in (tmp_path / "out").iterdir())

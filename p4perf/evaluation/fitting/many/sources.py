@@ -162,8 +162,9 @@ def open_series(
         if x is None or y is None:
             raise UsageError(f"{path} is a CSV file: name the columns of x and y", hint="--x COLUMN --y COLUMN")
         return LongTable(path, x, y, by, x_scale=x_scale, most=most)
-    if by:
-        raise UsageError(f"{path} is a file of Extra-P: its series are its regions and metrics", hint="leave out --by")
+    if set(by) - {"region", "metric"}:
+        what = f"{path} is a file of Extra-P: its series are its regions and metrics"
+        raise UsageError(what, hint="leave out --by, or write --by region,metric")
     found = extrap_series(path, x, y, x_scale=x_scale)
     if len(found) > most:
         raise UsageError(f"{path}: there are more than {MOST_SERIES:,} series")

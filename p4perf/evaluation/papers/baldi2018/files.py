@@ -327,7 +327,7 @@ def load_hardware(name: str, profile: str | None = None) -> eo.Hardware:
         UsageError: there is no such machine or profile.
         DataError: the file is wrong; with its place.
     """
-    found = _load(name, "hardware", HardwareFile, "hardware", " or name a .yaml file (p4perf calibrate)")
+    found = _load(name, "hardware", HardwareFile, "hardware", " or name a .yaml file (p4perf learn --operations)")
     return found.make().with_profile(profile)
 
 

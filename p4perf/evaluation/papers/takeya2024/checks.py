@@ -18,7 +18,7 @@ _CHANGE = re.compile(r"(?P<before>\d+)(?: [a-zA-Z]+)? -> (?:(?P<after>\d+))?")
 
 
 def study_claim(number: int) -> dict[str, Quantity]:
-    """The verdict of a row of ``p4perf eivu claims``."""
+    """The verdict of a row of ``p4perf reproduce eivu``."""
     return {"verdict": _findings()[number].verdict}
 
 
