@@ -26,6 +26,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import quote, urlsplit
 
+from packaging.licenses import InvalidLicenseExpression, canonicalize_license_expression
+
 from p4perf.errors import DataError, Location, UsageError
 from p4perf.results import files
 from p4perf.results.campaign import CampaignDirectory
@@ -71,6 +73,15 @@ class CrateOptions:
     licence: str | None = None
     authors: tuple[Author, ...] = ()
     published: datetime | None = None
+
+
+def _spdx_identifier(text: str) -> str:
+    """The identifier as the list of SPDX spells it."""
+    try:
+        return canonicalize_license_expression(text)
+    except InvalidLicenseExpression as error:
+        hint = "https://spdx.org/licenses lists identifiers such as CC-BY-4.0; addresses and sentences are taken, too"
+        raise UsageError(f"unknown licence {text!r}", hint=hint) from error
 
 
 def _is_orcid(text: str) -> bool:
@@ -179,7 +190,6 @@ FORMATS = {
     ".zip": "application/zip",
 }
 TEXT_FORMATS = (".log", ".spec", ".txt", ".io", "")
-_SPDX = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+-]{1,63}")
 
 Entity = dict[str, Any]
 
@@ -339,10 +349,10 @@ class _Graph:
             raise UsageError(f"{self._options.licence!r} is not a licence", hint="such as CC-BY-4.0")
         if urlsplit(wanted).scheme in ("http", "https"):
             address = wanted
-        elif _SPDX.fullmatch(wanted):
-            address = f"https://spdx.org/licenses/{wanted}"
-        else:
+        elif " " in wanted:
             return wanted
+        else:
+            address = f"https://spdx.org/licenses/{_spdx_identifier(wanted)}"
         about = f"The licence of these results: {wanted}."
         return self._add(address, "CreativeWork", name=wanted, description=about)
 

@@ -157,7 +157,7 @@ def describe(details: ErrorDetails) -> tuple[str, str | None]:
     if context.get("actual_length", 0) is None:
         context = {**context, "actual_length": "more"}
     told = {**context, "msg": details["msg"], "value": quoted(value)}
-    return _MESSAGES.get(kind, "{msg}, got {value}").format_map(told), None
+    return _MESSAGES.get(kind, "is not valid: {value}").format_map(told), None
 
 
 def _allowed(context: dict[str, Any]) -> list[str]:

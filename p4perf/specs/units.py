@@ -46,6 +46,7 @@ def _table() -> dict[str, Unit]:
         units[f"{prefix}bit/s"] = Unit("data rate", Fraction(factor))
         units[f"{prefix}B/s"] = Unit("data rate", Fraction(factor * 8))
     for prefix, factor in _DECIMAL.items():
+        units[f"{prefix}bps"] = Unit("data rate", Fraction(factor))
         units[f"{prefix}pps"] = Unit("packet rate", Fraction(factor))
         units[f"{prefix}Hz"] = Unit("frequency", Fraction(factor))
     for prefix, fine in _FINE.items():

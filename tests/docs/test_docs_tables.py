@@ -117,7 +117,7 @@ def test_defaults_of_value_rules():
 def test_units_are_understood():
     (table,) = page_tables("specs.md", "dimension", "units")
     for dimension, units in table.rows:
-        for unit in units.split():
+        for unit in re.findall(r"`([^`]+)`", units):
             assert UNITS[bare(unit)].dimension == dimension
 
 

@@ -132,6 +132,12 @@ def test_an_author_may_have_an_orcid():
     assert Author.parse("J. X <0000-0002-9079-593X>").orcid == "0000-0002-9079-593X"
 
 
+@pytest.mark.parametrize("licence", ["CC-BY-9.0", "free", "Apache"])
+def test_an_unknown_licence_is_refused_by_name(run, licence):
+    with pytest.raises(UsageError, match=f"unknown licence '{licence}'"):
+        crate_metadata(run, CrateOptions(licence=licence))
+
+
 def test_an_empty_licence_is_refused(run):
     with pytest.raises(UsageError, match="not a licence"):
         crate_metadata(run, CrateOptions(licence=" "))

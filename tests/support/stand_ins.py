@@ -174,8 +174,8 @@ def _chase(runner: Any, sizes: dict[str, int]) -> Any:
 def _hurry() -> None:
     from matplotlib.figure import Figure
 
-    from p4perf.cli import generate, measure
-    from p4perf.experiment import compare, evaluate
+    from p4perf.cli import measure
+    from p4perf.experiment import compare, evaluate, generation
     from p4perf.experiment.campaign import Campaign
     from p4perf.specs import source
     from p4perf.testbeds.local import LocalTestbed
@@ -191,8 +191,8 @@ def _hurry() -> None:
 
     LocalTestbed.run = quick  # type: ignore[method-assign]
     measure.load = _few(measure.load)
-    generate_all = generate._all
-    generate._all = lambda names, points, *rest: generate_all(names, points or 1, *rest)
+    generate_all = generation.generate_all
+    generation.generate_all = lambda names, points, *rest: generate_all(names, points or 1, *rest)
     begin = Campaign.__init__
 
     def few(campaign, *arguments):

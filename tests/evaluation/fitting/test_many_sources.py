@@ -124,7 +124,8 @@ class TestOpenSeries:
             open_series(write(tmp_path, CSV), "n")
         path = write(tmp_path, EXTRAP)
         with pytest.raises(UsageError, match="leave out --by"):
-            open_series(path, by=["region"])
+            open_series(path, by=["target"])
+        assert len(open_series(path, by=["region", "metric"])) == len(open_series(path))
         with pytest.raises(UsageError, match="more than 1,000,000 series"):
             open_series(path, most=2)
         with pytest.raises(DataError, match="cannot be read"):
