@@ -163,6 +163,24 @@ def test_a_step_is_found_where_it_is() -> None:
     assert above - below == pytest.approx(48, rel=0.25)
 
 
+@pytest.mark.parametrize("target", ["dpdk-c", "xdp"])
+def test_lists_grow_in_proportion_between_measured_sizes(target: str) -> None:
+    """These targets search ternary tables entry by entry."""
+
+    def cycles(entries: float) -> float:
+        return 20 + 0.5 * entries
+
+    sizes = (1, 3, 10, 100, 1000, 10_000)
+    given = [
+        PriceRow("mat/list", f"entries={n}", ((lookup(n, kind="ternary"), 1.0),), cycles(n), (cycles(n),), 10.0)
+        for n in sizes
+    ]
+    costs = learn_prices(given, target)
+    for entries in (30, 300, 3000, 6000):
+        found = costs.charge(lookup(entries, kind="ternary")).cycles.value
+        assert found == pytest.approx(cycles(entries), rel=0.02), entries
+
+
 def test_what_is_paid_once_and_what_rises_in_a_row() -> None:
     def truth(row: PriceRow) -> float:
         cycles = sum(times * additive(what) for what, times in row.met)

@@ -386,17 +386,20 @@ def measured_sizes(design: Design) -> dict[tuple[str, str], tuple[float, ...]]:
     }
 
 
-def choose_axes(design: Design, problem: PriceProblem) -> Design:
+def choose_axes(design: Design, problem: PriceProblem, *, lists: bool = False) -> Design:
     """Find the axes of all curves, one after another, beginning with the plainest.
 
     A lookup grows with the entries of its table, with the bytes of it, or with both, whatever has least error.
+
+    Args:
+        lists: ternary tables are searched entry by entry, so that they cost in proportion between two sizes.
     """
     found = {(k, s): values for (k, s), values in _sizes_of_axes(design).items() if len(values) > 1 and s != "cells"}
     sizes = {place: values for place, values in found.items() if place[1] != TABLE_BYTES}
     room = {key: _points(design, key) for key in design.points}
     axes: dict[tuple[str, str], PriceAxis] = {}
     for place in sorted(sizes, key=lambda p: -len(sizes[p])):
-        first = _shapes(place[1], sizes[place])[0]
+        first = _shapes(place, sizes[place], lists)[0]
         if _width(axes, place[0]) + len(first.knots) - 1 <= room[place[0]]:
             axes[place] = first
     best = replace(design, axes=axes)
@@ -404,7 +407,7 @@ def choose_axes(design: Design, problem: PriceProblem) -> Design:
     for place in axes:
         before = best
         others = _width({p: a for p, a in best.axes.items() if p != place}, place[0])
-        for shape in _shapes(place[1], sizes[place])[1:]:
+        for shape in _shapes(place, sizes[place], lists)[1:]:
             more = len(shape.knots) - len(before.axes[place].knots)
             if others + len(shape.knots) - 1 > room[place[0]]:
                 continue
@@ -414,7 +417,7 @@ def choose_axes(design: Design, problem: PriceProblem) -> Design:
                 best, error = candidate, loses - GAIN * (1 + more)
     for key in [key for key, size in best.axes if size == "entries" and (key, TABLE_BYTES) in found]:
         rest = {place: axis for place, axis in best.axes.items() if place != (key, "entries")}
-        shape = _shapes(TABLE_BYTES, found[key, TABLE_BYTES])[0]
+        shape = _shapes((key, TABLE_BYTES), found[key, TABLE_BYTES], lists)[0]
         for kept in (rest, best.axes):
             candidate = replace(best, axes={**kept, (key, TABLE_BYTES): shape})
             if _width(candidate.axes, key) > room[key]:
@@ -447,16 +450,16 @@ def _width(axes: Axes, key: str) -> int:
     return 1 + sum(len(axis.knots) - 1 for (k, _), axis in axes.items() if k == key)
 
 
-def _shapes(size: str, values: Sequence[float]) -> list[PriceAxis]:
+def _shapes(place: tuple[str, str], values: Sequence[float], lists: bool) -> list[PriceAxis]:
     """Shapes over a size, the plainest first: straight, two straight parts, a step, one part from point to point.
 
     The size of a table has a part from point to point only, over its logarithm, or straight if it is searched entry by
     entry.
     """
-    first, last = values[0], values[-1]
+    first, last, (key, size) = values[0], values[-1], place
     if size in CACHED and len(values) > 2:
-        knots = _spread(values)
-        return [PriceAxis("log", knots), PriceAxis("linear", knots)]
+        axes = [PriceAxis(scale, _spread(values)) for scale in ("log", "linear")]
+        return axes[1:] if lists and key == "lookup ternary" else axes
     wide = first > 0 and last / first >= SPANS
     found = [PriceAxis("log" if wide else "linear", (first, last))]
     if len(values) == 2:

@@ -39,6 +39,7 @@ from p4perf.evaluation.prediction.learning.design import (
     solve,
     told_apart,
 )
+from p4perf.evaluation.prediction.reading.names import SWX
 from p4perf.models.program.experience import Experience, KnownProgram, features
 from p4perf.models.program.prices import Domain, Price
 from p4perf.models.program.primitives import LEVEL, Agreement, PrimitiveCosts
@@ -71,7 +72,8 @@ def learn_prices(
     if not told:
         raise NoVerdictError(f"no measured point of {target} has a construct beyond the baseline")
     problem = PriceProblem.of(told)
-    design = choose_products(choose_many(choose_axes(Design.of(told), problem), problem), problem)
+    lists = target.partition(":")[0] != SWX
+    design = choose_products(choose_many(choose_axes(Design.of(told), problem, lists=lists), problem), problem)
     numbers = solve(design, problem, rounds=ROUNDS)
     unseen = left_out(design, problem)
     like = [row for row in rows if row.whole] or rows
