@@ -362,7 +362,8 @@ def predict(
 
         if len({m.target for m in chosen}) < len(chosen):
             raise UsageError("--measure needs one model for each target", hint="--model chooses one")
-        beside = [(pair.subject, p) for pair in pairs for p in found.changed if p.graph is pair.subject.graph]
+        subjects = [pair.subject for pair in pairs]
+        beside = [(s, p) for s in subjects for p in found.changed if (p.changes, p.values) == (s.changes, s.values)]
         told = (lambda line: None) if quiet else say
         found = replace(found, measured=measure_programs(beside, testbed, runs, rules, frame_size, told))
     plots: tuple[Path, ...] = ()

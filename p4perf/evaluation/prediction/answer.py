@@ -32,6 +32,7 @@ from p4perf.evaluation.prediction.breakdown import (
     guessed,
     itemise,
 )
+from p4perf.evaluation.prediction.reading.swx import is_run
 from p4perf.models.eo.mapping import MIN_FRAME_BYTES, OVERHEAD_BYTES, check_frame
 from p4perf.models.estimate import Estimate, exactly
 from p4perf.models.program import Construct, CostBreakdown, Edge, Node, Pricing, ProgramGraph
@@ -386,6 +387,9 @@ def predict(
     """
     if conditions.clock_hz is None and model.clock_hz is None:
         raise UsageError(f"model {model.name} does not say the clock of its cores", hint="--frequency gives it")
+    nodes = graph.nodes.items()
+    kept = {n: replace(v, constructs=tuple(c for c in v.constructs if is_run(c, model.target))) for n, v in nodes}
+    graph = replace(graph, nodes=kept)
     cost = node_costs(model.pricing)
     analysis = analyse(graph, cost, k=k)
     lowest, highest = extremes(graph, model.pricing, cost, analysis)

@@ -8,6 +8,8 @@ import pytest
 from support.captures import capture, ethernet, ipv4
 
 from p4perf.errors import CapabilityError
+from p4perf.evaluation.prediction.answer import Conditions, predict
+from p4perf.evaluation.prediction.library import open_models
 from p4perf.evaluation.prediction.programs import Wanted, open_subjects
 from p4perf.evaluation.prediction.reading import ReadOptions, read_instructions, read_program, read_shares
 from p4perf.evaluation.prediction.reading.packets import raked
@@ -53,6 +55,18 @@ def test_packets_of_a_capture_run_through_instructions(tmp_path: Path) -> None:
     graph = read_instructions(FIREWALL, ReadOptions(), capture=capture(tmp_path / "trace.pcap", packets))
     assert visits(graph, LIST) == pytest.approx(0.75)
     assert visits(graph, f"{LIST}:MainControl_deny_unmatched") == pytest.approx(0.75)  # there are no entries
+
+
+@pytest.mark.parametrize(
+    ("target", "wait"), [("dpdk-swx", {"compiled"}), ("dpdk-swx:interpreter", {"interpreted"}), ("dpdk-c", set())]
+)
+def test_waits_are_those_of_the_code_that_a_target_runs(target: str, wait: set[str]) -> None:
+    """As of the programs that a model has learnt from: with others, none of these is like the program."""
+    (model,) = (m for m in open_models((), (target,)) if m.target == target)
+    (pair,) = open_subjects(Wanted(str(FIREWALL)))
+    lines = predict(pair.subject.graph_for(target), model, Conditions()).expected.lines
+    waits = {line.charge.what.size("code") for line in lines if line.charge.what.kind == "overlap"}
+    assert waits & {"compiled", "interpreted"} == wait
 
 
 def test_changes_of_tables_are_those_of_instructions() -> None:

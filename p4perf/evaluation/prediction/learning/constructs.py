@@ -29,7 +29,7 @@ from p4perf.evaluation.prediction.operations import drawn_packets
 from p4perf.evaluation.prediction.reading.names import SENT, SWX
 from p4perf.evaluation.prediction.reading.own import read_own
 from p4perf.evaluation.prediction.reading.packets import Lookups, Passed, passed_steps, table_of
-from p4perf.evaluation.prediction.reading.swx import swx_flow
+from p4perf.evaluation.prediction.reading.swx import is_run, swx_flow
 from p4perf.evaluation.prediction.reading.swx_packets import ShortPacketError, SwxMachine
 from p4perf.formats.swx_spec import read_specification
 from p4perf.generators.swx.spec import Pipeline
@@ -112,9 +112,7 @@ def workload_path(target: str, workload: Workload, traffic: TrafficPlan, *, base
     program = workload.baseline if baseline else workload.program
     if target.partition(":")[0] != SWX:
         return packet_path(program, workload, traffic)
-    code = "interpreted" if "interpreter" in target.split(":")[1:] else "compiled"
-    path = swx_path(program, workload, traffic)
-    return tuple((w, n) for w, n in path if w.kind != "overlap" or w.size("code") == code)
+    return tuple((what, times) for what, times in swx_path(program, workload, traffic) if is_run(what, target))
 
 
 def workload_increment(target: str, workload: Workload, traffic: TrafficPlan) -> Met:

@@ -31,6 +31,13 @@ CLONE_BYTES = 60
 CODES = ("interpreted", "compiled")
 """How DPDK runs instructions; see :mod:`p4perf.evaluation.prediction.reading.swx_instructions`."""
 
+
+def is_run(what: Construct, target: str) -> bool:
+    """Whether a target meets a construct: what compiled instructions wait for, interpreted ones do not, and reverse."""
+    code = what.size("code") if what.kind == "overlap" else None
+    return code not in CODES or code == CODES["interpreter" not in target.split(":")[1:]]
+
+
 GROUP_BITS = 32
 """Width of the number of a group of a selector (rte_swx_table_selector.h)."""
 
