@@ -13,7 +13,7 @@ from itertools import repeat
 from pathlib import Path
 from typing import Literal
 
-from p4perf.errors import DataError, Location, UsageError
+from p4perf.errors import CapabilityError, DataError, Location, UsageError
 from p4perf.evaluation.prediction.reading.own import PACKET_BYTES, component_graph, load_point, point_program, read_own
 from p4perf.evaluation.prediction.reading.packets import Runner, follow, own_runner, raked
 from p4perf.evaluation.prediction.reading.swx import renamed, swx_flow
@@ -201,8 +201,7 @@ def read_instructions(
         capture: packets, instead.
 
     Raises:
-        CapabilityError: SWX cannot express it.
-        UsageError: no packets have these shares.
+        CapabilityError: SWX cannot express it, or shares are stated and what becomes of a packet is not known.
         otherwise as of :func:`read_program`.
     """
     opened = _opened(path, options.form or guess_form(Path(path)), options)
@@ -218,7 +217,10 @@ def read_instructions(
         program = _with_entries(program, taken_actions(program, branches, given) if shares else None)
     packet_bytes = PACKET_BYTES if options.frame_bytes is None else options.frame_bytes - FCS_BYTES
     if given.edges:
-        frames = traffic(program, DRAWN, size_bytes=packet_bytes, shares=given.edges, exact=False)
+        try:
+            frames = traffic(program, DRAWN, size_bytes=packet_bytes, shares=given.edges, exact=False)
+        except (ValueError, RecursionError) as error:
+            raise CapabilityError(f"what becomes of a packet is not known: {error}") from error
     pipeline = Pipeline(program, "program", packet_bytes)
     spec = read_specification(pipeline.specification(), str(path))
     flow = swx_flow(spec, str(path), opened.flow.name, {t: held[t] for t in held if t in spec.tables}, packet_bytes)
@@ -242,10 +244,11 @@ def _with_entries(program: Program, actions: Mapping[str, Collection[str]] | Non
     Args:
         actions: of tables, by their names; None: all actions of each.
     """
-    count = max((len(table.actions) for table in program.tables), default=0)
+    most = max((len(table.actions) for table in program.tables), default=0)
+    count = most if actions is None else DRAWN // 4
     every = {t.name: t.actions for t in program.tables}
     try:
-        return filled(program, {}, default=max(count, DRAWN // 4), actions=every if actions is None else actions)
+        return filled(program, {}, default=count, actions=every if actions is None else actions)
     except (ValueError, RecursionError):  # what becomes of a packet is not known
         return program
 
