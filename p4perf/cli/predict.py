@@ -53,7 +53,8 @@ def print_answers(found: Answers, path: PathName, *, quiet: bool = False, verbos
     print_table([_answer_row(each, changed=changed, verbose=verbose) for each in found.predictions], title="the answer")
     shown = found.changed
     if not quiet:
-        for text in dict.fromkeys(_premise(each) for each in shown):
+        sent = [f"packets as p4perf measure sends them; {each.graph.packets}" for each in shown if each.graph.packets]
+        for text in dict.fromkeys((*map(_premise, shown), *sent)):
             say(text)
     for difference in found.differences:
         _print_difference(difference, MOST_LINES if verbose else MOST_ROWS)
@@ -88,10 +89,10 @@ def _premise(each: Prediction) -> str:
     from p4perf.programs.reading.flow import FULL
 
     said = [f"model {each.model.origin} of {each.model.machine}, cores at {each.clock_hz / 1e9:.4g} GHz"]
-    if each.graph.assumed:
-        said.append("packets take the path on which tables hit and they are sent (else: --probabilities, --trace)")
+    if each.graph.assumed and not each.graph.packets:
+        said.append("packets take the path on which tables hit and they are sent (else: --traffic, --probabilities)")
     if FULL in each.graph.remarks:
-        said.append("tables count as full (else: --entries, --rules)")
+        said.append("tables count as full (else: --fill, --entries)")
     return f"{each.model.target}: {'; '.join(said)}"
 
 
@@ -299,9 +300,12 @@ def predict(
         str | None,
         typer.Option("--probabilities", help="YAML file of branch probabilities and traffic shares; or uniform."),
     ] = None,
-    trace: Annotated[
-        Path | None, typer.Option("--trace", help="A .pcap: count the paths of its packets through the program.")
+    capture: Annotated[
+        Path | None, typer.Option("--capture", help="A .pcap: count the paths of its packets through the program.")
     ] = None,
+    traffic: Annotated[
+        bool, typer.Option("--traffic", help="With the entries and the packets that p4perf measure gives the program.")
+    ] = False,
     arch: Annotated[
         str | None,
         typer.Option("--arch", help="Of a .p4: v1model (p4c-bm2-ss), psa or pna (p4c-dpdk); default: its include."),
@@ -309,9 +313,11 @@ def predict(
     defines: Annotated[
         list[str] | None, typer.Option("--define", "-D", help="Of a .p4 file: NAME or NAME=VALUE. Repeatable.")
     ] = None,
-    entries: Annotated[list[str] | None, typer.Option("--entries", help="Entries: TABLE=N. Repeatable.")] = None,
-    rules: Annotated[
-        Path | None, typer.Option("--rules", help="What fills the tables: commands of bmv2, or entries of SWX.")
+    entries: Annotated[
+        Path | None, typer.Option("--entries", help="Entries: simple_switch_CLI commands, P4Runtime text, JSON, CSV.")
+    ] = None,
+    fill: Annotated[
+        list[str] | None, typer.Option("--fill", help="TABLE=N: how many entries a table holds. Repeatable.")
     ] = None,
     sets: Annotated[
         list[str] | None,
@@ -330,7 +336,12 @@ def predict(
         Literal["expected", "lowest-cost", "highest-cost"],
         typer.Option("--path", help="Whose cost breakdown is printed."),
     ] = "expected",
-    measure: Annotated[bool, typer.Option("--measure", help="Measure it as well.")] = False,
+    measure: Annotated[
+        bool,
+        typer.Option(
+            "--measure", help="Measure it as well, with the packets of --traffic if it is a program of your own."
+        ),
+    ] = False,
     testbed: Annotated[str, typer.Option("--testbed", help="With --measure: where the target runs.")] = "local",
     runs: Annotated[Path, typer.Option("--runs", help="With --measure: folder that gets the records.")] = Path("runs"),
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Folder for prediction.json and plots.")] = None,
@@ -345,17 +356,22 @@ def predict(
     Cycles, packet rate, latency and loss, with the cost breakdown.
     """
     from p4perf.evaluation.prediction.library import open_models
-    from p4perf.evaluation.prediction.programs import Wanted, open_subjects
+    from p4perf.evaluation.prediction.programs import Pair, Wanted, open_subjects
     from p4perf.evaluation.prediction.reading import ReadOptions
     from p4perf.evaluation.prediction.record import answer, predict_document
 
-    read = ReadOptions(commands=rules, arch=arch, defines=tuple(defines or ()))
-    wanted = Wanted(
-        program, tuple(sets or ()), tuple(without or ()), _entries(entries or ()), probabilities, trace, points, read
-    )
+    read = ReadOptions(commands=entries, arch=arch, defines=tuple(defines or ()))
+    of_packets = traffic or (measure and Path(program).suffix in (".json", ".spec", ".p4"))
+    counts = {} if of_packets else _filled(fill or ())
+    wanted = Wanted(program, tuple(sets or ()), tuple(without or ()), counts, probabilities, capture, points, read)
     conditions = _conditions(frame_size, cores, line_rate, frequency, load, rate)
     chosen = open_models(models or [], targets or [])
-    pairs = open_subjects(wanted)
+    if of_packets:
+        from p4perf.experiment.prediction import sent
+
+        pairs: tuple[Pair, ...] = (Pair(sent(wanted, fill or (), frame_size)),)
+    else:
+        pairs = open_subjects(wanted)
     found = answer(pairs, chosen, conditions, path=path, check=_check_capability)
     if measure:
         from p4perf.experiment.prediction import measure as measure_programs
@@ -365,7 +381,7 @@ def predict(
         subjects = [pair.subject for pair in pairs]
         beside = [(s, p) for s in subjects for p in found.changed if (p.changes, p.values) == (s.changes, s.values)]
         told = (lambda line: None) if quiet else say
-        found = replace(found, measured=measure_programs(beside, testbed, runs, rules, frame_size, told))
+        found = replace(found, measured=measure_programs(beside, testbed, runs, told))
     plots: tuple[Path, ...] = ()
     if output is not None:
         from p4perf.experiment.prediction import write_predictions
@@ -384,7 +400,7 @@ def _check_capability(subject: ProgramSubject, target: str) -> None:
         check_capability(subject, target)
 
 
-def _entries(texts: Sequence[str]) -> dict[str, int]:
+def _filled(texts: Sequence[str]) -> dict[str, int]:
     """Tables and how many entries they hold."""
     found = {}
     for text in texts:
@@ -394,7 +410,7 @@ def _entries(texts: Sequence[str]) -> dict[str, int]:
         except ValueError:
             number = -1.0
         if not name.strip() or not 0 <= number < 1e12 or number != int(number):
-            raise UsageError(f"--entries {text}: expected TABLE=N", hint="for example --entries ipv4_lpm=1000")
+            raise UsageError(f"--fill {text}: expected TABLE=N", hint="for example --fill ipv4_lpm=1000")
         found[name.strip()] = int(number)
     return found
 

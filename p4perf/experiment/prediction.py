@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from p4perf.errors import MeasurementError, UsageError
 from p4perf.evaluation.plots.style import write_outputs
 from p4perf.evaluation.prediction.answer import MeasuredPrediction, PathName, Prediction
-from p4perf.evaluation.prediction.programs import ProgramSubject
+from p4perf.evaluation.prediction.programs import UNIFORM, ProgramSubject, Wanted, sent_program
 from p4perf.evaluation.prediction.record import Answers, predict_document
 from p4perf.experiment.bench import open_target, open_testbed
 from p4perf.experiment.evaluate import point_rows
@@ -60,51 +59,63 @@ def _figures(found: Answers, path: PathName, now: datetime) -> Iterator[tuple[st
 METRIC = "cycles_per_packet"
 
 
+def sent(wanted: Wanted, fills: Sequence[str], frame_size_bytes: int | None) -> ProgramSubject:
+    """A program of your own with the entries and the packets that ``p4perf measure`` gives it.
+
+    Args:
+        fills: how many entries tables get, as ``p4perf measure`` takes it.
+
+    Raises:
+        UsageError: it is an experiment, or is to be changed; shares are uniform.
+        CapabilityError: what becomes of its packets is not known.
+        P4PerfError: otherwise as of :func:`~p4perf.experiment.own.own_experiment`.
+    """
+    if wanted.is_experiment:
+        raise UsageError("--traffic is for programs of your own", hint="what packets of an experiment do is known")
+    if changes := [f"--set {text}" for text in wanted.sets] + [f"--without {text}" for text in wanted.without]:
+        raise UsageError(
+            f"{changes[0]} changes the program, and packets are sent to the program as it is",
+            hint="leave out --traffic or --measure; or change the file",
+        )
+    shares = wanted.probabilities
+    if shares == UNIFORM:
+        raise UsageError("equal shares of all branches cannot be sent", hint="state them in a file")
+    experiment = own_experiment(
+        Path(wanted.program),
+        entries=wanted.read.commands,
+        arch=wanted.read.arch,
+        defines=wanted.read.defines,
+        fill=fills,
+        shares=None if shares is None else Path(shares),
+        capture=wanted.capture,
+        frame_size_bytes=frame_size_bytes or FRAME_SIZE_BYTES,
+    )
+    workload, _ = point_workload(experiment, experiment.points[0])
+    return sent_program(experiment, workload, Path(wanted.program))
+
+
 def measure(
     subjects: Sequence[tuple[ProgramSubject, Prediction]],
     testbed: str,
     parent: Path,
-    entries: Path | None,
-    frame_size_bytes: int | None,
     told: Callable[[str], object],
 ) -> tuple[MeasuredPrediction, ...]:
-    """Measure programs where their target is. The points of an experiment are measured in one run for each target.
+    """Measure the points of an experiment in one run for each target.
 
     Args:
-        subjects: points of an experiment, or programs that were read without changes, with what was said of them.
-        entries: of the tables of a program that was read.
+        subjects: the points, with what was said of them.
 
     Raises:
-        UsageError: such programs cannot be measured, or not with these changes.
+        UsageError: a component was left out.
         MeasurementError: no start was accepted.
     """
     found: list[MeasuredPrediction] = []
+    if any(text.startswith("without ") for subject, _ in subjects for text in subject.changes):
+        raise UsageError("--measure cannot leave a component out", hint="measure an experiment without it")
     for target in dict.fromkeys(prediction.model.target for _, prediction in subjects):
         own = [(s, p) for s, p in subjects if p.model.target == target]
-        for subject, _ in own:
-            _refuse_unmeasurable(subject)
-        points = [(s, p) for s, p in own if s.experiment is not None]
-        if points:
-            found += _points(points, target, testbed, parent, told)
-        for subject, prediction in own:
-            if subject.experiment is None and subject.file is not None:
-                experiment = own_experiment(
-                    subject.file, entries=entries, frame_size_bytes=frame_size_bytes or FRAME_SIZE_BYTES
-                )
-                found += _points([(replace(subject, experiment=experiment), prediction)], target, testbed, parent, told)
+        found += _points(own, target, testbed, parent, told)
     return tuple(found)
-
-
-def _refuse_unmeasurable(subject: ProgramSubject) -> None:
-    if subject.experiment is not None:
-        if any(text.startswith("without ") for text in subject.changes):
-            raise UsageError("--measure cannot leave a component out", hint="measure an experiment without it")
-        return
-    if subject.changes:
-        raise UsageError(
-            f"{subject.graph.name} was changed ({'; '.join(subject.changes)}), and a program is measured as it is",
-            hint="change the file, or leave --set and --without out",
-        )
 
 
 def _points(

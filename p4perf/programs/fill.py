@@ -7,6 +7,7 @@ keys, and all of another distribution, are those of :mod:`~p4perf.programs.distr
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -88,13 +89,17 @@ def parse_fill(text: str) -> dict[str, Fill]:
         name, _, rest = part.partition("=")
         number, colon, wanted = rest.partition(":")
         distribution = next((d for d in DISTRIBUTIONS if d == (wanted if colon else "uniform")), None)
-        if not number.isdecimal() or not name.strip():
+        try:
+            count = float(number.replace("_", ""))
+        except ValueError:
+            count = -1.0
+        if not name.strip() or not 0 <= count < math.inf or count != int(count):
             raise UsageError(f"--fill {part}: expected TABLE=N or TABLE=N:DISTRIBUTION", hint="such as routes=1000:bgp")
         if distribution is None:
             raise UsageError(f"--fill {part}: unknown distribution", hint=f"known: {', '.join(DISTRIBUTIONS)}")
-        if int(number) > MAX_ENTRIES:
+        if count > MAX_ENTRIES:
             raise UsageError(f"--fill {part}: at most {MAX_ENTRIES} entries")
-        found[name.strip()] = Fill(int(number), distribution)
+        found[name.strip()] = Fill(int(count), distribution)
     return found
 
 

@@ -190,7 +190,25 @@ def test_measuring_shows_both_and_whether_the_interval_holds(here):
 def test_only_what_runs_can_be_measured(here):
     done = p4perf("predict", "fib.spec", "--without", "fib", "--measure", cwd=here)
     assert done.code == 2
-    assert "measured as it is" in done.err
+    assert "--without fib changes the program" in done.err
+
+
+def test_traffic_is_what_measure_sends(tmp_path):
+    """64 entries are made up, and what misses or hits is counted in the packets."""
+    here = tmp_path
+    (here / "fib.spec").write_text(SPEC)
+    (here / "shares.yaml").write_text("tables:\n  fib: {hit: 0.75}\n")
+    options = ("--target", "dpdk-c", "--traffic", "--probabilities", "shares.yaml")
+    (answer,) = predicted(here, "fib.spec", *options)["predictions"]
+    assert answer["packets"] == "tables: fib 64 entries, 75 % hits; 75 % of the packets are sent"
+    (expected,) = [path for path in answer["paths"] if path["path"] == "expected"]
+    (lookup,) = [line for line in expected["breakdown"] if line["construct"] == "lookup"]
+    assert (lookup["node"], lookup["sizes"]["entries"], lookup["sizes"]["hit"]) == ("fib", 64, 0.75)
+    (larger,) = predicted(here, "fib.spec", *options, "--fill", "fib=1e3")["predictions"]
+    assert larger["packets"].startswith("tables: fib 1000 entries")
+    assert "p4perf measure sends" in p4perf("predict", "fib.spec", *options, cwd=here).err
+    (usual,) = predicted(here, "fib.spec", "--target", "dpdk-c")["predictions"]
+    assert usual["packets"] == ""
 
 
 def test_files(here):
@@ -226,12 +244,16 @@ def test_latency_at_a_rate_and_loss_beyond_saturation(here):
         (["fib.spec", "--load", "0.5", "--rate", "1Mpps"], 2, "--load and --rate"),
         (["fib.spec", "--frame-size", "20"], 2, "64"),
         (["fib.spec", "--line-rate", "10"], 2, "--line-rate"),
-        (["fib.spec", "--entries", "fib"], 2, "TABLE=N"),
+        (["fib.spec", "--fill", "fib"], 2, "TABLE=N"),
         (["fib.spec", "--set", "acl.entries=3"], 2, "acl"),
         (["empty.spec"], 2, "empty"),
         (["nothing.spec"], 2, "nothing.spec"),
         (["no/such-experiment"], 2, "no experiment"),
-        (["mat/exact-entries", "--trace", "x.pcap"], 2, "--trace"),
+        (["mat/exact-entries", "--capture", "x.pcap"], 2, "--capture"),
+        (["mat/exact-entries", "--traffic"], 2, "--traffic is for programs of your own"),
+        (["fib.spec", "--traffic", "--probabilities", "uniform"], 2, "equal shares"),
+        (["fib.spec", "--traffic", "--set", "fib.entries=3"], 2, "--set fib.entries=3 changes the program"),
+        (["fib.spec", "--traffic", "--fill", "fib=many"], 2, "TABLE=N"),
     ],
 )
 def test_mistakes_have_one_clear_sentence(here, arguments, code, said):
@@ -287,7 +309,7 @@ def test_a_specification_is_run_with_its_rules(here):
     records = [bytes(8) + 2 * len(f).to_bytes(4, "little") + f for f in frames]
     (here / "t.pcap").write_bytes(head + b"".join(records))
     (here / "fib.rules").write_text("table_add Main.fib Main.forward 02:00:00:00:00:01 => 2\n")
-    answer = predicted(here, "fib.spec", "--rules", "fib.rules", "--trace", "t.pcap")
+    answer = predicted(here, "fib.spec", "--entries", "fib.rules", "--capture", "t.pcap")
     (each,) = answer["predictions"]
     (lookup,) = [line for line in each["paths"][0]["breakdown"] if line["part"] == "tables"]
     assert lookup["sizes"] == {"match_kind": "exact", "entries": 1, "key_bits": 48, "action_data_bytes": 4, "hit": 0.75}

@@ -71,7 +71,7 @@ def times(prediction, construct):
 class TestCaptures:
     def test_shares_are_those_of_the_packets(self, here):
         capture(here / "trace.pcap", FRAMES)
-        found = predicted(here, "router.json", "--trace", "trace.pcap", "--rules", "router.commands")
+        found = predicted(here, "router.json", "--capture", "trace.pcap", "--entries", "router.commands")
         assert times(found, "lookup")["Route.denied"] == pytest.approx(0.5)  # UDP
         assert times(found, "lookup")["Route.routes"] == pytest.approx(0.7)  # IPv4 that is not denied
         assert times(found, "extract")["parser.udp"] == pytest.approx(0.5)
@@ -80,7 +80,7 @@ class TestCaptures:
 
     def test_what_could_not_be_followed_is_said(self, here):
         capture(here / "trace.pcap", [FRAMES[0][:30], FRAMES[-1]])
-        found = predicted(here, "router.json", "--trace", "trace.pcap", "--rules", "router.commands")
+        found = predicted(here, "router.json", "--capture", "trace.pcap", "--entries", "router.commands")
         assert any("1 of 2 packets were not followed to the end" in warning for warning in found["warnings"])
 
     @pytest.mark.parametrize(
@@ -100,23 +100,23 @@ class TestCaptures:
     def test_a_capture_that_is_none(self, here, change, said):
         path = capture(here / "trace.pcap", FRAMES)
         path.write_bytes(change(path.read_bytes()))
-        err = refused(here, "router.json", "--trace", "trace.pcap")
+        err = refused(here, "router.json", "--capture", "trace.pcap")
         assert err.startswith("error: trace.pcap: ")
         assert said in err
         assert ("editcap" in err) == ("pcapng" in said)
 
     def test_a_capture_that_is_not_there(self, here):
-        assert "nowhere.pcap: cannot be read" in refused(here, "router.json", "--trace", "nowhere.pcap")
+        assert "nowhere.pcap: cannot be read" in refused(here, "router.json", "--capture", "nowhere.pcap")
 
     def test_one_of_both_says_which_way_packets_go(self, here):
         capture(here / "trace.pcap", FRAMES)
-        arguments = ("router.json", "--trace", "trace.pcap", "--probabilities", "uniform")
-        assert "--probabilities and --trace" in refused(here, *arguments)
+        arguments = ("router.json", "--capture", "trace.pcap", "--probabilities", "uniform")
+        assert "--probabilities and --capture" in refused(here, *arguments)
 
     def test_specifications_are_run(self, here):
         capture(here / "trace.pcap", FRAMES)
         (here / "tunnel.spec").write_text(SPEC)
-        found = predicted(here, "tunnel.spec", "--trace", "trace.pcap")
+        found = predicted(here, "tunnel.spec", "--capture", "trace.pcap")
         assert sum(times(found, "drop").values()) == pytest.approx(1.0)  # the tables are empty
         assert any("all tables are empty" in warning for warning in found["warnings"])
 
@@ -131,7 +131,7 @@ class TestP4:
     def test_what_the_compiler_makes_is_priced(self, here):
         env = {"PATH": f"{P4C}:/bin:/usr/bin", "RESULT": str(here / "router.json")}
         capture(here / "trace.pcap", FRAMES)
-        for more in ((), ("--trace", "trace.pcap", "--rules", "router.commands")):
+        for more in ((), ("--capture", "trace.pcap", "--entries", "router.commands")):
             ours, theirs = predicted(here, "router.p4", *more, **env), predicted(here, "router.json", *more)
             assert ours["cycles"] == theirs["cycles"]
             assert ours["paths"][0]["breakdown"] == theirs["paths"][0]["breakdown"]

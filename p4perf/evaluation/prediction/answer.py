@@ -373,11 +373,13 @@ def predict(
     *,
     changes: tuple[str, ...] = (),
     values: Mapping[str, object] | None = None,
+    met: Sequence[tuple[Construct, float]] | None = None,
     k: int = 5,
 ) -> Prediction:
     """Say what a program costs.
 
     Args:
+        met: what an average packet meets, and how often; None: that by the shares of the graph.
         k: how many of the most probable and of the most expensive paths are kept.
 
     Raises:
@@ -393,7 +395,7 @@ def predict(
     cost = node_costs(model.pricing)
     analysis = analyse(graph, cost, k=k)
     lowest, highest = extremes(graph, model.pricing, cost, analysis)
-    average = itemise(model.pricing, met_in(graph, analysis.visits))
+    average = itemise(model.pricing, met_in(graph, analysis.visits) if met is None else placed(graph, met))
     itemised = (average, _ordered(lowest[1], average, -1), _ordered(highest[1], average, 1))
     breakdowns: dict[PathName, Itemised] = dict(zip(PATHS, itemised, strict=True))
     memory = None if model.memory is None else model.memory(graph)
@@ -456,6 +458,14 @@ def met_in(graph: ProgramGraph, visits: Mapping[str, float]) -> list[Met]:
                 wrong = mispredicted_branch(after_lookup=node.name in late)
                 found.append(Met(node.name, node.kind, wrong, times * (1 - max(taken(node).values()))))
     return found
+
+
+def placed(graph: ProgramGraph, met: Sequence[tuple[Construct, float]]) -> list[Met]:
+    """Constructs that packets met, at the nodes in which they stand."""
+    nodes = {what.where: node for node in reversed(tuple(graph.nodes.values())) for what in node.constructs}
+    everywhere = Node("all decisions", "condition")  # of mispredicted branches
+    found = ((nodes.get(what.where, everywhere), what, times) for what, times in met)
+    return [Met(node.name, node.kind, what, times) for node, what, times in found]
 
 
 def _warnings(

@@ -14,7 +14,7 @@ from typing_extensions import override
 
 from p4perf.errors import DataError, Location, P4PerfError, SpecError, TargetUnavailableError, UsageError
 from p4perf.evaluation.prediction.answer import TargetModel
-from p4perf.evaluation.prediction.learning.constructs import Met, workload_increment
+from p4perf.evaluation.prediction.learning.constructs import PacketPath, workload_increment
 from p4perf.evaluation.prediction.memory import MemoryModel
 from p4perf.evaluation.prediction.reading.swx_packets import UnknownDecisionError
 from p4perf.models.estimate import Estimate
@@ -45,7 +45,7 @@ class ProgramParts(PrimitiveCosts):
         return {}
 
     @cached_property
-    def _paths(self) -> dict[tuple[object, ...], Met | str]:
+    def _paths(self) -> dict[tuple[object, ...], PacketPath | str]:
         return {}
 
     @override
@@ -68,7 +68,7 @@ class ProgramParts(PrimitiveCosts):
         apart = sum((charge.cycles for charge in charges), NOTHING)
         return self.summed(charges, whole, baseline, apart.value - together.value)
 
-    def _path(self, *components: Construct) -> Met | str:
+    def _path(self, *components: Construct) -> PacketPath | str:
         """What an average packet meets in components beyond the baseline, or why that cannot be said."""
         key = tuple(what.sizes for what in components)
         if key not in self._paths:
@@ -76,7 +76,7 @@ class ProgramParts(PrimitiveCosts):
             try:
                 parts = [(str(sizes.pop("name")), sizes) for sizes in named]
                 workload = build_workload(parts, frame_size_bytes=FRAME_BYTES)
-                found: Met | str = workload_increment(self.target, workload, TrafficPlan(FRAME_BYTES))
+                found: PacketPath | str = workload_increment(self.target, workload, TrafficPlan(FRAME_BYTES))
             except P4PerfError as error:
                 found = error.message
             except UnknownDecisionError as error:
@@ -84,7 +84,7 @@ class ProgramParts(PrimitiveCosts):
             self._paths[key] = found
         return self._paths[key]
 
-    def _cycles(self, path: Met) -> Estimate:
+    def _cycles(self, path: PacketPath) -> Estimate:
         more = self.changed_layout(path)
         charges = [*self.priced(path), *(() if more is None else (more,))]
         return sum((charge.cycles for charge in charges), NOTHING).map(lambda x: max(x, 0.0))

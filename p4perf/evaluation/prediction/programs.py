@@ -23,6 +23,7 @@ from typing_extensions import override
 from p4perf.errors import CapabilityError, SpecError, UsageError
 from p4perf.evaluation.prediction.answer import PathName, Prediction
 from p4perf.evaluation.prediction.breakdown import CostLine
+from p4perf.evaluation.prediction.learning.constructs import PacketPath, workload_graph, workload_path
 from p4perf.evaluation.prediction.reading import (
     ReadOptions,
     read_instructions,
@@ -32,13 +33,15 @@ from p4perf.evaluation.prediction.reading import (
 )
 from p4perf.evaluation.prediction.reading.names import LOST, SWX
 from p4perf.evaluation.prediction.reading.own import component_graph
+from p4perf.evaluation.prediction.reading.swx_packets import UnknownDecisionError
 from p4perf.models.estimate import Estimate
 from p4perf.models.program import KINDS, Charge, Construct, Node, ProgramGraph
 from p4perf.models.program.costs import NOTHING
 from p4perf.models.program.graph import Edge, Size
 from p4perf.models.program.paths import shares, sorted_nodes, weigh
 from p4perf.models.program.prices import HIT
-from p4perf.programs.component import component_parameters
+from p4perf.programs.component import TrafficPlan, component_parameters
+from p4perf.programs.ir import Workload
 from p4perf.programs.reading.flow import base_name
 from p4perf.specs import Experiment, Point, load_experiment
 from p4perf.specs.loader import catalogue_names
@@ -317,7 +320,7 @@ class Wanted:
     without: tuple[str, ...] = ()
     entries: Mapping[str, int] = field(default_factory=dict)
     probabilities: str | None = None
-    trace: Path | None = None
+    capture: Path | None = None
     points: int | None = None
     read: ReadOptions = field(default_factory=ReadOptions)
 
@@ -334,6 +337,7 @@ class ProgramSubject:
     Args:
         experiment: the experiment that it is a point of, with its changes.
         instructions: reads the program in the instructions of SWX that are generated for it; None if it cannot be.
+        workload: the program with the packets that it is asked for, as they are sent when it is measured.
     """
 
     graph: ProgramGraph
@@ -343,6 +347,7 @@ class ProgramSubject:
     point: Point | None = None
     file: Path | None = None
     instructions: Callable[[], ProgramGraph] | None = field(default=None, compare=False)
+    workload: Workload | None = field(default=None, compare=False)
 
     def graph_for(self, target: str) -> ProgramGraph:
         """The program in the constructs that are priced for a target.
@@ -353,6 +358,37 @@ class ProgramSubject:
         if self.instructions is None or target.partition(":")[0] != SWX:
             return self.graph
         return self.instructions()
+
+    def path_for(self, target: str) -> PacketPath | None:
+        """What an average one of its packets meets; None if it is not asked for packets that are known one by one.
+
+        Raises:
+            CapabilityError: p4perf does not generate it for SWX, or a packet cannot be followed to its end.
+        """
+        if self.workload is None:
+            return None
+        try:
+            return workload_path(target, self.workload, TrafficPlan(self.workload.packets.frame_size_bytes))
+        except UnknownDecisionError as error:
+            raise CapabilityError(f"what becomes of a packet is not known: it depends on {error}") from error
+
+
+def sent_program(experiment: Experiment, workload: Workload, file: Path) -> ProgramSubject:
+    """A program that was read with the packets that ``p4perf measure`` sends.
+
+    Args:
+        experiment: the experiment of one point that measures it.
+        workload: the program of that point, with its packets.
+    """
+    (point,) = experiment.points
+    own = replace(usual(workload_graph("", workload)), name=file.stem)
+
+    def instructions() -> ProgramGraph:
+        return replace(usual(workload_graph(SWX, workload)), name=file.stem)
+
+    return ProgramSubject(
+        own, experiment=experiment, point=point, file=file, instructions=cache(instructions), workload=workload
+    )
 
 
 @dataclass(frozen=True)
@@ -397,7 +433,7 @@ def open_subjects(wanted: Wanted) -> tuple[Pair, ...]:
 def _in_instructions(path: Path, wanted: Wanted) -> ProgramGraph:
     options = replace(wanted.read, entries={**wanted.read.entries, **wanted.entries})
     shares = None if wanted.probabilities in (None, UNIFORM) else Path(wanted.probabilities)
-    graph = read_instructions(path, options, shares, wanted.trace)
+    graph = read_instructions(path, options, shares, wanted.capture)
     return uniform(graph) if wanted.probabilities == UNIFORM else usual(graph)
 
 
@@ -417,17 +453,17 @@ def _read(path: Path, wanted: Wanted) -> ProgramGraph:
 
 
 def _weighted(graph: ProgramGraph, path: Path, wanted: Wanted) -> ProgramGraph:
-    if wanted.trace is not None:
+    if wanted.capture is not None:
         if wanted.probabilities is not None:
-            raise UsageError("--probabilities and --trace both state branch probabilities", hint="give one of them")
-        found, remarks = shares_of_trace(path, wanted.trace, wanted.read)
+            raise UsageError("--probabilities and --capture both state branch probabilities", hint="give one of them")
+        found, remarks = shares_of_trace(path, wanted.capture, wanted.read)
         weighted = found.apply(graph)
         return replace(weighted, remarks=(*weighted.remarks, *remarks))
     if wanted.probabilities == UNIFORM:
         return uniform(graph)
     if wanted.probabilities is not None:
         found = read_shares(Path(wanted.probabilities), graph)
-        # --entries wins over the file.
+        # --fill wins over the file.
         entries = {name: wanted.entries.get(base_name(name), count) for name, count in found.entries.items()}
         graph = replace(found, entries=entries).apply(graph)
     return usual(graph)
@@ -472,11 +508,11 @@ def uniform(graph: ProgramGraph) -> ProgramGraph:
 
 def _experiment(wanted: Wanted) -> tuple[Pair, ...]:
     """The points of an experiment; beside each, the point with the same values in the unchanged experiment."""
-    for given, option in ((wanted.probabilities, "--probabilities"), (wanted.trace, "--trace")):
+    for given, option in ((wanted.probabilities, "--probabilities"), (wanted.capture, "--capture")):
         if given is not None and given != UNIFORM:
             raise UsageError(f"{option} is for programs that branch", hint="what packets of an experiment do is known")
     if wanted.entries:
-        raise UsageError("--entries is for programs of your own", hint="--set changes the parameters of an experiment")
+        raise UsageError("--fill is for programs of your own", hint="--set changes the parameters of an experiment")
     overrides = []
     for text in wanted.sets:
         key, equals, value = text.partition("=")

@@ -86,7 +86,8 @@ def answer(
 
 def _predicted(subject: ProgramSubject, model: TargetModel, conditions: Conditions, check: Check) -> Prediction:
     check(subject, model.target)
-    return predict(subject.graph_for(model.target), model, conditions, changes=subject.changes, values=subject.values)
+    graph, met = subject.graph_for(model.target), subject.path_for(model.target)
+    return predict(graph, model, conditions, changes=subject.changes, values=subject.values, met=met)
 
 
 _EXACT_COUNT = 2**53
@@ -205,6 +206,10 @@ class _ProgramPath(Record):
 class _Prediction(Record):
     program: str = doc("name of the program", of="graph.name")
     source: str = doc("what it was read from: `p4perf`, `bmv2`, `swx` or `p4c`", of="graph.source")
+    packets: str = doc(
+        "what the packets meet in the tables, where these are the packets that are sent for measuring; else empty",
+        of="graph.packets",
+    )
     changes: tuple[str, ...] = doc("what was changed in it")
     values: dict[str, Any] = doc("swept variables of the point")
     model: _Model = doc("")

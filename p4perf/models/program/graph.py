@@ -147,6 +147,7 @@ class ProgramGraph:
         source: what it was read from: ``p4perf``, ``bmv2``, ``swx``, ``p4c``.
         frame_bytes: frame size that belongs to it, with FCS; None if unknown.
         assumed: names of the nodes with unknown branch probabilities, at which packets take the usual path.
+        packets: what packets it is asked for, where these are known one by one; for people.
     """
 
     name: str
@@ -156,6 +157,7 @@ class ProgramGraph:
     remarks: tuple[str, ...] = field(default=())
     frame_bytes: int | None = None
     assumed: tuple[str, ...] = field(default=())
+    packets: str = ""
 
 
 class Leading(Protocol):

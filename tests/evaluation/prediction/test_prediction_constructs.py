@@ -13,7 +13,7 @@ from support.parser_states import extracting
 
 from p4perf.evaluation.prediction.answer import met_in
 from p4perf.evaluation.prediction.learning.constructs import (
-    Met,
+    PacketPath,
     packet_path,
     workload_increment,
 )
@@ -32,12 +32,12 @@ from p4perf.programs.packets import frame
 FRAME_BYTES = 128
 
 
-def met(name: str, *, hit_ratio: float = 1.0, frame_bytes: int = FRAME_BYTES, **parameters: Any) -> Met:
+def met(name: str, *, hit_ratio: float = 1.0, frame_bytes: int = FRAME_BYTES, **parameters: Any) -> PacketPath:
     workload = build_workload([(name, parameters)], frame_size_bytes=frame_bytes)
     return workload_increment("dpdk-c", workload, TrafficPlan(frame_bytes, hit_ratio=hit_ratio))
 
 
-def shown(path: Met) -> list[str]:
+def shown(path: PacketPath) -> list[str]:
     """``times kind sizes``, without where."""
     return [
         f"{times:g} {what.kind} {' '.join(f'{v:g}' if isinstance(v, float | int) else str(v) for _, v in what.sizes)}"
@@ -133,7 +133,7 @@ def test_headers_that_are_added_are_emitted_and_those_that_are_removed_are_not()
     assert not any("emit" in line for line in merged(met("removed_headers", removed=1, header_bytes=4)))
 
 
-def merged(path: Met) -> list[str]:
+def merged(path: PacketPath) -> list[str]:
     totals: dict[str, float] = {}
     for line in shown(path):
         times, what = line.split(" ", 1)

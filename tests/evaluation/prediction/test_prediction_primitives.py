@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from p4perf.errors import NoVerdictError
-from p4perf.evaluation.prediction.learning.constructs import Met, workload_increment
+from p4perf.evaluation.prediction.learning.constructs import PacketPath, workload_increment
 from p4perf.evaluation.prediction.learning.design import PriceRow
 from p4perf.evaluation.prediction.learning.primitives import learn_prices
 from p4perf.evaluation.prediction.learning.transfer import transferred
@@ -44,7 +44,7 @@ SWEEPS: Mapping[str, tuple[str, str, Sequence[float], Mapping[str, Any]]] = {
 
 
 @cache
-def points(name: str) -> tuple[tuple[str, Met], ...]:
+def points(name: str) -> tuple[tuple[str, PacketPath], ...]:
     component, swept, values, others = SWEEPS[name]
     found = []
     for value in values:

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
 from types import MappingProxyType
 
@@ -28,25 +29,34 @@ from p4perf.errors import CapabilityError
 from p4perf.evaluation.prediction.operations import drawn_packets
 from p4perf.evaluation.prediction.reading.names import SENT, SWX
 from p4perf.evaluation.prediction.reading.own import read_own
-from p4perf.evaluation.prediction.reading.packets import Lookups, Passed, passed_steps, table_of
-from p4perf.evaluation.prediction.reading.swx import is_run, swx_flow
+from p4perf.evaluation.prediction.reading.packets import (
+    Lookups,
+    Passed,
+    Runner,
+    count_shares,
+    own_runner,
+    passed_steps,
+    table_of,
+)
+from p4perf.evaluation.prediction.reading.swx import is_run, renamed, swx_flow
 from p4perf.evaluation.prediction.reading.swx_packets import ShortPacketError, SwxMachine
 from p4perf.formats.swx_spec import read_specification
 from p4perf.generators.swx.spec import Pipeline
-from p4perf.models.program import Construct, construct
+from p4perf.models.program import Construct, ProgramGraph, construct
 from p4perf.models.program.graph import Size, mispredicted_branch
 from p4perf.programs import ir
 from p4perf.programs.analysis import statements
 from p4perf.programs.component import TrafficPlan
-from p4perf.programs.decisions import Decisions, called
+from p4perf.programs.decisions import Decision, Decisions, called
 from p4perf.programs.ir import Program, Workload
 from p4perf.programs.packets import FCS_BYTES, frame
+from p4perf.programs.reading.flow import FULL, Flow, resolve
 
-Met = tuple[tuple[Construct, float], ...]
+PacketPath = tuple[tuple[Construct, float], ...]
 """What an average packet meets: constructs in the order in which they are met first, and how often."""
 
 
-def packet_path(program: Program, workload: Workload, traffic: TrafficPlan) -> Met:
+def packet_path(program: Program, workload: Workload, traffic: TrafficPlan) -> PacketPath:
     """What an average packet of a workload meets in its program, or in its baseline.
 
     Raises:
@@ -99,7 +109,7 @@ def packets_of(workload: Workload, traffic: TrafficPlan) -> list[tuple[bytes, Fr
     return [(frame(program, packets, drawn), weight) for drawn, weight in drawn_packets(workload, traffic)]
 
 
-def workload_path(target: str, workload: Workload, traffic: TrafficPlan, *, baseline: bool = False) -> Met:
+def workload_path(target: str, workload: Workload, traffic: TrafficPlan, *, baseline: bool = False) -> PacketPath:
     """What an average packet of a workload meets, in the constructs in which programs for a target are read.
 
     Args:
@@ -115,7 +125,7 @@ def workload_path(target: str, workload: Workload, traffic: TrafficPlan, *, base
     return tuple((what, times) for what, times in swx_path(program, workload, traffic) if is_run(what, target))
 
 
-def workload_increment(target: str, workload: Workload, traffic: TrafficPlan) -> Met:
+def workload_increment(target: str, workload: Workload, traffic: TrafficPlan) -> PacketPath:
     """What an average packet meets beyond the baseline; what the baseline has and the program has not is negative.
 
     Raises as :func:`workload_path` does.
@@ -124,7 +134,7 @@ def workload_increment(target: str, workload: Workload, traffic: TrafficPlan) ->
     return without(whole, workload_path(target, workload, traffic, baseline=True))
 
 
-def without(whole: Met, part: Met) -> Met:
+def without(whole: PacketPath, part: PacketPath) -> PacketPath:
     """What a path has beyond another one; what that has alone is negative.
 
     Constructs are the same where kind and sizes are, wherever they stand.
@@ -167,7 +177,7 @@ class Tally:
             outcomes[passed.to] = outcomes.get(passed.to, Fraction(0)) + times
         self._late = self._late or any(what.kind == "lookup" for what in passed.constructs)
 
-    def met(self, guessed: Mapping[str, float] = MappingProxyType({})) -> Met:
+    def met(self, guessed: Mapping[str, float] = MappingProxyType({})) -> PacketPath:
         """All constructs.
 
         Args:
@@ -189,22 +199,12 @@ class Tally:
         return tuple(found)
 
 
-def swx_path(program: Program, workload: Workload, traffic: TrafficPlan) -> Met:
+def swx_path(program: Program, workload: Workload, traffic: TrafficPlan) -> PacketPath:
     """What an average packet of a workload meets in a program on SWX: in its own specification, or the generated one.
 
     The reference interpreter says what lookups find.
     """
-    packet_bytes = workload.packets.frame_size_bytes - FCS_BYTES
-    pipeline = None
-    text = workload.text("swx") if program is workload.program else None
-    if text is None:
-        pipeline = Pipeline(program, "program", packet_bytes)
-        text = pipeline.specification()
-    spec = read_specification(text, program.name)
-    counts = {called(table) if pipeline is None else table.name: table.entries.count for table in program.tables}
-    flow = swx_flow(spec, program.name, program.name, counts if pipeline is None else {}, packet_bytes)
-    reference = Lookups(program)
-    machine = SwxMachine(spec, flow, lookup=lambda table: reference.next(table, pipeline))
+    _, machine, reference = _on_swx(program, workload)
     tally, short = Tally(), Fraction(0)
     for data, weight in packets_of(workload, traffic):
         reference.run(data)
@@ -220,3 +220,44 @@ def swx_path(program: Program, workload: Workload, traffic: TrafficPlan) -> Met:
     if not workload.frames:
         return tally.met()
     return tuple((reference.seen(what), times) for what, times in tally.met())
+
+
+def _on_swx(program: Program, workload: Workload) -> tuple[Flow, SwxMachine, Lookups]:
+    """The steps of a program on SWX, what runs its packets, and the reference interpreter, that looks up."""
+    packet_bytes = workload.packets.frame_size_bytes - FCS_BYTES
+    pipeline = None
+    text = workload.text("swx") if program is workload.program else None
+    if text is None:
+        pipeline = Pipeline(program, "program", packet_bytes)
+        text = pipeline.specification()
+    spec = read_specification(text, program.name)
+    counts = {called(table) if pipeline is None else table.name: table.entries.count for table in program.tables}
+    flow = swx_flow(spec, program.name, program.name, counts if pipeline is None else {}, packet_bytes)
+    if pipeline is not None:
+        flow = renamed(flow, {table.name: called(table) for table in program.tables})
+    reference = Lookups(program)
+    return flow, SwxMachine(spec, flow, lookup=lambda table: reference.next(table, pipeline)), reference
+
+
+def workload_graph(target: str, workload: Workload) -> ProgramGraph:
+    """A program that was read, with the shares of its packets in their first pass, as programs for a target are read.
+
+    Raises:
+        CapabilityError: SWX cannot express the program.
+    """
+    program, frame_bytes = workload.program, workload.packets.frame_size_bytes
+    if target.partition(":")[0] == SWX:
+        flow, machine, reference = _on_swx(program, workload)
+
+        def run(data: bytes) -> tuple[list[Decision], str]:
+            reference.run(data)
+            return machine.decisions(data)
+
+        runner: Runner = run
+    else:
+        flow = read_own(program, program.name, frame_bytes, source="bmv2", configured=True)
+        runner = own_runner(program)
+    graph = resolve(flow, program.name)
+    found, remarks = count_shares(graph, runner, workload.frames)
+    remarks = tuple(r for r in (*graph.remarks, *remarks) if r != FULL)
+    return replace(found.apply(graph), remarks=remarks, frame_bytes=frame_bytes, packets=workload.notes[0])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from p4perf.programs.interpreter import Interpreter, PacketOutcome
 from p4perf.programs.ir import Action, Program, Table
 from p4perf.programs.packet_state import PacketState
 from p4perf.programs.reading.flow import Assigned, Fact, Flow, Step, base_name
+from p4perf.programs.reading.shares import Shares
 from p4perf.programs.reading.tree import without_index
 
 Found = tuple[str, tuple[int, ...]] | None
@@ -120,6 +122,31 @@ def follow(graph: ProgramGraph, made: list[Decision], seen: dict[str, dict[str, 
             counts[edge.label] = counts.get(edge.label, 0.0) + weight
         node = graph.nodes.get(edge.to)
     return ""
+
+
+def count_shares(
+    graph: ProgramGraph, run: Runner, frames: Sequence[bytes], weights: Sequence[float] = ()
+) -> tuple[Shares, tuple[str, ...]]:
+    """The shares of packets at the edges of a graph, and remarks on packets that could not be followed."""
+    seen: dict[str, dict[str, float]] = {}
+    reasons: Counter[str] = Counter()
+    for frame, weight in zip(frames, weights or repeat(1.0), strict=False):
+        made, reason = run(frame)
+        ended = follow(graph, made, seen, weight)
+        reason = reason or ended
+        if reason:
+            reasons[reason] += 1
+    edges = {}
+    for name, counts in seen.items():
+        labels = [edge.label for edge in graph.nodes[name].edges]
+        total = sum(counts.values())
+        if len(labels) > 1 and total:
+            edges[name] = {label: counts.get(label, 0.0) / total for label in labels}
+    unfollowed = tuple(
+        f"{count} of {len(frames)} packets were not followed to the end: it depends on {reason}"
+        for reason, count in reasons.most_common()
+    )
+    return Shares(edges), unfollowed
 
 
 RAKES = 100

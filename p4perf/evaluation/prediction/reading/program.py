@@ -6,16 +6,14 @@ followed in the graph of the program, so that what happens after different paths
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import repeat
 from pathlib import Path
 from typing import Literal
 
 from p4perf.errors import CapabilityError, DataError, Location, UsageError
 from p4perf.evaluation.prediction.reading.own import PACKET_BYTES, component_graph, load_point, point_program, read_own
-from p4perf.evaluation.prediction.reading.packets import Runner, follow, own_runner, raked
+from p4perf.evaluation.prediction.reading.packets import Runner, count_shares, own_runner, raked
 from p4perf.evaluation.prediction.reading.swx import renamed, swx_flow
 from p4perf.evaluation.prediction.reading.swx_packets import SwxMachine, generated_runner
 from p4perf.formats.pcap import read_capture
@@ -229,7 +227,7 @@ def read_instructions(
     said = (remark for remark in opened.flow.remarks if remark != FULL or not known)
     graph = resolve(replace(flow, remarks=(*said, WRITTEN)), str(path))
     weights = raked(frames, own_runner(program), given.edges)
-    found, remarks = _counted(graph, generated_runner(spec, flow, program, pipeline), frames, weights)
+    found, remarks = count_shares(graph, generated_runner(spec, flow, program, pipeline), frames, weights)
     weighted = found.apply(graph)
     return replace(
         weighted,
@@ -279,30 +277,5 @@ def shares_of_trace(
             "a capture says nothing of components: they have no paths", hint="ask for the program that is generated"
         )
     opened = _opened(path, form, options)
-    found, remarks = _counted(resolve(opened.flow, str(path)), opened.runner(), read_capture(capture).frames)
+    found, remarks = count_shares(resolve(opened.flow, str(path)), opened.runner(), read_capture(capture).frames)
     return found, (*opened.remarks, *remarks)
-
-
-def _counted(
-    graph: ProgramGraph, run: Runner, frames: Sequence[bytes], weights: Sequence[float] = ()
-) -> tuple[Shares, tuple[str, ...]]:
-    """The shares of packets at the edges of a graph, and remarks on packets that could not be followed."""
-    seen: dict[str, dict[str, float]] = {}
-    reasons: Counter[str] = Counter()
-    for frame, weight in zip(frames, weights or repeat(1.0), strict=False):
-        made, reason = run(frame)
-        ended = follow(graph, made, seen, weight)
-        reason = reason or ended
-        if reason:
-            reasons[reason] += 1
-    edges = {}
-    for name, counts in seen.items():
-        labels = [edge.label for edge in graph.nodes[name].edges]
-        total = sum(counts.values())
-        if len(labels) > 1 and total:
-            edges[name] = {label: counts.get(label, 0.0) / total for label in labels}
-    unfollowed = tuple(
-        f"{count} of {len(frames)} packets were not followed to the end: it depends on {reason}"
-        for reason, count in reasons.most_common()
-    )
-    return Shares(edges), unfollowed
