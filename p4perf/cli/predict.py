@@ -565,12 +565,12 @@ def _measured(
     target: str, testbed: str, folder: Path, resume: bool, sets: list[str] | None, quiet: bool, *, quick: bool
 ) -> list[Run]:
     from p4perf.cli.progress import SweepProgress
-    from p4perf.experiment.learning import FIXTURES, measure_fixtures
+    from p4perf.experiment.learning import FIXTURES, QUICK, measure_fixtures
 
     told: Callable[[str], None] = (lambda line: None) if quiet else say
     bar, overrides = partial(SweepProgress, quiet=quiet), overrides_of(sets)
     try:
-        names = FIXTURES[:1] if quick else FIXTURES
+        names = FIXTURES[:QUICK] if quick else FIXTURES
         return measure_fixtures(
             target, testbed, folder, names=names, resume=resume, overrides=overrides, progress=bar, told=told
         )

@@ -25,14 +25,17 @@ from p4perf.evaluation.prediction.learning.transfer import transferred
 from p4perf.evaluation.prediction.reading.swx_packets import UnknownDecisionError
 from p4perf.experiment.bench import measured_gate_ratio, open_target, open_testbed, refuse_batches
 from p4perf.experiment.evaluate import BASELINE, COST
+from p4perf.experiment.own import FRAME_SIZE_BYTES, own_experiment
 from p4perf.experiment.planning import point_label, point_workload
 from p4perf.experiment.recorder import Progress, Silent
 from p4perf.experiment.session import measure_run, new_run, require_usable, resume_run
+from p4perf.generators.swx.spec import Pipeline
 from p4perf.models.program.costs import BatchCycles, CostModel
 from p4perf.models.program.memory import TABLE, MeasuredTable
 from p4perf.models.program.primitives import PrimitiveCosts
 from p4perf.plugins import load_plugin
 from p4perf.programs.component import TrafficPlan, build_workload, component_parameters
+from p4perf.records import counted
 from p4perf.results import Run, readable_runs, run_folders
 from p4perf.results.campaign import RUNS
 from p4perf.results.manifest import differences
@@ -136,8 +139,14 @@ def _values(values: object) -> str:
     return repr(sorted(dict(values).items()))  # type: ignore[call-overload]
 
 
-FIXTURES = ("composition/components", "composition/programs", "composition/context")
-"""Experiments of the catalogue that a cost model is made of, in the order in which they are measured."""
+FORWARD = "program/forward"
+"""The baseline as a program that was read: its packets are copied whole, which costs more than to write their keys."""
+
+FIXTURES = (FORWARD, COMPOSED, "composition/components", "composition/context")
+"""Experiments that a cost model is made of, in the order in which they are measured."""
+
+QUICK = 2
+"""How many of these are measured if time is short: whole programs say more of others than single constructs do."""
 
 MEMORY = "memory_bytes"
 CLOCK = "core_frequency"
@@ -165,19 +174,35 @@ def measure_fixtures(
     runs = []
     device, place = open_target(target), open_testbed(testbed)
     for name in names:
-        experiment = load_experiment(name, overrides=overrides, parameters_of=component_parameters)
+        experiment = _fixture(name, overrides)
         begun = _begun(parent, experiment, device.label, place.label) if resume else None
         if begun is not None:
             told(f"{name} on {target}: continuing {begun}")
             with progress() as listener:
                 run, _ = resume_run(begun, listener)
         else:
-            run, plan = new_run(experiment, device, place, parent)
-            told(f"{name} on {target} ({place.label}): {len(plan.points)} programs, run directory {run.path}")
+            try:
+                run, plan = new_run(experiment, device, place, parent)
+            except CapabilityError:
+                if name != FORWARD:
+                    raise
+                continue  # a target that takes no programs that were read
+            count = counted(len(plan.points), "program")
+            told(f"{name} on {target} ({place.label}): {count}, run directory {run.path}")
             with progress() as listener:
                 measure_run(experiment, plan.points, device, place, run, listener)
         runs.append(Run(run))
     return runs
+
+
+def _fixture(name: str, overrides: Sequence[tuple[str, str]]) -> Experiment:
+    if name != FORWARD:
+        return load_experiment(name, overrides=overrides, parameters_of=component_parameters)
+    workload = build_workload([(FORWARDING, {})], frame_size_bytes=FRAME_SIZE_BYTES)
+    with tempfile.TemporaryDirectory(prefix="p4perf-") as folder:
+        file = Path(folder, "forward.spec")
+        file.write_text(Pipeline(workload.program, "program", FRAME_SIZE_BYTES).specification())
+        return replace(own_experiment(file, repetitions=5), source=FORWARD)
 
 
 BATCH_FRAME_BYTES = 128
@@ -238,7 +263,8 @@ def learn_from_runs(
     if not runs:
         raise UsageError("a cost model is made of runs", hint="name run directories, or --target to measure")
     _same_place(runs)
-    frames = sorted({point.frame_size_bytes for run in runs for point in run.experiment.points})
+    made = [run for run in runs if run.identity.experiment != FORWARD]
+    frames = sorted({point.frame_size_bytes for run in made for point in run.experiment.points})
     if len(frames) > 1:
         raise DataError(
             f"the programs have frames of {', '.join(map(str, frames))} B",
@@ -247,7 +273,7 @@ def learn_from_runs(
     more = [] if catalogue is None else _runs_below(catalogue, runs[0])
     moved = None if catalogue is not None else reference
     # The packet source draws a key for each table, beside the baseline, too: that is no part of a program.
-    baselines, clocks = _accepted(runs, BASELINE, without=TABLE) or _accepted(runs, BASELINE), _accepted(runs, CLOCK)
+    baselines, clocks = _accepted(made, BASELINE, without=TABLE) or _accepted(made, BASELINE), _accepted(runs, CLOCK)
     if not baselines:
         raise NoVerdictError("no run has an accepted baseline", hint="measure composition/components")
     target, facts, baseline = runs[0].manifest.target, runs[0].node, statistics.median(baselines)
@@ -256,7 +282,10 @@ def learn_from_runs(
         prices = learn_primitives([*runs, *more], target)
     else:
         rows = [row for run in runs for row in read_rows(run)]
-        prices = transferred(PrimitiveCosts.from_record(dict(moved.primitives)), rows, baseline - moved.baseline)
+        known = PrimitiveCosts.from_record(dict(moved.primitives))
+        copied = [row.baseline for row in rows if row.experiment == PROGRAMS]
+        dearer = max(known.baseline + baseline - moved.baseline, 1.0)
+        prices = transferred(known, rows, statistics.median(copied) if copied else dearer)
     machine = {key: facts.text(key) for key in _TOLD if facts.text(key)}
     held = None if reference is None else reference.batches
     if clocks:

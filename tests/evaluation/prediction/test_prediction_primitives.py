@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -16,6 +17,7 @@ from p4perf.evaluation.prediction.learning.design import PriceRow
 from p4perf.evaluation.prediction.learning.primitives import learn_prices
 from p4perf.evaluation.prediction.learning.transfer import transferred
 from p4perf.models.program import Construct, construct
+from p4perf.models.program.experience import Experience, KnownProgram, features
 from p4perf.models.program.primitives import PrimitiveCosts
 from p4perf.programs.component import TrafficPlan, build_workload
 
@@ -240,14 +242,27 @@ def test_repeated_lookups_of_one_key_are_left_out() -> None:
 def test_prices_move_to_a_machine_where_a_few_points_were_measured() -> None:
     costs = learnt(additive)
     there = rows(lambda what: 2 * additive(what), ["mat/entries", "parser/headers", "action/writes"])
-    moved = transferred(costs, there, dearer=10.0)
+    moved = transferred(costs, there, costs.baseline + 10)
     assert moved.baseline == costs.baseline + 10
     for what in (lookup(1000, 128), lookup(10**6, 128)):
         assert moved.charge(what).cycles.value == pytest.approx(2 * costs.charge(what).cycles.value, rel=0.15)
     hashed = construct("hash", algorithm="crc32", bytes=60)
     assert moved.charge(hashed).cycles.value == pytest.approx(2 * costs.charge(hashed).cycles.value, rel=0.15)
     with pytest.raises(NoVerdictError, match="of which 5 are needed"):
-        transferred(costs, there[:2])
+        transferred(costs, there[:2], 10.0)
+
+
+def test_what_programs_cost_beyond_their_prices_moves_no_price() -> None:
+    """Whole programs cost half more than the sum of their prices, here and there; so prices are the same."""
+    costs = learnt(additive)
+    like = rows(additive, ["mat/entries", "parser/headers", "action/writes"])
+    here = [replace(r, whole=True, baseline=20.0, cycles=1.5 * (20.0 + r.cycles) - 20.0) for r in like]
+    known = [KnownProgram(features(r.met, 20.0 + r.cycles), math.log(1.5)) for r in like]
+    reference = replace(costs, experience=Experience(tuple(known * 3), length=4.0, amplitude=0.2, noise=0.03))
+    for what in (lookup(1000, 128), lookup(10**6, 128)):
+        alone = costs.charge(what).cycles.value
+        assert transferred(reference, here, 20.0).charge(what).cycles.value == pytest.approx(alone, rel=0.15)
+        assert transferred(costs, here, 20.0).charge(what).cycles.value > 1.3 * alone
 
 
 def test_nothing_to_learn_from() -> None:

@@ -7,8 +7,12 @@ over the cost of the whole packet, the factors are the non-negative ``f`` with t
     sum over the points of (w (A f - y))^2  +  RIDGE^2 sum over the prices of (f - g)^2,
 
 ``g`` the factor that suits all points best. So a price that no point has takes the common factor, and many points tell
-each price by itself. What whole programs say of sums on the other machine is kept: with programs of
-this machine among them, or with wider intervals, by what nine of ten points are off.
+each price by itself. Whole programs cost more or less than the sum of their prices on the other machine, too, and ``y``
+is without that (:mod:`~p4perf.models.program.experience`). Points of an experiment on one construct count less, since
+how far prices are off for them there is not known.
+
+What whole programs say of sums on the other machine is kept: with programs of this machine among them, or with wider
+intervals, by what nine of ten points are off.
 """
 
 from __future__ import annotations
@@ -24,13 +28,16 @@ from p4perf.errors import NoVerdictError
 from p4perf.evaluation.prediction.learning.design import PriceRow, parts_of
 from p4perf.evaluation.prediction.learning.primitives import agreement_of, known_program
 from p4perf.models.program.experience import FEWEST as FEWEST_PROGRAMS
-from p4perf.models.program.experience import NORMAL_90, Experience
+from p4perf.models.program.experience import NORMAL_90, Experience, features
 from p4perf.models.program.prices import CACHED, Curve, Price, cached_sizes, surplus
 from p4perf.models.program.primitives import LEVEL, PrimitiveCosts
 from p4perf.models.templates import FloatArray
 
-RIDGE = 0.05
-"""How much a factor that is off by one counts, where the error of a point that is off by its whole cost counts one."""
+RIDGE = 0.2
+"""How much a factor that is off by one counts, where a program that is off by its whole cost counts one."""
+
+SINGLE = 0.3
+"""How much the error of a point of an experiment on one construct counts, where that of a program counts one."""
 
 FEWEST = 5
 """Fewest points that say how much faster or slower a machine is."""
@@ -43,11 +50,11 @@ Part = tuple[str, bool]
 """A price, and whether it is the part that more entries cost than fit into the caches."""
 
 
-def transferred(reference: PrimitiveCosts, rows: Sequence[PriceRow], dearer: float = 0.0) -> PrimitiveCosts:
+def transferred(reference: PrimitiveCosts, rows: Sequence[PriceRow], baseline: float) -> PrimitiveCosts:
     """The prices of the machine on which some points were measured.
 
     Args:
-        dearer: cycles that the baseline of the same experiment costs more there than on the machine of the reference.
+        baseline: cycles of the baseline of a whole program there.
 
     Raises:
         NoVerdictError: there are too few points with a construct that the reference has a price of.
@@ -58,19 +65,21 @@ def transferred(reference: PrimitiveCosts, rows: Sequence[PriceRow], dearer: flo
         raise NoVerdictError(f"{len(told)} points say too little of another machine, of which {FEWEST} are needed")
     names = sorted({part for n in told for part in charged[n]})
     matrix = np.array([[charged[n].get(name, 0.0) for name in names] for n in told])
-    cycles = np.array([rows[n].cycles for n in told])
-    whole = np.maximum(cycles + [rows[n].baseline for n in told], 1.0)
-    common = _common(matrix, cycles, whole)
-    system = np.vstack([matrix / whole[:, None], RIDGE * np.eye(len(names))])
-    found, _ = nnls(system, np.concatenate([cycles / whole, np.full(len(names), RIDGE * common)]))
+    base = np.array([rows[n].baseline for n in told])
+    beyond = np.array([_beyond(reference, rows[n], sum(charged[n].values())) for n in told])
+    cycles = (base + [rows[n].cycles for n in told]) / beyond - base
+    whole = np.maximum(cycles + base, 1.0)
+    weights = np.array([1.0 if rows[n].whole else SINGLE for n in told]) / whole
+    common = _common(matrix, cycles, weights)
+    system = np.vstack([matrix * weights[:, None], RIDGE * np.eye(len(names))])
+    found, _ = nnls(system, np.concatenate([cycles * weights, np.full(len(names), RIDGE * common)]))
     factors = dict(zip(names, found.tolist(), strict=True))
     prices = {
         key: scaled(price, factors.get((key, False), common), factors.get((key, True), common))
         for key, price in reference.prices.items()
     }
-    baseline = max(reference.baseline + dearer, 1.0)
     experience = reference.experience
-    local = [known_program(rows[n], cycles) for n, cycles in zip(told, matrix @ found, strict=True) if rows[n].whole]
+    local = [known_program(rows[n], sums) for n, sums in zip(told, matrix @ found, strict=True) if rows[n].whole]
     if experience is not None and len(local) >= FEWEST_PROGRAMS:
         experience = Experience.learn([*experience.programs, *local]) or experience
         widths = (WIDER * experience.widths[0], WIDER * experience.widths[1])
@@ -79,17 +88,24 @@ def transferred(reference: PrimitiveCosts, rows: Sequence[PriceRow], dearer: flo
         off = np.abs(np.log(np.maximum(whole + matrix @ found - cycles, 1.0) / whole))
         noise = float(np.quantile(off, LEVEL)) / NORMAL_90
         experience = replace(experience, noise=math.hypot(experience.noise, noise))
-    agreement = agreement_of([rows[n] for n in told], matrix @ found)
+    agreement = agreement_of([rows[n] for n in told], (base + matrix @ found) * beyond - base)
     return replace(reference, baseline=baseline, prices=prices, agreement=agreement, experience=experience)
 
 
-def _common(matrix: FloatArray, cycles: FloatArray, whole: FloatArray) -> float:
-    """The factor for all prices with the least sum of relative errors: a weighted median."""
+def _beyond(reference: PrimitiveCosts, row: PriceRow, charged: float) -> float:
+    """How many times the sum of its prices a whole program costs, by the reference."""
+    if not row.whole or reference.experience is None:
+        return 1.0
+    return math.exp(reference.experience.error(features(row.met, max(row.baseline + charged, 1.0)))[0])
+
+
+def _common(matrix: FloatArray, cycles: FloatArray, weights: FloatArray) -> float:
+    """The factor for all prices with the least weighted sum of errors: a weighted median."""
     sums = matrix.sum(axis=1)
     kept = sums > 0
-    ratios, weights = cycles[kept] / sums[kept], sums[kept] / whole[kept]
+    ratios, counts = cycles[kept] / sums[kept], (sums * weights)[kept]
     order = np.argsort(ratios)
-    reached = np.cumsum(weights[order])
+    reached = np.cumsum(counts[order])
     return float(max(ratios[order][np.searchsorted(reached, reached[-1] / 2)], 0.0))
 
 
