@@ -338,7 +338,7 @@ class Prediction:
         """What a reader should do for a better answer, the most important first."""
         found = []
         if (here := self.model.here) and self.model.machine != here:
-            learn = f"p4perf learn --target {self.model.target} makes one of this machine"
+            learn = "p4perf learn --quick makes one of this machine"
             found.append(f"the model is of another machine ({self.model.machine}; this one is {here}): {learn}")
         for basis, text in _BASES:
             lines = [line for line in self.expected.lines if line.charge.basis == basis]

@@ -261,6 +261,9 @@ TAIL = 8.0
 WIDER = 2.0
 """Factor by which an interval is wider beyond what was measured."""
 
+_OF_HEADERS = ("extract", "emit", "add header", "remove header")
+"""Kinds that cost as much with more bytes than were measured: what bytes cost is in the statements that write them."""
+
 _ORDER: tuple[Basis, ...] = ("measured", "interpolated", "extrapolated", "bounded", "unknown")
 
 
@@ -292,14 +295,15 @@ def weaker(one: Basis, other: Basis) -> Basis:
 def quoted(price: Price, what: Construct, prices: Mapping[str, Price]) -> Quote:
     """A construct of a kind that was measured, whatever its sizes are."""
     sizes = numeric_sizes(what)
-    cycles = price.at(sizes)
+    outside = price.outside(sizes)
+    held = {d.size: d.high for d in outside if what.kind in _OF_HEADERS and sizes[d.size] > d.high}
+    cycles = price.at({**sizes, **held})
     basis: Basis = "measured" if price.was_measured(sizes) else "interpolated"
     low, high = max(0.0, cycles * price.low - price.spread), cycles * price.high + price.spread
     quote = Quote(Estimate(cycles, low, high), basis, price.sources)
     if price.limit is not None:
         quote = quote.within(0.0, max(price.limit, high)).noted("bounded", "not separated from its neighbours")
     curves = {c.size for c in (*price.curves, *price.factors)}
-    outside = price.outside(sizes)
     for domain in outside:
         if domain.size in CACHED:
             continue

@@ -18,6 +18,7 @@ from p4perf.evaluation.prediction.learning.primitives import learn_prices
 from p4perf.evaluation.prediction.learning.transfer import transferred
 from p4perf.models.program import Construct, construct
 from p4perf.models.program.experience import Experience, KnownProgram, features
+from p4perf.models.program.prices import Curve, Domain, Price
 from p4perf.models.program.primitives import PrimitiveCosts
 from p4perf.programs.component import TrafficPlan, build_workload
 
@@ -263,6 +264,16 @@ def test_what_programs_cost_beyond_their_prices_moves_no_price() -> None:
         alone = costs.charge(what).cycles.value
         assert transferred(reference, here, 20.0).charge(what).cycles.value == pytest.approx(alone, rel=0.15)
         assert transferred(costs, here, 20.0).charge(what).cycles.value > 1.3 * alone
+
+
+def test_longer_headers_than_were_measured_cost_as_much() -> None:
+    """Of 1 to 16 bytes a header costs a cycle more for every byte; nothing says that 470 cost 454 more."""
+    curve = Curve("bytes", "linear", (1.0, 16.0), (0.0, 15.0))
+    price = Price("add header", constant=2.0, curves=(curve,), domains=(Domain("bytes", (1.0, 16.0)),), points=9)
+    costs = replace(learnt(additive), prices={"add header": price})
+    longest, longer = (costs.charge(construct("add header", bytes=n)) for n in (16, 470))
+    assert (longest.basis, longer.basis) == ("measured", "extrapolated")
+    assert longer.cycles.value == longest.cycles.value == 17
 
 
 def test_nothing_to_learn_from() -> None:
