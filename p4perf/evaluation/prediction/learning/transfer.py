@@ -4,9 +4,9 @@ Every price gets a factor, a lookup two: for tables in the caches, and for what 
 cycles that the reference charges a point for each price, ``y`` its measured cycles over the baseline, and ``w`` one
 over the cost of the whole packet, the factors are the non-negative ``f`` with the least
 
-    sum over the points of (w (A f - y))^2  +  RIDGE^2 sum over the prices of (f - g)^2,
+    sum over the points of (w (A f - y))^2  +  RIDGE^2 sum over the prices of (f - 1)^2.
 
-``g`` the factor that suits all points best. So a price that no point has takes the common factor, and many points tell
+So a price that no point has stays what it is, since processors differ less in cycles than in time, and many points tell
 each price by itself. Whole programs cost more or less than the sum of their prices on the other machine, too, and ``y``
 is without that (:mod:`~p4perf.models.program.experience`). Points of an experiment on one construct count less, since
 how far prices are off for them there is not known.
@@ -31,9 +31,8 @@ from p4perf.models.program.experience import FEWEST as FEWEST_PROGRAMS
 from p4perf.models.program.experience import NORMAL_90, Experience, features
 from p4perf.models.program.prices import CACHED, Curve, Price, cached_sizes, surplus
 from p4perf.models.program.primitives import LEVEL, PrimitiveCosts
-from p4perf.models.templates import FloatArray
 
-RIDGE = 0.2
+RIDGE = 0.3
 """How much a factor that is off by one counts, where a program that is off by its whole cost counts one."""
 
 SINGLE = 0.3
@@ -70,12 +69,11 @@ def transferred(reference: PrimitiveCosts, rows: Sequence[PriceRow], baseline: f
     cycles = (base + [rows[n].cycles for n in told]) / beyond - base
     whole = np.maximum(cycles + base, 1.0)
     weights = np.array([1.0 if rows[n].whole else SINGLE for n in told]) / whole
-    common = _common(matrix, cycles, weights)
     system = np.vstack([matrix * weights[:, None], RIDGE * np.eye(len(names))])
-    found, _ = nnls(system, np.concatenate([cycles * weights, np.full(len(names), RIDGE * common)]))
+    found, _ = nnls(system, np.concatenate([cycles * weights, np.full(len(names), RIDGE)]))
     factors = dict(zip(names, found.tolist(), strict=True))
     prices = {
-        key: scaled(price, factors.get((key, False), common), factors.get((key, True), common))
+        key: scaled(price, factors.get((key, False), 1.0), factors.get((key, True), 1.0))
         for key, price in reference.prices.items()
     }
     experience = reference.experience
@@ -97,16 +95,6 @@ def _beyond(reference: PrimitiveCosts, row: PriceRow, charged: float) -> float:
     if not row.whole or reference.experience is None:
         return 1.0
     return math.exp(reference.experience.error(features(row.met, max(row.baseline + charged, 1.0)))[0])
-
-
-def _common(matrix: FloatArray, cycles: FloatArray, weights: FloatArray) -> float:
-    """The factor for all prices with the least weighted sum of errors: a weighted median."""
-    sums = matrix.sum(axis=1)
-    kept = sums > 0
-    ratios, counts = cycles[kept] / sums[kept], (sums * weights)[kept]
-    order = np.argsort(ratios)
-    reached = np.cumsum(counts[order])
-    return float(max(ratios[order][np.searchsorted(reached, reached[-1] / 2)], 0.0))
 
 
 def _charged(reference: PrimitiveCosts, row: PriceRow) -> dict[Part, float]:
