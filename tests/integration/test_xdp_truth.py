@@ -3,6 +3,7 @@
 import json
 import shutil
 import struct
+import subprocess
 import sys
 from dataclasses import replace
 
@@ -21,7 +22,7 @@ from p4perf.programs import exercise, ir
 from p4perf.programs.component import TrafficPlan, build_workload
 from p4perf.targets.base import TrialOptions
 from p4perf.targets.oracle import PACKETS
-from p4perf.targets.xdp import XdpTarget
+from p4perf.targets.xdp import COMPILE, XdpTarget
 from p4perf.testbeds.local import LocalTestbed
 
 PREFIX = "<" if sys.byteorder == "little" else ">"
@@ -646,3 +647,16 @@ def test_a_filter_with_another_entry_is_noticed(filtering):
     spoilt = replace(plan, build=replace(plan.build, files={**plan.build.files, "layout.c": layout}))
     with pytest.raises(MeasurementError, match="packet"):
         run(spoilt)
+
+
+def test_many_stores_of_zeros_are_compiled(place, tmp_path):
+    """LLVM makes a call of memset of them, and there is none for eBPF."""
+    stores = "\n".join(f"\tp->f[{n}] = 0;" for n in range(256))
+    (tmp_path / "zeros.bpf.c").write_text(
+        "struct s { unsigned long long f[256]; };\n"
+        f'void zero(struct s *p) __attribute__((section("xdp")));\nvoid\nzero(struct s *p)\n{{\n{stores}\n}}\n'
+    )
+    done = subprocess.run(["sh", "-c", COMPILE, "sh", "zeros"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "zeros.o").exists()
+    assert int((tmp_path / "compile_ns").read_text()) > 0
