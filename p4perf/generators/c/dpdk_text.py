@@ -210,12 +210,19 @@ class DpdkCWriter(CWriter):
         return " | ".join(f"({part})" if len(parts) > 1 and "<<" in part else part for part in parts)
 
     def gather(self, refs: Sequence[ir.FieldRef], into: str) -> Iterator[str]:
-        """Statements that write fields one after another to bytes, which are zero before."""
+        """Statements that write fields one after another to bytes, which are zero before.
+
+        Fields that do not fill whole bytes are put together in words first: bytes that several stores write a part of
+        would be read back after each of them.
+        """
+        if any(self.program.width_bits(ref) % 8 for ref in refs):
+            yield from self._in_words(refs, into)
+            return
         at = 0
         for run in self._runs(refs):
             width = self.bits(run)
             base, offset = self.place(run[0]) if self.in_memory(run[0]) else ("", 0)
-            if base and width % 8 == offset % 8 == at % 8 == 0:
+            if base and offset % 8 == 0:
                 yield f"memcpy({into} + {at // 8}, {_plus(base, offset // 8)}, {width // 8});"
                 at += width
                 continue
@@ -225,6 +232,29 @@ class DpdkCWriter(CWriter):
                     taken = min(WORD_BITS, width - low)
                     yield _store(into, at + width - low - taken, taken, self.load(ref, low))
                 at += width
+
+    def _in_words(self, refs: Sequence[ir.FieldRef], into: str) -> Iterator[str]:
+        """The same for fields of any width."""
+        ends: list[tuple[int, int]] = []  # of each part: its last bit, and how many it has
+        end = 0
+        yield "{"
+        for ref in refs:
+            width = self.program.width_bits(ref)
+            for low in reversed(range(0, width, WORD_BITS)):
+                taken = min(WORD_BITS, width - low)
+                end += taken
+                yield f"\tconst uint64_t part_{len(ends)} = {self.load(ref, low)} & LOW_BITS({taken});"
+                ends.append((end, taken))
+        yield ""
+        for first in range(0, end, WORD_BITS):
+            bits = min(-(-(end - first) // 8) * 8, WORD_BITS)
+            shifts = {n: first + bits - last for n, (last, taken) in enumerate(ends) if last - taken < first + bits}
+            met = {n: shift for n, shift in shifts.items() if ends[n][0] > first}
+            word = " | ".join(
+                f"part_{n} {'<<' if s >= 0 else '>>'} {abs(s)}" if s else f"part_{n}" for n, s in met.items()
+            )
+            yield f"\tstore_bytes({into} + {first // 8}, {bits // 8}, {word});"
+        yield "}"
 
     def _runs(self, refs: Sequence[ir.FieldRef]) -> list[list[ir.FieldRef]]:
         """Fields, those together that stand one after another in a header."""
