@@ -332,7 +332,16 @@ class CWriter(ABC):
 
     def assign(self, ref: ir.FieldRef, value: ir.Expression) -> Iterator[str]:
         """Statements that write the value of an expression to a field, of any width."""
-        return self.store_words(ref, [self.expression(value, low) for low in self._words(ref)])
+        words = [self.expression(value, low) for low in self._words(ref)]
+        if len(words) == 1 or ref not in set(subexpressions(value)):
+            yield from self.store_words(ref, words)
+            return
+        # A word may depend on another one, as in shifts: all are known before one is written.
+        yield "{"
+        yield from (f"\tconst {self.word_type} word_{n} = {word};" for n, word in enumerate(words))
+        yield ""
+        yield from indented(self.store_words(ref, [f"word_{n}" for n in range(len(words))]))
+        yield "}"
 
     def action(self, action: ir.Action) -> Iterator[str]:
         """The body of an action."""
