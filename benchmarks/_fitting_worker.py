@@ -43,7 +43,8 @@ def p4perf_auto(x: Any, y: Any, segments: int) -> Answer:
 def _ours(best: Any, x: Any) -> Answer:
     same = {"log_shift": "log"}
     families = [same.get(segment.template.name, segment.template.name) for segment in best.segments]
-    return list(best.breakpoints), families, best.evaluate(x)
+    breakpoints = [int(np.searchsorted(x, at)) - 1 for at in best.breakpoint_x]  # outliers do not count in its own
+    return breakpoints, families, best.evaluate(x)
 
 
 def extrap(x: Any, y: Any, segments: int) -> Answer:

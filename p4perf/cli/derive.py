@@ -152,7 +152,8 @@ def fit(
         str | None, typer.Option("--error", help="Error metric: smape, smape_pooled, mape, rmse, emd, or a plug-in.")
     ] = None,
     loss: Annotated[
-        Literal["squares", "l1"] | None, typer.Option("--loss", help="l1: relative, robust to outliers.")
+        Literal["auto", "squares", "l1"] | None,
+        typer.Option("--loss", help="auto: squares, l1 where samples are outliers or near zero; l1: relative, robust."),
     ] = None,
     split_finder: Annotated[
         str | None,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -31,6 +31,12 @@ TESTBED = "testbed"
 VALUE_COLUMNS = ("metric", "value", "unit", "accepted", "flags")
 FIXED_COLUMNS = (*TRIAL_COLUMNS, TESTBED, *VALUE_COLUMNS)
 """All columns but the swept variables."""
+
+
+def without_traces(values: FloatArray) -> FloatArray:
+    """The same with zeros for values that are lost to rounding beside the largest of them, such as 1e-300 beside 1."""
+    size = np.abs(values)
+    return np.where(size < np.finfo(np.float64).eps * size.max(initial=0.0), 0.0, values)
 
 
 def median_interval(
@@ -141,6 +147,11 @@ class Samples:
         """Bootstrap intervals of the medians, shape (n, 2)."""
         return np.array([median_interval(v, level=level)[1:] for v in self.values])
 
+    def without(self, x: Sequence[float]) -> Samples:
+        """The same without these abscissae."""
+        kept = [k for k, at in enumerate(self.x) if at not in x]
+        return replace(self, x=tuple(self.x[k] for k in kept), values=tuple(self.values[k] for k in kept))
+
     @classmethod
     def from_arrays(
         cls, x: npt.ArrayLike, y: npt.ArrayLike, *, x_name: str = "x", y_name: str = "y", y_unit: str = ""
@@ -155,6 +166,7 @@ class Samples:
             raise DataError(f"x and y must have the same number of values, one at least, not {xs.size} and {ys.size}")
         if not (np.isfinite(xs).all() and np.isfinite(ys).all()):
             raise DataError("x and y must be finite")
+        xs, ys = without_traces(xs), without_traces(ys)
         unique = np.unique(xs)
         values = tuple(tuple(float(v) for v in ys[xs == at]) for at in unique)
         return cls(tuple(unique.tolist()), values, x_name, y_name, y_unit)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -158,7 +158,11 @@ def derive_model(
         raise UsageError("a table of measurements needs the name of the swept variable x")
     else:
         samples = Samples.from_measurements(measurements, y, x)
-    derivation = derive(samples.x, samples.medians(), options, log_x=x_scale == "log", progress=progress)
+    derivation = derive(
+        samples.x, samples.medians(), options, log_x=x_scale == "log", repetitions=samples.values, progress=progress
+    )
+    counted = samples.without(derivation.outliers)
+    settled = replace(options, loss=derivation.loss, floor=derivation.floor)
     model = ComponentModel(
         name=name,
         target=target,
@@ -166,8 +170,8 @@ def derive_model(
         y=Quantity(samples.y_name, samples.y_unit),
         fitting=derivation.best,
         error=derivation.error,
-        uncertainty=uncertainty(samples, derivation.best, options),
-        provenance={**(provenance or {}), **derivation_facts(derivation, samples)},
+        uncertainty=uncertainty(counted, derivation.best, settled),
+        provenance={**(provenance or {}), **derivation_facts(derivation, counted)},
     )
     return DerivedModel(model, derivation, samples)
 
@@ -227,6 +231,7 @@ def uncertainty(samples: Samples, fitting: PiecewiseFitting, options: FitOptions
         templates=templates if options.profile == "exact" else None,
         rule=ExactRule(options.kappa, options.kappa_rel),
         robust=options.loss == "l1",
+        floor=options.floor or 0.0,
         level=options.level,
         resamples=options.resamples,
         seed=options.seed,
@@ -256,5 +261,6 @@ def derivation_facts(derivation: Derivation, samples: Samples) -> dict[str, Any]
             "points": len(samples.x),
             "repetitions": [min(map(len, samples.values)), max(map(len, samples.values))],
             "points_without_accepted_rows": list(samples.missing),
+            "outliers": list(derivation.outliers),
         }
     }

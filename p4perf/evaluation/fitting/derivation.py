@@ -27,6 +27,7 @@ import numpy.typing as npt
 from p4perf.errors import DataError, UsageError
 from p4perf.evaluation.fitting.error_metrics import error_metric
 from p4perf.evaluation.fitting.intervals import FitProblem, IntervalTable, interval_table
+from p4perf.evaluation.fitting.noise import FEW_POINTS, error_floor, off_curve, outliers
 from p4perf.evaluation.fitting.selection import GAMMA, KAPPA, KAPPA_REL, Criteria, ExactRule, PairwiseRule, criteria
 from p4perf.evaluation.fitting.split_finders import (
     Breakpoints,
@@ -39,11 +40,12 @@ from p4perf.evaluation.fitting.split_finders import (
 from p4perf.evaluation.fitting.split_finders.base import Candidates
 from p4perf.models.component import PiecewiseFitting
 from p4perf.models.templates import SCHOLZ2021_RANKS, FloatArray, Template, registered_templates, scholz2021_templates
-from p4perf.results.table import LEVEL, SEED
+from p4perf.results.table import LEVEL, SEED, without_traces
 
 Profile = Literal["exact", "scholz2021"]
-Loss = Literal["squares", "l1"]
+Loss = Literal["auto", "squares", "l1"]
 Search = Literal["auto", "exact", "coarse"]
+Repetitions = Sequence[Sequence[float]]
 MIN_POINTS = 5
 COARSE_POINTS = 1000
 """Longer series are searched from coarse to fine unless an exact search is asked for."""
@@ -58,6 +60,10 @@ class FitOptions:
         segments: take this number of segments instead of choosing one.
         error: error metric: ``smape``, ``smape_pooled``, ``mape``, ``rmse``, ``emd`` or another registered one.
         loss: what parameters minimise: ``squares``, or relative distances (``l1``), which outliers hardly move.
+            Default ``auto``: squares; where there are outliers (:mod:`p4perf.evaluation.fitting.noise`), ``l1`` without
+            them; where samples come near zero (there is a floor), ``l1``. In the profile scholz2021, squares.
+        floor: size below which samples count as this large in the error metric smape, in units of y. Default: where
+            samples come near zero, what their noise says; 0 in the profile scholz2021.
         min_points: smallest number of samples of a segment. Default: 5, of fewer than ten samples half (two at least);
             1 in the profile scholz2021.
         templates: function templates; default all registered ones, in the profile scholz2021 those of the paper.
@@ -76,7 +82,8 @@ class FitOptions:
     segments: int | None = None
     error: str = "smape"
     profile: Profile = "exact"
-    loss: Loss = "squares"
+    loss: Loss = "auto"
+    floor: float | None = None
     min_points: int | None = None
     templates: tuple[Template, ...] | None = None
     kappa: float = KAPPA
@@ -93,6 +100,8 @@ class FitOptions:
         """Raise a UsageError for an option that is wrong whatever the samples are."""
         if any(number is not None and number < 1 for number in (self.max_segments, self.segments, self.min_points)):
             raise UsageError("max_segments, segments and min_points must be 1 at least")
+        if self.floor is not None and not 0 <= self.floor < math.inf:
+            raise UsageError(f"the floor must be zero or a positive number, not {self.floor}")
         if not 0 < self.level < 1:
             raise UsageError(f"the level must lie between 0 and 1, not {self.level}")
         for name, value, kind in (
@@ -166,6 +175,10 @@ class Derivation:
             exact, a number of segments whose error is above that of fewer segments is left out unless it was asked for:
             the margin of Eq. 3 within segments makes that possible, and the breakpoint is unwanted.
         criteria: L1-BIC (the lowest is chosen), AIC, AICc and BIC of each of them.
+        x, y: the samples that count.
+        loss: what the parameters minimise.
+        floor: size below which samples count as this large in relative errors.
+        outliers: abscissae of samples that do not count.
     """
 
     x: tuple[float, ...]
@@ -176,6 +189,9 @@ class Derivation:
     error: str
     profile: Profile
     settings: tuple[tuple[str, float | str], ...]
+    loss: Loss = "squares"
+    floor: float = 0.0
+    outliers: tuple[float, ...] = ()
 
     @property
     def best(self) -> PiecewiseFitting:
@@ -200,6 +216,7 @@ def derive(
     options: FitOptions | None = None,
     *,
     log_x: bool = False,
+    repetitions: Repetitions = (),
     progress: Callable[[float], object] | None = None,
 ) -> Derivation:
     """Derive the best piecewise curve for every number of segments up to ``options.max_segments``, and choose one.
@@ -207,6 +224,7 @@ def derive(
     Args:
         x: abscissae in any order; where one occurs more than once, the median of its samples is used.
         options: how to derive; level, resamples and seed do not matter here.
+        repetitions: for every x in ascending order, what its y is the median of, if that is known.
         log_x: whether split finders look at x on a logarithmic axis; fitting never does.
 
     Raises:
@@ -219,10 +237,58 @@ def derive(
     metric = error_metric(options.error)
     xs, ys = checked_samples(x, y)
     metric.check(ys)
-    n = len(xs)
-    if n > MAX_POINTS:
+    if len(xs) > MAX_POINTS:
         hint = "thin them out, evenly"
-        raise DataError(f"{n} different x are more than the {MAX_POINTS} that can be searched", hint=hint)
+        raise DataError(f"{len(xs)} different x are more than the {MAX_POINTS} that can be searched", hint=hint)
+    if options.profile == "scholz2021":
+        loss: Loss = "l1" if options.loss == "l1" else "squares"
+        return _derive(xs, ys, replace(options, loss=loss, floor=options.floor or 0.0), log_x, progress)
+    if options.loss != "auto":
+        return _derive(xs, ys, _with_floor(options, xs, ys, repetitions), log_x, progress)
+    return _without_outliers(xs, ys, options, repetitions, log_x, progress)
+
+
+def _with_floor(options: FitOptions, x: FloatArray, y: FloatArray, repetitions: Repetitions) -> FitOptions:
+    return options if options.floor is not None else replace(options, floor=error_floor(x, y, repetitions))
+
+
+def _without_outliers(
+    x: FloatArray,
+    y: FloatArray,
+    options: FitOptions,
+    repetitions: Repetitions,
+    log_x: bool,
+    progress: Callable[[float], object] | None,
+) -> Derivation:
+    """The derivation from all samples by squares; near zero, or from all but the outliers, by relative distances.
+
+    A sample that was taken for an outlier and lies near the curve of the others is none: with those of them that
+    are left, the curve is derived once more.
+    """
+    settled = _with_floor(options, x, y, repetitions)
+    found = outliers(x, y, settled.floor or 0.0)
+    for _ in range(2):
+        kept = ~found
+        if kept.all():
+            break
+        some = tuple(repetitions[k] for k in np.flatnonzero(kept)) if repetitions else ()
+        robust = _with_floor(replace(options, loss="l1"), x[kept], y[kept], some)
+        derivation = _derive(x[kept], y[kept], robust, log_x, progress)
+        left = found & off_curve(y, derivation.best.evaluate(x), found, robust.floor or 0.0)
+        if (left == found).all():
+            return replace(derivation, outliers=tuple(x[found].tolist()))
+        found = left
+    near_zero = bool(settled.floor) and len(x) >= FEW_POINTS
+    return _derive(x, y, replace(settled, loss="l1" if near_zero else "squares"), log_x, progress)
+
+
+def _derive(
+    xs: FloatArray, ys: FloatArray, options: FitOptions, log_x: bool, progress: Callable[[float], object] | None
+) -> Derivation:
+    """The derivation from samples that all count, with options whose loss and floor are settled."""
+    floor = options.floor or 0.0
+    metric = error_metric(options.error).at_least(floor)
+    n = len(xs)
     published, segments = options.profile == "scholz2021", options.segments
     min_points = options.min_points
     if min_points is None:
@@ -232,11 +298,12 @@ def derive(
     most = max(1, min(max(options.max_segments, segments or 1), n // min_points))
     margin = options.kappa * metric.scale(ys)
     templates = options.templates
+    cautious = templates is None and n < FEW_POINTS
     if templates is None:
         templates = scholz2021_templates() if published else registered_templates()
     ranks: Mapping[str, float] = SCHOLZ2021_RANKS if published else {}
     kappa_rel, gamma = options.kappa_rel, options.gamma
-    rule = PairwiseRule(margin, kappa_rel, gamma) if published else ExactRule(margin, kappa_rel)
+    rule = PairwiseRule(margin, kappa_rel, gamma) if published else ExactRule(margin, kappa_rel, cautious)
     problem = FitProblem(
         x=xs,
         y=ys,
@@ -268,7 +335,7 @@ def derive(
         if chosen < 0:
             raise DataError(f"no template fits the samples in {segments} segments", hint="add the template const")
     settings: dict[str, float | str] = {"kappa": options.kappa, "kappa_rel": kappa_rel, "min_points": min_points}
-    settings |= {"loss": options.loss}
+    settings |= {"loss": options.loss, "floor": floor}
     settings |= {"gamma": gamma} if published else {}
     settings |= {"split_finder": split_finder if isinstance(split_finder, str) else repr(finder)}
     settings |= {"search": "coarse" if coarse else "exact"}
@@ -281,6 +348,8 @@ def derive(
         error=metric.name,
         profile=options.profile,
         settings=tuple(settings.items()),
+        loss=options.loss,
+        floor=floor,
     )
 
 
@@ -329,6 +398,7 @@ def checked_samples(x: npt.ArrayLike, y: npt.ArrayLike) -> tuple[FloatArray, Flo
         bad = np.flatnonzero(~np.isfinite(values))
         if bad.size:
             raise DataError(f"sample {bad[0]}: {name} is {values[bad[0]]}, not a finite number")
+    xs, ys = without_traces(xs), without_traces(ys)
     unique, where = np.unique(xs, return_inverse=True)
     if len(unique) == len(xs):
         order = np.argsort(xs)

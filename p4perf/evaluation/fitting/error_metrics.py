@@ -11,7 +11,7 @@ Another package adds a metric with an entry point of the group ``p4perf.error_me
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +23,7 @@ from p4perf.plugins import load_plugin, plugin_names
 
 GROUP = "p4perf.error_metrics"
 MaskArray = npt.NDArray[np.bool_]
-Compute = Callable[[FloatArray, FloatArray, FloatArray, MaskArray], FloatArray]
+Compute = Callable[..., FloatArray]
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,9 @@ class ErrorMetric:
             NaN where it is not defined, or where f is not finite.
         relative: whether the metric is a ratio; else it has the unit of y, and margins are taken as fractions of the
             root mean square of y.
+        floored: whether ``compute`` takes a keyword ``floor``.
+        floor: size below which samples count as this large, in the unit of y: they are nearer to zero than they are
+            known (:mod:`p4perf.evaluation.fitting.noise`).
         masses: whether samples are masses or counts over bins x: none negative, and not all zero.
     """
 
@@ -45,13 +48,23 @@ class ErrorMetric:
     compute: Compute
     relative: bool = True
     masses: bool = False
+    floored: bool = False
+    floor: float = 0.0
 
     def __call__(self, y: npt.ArrayLike, f: npt.ArrayLike, x: npt.ArrayLike | None = None) -> float:
         """Error of the values f against the samples y; metrics of distributions look at x, by default 0, 1, ..."""
         a, b = np.asarray(y, dtype=np.float64), np.asarray(f, dtype=np.float64)
         at = np.arange(a.size, dtype=np.float64) if x is None else np.asarray(x, dtype=np.float64)
         self.check(a)
-        return float(self.compute(at, a, b, np.ones(a.shape, dtype=np.bool_)))
+        return float(self.errors(at, a, b, np.ones(a.shape, dtype=np.bool_)))
+
+    def errors(self, x: FloatArray, y: FloatArray, f: FloatArray, mask: MaskArray) -> FloatArray:
+        """Errors of many rows, with the floor; arguments as of ``compute``."""
+        return self.compute(x, y, f, mask, floor=self.floor) if self.floored else self.compute(x, y, f, mask)
+
+    def at_least(self, floor: float) -> ErrorMetric:
+        """The same metric with a floor, if it takes one."""
+        return replace(self, floor=floor) if self.floored else self
 
     def scale(self, y: FloatArray) -> float:
         """Unit of margins: 1 for ratios, else the root mean square of y."""
@@ -82,9 +95,9 @@ def _mean(values: FloatArray, mask: MaskArray) -> FloatArray:
     return total
 
 
-def _smape(x: FloatArray, y: FloatArray, f: FloatArray, mask: MaskArray) -> FloatArray:
+def _smape(x: FloatArray, y: FloatArray, f: FloatArray, mask: MaskArray, floor: float = 0.0) -> FloatArray:
     with np.errstate(all="ignore"):
-        whole = np.abs(f) + np.abs(y)
+        whole = np.maximum(np.abs(f) + np.abs(y), 2 * floor)
         return _mean(np.where(whole > 0, np.abs(f - y) / whole, np.where(whole == 0, 0.0, np.nan)), mask)
 
 
@@ -121,8 +134,8 @@ def _emd(x: FloatArray, y: FloatArray, f: FloatArray, mask: MaskArray) -> FloatA
     return np.where(valid, error, np.nan)
 
 
-SMAPE = ErrorMetric("smape", "sMAPE", _smape)
-"""Mean of ``|f - y| / (|f| + |y|)``, with 0/0 as 0: Eq. 1 of Scholz et al. 2021 divided by the number of samples.
+SMAPE = ErrorMetric("smape", "sMAPE", _smape, floored=True)
+"""Mean of ``|f - y| / max(|f| + |y|, 2 floor)``, with 0/0 as 0; without a floor Eq. 1 of Scholz et al. 2021 divided by the number of samples.
 
 The sum as printed there grows with the number of samples and could not be compared between segments. A relative error
 of 1 % is a sMAPE of about 0.5 %."""

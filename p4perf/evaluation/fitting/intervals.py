@@ -89,7 +89,7 @@ class FitProblem:
     @property
     def compiled(self) -> bool:
         """Whether the engine can make the choice itself: it knows the rule, the metric and all templates."""
-        known = isinstance(self.rule, ExactRule) and self.metric.name in engine.METRICS
+        known = isinstance(self.rule, ExactRule) and not self.rule.cautious and self.metric.name in engine.METRICS
         ranked = zip(self.templates, self.ranks, strict=True)
         return known and all(engine.knows(template) and template.rank == rank for template, rank in ranked)
 
@@ -149,7 +149,7 @@ def interval_table(problem: FitProblem, intervals: tuple[IndexArray, IndexArray]
     if problem.compiled:
         assert isinstance(problem.rule, ExactRule)  # noqa: S101 - compiled says so
         error, choice = engine.chosen_templates(
-            problem.x, problem.y, starts, ends, problem.templates, problem.rule.choice(problem.metric.name),
+            problem.x, problem.y, starts, ends, problem.templates, problem.rule.choice(problem.metric),
             robust=problem.robust, threads=problem.threads, progress=problem.progress,
         )  # fmt: skip
     else:
@@ -171,7 +171,7 @@ def _choose_in_batches(problem: FitProblem, starts: IndexArray, ends: IndexArray
         for index, (template, fit) in enumerate(zip(problem.templates, fits, strict=True)):
             values = problem.rule.admit(template, fit, batch).values(template, batch.x)
             values[np.abs(values) < silence] = 0.0
-            errors[:, index] = problem.metric.compute(batch.x, batch.y, values, batch.mask)
+            errors[:, index] = problem.metric.errors(batch.x, batch.y, values, batch.mask)
         chosen = problem.rule.choose(errors, ranks, batch.points)
         error[chunk] = errors[np.arange(len(chunk)), chosen]
         choice[chunk] = chosen
@@ -190,8 +190,9 @@ def fit_segments(
     fits: Iterator[BatchFit] = iter(())
     if known:
         found = engine.fitted_templates(
-            problem.x, problem.y, starts, ends, known, robust=problem.robust, threads=problem.threads
-        )
+            problem.x, problem.y, starts, ends, known, floor=problem.metric.floor, robust=problem.robust,
+            threads=problem.threads,
+        )  # fmt: skip
         fits = iter(readable(t, found.of(k), problem.x[starts], problem.x[ends]) for k, t in enumerate(known))
     return [next(fits) if engine.knows(t) else fit_general(batch, t, robust=problem.robust) for t in templates]
 

@@ -42,7 +42,7 @@ from p4perf.errors import DataError
 from p4perf.evaluation.fitting.engine import BatchFit, Choice, IndexArray, SegmentBatch, can_bulge
 from p4perf.evaluation.fitting.error_metrics import ErrorMetric
 from p4perf.models.component import PiecewiseFitting
-from p4perf.models.templates import BasisTemplate, FloatArray, Polynomial, Template
+from p4perf.models.templates import BasisTemplate, Exponential, FloatArray, Polynomial, Template
 
 ERROR_FLOOR = 1e-6
 """Relative errors below one in a million are all the same when the number of segments is chosen."""
@@ -69,7 +69,8 @@ def criteria(fitting: PiecewiseFitting, x: npt.ArrayLike, y: npt.ArrayLike, metr
     k = m + 1
     aic = aicc = bic = math.inf
     if n > m:
-        deviance = _deviance(samples, fitting.evaluate(at), proportional=metric.relative and not metric.masses)
+        proportional = metric.relative and not metric.masses
+        deviance = _deviance(samples, fitting.evaluate(at), metric.floor, proportional=proportional)
         aic, bic = deviance + 2 * k, deviance + k * math.log(n)
     if n > k + 1:
         aicc = aic + 2 * k * (k + 1) / (n - k - 1)
@@ -101,14 +102,14 @@ def l1_bic(fitting: PiecewiseFitting, metric: ErrorMetric, y: FloatArray) -> flo
     return 2 * n * math.log(theta) + m * math.log(n) * n / (n - m - 1)
 
 
-def _deviance(y: FloatArray, f: FloatArray, *, proportional: bool) -> float:
+def _deviance(y: FloatArray, f: FloatArray, least: float, *, proportional: bool) -> float:
     """Minus twice the logarithm of the Gaussian likelihood, with the spread floored.
 
-    Where the curve is (almost) zero, its value is replaced by a millionth of the largest sample: a spread of zero would
-    make a single sample infinitely likely or unlikely.
+    Where the curve is (almost) zero, its value is replaced by the floor of the metric, a millionth of the largest sample
+    at least: a spread of zero would make a single sample infinitely likely or unlikely.
     """
     largest = float(np.abs(y).max())
-    size = np.maximum(np.abs(f), max(ERROR_FLOOR * largest, TINY)) if proportional else np.ones_like(f)
+    size = np.maximum(np.abs(f), max(ERROR_FLOOR * largest, least, TINY)) if proportional else np.ones_like(f)
     floor = ERROR_FLOOR if proportional else max(ERROR_FLOOR * float(np.sqrt(np.mean(y * y))), TINY)
     with np.errstate(over="ignore", invalid="ignore"):
         spread = max(float(np.sqrt(np.mean(((y - f) / size) ** 2))), floor)
@@ -131,6 +132,8 @@ SAMPLES_PER_PARAMETER = 2
 
 MAX_BULGE = 0.1
 """How far a curve may leave the range of its samples between them, as a fraction of that range."""
+STEPS_BETWEEN = 4
+"""Steps between neighbouring samples in which the curve of a few samples is looked at."""
 
 
 @dataclass(frozen=True)
@@ -140,10 +143,13 @@ class ExactRule:
     Args:
         kappa: absolute margin, in units of the error metric; for segments of more than :data:`KAPPA_POINTS` samples it
             is multiplied by that number over theirs.
+        cautious: refuse as well what few samples cannot support: growing exponentials, poles near the segment, and
+            curves that wave between samples (:func:`_is_daring`).
     """
 
     kappa: float = KAPPA
     kappa_rel: float = KAPPA_REL
+    cautious: bool = False
 
     def admit(self, template: Template, fit: BatchFit, batch: SegmentBatch) -> BatchFit:
         """Refuse polynomials (and their reciprocals) of degree two and more that bulge, or that have too few samples.
@@ -153,6 +159,8 @@ class ExactRule:
         acts on the unit of x, not on the accuracy of the curve.
         """
         fit = fit.only(~_has_pole(template, fit, batch))
+        if self.cautious:
+            fit = fit.only(~_is_daring(template, fit, batch))
         if not can_bulge(template):
             return fit
         value = fit.values(template, batch.between())
@@ -162,8 +170,9 @@ class ExactRule:
         calm &= batch.points >= SAMPLES_PER_PARAMETER * len(template.parameter_names)
         return fit.only(calm)
 
-    def choice(self, metric: str) -> Choice:
-        return Choice(metric, self.kappa, self.kappa_rel, KAPPA_POINTS, MAX_BULGE, SAMPLES_PER_PARAMETER)
+    def choice(self, metric: ErrorMetric | str) -> Choice:
+        name, floor = (metric, 0.0) if isinstance(metric, str) else (metric.name, metric.floor)
+        return Choice(name, self.kappa, self.kappa_rel, KAPPA_POINTS, MAX_BULGE, SAMPLES_PER_PARAMETER, floor)
 
     def choose(self, errors: FloatArray, ranks: FloatArray, points: IndexArray) -> IndexArray:
         """Index of the chosen column of every row; the first of equals.
@@ -239,8 +248,50 @@ class PairwiseRule:
 
 
 def _has_pole(template: Template, fit: BatchFit, batch: SegmentBatch) -> npt.NDArray[np.bool_]:
-    """Rows of a reciprocal whose curve changes its sign at or between the samples."""
+    """Rows of a reciprocal whose curve changes its sign at or between the samples, or before the next segment."""
     if not (isinstance(template, BasisTemplate) and template.inverse):
         return np.zeros(len(batch.points), dtype=np.bool_)
-    value = fit.values(template, np.concatenate([batch.x, batch.between()], axis=1))
+    last = batch.x[:, -1:]
+    behind = batch.after[:, None]
+    value = fit.values(template, np.concatenate([batch.x, batch.between(), (last + behind) / 2, behind], axis=1))
     return np.asarray(~((value > 0).all(axis=1) | (value < 0).all(axis=1)))
+
+
+def _is_daring(template: Template, fit: BatchFit, batch: SegmentBatch) -> npt.NDArray[np.bool_]:
+    """Rows whose curve says more than a few samples can: for series of fewer than ten.
+
+    That is: an exponential that grows with x; a reciprocal with a pole less than half a gap before the first sample, or
+    less than the length of the segment behind the last; a polynomial or reciprocal that, between neighbouring samples,
+    leaves what lies between its values there by more than :data:`MAX_BULGE` of the range of the samples.
+    """
+    rows = len(batch.points)
+    none = np.zeros(rows, dtype=np.bool_)
+    if not isinstance(template, BasisTemplate):
+        return none
+    if isinstance(template.basis, Exponential) and not template.inverse:
+        return np.asarray(fit.parameters[:, -1] > 0)
+    if not (template.inverse or can_bulge(template)):
+        return none
+    every = np.arange(rows)
+    last = batch.x[every, batch.points - 1]
+    steps = np.linspace(0, 1, STEPS_BETWEEN + 1)
+    left, right = batch.x[:, :-1, None], batch.x[:, 1:, None]
+    value = fit.values(template, (left + (right - left) * steps).reshape(rows, -1)).reshape(rows, -1, len(steps))
+    ends = value[..., [0, -1]]
+    room = MAX_BULGE * (batch.y.max(axis=1) - batch.y.min(axis=1))[:, None]
+    waves = ((value.max(axis=2) > ends.max(axis=2) + room) | (value.min(axis=2) < ends.min(axis=2) - room)).any(axis=1)
+    if not template.inverse:
+        return np.asarray(waves)
+    first, second = batch.x[:, 0], batch.x[:, min(1, batch.x.shape[1] - 1)]
+    before = first - (second - first) / 2
+    if not isinstance(template.basis, Polynomial):
+        positive = np.where(first > 0, first, 1.0)
+        before = np.where(first > 0, np.maximum(before, first * np.sqrt(positive / np.maximum(second, positive))), before)
+    behind = last + (last - first)
+    reach = np.linspace(0, 1, 4 * STEPS_BETWEEN + 1)
+    around = np.concatenate(
+        [before[:, None] + (first - before)[:, None] * reach, last[:, None] + (behind - last)[:, None] * reach], axis=1
+    )
+    beyond = fit.values(template, around)
+    same = (beyond > 0).all(axis=1) | (beyond < 0).all(axis=1)
+    return np.asarray(waves | ~(same & np.isfinite(beyond).all(axis=1)))

@@ -48,14 +48,15 @@ SILENCE = 1e-9
 
 
 def resampled(
-    samples: Samples, fitting: PiecewiseFitting, resamples: int, generator: np.random.Generator
+    samples: Samples, fitting: PiecewiseFitting, resamples: int, generator: np.random.Generator, floor: float = 0.0
 ) -> FloatArray:
     """Replicates of the medians, shape (resamples, n).
 
     A point with several repetitions gets the median of as many, drawn anew with replacement; how far that is from the
     mean of all such medians is corrected for what the bootstrap of few values over- or underestimates
     (:func:`median_factor`), and added to the median: the mean lies elsewhere, but the curve was fitted to medians. A
-    point with one gets its sample plus the curve times a relative residual, drawn from those of all such points.
+    point with one gets its sample plus the size of the curve (the floor at least) times a relative residual, drawn from
+    those of all such points.
     Residuals are small where a segment has many parameters for its samples, and a few of them say little of their
     spread: so they are taken in units of the spread of their segment, which is estimated with its degrees of freedom
     and drawn towards that of all segments.
@@ -71,9 +72,10 @@ def resampled(
     if single.any():
         curve = fitting.evaluate(np.asarray(samples.x))[single]
         segment = fitting.segment_of(np.asarray(samples.x))[single]
-        standard, spread = _residuals(medians[single], curve, segment, fitting)
+        size = _sizes(medians[single], curve, floor)
+        standard, spread = _residuals(medians[single] - curve, size, segment, fitting)
         drawn = standard[generator.integers(0, len(standard), size=(resamples, len(standard)))]
-        out[:, single] = medians[single] + curve * spread * drawn
+        out[:, single] = medians[single] + size * spread * drawn
     return out
 
 
@@ -86,12 +88,17 @@ def median_factor(repetitions: int) -> float:
     return MEDIAN_FACTORS[repetitions - 1] if repetitions <= len(MEDIAN_FACTORS) else 0.93
 
 
+def _sizes(y: FloatArray, curve: FloatArray, floor: float) -> FloatArray:
+    """What residuals are relative to: the magnitude of the curve, the floor at least; zero where that is nothing."""
+    size = np.maximum(np.abs(curve), floor)
+    return np.where(size <= SILENCE * np.abs(y).max(initial=0.0), 0.0, size)
+
+
 def _residuals(
-    y: FloatArray, curve: FloatArray, segment: IndexArray, fitting: PiecewiseFitting
+    off: FloatArray, size: FloatArray, segment: IndexArray, fitting: PiecewiseFitting
 ) -> tuple[FloatArray, FloatArray]:
     """Relative residuals in units of the spread of their segment, about zero, and that spread at every sample."""
-    silent = np.abs(curve) <= SILENCE * np.abs(y).max(initial=0.0)
-    relative = np.where(silent, 0.0, (y - curve) / np.where(silent, 1.0, curve))
+    relative = np.where(size > 0, off / np.where(size > 0, size, 1.0), 0.0)
     squares = np.array([np.sum(relative[segment == k] ** 2) for k in range(len(fitting.segments))])
     points = np.array([np.sum(segment == k) for k in range(len(fitting.segments))])
     parameters = np.array([len(p.parameters) for p in fitting.segments])
@@ -134,8 +141,9 @@ class _Replicates:
         if not engine.knows(template):
             return batch, fit_general(batch, template, robust=self.robust)
         fits = engine.fitted_templates(
-            self.x, self.y, starts, ends, (template,), row=row, robust=self.robust, threads=self.threads
-        )
+            self.x, self.y, starts, ends, (template,), row=row, floor=self.metric.floor, robust=self.robust,
+            threads=self.threads,
+        )  # fmt: skip
         return batch, fits.of(0)
 
     def choose(
@@ -144,11 +152,11 @@ class _Replicates:
         """Error and index of the template for each of many segments of replicates; index -1 is the segment's own."""
         if self.templates is not None:
             return engine.chosen_templates(
-                self.x, self.y, starts, ends, self.templates, self.rule.choice(self.metric.name), row=row,
+                self.x, self.y, starts, ends, self.templates, self.rule.choice(self.metric), row=row,
                 robust=self.robust, threads=self.threads,
             )  # fmt: skip
         batch, fit = self.fit(segment.template, starts, ends, row)
-        errors = self.metric.compute(batch.x, batch.y, fit.values(segment.template, batch.x), batch.mask)
+        errors = self.metric.errors(batch.x, batch.y, fit.values(segment.template, batch.x), batch.mask)
         return np.where(np.isfinite(errors), errors, np.inf), np.full(len(starts), -1)
 
 
@@ -160,6 +168,7 @@ def bootstrap(
     templates: tuple[Template, ...] | None = None,
     rule: ExactRule | None = None,
     robust: bool = False,
+    floor: float = 0.0,
     level: float = LEVEL,
     resamples: int = RESAMPLES,
     seed: int = SEED,
@@ -172,10 +181,11 @@ def bootstrap(
         templates: what segments may be refitted with; without them, and where the fit engine does not know one of them
             or the metric, segments keep their templates.
         robust: minimise relative distances instead of squares.
+        floor: size below which samples count as this large in relative errors and residuals, in units of y.
     """
-    metric = error_metric(error)
+    metric = error_metric(error).at_least(floor)
     x = np.asarray(samples.x)
-    y = resampled(samples, fitting, resamples, np.random.default_rng(seed))
+    y = resampled(samples, fitting, resamples, np.random.default_rng(seed), floor)
     free = templates is not None and metric.name in engine.METRICS and all(engine.knows(t) for t in templates)
     rule = rule or ExactRule()
     rule = replace(rule, kappa=min(rule.kappa, MARGIN * fitting.error))

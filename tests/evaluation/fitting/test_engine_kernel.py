@@ -95,7 +95,7 @@ def test_memory_is_given_back() -> None:
 def run_kernel(x: np.ndarray, y: np.ndarray, templates: np.ndarray) -> None:
     runs, ends = np.array([[0, 0, 0, 1]]), np.array([2])
     results = np.empty(1), np.empty(1, dtype=np.int64), np.empty(0), np.empty(0)
-    _kernel.run(x, y, templates, runs, ends, True, 0, 0.0, 0.0, 1.0, 0.1, 2, False, 1, None, *results)
+    _kernel.run(x, y, templates, runs, ends, True, 0, 0.0, 0.0, 1.0, 0.1, 2, 0.0, False, 1, None, *results)
 
 
 def test_arguments_are_given_back() -> None:

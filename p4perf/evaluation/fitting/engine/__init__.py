@@ -55,6 +55,7 @@ class Choice:
         kappa_points: number of samples up to which kappa holds; in longer segments it is ``kappa * kappa_points / n``.
         bulge: how far a curve may leave the range of its samples between them, as a fraction of that range.
         samples_per_parameter: smallest number of samples for each parameter of a template that can bulge.
+        floor: size below which samples count as this large in the metric smape, in units of y.
     """
 
     metric: str
@@ -63,6 +64,7 @@ class Choice:
     kappa_points: float
     bulge: float
     samples_per_parameter: int
+    floor: float = 0.0
 
 
 def can_bulge(template: Template) -> bool:
@@ -165,7 +167,7 @@ def chosen_templates(
     rows = _rows([templates[k] for k in by_rank], [ranks[k] for k in by_rank])
     error, index = np.empty(len(order)), np.empty(len(order), dtype=np.int64)
     none = np.empty(0)
-    margins = (choice.kappa, choice.kappa_rel, choice.kappa_points, choice.bulge, choice.samples_per_parameter)
+    margins = (choice.kappa, choice.kappa_rel, choice.kappa_points, choice.bulge, choice.samples_per_parameter, choice.floor)
     _kernel.run(
         xs, ys, rows, runs, sorted_ends, True, METRICS[choice.metric], *margins, robust,
         threads or threads_available(), progress, error, index, none, none,
@@ -205,6 +207,7 @@ def fitted_templates(
     *,
     row: IndexArray | None = None,
     metric: str = "smape",
+    floor: float = 0.0,
     robust: bool = False,
     threads: int | None = None,
     progress: Progress | None = None,
@@ -215,7 +218,7 @@ def fitted_templates(
     error, parameters, origins = np.empty(shape), np.empty((*shape, MAX_COLUMNS)), np.empty(shape)
     _kernel.run(
         xs, ys, _rows(templates, [0.0] * len(templates)), runs, sorted_ends, False, METRICS[metric], 0.0, 0.0, 0.0, 0.0,
-        0, robust, threads or threads_available(), progress, error, np.empty(0, dtype=np.int64), parameters, origins,
+        0, floor, robust, threads or threads_available(), progress, error, np.empty(0, dtype=np.int64), parameters, origins,
     )  # fmt: skip
     counts = tuple(len(t.parameter_names) for t in templates)
     unused = (np.arange(MAX_COLUMNS) >= np.array(counts)[:, None]) | ~np.isfinite(error)[..., None]
@@ -236,6 +239,8 @@ class SegmentBatch:
     y: FloatArray
     mask: npt.NDArray[np.bool_]
     points: IndexArray
+    after: FloatArray
+    """Abscissa of the sample behind each segment, of its own last sample where there is none."""
 
     @classmethod
     def of_segments(
@@ -249,7 +254,7 @@ class SegmentBatch:
         columns = np.arange(int(points.max()))
         index = np.minimum(starts[:, None] + columns, ends[:, None])
         values = y[index] if row is None else y[row[:, None], index]
-        return cls(x[index], values, columns < points[:, None], points)
+        return cls(x[index], values, columns < points[:, None], points, x[np.minimum(ends + 1, len(x) - 1)])
 
     def between(self) -> FloatArray:
         """Abscissae halfway between samples; the last of them once more where there is only padding."""

@@ -16,6 +16,7 @@ def run(
     kappa_points: float,
     bulge: float,
     samples_per_parameter: int,
+    floor: float,
     robust: bool,
     threads: int,
     progress: Callable[[float], object] | None,

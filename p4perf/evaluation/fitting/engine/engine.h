@@ -46,6 +46,7 @@ struct series {
 	const double *y;         /* divided by scale */
 	const double *log_x;     /* ln x; NaN where x <= 0 */
 	const double *inverse_y; /* 1 / |y|, 1e300 where y is zero */
+	double floor; /* smallest sum of magnitudes that a relative distance is taken of; divided by scale */
 	double scale;
 };
 
@@ -68,6 +69,7 @@ struct segment {
 	double inverse_span; /* u = (x - origin) * inverse_span */
 	double log_origin;
 	double near; /* relative distances below this weigh alike in a robust fit */
+	double floor; /* that of the series */
 };
 
 /* p: coefficients, then the shape (power: factor, exponent); about segment->origin. */
@@ -94,8 +96,12 @@ double solve_step(const struct template *t, const struct sums *s, const double *
  */
 bool take_step(const struct template *t, const double *p, const double *step, double factor, double *out);
 
-/* Values of the curve halfway between samples: lowest, highest, and whether the denominator keeps its sign. */
-bool look_between(const struct segment *segment, const struct template *t, const double *p, double *low, double *high);
+/*
+ * Values of the curve halfway between samples: lowest, highest, and whether the denominator keeps its sign, to the next
+ * sample behind the segment (next; NULL: there is none), because the curve is read up to there.
+ */
+bool look_between(const struct segment *segment, const struct template *t, const double *p, const double *next, double *low,
+		  double *high);
 
 /* A triangle of Givens rotations: least squares of columns u^0 .. u^5, all degrees at once. */
 struct triangle {
@@ -160,6 +166,7 @@ struct options {
 	double kappa_points; /* kappa holds for segments of this number of samples, and less for longer ones */
 	double bulge;           /* largest excursion between samples, as a fraction of their range */
 	int samples_per_parameter; /* of templates that can bulge */
+	double floor; /* size below which samples count as this large in sMAPE, in units of y */
 	bool robust;
 };
 

@@ -160,6 +160,7 @@ segment_of(const struct growing *g, double origin, struct segment *segment)
 	segment->inverse_span = 1.0 / span;
 	segment->log_origin = s->log_x[g->first];
 	segment->near = NEAR;
+	segment->floor = s->floor;
 }
 
 static bool
@@ -335,7 +336,7 @@ admitted(const struct growing *g, const struct template *t, const struct options
 		return true;
 	if (t->bulges && segment.m < o->samples_per_parameter * t->parameters)
 		return false;
-	if (!look_between(&segment, t, f->p, &low, &high))
+	if (!look_between(&segment, t, f->p, g->last + 1 < g->s->n ? &g->s->x[g->last + 1] : NULL, &low, &high))
 		return false;
 	if (!t->bulges)
 		return true;

@@ -53,7 +53,7 @@ read_templates(const Py_buffer *buffer, struct template *templates)
 
 /* Series from x (n) and y (rows x n); the arrays behind them are in one block. */
 static struct series *
-make_rows(const double *x, const double *y, int64_t rows, int n, double **block)
+make_rows(const double *x, const double *y, int64_t rows, int n, double floor, double **block)
 {
 	struct series *series = calloc((size_t)rows, sizeof(*series));
 	*block = malloc(((size_t)n + 2 * (size_t)rows * (size_t)n) * sizeof(double));
@@ -75,7 +75,8 @@ make_rows(const double *x, const double *y, int64_t rows, int n, double **block)
 			inverse[i] = values[i] != 0.0 ? fmin(1.0 / fabs(values[i]), 1e300) : 1e300;
 		}
 		series[r] = (struct series){
-			.n = n, .x = x, .y = values, .log_x = log_x, .inverse_y = inverse, .scale = scale,
+			.n = n, .x = x, .y = values, .log_x = log_x, .inverse_y = inverse, .floor = 2.0 * (floor / scale),
+			.scale = scale,
 		};
 		out += 2 * n;
 	}
@@ -93,9 +94,9 @@ run(PyObject *self, PyObject *arguments)
 	int metric, threads, robust, choosing;
 	(void)self;
 
-	if (!PyArg_ParseTuple(arguments, "y*y*y*y*y*piddddipiOw*w*w*w*", &x, &y, &templates, &runs, &ends, &choosing, &metric,
+	if (!PyArg_ParseTuple(arguments, "y*y*y*y*y*piddddidpiOw*w*w*w*", &x, &y, &templates, &runs, &ends, &choosing, &metric,
 			      &task.options.kappa, &task.options.kappa_rel, &task.options.kappa_points, &task.options.bulge,
-			      &task.options.samples_per_parameter, &robust, &threads, &progress, &error, &choice, &parameters,
+			      &task.options.samples_per_parameter, &task.options.floor, &robust, &threads, &progress, &error, &choice, &parameters,
 			      &origins))
 		return NULL;
 	int n = (int)(x.len / (Py_ssize_t)sizeof(double));
@@ -115,7 +116,7 @@ run(PyObject *self, PyObject *arguments)
 		PyErr_SetString(PyExc_ValueError, "unknown templates, or no samples");
 		goto done;
 	}
-	struct series *series = make_rows(x.buf, y.buf, rows, n, &block);
+	struct series *series = make_rows(x.buf, y.buf, rows, n, task.options.floor, &block);
 	task.rows = series;
 	if (series == NULL || !rates_init(&task.rates, series, table, task.templates_count)) {
 		PyErr_NoMemory();

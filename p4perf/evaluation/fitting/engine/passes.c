@@ -46,7 +46,7 @@ accumulate(const struct segment *segment, const double *p, enum kind kind, int c
 	const double *restrict xs = segment->x, *restrict ys = segment->y, *restrict ls = segment->log_x;
 	const double *restrict inverse_ys = segment->inverse_y;
 	const int m = segment->m;
-	const double near = segment->near;
+	const double near = segment->near, least = segment->floor;
 	double rss = 0.0, smape = 0.0, mape = 0.0, off = 0.0, magnitude = 0.0;
 	double h0 = 0, h1 = 0, h2 = 0, h3 = 0, h4 = 0, h5 = 0, h6 = 0, h7 = 0, h8 = 0, h9 = 0, h10 = 0;
 	double b0 = 0, b1 = 0, b2 = 0, b3 = 0, b4 = 0, b5 = 0;
@@ -76,6 +76,7 @@ accumulate(const struct segment *segment, const double *p, enum kind kind, int c
 		f = size < SILENCE ? 0.0 : f;
 		size = size < SILENCE ? 0.0 : size;
 		double r = y - f, distance = fabs(r), whole = fabs(y) + size;
+		whole = whole < least ? least : whole;
 		whole = whole == 0.0 ? 1.0 : whole;
 		double share = distance / whole;
 		rss += r * r;
@@ -313,11 +314,14 @@ take_step(const struct template *t, const double *p, const double *step, double 
 }
 
 bool
-look_between(const struct segment *segment, const struct template *t, const double *p, double *low, double *high)
+look_between(const struct segment *segment, const struct template *t, const double *p, const double *next, double *low,
+	     double *high)
 {
 	double least = INFINITY, most = -INFINITY, q_low = INFINITY, q_high = -INFINITY;
-	for (int i = 0; i < 2 * segment->m - 1; i++) {
-		double x = i % 2 ? (segment->x[i / 2] + segment->x[i / 2 + 1]) / 2 : segment->x[i / 2], slope, q = 0.0;
+	const int last = 2 * segment->m - 1, end = last + (t->inverse && next != NULL ? 2 : 0);
+	for (int i = 0; i < end; i++) {
+		double right = i / 2 + 1 < segment->m ? segment->x[i / 2 + 1] : next != NULL ? *next : segment->x[i / 2];
+		double x = i > last ? right : i % 2 ? (segment->x[i / 2] + right) / 2 : segment->x[i / 2], slope, q = 0.0;
 		double u = (x - segment->origin) * segment->inverse_span;
 		if (t->kind == POLYNOMIAL) {
 			for (int k = t->columns - 1; k >= 0; k--)
@@ -330,7 +334,7 @@ look_between(const struct segment *segment, const struct template *t, const doub
 		double f = t->inverse ? 1.0 / q : q;
 		q_low = q < q_low ? q : q_low;
 		q_high = q > q_high ? q : q_high;
-		if (i % 2) {
+		if (i % 2 && i < last) {
 			least = f < least ? f : least;
 			most = f > most ? f : most;
 		}
