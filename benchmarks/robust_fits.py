@@ -18,6 +18,7 @@ import argparse
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -102,7 +103,7 @@ def steps(rng: np.random.Generator, n: int) -> Truth:
     k = int(rng.integers(2, 4))
     bounds = _bounds(rng, n, k)
     level, values = float(rng.uniform(50, 500)), []
-    for a, b in zip(bounds, bounds[1:], strict=False):
+    for a, b in pairwise(bounds):
         values.append(np.full(b - a, level))
         level *= float(rng.uniform(1.3, 2.5)) ** (1 if rng.random() < 0.7 else -1)
     return Truth(np.concatenate(values), tuple(bounds[:-1]), (0.0,) * k)
@@ -166,19 +167,19 @@ def parameters_hold(model: DerivedModel, truth: Truth) -> bool:
     return True
 
 
-def outliers(draws: int) -> Iterator[Result]:
+def outliers(draws: int, *, clean: bool = True) -> Iterator[Result]:
     """Series whose number of segments and parameters are found."""
     for number, shape in enumerate(SHAPES):
-        for clean in (True, False):
+        for without_them in (True, False) if clean else (False,):
             right, close = [], []
             for k in range(draws):
                 x, without, disturbed, truth = outlier_series(shape, OUTLIER_SEED + 10_000 * number + k)
-                model = fit(x, without if clean else disturbed)
+                model = fit(x, without if without_them else disturbed)
                 right.append(len(model.model.fitting.segments) == len(truth.starts))
                 if right[-1]:
                     close.append(parameters_hold(model, truth))
-            name = f"{shape}, clean" if clean else f"{shape}, {OUTLIERS:.0%} outliers"
-            wanted = (None, None) if clean else (OUTLIER_SHARE, PARAMETER_SHARE)
+            name = f"{shape}, clean" if without_them else f"{shape}, {OUTLIERS:.0%} outliers"
+            wanted = (None, None) if without_them else (OUTLIER_SHARE, PARAMETER_SHARE)
             yield Result("outliers", f"{name}: segments", int(sum(right)), len(right), wanted[0])
             yield Result("outliers", f"{name}: parameters", int(sum(close)), len(close), wanted[1])
 

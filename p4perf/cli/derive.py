@@ -60,7 +60,13 @@ class ModelDocument(Document, kind="model"):
         "for each breakpoint, where it may come from (for people); empty if cache marks do not apply"
     )
     points_without_accepted_trials: tuple[float, ...] = doc("x that are not in the model", "of x")
+    outliers: tuple[float, ...] = doc("x of points that were left out as outliers", "of x")
+    remarks: tuple[str, ...] = doc("what to know before using the model, and what to do (for people)")
     plots: tuple[str, ...] = doc("paths of the plots")
+
+
+LISTED_PARAMETERS = 6
+"""Parameters that a table lists; splines have many. JSON has them all."""
 
 
 def emit_model(evaluation: Evaluation | None, fmt: Format, *, run: str | None) -> None:
@@ -83,7 +89,8 @@ def emit_model(evaluation: Evaluation | None, fmt: Format, *, run: str | None) -
             model.x.name: f"{row.start:g} .. {row.end:g}",
             "points": row.points,
             "function": row.formula.removeprefix(f"{model.y.name} = "),
-            parameters: ", ".join(p.text() for p in row.parameters),
+            parameters: ", ".join(p.text() for p in row.parameters[:LISTED_PARAMETERS])
+            + (f" ... ({len(row.parameters)})" if len(row.parameters) > LISTED_PARAMETERS else ""),
             "error": error_text(model.error, row.error),
         }
         for row in document.segments
@@ -103,6 +110,8 @@ def emit_model(evaluation: Evaluation | None, fmt: Format, *, run: str | None) -
         say(f"  {counted(row.segments, 'segment')}{mark}: {error_text(model.error, row.error)}, L1-BIC {score}{at}")
     for explanation in document.explanations:
         say(explanation)
+    for remark in document.remarks:
+        say(f"note: {remark}")
     if evaluation.missing:
         say(f"warning: no accepted trial at {model.x.name} = {', '.join(f'{v:g}' for v in evaluation.missing)}")
 
@@ -126,6 +135,8 @@ def _document(evaluation: Evaluation | None, run: str | None) -> ModelDocument:
         candidates=candidate_rows(evaluation.derived.derivation),
         explanations=tuple(e.text(model.x.name) for e in evaluation.explanations),
         points_without_accepted_trials=evaluation.missing,
+        outliers=evaluation.derived.derivation.outliers,
+        remarks=evaluation.derived.remarks,
         plots=evaluation.plots,
     )
 
@@ -154,6 +165,10 @@ def fit(
     loss: Annotated[
         Literal["auto", "squares", "l1"] | None,
         typer.Option("--loss", help="auto: squares, l1 where samples are outliers or near zero; l1: relative, robust."),
+    ] = None,
+    template: Annotated[
+        list[str] | None,
+        typer.Option("--template", help="Function that may be taken, such as power, or spline. Repeatable."),
     ] = None,
     split_finder: Annotated[
         str | None,
@@ -211,7 +226,11 @@ def fit(
         "error": error, "loss": loss, "split_finder": split_finder, "search": search, "level": level,
         "resamples": resamples, "threads": threads,
     }  # fmt: skip
-    changes = {name: value for name, value in options.items() if value is not None}
+    changes: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+    if template:
+        from p4perf.models.templates import find_template
+
+        changes["templates"] = tuple(dict.fromkeys(find_template(name) for name in template))
     many = by or processes or scheduler or restart or len(data) > 1 or (output and output.suffix == ".jsonl")
     of_file: dict[str, object] = {"--working-set": working_set, "--cache": cache, "--region": region}
     if many:

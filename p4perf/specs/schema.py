@@ -239,8 +239,8 @@ class ModelSpec(Strict):
         _known(GROUPS["p4perf.error_metrics"], lambda: plugin_names("p4perf.error_metrics")),
         WithJsonSchema({"type": "string"}),
     ] = Field("smape", description="error metric: smape, smape_pooled, mape, rmse, emd, or a plug-in")
-    loss: Literal["squares", "l1"] = Field(
-        "squares", description="what parameters minimise; l1 (relative distances) is robust against outliers"
+    loss: Literal["auto", "squares", "l1"] = Field(
+        "auto", description="what parameters minimise: squares, l1 (relative distances), or auto: l1 where it is needed"
     )
     split_finder: Annotated[
         Annotated[str, _known(GROUPS["p4perf.split_finders"], lambda: plugin_names("p4perf.split_finders"))] | None,

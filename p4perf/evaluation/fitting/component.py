@@ -15,6 +15,7 @@ from typing_extensions import override
 from p4perf.errors import UsageError
 from p4perf.evaluation.fitting.derivation import Derivation, FitOptions, derive
 from p4perf.evaluation.fitting.error_metrics import error_text
+from p4perf.evaluation.fitting.remarks import remarks
 from p4perf.evaluation.fitting.selection import ExactRule
 from p4perf.evaluation.fitting.tables import model_rows
 from p4perf.evaluation.fitting.uncertainty import bootstrap
@@ -33,11 +34,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DerivedModel:
-    """A model, and what it was derived from. In a notebook it shows itself."""
+    """A model, what it was derived from, and what to know before using it. In a notebook it shows itself."""
 
     model: ComponentModel
     derivation: Derivation
     samples: Samples
+    remarks: tuple[str, ...] = ()
 
     def __call__(self, x: npt.ArrayLike) -> FloatArray:
         return self.model.evaluate(x)
@@ -173,7 +175,7 @@ def derive_model(
         uncertainty=uncertainty(counted, derivation.best, settled),
         provenance={**(provenance or {}), **derivation_facts(derivation, counted)},
     )
-    return DerivedModel(model, derivation, samples)
+    return DerivedModel(model, derivation, samples, remarks(model, derivation, counted, options))
 
 
 def fit(

@@ -39,6 +39,7 @@ from p4perf.evaluation.fitting.split_finders import (
 )
 from p4perf.evaluation.fitting.split_finders.base import Candidates
 from p4perf.models.component import PiecewiseFitting
+from p4perf.models.spline import SplineTemplate
 from p4perf.models.templates import SCHOLZ2021_RANKS, FloatArray, Template, registered_templates, scholz2021_templates
 from p4perf.results.table import LEVEL, SEED, without_traces
 
@@ -271,7 +272,7 @@ def _without_outliers(
         kept = ~found
         if kept.all():
             break
-        some = tuple(repetitions[k] for k in np.flatnonzero(kept)) if repetitions else ()
+        some = tuple(values for values, counts in zip(repetitions, kept, strict=True) if counts) if repetitions else ()
         robust = _with_floor(replace(options, loss="l1"), x[kept], y[kept], some)
         derivation = _derive(x[kept], y[kept], robust, log_x, progress)
         left = found & off_curve(y, derivation.best.evaluate(x), found, robust.floor or 0.0)
@@ -301,13 +302,16 @@ def _derive(
     cautious = templates is None and n < FEW_POINTS
     if templates is None:
         templates = scholz2021_templates() if published else registered_templates()
+    templates = tuple(t.of_samples(n) if isinstance(t, SplineTemplate) else t for t in templates)
+    if all(isinstance(t, SplineTemplate) for t in templates):
+        most = 1
     ranks: Mapping[str, float] = SCHOLZ2021_RANKS if published else {}
     kappa_rel, gamma = options.kappa_rel, options.gamma
     rule = PairwiseRule(margin, kappa_rel, gamma) if published else ExactRule(margin, kappa_rel, cautious)
     problem = FitProblem(
         x=xs,
         y=ys,
-        templates=tuple(templates),
+        templates=templates,
         ranks=tuple(ranks.get(t.name, t.rank) for t in templates),
         metric=metric,
         rule=rule,

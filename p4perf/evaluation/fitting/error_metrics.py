@@ -135,7 +135,8 @@ def _emd(x: FloatArray, y: FloatArray, f: FloatArray, mask: MaskArray) -> FloatA
 
 
 SMAPE = ErrorMetric("smape", "sMAPE", _smape, floored=True)
-"""Mean of ``|f - y| / max(|f| + |y|, 2 floor)``, with 0/0 as 0; without a floor Eq. 1 of Scholz et al. 2021 divided by the number of samples.
+"""Mean of ``|f - y| / max(|f| + |y|, 2 floor)``, with 0/0 as 0. Without a floor that is Eq. 1 of Scholz et al. 2021,
+divided by the number of samples.
 
 The sum as printed there grows with the number of samples and could not be compared between segments. A relative error
 of 1 % is a sMAPE of about 0.5 %."""

@@ -14,6 +14,7 @@ from p4perf.evaluation.fitting.engine import BatchFit, IndexArray, SegmentBatch,
 from p4perf.evaluation.fitting.error_metrics import ErrorMetric
 from p4perf.evaluation.fitting.selection import ExactRule, PairwiseRule
 from p4perf.models.component import Fitting
+from p4perf.models.spline import SplineTemplate
 from p4perf.models.templates import BasisTemplate, FloatArray, FunctionTemplate, Template
 
 MAX_CALLS_PER_PARAMETER = 200
@@ -35,6 +36,8 @@ def fit_general(batch: SegmentBatch, template: Template, *, robust: bool = False
 
 
 def _fit_one(template: Template, x: FloatArray, y: FloatArray, robust: bool) -> FloatArray:
+    if isinstance(template, SplineTemplate):
+        return template.through(x, y)
     from scipy.optimize import OptimizeWarning, curve_fit
 
     count = len(template.parameter_names)

@@ -1,9 +1,10 @@
 """What samples say of their noise before anything is fitted: the absolute floor of errors, and outliers.
 
-Noise has two components (Rocke and Lorenzato 1995, A Two-Component Model for Measurement Error in Analytical Chemistry):
-the standard deviation of a sample is ``sqrt(s^2 + c^2 y^2)``. Far from zero an error relative to y is what matters; where
-y is below ``s / c``, an absolute one. So errors are taken relative to this *floor* at least. A curve of least squares
-is itself not known better than to about ``sqrt(4 x mean variance / n)`` at its ends, which counts as absolute noise too.
+Noise has two components (Rocke and Lorenzato 1995, A Two-Component Model for Measurement Error in Analytical
+Chemistry): the standard deviation of a sample is ``sqrt(s^2 + c^2 y^2)``. Far from zero an error relative to y is what
+matters; where y is below ``s / c``, an absolute one. So errors are taken relative to this *floor* at least. A curve of
+least squares is itself not known better than to about ``sqrt(4 x mean variance / n)`` at its ends, which counts as
+absolute noise too.
 
 The scatter comes from repetitions, or from the differences between each sample and the line through its neighbours
 (pseudo-residuals: Gasser, Sroka and Jennen-Steinmetz 1986, Residual Variance and Residual Pattern in Nonlinear
@@ -94,11 +95,12 @@ OUTLIER_OFF = 0.2
 """An outlier is off by this share of its size at least: less is noise, or a feature that a curve can follow."""
 OUTLIER_SIGMA = 6.0
 """An outlier is off by this many standard deviations of the noise at least."""
-MAX_NOISE = 0.05
-"""With larger relative noise, outliers cannot be told from the tails of the noise."""
+MAX_NOISE = 0.045
+"""With larger relative noise, outliers cannot be told from its tails: one and a half times the 3 % that measurements
+have, because few samples say the noise no better."""
 END_JUMP = 3.0
-"""The first or last sample is none unless its distance from the next is this many times that of the next two: a curve
-may be steep there."""
+"""Samples near the ends have to stick out from their own neighbours too, because a curve may be steep there: the first or
+last is no outlier unless its distance from the next is this many times that of the next two."""
 MAX_OUTLIERS = 0.2
 """If a larger share of the samples seems to be off, it is the shape of the curve."""
 SIDE = 4
@@ -111,7 +113,9 @@ WINDOWS = tuple(
 )
 
 
-def outliers(x: FloatArray, y: FloatArray, floor: float = 0.0) -> npt.NDArray[np.bool_]:
+def outliers(
+    x: FloatArray, y: FloatArray, floor: float = 0.0, *, most_noise: float = MAX_NOISE
+) -> npt.NDArray[np.bool_]:
     """Samples that fit neither to those before nor to those after nor to those around them.
 
     Those that are far from the median around them are compared with lines of median slope (Theil 1950, Sen 1968) through
@@ -146,17 +150,24 @@ def outliers(x: FloatArray, y: FloatArray, floor: float = 0.0) -> npt.NDArray[np
             known[whole] |= agree
     found = none.copy()
     found[some] = known & (distance > least)
+    near_end = np.flatnonzero(found & ((every < SIDE) | (every >= n - SIDE)) & (every > 0) & (every < n - 1))
+    found[near_end] = _from_neighbours(x, y, floor)[near_end - 1] > least
     found[0] &= abs(y[0] - y[1]) > END_JUMP * abs(y[1] - y[2])
     found[-1] &= abs(y[-1] - y[-2]) > END_JUMP * abs(y[-2] - y[-3])
-    sure = found.any() and found.sum() <= MAX_OUTLIERS * n and _noise(x[~found], y[~found], floor) <= MAX_NOISE
+    sure = found.any() and found.sum() <= MAX_OUTLIERS * n and _noise(x[~found], y[~found], floor) <= most_noise
     return found if sure else none
 
 
 def _noise(x: FloatArray, y: FloatArray, floor: float) -> float:
     """Relative noise by the distances of samples from the line through their neighbours."""
     share = (x[1:-1] - x[:-2]) / (x[2:] - x[:-2])
-    off = _off(y[1:-1], (1 - share) * y[:-2] + share * y[2:], floor)
-    return NORMAL * float(np.median(off / np.sqrt(1 + share**2 + (1 - share) ** 2)))
+    return NORMAL * float(np.median(_from_neighbours(x, y, floor) / np.sqrt(1 + share**2 + (1 - share) ** 2)))
+
+
+def _from_neighbours(x: FloatArray, y: FloatArray, floor: float) -> FloatArray:
+    """How far each sample but the first and last is from the line through its two neighbours."""
+    share = (x[1:-1] - x[:-2]) / (x[2:] - x[:-2])
+    return _off(y[1:-1], (1 - share) * y[:-2] + share * y[2:], floor)
 
 
 def _off(y: FloatArray, curve: FloatArray, floor: float) -> FloatArray:

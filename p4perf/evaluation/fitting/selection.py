@@ -286,7 +286,9 @@ def _is_daring(template: Template, fit: BatchFit, batch: SegmentBatch) -> npt.ND
     before = first - (second - first) / 2
     if not isinstance(template.basis, Polynomial):
         positive = np.where(first > 0, first, 1.0)
-        before = np.where(first > 0, np.maximum(before, first * np.sqrt(positive / np.maximum(second, positive))), before)
+        before = np.where(
+            first > 0, np.maximum(before, first * np.sqrt(positive / np.maximum(second, positive))), before
+        )
     behind = last + (last - first)
     reach = np.linspace(0, 1, 4 * STEPS_BETWEEN + 1)
     around = np.concatenate(

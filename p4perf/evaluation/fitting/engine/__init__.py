@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from p4perf.errors import UsageError
 from p4perf.evaluation.fitting.engine import _kernel
+from p4perf.models.spline import SplineTemplate
 from p4perf.models.templates import (
     Basis,
     BasisTemplate,
@@ -89,7 +90,9 @@ def threads_available() -> int:
 
 
 def least_samples(template: Template) -> int:
-    """Fewest samples that a template is fitted to: one more than parameters; a constant needs one."""
+    """Fewest samples for a template: one more than parameters; a constant needs one, a spline as many as knots."""
+    if isinstance(template, SplineTemplate):
+        return template.knots
     count = len(template.parameter_names)
     return 1 if count == 1 else count + 1
 
@@ -167,7 +170,14 @@ def chosen_templates(
     rows = _rows([templates[k] for k in by_rank], [ranks[k] for k in by_rank])
     error, index = np.empty(len(order)), np.empty(len(order), dtype=np.int64)
     none = np.empty(0)
-    margins = (choice.kappa, choice.kappa_rel, choice.kappa_points, choice.bulge, choice.samples_per_parameter, choice.floor)
+    margins = (
+        choice.kappa,
+        choice.kappa_rel,
+        choice.kappa_points,
+        choice.bulge,
+        choice.samples_per_parameter,
+        choice.floor,
+    )
     _kernel.run(
         xs, ys, rows, runs, sorted_ends, True, METRICS[choice.metric], *margins, robust,
         threads or threads_available(), progress, error, index, none, none,
@@ -218,7 +228,8 @@ def fitted_templates(
     error, parameters, origins = np.empty(shape), np.empty((*shape, MAX_COLUMNS)), np.empty(shape)
     _kernel.run(
         xs, ys, _rows(templates, [0.0] * len(templates)), runs, sorted_ends, False, METRICS[metric], 0.0, 0.0, 0.0, 0.0,
-        0, floor, robust, threads or threads_available(), progress, error, np.empty(0, dtype=np.int64), parameters, origins,
+        0, floor, robust, threads or threads_available(), progress, error,
+        np.empty(0, dtype=np.int64), parameters, origins,
     )  # fmt: skip
     counts = tuple(len(t.parameter_names) for t in templates)
     unused = (np.arange(MAX_COLUMNS) >= np.array(counts)[:, None]) | ~np.isfinite(error)[..., None]

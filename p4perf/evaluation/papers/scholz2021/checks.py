@@ -66,7 +66,7 @@ def capped_parameters(parameters: tuple[float, ...], gamma: float) -> dict[str, 
     """Eq. 2: parameters of a polynomial after the cap."""
     template = find_template(f"poly{len(parameters) - 1}")
     x = np.arange(1.0, 11.0)[None, :]
-    batch = SegmentBatch(x, x.copy(), np.ones(x.shape, dtype=np.bool_), np.array([x.size]))
+    batch = SegmentBatch(x, x.copy(), np.ones(x.shape, dtype=np.bool_), np.array([x.size]), x[:, -1])
     fit = BatchFit(np.array([parameters], dtype=np.float64), np.zeros(1))
     found = PairwiseRule(gamma=gamma).admit(template, fit, batch)
     return {"parameters": tuple(float(p) for p in found.parameters[0])}
