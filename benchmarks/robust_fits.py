@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -212,16 +212,20 @@ def few_points(draws: int) -> Iterator[Result]:
         yield Result("few", f"lines of 3 to 9 points, {scale} x", int(sum(near)), draws)
 
 
-def results(lines: int, shapes: int, few: int) -> list[Result]:
-    return [*zero_lines(lines), *outliers(shapes), *few_points(few)]
+def results(lines: int, shapes: int, few: int) -> Iterator[Result]:
+    yield from zero_lines(lines)
+    yield from outliers(shapes)
+    yield from few_points(few)
 
 
-def print_table(rows: Sequence[Result]) -> None:
-    """Plain text, one line a result."""
-    width = max(len(row.name) for row in rows)
-    for row in rows:
-        limit = "" if row.wanted is None else f"  >= {100 * row.wanted:.0f} %  {'holds' if row.holds else 'FAILS'}"
-        print(f"{row.group:<9} {row.name:<{width}}  {row.hits:>4}/{row.tries:<4} {100 * row.share:5.1f} %{limit}")
+WIDTH = 42
+"""Of the names in the table."""
+
+
+def line_of(row: Result) -> str:
+    """A result as plain text."""
+    limit = "" if row.wanted is None else f"  >= {100 * row.wanted:.0f} %  {'holds' if row.holds else 'FAILS'}"
+    return f"{row.group:<9} {row.name:<{WIDTH}}  {row.hits:>4}/{row.tries:<4} {100 * row.share:5.1f} %{limit}"
 
 
 def main() -> None:
@@ -232,8 +236,10 @@ def main() -> None:
     parser.add_argument("--few", type=int, default=300, help="short series of each kind")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the table as JSON as well")
     options = parser.parse_args()
-    rows = results(options.lines, options.shapes, options.few)
-    print_table(rows)
+    rows = []
+    for row in results(options.lines, options.shapes, options.few):
+        print(line_of(row), flush=True)
+        rows.append(row)
     failed = [row for row in rows if row.holds is False]
     print(f"\n{sum(row.holds is True for row in rows)} limits hold, {len(failed)} do not")
     if options.json:

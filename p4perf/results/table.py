@@ -147,6 +147,16 @@ class Samples:
         """Bootstrap intervals of the medians, shape (n, 2)."""
         return np.array([median_interval(v, level=level)[1:] for v in self.values])
 
+    def without_traces(self) -> Samples:
+        """The same with zeros for x and values that are lost to rounding beside the largest of them."""
+        x = np.repeat(self.x, [len(values) for values in self.values])
+        y = np.concatenate([np.asarray(values, dtype=np.float64) for values in self.values])
+        at, of = without_traces(x), without_traces(y)
+        if (at == x).all() and (of == y).all():
+            return self
+        found = Samples.from_arrays(at, of)
+        return replace(self, x=found.x, values=found.values)
+
     def without(self, x: Sequence[float]) -> Samples:
         """The same without these abscissae."""
         kept = [k for k, at in enumerate(self.x) if at not in x]
@@ -166,7 +176,6 @@ class Samples:
             raise DataError(f"x and y must have the same number of values, one at least, not {xs.size} and {ys.size}")
         if not (np.isfinite(xs).all() and np.isfinite(ys).all()):
             raise DataError("x and y must be finite")
-        xs, ys = without_traces(xs), without_traces(ys)
         unique = np.unique(xs)
         values = tuple(tuple(float(v) for v in ys[xs == at]) for at in unique)
         return cls(tuple(unique.tolist()), values, x_name, y_name, y_unit)

@@ -160,10 +160,11 @@ def derive_model(
         raise UsageError("a table of measurements needs the name of the swept variable x")
     else:
         samples = Samples.from_measurements(measurements, y, x)
+    clean = samples.without_traces()
     derivation = derive(
-        samples.x, samples.medians(), options, log_x=x_scale == "log", repetitions=samples.values, progress=progress
+        clean.x, clean.medians(), options, log_x=x_scale == "log", repetitions=clean.values, progress=progress
     )
-    counted = samples.without(derivation.outliers)
+    counted = clean.without(derivation.outliers)
     settled = replace(options, loss=derivation.loss, floor=derivation.floor)
     model = ComponentModel(
         name=name,

@@ -22,6 +22,8 @@ from p4perf.models.templates import FloatArray
 
 NORMAL = 1.4826
 """Standard deviation of normal values over the median of their magnitudes."""
+QUARTILE = 3.1387
+"""The same over the lower quartile of their magnitudes."""
 TYPICAL = 0.02
 """Relative noise that is assumed where the samples are too few to say: measurements of p4perf have 1 to 3 %."""
 FEW_POINTS = 10
@@ -99,8 +101,8 @@ MAX_NOISE = 0.045
 """With larger relative noise, outliers cannot be told from its tails: one and a half times the 3 % that measurements
 have, because few samples say the noise no better."""
 END_JUMP = 3.0
-"""Samples near the ends have to stick out from their own neighbours too, because a curve may be steep there: the first or
-last is no outlier unless its distance from the next is this many times that of the next two."""
+"""Samples near the ends have to stick out from their own neighbours too, because a curve may be steep there: the first
+or last is no outlier unless its distance from the next is this many times that of the next two."""
 MAX_OUTLIERS = 0.2
 """If a larger share of the samples seems to be off, it is the shape of the curve."""
 SIDE = 4
@@ -118,17 +120,17 @@ def outliers(
 ) -> npt.NDArray[np.bool_]:
     """Samples that fit neither to those before nor to those after nor to those around them.
 
-    Those that are far from the median around them are compared with lines of median slope (Theil 1950, Sen 1968) through
-    neighbours before, after, and around them: over x, over the number of the sample, and on logarithmic axes. A line counts if three quarters of its samples agree with it. Outliers are far
-    from all of these lines. So a step is none, and neither is what lasts for more than three samples, nor the steep end
-    of a curve.
+    Those that are far from the median around them are compared with lines of median slope (Theil 1950, Sen 1968)
+    through neighbours before, after, and around them: over x, over the number of the sample, and on logarithmic axes.
+    A line counts if three quarters of its samples agree with it. Outliers are far from all of these lines. So a
+    step is none, and neither is what lasts for more than three samples, nor the steep end of a curve.
     """
     n = len(y)
     none = np.zeros(n, dtype=np.bool_)
     if n < OUTLIER_POINTS:
         return none
     every = np.arange(n)
-    least = max(OUTLIER_OFF, OUTLIER_SIGMA * _noise(x, y, floor))
+    least = max(OUTLIER_OFF, OUTLIER_SIGMA * _noise(x, y, floor, spoilt=True))
     nearest = np.clip(every - SIDE, 0, n - 2 * SIDE - 1)[:, None] + np.arange(2 * SIDE + 1)
     some = np.flatnonzero(_off(y, np.median(y[nearest], axis=1), floor) > least)
     distance, known = np.full(len(some), np.inf), np.zeros(len(some), dtype=np.bool_)
@@ -158,10 +160,14 @@ def outliers(
     return found if sure else none
 
 
-def _noise(x: FloatArray, y: FloatArray, floor: float) -> float:
-    """Relative noise by the distances of samples from the line through their neighbours."""
+def _noise(x: FloatArray, y: FloatArray, floor: float, *, spoilt: bool = False) -> float:
+    """Relative noise by the distances of samples from the line through their neighbours.
+
+    Where outliers are among them (``spoilt``), each spoils three; then the lower quartile says the noise.
+    """
     share = (x[1:-1] - x[:-2]) / (x[2:] - x[:-2])
-    return NORMAL * float(np.median(_from_neighbours(x, y, floor) / np.sqrt(1 + share**2 + (1 - share) ** 2)))
+    off = _from_neighbours(x, y, floor) / np.sqrt(1 + share**2 + (1 - share) ** 2)
+    return QUARTILE * float(np.quantile(off, 0.25)) if spoilt else NORMAL * float(np.median(off))
 
 
 def _from_neighbours(x: FloatArray, y: FloatArray, floor: float) -> FloatArray:

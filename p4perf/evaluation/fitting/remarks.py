@@ -145,8 +145,8 @@ def _missed(model: ComponentModel, samples: Samples) -> Iterator[str]:
     if wrong:
         places = np.array(samples.x)[missed]
         yield (
-            f"the band misses {len(places)} of {len(samples.x)} points ({places[0]:g} .. {places[-1]:g}): the curve has "
-            "another shape there; allow more segments (--max-segments), or look at the residuals"
+            f"the band misses {len(places)} of {len(samples.x)} points ({places[0]:g} .. {places[-1]:g}): the curve "
+            "has another shape there; allow more segments (--max-segments), or look at the residuals"
         )
 
 

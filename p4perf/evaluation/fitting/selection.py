@@ -105,8 +105,8 @@ def l1_bic(fitting: PiecewiseFitting, metric: ErrorMetric, y: FloatArray) -> flo
 def _deviance(y: FloatArray, f: FloatArray, least: float, *, proportional: bool) -> float:
     """Minus twice the logarithm of the Gaussian likelihood, with the spread floored.
 
-    Where the curve is (almost) zero, its value is replaced by the floor of the metric, a millionth of the largest sample
-    at least: a spread of zero would make a single sample infinitely likely or unlikely.
+    Where the curve is (almost) zero, its value is replaced by the floor of the metric, a millionth of the largest
+    sample at least: a spread of zero would make a single sample infinitely likely or unlikely.
     """
     largest = float(np.abs(y).max())
     size = np.maximum(np.abs(f), max(ERROR_FLOOR * largest, least, TINY)) if proportional else np.ones_like(f)

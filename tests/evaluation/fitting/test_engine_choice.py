@@ -139,7 +139,7 @@ def test_odd_samples_are_derived_from_or_refused(sampled, name: str, loss: str, 
         derivation = derive(*twice, FitOptions(error=name, loss=loss, max_segments=most))
     except DataError:
         assert name == "mape"
-        assert (y == 0).any()
+        assert (np.abs(y) < 1e-15 * np.abs(y).max()).any() or (y == 0).any()
         return
     for fitting in derivation.fittings:
         assert np.isfinite(fitting.error)
@@ -148,7 +148,7 @@ def test_odd_samples_are_derived_from_or_refused(sampled, name: str, loss: str, 
             inside = (x >= segment.start) & (x <= segment.end)
             if name != "rmse" and np.abs(y[inside]).min() < 1e-6 * np.abs(y).max():
                 continue  # relative errors of samples that are next to nothing beside others are rounding
-            stored = error_metric(name)(y[inside], segment.evaluate(x[inside]))
+            stored = error_metric(name).at_least(derivation.floor)(y[inside], segment.evaluate(x[inside]))
             assert stored == pytest.approx(segment.error, rel=1e-4, abs=1e-6 * error_metric(name).scale(y))
         assert sum(p.points for p in fitting.segments) == len(x)
 

@@ -140,7 +140,6 @@ def test_a_reciprocal_keeps_its_sign_up_to_the_next_segment() -> None:
     x = np.array([1.0, 2, 3, 4, 5, 6, 16, 17, 18, 19, 20, 21])
     y = np.where(x < 10, 1 / (0.1 - 0.0125 * x), 500.0)
     inverse, const = find_template("inv_poly1"), find_template("const")
-    assert 1 / (0.1 - 0.0125 * 6) == pytest.approx(40)
     best = derive(x, y, FitOptions(templates=(inverse, const), segments=2, max_segments=2)).best
     assert best.segments[0].end < 6 or best.segments[0].template is const
     assert (best.evaluate(np.linspace(1, 21, 401)) > 0).all()
