@@ -213,9 +213,9 @@ def few_points(draws: int) -> Iterator[Result]:
 
 
 def results(lines: int, shapes: int, few: int) -> Iterator[Result]:
-    yield from zero_lines(lines)
-    yield from outliers(shapes)
-    yield from few_points(few)
+    yield from zero_lines(lines) if lines else ()
+    yield from outliers(shapes) if shapes else ()
+    yield from few_points(few) if few else ()
 
 
 WIDTH = 42
@@ -231,7 +231,7 @@ def line_of(row: Result) -> str:
 def main() -> None:
     """Draw, fit, print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--lines", type=int, default=1000, help="lines through zero")
+    parser.add_argument("--lines", type=int, default=1000, help="lines through zero; 0: none")
     parser.add_argument("--shapes", type=int, default=200, help="series of each shape with outliers")
     parser.add_argument("--few", type=int, default=300, help="short series of each kind")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the table as JSON as well")

@@ -267,7 +267,8 @@ def _without_outliers(
     are left, the curve is derived once more.
     """
     settled = _with_floor(options, x, y, repetitions)
-    found = outliers(x, y, settled.floor or 0.0)
+    one_sign = bool((y > 0).all() or (y < 0).all())
+    found = outliers(x, y, 0.0 if one_sign else settled.floor or 0.0)  # outliers of one sign look like a floor
     for _ in range(2):
         kept = ~found
         if kept.all():
