@@ -461,7 +461,7 @@ class TestFit:
             (["--x", "a", "--y", "b", "--min-points", "0"], "--min-points"),
             (["--x", "a", "--y", "b", "--level", "1.5"], "--level"),
             (["--x", "a", "--y", "b", "--threads", "0"], "--threads"),
-            (["--x", "a", "--y", "b", "--loss", "l3"], "is not one of 'squares', 'l1'"),
+            (["--x", "a", "--y", "b", "--loss", "l3"], "is not one of 'auto', 'squares', 'l1'"),
             (["--x", "a", "--y", "b", "--search", "quick"], "is not one of 'auto', 'exact', 'coarse'"),
             (["--x", "a", "--y", "b", "--error", "smap"], "unknown error metric 'smap'\nhint: did you mean smape?"),
             (["--x", "a", "--y", "b", "--split-finder", "dynamc"], "finder 'dynamc'\nhint: did you mean dynamic?"),
