@@ -89,6 +89,16 @@ def test_a_large_program(tmp_path):
     assert differences([each], tmp_path, 300) == []
 
 
+def test_a_wide_field_that_is_shifted_into_itself(tmp_path):
+    """As a micro-segment of SRv6 is taken off an address."""
+    each = workload(EXAMPLES / "srv6_endpoint/srv6_endpoint.json", 200)
+    wide = next(ir.FieldRef(h.name, f.name) for h in each.program.headers for f in h.fields if f.width_bits == 128)
+    shifted = [ir.Cast(ir.BinaryOp(operator, wide, ir.Const(16)), 128) for operator in ("<<", ">>")]
+    more = tuple(ir.Assign(wide, ir.BinaryOp("|", value, wide)) for value in shifted)
+    actions = tuple(replace(a, body=(*a.body, *more)) for a in each.program.actions)
+    assert differences([replace(each, program=replace(each.program, actions=actions))], tmp_path, 200) == []
+
+
 def test_an_oracle_that_disagrees_is_noticed(tmp_path):
     each = workload(EXAMPLES / "l2_switch/l2_switch.json", 200)
     wrong = tuple(replace(a, body=(*a.body, ir.SetEgress(ir.Const(3)))) for a in each.program.actions)
