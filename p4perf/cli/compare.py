@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -391,6 +392,7 @@ def reproduce(
             "claim": f"{row.paper}:{row.claim}",
             "the paper": row.paper_value,
             "here": row.our_value,
+            "evidence": row.evidence or "",
             "verdict": row.verdict if row.as_expected else f"{row.verdict} (not expected)",
         }
         for row in document.rows
@@ -413,5 +415,11 @@ def _conclude(findings: tuple[Finding, ...]) -> None:
     listed = ", ".join(f"{verdicts.count(v)} {v}" for v in dict.fromkeys(sorted(verdicts)))
     unexpected = sum(not finding.as_expected for finding in findings)
     say(f"{counted(len(findings), 'claim')}: {listed}; {unexpected or 'none'} not as expected")
+    positive = [finding for finding in findings if finding.verdict == finding.claim.positive]
+    bases = Counter(finding.claim.basis for finding in positive)
+    say(
+        f"reproduced by independent evidence: {bases['independent']}; besides, {bases['transcribed']} that give the "
+        f"paper back and {bases['own']} that rest on curves, bounds or reconstructions of ours"
+    )
     if ours := sum(bool(finding.claim.inference) for finding in findings):
         say(f"{ours} of them rest in part on our reading of the paper; the report says on which")

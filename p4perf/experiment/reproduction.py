@@ -23,13 +23,13 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from typing_extensions import override
 
 from p4perf import errors
 from p4perf.errors import DataError, ExitCode, Location, NoVerdictError, P4PerfError, UsageError
-from p4perf.evaluation.papers import CHECKS, SHAPES, Claim, Finding, PaperClaims, Quantity, impossible, judge
+from p4perf.evaluation.papers import CHECKS, SHAPES, Claim, Evidence, Finding, PaperClaims, Quantity, impossible, judge
 from p4perf.evaluation.papers.claims import Remeasured
 from p4perf.evaluation.papers.shapes import MeasuredRun
 from p4perf.evaluation.report import render_markdown, render_page
@@ -208,6 +208,10 @@ class ClaimRecord(Record):
     text: str = doc("what is claimed", of="claim.claim")
     inference: str = doc("what of it is our reading of the paper, or empty", of="claim.inference")
     kind: str = doc("`analytic`, `published data` or `re-measured by shape`", of="claim.kind")
+    evidence: str | None = doc(
+        "what the verdict rests on, `independent`, `transcribed` or `own`; null where nothing is checked",
+        of="claim.basis",
+    )
     command: str = doc("the command that shows it", of="claim.command")
     check: str | None = doc("the check; null where there is none", of="claim.check.name")
     paper_value: str = doc("what the paper says, with its unit", of="claim.paper_text()")
@@ -229,7 +233,9 @@ class ReproductionDocument(Document, kind="reproduction"):
     output: str = doc("[the folder](#the-folder-of-a-reproduction)")
     quick: bool = doc("whether few points were measured")
     checked: int = doc("number of claims")
-    verdicts: dict[str, Any] = doc("number of claims by verdict")
+    reproduced: int = doc("number of claims that are reproduced, in shape or as a whole, by independent evidence")
+    evidence: dict[str, Any] = doc("number of claims by what the verdict rests on, and each of these by verdict")
+    verdicts: dict[str, Any] = doc("number of claims by verdict, whatever it rests on")
     unexpected: tuple[str, ...] = doc("`paper:claim` of those whose verdict is not the expected one")
     exit_code: int = doc("[exit code](commands.md#exit-codes)")
     rows: tuple[ClaimRecord, ...] = doc("")
@@ -242,6 +248,7 @@ class _ListedClaim(Record):
     text: str = doc("what is claimed", of="claim")
     inference: str = doc("what of it is our reading of the paper, or empty")
     kind: str = doc("as above")
+    evidence: str | None = doc("as above", of="basis")
     command: str = doc("the command that shows it")
     paper_value: str = doc("what the paper says, with its unit", of="paper_text()")
     expected: str = doc("the expected verdict")
@@ -262,10 +269,19 @@ def claim_record(finding: Finding) -> dict[str, Any]:
 
 
 def summary_record(findings: Sequence[Finding], code: ExitCode) -> dict[str, Any]:
-    """How many claims there are of each verdict, and which are not as expected."""
+    """How many claims there are of each evidence and verdict, and which are not as expected.
+
+    Only what rests on independent evidence counts as reproduced.
+    """
     counts: Mapping[str, int] = Counter(finding.verdict for finding in findings)
+    evidence = {
+        basis: dict(sorted(Counter(f.verdict for f in findings if (f.claim.basis or "none") == basis).items()))
+        for basis in (*get_args(Evidence), "none")
+    }
     return {
         "checked": len(findings),
+        "reproduced": sum(evidence["independent"].get(verdict, 0) for verdict in ("reproduced", "shape reproduced")),
+        "evidence": evidence,
         "verdicts": dict(sorted(counts.items())),
         "unexpected": [finding.key for finding in findings if not finding.as_expected],
         "exit_code": int(code),

@@ -14,6 +14,7 @@ from p4perf.errors import DataError, UsageError
 from p4perf.evaluation.papers import shapes
 from p4perf.evaluation.papers.baldi2018 import checks as baldi2018
 from p4perf.evaluation.papers.claims import Claim as Claim
+from p4perf.evaluation.papers.claims import Evidence as Evidence
 from p4perf.evaluation.papers.claims import Finding as Finding
 from p4perf.evaluation.papers.claims import Kind as Kind
 from p4perf.evaluation.papers.claims import PaperClaims as PaperClaims

@@ -21,6 +21,11 @@ Kind = Literal["analytic", "published data", "re-measured by shape"]
 """How a claim is checked: computed from equations and rules, from data that were published, or measured again here,
 where order, ratios and functions have to be the same but no absolute number."""
 
+Evidence = Literal["independent", "transcribed", "own"]
+"""What the verdict on a claim rests on: a computation or measurement of ours from inputs without the answer;
+a table or formula of the paper that is given back, or numbers that come out as they were put in; or curves, bounds and
+reconstructions of our own. Only the first counts as reproduced."""
+
 VerdictName = Literal["reproduced", "shape reproduced", "not reproduced", "not possible here"]
 
 ID_PATTERN = r"^[a-z0-9]+(-[a-z0-9]+)*$"
@@ -126,6 +131,7 @@ class Claim(Strict):
     source: Source = Field(description="where it stands")
     claim: str = Field(min_length=10, max_length=400, description="what is claimed, in our words")
     kind: Kind = Field(description="how it is checked")
+    evidence: Evidence | None = Field(None, description="what the verdict rests on; own where nothing is said")
     command: str = Field(pattern=r"^p4perf \S.*$", max_length=300, description="the command that shows it to a user")
     check: CheckCall | None = Field(None, description="what computes it; none where it is not possible here")
     measure: Remeasured | None = Field(None, description="what is measured for it")
@@ -151,6 +157,8 @@ class Claim(Strict):
         if (self.check is None) != (self.expected == "not possible here"):
             hint = "write check, or verdict and reason"
             raise validation_error("a claim has a check, unless it is not possible here", hint=hint)
+        if self.evidence is not None and self.check is None:
+            raise validation_error("a claim without a check has no evidence", path=("evidence",), key=True)
         if self.measure is not None and self.kind != "re-measured by shape":
             message = "only claims that are measured again have an experiment"
             raise validation_error(message, path=("measure",), key=True)
@@ -166,6 +174,11 @@ class Claim(Strict):
     @property
     def positive(self) -> VerdictName:
         return "shape reproduced" if self.kind == "re-measured by shape" else "reproduced"
+
+    @property
+    def basis(self) -> Evidence | None:
+        """What the verdict rests on; None where nothing is checked."""
+        return None if self.check is None else self.evidence or "own"
 
     @property
     def expected(self) -> VerdictName:

@@ -12,7 +12,6 @@ from support.runs import make_run
 from p4perf.errors import DataError, ExitCode, NoVerdictError, UsageError
 from p4perf.evaluation.fitting import working_set
 from p4perf.evaluation.fitting.derivation import FitOptions
-from p4perf.evaluation.fitting.working_set import CacheMark
 from p4perf.evaluation.papers import (
     CHECKS,
     SHAPES,
@@ -32,7 +31,7 @@ from p4perf.evaluation.papers.shapes import MeasuredRun
 from p4perf.evaluation.papers.takeya2024 import checks as takeya2024
 from p4perf.evaluation.papers.takeya2024.cesim import CacheHierarchy
 from p4perf.evaluation.papers.takeya2024.factors import Factorial, FactorialCell
-from p4perf.models.eo import mapping, parse_expression
+from p4perf.models.eo import parse_expression
 from p4perf.models.queue import moderated
 from p4perf.results import RunDirectory
 from p4perf.specs import list_catalogue, load_experiment
@@ -77,7 +76,7 @@ def found(key):
 
 def test_the_five_papers():
     assert list(PAPERS) == ["baldi2018", "gebert2016", "ren2025", "scholz2021", "takeya2024"]
-    assert sum(len(paper.claims) for paper in PAPERS.values()) > 340
+    assert sum(len(paper.claims) for paper in PAPERS.values()) > 300
 
 
 @pytest.mark.parametrize("key", PAPERS)
@@ -118,6 +117,27 @@ def test_every_claim_has_a_source():
     assert all(claim.source.text() for paper in PAPERS.values() for claim in paper.claims)
 
 
+def test_every_checked_claim_has_its_evidence():
+    checked = [claim for paper in PAPERS.values() for claim in paper.claims if claim.check is not None]
+    assert all(claim.evidence for claim in checked)
+    assert {claim.evidence for claim in checked} == {"independent", "transcribed", "own"}
+
+
+def test_what_is_ours_does_not_blame_a_paper():
+    """Reconstructions and curves of our own say so, and what is wrong with them does not count against the paper."""
+    for key in ("baldi2018:access-by-formulas", "baldi2018:core-by-formulas", "baldi2018:inc-checksum-accesses",
+                "scholz2021:aic-is-too-aggressive"):  # fmt: skip
+        finding = found(key)
+        assert (finding.verdict, finding.claim.basis) == ("not reproduced", "own")
+        assert "says nothing against" in finding.claim.inference
+
+
+def test_one_kind_of_queues_for_all_claims():
+    calls = [claim.check.arguments for claim in PAPERS["takeya2024"].claims if claim.check is not None]
+    named = {value for arguments in calls for value in arguments.values() if str(value).startswith("dpdk")}
+    assert named == {"dpdk_split"}
+
+
 def test_claims_that_are_a_reading_of_ours_say_so():
     """Curves that are made up, and conclusions that the paper does not draw."""
     read = {f"{key}:{claim.id}" for key, paper in PAPERS.items() for claim in paper.claims if claim.inference}
@@ -127,7 +147,8 @@ def test_claims_that_are_a_reading_of_ours_say_so():
         for claim in paper.claims
         if claim.check is not None
         and (
-            claim.check.name in ("derived-segments", "overfitting", "outlier-sensitivity", "passes-on-the-line")
+            claim.check.name
+            in ("derived-segments", "overfitting", "outlier-sensitivity", "passes-on-the-line", "over-simulation")
             or claim.check.name
             in ("aic-and-margin", "heuristic-breakpoints", "heuristic-on-figure-2", "drops-over-loss")
             or (key == "baldi2018" and claim.id.endswith("-total"))
@@ -135,7 +156,7 @@ def test_claims_that_are_a_reading_of_ours_say_so():
     }
     assert len(made_up) > 10
     assert made_up <= read
-    assert {f"scholz2021:{name}" for name in ("fig2-l2-full-at-100-entries", "fig2-l2-and-l3-are-alike")} <= read
+    assert "scholz2021:fig2-l2-full-at-100-entries" in read
 
 
 # --- what can go wrong: one constant of each paper
@@ -182,9 +203,9 @@ def test_baldi2018_needs_its_rules(monkeypatch):
 
 
 def test_baldi2018_needs_the_bytes_between_frames(monkeypatch):
-    assert found("baldi2018:mpls-gbps").verdict == "reproduced"
-    monkeypatch.setattr(mapping, "OVERHEAD_BYTES", 24)
-    assert breaks("baldi2018:mpls-gbps")
+    assert found("baldi2018:one-core-gbps").verdict == "reproduced"
+    monkeypatch.setattr(baldi2018, "OVERHEAD_BYTES", 24)
+    assert breaks("baldi2018:one-core-gbps")
 
 
 def test_gebert2016_needs_the_end_of_the_interval(monkeypatch):
@@ -243,6 +264,7 @@ def test_a_file():
         ("name: working-set-bytes", "name: working-set-byte", 12, "there is no check 'working-set-byte'"),
         ("entries: 1000}", "entry: 1000}", 12, "cannot be called like this"),
         (CHECK, "", 7, "has a check, unless it is not possible here"),
+        ("kind: analytic", "kind: analytic\n    evidence: good", 11, "is not one of"),
         ("{value: 152128, unit: B}", "{value: 152128, at_least: 3}", 13, "has a value, or bounds, or one_of"),
         ("{value: 152128, unit: B}", "{at_least: 3, absolute: 1}", 13, "a tolerance belongs to a value"),
         ("unit: B}}", "unit: B}}\n    verdict: not reproduced", 14, "needs a reason"),
@@ -274,9 +296,9 @@ def test_a_claim_that_is_there_twice_is_refused():
 
 def test_choosing(tmp_path):
     assert len(chosen_claims(["ren2025"])) == len(PAPERS["ren2025"].claims)
-    assert [claim.id for _, claim in chosen_claims(["baldi2018:basic-total", "baldi2018:basic-mpps"])] == [
+    assert [claim.id for _, claim in chosen_claims(["baldi2018:basic-total", "baldi2018:one-core-mpps"])] == [
         "basic-total",
-        "basic-mpps",
+        "one-core-mpps",
     ]
     assert all(c.kind == "analytic" for _, c in chosen_claims([], ["analytic"]))
     for key, words in (
@@ -346,16 +368,16 @@ def measured(path, **more):
 
 def test_shapes_of_a_curve(tmp_path):
     sweep = (("entries", "{log: [1, 1e6], points_per_decade: 6}"),)
-    marks = (CacheMark("L2", 2e6, 900.0),)
-    steps = measured(make_run(tmp_path, lambda x: 80.0 if x < 1000 else 200.0, overrides=sweep), marks=marks)
+    steps = measured(make_run(tmp_path, lambda x: 80.0 if x < 1000 else 200.0, overrides=sweep))
     segments = shapes.curve_segments(steps)
     assert (segments["segments"], segments["families"]) == (2, ("const", "const"))
-    assert segments["gain"] > 5
-    assert segments["breakpoint_over_cache"] == pytest.approx(1.1, abs=0.2)
+    assert segments["left_out_gain"] > 3
     assert shapes.curve_ratio(steps, 10, 1e5)["ratio"] == pytest.approx(2.5, rel=0.05)
     flat = measured(make_run(tmp_path, lambda x: 80.0, overrides=sweep))
     assert shapes.curve_segments(flat)["segments"] == 1
-    assert "breakpoint_over_cache" not in shapes.curve_segments(flat)
+    assert shapes.curve_segments(flat)["left_out_gain"] == 1
+    with pytest.raises(NoVerdictError, match="too few points before"):
+        shapes.breaks_at_caches(flat)
     assert shapes.curve_ratio(flat, 10, 1e5)["ratio"] == pytest.approx(1, abs=0.05)
 
 
@@ -363,7 +385,7 @@ def test_a_line_and_its_order(tmp_path):
     sweep = (("entries", "[1, 2, 4, 6, 8, 10]"),)
     line = replace(measured(make_run(tmp_path, lambda x: 20 + 3 * x, overrides=sweep, noise=0)), log_x=False)
     assert shapes.curve_line(line) == pytest.approx(
-        {"r_squared": 1, "slope": 3, "growth": 27 / 23, "off_line": 0}, abs=1e-9
+        {"r_squared": 1, "slope": 3, "growth": 27 / 23, "off_line": 0, "best": "line"}, abs=1e-9
     )
     assert shapes.curve_order(line)["rank_correlation"] == pytest.approx(1)
     assert shapes.cost_per_step(line, "cycles_per_packet", end=8)["ratio"] == pytest.approx(44 / 8 / 23)

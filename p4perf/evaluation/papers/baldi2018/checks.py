@@ -8,7 +8,7 @@ from typing import Literal
 from p4perf.evaluation.papers.baldi2018 import load_function, load_hardware
 from p4perf.evaluation.papers.claims import Quantity, number_of
 from p4perf.models import eo
-from p4perf.models.eo.mapping import OperationBreakdown
+from p4perf.models.eo.mapping import MIN_FRAME_BYTES, OVERHEAD_BYTES, OperationBreakdown
 
 MACHINE = "xeon-e5-2690v2"
 GATEWAY = ("bng/access", "bng/core")
@@ -86,20 +86,10 @@ def cache_for_tables() -> dict[str, Quantity]:
     return {"kib": size / 1024, "entries_in_cache": entries, "cached": cached, "beyond": beyond}
 
 
-def cache_latencies(clock_ghz: float) -> dict[str, Quantity]:
-    """Latencies of the caches in cycles, and how much longer L3 takes than L2 at a clock [ns].
-
-    ``l1_to_l2_share`` is how much longer L2 takes than L1, as a share of that.
-    """
+def cache_latencies() -> dict[str, Quantity]:
+    """Latencies of the caches in cycles."""
     names = load_hardware(MACHINE, "formula").names()
-    l1, l2, l3 = (float(names[level]) for level in ("L1", "L2", "L3"))
-    return {
-        "l1_cycles": l1,
-        "l2_cycles": l2,
-        "l3_cycles": l3,
-        "l2_to_l3_ns": (l3 - l2) / clock_ghz,
-        "l1_to_l2_share": (l2 - l1) / (l3 - l2),
-    }
+    return {f"{level.lower()}_cycles": float(names[level]) for level in ("L1", "L2", "L3")}
 
 
 def published_operations() -> dict[str, Quantity]:
@@ -113,17 +103,33 @@ def prefix_lookups(entry_bytes: int) -> dict[str, Quantity]:
     return {"short": short, "long": long}
 
 
-def memory_rate(function: str, data_rate_mts: float = 1333, cas_cycles: float = 9) -> dict[str, Quantity]:
-    """What the memory allows, one access after another, ``(2 CAS + 3) / data rate`` each (section 3.1.1)."""
-    found = _estimated(function, "paper", 64)
-    memory = replace(found.hardware.memory, data_rate_mts=data_rate_mts, cas_cycles=cas_cycles)
-    mpps = eo.accesses_per_s(memory) / found.breakdown.dram_accesses / 1e6
-    return _rates(mpps, found)
+def memory_rates(
+    accesses: tuple[float, ...], data_rate_mts: float = 1333, cas_cycles: float = 9
+) -> dict[str, Quantity]:
+    """What the memory allows with some accesses a packet, one after another, ``(2 CAS + 3) / data rate`` each."""
+    memory = replace(load_hardware(MACHINE).memory, data_rate_mts=data_rate_mts, cas_cycles=cas_cycles)
+    return {"mpps": tuple(eo.accesses_per_s(memory) / each / 1e6 for each in accesses)}
+
+
+def rates_of_cycles(clock_ghz: float, cycles: tuple[float, ...]) -> dict[str, Quantity]:
+    """What a core does with packets of 64 B that take some cycles; ``mpps_by_1024`` has 1024 in place of 1000."""
+    mpps = [1e3 * clock_ghz / each for each in cycles]
+    return {
+        "mpps": tuple(mpps),
+        "gbps": tuple(rate * 8 * (MIN_FRAME_BYTES + OVERHEAD_BYTES) / 1e3 for rate in mpps),
+        "mpps_by_1024": tuple(1.024 * rate for rate in mpps),
+    }
+
+
+def both_directions(mpps: tuple[float, float]) -> dict[str, Quantity]:
+    """What is possible of two directions together at equal packet rates, if one or the other alone has some rate."""
+    return {"mpps": 2 / sum(1 / each for each in mpps)}
 
 
 def memory_ratio(first: str, second: str) -> dict[str, Quantity]:
-    """What the memory allows one function over what it allows another."""
-    return {"ratio": number_of(memory_rate(first), "mpps") / number_of(memory_rate(second), "mpps")}
+    """What the memory allows one function over what it allows another, by the accesses of both."""
+    over, under = (_estimated(name, "paper", 64).breakdown.dram_accesses for name in (first, second))
+    return {"ratio": under / over}
 
 
 def gateway_rate(frame_bytes: int, cores: int) -> dict[str, Quantity]:

@@ -19,6 +19,7 @@ from p4perf.evaluation.papers.claims import Quantity, number_of
 from p4perf.evaluation.papers.gebert2016 import printed_result
 from p4perf.models.eo.mapping import MIN_FRAME_BYTES, OVERHEAD_BYTES
 from p4perf.models.queue import Lattice, ModeratedQueue, QueueResult, distributions
+from p4perf.models.queue.simulation import simulate
 
 ARRIVALS: Mapping[str, Callable[[float], Lattice]] = {
     "det": distributions.deterministic,
@@ -61,6 +62,22 @@ def queue_point(point: str, profile: Profile = "exact", overhead: int = OVERHEAD
         "packet_load": found.packet_load,
         "mean_batch": found.mean_batch,
         "mean_interval_us": found.mean_interval * found.step_us,
+    }
+
+
+SIMULATED_PACKETS = 1_000_000
+
+
+def over_simulation(point: str, profile: Profile = "exact") -> dict[str, Quantity]:
+    """Mean, deviation and quantiles of the processing time over those of simulated packets at an operating point."""
+    kind, mean, moderation = _parsed(point)
+    queue = ModeratedQueue(ARRIVALS[kind](mean), _service(), moderation, OVERHEAD_US, LIMIT_US)
+    seen, found = simulate(queue, SIMULATED_PACKETS), _solved(point, profile, OVERHEAD_US)
+    return {
+        "mean": found.mean_us / seen.mean_us.value,
+        "std": found.std_us / seen.std_us.value,
+        "p50": found.quantile_us(0.5) / seen.quantiles_us[0.5].value,
+        "p99": found.quantile_us(0.99) / seen.quantiles_us[0.99].value,
     }
 
 

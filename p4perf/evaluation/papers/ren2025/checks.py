@@ -50,6 +50,15 @@ def operator_row(platform: str, operator: str) -> dict[str, Quantity]:
     }
 
 
+def rows_of_table(operators: tuple[str, ...]) -> dict[str, Quantity]:
+    """Base costs, exponents and R2 of operators as they ship, of Arm and x86 for each."""
+    rows = [operator_row(platform, name) for name in operators for platform in CLOCKS_GHZ]
+    return {
+        name: tuple(number_of(row, key) for row in rows)
+        for name, key in (("base_cycles", "base_cycles"), ("exponents", "exponent"), ("r_squared", "r_squared"))
+    }
+
+
 def operator_quadrant(
     platform: str,
     operator: str,
