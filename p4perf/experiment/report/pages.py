@@ -227,13 +227,14 @@ def _claims(path: Path, content: Mapping[str, Any]) -> list[DocumentPage]:
     claims = list(content["claims"].values())
     titles = {paper["paper"]: paper for paper in content.get("papers", ())}
     groups: dict[str, list[Mapping[str, Any]]] = {}
-    verdicts = Counter(str(claim["verdict"]) for claim in claims)
+    verdicts = Counter(" ".join(filter(None, (claim.get("evidence"), claim["verdict"]))) for claim in claims)
     for claim in claims:
         groups.setdefault(str(claim["paper"]), []).append(_claim(claim))
     unexpected = sum(not claim["as_expected"] for claim in claims)
     context = {
         "papers": [{"key": key, **titles.get(key, {}), "claims": groups[key]} for key in sorted(groups)],
         "verdicts": sorted(verdicts.items()),
+        "reproduced": verdicts["independent reproduced"] + verdicts["independent shape reproduced"],
         "unexpected": unexpected,
         "created": str(content["created"])[:16].replace("T", " "),
     }
@@ -248,6 +249,7 @@ def _claim(claim: Mapping[str, Any]) -> dict[str, Any]:
     return {
         **{key: str(claim[key] or "") for key in keys},
         "inference": str(claim.get("inference") or ""),
+        "evidence": str(claim.get("evidence") or ""),
         "as_expected": bool(claim["as_expected"]),
         "run": str(claim["run"] or ""),
     }
