@@ -24,7 +24,7 @@ from p4perf.programs import ir
 from p4perf.programs.capabilities import Capabilities, Limit, both
 from p4perf.programs.component import TrafficPlan
 from p4perf.programs.interpreter import Interpreter
-from p4perf.programs.operators import crc32c_raw, internet_checksum
+from p4perf.programs.operators import crc16, crc32c_raw, internet_checksum
 from p4perf.programs.packets import FCS_BYTES
 from p4perf.programs.reading.swx import entries_text
 from p4perf.targets import builds
@@ -63,7 +63,8 @@ HEADERS_HINT = "sh tools/fetch-dpdk-headers.sh fetches them; dpdk-swx:interprete
 
 
 PRODUCT = "dpdk-swx"
-COMMON_FILES = ("swx.h", "swx_code.h", "swx_port.c", "swx_setup.c", "swx_tables.c")
+HASH_FILES = ("swx_hashes.c", "hashes.h")
+COMMON_FILES = ("swx.h", "swx_code.h", "swx_port.c", "swx_setup.c", "swx_tables.c", *HASH_FILES)
 SPECIFICATION_FILES = (
     *("swx_spec.h", "swx_spec.c", "swx_lines.h", "swx_lines.c"),
     *("swx_check.c", "swx_configure.c", "swx_code.h", "swx_code.c"),
@@ -71,7 +72,7 @@ SPECIFICATION_FILES = (
 INTERPRETER_FILES = ("swx_interpreter.c", *SPECIFICATION_FILES)
 CODEGEN_FILES = ("swx_codegen.c",)
 TRANSLATOR = "swx_translate"
-TRANSLATOR_FILES = ("swx_translate.c", "plain_fail.c", "words.h", *SPECIFICATION_FILES)
+TRANSLATOR_FILES = ("swx_translate.c", "plain_fail.c", "words.h", *SPECIFICATION_FILES, *HASH_FILES, "hashes.c")
 
 _FLAGS = """set -e
 cc=${CC:-cc}
@@ -158,8 +159,10 @@ def swx_checksum(data: bytes) -> int:
     return internet_checksum(data) or 0xFFFF
 
 
-HASHES: Hashes = (("crc32", crc32c_raw), ("checksum16", swx_checksum))
-"""What the hash functions of SWX calculate: its crc32 is ``rte_hash_crc``, CRC-32C that starts with zero."""
+HASHES: Hashes = (("crc16", crc16), ("crc32", crc32c_raw), ("checksum16", swx_checksum))
+"""What the hash functions of SWX calculate: its crc32 is ``rte_hash_crc``, CRC-32C that starts with zero; crc16 is the
+harness's own (swx_hashes.c).
+"""
 
 
 class DpdkSwxTarget(LinkedDpdkTarget):

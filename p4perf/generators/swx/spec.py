@@ -21,7 +21,7 @@ from p4perf.generators.swx.layout import SCRATCH, WORD_BITS, Model, StructField,
 from p4perf.generators.swx.statements import Statements
 from p4perf.programs import ir
 from p4perf.programs.analysis import masked_values, used_actions
-from p4perf.programs.capabilities import Capabilities, Limit
+from p4perf.programs.capabilities import Capabilities, Limit, places
 from p4perf.programs.component import TrafficPlan
 from p4perf.programs.packets import FCS_BYTES
 from p4perf.version import __version__
@@ -40,7 +40,6 @@ CAPABILITIES = Capabilities(
     "dpdk-swx",
     missing={
         "offered load": "it reads packets from memory as fast as the program takes them",
-        "hash crc16": "its hash functions are crc32 (CRC-32C) and jhash (DPDK 22.11, hash_funcs_register)",
         "random": "it has no instruction that draws numbers (DPDK 22.11, enum instruction_type)",
         "byte counter": "it does not know how long a packet is: no instruction says it",
         "truncation": "no instruction cuts a packet off",
@@ -70,6 +69,7 @@ CAPABILITIES = Capabilities(
     offers=OFFERED - {"action selector", "counter of entries", "byte counter", "truncation"},
     remarks={
         "noted parser error": "that a packet is too short goes unnoticed, and what lies behind it in memory is parsed",
+        "hash crc16": "DPDK 22.11 has no such hash function (hash_funcs_register); p4perf registers it with its pipelines",
         "hash crc32": "it is CRC-32C that starts with zero (rte_hash_crc), not that of Ethernet; the oracle knows",
         "hash checksum16": "it says 0xFFFF where RFC 1071 says 0 (ckadd); the oracle knows",
         "checksum verify": "a checksum that should be 0 is taken for wrong: ckadd makes it 0xFFFF",
@@ -123,6 +123,7 @@ class Pipeline:
             version=__version__,
             program=self.program,
             drop_port=self._model.drop_port,
+            registers_crc16="hash crc16" in places(self.program),
             structs=self._structs,
             headers=list(self._headers()),
             registers=self._arrays(),

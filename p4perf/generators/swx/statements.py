@@ -291,8 +291,6 @@ class Statements(Expressions):
             self._sum(result, statement.fields)
             self._assign_from(statement.destination, result)
             return
-        if statement.algorithm != "crc32":
-            raise CapabilityError(f"dpdk-swx has no hash {statement.algorithm}")
         first, last = self._contiguous(statement.fields)
         place = self._model.layout.places(statement.destination)[-1]
         near = False
@@ -300,7 +298,7 @@ class Statements(Expressions):
             field = self._model.layout.metadata.struct_field(place.operand)
             near = field.first < HASH_OFFSET_BITS and place.bits == place.field_bits
         at = place.operand if near else self._model.layout.hash_result
-        self._code.op("hash", "crc32", at, first, last)
+        self._code.op("hash", statement.algorithm, at, first, last)
         if not near:
             self._assign_from(statement.destination, at)
 

@@ -7,7 +7,7 @@ header that is never extracted, sent or asked for is memory in which a program c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import reduce
 
@@ -17,6 +17,9 @@ from p4perf.programs.reading.values import distinct, identifier, sent_by
 
 IN_PARSER = ("extract", "lookahead", "mov", "validate", "invalidate", "ckadd", "cksub", "recircid", *COMPUTE)
 """Instructions that a parser can have."""
+
+_HASHES: Mapping[str, ir.HashAlgorithm] = {"crc16": "crc16", "crc32": "crc32"}
+"""Hash functions by their name: crc32 of DPDK, and the one that p4perf registers with its pipelines."""
 
 _WORD = (1 << IMMEDIATE_BITS) - 1
 
@@ -234,7 +237,8 @@ class InstructionReader:
 
     def _hash(self, line: SpecLine) -> Iterator[ir.Statement]:
         """Hash memory from one field to another one; metadata lie in it with the lowest byte first."""
-        if line.word(1) != "crc32":
+        algorithm = _HASHES.get(line.word(1))
+        if algorithm is None:
             raise line.error(f"the hash function {line.word(1)} is not supported")
         operands, first, last = self.operands, line.word(3), line.words[-1]
         prefix, wanted = first.rpartition(".")[0], {word.rpartition(".")[2] for word in (first, last)}
@@ -249,7 +253,7 @@ class InstructionReader:
                 yield ir.Assign(swapped, _swapped(ref, bits))
                 ref = swapped
             refs.append(ref)
-        yield ir.Hash(operands.ref(line.word(2), line), "crc32", tuple(refs))
+        yield ir.Hash(operands.ref(line.word(2), line), algorithm, tuple(refs))
 
     def _register(self, line: SpecLine, action: str) -> Iterator[ir.Statement]:
         op, operands = line.word(0), self.operands

@@ -215,7 +215,9 @@ operand_error(const struct scope *scope, char kind, const char *text)
 	case 'L':
 		return is_label(scope, text) ? NULL : "no label of this block";
 	case 'U':
-		return strcmp(text, "crc32") == 0 || strcmp(text, "jhash") == 0 ? NULL : "no hash function: crc32, jhash";
+		return strcmp(text, "crc16") == 0 || strcmp(text, "crc32") == 0 || strcmp(text, "jhash") == 0 ?
+			       NULL :
+			       "no hash function: crc16, crc32, jhash";
 	default:
 		return is_extern(text) ? NULL : "no extern";
 	}
