@@ -17,7 +17,7 @@ from p4perf.errors import BuildError, CapabilityError
 from p4perf.plugins import plugin_names
 from p4perf.programs import ir
 from p4perf.programs.component import TrafficPlan, build_workload
-from p4perf.programs.operators import crc32c_raw
+from p4perf.programs.operators import crc16, crc32c_raw
 from p4perf.targets.base import TrialOptions
 from p4perf.targets.dpdk_swx import DpdkSwxTarget
 
@@ -44,7 +44,11 @@ COMPONENTS = {
     "metadata_writes": [{"writes": 2}, {"writes": 9, "field_bits": 8, "operation": "set"}],
     "arithmetic": [{"operations": 2}, {"operations": 5, "operator": "-", "width_bits": 48}],
     "conditionals": [{"conditionals": 2}, {"conditionals": 9, "nested": True}],
-    "hash": [{"size_bytes": 8}, {"size_bytes": 40, "algorithm": "checksum16", "repetitions": 2}],
+    "hash": [
+        {"size_bytes": 8},
+        {"size_bytes": 40, "algorithm": "checksum16", "repetitions": 2},
+        {"size_bytes": 12, "algorithm": "crc16", "repetitions": 2},
+    ],
     "checksum": [{"size_bytes": 20, "operation": "update"}, {"size_bytes": 40, "hit_ratio": 0.5}],
     "counter": [{"updates": 2}, {"updates": 3, "size": 4}],
     "meter": [{"executions": 2}, {"executions": 3, "size": 4}],
@@ -55,7 +59,6 @@ COMPONENTS = {
 }
 
 REFUSED = {
-    "hash": ({"size_bytes": 8, "algorithm": "crc16"}, "no hash crc16"),
     "random": ({"numbers": 2}, "no random"),
     "resubmit": ({"times": 2}, "no resubmit"),
     "clone": ({"copies": 2, "marked": True}, "clones a packet as it is sent"),
@@ -197,6 +200,33 @@ def test_a_port_that_nobody_set_drops(verified):
     actions = (ir.Action("send", body=(ir.SetEgress(ir.Const(4)),)),)
     odd = ir.If(ir.Compare(">=", ir.FieldRef("bench", "key"), ir.Const(2)), (ir.CallAction("send"),))
     assert verified(workload(program((odd,), actions))) == PACKETS
+
+
+def test_crc16_of_fields_anywhere_goes_to_fields_of_any_width(verified):
+    """Fields of a header that lie together, others, and metadata; results narrower and wider than 16 bit."""
+    names = {"near": 16, "narrow": 5, "wide": 48, "long": 80, "counted": 24}
+    near, narrow, wide, long, counted = (ir.FieldRef(ir.METADATA, name) for name in names)
+    of_bench = [ir.FieldRef("bench", name) for name in ("key", "out", "pad", "version", "length")]
+    source, destination = ir.FieldRef("ethernet", "src"), ir.FieldRef("ethernet", "dst")
+    body = (
+        ir.Assign(counted, ir.BinaryOp("+", of_bench[0], ir.Const(0x12345))),
+        ir.Hash(near, "crc16", tuple(of_bench[:3])),
+        ir.Hash(narrow, "crc16", (of_bench[0], counted, source)),
+        ir.Hash(wide, "crc16", (counted, near, of_bench[3], of_bench[4])),
+        ir.Assign(long, ir.BinaryOp("<<", of_bench[0], ir.Const(64))),
+        ir.Hash(long, "crc16", (source,)),
+        ir.Hash(of_bench[2], "crc16", (wide,)),
+        ir.Hash(of_bench[1], "crc16", (of_bench[0],)),
+        ir.Assign(destination, ir.BinaryOp("+", ir.BinaryOp("<<", near, ir.Const(32)), narrow)),
+        ir.Assign(
+            source, ir.BinaryOp("^", wide, ir.BinaryOp("+", ir.Cast(long, 48), ir.BinaryOp(">>", long, ir.Const(64))))
+        ),
+        ir.SetEgress(ir.Const(1)),
+    )
+    p = program(
+        (ir.CallAction("mix"),), (ir.Action("mix", body=body),), metadata=tuple(map(ir.Field, names, names.values()))
+    )
+    assert verified(workload(p, keys=64)) == PACKETS
 
 
 def test_crc32_of_swx_is_castagnoli():
@@ -387,6 +417,22 @@ def test_any_specification_is_measured(swx, testbed, facts, tmp_path):
     assert record["pipelines"]["program"]["instructions"] == 8
 
 
+def test_a_specification_hashes_by_crc16(swx, testbed, facts, tmp_path):
+    """Memory of metadata, whose lowest byte comes first, and of a header; the table looks up what was hashed."""
+    hashed = (
+        "extract h.ethernet\n\tmov m.key 0x102\n\thash crc16 m.of_key m.key m.key\n"
+        "\thash crc16 m.found h.ethernet.dst h.ethernet.kind\n\tmov h.ethernet.kind m.of_key\n"
+    )
+    text = OWN.replace("\tbit<32> port_out\n", "\tbit<32> port_out\n\tbit<32> key\n\tbit<16> of_key\n\tbit<32> found\n")
+    text = text.replace("extract h.ethernet\n", hashed).replace("h.ethernet.dst exact", "m.found exact")
+    entries = [f"match 0x{crc16(frame[:14]):x} action send port 0x3\n" for frame in FRAMES[::2]]
+    expected = [frame[:12] + crc16(bytes.fromhex("02010000")).to_bytes(2, "big") + frame[14:] for frame in FRAMES[::2]]
+    job = own(swx, facts, text, "".join(("table stations\n", *entries)))
+    assert all(data in job.files["verify.bin"] for data in expected)
+    result = testbed.run(replace(job, argv=(*job.argv, "--verify-only")), tmp_path)
+    assert json.loads(result.stdout.splitlines()[-1])["verified_packets"] > 1000
+
+
 def test_a_pipeline_of_which_nothing_is_compiled_does_not_tell_its_instructions(swx, testbed, facts, tmp_path):
     bare = OWN.replace("\textract h.ethernet\n\ttable stations\n\tregadd seen m.port_out 1\n\temit h.ethernet\n", "")
     bare = bare.replace("tx m.port_out", "tx m.port_in")
@@ -399,6 +445,11 @@ def test_a_pipeline_of_which_nothing_is_compiled_does_not_tell_its_instructions(
 DAMAGED = {
     "an unknown statement": ("regarray seen", "registers seen", ":16: registers: no statement"),
     "an unknown instruction": ("emit h.ethernet", "omit h.ethernet", "omit: no instruction"),
+    "an unknown hash function": (
+        "emit h",
+        "hash md5 m.port_in m.port_in m.port_in\n\temit h",
+        "md5: no hash function: crc16",
+    ),
     "a missing operand": ("regadd seen m.port_out 1", "regadd seen m.port_out", "regadd: an operand is missing"),
     "an operand too many": ("drop\n", "drop 1\n", "1: one operand too many"),
     "an unknown field": ("m.port_out t.port", "m.port_out t.prt", "t.prt: neither a field that is known here nor"),

@@ -15,7 +15,7 @@ from p4perf.programs import ir
 from p4perf.programs.analysis import control_nodes
 from p4perf.programs.component import build_workload
 from p4perf.programs.interpreter import Interpreter
-from p4perf.programs.operators import STANDARD_HASHES, crc32c_raw
+from p4perf.programs.operators import STANDARD_HASHES, crc16, crc32c_raw
 from p4perf.programs.packets import frame
 from p4perf.programs.reading.control_plane import parse_control_plane
 from p4perf.programs.reading.swx import read_swx
@@ -114,8 +114,9 @@ def test_what_instructions_do(code: str, wanted: str) -> None:
 def test_memory_is_hashed_as_it_lies_there() -> None:
     code = "mov m.y 0x102\nmov m.z 0x03040506\nhash crc32 m.w m.y m.z\nmov h.small.d m.w"
     assert sent(code, FRAME) == FRAME[:4] + crc32c_raw(bytes.fromhex("0201 06050403")).to_bytes(4, "big")
-    code = "hash crc32 m.z h.small.a h.small.c\nmov h.small.d m.z"
-    assert sent(code, FRAME) == FRAME[:4] + crc32c_raw(FRAME[:4]).to_bytes(4, "big")
+    for name, function in (("crc32", crc32c_raw), ("crc16", crc16)):
+        code = f"hash {name} m.z h.small.a h.small.c\nmov h.small.d m.z"
+        assert sent(code, FRAME) == FRAME[:4] + function(FRAME[:4]).to_bytes(4, "big")
 
 
 @pytest.mark.parametrize("entry", ["table t\nmatch 0x102 action set value 0x5\n", "table_add t set 0x102 => 5\n"])
@@ -197,6 +198,7 @@ COMPONENTS: list[list[tuple[str, dict[str, Any]]]] = [
     [("register", {"accesses": 2})],
     [("hash", {"algorithm": "checksum16", "size_bytes": 20})],
     [("hash", {"algorithm": "crc32", "size_bytes": 20})],
+    [("hash", {"algorithm": "crc16", "size_bytes": 20})],
     [("added_headers", {"headers": 2})],
     [("removed_headers", {"removed": 2, "kept": 1})],
     [("recirculate", {"times": 2})],

@@ -19,8 +19,6 @@ ANY_BITS = (3, 4, 4, 4, 8, 12, 13, 16, 20, 32, 48, 64)
 def _replaced(statement):
     if isinstance(statement, ir.Resubmit):
         return ir.Recirculate()
-    if isinstance(statement, ir.Hash) and statement.algorithm == "crc16":
-        return replace(statement, algorithm="crc32")
     return statement
 
 

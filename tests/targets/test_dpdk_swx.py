@@ -156,7 +156,7 @@ class TestResults:
     def test_the_hashes_are_those_of_swx(self):
         hashes = dict(HASHES)
         assert hashes["crc32"](b"123456789") == 0x58E3FA20
-        assert "crc16" not in hashes
+        assert hashes["crc16"](b"123456789") == 0xBB3D
         assert swx_checksum(b"\xff\xff") == 0xFFFF
         assert swx_checksum(b"\x00\x01") == 0xFFFE
 

@@ -69,7 +69,7 @@ CAPABILITIES = Capabilities(
     offers=OFFERED - {"action selector", "counter of entries", "byte counter", "truncation"},
     remarks={
         "noted parser error": "that a packet is too short goes unnoticed, and what lies behind it in memory is parsed",
-        "hash crc16": "DPDK 22.11 has no such hash function (hash_funcs_register); p4perf registers it with its pipelines",
+        "hash crc16": "DPDK 22.11 has no such function (hash_funcs_register): p4perf registers one with its pipelines",
         "hash crc32": "it is CRC-32C that starts with zero (rte_hash_crc), not that of Ethernet; the oracle knows",
         "hash checksum16": "it says 0xFFFF where RFC 1071 says 0 (ckadd); the oracle knows",
         "checksum verify": "a checksum that should be 0 is taken for wrong: ckadd makes it 0xFFFF",

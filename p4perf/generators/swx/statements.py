@@ -292,9 +292,8 @@ class Statements(Expressions):
             self._assign_from(statement.destination, result)
             return
         first, last = self._contiguous(statement.fields)
-        place = self._model.layout.places(statement.destination)[-1]
-        near = False
-        if statement.destination.header == ir.METADATA and place.alone:
+        (place, *others), near = self._model.layout.places(statement.destination), False
+        if statement.destination.header == ir.METADATA and place.alone and not others:
             field = self._model.layout.metadata.struct_field(place.operand)
             near = field.first < HASH_OFFSET_BITS and place.bits == place.field_bits
         at = place.operand if near else self._model.layout.hash_result
