@@ -228,9 +228,9 @@ def fit(
     }  # fmt: skip
     changes: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     if template:
-        from p4perf.models.templates import find_template
+        from p4perf.models.spline import find_function
 
-        changes["templates"] = tuple(dict.fromkeys(find_template(name) for name in template))
+        changes["templates"] = tuple(dict.fromkeys(find_function(name) for name in template))
     many = by or processes or scheduler or restart or len(data) > 1 or (output and output.suffix == ".jsonl")
     of_file: dict[str, object] = {"--working-set": working_set, "--cache": cache, "--region": region}
     if many:

@@ -18,7 +18,8 @@ import numpy.typing as npt
 
 from p4perf.errors import DataError, Location, UsageError
 from p4perf.models.notation import Notation
-from p4perf.models.templates import FloatArray, Template, find_template
+from p4perf.models.spline import find_function
+from p4perf.models.templates import FloatArray, Template
 
 
 @dataclass(frozen=True)
@@ -321,7 +322,7 @@ def _hints(kind: Any) -> dict[str, Any]:
 def _segment(reader: Reader, templates: Sequence[Template] | None) -> Fitting:
     name = reader.string("template")
     try:
-        template = find_template(name, templates)
+        template = find_function(name, templates)
     except UsageError as exc:
         reader.fail("template", exc.message, exc.hint)
     values = reader.child("parameters")

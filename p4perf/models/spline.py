@@ -17,7 +17,7 @@ from typing_extensions import override
 
 from p4perf.errors import UsageError
 from p4perf.models.notation import Notation
-from p4perf.models.templates import FloatArray, Origin, Parameters, Template
+from p4perf.models.templates import FloatArray, Origin, Parameters, Template, find_template
 
 SPLINE = "spline"
 MAX_KNOTS = 50
@@ -85,6 +85,11 @@ def find_spline(name: str) -> SplineTemplate | None:
     """The spline of that name, such as ``spline`` or ``spline12``; None if it is none."""
     found = re.fullmatch(rf"{SPLINE}([1-9][0-9]{{0,3}})?", name)
     return SplineTemplate(int(found[1] or 0)) if found else None
+
+
+def find_function(name: str, templates: Sequence[Template] | None = None) -> Template:
+    """The spline or the template of that name; arguments and errors as of ``find_template``."""
+    return find_spline(name) or find_template(name, templates)
 
 
 def _slopes(x: FloatArray, y: FloatArray) -> FloatArray:

@@ -408,20 +408,16 @@ def find_template(name: str, templates: Sequence[Template] | None = None) -> Tem
     """The template of that name.
 
     Args:
-        templates: where to look, besides splines; by default in every registered set and the standard one.
+        templates: where to look; by default in every registered set and the standard one.
 
     Raises:
         UsageError: there is none of that name.
     """
-    from p4perf.models.spline import find_spline  # here, because a spline is a template itself
-
     candidates = (*registered_templates(), *standard_templates()) if templates is None else templates
-    if (spline := find_spline(name)) is not None:
-        return spline
     for template in candidates:
         if template.name == name:
             return template
-    known = ", ".join((*dict.fromkeys(t.name for t in candidates), "spline"))
+    known = ", ".join(dict.fromkeys(t.name for t in candidates))
     raise UsageError(f"there is no function template {name!r}", hint=f"known: {known}")
 
 

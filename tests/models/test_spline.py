@@ -9,8 +9,7 @@ import p4perf
 from p4perf.errors import UsageError
 from p4perf.models.component import ComponentModel
 from p4perf.models.export import export_model
-from p4perf.models.spline import MAX_KNOTS, SplineTemplate, find_spline
-from p4perf.models.templates import find_template
+from p4perf.models.spline import MAX_KNOTS, SplineTemplate, find_function, find_spline
 
 X = np.array([1.0, 2, 4, 8, 16, 32, 64])
 Y = np.array([30.0, 31, 31, 60, 140, 90, 95])
@@ -51,21 +50,21 @@ def test_many_at_once() -> None:
 
 
 def test_names() -> None:
-    assert find_spline("spline12") == find_template("spline12") == SplineTemplate(12)
+    assert find_spline("spline12") == find_function("spline12") == SplineTemplate(12)
     assert find_spline("spline") == SplineTemplate()
     for name in ("spline0", "splines", "spline-1", "poly1"):
         assert find_spline(name) is None
 
 
 def test_models_with_a_spline() -> None:
-    fit = p4perf.fit(X, Y, templates=(find_template("spline"),), resamples=20)
+    fit = p4perf.fit(X, Y, templates=(find_function("spline"),), resamples=20)
     assert fit.model.fitting.error == 0
     assert ComponentModel.from_json(fit.model.to_json()) == fit.model
     assert fit.model.formulas() == (f"y = spline of {len(X)} points",)
     with pytest.raises(UsageError, match="no formula"):
         export_model(fit.model, "c")
     x = np.arange(200.0)
-    long = p4perf.fit(x, 5 + x**2, templates=(find_template("spline"),), resamples=0)
+    long = p4perf.fit(x, 5 + x**2, templates=(find_function("spline"),), resamples=0)
     assert long.model.fitting.segments[0].template == SplineTemplate(MAX_KNOTS)
     assert long.model.fitting.error < 0.005
-    assert len(p4perf.fit([3], [5.0], templates=(find_template("spline"),)).model.fitting.segments) == 1
+    assert len(p4perf.fit([3], [5.0], templates=(find_function("spline"),)).model.fitting.segments) == 1
