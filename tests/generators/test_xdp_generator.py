@@ -7,7 +7,15 @@ from support.parser_states import extracting
 
 from p4perf.errors import CapabilityError
 from p4perf.generators.c.xdp import MAX_VARYING, XDP_CAPABILITIES, Xdp
-from p4perf.generators.c.xdp_layout import data_bytes, data_parts, free_key_bits, header_layout, key_bytes, key_parts
+from p4perf.generators.c.xdp_layout import (
+    data_bytes,
+    data_parts,
+    free_key_bits,
+    header_layout,
+    key_bytes,
+    key_parts,
+    table_map,
+)
 from p4perf.programs import ir
 from p4perf.programs.component import TrafficPlan, build_workload
 
@@ -234,3 +242,14 @@ class TestRefusals:
 
     def test_wide_metadata(self):
         self.refused("metadata in registers of 64 bit", program(metadata=(ir.Field("m", 65),)))
+
+
+def test_of_the_same_keys_the_first_counts_where_it_stands():
+    """Entries are tried in order: one that is there again further down must not take the first one's place there."""
+    workload = build_workload([("match_action_table", {"match_kind": "ternary", "entries": 3})], frame_size_bytes=64)
+    (table,) = workload.program.tables
+    data = (0,) * len(workload.program.action(table.actions[0]).parameters)
+    first, second = (ir.Entry(tuple(ir.Match.masked(n, 3) for _ in table.keys), table.actions[0], data) for n in (1, 2))
+    entries = ir.EntryList((first, second, first))
+    program = dataclasses.replace(workload.program, tables=(dataclasses.replace(table, entries=entries),))
+    assert [row.entry for row in table_map(program, program.tables[0]).rows] == [0, 1]

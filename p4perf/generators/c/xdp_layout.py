@@ -243,7 +243,10 @@ def table_map(program: ir.Program, table: ir.Table) -> MapText:
                     raise CapabilityError(
                         f"xdp keeps action data of {WORD_BITS} bit; {action.name}.{p.name} has {p.width_bits}"
                     )
-    rows = tuple({(r.key, r.mask): r for r in reversed(rows_of(program, table, 8))}.values())[::-1]
+    first: dict[tuple[bytes, bytes], Row] = {}
+    for row in rows_of(program, table, 8):
+        first.setdefault((row.key, row.mask), row)
+    rows = tuple(first.values())
     kind = program.match_kind(table)
     if kind == "lpm" and table.keys[-1].match_kind != "lpm":
         kind = "ternary"
