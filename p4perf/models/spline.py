@@ -45,7 +45,7 @@ class SplineTemplate(Template):
         object.__setattr__(self, "parameter_names", names)
 
     def of_samples(self, count: int) -> SplineTemplate:
-        """The spline for so many samples."""
+        """The spline that fits this number of samples."""
         return self if self.knots else SplineTemplate(min(count, MAX_KNOTS))
 
     def through(self, x: FloatArray, y: FloatArray) -> FloatArray:

@@ -33,7 +33,7 @@ NEAR = 2.0
 SHORTEST = 3
 """Fewest points of a line between two breakpoints."""
 FOLDS = 5
-"""Every so many points one is left out of a fit."""
+"""One of this number of points is left out of a fit."""
 
 
 @dataclass(frozen=True, eq=False)
