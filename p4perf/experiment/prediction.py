@@ -78,6 +78,8 @@ def sent(wanted: Wanted, fills: Sequence[str], frame_size_bytes: int | None) -> 
             hint="leave out --traffic or --measure; or change the file",
         )
     shares = wanted.probabilities
+    if shares is not None and wanted.capture is not None:
+        raise UsageError("--probabilities and --capture both state branch probabilities", hint="give one of them")
     if shares == UNIFORM:
         raise UsageError("equal shares of all branches cannot be sent", hint="state them in a file")
     experiment = own_experiment(

@@ -252,6 +252,11 @@ def test_latency_at_a_rate_and_loss_beyond_saturation(here):
         (["mat/exact-entries", "--capture", "x.pcap"], 2, "--capture"),
         (["mat/exact-entries", "--traffic"], 2, "--traffic is for programs of your own"),
         (["fib.spec", "--traffic", "--probabilities", "uniform"], 2, "equal shares"),
+        (
+            ["fib.spec", "--traffic", "--probabilities", "s.yaml", "--capture", "x.pcap"],
+            2,
+            "--probabilities and --capture",
+        ),
         (["fib.spec", "--traffic", "--set", "fib.entries=3"], 2, "--set fib.entries=3 changes the program"),
         (["fib.spec", "--traffic", "--fill", "fib=many"], 2, "TABLE=N"),
     ],

@@ -43,7 +43,7 @@ FEWEST = 5
 
 WIDER = 1.25
 """Factor of the intervals of a moved model over those of programs that were measured on one machine. With it they held
-89 to 96 % of 148 programs on a machine that was moved to, from either of two processors; without it 83 to 95 %."""
+89 to 96 % of 148 costs of programs on a machine moved to from either of two others, and without it 83 to 95 %."""
 
 Part = tuple[str, bool]
 """A price, and whether it is the part that more entries cost than fit into the caches."""
