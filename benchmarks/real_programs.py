@@ -36,21 +36,22 @@ from p4perf.targets.roles import measuring
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples" / "programs"
 TARGETS = ("dpdk-c", "dpdk-swx", "xdp")
 FRAME_BYTES = 128
+TRAFFIC = TrafficPlan(FRAME_BYTES)
 
 ATTEMPTS = 5
 """Most starts for every one that is wanted."""
 
 
-def own_program(file: Path, seed: int) -> Workload:
+def own_program(file: Path, seed: int, **parameters: str | int) -> Workload:
     """A program with made-up entries and packets."""
     text = compile_p4(file, None, (), ())[1] if file.suffix == ".p4" else file.read_text(encoding="utf-8")
-    given = {"program": packed(text, str(file)), "seed": seed}
+    given = {"program": packed(text, str(file)), "seed": seed, **parameters}
     return build_workload([(OWN, given)], frame_size_bytes=FRAME_BYTES)
 
 
-def predicted(workload: Workload, model: TargetModel) -> dict[str, Any]:
+def predicted(workload: Workload, model: TargetModel, traffic: TrafficPlan = TRAFFIC) -> dict[str, Any]:
     """The prediction for the packets of a workload [cycles/packet]."""
-    found = model.pricing.breakdown(workload_path(model.target, workload, TrafficPlan(FRAME_BYTES)))
+    found = model.pricing.breakdown(workload_path(model.target, workload, traffic))
     by_kind: dict[str, float] = {}
     for charge in found.charges:
         by_kind[charge.what.kind] = by_kind.get(charge.what.kind, 0.0) + charge.cycles.value
@@ -85,22 +86,29 @@ def measured(row: dict[str, Any], repetitions: int, seed: int) -> dict[str, Any]
         medians, accepted, tried = measured_program(own_program(Path(row["program"]), seed), row["target"], repetitions)
     except P4PerfError as error:
         return {**row, "error": error.message}
+    return beside(row, medians, f"{accepted} of {tried}")
+
+
+def beside(row: dict[str, Any], medians: dict[str, float], starts: str) -> dict[str, Any]:
+    """A row with what was measured."""
     cycles = medians["cycles_per_packet"]
     return row | {
         "measured": cycles,
         "measured_baseline": medians["baseline_cycles_per_packet"],
-        "starts": f"{accepted} of {tried}",
+        "starts": starts,
         "relative_error": row["predicted"] / cycles - 1,
         "holds": row["low"] <= cycles <= row["high"],
     }
 
 
-def measured_program(workload: Workload, label: str, repetitions: int) -> tuple[dict[str, float], int, int]:
+def measured_program(
+    workload: Workload, label: str, repetitions: int, traffic: TrafficPlan = TRAFFIC
+) -> tuple[dict[str, float], int, int]:
     """Median metrics of a program, accepted starts, and all starts."""
     place = open_testbed("local")
     target = measuring(open_target(label))
     facts = require_usable(target, place)
-    plan = target.plan(workload, TrafficPlan(workload.packets.frame_size_bytes), facts)
+    plan = target.plan(workload, traffic, facts)
     accepted: list[TrialSummary] = []
     place.build(plan.build)
     with tempfile.TemporaryDirectory() as folder:
@@ -167,14 +175,14 @@ def main() -> int:
         rows = list(predictions(files, models, options.seed))
         (place / "predictions.json").write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
         print(f"{'program':32} {'target':10} {'predicted':>9}  {'interval':>18} {'measured':>9} {'error':>7}")
-        beside = []
+        told = []
         for row in rows:
             if "predicted" in row and not options.predict_only:
                 row = measured(row, options.repetitions, options.seed)
-            beside.append(row)
+            told.append(row)
             print(line(row), flush=True)
-            (place / "measured.json").write_text(json.dumps(beside, indent=1) + "\n", encoding="utf-8")
-        print("\n".join(summary(beside)))
+            (place / "measured.json").write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
+        print("\n".join(summary(told)))
     return 0
 
 
