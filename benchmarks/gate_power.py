@@ -28,10 +28,12 @@ import numpy as np
 from p4perf.errors import P4PerfError
 from p4perf.evaluation.comparison.gate import ComponentShifts, GateVerdict, judge
 from p4perf.evaluation.comparison.ratios import ComparisonOutcome, measured_ratios
-from p4perf.evaluation.comparison.shifts import point_shifts
+from p4perf.evaluation.comparison.drift import drift_of, run_levels, with_drift
+from p4perf.evaluation.comparison.shifts import paired_shifts, point_shifts
 from p4perf.experiment import new_run, open_target, open_testbed
 from p4perf.experiment.conductor import Conductor
 from p4perf.experiment.gate import GateRow, gate_runs
+from p4perf.models.templates import FloatArray
 from p4perf.results import RunDirectory
 from p4perf.results.table import Samples
 from p4perf.specs import load_experiment
@@ -44,6 +46,9 @@ WILD_SHARE = 1 / 300
 SLOWDOWN = 1.05
 POOL = 300
 LOUD_SHARE = 0.1
+OFFSETS = (0.0, 0.005, 0.01, 0.02, 0.04)
+DRIFTING, POINTS, PAIRS, BASELINES = 10, 4, 6, 3
+LABELS = tuple(map(str, range(POINTS)))
 TABLES = """\
 name: mat/exact-entries
 extends: mat/exact-entries
@@ -64,16 +69,29 @@ model: {x: entries, x_scale: log}
 """
 
 
-def simulated_run(generator: np.random.Generator, points: int, loud: int, starts: int, factor: float = 1.0) -> Samples:
+def start_noise(generator: np.random.Generator, size: int, scale: float = QUIET) -> FloatArray:
+    """Logarithms of what starts scatter by."""
+    wild = np.where(generator.random(size) < WILD_SHARE, np.log(generator.uniform(1.5, 3, size)), 0.0)
+    return np.asarray(scale * generator.standard_t(3, size) + wild)
+
+
+def simulated_run(
+    generator: np.random.Generator,
+    points: int,
+    loud: int,
+    starts: int,
+    factor: float = 1.0,
+    offset: float | None = None,
+) -> Samples:
     """A run whose last ``loud`` points are those of tables beyond the L2 cache."""
-    offset, loud_offset = generator.normal(0, RUN_OFFSET), generator.normal(0, LOUD_RUN_OFFSET)
+    offset = generator.normal(0, RUN_OFFSET) if offset is None else offset
+    loud_offset = generator.normal(0, LOUD_RUN_OFFSET)
     values = []
     for index in range(points):
         beyond = index >= points - loud
         level = math.log(20 * (index + 1) * factor) + offset + (loud_offset if beyond else 0.0)
-        noise = (LOUD if beyond else QUIET) * generator.standard_t(3, starts)
-        wild = np.where(generator.random(starts) < WILD_SHARE, np.log(generator.uniform(1.5, 3, starts)), 0.0)
-        values.append(tuple(float(v) for v in np.exp(level + noise + wild)))
+        noise = start_noise(generator, starts, LOUD if beyond else QUIET)
+        values.append(tuple(float(v) for v in np.exp(level + noise)))
     return Samples(tuple(float(i) for i in range(points)), tuple(values))
 
 
@@ -131,6 +149,82 @@ def simulated(points: int, gates: int, components: int) -> bool:
     print(f"    gates that fail (exit code 1): {failed} of {gates}")
     print(f"  {components} components, one of them {by} slower: found in {found} of {gates}, {undecided} no verdict")
     return same >= 0.95 and seen >= 0.9 and found >= 0.9 * gates and failed <= 0.05 * gates
+
+
+def joined(runs: Sequence[Samples]) -> Samples:
+    """The starts of several runs together."""
+    return Samples(runs[0].x, tuple(sum(values, ()) for values in zip(*(run.values for run in runs), strict=True)))
+
+
+def gate_at_other_times(generator: np.random.Generator, offset: float, share: float, factor: float) -> list[GateVerdict]:
+    """A gate of components with several baseline runs; ``share`` of the variance of offsets is that of all of them.
+
+    The first component takes ``factor`` as long.
+    """
+    alike = math.sqrt(share) * offset * generator.standard_normal(BASELINES + 1)
+    levels, known = [], []
+    for number in range(DRIFTING):
+        offsets = alike + math.sqrt(1 - share) * offset * generator.standard_normal(BASELINES + 1)
+        runs = [simulated_run(generator, POINTS, 0, 3, offset=float(each)) for each in offsets[1:]]
+        by = factor if number == 0 else 1.0
+        new = simulated_run(generator, POINTS, 0, 3, by, offset=float(offsets[0]))
+        shifts = point_shifts(measured_ratios(new, joined(runs)), 1, BASELINES)
+        levels.append(run_levels(runs))
+        known.append(shifts)
+    drift = drift_of(levels)
+    assert drift is not None
+    drifted = [with_drift(s, drift, 1, BASELINES, own) for s, own in zip(known, levels, strict=True) if s is not None]
+    return list(judge([ComponentShifts(METRIC, s, LABELS) for s in drifted]))
+
+
+def gate_in_turns(generator: np.random.Generator, offset: float, share: float, factor: float) -> list[GateVerdict]:
+    """The same with one interleaved run of each component, while the machine drifts.
+
+    Half of the variance of an offset is a walk from start to start, half a neighbour that comes and goes.
+    """
+    size = DRIFTING * POINTS * PAIRS * 2
+    alike, alone = math.sqrt(share) * offset, math.sqrt(1 - share) * offset
+    found = []
+    walk = alike * machine(generator, size)
+    for number in range(DRIFTING):
+        count = POINTS * PAIRS * 2
+        drift = walk[number * count : (number + 1) * count] + alone * machine(generator, count)
+        levels = (drift + start_noise(generator, count)).reshape(PAIRS, POINTS, 2)
+        pairs = levels[:, :, 1] - levels[:, :, 0]
+        # The first of a pair is the baseline and the new one in turn.
+        turns = (np.arange(PAIRS)[:, None] + np.arange(POINTS)) % 2 * 2 - 1
+        logs = turns * pairs + (math.log(factor) if number == 0 else 0.0)
+        found.append(ComponentShifts(METRIC, paired_shifts(list(logs.T)), LABELS))
+    return list(judge(found))
+
+
+def machine(generator: np.random.Generator, size: int) -> FloatArray:
+    """A drift over starts with a variance of about 1: a walk, and steps up and down about every twenty starts."""
+    walk = np.cumsum(generator.standard_normal(size)) / math.sqrt(size)
+    steps = np.cumsum(generator.random(size) < 1 / 20) % 2 * 2 - 1
+    return np.asarray((walk * math.sqrt(2) + steps) / math.sqrt(2))
+
+
+def drifting(gates: int) -> bool:
+    """Gates of ten components while runs drift. Whether all shares are met."""
+    generator, good = np.random.default_rng(3), True
+    print(f"simulated: {DRIFTING} components, {POINTS} points, offsets between runs, {gates} gates each")
+    print(f"  at other times: {BASELINES} baseline runs and a new one, 3 starts a point; in turns: {PAIRS} pairs a point")
+    print("  offset  shared   other times: false, found, no verdict   in turns: false, found, no verdict")
+    for offset in OFFSETS:
+        for share in (0.0, 0.5, 1.0) if offset else (0.0,):
+            texts = []
+            for gate, promised in ((gate_at_other_times, 0.0), (gate_in_turns, 0.9)):
+                same = [gate(generator, offset, share, 1.0) for _ in range(gates)]
+                slow = [gate(generator, offset, share, SLOWDOWN)[0] for _ in range(gates)]
+                failed = sum(any(v.worse for v in verdicts) for verdicts in same)
+                found = sum(v.worse for v in slow)
+                without = sum(v.outcome is ComparisonOutcome.NO_VERDICT for vs in same for v in vs)
+                good = good and failed <= 0.05 * gates and found >= promised * gates
+                shares = (failed / gates, found / gates, without / gates / DRIFTING)
+                texts.append(", ".join(f"{100 * each:5.1f} %" for each in shares))
+            print(f"  {100 * offset:4.1f} %  {100 * share:4.0f} %   {'   '.join(texts)}", flush=True)
+    return good
 
 
 def resolution() -> None:

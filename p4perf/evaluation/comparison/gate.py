@@ -29,6 +29,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from p4perf.errors import UsageError
+from p4perf.evaluation.comparison.drift import CHANCE
 from p4perf.evaluation.comparison.ratios import MARGIN, ComparisonOutcome, outcome_of
 from p4perf.evaluation.comparison.shifts import PointShifts, Shift, Stretch
 from p4perf.models.estimate import Estimate
@@ -122,9 +123,10 @@ def judge(components: Sequence[ComponentShifts], margin: float = MARGIN) -> tupl
         if c.shifts is not None
     ]
     adjusted = {side: _adjusted(judged, side) for side in (1, -1)}
-    alpha = ALPHA / (TESTS * max(1, len(judged)))
+    chance = ALPHA - CHANCE if any(j.common.floor for j in judged) else ALPHA
     found = (
-        _verdict(each, {side: adjusted[side][at] for side in adjusted}, alpha, margin) for at, each in enumerate(judged)
+        _verdict(each, {side: adjusted[side][at] for side in adjusted}, chance, len(judged), margin)
+        for at, each in enumerate(judged)
     )
     return tuple(no_verdict(c.reason) if c.shifts is None else next(found) for c in components)
 
@@ -156,9 +158,13 @@ def _adjusted(judged: Sequence[_Judged], side: int) -> list[tuple[float, float]]
     return list(zip(adjusted[::TESTS], adjusted[1::TESTS], strict=True))
 
 
-def _verdict(judged: _Judged, p_values: Mapping[int, tuple[float, float]], alpha: float, margin: float) -> GateVerdict:
+def _verdict(
+    judged: _Judged, p_values: Mapping[int, tuple[float, float]], chance: float, components: int, margin: float
+) -> GateVerdict:
+    """The verdict on one of some components, by adjusted p-values; ``chance`` is that of a false alarm of them all."""
     metric, common = judged.component.metric, judged.common
-    ratio = common.ratio(LEVEL)
+    ratio = common.ratio(1 - 2 * chance)
+    alpha = chance / (TESTS * components)
     detectable = common.detectable(alpha)
     worse = worse_side(metric)
     inside = 1 / (1 + margin) <= ratio.low <= ratio.high <= 1 + margin
@@ -178,8 +184,8 @@ def _verdict(judged: _Judged, p_values: Mapping[int, tuple[float, float]], alpha
         )
     for side in (worse, -worse):
         common_p, local_p = p_values[side]
-        local = _local(judged, side, local_p)
-        if common_p <= ALPHA and not inside:
+        local = _local(judged, side, local_p, chance)
+        if common_p <= chance and not inside:
             return say(outcome_of(metric, side), f"all {common.points} points together", side, local)
         if local is not None:
             where = local.first if local.points == 1 else f"{local.first} to {local.last}"
@@ -191,11 +197,11 @@ def _verdict(judged: _Judged, p_values: Mapping[int, tuple[float, float]], alpha
     return say(ComparisonOutcome.NO_VERDICT, f"neither a change of {_percent(margin)} nor its absence can be shown")
 
 
-def _local(judged: _Judged, side: int, p_value: float) -> LocalShift | None:
+def _local(judged: _Judged, side: int, p_value: float, chance: float) -> LocalShift | None:
     stretch = judged.stretches[side]
-    if stretch is None or p_value > ALPHA:
+    if stretch is None or p_value > chance:
         return None
-    labels, ratio = judged.component.labels, stretch.shift.ratio(LEVEL)
+    labels, ratio = judged.component.labels, stretch.shift.ratio(1 - 2 * chance)
     return LocalShift(labels[stretch.first], labels[stretch.last], stretch.shift.points, ratio, p_value)
 
 

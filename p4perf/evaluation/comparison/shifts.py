@@ -18,6 +18,11 @@ starts of a run do not show. Where starts scatter more, runs differ more: so eac
 has as a whole, the scatter of a single start there (:data:`DRIFT_OF_A_STRETCH`), and all points together a smaller one
 (:data:`DRIFT_OF_ALL`), since not all of them drift in the same direction. Both shrink with the number of runs.
 
+A component as a whole drifts, too, and so do all components together; how far runs show that were made at other times
+(:mod:`p4perf.evaluation.comparison.drift`): ``between`` is a deviation of the component, and ``floor`` is what a shift
+has to exceed before it counts. Starts in pairs, one of each side right after the other, have none of this: what the
+machine does to both of a pair is not in their ratio (:func:`paired_shifts`).
+
 What could be found, the detectable shift, is computed without looking at the shift itself: with a chance
 :data:`POWER` a shift of ``(t(1 - alpha) + t(power)) u`` is called one.
 """
@@ -55,8 +60,14 @@ MEDIAN_OVER_MEAN = 1.2
 NO_DOUBT = 1e-9
 """P-values below this one are all the same."""
 
+CUT = 5.0
+"""Largest deviation of a pair from the median of its point, in ordinary ones, that counts as scatter."""
+
 BOUND = 4.0
 """Largest variance of a point for the degrees of freedom of the common shift, as a multiple of the median."""
+
+KNOWN = 1e6
+"""Degrees of freedom of what is not estimated."""
 
 DRAWS = 1000
 PAIRS_AT_ONCE = 2_000_000
@@ -66,26 +77,31 @@ LARGEST = 100.0
 
 @dataclass(frozen=True)
 class Shift:
-    """The logarithm of a ratio, and how well it is known."""
+    """The logarithm of a ratio, and how well it is known.
+
+    ``floor`` is what drift alone moves it by at most; it holds with a chance that is not in p-values and intervals.
+    """
 
     centre: float
     deviation: float
     freedom: float
     points: int
+    floor: float = 0.0
 
     def ratio(self, level: float) -> Estimate:
-        half = min(self.deviation * _quantile(self.freedom, (1 + level) / 2), LARGEST)
+        half = min(self.floor + self.deviation * _quantile(self.freedom, (1 + level) / 2), LARGEST)
         return Estimate(math.exp(self.centre), math.exp(self.centre - half), math.exp(self.centre + half))
 
     def p_value(self, side: int) -> float:
-        """Probability of a shift so far to a side (1 up, -1 down), or further, where there is none."""
+        """Probability of a shift so far to a side (1 up, -1 down), or further, where there is drift only."""
+        beyond = side * self.centre - self.floor
         if self.deviation <= 0:
-            return 0.0 if self.centre * side > 0 else 1.0
-        return float(stdtr(self.freedom, -side * self.centre / self.deviation))
+            return 0.0 if beyond > 0 else 1.0
+        return float(stdtr(self.freedom, -beyond / self.deviation))
 
     def detectable(self, alpha: float) -> float:
         """The smallest shift up, as a share, that a one-sided test at ``alpha`` finds with a chance :data:`POWER`."""
-        size = self.deviation * (_quantile(self.freedom, 1 - alpha) + _quantile(self.freedom, POWER))
+        size = self.floor + self.deviation * (_quantile(self.freedom, 1 - alpha) + _quantile(self.freedom, POWER))
         return math.expm1(size) if size < LARGEST else math.inf
 
 
@@ -107,6 +123,8 @@ class PointShifts:
         centre: logarithms of the ratios, by ascending x.
         drift: standard deviation of what a run as a whole adds to each of them.
         shared: a deviation that all points have in common, such as that of a curve they are compared with.
+        between: a deviation that all points have in common because the runs were made at different times.
+        floor: what a shift has to exceed, because all components alike may drift as far.
     """
 
     centre: FloatArray
@@ -114,6 +132,9 @@ class PointShifts:
     freedom: FloatArray
     drift: FloatArray
     shared: float = 0.0
+    between: float = 0.0
+    between_freedom: float = KNOWN
+    floor: float = 0.0
 
     def common(self) -> Shift:
         generator = np.random.default_rng(SEED)
@@ -124,9 +145,10 @@ class PointShifts:
         bounded = np.minimum(variances, BOUND * np.median(variances))
         centre = float(hodges_lehmann(self.centre[None, :])[0])
         drift = DRIFT_OF_ALL * float(np.median(self.drift))
-        parts = np.array([own**2, drift**2 + self.shared**2])
-        freedom = satterthwaite(parts, np.array([satterthwaite(bounded, self.freedom), float(self.freedom.sum())]))
-        return Shift(centre, math.hypot(own, self.shared, drift), freedom, len(self.centre))
+        parts = np.array([own**2, drift**2 + self.shared**2, self.between**2])
+        known = [satterthwaite(bounded, self.freedom), float(self.freedom.sum()), self.between_freedom]
+        deviation = math.hypot(own, self.shared, drift, self.between)
+        return Shift(centre, deviation, satterthwaite(parts, np.array(known)), len(self.centre), self.floor)
 
     def stretch(self, side: int, least: float = 0.0) -> Stretch | None:
         """The stretch most clearly shifted to a side (1 up, -1 down) by more than ``least``, in logarithms."""
@@ -135,25 +157,29 @@ class PointShifts:
         mean = _sums(self.centre, first, last) / count
         variances = self.deviation**2
         total = _sums(variances, first, last)
-        squares = _sums(variances**2 / self.freedom, first, last)
+        between = self.between**2 * count**2
+        squares = _sums(variances**2 / self.freedom, first, last) + between**2 / self.between_freedom
+        beyond = side * mean - self.floor
         with np.errstate(divide="ignore", invalid="ignore"):
-            freedom = np.where(squares > 0, total**2 / squares, _sums(self.freedom, first, last))
+            freedom = np.where(squares > 0, (total + between) ** 2 / squares, _sums(self.freedom, first, last))
             drift = DRIFT_OF_A_STRETCH * _sums(self.drift, first, last) / count
-            deviation = np.sqrt(total / count**2 + self.shared**2 + drift**2)
-            t = np.where(deviation > 0, side * mean / deviation, np.sign(side * mean) * np.inf)
+            deviation = np.sqrt((total + between) / count**2 + self.shared**2 + drift**2)
+            t = np.where(deviation > 0, beyond / deviation, np.sign(beyond) * np.inf)
         p = np.where(side * mean > least, stdtr(freedom, -t), np.inf)
         if not np.isfinite(p).any():
             return None
         # Where there is no doubt, the size of the shift ranks it better than the degrees of freedom do.
         best = int(np.lexsort((-t, np.maximum(p, NO_DOUBT)))[0])
-        shift = Shift(float(mean[best]), float(deviation[best]), float(freedom[best]), int(count[best]))
+        found = (float(values[best]) for values in (mean, deviation, freedom))
+        shift = Shift(*found, points=int(count[best]), floor=self.floor)
         return Stretch(int(first[best]), int(last[best]), shift, min(1.0, float(p[best]) * len(first)))
 
     def detectable_at_a_point(self, alpha: float) -> float:
         """The smallest shift, as a share, that is found where only one ordinary point has it."""
         number = len(self.centre) * (len(self.centre) + 1) / 2
         own, drift = float(np.median(self.deviation)), DRIFT_OF_A_STRETCH * float(np.median(self.drift))
-        shift = Shift(0.0, math.hypot(own, self.shared, drift), float(np.median(self.freedom)), 1)
+        freedom = satterthwaite([own**2, self.between**2], [float(np.median(self.freedom)), self.between_freedom])
+        shift = Shift(0.0, math.hypot(own, self.shared, drift, self.between), freedom, 1, self.floor)
         return shift.detectable(alpha / number)
 
 
@@ -174,6 +200,28 @@ def point_shifts(ratios: MeasuredRatios, runs: int = 1, reference_runs: int = 1)
     starts = np.array([1 / point.starts + 1 / point.reference_starts for point in usable])
     scatter = deviation / (MEDIAN_OVER_MEAN * np.sqrt(starts))
     return PointShifts(centre, deviation, freedom, scatter * math.sqrt(1 / runs + 1 / reference_runs))
+
+
+def paired_shifts(pairs: Sequence[FloatArray]) -> PointShifts | None:
+    """Shifts of points from logarithms of the ratios of pairs of starts, an array for each point.
+
+    Points with two pairs or more count; without any, their scatter is that over the points. One start in hundreds takes
+    twice as long for no reason that it shows. The median of a point does not follow it, so its scatter should not:
+    deviations from the median are cut at :data:`CUT` times what is ordinary, of the point or of all of them.
+    """
+    usable = [ratios for ratios in pairs if len(ratios) > 1]
+    if not usable:
+        return scattered([float(ratios[0]) for ratios in pairs])
+    centre = np.array([float(np.median(ratios)) for ratios in usable])
+    number = np.array([len(ratios) for ratios in usable])
+    widened = np.where(number > 2, MEDIAN_OVER_MEAN**2, 1.0) / number
+    apart = [np.abs(ratios - middle) for ratios, middle in zip(usable, centre, strict=True)]
+    every = np.concatenate(apart)
+    ordinary = float(np.median(every[every > 0])) if every.any() else 0.0
+    cut = [np.minimum(each, CUT * max(ordinary, float(np.median(each)))) for each in apart]
+    variances = np.array([float(np.sum(each**2)) for each in cut]) / (number - 1) * widened
+    moderated, freedom = _moderated(variances, number - 1.0)
+    return PointShifts(centre, np.sqrt(moderated), freedom, np.zeros(len(usable)))
 
 
 def scattered(centres: Sequence[float], shared: float = 0.0) -> PointShifts | None:
