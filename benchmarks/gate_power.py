@@ -26,9 +26,9 @@ from pathlib import Path
 import numpy as np
 
 from p4perf.errors import P4PerfError
+from p4perf.evaluation.comparison.drift import drift_of, run_levels, with_drift
 from p4perf.evaluation.comparison.gate import ComponentShifts, GateVerdict, judge
 from p4perf.evaluation.comparison.ratios import ComparisonOutcome, measured_ratios
-from p4perf.evaluation.comparison.drift import drift_of, run_levels, with_drift
 from p4perf.evaluation.comparison.shifts import paired_shifts, point_shifts
 from p4perf.experiment import new_run, open_target, open_testbed
 from p4perf.experiment.conductor import Conductor
@@ -156,7 +156,9 @@ def joined(runs: Sequence[Samples]) -> Samples:
     return Samples(runs[0].x, tuple(sum(values, ()) for values in zip(*(run.values for run in runs), strict=True)))
 
 
-def gate_at_other_times(generator: np.random.Generator, offset: float, share: float, factor: float) -> list[GateVerdict]:
+def gate_at_other_times(
+    generator: np.random.Generator, offset: float, share: float, factor: float
+) -> list[GateVerdict]:
     """A gate of components with several baseline runs; ``share`` of the variance of offsets is that of all of them.
 
     The first component takes ``factor`` as long.
@@ -209,7 +211,7 @@ def drifting(gates: int) -> bool:
     """Gates of ten components while runs drift. Whether all shares are met."""
     generator, good = np.random.default_rng(3), True
     print(f"simulated: {DRIFTING} components, {POINTS} points, offsets between runs, {gates} gates each")
-    print(f"  at other times: {BASELINES} baseline runs and a new one, 3 starts a point; in turns: {PAIRS} pairs a point")
+    print(f"  at other times: {BASELINES} baseline runs, 1 new one, 3 starts a point; in turns: {PAIRS} pairs")
     print("  offset  shared   other times: false, found, no verdict   in turns: false, found, no verdict")
     for offset in OFFSETS:
         for share in (0.0, 0.5, 1.0) if offset else (0.0,):

@@ -100,3 +100,11 @@ def _nodes(folder: Path) -> Iterator[Callable[..., Sshd]]:
     finally:
         for each in started:
             each.stop()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _own_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What p4perf notes of this machine stays out of the home of the user."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        yield

@@ -318,6 +318,19 @@ def quantity(text: str, dimension: Dimension, unit: str, option: str) -> float:
     return value
 
 
+def share(text: str, option: str) -> float:
+    """A share from ``5%`` or ``0.05``."""
+    number = text.strip().removesuffix("%").strip()
+    try:
+        value = float(number)
+    except ValueError:
+        value = float("nan")
+    value = value / 100 if text.strip().endswith("%") else value
+    if not 0 < value < 1:
+        raise UsageError(f"{option} {text}: expected a share below 1", hint=f"for example {option} 5% or {option} 0.05")
+    return value
+
+
 def pairs(texts: Sequence[str] | None, option: str, form: str, hint: str | None = None) -> list[tuple[str, str]]:
     """Names and values of an option such as ``--where frame=64``."""
     found = []

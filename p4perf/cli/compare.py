@@ -1,4 +1,4 @@
-"""The commands that set results against others: compare, gate (a baseline) and reproduce (claims of papers)."""
+"""The commands that set results against others: compare, and reproduce (claims of papers)."""
 
 from __future__ import annotations
 
@@ -12,10 +12,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from p4perf.cli.app import Format, FormatOption, QuietOption, app, emit, print_table, refuse, say, with_interval
+from p4perf.cli.app import (
+    Format,
+    FormatOption,
+    QuietOption,
+    app,
+    emit,
+    print_table,
+    refuse,
+    say,
+    share,
+    with_interval,
+)
 from p4perf.errors import UsageError
 from p4perf.records import Interval, counted
-from p4perf.results.files import json_text, write_atomically, write_text_atomically
+from p4perf.results.files import json_text, write_text_atomically
 
 if TYPE_CHECKING:
     from p4perf.evaluation.comparison import ComparedPair
@@ -133,7 +144,7 @@ def compare(
     fmt: FormatOption = Format.TABLE,
 ) -> None:
     """Compare runs of the same experiments, or models of one component."""
-    share = _share(margin)
+    margin_share = share(margin, "--margin")
     if component is not None:
         from p4perf.experiment.subjects import compare_component, curves_document
 
@@ -149,7 +160,7 @@ def compare(
         raise UsageError("--at goes with --component")
     from p4perf.experiment.compare import compare_runs, comparison_document, write_comparison
 
-    found = compare_runs(runs, reference=reference, metric=metric, margin=share)
+    found = compare_runs(runs, reference=reference, metric=metric, margin=margin_share)
     made, plots = write_comparison(found, output, datetime.now(UTC))
     for warning in found.warnings:
         say(f"warning: {warning}")
@@ -262,55 +273,6 @@ def _rank_rows(found: RunComparison) -> list[dict[str, Any]]:
         }
         for ranks in found.ranks
     ]
-
-
-@app.command()
-def gate(
-    runs: Annotated[list[Path], typer.Argument(help="New run directories or campaigns.")],
-    baseline: Annotated[
-        list[Path], typer.Option("--baseline", help="A run directory, a campaign or a model.json. Repeatable.")
-    ],
-    margin: Annotated[str, typer.Option("--margin", help="Smallest change that matters, such as 5% or 0.05.")] = "5%",
-    metric: Annotated[str | None, typer.Option("--metric", help="Metric; default: the modelled one.")] = None,
-    relative: Annotated[
-        bool, typer.Option("--relative", help="Compare in units of the baseline program that each start measures, too.")
-    ] = False,
-    junit: Annotated[Path | None, typer.Option("--junit", help="Write JUnit XML to this file.")] = None,
-    summary: Annotated[Path | None, typer.Option("--summary", help="Append a table in Markdown to this file.")] = None,
-    fmt: FormatOption = Format.TABLE,
-) -> int:
-    """Judge new runs by a baseline, for continuous integration.
-
-    Exit code 0 if nothing is slower, 1 if something is, 6 if the data do not tell.
-    """
-    share = _share(margin)
-
-    from p4perf.experiment.gate import append_summary, counts, gate_runs, junit_xml, short_rows
-
-    found = gate_runs(baseline, runs, metric=metric, relative=relative, margin=share)
-    if junit is not None:
-        write_atomically(junit, (junit_xml(found),))
-    if summary is not None:
-        append_summary(found, summary)
-    for warning in found.warnings:
-        say(f"warning: {warning}")
-    title = f"against {', '.join(map(str, baseline))}, margin {100 * share:g} %"
-    emit(fmt, found, title=title, rows=short_rows(found) if fmt is Format.TABLE else None)
-    say(f"{found.verdict}: {counts(found)}")
-    return found.exit_code
-
-
-def _share(text: str) -> float:
-    """A share from ``5%`` or ``0.05``."""
-    number = text.strip().removesuffix("%").strip()
-    try:
-        value = float(number)
-    except ValueError:
-        value = float("nan")
-    value = value / 100 if text.strip().endswith("%") else value
-    if not 0 < value < 1:
-        raise UsageError(f"--margin {text}: expected a share below 1", hint="for example --margin 5% or --margin 0.05")
-    return value
 
 
 class Only(StrEnum):

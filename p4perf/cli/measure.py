@@ -25,6 +25,7 @@ from p4perf.cli.app import (
     emit,
     load,
     overrides_of,
+    refuse,
     say,
     say_environment,
 )
@@ -379,11 +380,15 @@ def resume(
     """Continue a run or a campaign that was interrupted."""
     from p4perf.cli.progress import SweepProgress
     from p4perf.experiment import resume_run
+    from p4perf.experiment.interleaved import pair_of
 
     if CampaignDirectory.is_one(run):
         if strict:
             raise UsageError("--strict is for runs, and this is a campaign")
         return _measure(CampaignDirectory.open(run), scheduler, workers, fmt, quiet=quiet)
+    if pair_of(Run.open(run).directory.manifest())[0]:
+        refuse({"--scheduler": scheduler, "--strict": strict}, f"{run} was measured in turns with another run")
+        return _resume_pair(run, quiet=quiet)
     with (
         crew_opener(scheduler, workers, quiet=quiet) as crew,
         SweepProgress(quiet=quiet) as progress,
@@ -393,6 +398,18 @@ def resume(
     if not quiet:
         _say_other_runs(Run(directory))
     return _conclude(Run(directory), outcome, fmt, strict=strict, quiet=quiet)
+
+
+def _resume_pair(path: Path, *, quiet: bool) -> int:
+    """Continue two runs that are measured in turns."""
+    from p4perf.cli.progress import SweepProgress
+    from p4perf.experiment.interleaved import measure_in_turns, reopened_pair
+
+    with SweepProgress(quiet=quiet) as progress, resumable(path):
+        baseline, new = reopened_pair(path, progress)
+        outcomes = measure_in_turns(baseline, new, Run(new.run).experiment)
+    say(f"both runs are finished; judge them: p4perf gate --baseline {baseline.run.path} {new.run.path}")
+    return max(int(outcome.exit_code) for outcome in outcomes)
 
 
 def command_for(command: Sequence[str], targets: Sequence[str]) -> str:

@@ -10,8 +10,9 @@ import math
 import os
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -68,6 +69,19 @@ class SweepConductor(ABC):
         self._limit = limit or TimeLimit()
         self._built_s = 0.0
 
+    @property
+    def run(self) -> RunDirectory:
+        return self._run
+
+    @property
+    def points(self) -> Sequence[PlannedPoint]:
+        return self._points
+
+    @property
+    def record(self) -> Recorder:
+        """The record of the run, in a :meth:`session`."""
+        return self._record
+
     def measure(self) -> SweepOutcome:
         """Measure until every point is done; on any exception what was finished is on disk and in the table.
 
@@ -77,18 +91,27 @@ class SweepConductor(ABC):
             DataError: results are of another machine than was planned for, or of other programs.
             P4PerfError: no point at all could be measured; the first reason.
         """
-        self._began_s = time.monotonic()
         with self._run.lock():
-            self._start()
-            try:
+            with self.session():
                 waiting = self._sweep()
-            finally:
-                self._end()
-                own = self._ledger.own or self._testbed.label
-                self._run.write_measurements(self._ledger.table(self._points, own))
-            return self._conclude(waiting)
+            return self.conclude(waiting)
 
-    def _conclude(self, waiting: str) -> SweepOutcome:
+    @contextmanager
+    def session(self) -> Iterator[None]:
+        """Do what comes before the first trial; at the end, also after an exception, write the table.
+
+        The lock of the run has to be held.
+        """
+        self._began_s = time.monotonic()
+        self._start()
+        try:
+            yield
+        finally:
+            self._end()
+            own = self._ledger.own or self._testbed.label
+            self._run.write_measurements(self._ledger.table(self._points, own))
+
+    def conclude(self, waiting: str = "") -> SweepOutcome:
         """Note the end of the session in the manifest; how the sweep stands."""
         facts, wall_s = self._node_facts(), time.monotonic() - self._began_s
         session = {
@@ -161,13 +184,17 @@ class Conductor(SweepConductor):
     @override
     def _sweep(self) -> str:
         while (planned := self._ledger.next_trial(self._points)) and not self._late(planned):
-            order = self._record.order(planned, self._tag)
-            folder = self._record.begin(planned)
-            error = self._unbuildable.get(planned.plan.build.key)
-            done = self._bench.trial(order, folder) if error is None else TrialDone(begin(order), error=error)
-            self._record.take(planned, done, self._tag)
+            self.trial(planned)
         self._simulate()
         return ""
+
+    def trial(self, planned: PlannedPoint, attempt: int | None = None) -> None:
+        """Measure one start of a point, by default as its next attempt."""
+        order = self._record.order(planned, self._tag, attempt)
+        folder = self._record.begin(planned)
+        error = self._unbuildable.get(planned.plan.build.key)
+        done = self._bench.trial(order, folder) if error is None else TrialDone(begin(order), error=error)
+        self._record.take(planned, done, self._tag)
 
     @override
     def _node_facts(self) -> tuple[NodeFacts, NodeFacts]:

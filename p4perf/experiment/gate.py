@@ -9,6 +9,7 @@ import math
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,25 @@ from scipy.special import stdtrit
 from p4perf.errors import DataError, ExitCode, P4PerfError, UsageError
 from p4perf.evaluation.comparison.gate import ComponentShifts, judge
 from p4perf.evaluation.comparison.ratios import MARGIN, ComparisonOutcome, measured_ratios
-from p4perf.evaluation.comparison.shifts import PointShifts, point_shifts, scattered
+from p4perf.evaluation.comparison.shifts import PointShifts, paired_shifts, point_shifts, scattered
 from p4perf.evaluation.report import render_markdown
 from p4perf.experiment.compare import KeyDifference, differences, spec_differences
 from p4perf.experiment.evaluate import BASELINE
-from p4perf.experiment.gate_sides import GateSide, Key, PointKey, Starts, read_sides, side_origin
+from p4perf.experiment.gate_drift import ComparedRuns, GateDrift, with_drifts
+from p4perf.experiment.gate_sides import (
+    GateSide,
+    Key,
+    PointKey,
+    Starts,
+    pairs_of,
+    place_of_run,
+    read_sides,
+    run_group,
+    runs_are_far,
+    side_origin,
+    together,
+    with_partners,
+)
 from p4perf.models.component import ComponentModel
 from p4perf.models.estimate import Estimate
 from p4perf.records import Document, Interval, Record, counted, doc, interval
@@ -76,12 +91,18 @@ class GateDocument(Document, kind="gate"):
     margin: float = doc("smallest change that matters", "ratio")
     level: float = doc("coverage that intervals aim at", "ratio")
     relative: bool = doc("whether all is in units of the interleaved baseline program")
+    drifts: tuple[GateDrift, ...] = doc("")
     warnings: tuple[str, ...] = doc("what the reader should know, for people")
     rows: tuple[GateRow, ...] = doc("")
 
 
-_Prepared = tuple[dict[str, Any], ComponentShifts]
-"""The values of a :class:`GateRow` but for its verdict, and what the component is judged by."""
+@dataclass(frozen=True)
+class _Prepared:
+    """The values of a :class:`GateRow` but for its verdict, and what the component is judged by."""
+
+    known: dict[str, Any]
+    component: ComponentShifts
+    runs: ComparedRuns | None = None
 
 
 def gate_runs(
@@ -91,18 +112,20 @@ def gate_runs(
     metric: str | None = None,
     relative: bool = False,
     margin: float = MARGIN,
+    drift: float | None = None,
 ) -> GateDocument:
     """Judge new runs by a baseline.
 
     Args:
         relative: divide each start by the baseline program of the same start.
+        drift: standard deviation between runs; by default what several runs show.
 
     Raises:
         UsageError: nothing of the runs is in the baseline, or a path makes no sense.
         DataError: something is damaged.
     """
-    old, _ = read_sides(baseline)
     new, whole = read_sides(runs)
+    old = with_partners(read_sides(baseline)[0], new)
     if any(side.model is not None for side in new.values()):
         raise UsageError("a model is no new run", hint="only the baseline may be a model")
     if not old.keys() & new.keys():
@@ -119,12 +142,25 @@ def gate_runs(
         prepared += [_nothing(key, "not in the new campaign") for key in absent]
     elif absent:
         warnings.append(f"{len(absent)} components of the baseline are in none of the runs")
-    verdicts = judge([component for _, component in prepared], margin)
-    rows = [GateRow.read(verdict, **known) for (known, _), verdict in zip(prepared, verdicts, strict=True)]
-    return gate_document(rows, margin=margin, relative=relative, warnings=tuple(dict.fromkeys(warnings)))
+    compared = [(p.component.shifts, p.runs) for p in prepared if p.component.shifts is not None and p.runs is not None]
+    shifts, drifts = with_drifts(compared, given=drift, relative=relative, told=warnings)
+    drifted = iter(shifts)
+    components = [
+        p.component if p.component.shifts is None else replace(p.component, shifts=next(drifted)) for p in prepared
+    ]
+    verdicts = judge(components, margin)
+    rows = [GateRow.read(verdict, **each.known) for each, verdict in zip(prepared, verdicts, strict=True)]
+    return gate_document(rows, margin=margin, relative=relative, drifts=drifts, warnings=tuple(dict.fromkeys(warnings)))
 
 
-def gate_document(rows: Sequence[GateRow], *, margin: float, relative: bool, warnings: tuple[str, ...]) -> GateDocument:
+def gate_document(
+    rows: Sequence[GateRow],
+    *,
+    margin: float,
+    relative: bool,
+    drifts: tuple[GateDrift, ...] = (),
+    warnings: tuple[str, ...],
+) -> GateDocument:
     """The document; exit code 1 if anything is worse, else 6 if anything has no verdict, else 0."""
     code = ExitCode.NO_VERDICT if not rows or any(map(_undecided, rows)) else ExitCode.OK
     if any(row.regression for row in rows):
@@ -135,6 +171,7 @@ def gate_document(rows: Sequence[GateRow], *, margin: float, relative: bool, war
         margin=margin,
         level=LEVEL,
         relative=relative,
+        drifts=drifts,
         warnings=warnings,
         rows=tuple(rows),
     )
@@ -157,7 +194,7 @@ def _nothing(key: Key, reason: str, metric: str = "", against: str = "runs") -> 
     known: dict[str, Any] = {"experiment": key[0], "target": key[1], "metric": metric, "unit": "", "against": against}
     known |= {"starts": 0, "baseline_starts": 0, "differences": ()}
     known |= dict.fromkeys(("baseline_program_ratio", "relative_ratio"))
-    return known, ComponentShifts(metric, None, reason=reason)
+    return _Prepared(known, ComponentShifts(metric, None, reason=reason))
 
 
 def _prepared(
@@ -171,12 +208,15 @@ def _prepared(
     warnings += [*side_origin(new), *(side_origin(old) if old.model is None else ())]
     differences = _differences(old, new, warnings)
     chosen = metric or new.headline()
+    every: Sequence[Sequence[Starts]] = ((), ())
+    paired = bool(new.pair) and old.pair == new.pair
     try:
         if old.model is not None:
             before, (shifts, labels, after) = None, _against_model(old.model, new, chosen, relative)
         else:
-            before, after = old.starts(chosen, relative=relative), new.starts(chosen, relative=relative)
-            shifts, labels = _against_runs(before, after)
+            every = [side.starts_of_runs(chosen, relative=relative) for side in (old, new)]
+            before, after = map(together, every)
+            shifts, labels = _against_runs(before, after, len(every[1]), len(every[0]), paired=paired)
     except P4PerfError as error:
         return _nothing(new.key, error.message, chosen, against)
     drift = _drift(old, new)
@@ -195,7 +235,21 @@ def _prepared(
             reason = (
                 f"{len(labels)} shared points with a single start: two starts on both sides are needed, or three points"
             )
-    known, _ = _nothing(new.key, reason, chosen, against)
+    runs = ComparedRuns(
+        chosen,
+        place_of_run(new.runs[0]),
+        run_group(old, every[0]),
+        run_group(new, every[1]),
+        max(1, len(old.runs)),
+        len(new.runs),
+        paired=paired,
+    )
+    if not paired and runs_are_far(old, new):
+        warnings.append(
+            f"{_name(new.key)}: the baseline runs were made close together, the new one much later: their drift says "
+            "little of it"
+        )
+    known = _nothing(new.key, reason, chosen, against).known
     known |= {
         "unit": after.unit,
         "starts": after.typical,
@@ -204,7 +258,7 @@ def _prepared(
         "relative_ratio": None if relative else _relative(old, new, chosen),
         "differences": differences,
     }
-    return known, ComponentShifts(chosen, shifts, labels, reason)
+    return _Prepared(known, ComponentShifts(chosen, shifts, labels, reason), runs)
 
 
 def _differences(old: GateSide, new: GateSide, warnings: list[str]) -> tuple[KeyDifference, ...]:
@@ -223,7 +277,9 @@ def _differences(old: GateSide, new: GateSide, warnings: list[str]) -> tuple[Key
     return (*specs, *machine)
 
 
-def _against_runs(before: Starts, after: Starts) -> tuple[PointShifts | None, tuple[str, ...]]:
+def _against_runs(
+    before: Starts, after: Starts, runs: int = 1, reference_runs: int = 1, *, paired: bool = False
+) -> tuple[PointShifts | None, tuple[str, ...]]:
     if before.variables != after.variables:
         swept = [", ".join(s.variables) or "nothing" for s in (before, after)]
         raise UsageError(f"the baseline sweeps {swept[0]}, the new run {swept[1]}")
@@ -231,9 +287,15 @@ def _against_runs(before: Starts, after: Starts) -> tuple[PointShifts | None, tu
         raise DataError(f"the baseline is in {before.unit or 'no unit'}, the new run in {after.unit or 'no unit'}")
     shared = sorted((key for key in after.points if key in before.points), key=_order)
     names = [_label(after.variables, key) for key in shared]
+    if paired:
+        pairs = [pairs_of(before, after, key) for key in shared]
+        positive = [np.log([new / old for old, new in each if min(old, new) > 0]) for each in pairs]
+        some = [n for n, ratios in enumerate(positive) if len(ratios) > 1]
+        some = some or [n for n, ratios in enumerate(positive) if len(ratios)]
+        return paired_shifts([positive[n] for n in some]), tuple(names[n] for n in some)
     found = measured_ratios(_samples(after, shared), _samples(before, shared))
     kept = [point for point in found.points if point.deviation is not None] or list(found.points)
-    return point_shifts(found, after.runs, before.runs), tuple(names[int(point.x)] for point in kept)
+    return point_shifts(found, runs, reference_runs), tuple(names[int(point.x)] for point in kept)
 
 
 def _samples(starts: Starts, keys: Sequence[PointKey]) -> Samples:
@@ -264,7 +326,7 @@ def _against_model(
     """
     if relative:
         raise UsageError("a model holds no baseline program to be relative to", hint="give the run of the model")
-    starts = new.starts(metric)
+    starts = together(new.starts_of_runs(metric))
     if model.y.name != metric:
         raise UsageError(f"the model is one of {model.y.name}, not of {metric}")
     if starts.variables != (model.x.name,):
@@ -302,7 +364,8 @@ def _relative(old: GateSide, new: GateSide, metric: str) -> Estimate | None:
     if old.model is not None or not old.baseline() or not new.baseline():
         return None
     try:
-        shifts, _ = _against_runs(old.starts(metric, relative=True), new.starts(metric, relative=True))
+        before, after = (together(side.starts_of_runs(metric, relative=True)) for side in (old, new))
+        shifts, _ = _against_runs(before, after, paired=bool(new.pair) and old.pair == new.pair)
     except P4PerfError:
         return None
     if shifts is None:
@@ -379,6 +442,7 @@ def append_summary(found: GateDocument, path: Path) -> None:
         counts=counts(found),
         margin=_percent(found.margin),
         relative=found.relative,
+        drifts=[drift.text() for drift in found.drifts],
         rows=short_rows(found),
         warnings=found.warnings,
     )

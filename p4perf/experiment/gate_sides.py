@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from pathlib import Path
 from statistics import median_low
 from typing import Any
@@ -12,14 +13,20 @@ from typing import Any
 import pandas as pd
 
 from p4perf.errors import DataError, Location, P4PerfError, UsageError
+from p4perf.evaluation.comparison.drift import run_levels
 from p4perf.experiment.compare import require_distinct
 from p4perf.experiment.evaluate import BASELINE, plain
+from p4perf.experiment.gate_drift import RunGroup
+from p4perf.experiment.interleaved import pair_of
 from p4perf.experiment.sizing import MEASURED, REFUSED, cell_of
 from p4perf.models.component import ComponentModel
 from p4perf.results import Run, read_model
 from p4perf.results.campaign import CampaignDirectory
 from p4perf.results.manifest import NodeFacts, machine_facts
-from p4perf.results.table import FIXED_COLUMNS, rows_of_metric, unit_of
+from p4perf.results.table import FIXED_COLUMNS, Samples, rows_of_metric, unit_of
+
+FAR = 5
+"""The new runs are far from the baseline if more than that many times its own span, ten minutes or more, is between."""
 
 Key = tuple[str, str]
 """Experiment and target: a component."""
@@ -30,10 +37,12 @@ PointKey = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Starts:
+    """Accepted starts of every point, with the numbers of their attempts where they are of one run."""
+
     variables: tuple[str, ...]
     points: Mapping[PointKey, tuple[float, ...]]
     unit: str
-    runs: int = 1
+    attempts: Mapping[PointKey, tuple[int, ...]] = field(default_factory=dict)
 
     @property
     def typical(self) -> int:
@@ -65,16 +74,19 @@ class GateSide:
         testbed = str(known.get("testbed", "unknown"))
         return machine_facts(NodeFacts(node), versions, testbed, hugepages if isinstance(hugepages, bool) else None)
 
-    def starts(self, metric: str, *, relative: bool = False) -> Starts:
-        every = [_starts(run.table, metric, relative=relative) for run in self.runs]
+    def starts_of_runs(self, metric: str, *, relative: bool = False) -> tuple[Starts, ...]:
+        """The starts of each run, in the order in which the runs were made."""
+        runs = sorted(self.runs, key=lambda run: run.manifest.created)
+        every = tuple(_starts(run.table, metric, relative=relative) for run in runs)
         if len({s.variables for s in every}) > 1:
             swept = " and ".join(", ".join(s.variables) or "nothing" for s in every)
             raise UsageError(f"the runs of {' on '.join(self.key)} sweep different variables: {swept}")
-        points: dict[PointKey, tuple[float, ...]] = {}
-        for starts in every:
-            for key, values in starts.points.items():
-                points[key] = points.get(key, ()) + values
-        return Starts(every[0].variables, points, every[0].unit, len(every))
+        return every
+
+    @property
+    def pair(self) -> str:
+        """What the run has in common with the one that it was measured in turns with; empty for all others."""
+        return pair_of(self.runs[0].directory.manifest())[0] if len(self.runs) == 1 else ""
 
     def baseline(self) -> tuple[float, ...]:
         """Cycles of the baseline program in all accepted starts; empty where it was not measured."""
@@ -83,6 +95,55 @@ class GateSide:
             rows = run.table[(run.table["metric"] == BASELINE) & run.table["accepted"].astype(bool)]
             found += [float(v) for v in rows["value"] if math.isfinite(v) and v > 0]
         return tuple(found)
+
+
+def together(every: Sequence[Starts]) -> Starts:
+    """The starts of several runs as one."""
+    if len(every) == 1:
+        return every[0]
+    points: dict[PointKey, tuple[float, ...]] = {}
+    for starts in every:
+        for key, values in starts.points.items():
+            points[key] = points.get(key, ()) + values
+    return Starts(every[0].variables, points, every[0].unit)
+
+
+def pairs_of(old: Starts, new: Starts, key: PointKey) -> list[tuple[float, float]]:
+    """Values of the pairs of a point in which both starts were accepted."""
+    before = dict(zip(old.attempts[key], old.points[key], strict=True))
+    found = zip(new.attempts[key], new.points[key], strict=True)
+    return [(before[attempt], value) for attempt, value in found if attempt in before]
+
+
+def run_group(side: GateSide, every: Sequence[Starts]) -> RunGroup:
+    """What several runs of a side show of the drift between them."""
+    shared = set.intersection(*(set(starts.points) for starts in every)) if len(every) > 1 else set()
+    if not shared:
+        return RunGroup()
+    x = tuple(float(n) for n in range(len(shared)))
+    levels = run_levels([Samples(x, tuple(starts.points[key] for key in shared)) for starts in every])
+    return RunGroup(tuple(f"{run.name} of {run.manifest.created}" for run in side.runs), levels)
+
+
+def place_of_run(run: Run) -> str:
+    """The machine of a run, as far as drift may depend on it."""
+    known = run.manifest
+    return ", ".join((str(known.place.get("host", "unknown host")), known.testbed, known.node.text("cpu_model")))
+
+
+def runs_are_far(old: GateSide, new: GateSide) -> bool:
+    """Whether the new runs were made much later than several baseline runs lie apart."""
+    before = [datetime.fromisoformat(run.manifest.created) for run in old.runs]
+    after = [datetime.fromisoformat(run.manifest.created) for run in new.runs]
+    if len(before) < 2:
+        return False
+    return min(after) - max(before) > FAR * max(max(before) - min(before), timedelta(minutes=10))
+
+
+def with_partners(old: Mapping[Key, GateSide], new: Mapping[Key, GateSide]) -> dict[Key, GateSide]:
+    """Sides of a baseline, those that were measured in turns with a new run under the name of that run."""
+    partners = {side.pair: key for key, side in new.items() if side.pair}
+    return {partners.get(side.pair, key): side for key, side in old.items()}
 
 
 def read_sides(paths: Sequence[Path]) -> tuple[dict[Key, GateSide], bool]:
@@ -166,8 +227,11 @@ def _starts(table: pd.DataFrame, metric: str, *, relative: bool) -> Starts:
         accepted = accepted.assign(value=accepted["value"] / accepted["baseline"])
         unit = ""
     points: dict[PointKey, list[float]] = {}
-    for values, value in zip(
-        accepted[list(variables)].itertuples(index=False, name=None), accepted["value"], strict=True
-    ):
-        points.setdefault(tuple(map(plain, values)), []).append(float(value))
-    return Starts(variables, {key: tuple(values) for key, values in points.items()}, unit)
+    attempts: dict[PointKey, list[int]] = {}
+    columns = accepted[[*variables, "attempt", "value"]]
+    for *values, attempt, value in columns.itertuples(index=False, name=None):
+        key = tuple(map(plain, values))
+        points.setdefault(key, []).append(float(value))
+        attempts.setdefault(key, []).append(int(attempt))
+    numbers = {key: tuple(found) for key, found in attempts.items()}
+    return Starts(variables, {key: tuple(values) for key, values in points.items()}, unit, numbers)

@@ -233,6 +233,9 @@ class Ledger:
     def next_attempt(self, key: str) -> int:
         return max((int(entry["trial"]["attempt"]) + 1 for entry in self._entries[key]), default=0)
 
+    def accepted_attempts(self, key: str) -> set[int]:
+        return {int(entry["trial"]["attempt"]) for entry, s in self.trials(key) if s is not None and s.accepted}
+
     def has_attempt(self, key: str, attempt: int) -> bool:
         return any(entry["trial"]["attempt"] == attempt for entry in self._entries[key])
 

@@ -149,9 +149,9 @@ class Recorder:
             entry["testbed"] = testbed
         self.run.note("calibrations", entry)
 
-    def order(self, planned: PlannedPoint, testbed: str | None = None) -> TrialOrder:
-        """The next trial of a point, on one of several testbeds or on the only one."""
-        attempt = self.ledger.next_attempt(planned.key)
+    def order(self, planned: PlannedPoint, testbed: str | None = None, attempt: int | None = None) -> TrialOrder:
+        """The next trial of a point, on one of several testbeds or on the only one; its number may be a later one."""
+        attempt = self.ledger.next_attempt(planned.key) if attempt is None else attempt
         here = self.ledger.testbed(planned.key) in (None, testbed or self.ledger.own)
         repetition = self.ledger.status(planned.key).accepted if here else 0
         options = self.options(self.experiment.spec.trials.seed * 1000 + attempt, testbed)
@@ -236,10 +236,14 @@ class Recorder:
         return {"message": message, "exit_code": int(error.exit_code), "final": final}
 
     def _finish_if_done(self, planned: PlannedPoint) -> None:
+        if not self.ledger.status(planned.key).open:
+            self.finish(planned)
+
+    def finish(self, planned: PlannedPoint) -> None:
+        """Note that a point needs no more trials."""
         status = self.ledger.status(planned.key)
-        if not status.open:
-            outcome = {"accepted": status.accepted, "attempts": status.attempts, "failure": status.failure}
-            self.run.finish_point(planned.key, outcome)
+        outcome = {"accepted": status.accepted, "attempts": status.attempts, "failure": status.failure}
+        self.run.finish_point(planned.key, outcome)
 
 
 def steal_share(before: NodeFacts, after: NodeFacts) -> float | None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import platform
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 from p4perf.errors import DataError, TargetUnavailableError, TestbedError, UsageError
 from p4perf.experiment.batch import BatchConductor, refuse_what_needs_answers
@@ -27,6 +28,8 @@ from p4perf.version import __version__
 
 _LIBRARIES = ("numpy", "scipy", "pandas", "pyarrow", "jinja2", "pydantic", "matplotlib")
 
+Planner = Callable[[Experiment, Target, NodeFacts], SweepPlan]
+
 
 def require_usable(target: Target, testbed: Testbed) -> NodeFacts:
     """Facts of the node, if target and testbed can be used. A node that is not known yet is not asked.
@@ -44,8 +47,20 @@ def require_usable(target: Target, testbed: Testbed) -> NodeFacts:
     return facts
 
 
-def new_run(experiment: Experiment, target: Target, testbed: Testbed, parent: Path) -> tuple[RunDirectory, SweepPlan]:
+def new_run(
+    experiment: Experiment,
+    target: Target,
+    testbed: Testbed,
+    parent: Path,
+    *,
+    notes: Mapping[str, Any] | None = None,
+    planned: Planner = plan_sweep,
+) -> tuple[RunDirectory, SweepPlan]:
     """Plan a run and make its directory; nothing is measured yet.
+
+    Args:
+        notes: further keys of the manifest.
+        planned: plans the points.
 
     Raises:
         SpecError, CapabilityError: no point of the sweep can be measured on that target.
@@ -54,7 +69,7 @@ def new_run(experiment: Experiment, target: Target, testbed: Testbed, parent: Pa
         refuse_what_needs_answers(experiment, target, testbed)
         testbed.require_free()
     facts = require_usable(target, testbed)
-    plan = plan_sweep(experiment, target, facts)
+    plan = planned(experiment, target, facts)
     versions = {"p4perf": __version__, "python": platform.python_version()}
     manifest = {
         "spec_hash": experiment.spec_hash,
@@ -66,6 +81,7 @@ def new_run(experiment: Experiment, target: Target, testbed: Testbed, parent: Pa
         "trials": experiment.spec.trials.model_dump(mode="json"),
         "versions": versions | {name: version(name) for name in _LIBRARIES},
         "command": sys.argv[1:],
+        **(notes or {}),
     }
     run = RunDirectory.create(
         parent,
@@ -117,6 +133,26 @@ def resume_run(
         DataError: it is no run directory, or this machine would measure something else than the run began with.
         TestbedError, TargetUnavailableError, StorageError: as for a new run.
     """
+    experiment, plan, target, testbed, run = reopened(path, crew)
+    return run, measure_run(experiment, plan.points, target, testbed, run, progress, limit=limit)
+
+
+def reopened(
+    path: Path,
+    crew: Callable[[str], Crew] | None = None,
+    *,
+    placed: Callable[[Testbed], Testbed] = lambda testbed: testbed,
+    planned: Planner = plan_sweep,
+) -> tuple[Experiment, SweepPlan, Target, Testbed, RunDirectory]:
+    """What a run is measured with, if nothing changed since it began.
+
+    Args:
+        crew: as for :func:`resume_run`.
+        placed: what is measured on, given the testbed that the run names.
+        planned: plans the points.
+
+    Raises: as :func:`resume_run`.
+    """
     run = Run.open(path)
     manifest = run.manifest
     if manifest.origin:
@@ -124,7 +160,8 @@ def resume_run(
         raise UsageError(what, hint="p4perf fit derives its model")
     experiment = run.experiment
     address = manifest.place.get("address", manifest.testbed)
-    target, testbed = open_target(manifest.target), open_testbed(address) if crew is None else crew(address)
+    target = open_target(manifest.target)
+    testbed = placed(open_testbed(address)) if crew is None else crew(address)
     if isinstance(testbed, BatchTestbed):
         # Nothing is asked of a node for this; the results say whether it still is the same.
         refuse_fatal(testbed.problems(), TestbedError, f"testbed {testbed.label} cannot be used")
@@ -132,9 +169,8 @@ def resume_run(
     else:
         facts = require_usable(target, testbed)
         same_machine(run.directory, facts)
-    plan = plan_sweep(experiment, target, facts)
-    points = plan.points
-    if tuple(p.key for p in points) != manifest.planned_points:
+    plan = planned(experiment, target, facts)
+    if tuple(p.key for p in plan.points) != manifest.planned_points:
         raise DataError(
             f"{run.path} was begun with another version of p4perf ({manifest.versions.get('p4perf', 'unknown')}): "
             "its points are not the ones that would be measured now",
@@ -145,4 +181,4 @@ def resume_run(
             f"{run.path} was begun on hugepages, and there are not enough of them now",
             hint="p4perf doctor --fix reserves some (root)",
         )
-    return run.directory, measure_run(experiment, points, target, testbed, run.directory, progress, limit=limit)
+    return experiment, plan, target, testbed, run.directory

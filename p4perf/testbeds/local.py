@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
+import json
 import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib.resources import files
 from pathlib import Path
+from typing import Self
 
 from typing_extensions import override
 
@@ -25,6 +28,12 @@ def cache_folder() -> Path:
     """Where built programs are kept: ``$XDG_CACHE_HOME/p4perf``, by default ``~/.cache/p4perf``."""
     base = os.environ.get("XDG_CACHE_HOME", "")
     return (Path(base) if base.startswith("/") else Path.home() / ".cache") / "p4perf"
+
+
+def state_folder() -> Path:
+    """What p4perf notes of this machine: ``$XDG_STATE_HOME/p4perf``, by default ``~/.local/state/p4perf``."""
+    base = os.environ.get("XDG_STATE_HOME", "")
+    return (Path(base) if base.startswith("/") else Path.home() / ".local" / "state") / "p4perf"
 
 
 def probe_text() -> str:
@@ -42,9 +51,15 @@ class LocalTestbed(Testbed):
     name = "local"
     summary = "this machine"
 
-    def __init__(self, cache: Path | None = None) -> None:
+    def __init__(self, cache: Path | None = None, environment: Mapping[str, str] | None = None) -> None:
         self._cache = cache or cache_folder()
-        self._builder = _LocalBuilder(self._cache)
+        self._prefix = ("env", *(f"{name}={value}" for name, value in environment.items())) if environment else ()
+        self._builder = _LocalBuilder(self._cache, self._prefix)
+
+    def with_environment(self, environment: Mapping[str, str]) -> Self:
+        """The same testbed with variables of the environment for all its commands, and builds of its own."""
+        name = hashlib.sha256(json.dumps(environment, sort_keys=True).encode()).hexdigest()[:16]
+        return type(self)(self._cache / "environments" / name, environment)
 
     @override
     def problems(self) -> tuple[Problem, ...]:
@@ -60,7 +75,7 @@ class LocalTestbed(Testbed):
 
     @override
     def facts(self) -> NodeFacts:
-        result = run_command(("sh", "-s"), 30.0, Path("/"), stdin=probe_text())
+        result = run_command((*self._prefix, "sh", "-s"), 30.0, Path("/"), stdin=probe_text())
         if result.returncode != 0 or result.timed_out:
             raise TestbedError(f"the probe of this machine failed: {result.stderr.strip() or 'no output'}")
         return facts_of(result.stdout)
@@ -83,7 +98,7 @@ class LocalTestbed(Testbed):
         if job.build is not None:
             places["build"] = str(self.build(job.build))
         write_files(job, folder)
-        return placed(job.argv, places)
+        return (*self._prefix, *placed(job.argv, places))
 
 
 def write_files(job: Job, folder: Path) -> None:
@@ -95,8 +110,8 @@ def write_files(job: Job, folder: Path) -> None:
 
 
 class _LocalBuilder(Builder):
-    def __init__(self, cache: Path) -> None:
-        self._cache, self._builds = cache, cache / "builds"
+    def __init__(self, cache: Path, prefix: tuple[str, ...]) -> None:
+        self._cache, self._builds, self._prefix = cache, cache / "builds", prefix
 
     @override
     def finished(self, plan: BuildPlan) -> Path | None:
@@ -120,7 +135,7 @@ class _LocalBuilder(Builder):
 
     @override
     def step(self, command: tuple[str, ...], work: Path, limit_s: float) -> JobResult:
-        return run_command(command, limit_s, work)
+        return run_command((*self._prefix, *command), limit_s, work)
 
     @override
     def finish(self, plan: BuildPlan, work: Path, log: str) -> Path:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from p4perf.errors import DataError, Location, StorageError, TestbedError
 from p4perf.results.files import json_text, write_text_atomically
+from p4perf.testbeds.local import state_folder
 
 HUGEPAGES = Path("/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages")
 AUTOGROUP = Path("/proc/sys/kernel/sched_autogroup_enabled")
@@ -26,9 +26,8 @@ class SettingChange:
 
 
 def undo_record() -> Path:
-    """The record of changes: ``$XDG_STATE_HOME/p4perf/undo.json``, by default below ``~/.local/state``."""
-    base = os.environ.get("XDG_STATE_HOME", "")
-    return (Path(base) if base.startswith("/") else Path.home() / ".local" / "state") / "p4perf" / "undo.json"
+    """The record of changes, which ``doctor --undo`` reads."""
+    return state_folder() / "undo.json"
 
 
 def wanted_settings(memory_available_bytes: int | None) -> dict[Path, str]:

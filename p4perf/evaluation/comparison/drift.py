@@ -1,7 +1,7 @@
 """How far runs of the same programs are apart because they were made at different times.
 
-Let ``y_cr`` be the logarithm of the level of component c in its r-th run, less the mean over its n runs (r counts in the
-order of time). What all K components have in common drifts by ``D_r``, the mean of ``y_cr`` over c; each component
+Let ``y_cr`` be the logarithm of the level of component c in its r-th run, less the mean over its n runs (r counts in
+the order of time). What all K components have in common drifts by ``D_r``, the mean of ``y_cr`` over c; each component
 drifts by ``y_cr - D_r`` on its own. Both variances are sums of squares over their degrees of freedom,
 
     shared^2 = sum_r D_r^2 / (n - 1)
@@ -13,8 +13,8 @@ drift counts as shared. A component that drifts more than the others keeps its o
 
 How a new run drifts is not known, only how far runs do. With m new runs, their difference to the baseline has the
 variance ``(1 / m + k / n)`` times that of a run, k = :data:`~p4perf.evaluation.comparison.shifts.MEDIAN_OVER_MEAN`
-squared for the median over the starts of three runs or more. What is shared makes no component slower than others, so it
-needs no correction for their number, but has few degrees of freedom: with a chance of :data:`CHANCE` in one direction it
+squared for the median over the starts of three runs or more. What is shared moves all components at once, so it needs
+no correction for their number, but it has few degrees of freedom: with a chance of :data:`CHANCE` in one direction it
 exceeds
 
     floor = t(1 - CHANCE; n - 1) * shared * sqrt(1 / m + k / n).
@@ -36,7 +36,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import stdtrit
 
-from p4perf.evaluation.comparison.shifts import KNOWN, MEDIAN_OVER_MEAN, PointShifts, hodges_lehmann
+from p4perf.evaluation.comparison.shifts import MEDIAN_OVER_MEAN, PointShifts, hodges_lehmann
 from p4perf.models.templates import FloatArray
 from p4perf.results.table import Samples
 
@@ -110,15 +110,18 @@ def pooled(drifts: Iterable[Drift]) -> Drift:
     )
 
 
-def with_drift(shifts: PointShifts, drift: Drift, runs: int, reference_runs: int, levels: FloatArray) -> PointShifts:
+def with_drift(
+    shifts: PointShifts, drift: Drift, runs: int, reference_runs: int, levels: FloatArray, chance: float = CHANCE
+) -> PointShifts:
     """Shifts that drift explains as far as it was estimated.
 
     Args:
         runs, reference_runs: number of runs of the component, new ones and those of the baseline.
         levels: what :func:`run_levels` says of the component, as far as it has several runs.
+        chance: with which the floor does not hold, in one direction.
     """
     number = _of_runs(runs, reference_runs)
-    floor = float(stdtrit(drift.freedom, 1 - CHANCE)) * drift.shared * number
+    floor = float(stdtrit(drift.freedom, 1 - chance)) * drift.shared * number
     if not drift.own_freedom:
         return replace(shifts, floor=floor)
     alone = math.sqrt(float(np.sum(levels**2)) / (len(levels) - 1)) if len(levels) > 1 else 0.0
@@ -128,7 +131,7 @@ def with_drift(shifts: PointShifts, drift: Drift, runs: int, reference_runs: int
 
 def with_assumed_drift(shifts: PointShifts, deviation: float, runs: int, reference_runs: int) -> PointShifts:
     """Shifts of runs that are assumed to drift by a standard deviation."""
-    return replace(shifts, between=deviation * _of_runs(runs, reference_runs), between_freedom=KNOWN)
+    return replace(shifts, shared=math.hypot(shifts.shared, deviation * _of_runs(runs, reference_runs)))
 
 
 def _of_runs(runs: int, reference_runs: int) -> float:

@@ -66,9 +66,6 @@ CUT = 5.0
 BOUND = 4.0
 """Largest variance of a point for the degrees of freedom of the common shift, as a multiple of the median."""
 
-KNOWN = 1e6
-"""Degrees of freedom of what is not estimated."""
-
 DRAWS = 1000
 PAIRS_AT_ONCE = 2_000_000
 LARGEST = 100.0
@@ -123,7 +120,7 @@ class PointShifts:
         centre: logarithms of the ratios, by ascending x.
         drift: standard deviation of what a run as a whole adds to each of them.
         shared: a deviation that all points have in common, such as that of a curve they are compared with.
-        between: a deviation that all points have in common because the runs were made at different times.
+        between: deviation of all points together as several runs show it, which holds the scatter of their starts, too.
         floor: what a shift has to exceed, because all components alike may drift as far.
     """
 
@@ -133,7 +130,7 @@ class PointShifts:
     drift: FloatArray
     shared: float = 0.0
     between: float = 0.0
-    between_freedom: float = KNOWN
+    between_freedom: float = 1.0
     floor: float = 0.0
 
     def common(self) -> Shift:
@@ -145,10 +142,12 @@ class PointShifts:
         bounded = np.minimum(variances, BOUND * np.median(variances))
         centre = float(hodges_lehmann(self.centre[None, :])[0])
         drift = DRIFT_OF_ALL * float(np.median(self.drift))
-        parts = np.array([own**2, drift**2 + self.shared**2, self.between**2])
-        known = [satterthwaite(bounded, self.freedom), float(self.freedom.sum()), self.between_freedom]
-        deviation = math.hypot(own, self.shared, drift, self.between)
-        return Shift(centre, deviation, satterthwaite(parts, np.array(known)), len(self.centre), self.floor)
+        within, all_of_it = satterthwaite(bounded, self.freedom), float(self.freedom.sum())
+        parts, freedoms = [own**2, drift**2, self.shared**2], [within, all_of_it, all_of_it]
+        if self.between**2 > own**2 + drift**2:
+            parts, freedoms = [self.between**2, self.shared**2], [self.between_freedom, all_of_it]
+        freedom = satterthwaite(parts, freedoms)
+        return Shift(centre, math.sqrt(sum(parts)), freedom, len(self.centre), self.floor)
 
     def stretch(self, side: int, least: float = 0.0) -> Stretch | None:
         """The stretch most clearly shifted to a side (1 up, -1 down) by more than ``least``, in logarithms."""
@@ -170,8 +169,7 @@ class PointShifts:
             return None
         # Where there is no doubt, the size of the shift ranks it better than the degrees of freedom do.
         best = int(np.lexsort((-t, np.maximum(p, NO_DOUBT)))[0])
-        found = (float(values[best]) for values in (mean, deviation, freedom))
-        shift = Shift(*found, points=int(count[best]), floor=self.floor)
+        shift = Shift(float(mean[best]), float(deviation[best]), float(freedom[best]), int(count[best]), self.floor)
         return Stretch(int(first[best]), int(last[best]), shift, min(1.0, float(p[best]) * len(first)))
 
     def detectable_at_a_point(self, alpha: float) -> float:

@@ -1,0 +1,227 @@
+"""`p4perf gate`: did something become slower? Of runs that are there, or of two sides that it measures in turns."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from p4perf.cli.app import Format, FormatOption, QuietOption, app, emit, load, pairs, refuse, say, share
+from p4perf.cli.measure import DEFAULT_TARGET, resumable
+from p4perf.errors import UsageError
+from p4perf.results.files import write_atomically
+
+if TYPE_CHECKING:
+    from p4perf.experiment.conductor import Conductor
+    from p4perf.experiment.gate import GateDocument
+    from p4perf.specs import Experiment
+
+PAIRS = 6
+"""Pairs of starts of a point of an interleaved gate."""
+
+_PROGRAMS = (".p4", ".json", ".spec")
+
+
+@app.command()
+def gate(
+    runs: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[RUN]...",
+            help="New run directories or campaigns; with --interleaved, specs or P4 programs to measure.",
+            show_default=False,
+        ),
+    ] = None,
+    baseline: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--baseline",
+            help="A run directory, campaign or model.json, repeatable; with --interleaved, another spec or program.",
+        ),
+    ] = None,
+    margin: Annotated[str, typer.Option("--margin", help="Smallest change that matters, such as 5% or 0.05.")] = "5%",
+    drift: Annotated[
+        str | None,
+        typer.Option("--drift", help="Assume this standard deviation between runs, such as 1%; default: measured."),
+    ] = None,
+    metric: Annotated[str | None, typer.Option("--metric", help="Metric; default: the modelled one.")] = None,
+    relative: Annotated[
+        bool, typer.Option("--relative", help="Compare in units of the baseline program that each start measures, too.")
+    ] = False,
+    junit: Annotated[Path | None, typer.Option("--junit", help="Write JUnit XML to this file.")] = None,
+    summary: Annotated[Path | None, typer.Option("--summary", help="Append a table in Markdown to this file.")] = None,
+    history: Annotated[
+        bool, typer.Option("--history", help="Show how far runs on this machine were apart, and judge nothing.")
+    ] = False,
+    interleaved: Annotated[
+        bool, typer.Option("--interleaved", help="Measure both sides now, their starts in turns: drift cancels.")
+    ] = False,
+    target: Annotated[
+        str | None,
+        typer.Option("--target", "-t", help="With --interleaved: target of both sides.", show_default=DEFAULT_TARGET),
+    ] = None,
+    baseline_target: Annotated[
+        str | None, typer.Option("--baseline-target", help="With --interleaved: another target of the baseline.")
+    ] = None,
+    sets: Annotated[
+        list[str] | None, typer.Option("--set", help="With --interleaved: change the spec of both sides. Repeatable.")
+    ] = None,
+    baseline_sets: Annotated[
+        list[str] | None, typer.Option("--baseline-set", help="With --interleaved: change that of the baseline, too.")
+    ] = None,
+    baseline_environment: Annotated[
+        list[str] | None,
+        typer.Option("--baseline-env", help="With --interleaved: a variable of the baseline, such as CC=gcc-12."),
+    ] = None,
+    baseline_tree: Annotated[
+        Path | None,
+        typer.Option("--baseline-tree", help="With --interleaved: checkout of p4perf that generates the baseline."),
+    ] = None,
+    points: Annotated[
+        int | None, typer.Option("--points", min=1, help="With --interleaved: most values of every swept variable.")
+    ] = None,
+    number: Annotated[
+        int | None, typer.Option("--pairs", min=2, help="With --interleaved: pairs of starts a point; default: 6.")
+    ] = None,
+    testbed: Annotated[
+        str | None, typer.Option("--testbed", help="With --interleaved: where it runs; default: local.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="With --interleaved: folder of the runs; default: runs.")
+    ] = None,
+    quiet: QuietOption = False,
+    fmt: FormatOption = Format.TABLE,
+) -> int:
+    """Judge new runs by a baseline, for continuous integration.
+
+    Exit code 0 if nothing is slower, 1 if something is, 6 if the data do not tell.
+    """
+    least = share(margin, "--margin")
+    given = None if drift is None else share(drift, "--drift")
+    of_turns: dict[str, object] = {
+        "--target": target,
+        "--baseline-target": baseline_target,
+        "--set": sets,
+        "--baseline-set": baseline_sets,
+        "--baseline-env": baseline_environment,
+        "--baseline-tree": baseline_tree,
+        "--points": points,
+        "--pairs": number,
+        "--testbed": testbed,
+        "--output": output,
+    }
+    if history:
+        from p4perf.experiment.gate_drift import history as read
+
+        refuse({"RUN": runs, "--baseline": baseline, "--interleaved": interleaved, **of_turns}, "not with --history")
+        kept = read()
+        emit(fmt, kept, title=f"how far runs were apart: {kept.file}")
+        return 0
+    if interleaved:
+        refuse({"--drift": drift}, "starts in turns share their drift: leave it out")
+    else:
+        refuse(of_turns, "only with --interleaved")
+    if not runs:
+        raise UsageError("nothing is named that could be judged", hint="run directories, or --interleaved with a spec")
+    if interleaved:
+        before, after = _measured(
+            runs, baseline or [], target or DEFAULT_TARGET, baseline_target, sets or [], baseline_sets or [],
+            baseline_environment or [], baseline_tree, points, number or PAIRS, testbed or "local",
+            output or Path("runs"), quiet=quiet,
+        )  # fmt: skip
+    elif not baseline:
+        raise UsageError("there is no --baseline", hint="name a run directory, a campaign or a model.json")
+    else:
+        before, after = [Path(path) for path in baseline], [Path(path) for path in runs]
+    from p4perf.experiment.gate import gate_runs
+
+    found = gate_runs(before, after, metric=metric, relative=relative, margin=least, drift=given)
+    _write(found, junit, summary)
+    return _conclude(found, f"against {', '.join(map(str, before))}, margin {100 * least:g} %", fmt)
+
+
+def _write(found: GateDocument, junit: Path | None, summary: Path | None) -> None:
+    from p4perf.experiment.gate import append_summary, junit_xml
+
+    if junit is not None:
+        write_atomically(junit, (junit_xml(found),))
+    if summary is not None:
+        append_summary(found, summary)
+
+
+def _conclude(found: GateDocument, title: str, fmt: Format) -> int:
+    from p4perf.experiment.gate import counts, short_rows
+
+    for warning in found.warnings:
+        say(f"warning: {warning}")
+    emit(fmt, found, title=title, rows=short_rows(found) if fmt is Format.TABLE else None)
+    for each in found.drifts:
+        say(f"drift of {each.text()}")
+    say(f"{found.verdict}: {counts(found)}")
+    return found.exit_code
+
+
+def _measured(
+    specs: list[str],
+    baseline: list[str],
+    target: str,
+    baseline_target: str | None,
+    sets: list[str],
+    baseline_sets: list[str],
+    environment: list[str],
+    tree: Path | None,
+    points: int | None,
+    number: int,
+    testbed: str,
+    output: Path,
+    *,
+    quiet: bool,
+) -> tuple[list[Path], list[Path]]:
+    """Measure every spec in turns with its baseline; the runs of both sides."""
+    from p4perf.cli.progress import SweepProgress
+    from p4perf.experiment import open_target, open_testbed
+    from p4perf.experiment.interleaved import GatedSide, measure_in_turns, new_pair
+
+    if len(baseline) > 1 or (baseline and len(specs) > 1):
+        raise UsageError("one spec is measured in turns with one --baseline", hint="or name several specs without it")
+    variables = dict(pairs(environment, "--baseline-env", "NAME=VALUE", "for example --baseline-env CC=gcc-12"))
+    place = open_testbed(testbed)
+    of_both = [*sets, f"trials.repetitions={number}"]
+    before: list[Path] = []
+    after: list[Path] = []
+    chosen = [(_experiment(spec, of_both, points, number), spec) for spec in dict.fromkeys(specs)]
+    for experiment, spec in chosen:
+        other = experiment
+        if baseline or baseline_sets:
+            other = _experiment(baseline[0] if baseline else spec, [*of_both, *baseline_sets], points, number)
+        old = GatedSide(other, open_target(baseline_target or target), variables, tree)
+        new = GatedSide(experiment, open_target(target))
+        with SweepProgress(quiet=quiet) as progress:
+            sides = new_pair(old, new, place, output, progress)
+            if not quiet:
+                say(f"{spec} on {target}, in turns with its baseline: {number} pairs of starts a point")
+                for side, words in zip(sides, ("baseline", "new run"), strict=True):
+                    say(f"{words}: {side.run.path}")
+            with resumable(sides[1].run.path):
+                outcomes = measure_in_turns(*sides, experiment)
+        _warn(sides, [label for outcome in outcomes for label in outcome.starved])
+        before.append(sides[0].run.path)
+        after.append(sides[1].run.path)
+    return before, after
+
+
+def _experiment(spec: str, sets: list[str], points: int | None, number: int) -> Experiment:
+    """The experiment of a spec, or of a P4 program that is measured as it is."""
+    if Path(spec).suffix not in _PROGRAMS:
+        return load(spec, sets, points)
+    from p4perf.experiment.own import own_experiment
+
+    if len(sets) > 1 or points is not None:
+        raise UsageError(f"--set and --points change specs, and {spec} is a program", hint="leave them out")
+    return own_experiment(Path(spec), repetitions=number)
+
+
+def _warn(sides: tuple[Conductor, Conductor], starved: list[str]) -> None:
+    for label in dict.fromkeys(starved):
+        say(f"warning: {label} has no accepted pair (p4perf doctor reports how quiet the machine is)")
