@@ -6,20 +6,28 @@ it), 1 start in 300 takes half as long again or up to three times as long and lo
 its own (0.5 %), and beyond the L2 cache another one (4 %). A gate compares 30 components with 3 starts a point; in 3 of
 them a quarter of the points lies beyond the L2 cache, as in a tenth of the experiments of the catalogue.
 
+Then ten components while runs drift: every run has an offset of 0 to 4 % (standard deviation), of which all components
+have nothing, half of the variance, or all in common. Gates of a run against three others, and interleaved gates during
+which the machine drifts as far.
+
 Real: pairs of runs of dpdk-c, one after the other; then the second of each pair with 5 % added to every start, and runs
-of a program with additions that the first does not have. Exits with 1 if a share is missed, 3 if nothing can be
-measured here.
+of a program with additions that the first does not have. With --real-interleaved, interleaved gates beside a busy loop
+that comes and goes. Exits with 1 if a share is missed, 3 if nothing can be measured here.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import math
+import random
+import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -33,6 +41,7 @@ from p4perf.evaluation.comparison.shifts import paired_shifts, point_shifts
 from p4perf.experiment import new_run, open_target, open_testbed
 from p4perf.experiment.conductor import Conductor
 from p4perf.experiment.gate import GateRow, gate_runs
+from p4perf.experiment.interleaved import GatedSide, measure_in_turns, new_pair
 from p4perf.models.templates import FloatArray
 from p4perf.results import RunDirectory
 from p4perf.results.table import Samples
@@ -54,6 +63,8 @@ name: mat/exact-entries
 extends: mat/exact-entries
 sweep: {entries: {log: [1, 1e4], points_per_decade: 2}}
 """
+SWEEP, FEW = "{log: [1, 1e4], points_per_decade: 2}", "[1, 100, 1000]"
+SHORT = TABLES.replace(SWEEP, FEW)
 SLOWER = """\
 name: mat/exact-entries
 extends: base/common
@@ -303,6 +314,54 @@ def real(pairs: int, additions: int, repetitions: int) -> bool:
     return outcomes["nothing changed"].count("same") >= 0.95 * pairs and slower.count("slower") >= 0.9 * len(slower)
 
 
+@contextlib.contextmanager
+def neighbour(seed: int) -> Iterator[None]:
+    """A busy loop that runs beside the body now and then, for 2 to 8 seconds."""
+    chance, ended = random.Random(seed), threading.Event()  # noqa: S311
+
+    def disturb() -> None:
+        while not ended.wait(chance.uniform(2, 8)):
+            busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+            ended.wait(chance.uniform(2, 8))
+            busy.kill()
+            busy.wait()
+
+    thread = threading.Thread(target=disturb)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def real_in_turns(gates: int, additions: int) -> bool:
+    """Interleaved gates on this machine beside a busy loop: nothing changed, and half as many with additions."""
+    found: dict[str, list[str]] = {"nothing changed": [], f"{additions} additions": []}
+    with tempfile.TemporaryDirectory(prefix="p4perf-bench-") as text:
+        folder = Path(text)
+        plain, slow = folder / "tables.yaml", folder / "slower.yaml"
+        plain.write_text(SHORT)
+        slow.write_text((SLOWER % additions).replace(SWEEP, FEW))
+        repetitions = [("trials.repetitions", str(PAIRS))]
+        one, other = (load_experiment(str(path), overrides=repetitions) for path in (plain, slow))
+        target = open_target("dpdk-c")
+        for number in range(gates + (gates + 1) // 2):
+            name, new = list(zip(found, (one, other), strict=True))[number >= gates]
+            begin = time.monotonic()
+            sides = new_pair(GatedSide(one, target), GatedSide(new, target), open_testbed("local"), folder / "runs")
+            with neighbour(number):
+                measure_in_turns(*sides, one)
+            before, after = (side.run.path for side in sides)
+            (row,) = gate_runs([before], [after]).rows
+            found[name].append(row.verdict)
+            print(f"  {name}: {told(row)}, {time.monotonic() - begin:.0f} s", flush=True)
+    for name, verdicts in found.items():
+        print(f"real, in turns, {name}: {share(verdicts)} of {len(verdicts)}")
+    unchanged, changed = found.values()
+    return unchanged.count("slower") <= max(1, len(unchanged) // 20) and changed.count("slower") == len(changed)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print everything."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -311,14 +370,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--real", type=int, default=0, metavar="N", help="pairs of real runs on dpdk-c")
     parser.add_argument("--additions", type=int, default=3, help="additions that the slower real program makes")
     parser.add_argument("--repetitions", type=int, default=3, help="starts of a point of the real runs")
+    parser.add_argument(
+        "--real-interleaved", type=int, default=0, metavar="N", help="interleaved gates on dpdk-c beside a busy loop"
+    )
+    parser.add_argument("--only-real", action="store_true", help="simulate nothing")
     chosen = parser.parse_args(arguments)
-    begin = time.monotonic()
-    good = min([simulated(points, chosen.gates, chosen.components) for points in (8, 16)])
-    resolution()
-    print(f"simulated in {time.monotonic() - begin:.0f} s")
-    if chosen.real:
+    begin, good = time.monotonic(), True
+    if not chosen.only_real:
+        good = min([simulated(points, chosen.gates, chosen.components) for points in (8, 16)])
+        good = drifting(2 * chosen.gates) and good
+        resolution()
+        print(f"simulated in {time.monotonic() - begin:.0f} s")
+    if chosen.real or chosen.real_interleaved:
         try:
-            good = real(chosen.real, chosen.additions, chosen.repetitions) and good
+            if chosen.real:
+                good = real(chosen.real, chosen.additions, chosen.repetitions) and good
+            if chosen.real_interleaved:
+                good = real_in_turns(chosen.real_interleaved, chosen.additions) and good
         except P4PerfError as error:
             print(f"nothing real: {error}")
             return 3

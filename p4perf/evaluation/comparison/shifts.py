@@ -60,6 +60,9 @@ MEDIAN_OVER_MEAN = 1.2
 NO_DOUBT = 1e-9
 """P-values below this one are all the same."""
 
+ENOUGH_PAIRS = 5
+"""Pairs of a point from which on their pairwise means are taken: of fewer, a single odd one would move them."""
+
 CUT = 5.0
 """Largest deviation of a pair from the median of its point, in ordinary ones, that counts as scatter."""
 
@@ -203,16 +206,17 @@ def point_shifts(ratios: MeasuredRatios, runs: int = 1, reference_runs: int = 1)
 def paired_shifts(pairs: Sequence[FloatArray]) -> PointShifts | None:
     """Shifts of points from logarithms of the ratios of pairs of starts, an array for each point.
 
-    Points with two pairs or more count; without any, their scatter is that over the points. One start in hundreds takes
-    twice as long for no reason that it shows. The median of a point does not follow it, so its scatter should not:
-    deviations from the median are cut at :data:`CUT` times what is ordinary, of the point or of all of them.
+    Points with two pairs or more count; without any, their scatter is that over the points. The shift of a point is the
+    median of its pairs, or of all pairwise means from :data:`ENOUGH_PAIRS` on, which is better known. One start in
+    hundreds takes twice as long for no reason that it shows. Neither follows it, so the scatter should not: deviations
+    are cut at :data:`CUT` times what is ordinary, of the point or of all of them.
     """
     usable = [ratios for ratios in pairs if len(ratios) > 1]
     if not usable:
         return scattered([float(ratios[0]) for ratios in pairs])
-    centre = np.array([float(np.median(ratios)) for ratios in usable])
+    centre = np.array([_middle(ratios) for ratios in usable])
     number = np.array([len(ratios) for ratios in usable])
-    widened = np.where(number > 2, MEDIAN_OVER_MEAN**2, 1.0) / number
+    widened = np.where((number > 2) & (number < ENOUGH_PAIRS), MEDIAN_OVER_MEAN**2, 1.0) / number
     apart = [np.abs(ratios - middle) for ratios, middle in zip(usable, centre, strict=True)]
     every = np.concatenate(apart)
     ordinary = float(np.median(every[every > 0])) if every.any() else 0.0
@@ -220,6 +224,10 @@ def paired_shifts(pairs: Sequence[FloatArray]) -> PointShifts | None:
     variances = np.array([float(np.sum(each**2)) for each in cut]) / (number - 1) * widened
     moderated, freedom = _moderated(variances, number - 1.0)
     return PointShifts(centre, np.sqrt(moderated), freedom, np.zeros(len(usable)))
+
+
+def _middle(ratios: FloatArray) -> float:
+    return float(hodges_lehmann(ratios[None, :])[0] if len(ratios) >= ENOUGH_PAIRS else np.median(ratios))
 
 
 def scattered(centres: Sequence[float], shared: float = 0.0) -> PointShifts | None:
