@@ -227,6 +227,7 @@ def _builds_of(tree: Path, experiment: Experiment, target: Target, facts: NodeFa
     if not (tree / "p4perf" / "__init__.py").is_file():
         raise UsageError(f"{tree} holds no p4perf", hint="name the folder of a checkout: the one with p4perf/ in it")
     own = tree / ".venv" / "bin" / "python"
+    folders = os.pathsep.join([str(tree), *filter(None, [os.environ.get("PYTHONPATH")])])
     with tempfile.TemporaryDirectory(prefix="p4perf-") as folder:
         spec = Path(folder, "spec.yaml")
         spec.write_text(experiment.resolved_yaml(), encoding="utf-8")
@@ -238,7 +239,10 @@ def _builds_of(tree: Path, experiment: Experiment, target: Target, facts: NodeFa
             text=True,
             check=False,
             cwd=folder,
-            env={**os.environ, "PYTHONPATH": str(tree)},
+            env={
+                **os.environ,
+                "PYTHONPATH": os.pathsep.join([str(tree), *filter(None, [os.environ.get("PYTHONPATH")])]),
+            },
         )
     if done.returncode != 0:
         said = (done.stderr.strip() or "no message").splitlines()[-1]

@@ -139,6 +139,13 @@ class PartlyTarget(FakeTarget):
         return record
 
 
+class EnvironmentTarget(FakeTarget):
+    """Costs what the environment says."""
+
+    name = "fake-environment"
+    script = 'printf \'{"cycles": %s, "seed": 1, "memory": 1}\\n\' "${P4PERF_FAKE_CYCLES:-100}"'
+
+
 class DefectTarget(FakeTarget):
     """Has a defect."""
 
