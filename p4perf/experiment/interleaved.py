@@ -239,10 +239,7 @@ def _builds_of(tree: Path, experiment: Experiment, target: Target, facts: NodeFa
             text=True,
             check=False,
             cwd=folder,
-            env={
-                **os.environ,
-                "PYTHONPATH": os.pathsep.join([str(tree), *filter(None, [os.environ.get("PYTHONPATH")])]),
-            },
+            env={**os.environ, "PYTHONPATH": folders},
         )
     if done.returncode != 0:
         said = (done.stderr.strip() or "no message").splitlines()[-1]
