@@ -63,7 +63,7 @@ class GateDrift(Record):
     """What a gate takes for the drift between runs of a metric."""
 
     metric: str = doc("metric")
-    source: str = doc(
+    basis: str = doc(
         "`pairs` (starts in turns have none), `runs` (several runs), `history` (earlier gates, too), `given` "
         "(`--drift`) or `assumed`"
     )
@@ -74,12 +74,12 @@ class GateDrift(Record):
 
     def text(self) -> str:
         """One sentence, for people."""
-        if self.source == PAIRS:
+        if self.basis == PAIRS:
             return f"{self.metric}: starts in pairs, no drift between runs"
         if self.freedom is None:
-            how = "as given" if self.source == GIVEN else "not measured: three baseline runs or --interleaved do that"
+            how = "as given" if self.basis == GIVEN else "not measured: three baseline runs or --interleaved do that"
             return f"{self.metric}: assumes that runs differ by {100 * self.own:.2g} % (standard deviation), {how}"
-        known = "earlier gates, too" if self.source == HISTORY else "their runs"
+        known = "earlier gates, too" if self.basis == HISTORY else "their runs"
         return (
             f"{self.metric}: runs differ by {100 * self.shared:.2g} % together and by {100 * self.own:.2g} % each "
             f"(standard deviations from {known}; {self.freedom:.0f} and {self.own_freedom:.0f} degrees of freedom)"
@@ -119,9 +119,9 @@ def with_drifts(
     metrics = list(dict.fromkeys(c.metric for _, c in compared if not c.paired))
     for metric in metrics:
         places = [n for n, (_, c) in enumerate(compared) if c.metric == metric and not c.paired]
-        drift, source = _shown([compared[n][1] for n in places], relative, told)
+        drift, basis = _shown([compared[n][1] for n in places], relative, told)
         if given is None and drift.freedom >= LEAST_FREEDOM:
-            drifts.append(GateDrift.read(drift, metric=metric, source=source))
+            drifts.append(GateDrift.read(drift, metric=metric, basis=basis))
             for n in places:
                 c = compared[n][1]
                 chance = CHANCE / len(metrics)
@@ -136,8 +136,8 @@ def with_drifts(
     return shifts, tuple(drifts)
 
 
-def _assumed(metric: str, source: str, own: float) -> GateDrift:
-    return GateDrift(metric=metric, source=source, shared=0, freedom=None, own=own, own_freedom=None)
+def _assumed(metric: str, basis: str, own: float) -> GateDrift:
+    return GateDrift(metric=metric, basis=basis, shared=0, freedom=None, own=own, own_freedom=None)
 
 
 def _shown(compared: Sequence[ComparedRuns], relative: bool, told: list[str]) -> tuple[Drift, str]:
@@ -207,7 +207,7 @@ def read_history() -> tuple[HistoryEntry, ...]:
         return ()
     try:
         return tuple(_read(row) for row in parse_object(read_text(path), path)["rows"])
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise DataError("is damaged", location=Location(str(path)), hint="remove it: gates fill it again") from error
 
 

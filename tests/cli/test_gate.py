@@ -20,6 +20,11 @@ def rising(factor=1.0):
     return lambda x: factor * (20 + 10 * math.log10(x + 1))
 
 
+@pytest.fixture(autouse=True)
+def _state(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
 def gated(*arguments, code=0, cwd=None):
     done = p4perf("gate", *arguments, "--format", "json", cwd=cwd)
     assert done.code == code, done.err + done.out
@@ -142,6 +147,78 @@ def test_several_runs_are_taken_together(runs):
     assert said["rows"][0]["starts"] == 6
     said, _ = gated("--baseline", runs["old"], "--baseline", runs["other"], runs["new"])
     assert len(said["rows"]) == 1
+
+
+@pytest.fixture(scope="module")
+def drifting(tmp_path_factory):
+    """Six runs of the same program whose levels are 2 % apart (standard deviation), the last is the new one."""
+    levels = (1.0, 1.02, 0.98, 1.03, 0.99, 1.045)
+    folder = tmp_path_factory.mktemp("drift")
+    return [
+        make_run(folder, rising(level), overrides=POINTS, seed=10 + n, noise=0.002) for n, level in enumerate(levels)
+    ]
+
+
+def of_baselines(runs):
+    return [word for run in runs for word in ("--baseline", run)]
+
+
+def test_one_run_assumes_its_drift_and_says_so(drifting):
+    said, err = gated("--baseline", drifting[0], drifting[-1], code=ExitCode.VERDICT_FAILED)
+    (drift,) = said["drifts"]
+    assert (drift["basis"], drift["own"], drift["freedom"]) == ("assumed", 0.005, None)
+    assert "assumes that runs differ by 0.5 % (standard deviation), not measured" in err
+    said, err = gated("--baseline", drifting[0], drifting[-1], "--drift", "2%", code=ExitCode.NO_VERDICT)
+    assert (said["drifts"][0]["basis"], said["drifts"][0]["own"]) == ("given", 0.02)
+    assert said["rows"][0]["detectable"] > 0.05
+
+
+def test_several_runs_show_their_drift(drifting):
+    said, err = gated(*of_baselines(drifting[:3]), drifting[-1], code=ExitCode.NO_VERDICT)
+    (drift,) = said["drifts"]
+    assert (drift["basis"], drift["freedom"]) == ("runs", 2)
+    assert drift["shared"] == pytest.approx(0.02, rel=0.1)
+    assert "runs differ by 2 % together" in err
+
+
+def test_earlier_gates_are_on_record_and_count(drifting, tmp_path):
+    first, _ = gated(*of_baselines(drifting[:3]), drifting[-1], code=ExitCode.NO_VERDICT)
+    again, _ = gated(*of_baselines(drifting[:3]), drifting[-1], code=ExitCode.NO_VERDICT)
+    assert again["drifts"] == first["drifts"], "the same runs count once"
+    later, err = gated("--baseline", drifting[3], drifting[-1], code=ExitCode.NO_VERDICT)
+    (drift,) = later["drifts"]
+    assert (drift["basis"], drift["freedom"]) == ("history", 2)
+    assert "from earlier gates, too" in err
+    kept = json.loads(p4perf("gate", "--history", "--format", "json").out)
+    (entry,) = kept["rows"]
+    assert (entry["components"], len(entry["runs"]), entry["freedom"]) == (1, 3, 2)
+    assert kept["file"] == str(tmp_path / "state" / "p4perf" / "gate-history.json")
+
+
+def test_other_machines_and_metrics_have_a_drift_of_their_own(drifting, runs):
+    gated(*of_baselines(drifting[:3]), drifting[-1], code=ExitCode.NO_VERDICT)
+    said, _ = gated("--baseline", runs["old"], runs["moved"], code=ExitCode.VERDICT_FAILED)
+    assert said["drifts"][0]["basis"] == "assumed"
+    said, _ = gated("--baseline", runs["old"], runs["new"], "--metric", BASELINE)
+    assert said["drifts"][0]["basis"] == "assumed"
+
+
+def test_a_damaged_history_is_an_error_with_its_place(runs, tmp_path):
+    folder = tmp_path / "state" / "p4perf"
+    folder.mkdir(parents=True)
+    for text in ("{", "{}", '{"rows": [{}]}', '{"rows": [1]}'):
+        (folder / "gate-history.json").write_text(text)
+        done = p4perf("gate", "--baseline", runs["old"], runs["new"])
+        assert done.code == ExitCode.USAGE
+        assert "gate-history.json" in done.err
+        assert "Traceback" not in done.err
+
+
+def test_a_history_that_cannot_be_kept_is_a_warning(drifting, tmp_path):
+    (tmp_path / "state").write_text("no folder")
+    said, err = gated(*of_baselines(drifting[:3]), drifting[-1], code=ExitCode.NO_VERDICT)
+    assert "the history of gates is not kept" in err
+    assert said["drifts"][0]["basis"] == "runs"
 
 
 def test_what_a_new_campaign_lacks_has_no_verdict(campaigns):

@@ -45,7 +45,7 @@ def test_the_same_program_in_turns_is_the_same(tmp_path):
     said, err = gated(tmp_path, *SPEC, "-t", "fake", "--pairs", 4)
     (row,) = said["rows"]
     assert (said["verdict"], row["verdict"], row["points"], row["starts"]) == ("passed", "same", 3, 4)
-    assert [drift["source"] for drift in said["drifts"]] == ["pairs"]
+    assert [drift["basis"] for drift in said["drifts"]] == ["pairs"]
     assert "no drift between runs" in err
     runs = sorted((tmp_path / "runs").iterdir())
     assert [Run.open(path).directory.state().complete for path in runs] == [True, True]
@@ -117,7 +117,7 @@ def test_an_interrupted_gate_is_resumed_in_turns(tmp_path):
     assert done.code == 0, done.err
     assert "judge them: p4perf gate --baseline" in done.err
     said = json.loads(p4perf("gate", "--baseline", *runs, "--format", "json").out)
-    assert (said["rows"][0]["verdict"], said["drifts"][0]["source"]) == ("same", "pairs")
+    assert (said["rows"][0]["verdict"], said["drifts"][0]["basis"]) == ("same", "pairs")
     attempts = [{(attempt, point) for _, attempt, point in journal(path)} for path in runs]
     assert len(attempts[0] & attempts[1]) == 3 * 5
 

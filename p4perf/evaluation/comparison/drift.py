@@ -131,7 +131,7 @@ def with_drift(
 
 def with_assumed_drift(shifts: PointShifts, deviation: float, runs: int, reference_runs: int) -> PointShifts:
     """Shifts of runs that are assumed to drift by a standard deviation."""
-    return replace(shifts, shared=math.hypot(shifts.shared, deviation * _of_runs(runs, reference_runs)))
+    return replace(shifts, least_drift=deviation * _of_runs(runs, reference_runs))
 
 
 def _of_runs(runs: int, reference_runs: int) -> float:

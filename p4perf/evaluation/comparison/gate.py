@@ -1,22 +1,25 @@
 """Whether something became slower: verdicts on many components at once, for scripts that have to stop at one.
 
 The rule. A component is an experiment on a target; there are K of them. ``R`` is the common ratio of the new runs to
-the baseline with its interval ``[L, H]``; every component is also searched for the stretch of points that is most
-clearly shifted by more than the margin (both: :mod:`p4perf.evaluation.comparison.shifts`). With the margin m and the
-level 1 - 2a (a = 2.5 %), in this order:
+the baseline with its 95 % interval ``[L, H]``; every component is also searched for the stretch of points that is most
+clearly shifted by more than the margin (both: :mod:`p4perf.evaluation.comparison.shifts`). The chance of a false alarm
+is to be 2.5 % in one direction. Where several runs show the drift, its floor has 1.25 % of this
+(:mod:`p4perf.evaluation.comparison.drift`); the rest, ``a``, is for the tests. With the margin m, in this order:
 
-1. What could be found is computed first, from the scatter of the starts and their number alone: the shift that the
-   strictest of the tests below, at a / 2K, finds with a chance of 90 %. If it is above the margin, the answer is *no
-   verdict*, unless an interval of ``R`` at a / 2K lies wholly beyond 1 + m or 1 / (1 + m): noise is no excuse for what
-   cannot be missed.
+1. What could be found is computed first, from the scatter of the starts, their number and the drift alone: the shift
+   that the strictest of the tests below, at a / 2K, finds with a chance of 90 %. If it is above the margin, the answer
+   is *no verdict*, unless an interval of ``R`` at a / 2K lies wholly beyond 1 + m or 1 / (1 + m): noise is no excuse
+   for what cannot be missed.
 2. *Slower* if the common shift is significant and its interval is not within the margin, or if the shift of a stretch
    that is more than the margin is significant. *Faster* likewise, if nothing is slower.
-3. *Same* if the interval lies within the margin: two one-sided tests (Schuirmann 1987), each at a.
+3. *Same* if the interval lies within the margin: two one-sided tests (Schuirmann 1987), each at 2.5 %.
 4. *No verdict* otherwise.
 
-Significant is meant for all components together: the 2K p-values of one direction (common and stretch of each) are
-adjusted after Holm (1979, Scandinavian Journal of Statistics 6, 65). If nothing changed, a run of any number of
-components calls one of them slower with a chance of a at most, 2.5 %. *Same* needs no such correction: all of K
+Significant is a shift beyond the floor, and meant for all components together: the 2K p-values of one direction
+(common and stretch of each) are adjusted after Holm (1979, Scandinavian Journal of Statistics 6, 65). If nothing
+changed, a gate of any number of components calls one of them slower with a chance of 2.5 % at most. For starts in
+pairs, and for several runs of the baseline that were made as far apart as the new ones, this holds however far runs
+drift; with fewer runs it holds if they drift no further than is assumed. *Same* needs no such correction: all of K
 components are said to be the same only if each of them is (an intersection-union test, Berger 1982).
 """
 
@@ -36,7 +39,7 @@ from p4perf.models.estimate import Estimate
 from p4perf.results.table import LEVEL
 
 ALPHA = (1 - LEVEL) / 2
-"""Chance of a false alarm, in one direction."""
+"""Chance of a false alarm, in one direction; of this the floor of the drift takes its share where there is one."""
 
 TESTS = 2
 """Tests of one direction on a component: of the common shift, and of the most shifted stretch."""

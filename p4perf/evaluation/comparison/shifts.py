@@ -123,6 +123,7 @@ class PointShifts:
         centre: logarithms of the ratios, by ascending x.
         drift: standard deviation of what a run as a whole adds to each of them.
         shared: a deviation that all points have in common, such as that of a curve they are compared with.
+        least_drift: deviation that a run as a whole adds to all points at least.
         between: deviation of all points together as several runs show it, which holds the scatter of their starts, too.
         floor: what a shift has to exceed, because all components alike may drift as far.
     """
@@ -132,6 +133,7 @@ class PointShifts:
     freedom: FloatArray
     drift: FloatArray
     shared: float = 0.0
+    least_drift: float = 0.0
     between: float = 0.0
     between_freedom: float = 1.0
     floor: float = 0.0
@@ -144,7 +146,7 @@ class PointShifts:
         # A point that scatters much has little influence on this estimate, and so has what is not known of its scatter.
         bounded = np.minimum(variances, BOUND * np.median(variances))
         centre = float(hodges_lehmann(self.centre[None, :])[0])
-        drift = DRIFT_OF_ALL * float(np.median(self.drift))
+        drift = max(DRIFT_OF_ALL * float(np.median(self.drift)), self.least_drift)
         within, all_of_it = satterthwaite(bounded, self.freedom), float(self.freedom.sum())
         parts, freedoms = [own**2, drift**2, self.shared**2], [within, all_of_it, all_of_it]
         if self.between**2 > own**2 + drift**2:
@@ -164,7 +166,7 @@ class PointShifts:
         beyond = side * mean - self.floor
         with np.errstate(divide="ignore", invalid="ignore"):
             freedom = np.where(squares > 0, (total + between) ** 2 / squares, _sums(self.freedom, first, last))
-            drift = DRIFT_OF_A_STRETCH * _sums(self.drift, first, last) / count
+            drift = np.maximum(DRIFT_OF_A_STRETCH * _sums(self.drift, first, last) / count, self.least_drift)
             deviation = np.sqrt((total + between) / count**2 + self.shared**2 + drift**2)
             t = np.where(deviation > 0, beyond / deviation, np.sign(beyond) * np.inf)
         p = np.where(side * mean > least, stdtr(freedom, -t), np.inf)
@@ -178,7 +180,8 @@ class PointShifts:
     def detectable_at_a_point(self, alpha: float) -> float:
         """The smallest shift, as a share, that is found where only one ordinary point has it."""
         number = len(self.centre) * (len(self.centre) + 1) / 2
-        own, drift = float(np.median(self.deviation)), DRIFT_OF_A_STRETCH * float(np.median(self.drift))
+        own = float(np.median(self.deviation))
+        drift = max(DRIFT_OF_A_STRETCH * float(np.median(self.drift)), self.least_drift)
         freedom = satterthwaite([own**2, self.between**2], [float(np.median(self.freedom)), self.between_freedom])
         shift = Shift(0.0, math.hypot(own, self.shared, drift, self.between), freedom, 1, self.floor)
         return shift.detectable(alpha / number)

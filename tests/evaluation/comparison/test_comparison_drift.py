@@ -62,7 +62,7 @@ def test_more_runs_lower_the_floor_and_an_assumption_has_none():
     floors = [with_drift(shifted(0.0), Drift(0.01, n - 1.0), 1, n, np.empty(0)).floor for n in (3, 4, 6, 12)]
     assert floors == sorted(floors, reverse=True)
     assumed = with_assumed_drift(shifted(0.0), ASSUMED, 1, 1)
-    assert (assumed.floor, assumed.shared) == (0.0, pytest.approx(ASSUMED * math.sqrt(2)))
+    assert (assumed.floor, assumed.least_drift) == (0.0, pytest.approx(ASSUMED * math.sqrt(2)))
 
 
 def false_alarms(generator, components, share, offset, gates, estimated):
