@@ -52,7 +52,7 @@ class HistoryEntry(Record):
     own_freedom: float = doc("its degrees of freedom")
 
 
-class GateHistory(Document, kind="gate-history"):
+class GateHistory(Document, kind="gate.history"):
     """`p4perf gate --history`: how far runs on this machine were apart, one row for each gate with several runs."""
 
     file: str = doc("path of the file")

@@ -11,7 +11,6 @@ pair; where one of them is not accepted, or was not measured because the run was
 from __future__ import annotations
 
 import json
-import os
 import random
 import secrets
 import subprocess
@@ -212,10 +211,11 @@ def planner(tree: str | None) -> Planner:
 
 _PLAN = """\
 import dataclasses, json, sys
+asked = json.load(sys.stdin)
+sys.path.insert(0, asked["tree"])
 from p4perf.experiment import open_target, plan_sweep
 from p4perf.specs import load_experiment
 from p4perf.targets.base import NodeFacts
-asked = json.load(sys.stdin)
 plan = plan_sweep(load_experiment(asked["spec"]), open_target(asked["target"]), NodeFacts(asked["facts"]))
 builds = [[repr(sorted(p.point.values.items())), dataclasses.asdict(p.plan.build)] for p in plan.points]
 json.dump(builds, sys.stdout)
@@ -227,11 +227,10 @@ def _builds_of(tree: Path, experiment: Experiment, target: Target, facts: NodeFa
     if not (tree / "p4perf" / "__init__.py").is_file():
         raise UsageError(f"{tree} holds no p4perf", hint="name the folder of a checkout: the one with p4perf/ in it")
     own = tree / ".venv" / "bin" / "python"
-    folders = os.pathsep.join([str(tree), *filter(None, [os.environ.get("PYTHONPATH")])])
     with tempfile.TemporaryDirectory(prefix="p4perf-") as folder:
         spec = Path(folder, "spec.yaml")
         spec.write_text(experiment.resolved_yaml(), encoding="utf-8")
-        asked = {"spec": str(spec), "target": target.label, "facts": dict(facts.values)}
+        asked = {"tree": str(tree), "spec": str(spec), "target": target.label, "facts": dict(facts.values)}
         done = subprocess.run(
             [str(own) if own.exists() else sys.executable, "-c", _PLAN],
             input=json.dumps(asked),
@@ -239,7 +238,6 @@ def _builds_of(tree: Path, experiment: Experiment, target: Target, facts: NodeFa
             text=True,
             check=False,
             cwd=folder,
-            env={**os.environ, "PYTHONPATH": folders},
         )
     if done.returncode != 0:
         said = (done.stderr.strip() or "no message").splitlines()[-1]

@@ -119,7 +119,7 @@ def stand_in(arguments):
 
 def run_commands(block, folder):
     for arguments, code, lines in commands(block):
-        if block.note == STAND_IN and arguments[0] == "run":
+        if block.note == STAND_IN and (arguments[0] == "run" or "--interleaved" in arguments):
             arguments = stand_in(arguments)
         done = p4perf(*arguments, cwd=folder)
         where = f"line {block.line}: p4perf {' '.join(arguments)}\n{done.out[-2000:]}{done.err}"

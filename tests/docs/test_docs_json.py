@@ -159,6 +159,8 @@ def commands(run, tmp_path):
     old, new, slow = gated(tmp_path / "gated")
     failed = printed("gate", "--baseline", old, slow, code=1)
     yield "gate", [printed("gate", "--baseline", old, new), failed]
+    again = ("--baseline", old, "--baseline", slow, new, "--margin", "0.9")
+    yield "gate.history", [printed("gate", *again, code=6) and printed("gate", "--history")]
     yield "pack", [printed("pack", old, cwd=tmp_path)]
     yield "curves", [curves(tmp_path)]
     yield "report", [printed("report", path, "-o", tmp_path / "site")]
