@@ -13,7 +13,6 @@ from p4perf.errors import UsageError
 from p4perf.results.files import write_atomically
 
 if TYPE_CHECKING:
-    from p4perf.experiment.conductor import Conductor
     from p4perf.experiment.gate import GateDocument
     from p4perf.specs import Experiment
 
@@ -113,10 +112,12 @@ def gate(
     }
     if history:
         from p4perf.experiment.gate_drift import history as read
+        from p4perf.experiment.gate_drift import short_history
 
         refuse({"RUN": runs, "--baseline": baseline, "--interleaved": interleaved, **of_turns}, "not with --history")
         kept = read()
-        emit(fmt, kept, title=f"how far runs were apart: {kept.file}")
+        title = f"standard deviation between runs: {kept.file}"
+        emit(fmt, kept, title=title, rows=short_history(kept) if fmt is Format.TABLE else None)
         return 0
     if interleaved:
         refuse({"--drift": drift}, "starts in turns share their drift: leave it out")
@@ -205,7 +206,10 @@ def _measured(
                     say(f"{words}: {side.run.path}")
             with resumable(sides[1].run.path):
                 outcomes = measure_in_turns(*sides, experiment)
-        _warn(sides, [label for outcome in outcomes for label in outcome.starved])
+        for label in dict.fromkeys(label for outcome in outcomes for label in outcome.starved):
+            say(f"warning: {label} has no accepted start (p4perf doctor reports how quiet the machine is)")
+        for label, reason in dict.fromkeys(failed for outcome in outcomes for failed in outcome.failed):
+            say(f"warning: {label} failed: {reason}")
         before.append(sides[0].run.path)
         after.append(sides[1].run.path)
     return before, after
@@ -220,8 +224,3 @@ def _experiment(spec: str, sets: list[str], points: int | None, number: int) -> 
     if len(sets) > 1 or points is not None:
         raise UsageError(f"--set and --points change specs, and {spec} is a program", hint="leave them out")
     return own_experiment(Path(spec), repetitions=number)
-
-
-def _warn(sides: tuple[Conductor, Conductor], starved: list[str]) -> None:
-    for label in dict.fromkeys(starved):
-        say(f"warning: {label} has no accepted pair (p4perf doctor reports how quiet the machine is)")

@@ -43,6 +43,10 @@ COSMETIC = {"title", "description", "source", "extends", "spec_version"}
 """Keys of a spec that influence no measurement."""
 
 
+LONG = 80
+"""Characters of a value that are shown where runs differ."""
+
+
 class KeyDifference(Record):
     """Something in which runs or models differ."""
 
@@ -51,8 +55,9 @@ class KeyDifference(Record):
     values: dict[str, str] = doc("its value, as text, by label; of a gate by `baseline` and `new`")
 
     def text(self) -> str:
-        """Such as ``trials.repetitions is 3 (a), 5 (b)``."""
-        return f"{self.key} is {', '.join(f'{value} ({label})' for label, value in self.values.items())}"
+        """Such as ``trials.repetitions is 3 (a), 5 (b)``; long values, such as whole programs, are cut."""
+        short = {label: value if len(value) <= LONG else f"{value[:LONG]}..." for label, value in self.values.items()}
+        return f"{self.key} is {', '.join(f'{value} ({label})' for label, value in short.items())}"
 
 
 def run_labels(groups: Sequence[Sequence[Manifest]]) -> list[list[str]]:

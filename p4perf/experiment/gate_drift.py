@@ -79,7 +79,10 @@ class GateDrift(Record):
         if self.freedom is None:
             how = "as given" if self.basis == GIVEN else "not measured: three baseline runs or --interleaved do that"
             return f"{self.metric}: assumes that runs differ by {100 * self.own:.2g} % (standard deviation), {how}"
-        known = "earlier gates, too" if self.basis == HISTORY else "their runs"
+        known = "their runs and earlier gates" if self.basis == HISTORY else "their runs"
+        if not self.own_freedom:
+            shown = f"standard deviation from {known}; {self.freedom:.0f} degrees of freedom"
+            return f"{self.metric}: runs differ by {100 * self.shared:.2g} % ({shown})"
         return (
             f"{self.metric}: runs differ by {100 * self.shared:.2g} % together and by {100 * self.own:.2g} % each "
             f"(standard deviations from {known}; {self.freedom:.0f} and {self.own_freedom:.0f} degrees of freedom)"
@@ -231,3 +234,19 @@ def _keep(shown: HistoryEntry) -> None:
 
 def history() -> GateHistory:
     return GateHistory(file=str(history_file()), rows=read_history())
+
+
+def short_history(found: GateHistory) -> list[dict[str, Any]]:
+    """Rows for people: the number of the runs in place of their names, deviations in percent."""
+    return [
+        {
+            "at": row.at,
+            "machine": row.machine,
+            "metric": f"{row.metric}, relative" if row.relative else row.metric,
+            "components": row.components,
+            "runs": len(row.runs),
+            "together": f"{100 * row.shared:.2g} %",
+            "each": f"{100 * row.own:.2g} %" if row.own_freedom else "",
+        }
+        for row in found.rows
+    ]

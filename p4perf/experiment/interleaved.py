@@ -26,9 +26,9 @@ from p4perf.experiment.bench import refuse_batches
 from p4perf.experiment.conductor import Conductor
 from p4perf.experiment.planning import PlannedPoint, SweepPlan, plan_sweep
 from p4perf.experiment.recorder import Progress, Silent, SweepOutcome
-from p4perf.experiment.session import Planner, new_run, reopened
+from p4perf.experiment.session import Planner, new_run, reopened, require_usable
 from p4perf.results import RunDirectory, run_folders
-from p4perf.specs import Experiment
+from p4perf.specs import Experiment, Point
 from p4perf.targets.base import BuildPlan, NodeFacts, Target, point_key
 from p4perf.testbeds.base import Testbed
 from p4perf.testbeds.local import LocalTestbed
@@ -53,6 +53,10 @@ class GatedSide:
     environment: Mapping[str, str] = field(default_factory=dict)
     tree: Path | None = None
 
+    def planned(self, place: Testbed) -> SweepPlan:
+        tree = None if self.tree is None else str(self.tree.absolute())
+        return planner(tree)(self.experiment, self.target, require_usable(self.target, place))
+
     def conductor(self, testbed: Testbed, parent: Path, pair: str, side: str, progress: Progress) -> Conductor:
         """A new run that is ready to be measured."""
         place = placed(testbed, self.environment)
@@ -71,22 +75,26 @@ def pair_of(manifest: Mapping[str, Any]) -> tuple[str, str]:
 def new_pair(
     baseline: GatedSide, new: GatedSide, testbed: Testbed, parent: Path, progress: Progress | None = None
 ) -> tuple[Conductor, Conductor]:
-    """Plan both runs and make their directories; nothing is measured yet.
+    """Plan both runs and make their directories, both or none; nothing is measured yet.
 
     Raises:
         UsageError: the testbed works in batches, or the sides have no point in common.
         Others as for a new run.
     """
     refuse_batches(testbed, "an interleaved gate alternates between trials")
-    pair = secrets.token_hex(8)
-    sides = ((baseline, BASELINE_SIDE, Silent()), (new, NEW_SIDE, _Both(progress or Silent())))
-    first, second = (side.conductor(testbed, parent, pair, name, heard) for side, name, heard in sides)
-    if not shared_points(first, second):
+    points = [{_values(point) for point in side.experiment.points} for side in (baseline, new)]
+    if points[0].isdisjoint(points[1]):
         raise UsageError(
             f"{baseline.experiment.spec.name} and {new.experiment.spec.name} have no point in common",
             hint="both sides have to sweep the same variables over the same values",
         )
-    return first, second
+    for side in (baseline, new):
+        side.planned(placed(testbed, side.environment))
+    pair = secrets.token_hex(8)
+    return (
+        baseline.conductor(testbed, parent, pair, BASELINE_SIDE, Silent()),
+        new.conductor(testbed, parent, pair, NEW_SIDE, _Both(progress or Silent())),
+    )
 
 
 def reopened_pair(path: Path, progress: Progress | None = None) -> tuple[Conductor, Conductor]:
@@ -130,9 +138,14 @@ def placed(testbed: Testbed, environment: Mapping[str, str]) -> Testbed:
 
 def shared_points(baseline: Conductor, new: Conductor) -> list[tuple[PlannedPoint, PlannedPoint]]:
     """The points of both sides with the same values, in the order of the new one."""
-    known = {repr(sorted(p.point.values.items())): p for p in baseline.points}
-    every = ((known.get(repr(sorted(p.point.values.items()))), p) for p in new.points)
+    known = {_values(planned.point): planned for planned in baseline.points}
+    every = ((known.get(_values(planned.point)), planned) for planned in new.points)
     return [(old, each) for old, each in every if old is not None]
+
+
+def _values(point: Point) -> str:
+    """The swept values of a point, as text."""
+    return repr(sorted(point.values.items()))
 
 
 def measure_in_turns(baseline: Conductor, new: Conductor, experiment: Experiment) -> tuple[SweepOutcome, SweepOutcome]:
@@ -199,7 +212,7 @@ def planner(tree: str | None) -> Planner:
         builds = _builds_of(Path(tree), experiment, target, facts)
         points = []
         for point in plan.points:
-            build = builds.get(repr(sorted(point.point.values.items())))
+            build = builds.get(_values(point.point))
             if build is None:
                 raise CapabilityError(f"the p4perf in {tree} does not plan {point.label}")
             key = point_key(point.key, build.key)

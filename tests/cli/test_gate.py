@@ -178,7 +178,7 @@ def test_several_runs_show_their_drift(drifting):
     (drift,) = said["drifts"]
     assert (drift["basis"], drift["freedom"]) == ("runs", 2)
     assert drift["shared"] == pytest.approx(0.02, rel=0.1)
-    assert "runs differ by 2 % together" in err
+    assert "runs differ by 2 % (standard deviation from their runs; 2 degrees of freedom)" in err
 
 
 def test_earlier_gates_are_on_record_and_count(drifting, tmp_path):
@@ -188,11 +188,37 @@ def test_earlier_gates_are_on_record_and_count(drifting, tmp_path):
     later, err = gated("--baseline", drifting[3], drifting[-1], code=ExitCode.NO_VERDICT)
     (drift,) = later["drifts"]
     assert (drift["basis"], drift["freedom"]) == ("history", 2)
-    assert "from earlier gates, too" in err
+    assert "from their runs and earlier gates" in err
     kept = json.loads(p4perf("gate", "--history", "--format", "json").out)
     (entry,) = kept["rows"]
     assert (entry["components"], len(entry["runs"]), entry["freedom"]) == (1, 3, 2)
+    assert "2 %" in p4perf("gate", "--history").out
     assert kept["file"] == str(tmp_path / "state" / "p4perf" / "gate-history.json")
+
+
+def test_several_components_show_what_each_drifts_on_its_own(drifting, tmp_path):
+    """The drift of a second component is half of that of the first, the other way."""
+    levels = (1.0, 0.99, 1.01, 1.0)
+    other = [
+        make_run(tmp_path, rising(level), overrides=POINTS, seed=30 + n, noise=0.002, target="xdp")
+        for n, level in enumerate(levels)
+    ]
+    said, err = gated(
+        *of_baselines([*drifting[:3], *other[:3]]), drifting[3], other[3], code=ExitCode.NO_VERDICT
+    )  # fmt: skip
+    (drift,) = said["drifts"]
+    assert (drift["freedom"], drift["own_freedom"]) == (2, 2)
+    assert drift["shared"] == pytest.approx(0.005, rel=0.2)
+    assert drift["own"] == pytest.approx(0.015 * math.sqrt(2), rel=0.2)
+    assert "together and by" in err
+
+
+def test_a_baseline_of_another_time_is_a_warning(drifting, tmp_path):
+    new = shutil.copytree(drifting[-1], tmp_path / "new")
+    text = (new / "manifest.json").read_text()
+    (new / "manifest.json").write_text(text.replace("2026-11-21T10:15:00", "2026-11-23T10:15:00"))
+    _, err = gated(*of_baselines(drifting[:3]), new, code=ExitCode.NO_VERDICT)
+    assert "the baseline runs were made close together, the new one much later" in err
 
 
 def test_other_machines_and_metrics_have_a_drift_of_their_own(drifting, runs):

@@ -151,3 +151,24 @@ def test_sides_without_a_common_point_are_refused(tmp_path):
         "--baseline-set", "entries=[30]",
     )  # fmt: skip
     assert "no point in common" in err
+    assert list(tmp_path.glob("*exact*")) == []
+
+
+def test_a_side_that_is_refused_leaves_nothing_behind(tmp_path):
+    done = p4perf("gate", "--interleaved", *SPEC, "-t", "fake-absent", "--baseline-target", "fake", "-o", tmp_path)
+    assert done.code == ExitCode.UNAVAILABLE
+    assert "flux capacitor" in done.err
+    assert list(tmp_path.glob("*exact*")) == []
+
+
+def test_failures_are_told(tmp_path):
+    done = p4perf("gate", "--interleaved", *SPEC, "-t", "fake-dying", "--baseline-target", "fake", "-o", tmp_path)
+    assert done.code == ExitCode.INVALID_MEASUREMENT
+    assert done.err.count("error: ") == 1
+
+
+def test_starts_that_are_never_accepted_are_no_verdict(tmp_path):
+    sides = ("-t", "fake-noisy", "--baseline-target", "fake", "--set", "trials.max_attempts=1", "--pairs", 2)
+    said, err = gated(tmp_path, *SPEC, *sides, code=ExitCode.NO_VERDICT)
+    assert "has no accepted trial" in said["rows"][0]["reason"]
+    assert "has no accepted start" in err
