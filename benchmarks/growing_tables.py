@@ -22,13 +22,13 @@ import numpy as np
 from real_programs import EXAMPLES, TARGETS, TRAFFIC, beside, line, measured_program, own_program, predicted
 
 from p4perf.errors import P4PerfError
-from p4perf.evaluation.prediction.answer import TargetModel
+from p4perf.evaluation.prediction.answer import Conditions, TargetModel, predict
 from p4perf.evaluation.prediction.library import open_models
+from p4perf.evaluation.prediction.programs import ProgramSubject, Wanted, open_subjects
 from p4perf.evaluation.prediction.reading.swx_packets import UnknownDecisionError
 from p4perf.experiment.planning import point_workload
-from p4perf.programs.component import TrafficPlan, component_parameters
+from p4perf.programs.component import TrafficPlan
 from p4perf.programs.ir import Workload
-from p4perf.specs import load_experiment
 
 WITHIN = 0.2
 LEAST_CYCLES = 10.0
@@ -42,6 +42,7 @@ class Growing:
     name: str
     most: float
     table: str = ""
+    """Empty: of the catalogue's component."""
 
     def workload(self, entries: int, seed: int) -> tuple[Workload, TrafficPlan]:
         """The program with a table of that size, and its traffic."""
@@ -49,9 +50,21 @@ class Growing:
             packets = min(max(entries, 256), MOST_PACKETS)
             file = EXAMPLES / self.name / f"{self.name}.json"
             return own_program(file, seed, fill=f"{self.table}={entries}", packets=packets), TRAFFIC
-        overrides = [("sweep.entries", f"[{entries}]")]
-        experiment = load_experiment(self.name, overrides=overrides, parameters_of=component_parameters)
-        return point_workload(experiment, experiment.points[0])
+        subject = self._experiment(entries)
+        assert subject.experiment is not None
+        assert subject.point is not None
+        return point_workload(subject.experiment, subject.point)
+
+    def predicted(self, entries: int, seed: int, model: TargetModel) -> dict[str, Any]:
+        """The prediction [cycles/packet], as ``p4perf predict`` gives it."""
+        if self.table:
+            return predicted(self.workload(entries, seed)[0], model)
+        cycles = predict(self._experiment(entries).graph_for(model.target), model, Conditions()).cycles()
+        return {"predicted": cycles.value, "low": cycles.low, "high": cycles.high}
+
+    def _experiment(self, entries: int) -> ProgramSubject:
+        (pair,) = open_subjects(Wanted(self.name, sets=(f"sweep.entries=[{entries}]",)))
+        return pair.subject
 
 
 TABLES = (
@@ -75,12 +88,11 @@ def predictions(models: Sequence[TargetModel], number: int, seed: int) -> Iterat
     rng = np.random.default_rng(seed)
     for table in TABLES:
         for entries in sizes(table.most, number, rng):
-            workload, traffic = table.workload(entries, seed)
             for model in models:
                 row = {"program": f"{table.name} {entries}", "target": model.target, "model": model.name}
                 row |= {"name": table.name, "entries": entries}
                 try:
-                    yield row | predicted(workload, model, traffic)
+                    yield row | table.predicted(entries, seed, model)
                 except (P4PerfError, UnknownDecisionError) as error:
                     yield {**row, "error": str(error)}
 

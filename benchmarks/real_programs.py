@@ -49,9 +49,9 @@ def own_program(file: Path, seed: int, **parameters: str | int) -> Workload:
     return build_workload([(OWN, given)], frame_size_bytes=FRAME_BYTES)
 
 
-def predicted(workload: Workload, model: TargetModel, traffic: TrafficPlan = TRAFFIC) -> dict[str, Any]:
+def predicted(workload: Workload, model: TargetModel) -> dict[str, Any]:
     """The prediction for the packets of a workload [cycles/packet]."""
-    found = model.pricing.breakdown(workload_path(model.target, workload, traffic))
+    found = model.pricing.breakdown(workload_path(model.target, workload, TRAFFIC))
     by_kind: dict[str, float] = {}
     for charge in found.charges:
         by_kind[charge.what.kind] = by_kind.get(charge.what.kind, 0.0) + charge.cycles.value

@@ -48,6 +48,7 @@ POINTS = {
     "mat/locality": 20,
     "mat/lpm-entries": 64,
     "mat/lpm-key-width": 7,
+    "mat/ternary-key-width": 8,
     "mat/lpm-tables": 10,
     "mat/same-table": 15,
     "mat/ternary-entries": 37,

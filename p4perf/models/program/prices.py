@@ -34,13 +34,16 @@ HIT = "hit"
 TABLE_BYTES = "table_bytes"
 """Memory that the lookups in a table touch: its entries with key, action data and :data:`SLOT_BYTES`."""
 
+COMPARED = "compared_words"
+"""What a search of a list compares, of ternary tables: see :func:`compared_words`."""
+
 WORD_BITS = 64
 
 SLOT_BYTES = 64
 """What a hash table keeps of an entry besides key and data (signature, index, pointer)."""
 
-CACHED: Mapping[str, float] = {"entries": 1000.0, TABLE_BYTES: float(1 << 17)}
-"""A table with so many entries, or bytes, is in the second-level cache of any processor."""
+CACHED: Mapping[str, float] = {"entries": 1000.0, TABLE_BYTES: float(1 << 17), COMPARED: 2000.0}
+"""A table with so many entries, bytes or words is in the second-level cache of any processor."""
 
 SIMPLE_OPERATORS = ("+", "-", "&", "|", "^", "~", "<<", ">>", "==", "!=", "<", ">", "<=", ">=")
 """Operators that a processor has an instruction of one cycle for."""
@@ -121,7 +124,18 @@ def numeric_sizes(what: Construct) -> dict[str, float]:
     if what.kind == "lookup":
         entry_bytes = math.ceil(found["key_bits"] / 8) + found["action_data_bytes"] + SLOT_BYTES
         found[TABLE_BYTES] = found["entries"] * entry_bytes
+        if what.size("match_kind") == "ternary":
+            found[COMPARED] = compared_words(found["entries"], found["key_bits"])
     return found
+
+
+def compared_words(entries: float, key_bits: float) -> float:
+    """Words of values and masks that a search of a whole list compares.
+
+    An entry of up to 32 bit is one word, value and mask together; of up to 64 bit it is two, and so it is of up to 128
+    bit, as most entries differ in the first half; action data are read of the entry only that is found.
+    """
+    return entries * (1.0 if key_bits <= WORD_BITS / 2 else max(2.0, math.ceil(key_bits / WORD_BITS)))
 
 
 def cached_sizes(sizes: Mapping[str, float]) -> dict[str, float]:
@@ -252,7 +266,7 @@ def read_price(reader: Reader) -> Price:
 
 def _sizes_of(key: str) -> tuple[str, ...]:
     kinds = [kind for kind in KINDS if key == kind or key.startswith(f"{kind} ")]
-    return (*KINDS[max(kinds, key=len)], TABLE_BYTES) if kinds else ()
+    return (*KINDS[max(kinds, key=len)], TABLE_BYTES, COMPARED) if kinds else ()
 
 
 TAIL = 8.0
@@ -453,11 +467,14 @@ def _table(what: Construct, prices: Mapping[str, Price]) -> Quote:
     ternary = prices.get("lookup ternary")
     if ternary is None or price_key(what) == ternary.key:
         return UNKNOWN
-    found = _at_most(what, [ternary.key], prices, "at most what the same ternary table costs")
+    like = replace(what, sizes=tuple((n, "ternary" if n == "match_kind" else size) for n, size in what.sizes))
+    found = _at_most(like, [ternary.key], prices, "at most what the same ternary table costs")
     if what.size("match_kind") != "range":
         return found
-    sizes = numeric_sizes(what)
-    many = sizes | {"entries": sizes["entries"] * max(1.0, 2 * sizes["key_bits"] - 2)}
+    sizes = numeric_sizes(like)
+    prefixes = max(1.0, 2 * sizes["key_bits"] - 2)
+    many = {name: size * prefixes if name in CACHED else size for name, size in sizes.items()}
+    many[COMPARED] = compared_words(many["entries"], many["key_bits"])
     remark = "as a ternary table of as many entries, at most as one of all prefixes of its ranges"
     return replace(found.within(found.cycles.low, ternary.at(many) * ternary.high), remark=remark)
 

@@ -23,6 +23,7 @@ from p4perf.models.component import Scale
 from p4perf.models.program.graph import Construct
 from p4perf.models.program.prices import (
     CACHED,
+    COMPARED,
     HIT,
     LAYOUT,
     MISPREDICTION,
@@ -389,13 +390,14 @@ def measured_sizes(design: Design) -> dict[tuple[str, str], tuple[float, ...]]:
 def choose_axes(design: Design, problem: PriceProblem, *, lists: bool = False) -> Design:
     """Find the axes of all curves, one after another, beginning with the plainest.
 
-    A lookup grows with the entries of its table, with the bytes of it, or with both, whatever has least error.
+    A lookup grows with the entries of its table, with the bytes of it, or with both, whatever has least error; one in
+    a list with its entries or with the words that are compared, with these if points hardly tell.
 
     Args:
         lists: ternary tables are searched entry by entry, so that they cost in proportion between two sizes.
     """
     found = {(k, s): values for (k, s), values in _sizes_of_axes(design).items() if len(values) > 1 and s != "cells"}
-    sizes = {place: values for place, values in found.items() if place[1] != TABLE_BYTES}
+    sizes = {place: values for place, values in found.items() if place[1] not in (TABLE_BYTES, COMPARED)}
     room = {key: _points(design, key) for key in design.points}
     axes: dict[tuple[str, str], PriceAxis] = {}
     for place in sorted(sizes, key=lambda p: -len(sizes[p])):
@@ -415,14 +417,18 @@ def choose_axes(design: Design, problem: PriceProblem, *, lists: bool = False) -
             loses = loss(candidate, problem) + GAIN * (1 + more)
             if loses < error + GAIN * (len(best.axes[place].knots) - len(before.axes[place].knots)):
                 best, error = candidate, loses - GAIN * (1 + more)
-    for key in [key for key, size in best.axes if size == "entries" and (key, TABLE_BYTES) in found]:
+    for key in [key for key, size in best.axes if size == "entries"]:
+        searched = lists and key == "lookup ternary"
+        bulk, gain = ((key, COMPARED), -GAIN) if searched else ((key, TABLE_BYTES), GAIN)
+        if bulk not in found:
+            continue
         rest = {place: axis for place, axis in best.axes.items() if place != (key, "entries")}
-        shape = _shapes((key, TABLE_BYTES), found[key, TABLE_BYTES], lists)[0]
-        for kept in (rest, best.axes):
-            candidate = replace(best, axes={**kept, (key, TABLE_BYTES): shape})
+        shape = _shapes(bulk, found[bulk], lists)[0]
+        for kept in (rest,) if searched else (rest, best.axes):
+            candidate = replace(best, axes={**kept, bulk: shape})
             if _width(candidate.axes, key) > room[key]:
                 continue
-            if (other := loss(candidate, problem)) < error - GAIN:
+            if (other := loss(candidate, problem)) < error - gain:
                 best, error = candidate, other
     return best
 
