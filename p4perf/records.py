@@ -345,6 +345,15 @@ def _word(hint: Any) -> str:
     return "interval" if kind is Interval else _TYPES.get(kind, "mapping")
 
 
+def duration_text(seconds: float) -> str:
+    """A time for people: ``40 s``, ``2 min 05 s``, ``1 h 20 min``."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minutes:02d} min"
+    return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"
+
+
 def counted(count: int, noun: str) -> str:
     """Such as ``1 point`` and ``3 entry files``."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Callable
 from datetime import UTC, datetime
 from enum import StrEnum
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -308,6 +307,10 @@ def reproduce(
         Path | None, typer.Option("--data", help="Of eivu: folder with an eivu_results.csv of your own.")
     ] = None,
     testbed: Annotated[str, typer.Option("--testbed", help="Where experiments run, as in p4perf run.")] = "local",
+    budget: Annotated[
+        str | None,
+        typer.Option("--budget", help="Time for everything, such as 5m: claims that do not fit are not run."),
+    ] = None,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="Folder of a new or an earlier reproduction; default: a new one."),
@@ -318,29 +321,33 @@ def reproduce(
     """Compute or measure again what published papers claim.
 
     Every claim has a source and a check. Verdicts that are not as expected end with 1. The study of virtual network I/O
-    is named eivu: its claims are judged from its data, or from data of your own.
+    is named eivu: its claims are judged from its data, or from data of your own. How long everything takes is estimated
+    first; what --budget leaves no time for is not run, and the same command with --output goes on with it.
     """
-    from p4perf.cli.progress import SweepProgress
+    from p4perf.cli.measure import duration_s
+    from p4perf.cli.progress import WholeProgress
     from p4perf.cli.vio import print_claims
     from p4perf.evaluation.papers import chosen_claims
     from p4perf.experiment import reproduction
 
     if claims == ["eivu"]:
-        refuse({"--quick": quick, "--only": only, "--list": show, "--output": output}, "for papers, not for eivu")
+        given = {"--quick": quick, "--only": only, "--list": show, "--output": output, "--budget": budget}
+        refuse(given, "for papers, not for eivu")
         print_claims(data, fmt)
         return 0
     refuse({"--data": data}, "for eivu only")
     chosen = chosen_claims(claims or (), tuple(_KINDS[each] for each in only or ()))
     if show:
-        if quick or output is not None:
-            raise UsageError("--list checks nothing", hint="leave --quick and --output out")
+        if quick or output is not None or budget is not None:
+            raise UsageError("--list checks nothing", hint="leave --quick, --budget and --output out")
         emit(fmt, reproduction.listed(chosen))
         return 0
+    budget_s = math.inf if budget is None else duration_s(budget)
     folder = reproduction.ReproductionFolder.at(output, datetime.now(UTC))
-    told: Callable[[str], None] = (lambda line: None) if quiet else say
-    bar = partial(SweepProgress, quiet=quiet)
     try:
-        findings = reproduction.Reproduction(folder, told, bar, testbed=testbed, quick=quick).check(chosen)
+        with WholeProgress(quiet=quiet) as bar:
+            reproduced = reproduction.Reproduction(folder, bar, testbed=testbed, quick=quick, budget_s=budget_s)
+            findings = reproduced.check(chosen)
     except KeyboardInterrupt:
         say(f"\nstopped; everything finished is on disk. Continue with the same command and --output {folder.path}")
         raise
@@ -376,6 +383,8 @@ def _conclude(findings: tuple[Finding, ...]) -> None:
     verdicts = [finding.verdict for finding in findings]
     listed = ", ".join(f"{verdicts.count(v)} {v}" for v in dict.fromkeys(sorted(verdicts)))
     unexpected = sum(not finding.as_expected for finding in findings)
+    if unrun := sum(not finding.was_run for finding in findings):
+        say(f"{counted(unrun, 'claim')} not run: the same command with --output and the folder goes on")
     say(f"{counted(len(findings), 'claim')}: {listed}; {unexpected or 'none'} not as expected")
     positive = [finding for finding in findings if finding.verdict == finding.claim.positive]
     bases = Counter(finding.claim.basis for finding in positive)

@@ -10,7 +10,7 @@ from typing import Any, Self
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TaskID, TextColumn, TimeElapsedColumn
 
-from p4perf.records import counted
+from p4perf.records import counted, duration_text
 
 LINE_EVERY_S = 15.0
 """Without a terminal, shortest time between two lines."""
@@ -75,7 +75,7 @@ class SweepProgress(_Shown):
     def trial(self, label: str, accepted: bool, remaining: int, remaining_s: float) -> None:
         self._tried += 1
         self._accepted += accepted
-        left = f"about {_duration(remaining_s)} left"
+        left = f"about {duration_text(remaining_s)} left"
         if self._task is not None:
             total = self._bar.tasks[0].completed + accepted + remaining
             self._bar.update(self._task, advance=accepted, total=total, left=left, description=label)
@@ -111,14 +111,27 @@ class SeriesProgress(_Shown):
     def finished(self, count: int) -> None:
         took_s = time.monotonic() - self._began
         if took_s >= SHOW_AFTER_S:
-            speed = f"{count / took_s:.3g} series/s, about {_duration((self._total - count) * took_s / count)} left"
+            speed = f"{count / took_s:.3g} series/s, about {duration_text((self._total - count) * took_s / count)} left"
             line = f"fitting: {count} of {self._total} series, {speed}"
             self._show("", self._total, line, completed=count, speed=speed)
 
 
-def _duration(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    if hours:
-        return f"{hours} h {minutes:02d} min"
-    return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"
+class WholeProgress(_Shown):
+    """One bar over everything that a call does: the time that it took, of that which it will take."""
+
+    def __init__(self, *, quiet: bool = False) -> None:
+        super().__init__(
+            TextColumn("[bold]{task.description}"), BarColumn(), TextColumn("{task.fields[left]}"), quiet=quiet
+        )
+
+    def told(self, text: str) -> None:
+        if not self._quiet:
+            self._bar.console.print(text, highlight=False, markup=False, soft_wrap=True)
+
+    def reached(self, what: str, left_s: float) -> None:
+        took_s, left = time.monotonic() - self._began, f"about {duration_text(left_s)} left"
+        if self._task is None:
+            self._bar.start()
+            self._task = self._bar.add_task(what, left=left)
+        self._bar.update(self._task, description=what, completed=took_s, total=took_s + left_s, left=left)
+        self._line(f"{what}: {left}")

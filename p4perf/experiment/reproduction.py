@@ -16,14 +16,15 @@ experiment share one run.
 from __future__ import annotations
 
 import hashlib
+import math
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Protocol, get_args
 
 from typing_extensions import override
 
@@ -34,16 +35,19 @@ from p4perf.evaluation.papers.claims import Remeasured
 from p4perf.evaluation.papers.shapes import MeasuredRun
 from p4perf.evaluation.report import render_markdown, render_page
 from p4perf.experiment.bench import open_target, open_testbed, refuse_batches
+from p4perf.experiment.conductor import TimeLimit
 from p4perf.experiment.evaluate import evaluate_run, fit_options, run_factorial, run_marks
-from p4perf.experiment.recorder import Progress
-from p4perf.experiment.session import measure_run, new_run, resume_run
+from p4perf.experiment.planning import SweepPlan, plan_sweep
+from p4perf.experiment.recorder import Silent
+from p4perf.experiment.session import measure_run, new_run, require_usable, resume_run
+from p4perf.experiment.sizing import Pace
 from p4perf.programs.component import component_parameters
-from p4perf.records import Document, Record, doc, listing
+from p4perf.records import Document, Record, counted, doc, duration_text, listing
 from p4perf.results import Run, files, is_run
 from p4perf.results.campaign import RecordFolder
 from p4perf.results.crate import CrateOptions, crate_metadata
 from p4perf.results.files import dated_name, filled_folder, new_folder
-from p4perf.specs import load_experiment
+from p4perf.specs import Experiment, load_experiment
 from p4perf.version import __version__
 
 SCHEMA_VERSION = 1
@@ -98,11 +102,13 @@ class ReproductionFolder(RecordFolder):
     def finding(self, paper: str, claim: Claim, *, quick: bool) -> Finding | None:
         """What was found before, if it still counts: the claim is the same, and so is the p4perf that computes it.
 
-        A claim that could not be checked is tried again, and one that was measured with few points is measured with
-        all if that is asked for.
+        A claim that could not be checked, or had no time, is tried again, and one that was measured with few points is
+        measured with all if that is asked for.
         """
         record = self._content["claims"].get(f"{paper}:{claim.id}")
         if record is None or record["fingerprint"] != _fingerprint(claim) or record["failure"] != ExitCode.OK:
+            return None
+        if record.get("verdict") == "not run":
             return None
         if claim.measure is None and record["p4perf"] != __version__:
             return None
@@ -217,9 +223,9 @@ class ClaimRecord(Record):
     paper_value: str = doc("what the paper says, with its unit", of="claim.paper_text()")
     our_value: str = doc("what is found; empty if nothing", of="ours_text()")
     quantities: dict[str, Any] = doc("all that the check computed, by name")
-    verdict: str = doc("`reproduced`, `shape reproduced`, `not reproduced` or `not possible here`")
+    verdict: str = doc("`reproduced`, `shape reproduced`, `not reproduced`, `not possible here` or `not run`")
     expected: str = doc("the expected verdict", of="claim.expected")
-    as_expected: bool = doc("whether verdict and findings are the expected ones")
+    as_expected: bool = doc("whether verdict and findings are the expected ones; true if it was not run")
     reason: str = doc("why it is not reproduced or not possible, or empty")
     drifted: tuple[str, ...] = doc("what is found instead, where that is not as expected")
     run: str = doc("run directory in the folder, or empty")
@@ -300,47 +306,104 @@ _FAILURES: Mapping[type[P4PerfError], ExitCode] = {
 """Failures of one claim; whatever else happens ends the whole call."""
 
 
+COMPUTED_S = 0.05
+"""What a claim takes on average that is computed."""
+
+
+class Watcher(Protocol):
+    """Listener of a reproduction: the command line shows what it hears."""
+
+    def told(self, text: str) -> None:
+        """A claim or a run is finished, or something that the user should know."""
+
+    def reached(self, what: str, left_s: float) -> None:
+        """What is done now, and about how many seconds everything still takes."""
+
+
 class Reproduction:
-    """Checks claims and keeps what was found; ``told`` gets a line for every claim and every run that is measured."""
+    """Checks claims and keeps what was found: those that are computed, then run after run those that are measured.
+
+    Args:
+        budget_s: what would end later is not begun, and its claims are not run.
+    """
 
     def __init__(
         self,
         folder: ReproductionFolder,
-        told: Callable[[str], object],
-        progress: Callable[[], AbstractContextManager[Progress]],
+        watcher: Watcher,
         *,
         testbed: str = "local",
         quick: bool = False,
+        budget_s: float = math.inf,
     ) -> None:
-        self._folder, self._told, self._progress = folder, told, progress
-        self._testbed, self._quick = testbed, quick
+        self._folder, self._watcher = folder, watcher
+        self._testbed, self._quick, self._budget_s = testbed, quick, budget_s
         self._measured: dict[str, MeasuredRun | P4PerfError] = {}
+        self._paces: dict[str, Pace] = {}
+        self._waiting: dict[str, tuple[str, SweepPlan, int]] = {}
+        self._computed = 0
+        self._deadline_s = math.inf
 
     def check(self, claims: Sequence[Chosen]) -> tuple[Finding, ...]:
-        """Check claims; what is in the folder already is not done again.
+        """Check claims; what is in the folder already is not done again. They are returned in the order of the claims.
 
         Raises:
             SpecError: an experiment of a claim is wrong.
             UsageError: the testbed works in batches.
         """
+        self._deadline_s = time.monotonic() + self._budget_s
         with self._folder.lock():
-            found = []
+            found = {n: self._folder.finding(p.key, claim, quick=self._quick) for n, (p, claim) in enumerate(claims)}
+            missing = [n for n, known in found.items() if known is None]
+            self._estimate([claims[n][1] for n in missing], len(claims))
             try:
-                for number, (paper, claim) in enumerate(claims, 1):
-                    known = self._folder.finding(paper.key, claim, quick=self._quick)
-                    finding = known or self._check(paper.key, claim)
-                    if known is None:
-                        self._folder.keep(finding)
-                    found.append(finding)
-                    before = f"{finding.duration_s:.1f} s" if known is None else "from before"
-                    self._told(f"{number}/{len(claims)} {finding.key}: {finding.verdict}, {before}")
+                for done, n in enumerate(sorted(missing, key=lambda n: claims[n][1].measure is not None), 1):
+                    paper, claim = claims[n]
+                    self._watcher.reached(f"{paper.key}:{claim.id}", self._left_s())
+                    finding = found[n] = self._check(paper.key, claim)
+                    self._folder.keep(finding)
+                    took = f", {finding.duration_s:.1f} s" if finding.was_run else f": {finding.reason}"
+                    self._watcher.told(f"{done}/{len(missing)} {finding.key}: {finding.verdict}{took}")
             finally:
                 self._folder.write()
-            return tuple(found)
+            return tuple(finding for finding in found.values() if finding is not None)
+
+    def _estimate(self, claims: Sequence[Claim], of: int) -> None:
+        """Say what will be done and about how long it takes."""
+        measured = {self._key(c.measure): c.measure for c in claims if c.measure is not None and c.check is not None}
+        self._computed = sum(claim.measure is None for claim in claims)
+        for key, measure in measured.items():
+            path = self._folder.run_of(key)
+            if path is None or not self._complete(path):
+                # What is wrong with an experiment or a target is said when its claims come.
+                with suppress(P4PerfError):
+                    experiment, target = self._experiment(measure), open_target(measure.target)
+                    plan = plan_sweep(experiment, target, require_usable(target, open_testbed(self._testbed)))
+                    self._waiting[key] = (target.label, plan, experiment.spec.trials.repetitions)
+        from_before = f", {of - len(claims)} known from before" if len(claims) < of else ""
+        within = f"; {duration_text(self._budget_s)} at most" if math.isfinite(self._budget_s) else ""
+        self._watcher.told(
+            f"{counted(of, 'claim')}: {self._computed} to compute, {len(claims) - self._computed} to measure in "
+            f"{counted(len(self._waiting), 'run')}{from_before}; about {duration_text(self._left_s())}{within}"
+        )
+
+    def _left_s(self) -> float:
+        return self._computed * COMPUTED_S + sum(map(self._cost_s, self._waiting))
+
+    def _cost_s(self, key: str) -> float:
+        label, plan, repetitions = self._waiting[key]
+        return self._paces.setdefault(label, Pace()).cost_s(plan, repetitions)
 
     def _check(self, paper: str, claim: Claim) -> Finding:
         begun = time.monotonic()
-        finding = self._found(paper, claim)
+        try:
+            if begun >= self._deadline_s:
+                raise _NoTimeError("the time was over")
+            finding = self._found(paper, claim)
+        except _NoTimeError as error:
+            finding = Finding(paper, claim, "not run", reason=str(error))
+        if claim.measure is None:
+            self._computed -= 1
         if claim.measure is not None:
             key = self._key(claim.measure)
             finding = replace(finding, quick=self._quick, run=self._folder.run_of(key) or "")
@@ -385,23 +448,37 @@ class Reproduction:
         path = self._folder.run_of(key)
         if path is not None and self._complete(path):
             return measured_run(Run.open(self._folder.path / path))
-        self._told(f"measuring {measure.experiment} on {measure.target}")
+        begun, left_s = time.monotonic(), self._deadline_s - time.monotonic()
+        if key in self._waiting and self._cost_s(key) > left_s:
+            needed = duration_text(self._cost_s(key))
+            raise _NoTimeError(f"its run takes about {needed}, and {duration_text(max(0.0, left_s))} were left")
+        waiting = self._waiting.pop(key, None)
+        self._watcher.told(f"measuring {measure.experiment} on {measure.target}")
+        listener = _OfRun(self._watcher, f"{measure.experiment} on {measure.target}", self._left_s())
+        limit = TimeLimit(self._deadline_s, self._deadline_s)
         if path is not None:
-            with self._progress() as listener:
-                run, _ = resume_run(self._folder.path / path, listener)
+            run, outcome = resume_run(self._folder.path / path, listener, limit=limit)
         else:
-            pairs = [text.partition("=") for text in (*measure.change, *(measure.quick if self._quick else ()))]
-            overrides = [(key.strip(), value.strip()) for key, _, value in pairs]
-            experiment = load_experiment(measure.experiment, overrides=overrides, parameters_of=component_parameters)
+            experiment = self._experiment(measure)
             target, place = open_target(measure.target), open_testbed(self._testbed)
             refuse_batches(place, "a reproduction measures one run after another")
             run, plan = new_run(experiment, target, place, self._folder.runs)
             self._folder.begin_run(key, run.path)
-            with self._progress() as listener:
-                measure_run(experiment, plan.points, target, place, run, listener)
+            outcome = measure_run(experiment, plan.points, target, place, run, listener, limit=limit)
+        if time.monotonic() >= self._deadline_s and not run.state().complete:
+            raise _NoTimeError(f"the time ended after {outcome.complete} of {counted(outcome.points, 'point')}")
         with suppress(NoVerdictError):
             evaluate_run(Run(run), plots=not self._quick)
+        if waiting is not None:
+            label, plan, _ = waiting
+            took_s = time.monotonic() - begun
+            self._paces[label].learn(outcome, plan.builds, took_s, load_s=plan.load_s, setup_s=plan.setup_s)
         return measured_run(Run(run))
+
+    def _experiment(self, measure: Remeasured) -> Experiment:
+        pairs = [text.partition("=") for text in (*measure.change, *(measure.quick if self._quick else ()))]
+        overrides = [(key.strip(), value.strip()) for key, _, value in pairs]
+        return load_experiment(measure.experiment, overrides=overrides, parameters_of=component_parameters)
 
     def _complete(self, path: str) -> bool:
         return Run.open(self._folder.path / path).directory.state().complete
@@ -410,6 +487,30 @@ class Reproduction:
         """Identifies a run: claims with the same key share one."""
         changes = (*measure.change, *(measure.quick if self._quick else ()))
         return " ".join([measure.experiment, measure.target, self._testbed, *changes])
+
+
+class _NoTimeError(Exception):
+    """The budget does not suffice for a claim; the message says why."""
+
+
+class _OfRun(Silent):
+    """Hears how far a run is, and tells how long everything takes: ``rest_s`` beside the run."""
+
+    def __init__(self, watcher: Watcher, what: str, rest_s: float) -> None:
+        self._watcher, self._what, self._rest_s = watcher, what, rest_s
+
+    @override
+    def planned(self, trials: int, finished: int) -> None:
+        if finished:
+            self._watcher.told(f"{counted(trials, 'trial')} planned, {finished} of them finished before")
+
+    @override
+    def trial(self, label: str, accepted: bool, remaining: int, remaining_s: float) -> None:
+        self._watcher.reached(f"{self._what}, {label}", remaining_s + self._rest_s)
+
+    @override
+    def note(self, text: str) -> None:
+        self._watcher.told(f"note: {text}")
 
 
 def measured_run(run: Run) -> MeasuredRun:

@@ -1,7 +1,6 @@
 """Reproductions on the stand-in targets: what is measured, kept, gone on with, and refused."""
 
 import json
-from contextlib import nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -88,7 +87,7 @@ def test_finished_claims_are_not_checked_again(tmp_path, claims):
     reproduced(claims(), tmp_path)
     before = sorted((tmp_path / "out" / "runs").iterdir())
     answer, said = reproduced(claims(), tmp_path)
-    assert said.count("from before") == 3
+    assert "3 known from before" in said
     assert "measuring" not in said
     assert sorted((tmp_path / "out" / "runs").iterdir()) == before
     assert answer["unexpected"] == []
@@ -112,7 +111,29 @@ def test_few_points(tmp_path, claims):
     assert not any(row["quick"] for row in answer["rows"])
     # What was measured with all points is good enough for a quick look.
     answer, said = reproduced((*claims(), "--quick"), tmp_path)
-    assert said.count("from before") == 3
+    assert "3 known from before" in said
+
+
+def test_what_does_not_fit_into_the_budget_is_not_run_and_said_to_be_so(tmp_path, claims):
+    answer, said = reproduced((*claims(), "--budget", "1s"), tmp_path)
+    assert [row["verdict"] for row in answer["rows"]] == ["not run", "not run", "reproduced"]
+    assert "its run takes about" in answer["rows"][0]["reason"]
+    assert answer["verdicts"] == {"not run": 2, "reproduced": 1}
+    assert answer["unexpected"] == []
+    assert "3 claims: 1 to compute, 2 to measure in 1 run; about " in said
+    assert "; 1 s at most" in said
+    assert "2 claims not run: the same command with --output and the folder goes on" in said
+    assert "not run: its run takes" in (tmp_path / "out" / "reproduction.md").read_text()
+    assert not list((tmp_path / "out" / "runs").iterdir())
+    answer, said = reproduced((*claims(), "--budget", "10m"), tmp_path)
+    assert "1 known from before" in said
+    assert answer["verdicts"] == {"reproduced": 1, "shape reproduced": 2}
+
+
+@pytest.mark.parametrize("arguments", [("eivu", "--budget", "1m"), ("--list", "--budget", "1m"), ("--budget", "soon")])
+def test_budgets_that_make_no_sense(tmp_path, arguments):
+    assert p4perf("reproduce", *arguments, cwd=tmp_path).code == 2
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.thorough
@@ -150,7 +171,7 @@ def test_what_cannot_be_measured_is_told(tmp_path, claims, target, code, reason)
     assert answer["exit_code"] == code
     # It is tried again.
     _, said = reproduced(claims(target), tmp_path, code=code)
-    assert said.count("from before") == 1
+    assert "1 known from before" in said
 
 
 def test_a_wrong_verdict_counts_more_than_one_that_is_missing(tmp_path, claims):
@@ -161,14 +182,20 @@ def test_a_wrong_verdict_counts_more_than_one_that_is_missing(tmp_path, claims):
 
 
 def test_what_was_found_before_an_interruption_is_kept(tmp_path):
-    def impatient(text):
+    class Impatient:
         """Stops after the first claim."""
-        raise KeyboardInterrupt
+
+        def told(self, text):
+            if "reproduced" in text:
+                raise KeyboardInterrupt
+
+        def reached(self, what, left_s):
+            assert left_s > 0
 
     claims = chosen_claims(["ren2025:eq3-cost-from-two-rates", "ren2025:fits-are-good"])
     folder = ReproductionFolder.at(tmp_path / "out", datetime.now(UTC))
     with pytest.raises(KeyboardInterrupt):
-        Reproduction(folder, impatient, nullcontext).check(claims)
+        Reproduction(folder, Impatient()).check(claims)
     again = ReproductionFolder.at(tmp_path / "out", datetime.now(UTC))
     known = [again.finding(paper.key, claim, quick=False) for paper, claim in claims]
     assert known[0].verdict == "reproduced"

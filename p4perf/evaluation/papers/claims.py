@@ -27,6 +27,8 @@ a table or formula of the paper that is given back, or numbers that come out as 
 reconstructions of our own. Only the first counts as reproduced."""
 
 VerdictName = Literal["reproduced", "shape reproduced", "not reproduced", "not possible here"]
+Outcome = Literal[VerdictName, "not run"]
+"""What becomes of a claim: a verdict, or none where the time was over."""
 
 ID_PATTERN = r"^[a-z0-9]+(-[a-z0-9]+)*$"
 WORD = r"^[a-z][a-z0-9_]{0,59}$"
@@ -245,7 +247,7 @@ class Finding:
 
     paper: str
     claim: Claim
-    verdict: VerdictName
+    verdict: Outcome
     quantities: Mapping[str, Quantity] = field(default_factory=dict)
     missed: tuple[str, ...] = ()
     reason: str = ""
@@ -269,10 +271,15 @@ class Finding:
     def as_expected(self) -> bool:
         """Whether verdict and, where it is not reproduced, what is found instead are those of the file.
 
-        A measurement may come out better than it did where the file was written: machines differ.
+        A measurement may come out better than it did where the file was written: machines differ. What was not run is
+        no surprise.
         """
         better = self.verdict == "shape reproduced" and self.claim.expected == "not reproduced"
-        return better or (self.verdict == self.claim.expected and not self.drifted)
+        return better or not self.was_run or (self.verdict == self.claim.expected and not self.drifted)
+
+    @property
+    def was_run(self) -> bool:
+        return self.verdict != "not run"
 
     def ours_text(self) -> str:
         known = [(n, each) for n, each in self.claim.expect.items() if n in self.quantities]
