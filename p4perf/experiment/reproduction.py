@@ -405,7 +405,7 @@ class Reproduction:
     def _check(self, paper: str, claim: Claim) -> Finding:
         begun = time.monotonic()
         try:
-            if begun >= self._deadline_s:
+            if begun >= self._deadline_s and (claim.measure is None or self._key(claim.measure) not in self._measured):
                 raise _NoTimeError("the time was over")
             finding = self._found(paper, claim)
         except _NoTimeError as error:
