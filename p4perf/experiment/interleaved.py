@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import secrets
 import subprocess
 import sys
@@ -28,10 +29,11 @@ from p4perf.experiment.planning import PlannedPoint, SweepPlan, plan_sweep
 from p4perf.experiment.recorder import Progress, Silent, SweepOutcome
 from p4perf.experiment.session import Planner, new_run, reopened, require_usable
 from p4perf.results import RunDirectory, run_folders
+from p4perf.results.files import write_text_atomically
 from p4perf.specs import Experiment, Point
 from p4perf.targets.base import BuildPlan, NodeFacts, Target, point_key
 from p4perf.testbeds.base import Testbed
-from p4perf.testbeds.local import LocalTestbed
+from p4perf.testbeds.local import LocalTestbed, state_folder
 
 INTERLEAVED = "interleaved"
 """Key of the manifest of a run that was measured in turns with another one."""
@@ -61,7 +63,11 @@ class GatedSide:
         """A new run that is ready to be measured."""
         place = placed(testbed, self.environment)
         tree = None if self.tree is None else str(self.tree.absolute())
-        notes = {INTERLEAVED: {"pair": pair, "side": side, "environment": dict(self.environment), "tree": tree}}
+        what = {"environment": dict(self.environment), "tree": tree}
+        if self.environment or tree:
+            _asked_file(pair).parent.mkdir(parents=True, exist_ok=True)
+            write_text_atomically(_asked_file(pair), json.dumps(what))
+        notes = {INTERLEAVED: {"pair": pair, "side": side, **what}}
         run, plan = new_run(self.experiment, self.target, place, parent, notes=notes, planned=planner(tree))
         return Conductor(self.experiment, plan.points, self.target, place, run, progress)
 
@@ -101,7 +107,7 @@ def reopened_pair(path: Path, progress: Progress | None = None) -> tuple[Conduct
     """Both runs of an interrupted pair, found beside the one that is given.
 
     Raises:
-        DataError: the other one is not there.
+        DataError: the other one is not there, or a side has an environment or a tree that nobody asked for here.
         Others as for resuming a run.
     """
     pair, _ = pair_of(RunDirectory.open(path).manifest())
@@ -113,6 +119,11 @@ def reopened_pair(path: Path, progress: Progress | None = None) -> tuple[Conduct
             continue
         known = manifest[INTERLEAVED]
         environment = known.get("environment") or {}
+        if (environment or known.get("tree")) and not _was_asked(pair, known):
+            raise DataError(
+                f"{folder} was begun elsewhere, and its environment or tree may run anything",
+                hint="measure both sides anew with p4perf gate --interleaved",
+            )
         experiment, plan, target, testbed, run = reopened(
             folder,
             placed=lambda place, environment=environment: placed(place, environment),  # type: ignore[misc]
@@ -126,6 +137,24 @@ def reopened_pair(path: Path, progress: Progress | None = None) -> tuple[Conduct
             hint="put both runs into one folder",
         )
     return found[BASELINE_SIDE], found[NEW_SIDE]
+
+
+def _asked_file(pair: str) -> Path:
+    return state_folder() / "gate-sides" / f"{pair}.json"
+
+
+def _was_asked(pair: str, known: Mapping[str, Any]) -> bool:
+    """Whether the environment and the tree of a manifest are those that the user of this machine asked for.
+
+    Run directories come from strangers as well, and both decide what is run.
+    """
+    if not re.fullmatch("[0-9a-f]{16}", pair):
+        return False
+    try:
+        asked = json.loads(_asked_file(pair).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return bool(asked == {"environment": known.get("environment"), "tree": known.get("tree")})
 
 
 def placed(testbed: Testbed, environment: Mapping[str, str]) -> Testbed:

@@ -122,6 +122,27 @@ def test_an_interrupted_gate_is_resumed_in_turns(tmp_path):
     assert len(attempts[0] & attempts[1]) == 3 * 5
 
 
+def _sides(path):
+    return json.loads((path / "manifest.json").read_text())["interleaved"]
+
+
+def test_environments_of_strangers_are_not_taken(tmp_path):
+    sides = (*SPEC, "-t", "fake-environment", "--baseline-env", "P4PERF_FAKE_CYCLES=100", "--pairs", 2)
+    gated(tmp_path, *sides)
+    runs = list((tmp_path / "runs").iterdir())
+    assert p4perf("resume", runs[0]).code == 0
+    (manifest,) = [path / "manifest.json" for path in runs if _sides(path)["side"] == "baseline"]
+    begun = manifest.read_text()
+    for change in ({"environment": {"CC": "touch stranger"}}, {"tree": "evil"}, {"pair": "../evil"}):
+        known = json.loads(begun)
+        known["interleaved"] |= change
+        manifest.write_text(json.dumps(known))
+        done = p4perf("resume", manifest.parent, cwd=tmp_path)
+        assert done.code != 0
+        assert "was begun elsewhere" in done.err
+    assert not (tmp_path / "stranger").exists()
+
+
 def test_a_lost_partner_cannot_be_resumed(tmp_path):
     gated(tmp_path, *SPEC, "-t", "fake", "--pairs", 2)
     one, other = sorted((tmp_path / "runs").iterdir())
