@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import statistics
 import struct
 import subprocess
 import sys
@@ -515,6 +516,20 @@ def test_a_measurement_of_a_short_program(trial):
         pytest.skip(f"the machine was disturbed: {summary.flags}")
     assert set(TARGET.metrics) <= set(metrics)
     assert metrics["cycles_per_packet"] > metrics["baseline_cycles_per_packet"] > 0
+
+
+def test_a_program_with_a_large_table_does_not_pass_for_a_neighbour(trial):
+    """The calibrators are as fast behind a program that displaces their code from the caches as behind the baseline."""
+    large = build_workload([("match_action_table", {"entries": 300_000})], frame_size_bytes=128)
+    result = trial(large, how=replace(QUICK, windows=40, timeout_ms=5000))
+    windows = json.loads(result.stdout.splitlines()[-1])["windows"]
+    ratios = {0: [], 1: []}
+    for program, mix, chain in zip(
+        windows["program"], windows["mix_after_tsc"], windows["chain_after_tsc"], strict=True
+    ):
+        ratios[program].append(mix / chain)
+    least = {program: statistics.quantiles(found, n=10)[0] for program, found in ratios.items()}
+    assert least[0] < 1.1 * least[1]
 
 
 @pytest.mark.parametrize("hit_ratio", [0.0, 0.5])

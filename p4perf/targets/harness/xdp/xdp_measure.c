@@ -94,7 +94,7 @@ window_packets(const struct loaded *program, const struct options *options)
 static void
 edge_calibration(const struct p4perf_edge *edge, double *chain, double *mix)
 {
-	*chain = (double)(edge->middle_ns - edge->end_ns) / (P4PERF_CHAIN_LOOPS * P4PERF_CHAIN_UNROLLED);
+	*chain = (double)(edge->middle_ns - edge->begin_ns) / (P4PERF_CHAIN_LOOPS * P4PERF_CHAIN_UNROLLED);
 	*mix = (double)(edge->start_ns - edge->middle_ns) / (P4PERF_MIX_LOOPS * P4PERF_MIX_UNROLLED);
 }
 

@@ -37,6 +37,7 @@ struct p4perf_config {
 /* The edge of two windows: nanoseconds of CLOCK_MONOTONIC; the calibrators run between end and start. */
 struct p4perf_edge {
 	__u64 end_ns;    /* of the window before */
+	__u64 begin_ns;  /* latency chain begins */
 	__u64 middle_ns; /* latency chain done */
 	__u64 start_ns;  /* throughput mix done, the window after begins */
 };
