@@ -10,9 +10,12 @@ from support.captures import capture, ethernet, ipv4, tagged, udp
 from p4perf.errors import DataError, UsageError
 from p4perf.evaluation.prediction.reading import ReadOptions, read_program, shares_of_trace
 from p4perf.evaluation.prediction.reading.own import load_point, point_program, read_own
+from p4perf.evaluation.prediction.reading.packets import Lookups, passed_steps
 from p4perf.evaluation.prediction.reading.program import own_runner
 from p4perf.models.program.paths import analyse
-from p4perf.programs.component import build_workload
+from p4perf.programs.component import OWN, build_workload
+from p4perf.programs.decisions import Decisions
+from p4perf.programs.own import packed
 from p4perf.programs.packets import frame
 from p4perf.programs.reading.flow import resolve
 
@@ -57,6 +60,17 @@ def test_more_tags_than_the_stack_holds_end_the_parser(tmp_path: Path) -> None:
     shares, remarks = shares_of_trace(ROUTER, capture(tmp_path / "trace.pcap", frames), COMMANDS)
     assert shares.edges["parser.vlan[1]"] == {"0x8100": 0.75, "0x800": 0.25, "default": 0.0}
     assert len(remarks) == 1
+
+
+def test_a_full_stack_leads_on_in_the_program() -> None:
+    given = {"program": packed(ROUTER.read_text(encoding="utf-8"), str(ROUTER))}
+    program = build_workload([(OWN, given)], frame_size_bytes=128).program
+    flow = read_own(program, "router", 128, configured=True)
+    data = tagged(3, ipv4("192.0.2.1", "10.1.0.1", protocol=6)).ljust(124, b"\0")
+    (decisions,) = Decisions(program, Lookups).run(data)
+    passed = [(each.step.name, each.label) for each in passed_steps(flow, decisions)]
+    assert ("parser.vlan[2]", "stack full") in passed
+    assert passed[-1][0] in ("sent", "dropped")
 
 
 def test_packets_that_cannot_be_followed_are_said(tmp_path: Path) -> None:

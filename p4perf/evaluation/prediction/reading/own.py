@@ -20,7 +20,7 @@ from p4perf.evaluation.prediction.reading.constructs import (
     of_table,
     sends,
 )
-from p4perf.evaluation.prediction.reading.names import DROPPED, LOST, PORT, RESUBMITTED, SENT
+from p4perf.evaluation.prediction.reading.names import DROPPED, LOST, PORT, RESUBMITTED, SENT, STACK_FULL
 from p4perf.models.program.graph import Construct, Edge, Node, ProgramGraph, construct
 from p4perf.programs import ir
 from p4perf.programs.analysis import (
@@ -299,7 +299,7 @@ class _Reader:
         for statement in state.body:
             if isinstance(statement, ir.Verify) and statement.condition == FALSE and self.program.parser_error:
                 effects += self._assigned(self.program.parser_error, ir.Intrinsic("unknown"))
-                edges: tuple[Edge, ...] = (Edge("stack full", accept),)
+                edges: tuple[Edge, ...] = (Edge(STACK_FULL, accept),)
                 return Step(name, "parser state", tuple(constructs), edges, where, tuple(effects))
             constructs += self._parsed(statement, where)
             effects += self._parser_effects(statement)

@@ -12,7 +12,7 @@ import numpy as np
 from typing_extensions import override
 
 from p4perf.evaluation.prediction.reading.constructs import is_prefixes
-from p4perf.evaluation.prediction.reading.names import DROPPED, PORT, RESUBMITTED
+from p4perf.evaluation.prediction.reading.names import DROPPED, PORT, RESUBMITTED, STACK_FULL
 from p4perf.generators.swx.spec import Pipeline
 from p4perf.models.program.graph import Construct, Node, ProgramGraph, mispredicted_branch
 from p4perf.programs import ir
@@ -67,6 +67,8 @@ def passed_steps(flow: Flow, decisions: Iterable[Decision]) -> Iterator[Passed]:
         label, decided = "", False
         if step.test is not None and step.test[0] in (DROPPED, PORT, RESUBMITTED):
             label = "true" if _holds(step.test, facts) else "false"
+        elif [edge.label for edge in step.edges] == [STACK_FULL]:  # it fails before it decides
+            label = STACK_FULL
         elif step.kind == "parser state" or len(step.edges) > 1:
             found = _next(left, step.name)
             if found is None:
