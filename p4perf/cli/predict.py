@@ -131,7 +131,7 @@ def _answer_row(each: Prediction, *, changed: bool, verbose: bool) -> dict[str, 
         **({"change": "; ".join(each.changes) or "none"} if changed else {}),
         **each.values,
         "target": each.model.target,
-        "machine": each.model.machine,
+        "machine": f"{each.model.machine}{' (not this one)' if each.model.elsewhere else ''}",
         "cycles": f"{'>= ' if each.open_above else ''}{each.cycles().rounded()}",
         "Mpps/core": each.core_mpps.rounded(),
     }

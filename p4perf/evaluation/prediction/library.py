@@ -122,26 +122,33 @@ def parse_cost_model(text: str, file: str) -> TargetModel:
 
 
 @cache
-def this_machine() -> tuple[str, str]:
-    """The name of this machine, as :func:`machine_name` makes it, and family, model and stepping of its processor.
+def this_machine() -> tuple[str, str, str]:
+    """The name of this machine, as :func:`machine_name` makes it, its processor, and its last-level cache [bytes].
 
-    Empty where Linux does not say.
+    The processor is its family, model and stepping. Each is empty where Linux does not say.
     """
     try:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
     except OSError:
-        return "", ""
+        return "", "", ""
+    try:
+        cache_kib = int(Path("/sys/devices/system/cpu/cpu0/cache/index3/size").read_text(encoding="utf-8").rstrip("K\n"))
+    except (OSError, ValueError):
+        cache_kib = 0
     keys = ("model name", "cpu family", "model", "stepping")
     found = [re.search(rf"^{key}\s*:\s*(.+)$", text, re.MULTILINE) for key in keys]
     name, *numbers = ("" if match is None else match[1].strip() for match in found)
-    return machine_name(name) if name else "", "-".join(numbers) if all(numbers) else ""
+    return machine_name(name) if name else "", "-".join(numbers) if all(numbers) else "", str(1024 * cache_kib or "")
 
 
 def _here(model: CostModel) -> str:
     """What this machine is called beside that of a model: processors of several generations have the same name."""
-    name, number = this_machine()
-    known = model.machine.get("cpu_id", "")
-    return f"{name} {number}" if known and number and known != number else name
+    name, *facts = this_machine()
+    for key, ours in zip(("cpu_id", "cache_l3_bytes"), facts, strict=True):
+        known = model.machine.get(key, "")
+        if known and ours and known != ours:
+            return f"{name} {facts[0]}".strip()
+    return name
 
 
 def machine_name(cpu_model: str) -> str:
@@ -223,9 +230,9 @@ def open_models(given: Sequence[str], targets: Sequence[str] = ()) -> tuple[Targ
 
 
 def _nearest(models: Sequence[TargetModel]) -> tuple[TargetModel, ...]:
-    """One model for each target, that of this machine if there is one."""
+    """One model for each target, that of this machine if there is one, else of one whose processor has its name."""
     found: dict[str, TargetModel] = {}
-    for model in sorted(models, key=lambda m: m.machine != m.here):
+    for model in sorted(models, key=lambda m: (m.elsewhere, m.machine != m.here.split(" ")[0])):
         found.setdefault(model.target, model)
     return tuple(found[target] for target in dict.fromkeys(m.target for m in models))
 

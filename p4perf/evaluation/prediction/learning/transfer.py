@@ -1,13 +1,13 @@
 """Prices of one machine from those of another and a few points that were measured here.
 
-Every price gets a factor, a lookup two: for tables in the caches, and for what more entries cost. With ``A`` the
-cycles that the reference charges a point for each price, ``y`` its measured cycles over the baseline, and ``w`` one
-over the cost of the whole packet, the factors are the non-negative ``f`` with the least
+Every price gets a factor, a lookup two: for tables in the caches (of a list: its first entry), and for what more
+entries cost. With ``A`` the cycles that the reference charges a point for each price, ``y`` its measured cycles over the
+baseline, and ``w`` one over the cost of the whole packet, the factors are the non-negative ``f`` with the least
 
-    sum over the points of (w (A f - y))^2  +  RIDGE^2 sum over the prices of (f - 1)^2.
+    sum over the points of (w (A f - y))^2  +  RIDGE^2 (sum over the prices of (f - c)^2  +  sum of (c - 1)^2),
 
-So a price that no point has stays what it is, since processors differ less in cycles than in time, and many points tell
-each price by itself. Whole programs cost more or less than the sum of their prices on the other machine, too, and ``y``
+where prices of one group (lookups, what more entries cost, all others) have the ``c`` in common, which is found with
+them. So a price that no point has changes as those like it do, and many points tell each price by itself. Whole programs cost more or less than the sum of their prices on the other machine, too, and ``y``
 is without that (:mod:`~p4perf.models.program.experience`). Points of an experiment on one construct count less, since
 how far prices are off for them there is not known.
 
@@ -18,7 +18,7 @@ intervals, by what nine of ten points are off.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -45,6 +45,9 @@ WIDER = 1.25
 """Factor of the intervals of a moved model over those of programs that were measured on one machine. With it they held
 89 to 96 % of 148 costs of programs on a machine moved to from either of two others, and without it 83 to 95 %."""
 
+LIST = "lookup ternary"
+"""Key of the price whose growth is that of a list, in the caches, too."""
+
 Part = tuple[str, bool]
 """A price, and whether it is the part that more entries cost than fit into the caches."""
 
@@ -69,13 +72,25 @@ def transferred(reference: PrimitiveCosts, rows: Sequence[PriceRow], baseline: f
     cycles = (base + [rows[n].cycles for n in told]) / beyond - base
     whole = np.maximum(cycles + base, 1.0)
     weights = np.array([1.0 if rows[n].whole else SINGLE for n in told]) / whole
-    system = np.vstack([matrix * weights[:, None], RIDGE * np.eye(len(names))])
-    found, _ = nnls(system, np.concatenate([cycles * weights, np.full(len(names), RIDGE)]))
+    groups = sorted({_group(part) for part in names} | {_group((key, False)) for key in reference.prices})
+    common = np.array([[float(_group(part) == group) for group in groups] for part in names])
+    rest = np.zeros((len(told), len(groups)))
+    system = np.block(
+        [
+            [matrix * weights[:, None], rest],
+            [RIDGE * np.eye(len(names)), -RIDGE * common],
+            [np.zeros((len(groups), len(names))), RIDGE * np.eye(len(groups))],
+        ]
+    )
+    wanted = np.concatenate([cycles * weights, np.zeros(len(names)), np.full(len(groups), RIDGE)])
+    solved, _ = nnls(system, wanted)
+    found, shared = solved[: len(names)], dict(zip(groups, solved[len(names) :].tolist(), strict=True))
     factors = dict(zip(names, found.tolist(), strict=True))
-    prices = {
-        key: scaled(price, factors.get((key, False), 1.0), factors.get((key, True), 1.0))
-        for key, price in reference.prices.items()
-    }
+
+    def factor(part: Part) -> float:
+        return factors.get(part, shared.get(_group(part), 1.0))
+
+    prices = {key: scaled(p, factor((key, False)), factor((key, True))) for key, p in reference.prices.items()}
     experience = reference.experience
     local = [known_program(rows[n], sums) for n, sums in zip(told, matrix @ found, strict=True) if rows[n].whole]
     if experience is not None and len(local) >= FEWEST_PROGRAMS:
@@ -88,6 +103,12 @@ def transferred(reference: PrimitiveCosts, rows: Sequence[PriceRow], baseline: f
         experience = replace(experience, noise=math.hypot(experience.noise, noise))
     agreement = agreement_of([rows[n] for n in told], (base + matrix @ found) * beyond - base)
     return replace(reference, baseline=baseline, prices=prices, agreement=agreement, experience=experience)
+
+
+def _group(part: Part) -> str:
+    """The prices that a part is like."""
+    key, more = part
+    return "more entries" if more else "lookups" if key.startswith("lookup ") else "statements"
 
 
 def _beyond(reference: PrimitiveCosts, row: PriceRow, charged: float) -> float:
@@ -106,7 +127,7 @@ def _charged(reference: PrimitiveCosts, row: PriceRow) -> dict[Part, float]:
         if price is None:
             continue
         for item in items:
-            cycles, near = price.at(item.sizes), price.at(cached_sizes(item.sizes))
+            cycles, near = price.at(item.sizes), price.at(_near(key, item.sizes))
             found[key, False] = found.get((key, False), 0.0) + item.times * near
             if cycles > near:
                 found[key, True] = found.get((key, True), 0.0) + item.times * (cycles - near)
@@ -115,9 +136,14 @@ def _charged(reference: PrimitiveCosts, row: PriceRow) -> dict[Part, float]:
     return found
 
 
+def _near(key: str, sizes: Mapping[str, float]) -> Mapping[str, float]:
+    """The same lookup in a table that is in the caches; in a list of one entry."""
+    return {n: 1.0 if n in CACHED else size for n, size in sizes.items()} if key == LIST else cached_sizes(sizes)
+
+
 def scaled(price: Price, near: float, far: float) -> Price:
     """A price with other cycles: ``near`` times those of tables in the caches, ``far`` times what more entries cost."""
-    curves = tuple(_scaled(curve, near, far) for curve in price.curves)
+    curves = tuple(_scaled(curve, near, far, price.key == LIST) for curve in price.curves)
     limit = None if price.limit is None else near * price.limit
     return replace(
         price,
@@ -129,9 +155,10 @@ def scaled(price: Price, near: float, far: float) -> Price:
     )
 
 
-def _scaled(curve: Curve, near: float, far: float) -> Curve:
-    if (last := CACHED.get(curve.size)) is None:
+def _scaled(curve: Curve, near: float, far: float, of_list: bool) -> Curve:
+    if curve.size not in CACHED:
         return replace(curve, values=tuple(near * value for value in curve.values))
+    last = curve.knots[0] if of_list else CACHED[curve.size]
     known = [*curve.knots]
     if curve.knots[0] < last < curve.knots[-1]:
         known = sorted({*known, last})
