@@ -30,9 +30,9 @@ def test_fixtures_are_measured_and_a_model_is_written(session):
     assert {"lookup exact", "lookup lpm", "write header", "extract", "hash crc32"} <= set(prices.prices)
     assert prices.experience is not None
     assert {a.experiment for a in prices.agreement} == {
-        f"composition/{n}" for n in ("components", "programs", "context")
+        f"composition/{n}" for n in ("components", "constructs", "context", "programs")
     }
-    assert len(model.provenance["runs"]) == 3
+    assert len(model.provenance["runs"]) == 4
 
 
 def test_runs_that_are_there_are_read(session, tmp_path):
@@ -41,7 +41,9 @@ def test_runs_that_are_there_are_read(session, tmp_path):
     done = p4perf("learn", *runs, "-o", tmp_path / "again.json", "--format", "json")
     assert done.code == 0, done.err
     rows = json.loads(done.out)["rows"]
-    assert [row["what"] for row in rows] == [f"composition/{name}" for name in ("components", "context", "programs")]
+    assert [row["what"] for row in rows] == [
+        f"composition/{name}" for name in ("components", "constructs", "context", "programs")
+    ]
     assert all(0 <= row["median_error"] <= row["p90_error"] for row in rows)
     assert read_cost_model((tmp_path / "again.json").read_text()).baseline == pytest.approx(20, abs=0.1)
 
@@ -52,8 +54,8 @@ def test_a_session_goes_on(session, tmp_path):
     again = ("learn", "--target", "fake-adding", *FEW, "--runs", folder / "runs", "--resume", "-o", tmp_path / "m.json")
     done = p4perf(*again)
     assert done.code == 0, done.err
-    assert done.err.count("continuing") == 3
-    assert len(list((folder / "runs").iterdir())) == 3
+    assert done.err.count("continuing") == 4
+    assert len(list((folder / "runs").iterdir())) == 4
 
 
 @pytest.mark.parametrize(
