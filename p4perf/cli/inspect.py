@@ -163,7 +163,7 @@ CheckDocument = listing("check", _CheckRow, "`p4perf check SPEC`: one row.")
 class _ShowRow(Record):
     values: dict[str, Scalar] = spread("variable", "value of a swept variable; `point_index` if there are none")
     median: float | None = doc("median of the accepted trials; null without any", "of the metric")
-    low: float | None = doc("lower end of its 95 % bootstrap interval", "of the metric")
+    low: float | None = doc("lower end of its 95 % interval", "of the metric")
     high: float | None = doc("upper end", "of the metric")
     unit: str = doc("unit of the metric")
     n: int = doc("accepted trials")

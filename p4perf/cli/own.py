@@ -273,15 +273,15 @@ def _remark(row: _TargetRow) -> str:
 
 
 def _row(label: str, measurements: pd.DataFrame | None = None, *, said: dict[str, str]) -> _TargetRow:
-    from p4perf.results.table import median_interval
+    from p4perf.results.table import interval_of
 
     found: dict[str, tuple[float | None, float | None, float | None]] = dict.fromkeys(METRICS, (None, None, None))
     if measurements is not None:
         for metric in METRICS:
-            values = measurements[(measurements["metric"] == metric) & measurements["accepted"]]["value"]
-            if len(values):
-                middle, least, most = median_interval(tuple(values))
-                found[metric] = (middle, least, most) if len(values) > 1 else (middle, None, None)
+            rows = measurements[(measurements["metric"] == metric) & measurements["accepted"]]
+            if len(rows):
+                middle, least, most = interval_of(rows)
+                found[metric] = (middle, least, most) if len(rows) > 1 else (middle, None, None)
     cycles, low, high = found["cycles_per_packet"]
     return _TargetRow(
         target=label,

@@ -457,7 +457,7 @@ class _ComparisonRow(Record):
     x: Scalar = doc("its value", "of x")
     run: str = doc("label of the run")
     median: float | None = doc("median of the accepted starts; null without any", "of the metric")
-    low: float | None = doc("lower end of its 95 % bootstrap interval", "of the metric")
+    low: float | None = doc("lower end of its 95 % interval", "of the metric")
     high: float | None = doc("upper end", "of the metric")
     unit: str = doc("unit of the metric")
     n: int = doc("accepted starts")

@@ -293,14 +293,9 @@ def _against_runs(
         some = [n for n, ratios in enumerate(positive) if len(ratios) > 1]
         some = some or [n for n, ratios in enumerate(positive) if len(ratios)]
         return paired_shifts([positive[n] for n in some]), tuple(names[n] for n in some)
-    found = measured_ratios(_samples(after, shared), _samples(before, shared))
+    found = measured_ratios(after.samples(shared), before.samples(shared))
     kept = [point for point in found.points if point.deviation is not None] or list(found.points)
     return point_shifts(found, runs, reference_runs), tuple(names[int(point.x)] for point in kept)
-
-
-def _samples(starts: Starts, keys: Sequence[PointKey]) -> Samples:
-    """Starts over the number of the point: several variables have no other order."""
-    return Samples(tuple(float(n) for n in range(len(keys))), tuple(starts.points[key] for key in keys))
 
 
 def _order(key: PointKey) -> tuple[tuple[bool, float, str], ...]:

@@ -23,7 +23,7 @@ from p4perf.models.component import ComponentModel
 from p4perf.results import Run, read_model
 from p4perf.results.campaign import CampaignDirectory
 from p4perf.results.manifest import NodeFacts, machine_facts
-from p4perf.results.table import FIXED_COLUMNS, Samples, rows_of_metric, unit_of
+from p4perf.results.table import FIXED_COLUMNS, STARTS_DISAGREE, Samples, rows_of_metric, unit_of
 
 FAR = 5
 """The new runs are far from the baseline if more than that many times its own span, ten minutes or more, is between."""
@@ -37,17 +37,29 @@ PointKey = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Starts:
-    """Accepted starts of every point, with the numbers of their attempts where they are of one run."""
+    """Accepted starts of every point, with the numbers of their attempts where they are of one run.
+
+    ``disagreeing`` are points whose starts disagree, see :data:`~p4perf.results.table.STARTS_DISAGREE`.
+    """
 
     variables: tuple[str, ...]
     points: Mapping[PointKey, tuple[float, ...]]
     unit: str
     attempts: Mapping[PointKey, tuple[int, ...]] = field(default_factory=dict)
+    disagreeing: frozenset[PointKey] = frozenset()
 
     @property
     def typical(self) -> int:
         """Median of the number of starts of a point."""
         return int(median_low([len(values) for values in self.points.values()] or [0]))
+
+    def samples(self, keys: Sequence[PointKey]) -> Samples:
+        """The starts of some points over their numbers: several variables have no other order."""
+        return Samples(
+            tuple(float(n) for n in range(len(keys))),
+            tuple(self.points[key] for key in keys),
+            disagreeing=tuple(float(n) for n, key in enumerate(keys) if key in self.disagreeing),
+        )
 
 
 @dataclass(frozen=True)
@@ -105,7 +117,8 @@ def together(every: Sequence[Starts]) -> Starts:
     for starts in every:
         for key, values in starts.points.items():
             points[key] = points.get(key, ()) + values
-    return Starts(every[0].variables, points, every[0].unit)
+    disagreeing = frozenset(key for starts in every for key in starts.disagreeing)
+    return Starts(every[0].variables, points, every[0].unit, disagreeing=disagreeing)
 
 
 def pairs_of(old: Starts, new: Starts, key: PointKey) -> list[tuple[float, float]]:
@@ -120,8 +133,7 @@ def run_group(side: GateSide, every: Sequence[Starts]) -> RunGroup:
     shared = set.intersection(*(set(starts.points) for starts in every)) if len(every) > 1 else set()
     if not shared:
         return RunGroup()
-    x = tuple(float(n) for n in range(len(shared)))
-    levels = run_levels([Samples(x, tuple(starts.points[key] for key in shared)) for starts in every])
+    levels = run_levels([starts.samples(sorted(shared, key=str)) for starts in every])
     return RunGroup(tuple(f"{run.name} of {run.manifest.created}" for run in side.runs), levels)
 
 
@@ -228,10 +240,15 @@ def _starts(table: pd.DataFrame, metric: str, *, relative: bool) -> Starts:
         unit = ""
     points: dict[PointKey, list[float]] = {}
     attempts: dict[PointKey, list[int]] = {}
-    columns = accepted[[*variables, "attempt", "value"]]
-    for *values, attempt, value in columns.itertuples(index=False, name=None):
+    disagreeing: set[PointKey] = set()
+    columns = accepted[[*variables, "flags", "attempt", "value"]]
+    for *values, flags, attempt, value in columns.itertuples(index=False, name=None):
         key = tuple(map(plain, values))
+        if STARTS_DISAGREE in str(flags).split(","):
+            disagreeing.add(key)
         points.setdefault(key, []).append(float(value))
         attempts.setdefault(key, []).append(int(attempt))
     numbers = {key: tuple(found) for key, found in attempts.items()}
-    return Starts(variables, {key: tuple(values) for key, values in points.items()}, unit, numbers)
+    return Starts(
+        variables, {key: tuple(values) for key, values in points.items()}, unit, numbers, frozenset(disagreeing)
+    )

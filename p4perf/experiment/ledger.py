@@ -2,31 +2,38 @@
 
 from __future__ import annotations
 
+import math
 import random
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import pandas as pd
+from scipy.special import chdtrc
 
 from p4perf.errors import MeasurementError
 from p4perf.evaluation.load.records import summarise_load
 from p4perf.experiment.load import LoadPlan
 from p4perf.experiment.planning import PlannedPoint
-from p4perf.results.table import TESTBED, TRIAL_COLUMNS, VALUE_COLUMNS
+from p4perf.results.table import STARTS_DISAGREE, TESTBED, TRIAL_COLUMNS, VALUE_COLUMNS
 from p4perf.specs.schema import TrialsSpec
 from p4perf.targets.base import MetricValue, Target, TrialSummary
 from p4perf.targets.roles import measuring
 
-DISAGREEMENT = 0.10
-"""Starts of a point whose costs differ by more than this share of their median call for further starts."""
+DOUBT = 0.05
+"""Chance with which starts of the same cost are said to disagree."""
 
-DISAGREEMENT_CYCLES = 2.0
-"""Costs over the baseline that are not further apart than this, in cycles per packet, agree all the same."""
+ORDINARY_SCATTER = 0.01
+"""Standard deviation of starts beyond that of their windows, relative to the cycles of the whole program: no two lie at
+the same place in memory."""
 
-EXTRA_STARTS = 2
-"""Most further starts."""
+UNKNOWN_SCATTER = 0.033
+"""The same where windows do not show the errors of starts: three of them may be 10 % apart."""
+
+MOST_STARTS = 2
+"""Starts that disagree are made up to this many times the repetitions."""
 
 MAX_FAILURES = 2
 """Most starts of a point that may die or hang before the point fails."""
@@ -55,6 +62,25 @@ class PointStatus:
     @property
     def open(self) -> bool:
         return self.needed > 0 and self.failure is None
+
+
+def disagree(values: Sequence[float], errors: Sequence[float]) -> bool:
+    """Whether starts are further apart than their errors explain: the machine or the program had several states.
+
+    For n starts with values ``v_i`` and standard errors ``e_i`` the statistic (Cochran 1954, The Combination of
+    Estimates from Different Experiments, Biometrics 10, 101)
+
+        Q = sum(w_i (v_i - m)^2),  w_i = 1 / e_i^2,  m = sum(w_i v_i) / sum(w_i)
+
+    is distributed as chi-squared with n - 1 degrees of freedom if all starts have the same cost. They disagree if Q
+    exceeds what has a chance of :data:`DOUBT`.
+    """
+    v, e = np.asarray(values, dtype=np.float64), np.asarray(errors, dtype=np.float64)
+    if v.size < 2 or not (np.isfinite(v).all() and (e > 0).all()):
+        return False
+    w = 1 / e**2
+    q = float(np.sum(w * (v - np.average(v, weights=w)) ** 2))
+    return bool(chdtrc(v.size - 1, q) < DOUBT)
 
 
 class Ledger:
@@ -153,14 +179,19 @@ class Ledger:
         return TrialSummary(metrics, all(part.accepted for part in parts), tuple(sorted(flags)))
 
     def trials(self, key: str) -> list[tuple[TrialEntry, TrialSummary | None]]:
-        """All trials of a point with their summaries; those of a testbed that it has left are not accepted."""
+        """All trials of a point with their summaries; those of a testbed that it has left are not accepted.
+
+        If the accepted ones disagree, they have the flag :data:`~p4perf.results.table.STARTS_DISAGREE`.
+        """
         here = self.testbed(key)
         found: list[tuple[TrialEntry, TrialSummary | None]] = []
         for entry, summary in zip(self._entries[key], self._summaries[key], strict=True):
             if summary is not None and self._testbed_of(entry) != here:
-                summary = TrialSummary(summary.metrics, False, tuple(sorted({*summary.flags, MOVED})))
+                summary = replace(_flagged(summary, MOVED), accepted=False)
             found.append((entry, summary))
-        return found
+        if not self._disagree([s for _, s in found if s is not None and s.accepted]):
+            return found
+        return [(e, s if s is None or not s.accepted else _flagged(s, STARTS_DISAGREE)) for e, s in found]
 
     def flags(self, key: str) -> tuple[str, ...]:
         return tuple(sorted({flag for _, s in self.trials(key) if s is not None for flag in s.flags}))
@@ -193,20 +224,27 @@ class Ledger:
         accepted = [s for _, s in here if s is not None and s.accepted]
         failure = next((f["message"] for f in failures if f.get("final")), None)
         needed = self._spec.repetitions - len(accepted)
-        if needed <= 0 and self._disagree(accepted):
-            needed = self._spec.repetitions + EXTRA_STARTS - len(accepted)
+        if needed <= 0 and any(STARTS_DISAGREE in s.flags for s in accepted):
+            needed = MOST_STARTS * self._spec.repetitions - len(accepted)
         left = self._spec.repetitions * self._spec.max_attempts - len(here)
         if failure is None and (len(failures) > MAX_FAILURES or (left <= 0 and 0 < len(failures) == len(here))):
             failure = failures[-1]["message"]
         return PointStatus(len(here), len(accepted), max(0, min(needed, left)), failure)
 
     def _disagree(self, accepted: Sequence[TrialSummary]) -> bool:
-        values = [m.value for s in accepted for m in s.metrics if m.metric == self._headline]
-        if len(values) < 2:
+        """Whether the starts of a point disagree in the headline metric."""
+        known = [{m.metric: m for m in summary.metrics} for summary in accepted]
+        starts = [metrics[self._headline] for metrics in known if self._headline in metrics]
+        if len(starts) < 2:
             return False
-        middle = statistics.median(values)
-        least = DISAGREEMENT_CYCLES if self._headline.startswith("cost_") else 0.0
-        return max(values) - min(values) > max(DISAGREEMENT * abs(middle), least)
+        # A cost scatters with the program that it is a part of.
+        whole = self._headline.removeprefix("cost_")
+        sizes = [metrics[whole].value for metrics in known if whole in metrics] or [m.value for m in starts]
+        size = abs(statistics.median(sizes))
+        errors = [
+            UNKNOWN_SCATTER * size if m.error is None else math.hypot(m.error, ORDINARY_SCATTER * size) for m in starts
+        ]
+        return disagree([m.value for m in starts], errors)
 
     def next_trial(self, points: Sequence[PlannedPoint]) -> PlannedPoint | None:
         """The point to measure next, None if all are done.
@@ -248,3 +286,7 @@ class Ledger:
         random.Random(f"{self._spec.seed}:{round_number}").shuffle(rank)  # noqa: S311
         position = {key: n for n, key in enumerate(rank)}
         return sorted(candidates, key=lambda p: position[p.key])
+
+
+def _flagged(summary: TrialSummary, flag: str) -> TrialSummary:
+    return replace(summary, flags=tuple(sorted({*summary.flags, flag})))

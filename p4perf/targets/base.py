@@ -137,6 +137,8 @@ class MetricValue:
     metric: str
     value: float
     unit: str
+    error: float | None = None
+    """Standard error of the value by the windows of its trial; None where these do not show it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,7 @@ from p4perf.targets.builds import NATIVE, PORTABLE, context_of, harness_text, sh
 from p4perf.targets.counters import simulated_counts, simulation_jobs, simulation_record
 from p4perf.targets.process import HarnessTarget
 from p4perf.targets.roles import Calibrates, Simulates
-from p4perf.targets.windows import WindowStatistics, packet_rate
+from p4perf.targets.windows import WindowStatistics, cycle_metrics, packet_rate
 
 PRODUCT = "vio"
 HARNESS_FILES = ("clock.h", "thread.h", "words.h", "vio.h", "words.c", "vio_main.c", "vio_process.c", "vio_measure.c")
@@ -274,8 +274,7 @@ class VioTarget(HarnessTarget, Calibrates, Simulates):
     def values(self, record: TrialRecord, *statistics: WindowStatistics) -> Sequence[MetricValue]:
         (queues,) = statistics
         return (
-            MetricValue("cycles_per_packet", queues.core_cycles, "cycles/packet"),
-            MetricValue("tsc_cycles_per_packet", queues.tsc_cycles, "TSC cycles/packet"),
+            *cycle_metrics(queues),
             packet_rate("packet_rate", record, queues),
             *process.recorded(record, "memory_bytes"),
             *_counter_metrics(record["windows"]),

@@ -67,7 +67,12 @@ class WindowStatistics:
     @property
     def standard_error(self) -> float:
         """Of the median of core cycles: for n normally distributed windows, 1.2533 standard deviations / sqrt(n)."""
-        return MEDIAN_ERROR * self.spread * self.core_cycles / math.sqrt(self.counted) if self.counted else math.nan
+        return self.relative_error * self.core_cycles
+
+    @property
+    def relative_error(self) -> float:
+        """The same, as a share of the median."""
+        return MEDIAN_ERROR * self.spread / math.sqrt(self.counted) if self.counted else math.nan
 
     @property
     def share(self) -> float:
@@ -86,7 +91,12 @@ class WindowStatistics:
 
 def detectable_difference(program: WindowStatistics, baseline: WindowStatistics) -> float:
     """The least significant difference of two medians of one start, in core cycles per packet."""
-    return DETECTABLE * math.hypot(program.standard_error, baseline.standard_error)
+    return DETECTABLE * cost_error(program, baseline)
+
+
+def cost_error(program: WindowStatistics, baseline: WindowStatistics) -> float:
+    """Standard error of the difference of two medians of one start, in core cycles per packet."""
+    return math.hypot(program.standard_error, baseline.standard_error)
 
 
 def lower_mode(ratios: Sequence[float]) -> float:
@@ -174,11 +184,20 @@ COST_METRICS = ("cycles_per_packet", "tsc_cycles_per_packet", "baseline_cycles_p
 
 def cost_metrics(program: WindowStatistics, baseline: WindowStatistics) -> tuple[MetricValue, ...]:
     """Cycles per packet; the cost is program minus baseline of the same start."""
+    cost, error = program.core_cycles - baseline.core_cycles, cost_error(program, baseline)
     return (
-        MetricValue("cycles_per_packet", program.core_cycles, "cycles/packet"),
-        MetricValue("tsc_cycles_per_packet", program.tsc_cycles, "TSC cycles/packet"),
-        MetricValue("baseline_cycles_per_packet", baseline.core_cycles, "cycles/packet"),
-        MetricValue("cost_cycles_per_packet", program.core_cycles - baseline.core_cycles, "cycles/packet"),
+        *cycle_metrics(program),
+        MetricValue("baseline_cycles_per_packet", baseline.core_cycles, "cycles/packet", baseline.standard_error),
+        MetricValue("cost_cycles_per_packet", cost, "cycles/packet", error),
+    )
+
+
+def cycle_metrics(program: WindowStatistics) -> tuple[MetricValue, ...]:
+    """Cycles per packet of a program, of the core and of the TSC."""
+    tsc_error = program.relative_error * program.tsc_cycles
+    return (
+        MetricValue("cycles_per_packet", program.core_cycles, "cycles/packet", program.standard_error),
+        MetricValue("tsc_cycles_per_packet", program.tsc_cycles, "TSC cycles/packet", tsc_error),
     )
 
 
@@ -193,7 +212,8 @@ def counter_metrics(program: WindowStatistics) -> tuple[MetricValue, ...]:
 
 def packet_rate(metric: str, record: Mapping[str, Any], statistics: WindowStatistics) -> MetricValue:
     """Packets in a second by the TSC, in Mpps."""
-    return MetricValue(metric, float(record["tsc_hz"]) / statistics.tsc_cycles / 1e6, "Mpps")
+    rate_mpps = float(record["tsc_hz"]) / statistics.tsc_cycles / 1e6
+    return MetricValue(metric, rate_mpps, "Mpps", statistics.relative_error * rate_mpps)
 
 
 def core_frequency(record: Mapping[str, Any], statistics: WindowStatistics) -> MetricValue:

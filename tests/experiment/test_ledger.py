@@ -2,12 +2,14 @@
 
 from dataclasses import dataclass
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from p4perf.errors import MeasurementError
-from p4perf.experiment.ledger import EXTRA_STARTS, MAX_FAILURES, MOVED, Ledger
+from p4perf.experiment.ledger import MAX_FAILURES, MOST_STARTS, MOVED, ORDINARY_SCATTER, Ledger, disagree
+from p4perf.results.table import STARTS_DISAGREE
 from p4perf.specs.schema import TrialsSpec
 from p4perf.targets.base import MetricValue, TrialSummary
 from p4perf.targets.roles import Measures
@@ -24,7 +26,8 @@ class Judge(Measures):
             raise MeasurementError("damaged")
         limit = record.get("seen", 0.0)
         accepted = record.get("good", True) and (gate_ratio is None or limit <= gate_ratio * 1.15)
-        return TrialSummary((MetricValue("cost", record["value"], "cycles"),), accepted, ())
+        value = MetricValue("cost", record["value"], "cycles", record.get("error"))
+        return TrialSummary((value,), accepted, ())
 
 
 Judge.__abstractmethods__ = frozenset()  # nothing is planned or run
@@ -69,9 +72,57 @@ def test_a_rejected_trial_is_repeated_up_to_the_limit():
 
 def test_starts_that_disagree_call_for_more():
     assert after(trial(100), trial(104), trial(109)).needed == 0
-    assert after(trial(100), trial(100), trial(120)).needed == EXTRA_STARTS
-    assert after(trial(100), trial(100), trial(120), trial(100)).needed == EXTRA_STARTS - 1
-    assert after(trial(100), trial(100), trial(120), trial(100), trial(100)).needed == 0
+    assert after(trial(100), trial(100), trial(120)).needed == 3 * (MOST_STARTS - 1)
+    assert after(trial(100), trial(100), trial(120), trial(100)).needed == 3 * (MOST_STARTS - 1) - 1
+    assert after(*[trial(100)] * 5, trial(130)).needed == 0
+
+
+def test_windows_decide_which_starts_disagree():
+    values = (100, 100, 106)
+    assert after(*[trial(v) for v in values]).needed == 0
+    assert after(*[trial(v, error=5.0) for v in values]).needed == 0
+    assert after(*[trial(v, error=0.5) for v in values]).needed == 3
+
+
+def test_starts_that_disagree_have_a_flag():
+    def flags(*values):
+        made = ledger()
+        made.load("p", [trial(v, error=0.5) for v in values] + [trial(500, good=False)])
+        return [STARTS_DISAGREE in summary.flags for _, summary in made.trials("p")]
+
+    assert flags(100, 100, 101) == [False] * 4
+    assert flags(100, 100, 106) == [True] * 3 + [False]
+
+
+def starts(generator, states, spread):
+    """Medians of 40 windows each and their standard errors, with the ordinary scatter."""
+    windows = generator.normal(1, spread, (len(states), 40)) * np.asarray(states, dtype=float)[:, None]
+    quartiles = np.percentile(windows, [25, 75], axis=1)
+    errors = 1.2533 * (quartiles[1] - quartiles[0]) / 1.349 / np.sqrt(40)
+    medians = np.median(windows, axis=1)
+    return medians, np.hypot(errors, ORDINARY_SCATTER * medians)
+
+
+@pytest.mark.parametrize("spread", [0.005, 0.03, 0.06, 0.12])
+@pytest.mark.parametrize("number", [3, 6])
+def test_starts_of_one_state_seldom_disagree(number, spread):
+    generator = np.random.default_rng(1)
+    alarms = sum(disagree(*starts(generator, [100] * number, spread)) for _ in range(400))
+    assert alarms <= 0.05 * 400
+
+
+@pytest.mark.parametrize("spread", [0.005, 0.03, 0.05])
+@pytest.mark.parametrize("states", [(100, 100, 106), (100, 106, 106), (100, 100, 100, 106, 106, 106)])
+def test_starts_of_two_states_disagree(states, spread):
+    generator = np.random.default_rng(2)
+    alarms = sum(disagree(*starts(generator, states, spread)) for _ in range(400))
+    assert alarms >= 0.8 * 400
+
+
+def test_values_without_errors_say_nothing():
+    assert not disagree([1.0], [0.1])
+    assert not disagree([1.0, 2.0], [0.0, 0.0])
+    assert not disagree([1.0, float("nan")], [0.1, 0.1])
 
 
 def test_a_wrong_program_is_given_up_at_once():

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from p4perf.errors import DataError, NoVerdictError, UsageError
-from p4perf.results.table import NO_ACCEPTED, Samples, median_interval, summarise
+from p4perf.results.table import NO_ACCEPTED, STARTS_DISAGREE, Samples, median_interval, summarise
 
 
 def table(**changes: object) -> pd.DataFrame:
@@ -39,13 +39,41 @@ def test_median_interval() -> None:
     assert median_interval([7.0]) == (7.0, 7.0, 7.0)
 
 
-def test_median_interval_covers() -> None:
+@pytest.mark.parametrize("starts", [3, 6, 15])
+def test_median_interval_covers(starts) -> None:
     rng = np.random.default_rng(5)
     inside = 0
     for seed in range(500):
-        _, low, high = median_interval(rng.normal(0, 1, 15), resamples=400, seed=seed)
+        _, low, high = median_interval(rng.normal(0, 1, starts), resamples=400, seed=seed)
         inside += low <= 0 <= high
-    assert 0.90 <= inside / 500 <= 0.98
+    assert 0.91 <= inside / 500 <= 0.98
+
+
+@pytest.mark.parametrize("slow", range(1, 6))
+def test_the_interval_of_starts_that_disagree_holds_all_of_them(slow) -> None:
+    values = [100.0] * (6 - slow) + [106.0] * slow
+    _, low, high = median_interval(values, disagree=True)
+    assert low <= 100
+    assert high >= 106
+    narrow = median_interval([*values, *values], disagree=False)
+    wide = median_interval([*values, *values], disagree=True)
+    assert wide[2] - wide[1] > narrow[2] - narrow[1]
+
+
+def test_the_flag_widens_every_interval() -> None:
+    data = table()
+    data.loc[data["entries"] == 10, "flags"] = f"no_hugepages,{STARTS_DISAGREE}"
+    for out, plain in zip(
+        summarise(data, "cycles_per_packet", ["entries"]).to_dict("records"),
+        summarise(table(), "cycles_per_packet", ["entries"]).to_dict("records"),
+        strict=True,
+    ):
+        assert (out["low"] < plain["low"]) == (out["entries"] == 10)
+        assert (out["high"] > plain["high"]) == (out["entries"] == 10)
+    samples = Samples.from_measurements(data, "cycles_per_packet", "entries")
+    assert samples.disagreeing == (10.0,)
+    rows = summarise(data, "cycles_per_packet", ["entries"])
+    assert samples.intervals().tolist() == rows[["low", "high"]].to_numpy().tolist()
 
 
 @pytest.mark.parametrize("values", [[], [np.nan], [1.0, np.inf]])

@@ -2,10 +2,9 @@
 
 Points are paired by x. At each of them the ratio is that of the medians over process starts; its interval comes from a
 bootstrap over the starts of both sides, drawn independently, in logarithms, so that exchanging the sides gives the
-reciprocal interval: the standard deviation of the redrawn ratios, times the quantile of t (Efron and Tibshirani 1993,
-chapter 12). Percentiles would do for many starts, but three cannot make them: an interval between the extremes of three
-and three starts covers 88 %. What the bootstrap of few values over- or underestimates is corrected
-(:func:`p4perf.evaluation.fitting.uncertainty.median_factor`).
+reciprocal interval: the standard deviation of the redrawn ratios (:func:`p4perf.results.table.redrawn_medians`), times
+the quantile of t (Efron and Tibshirani 1993, chapter 12). Percentiles would do for many starts, but three cannot make
+them: an interval between the extremes of three and three starts covers 88 %.
 
 The ratio over all points is their geometric mean (the ratio of a run to another is one number only as a geometric mean:
 Fleming and Wallace 1986, How Not to Lie with Statistics, CACM 29(3)). Its interval comes from the same resamples; its
@@ -40,11 +39,10 @@ import numpy.typing as npt
 from scipy.special import stdtrit
 
 from p4perf.errors import UsageError
-from p4perf.evaluation.fitting.uncertainty import median_factor
 from p4perf.models.component import ComponentModel
 from p4perf.models.estimate import Estimate
 from p4perf.models.templates import FloatArray
-from p4perf.results.table import LEVEL, RESAMPLES, SEED, Samples
+from p4perf.results.table import LEVEL, RESAMPLES, SEED, Samples, redrawn_medians
 
 GRID = 101
 """Abscissae of the ratio of two models, besides the ends of their segments."""
@@ -111,7 +109,8 @@ def measured_ratios(
         if min(len(a), len(b)) < 2:
             points.append(PointRatio(x, Estimate(math.exp(centre)), len(a), len(b)))
             continue
-        drawn = centre + _deviations(a, resamples, generator) - _deviations(b, resamples, generator)
+        new = redrawn_medians(np.log(a), resamples, generator, disagree=x in run.disagreeing)
+        drawn = new - redrawn_medians(np.log(b), resamples, generator, disagree=x in reference.disagreeing)
         freedoms.append(len(a) + len(b) - 2)
         replicates.append(drawn)
         ratio = _interval(centre, drawn, freedoms[-1], level)
@@ -122,13 +121,6 @@ def measured_ratios(
         drawn = np.mean(replicates, axis=0)
         mean = _interval(centre, drawn, satterthwaite(np.var(replicates, axis=1), freedoms), level)
     return MeasuredRatios(tuple(points), mean, tuple(undefined))
-
-
-def _deviations(values: FloatArray, resamples: int, generator: np.random.Generator) -> FloatArray:
-    """Logarithms of redrawn medians about their mean, corrected for the small number of values."""
-    drawn = values[generator.integers(0, len(values), size=(resamples, len(values)))]
-    medians = np.log(np.median(drawn, axis=1))
-    return np.asarray(median_factor(len(values)) * (medians - medians.mean()))
 
 
 def satterthwaite(variances: npt.ArrayLike, freedoms: npt.ArrayLike) -> float:

@@ -31,17 +31,10 @@ from p4perf.evaluation.fitting.intervals import fit_general
 from p4perf.evaluation.fitting.selection import ExactRule
 from p4perf.models.component import ConfidenceInterval, Fitting, PiecewiseFitting, Uncertainty
 from p4perf.models.templates import BasisTemplate, FloatArray, Template
-from p4perf.results.table import LEVEL, SEED, Samples
+from p4perf.results.table import LEVEL, SEED, Samples, redrawn_medians
 
 PRIOR_FREEDOM = 8.0
 """A segment's own spread of residuals weighs as its degrees of freedom, that of all segments together as this many."""
-
-MEDIAN_FACTORS = (
-    1.0, 1.411, 0.913, 0.933, 0.862, 0.903, 0.873, 0.908, 0.884, 0.911, 0.888, 0.917, 0.897, 0.920, 0.901, 0.923, 0.903,
-    0.923, 0.908, 0.926, 0.913,
-)  # fmt: skip
-"""For 1 to 21 values; see :func:`median_factor`. The weights that resamples give to order statistics are exact, the
-covariances of normal order statistics simulated (400,000 samples)."""
 
 SILENCE = 1e-9
 """Where a curve is below this share of the largest sample, a relative residual has no meaning and is zero."""
@@ -52,11 +45,9 @@ def resampled(
 ) -> FloatArray:
     """Replicates of the medians, shape (resamples, n).
 
-    A point with several repetitions gets the median of as many, drawn anew with replacement; how far that is from the
-    mean of all such medians is corrected for what the bootstrap of few values over- or underestimates
-    (:func:`median_factor`), and added to the median: the mean lies elsewhere, but the curve was fitted to medians. A
-    point with one gets its sample plus the size of the curve (the floor at least) times a relative residual, drawn from
-    those of all such points.
+    A point with several repetitions gets those of :func:`~p4perf.results.table.redrawn_medians`. A point with one gets
+    its sample plus the size of the curve (the floor at least) times a relative residual, drawn from those of all such
+    points.
     Residuals are small where a segment has many parameters for its samples, and a few of them say little of their
     spread: so they are taken in units of the spread of their segment, which is estimated with its degrees of freedom
     and drawn towards that of all segments.
@@ -65,10 +56,8 @@ def resampled(
     out = np.empty((resamples, len(samples.x)))
     single = np.array([len(values) == 1 for values in samples.values])
     for index in np.flatnonzero(~single):
-        data = np.asarray(samples.values[index])
-        drawn = data[generator.integers(0, len(data), size=(resamples, len(data)))]
-        redrawn = np.median(drawn, axis=1)
-        out[:, index] = medians[index] + median_factor(len(data)) * (redrawn - redrawn.mean())
+        disagree = samples.x[index] in samples.disagreeing
+        out[:, index] = redrawn_medians(samples.values[index], resamples, generator, disagree=disagree)
     if single.any():
         curve = fitting.evaluate(np.asarray(samples.x))[single]
         segment = fitting.segment_of(np.asarray(samples.x))[single]
@@ -77,15 +66,6 @@ def resampled(
         drawn = standard[generator.integers(0, len(standard), size=(resamples, len(standard)))]
         out[:, single] = medians[single] + size * spread * drawn
     return out
-
-
-def median_factor(repetitions: int) -> float:
-    """Standard deviation of the median of n normal values over that of its bootstrap (root of the mean variance).
-
-    Of two values the bootstrap takes half the variance; of more it takes too much, most of it where their number is
-    odd and small. Up to 21 from :data:`MEDIAN_FACTORS`, beyond by 0.93, which is right to 2 % up to 100.
-    """
-    return MEDIAN_FACTORS[repetitions - 1] if repetitions <= len(MEDIAN_FACTORS) else 0.93
 
 
 def _sizes(y: FloatArray, curve: FloatArray, floor: float) -> FloatArray:

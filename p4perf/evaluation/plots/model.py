@@ -43,7 +43,7 @@ def repeated(samples: Samples) -> bool:
 
 
 def draw_samples(axes: Axes, samples: Samples, *, size: float = 1.0) -> Line2D:
-    """Medians, with 95 % bootstrap intervals where there are repetitions."""
+    """Medians, with 95 % intervals where there are repetitions."""
     x, median = np.asarray(samples.x), samples.medians()
     label = "measured"
     if repeated(samples):
@@ -274,7 +274,7 @@ class _Residuals:
 def residual_figure(model: ComponentModel, samples: Samples, *, info: PlotInfo = style.PLAIN) -> Figure:
     """Draw the relative residuals of a model: (median - curve) / |curve| in % over x, in the colour of their segment.
 
-    Where there are repetitions, each residual has the 95 % bootstrap interval of its median, and a grey band shows
+    Where there are repetitions, each residual has the 95 % interval of its median, and a grey band shows
     the typical half-width of these intervals in each segment (their median): a good model scatters within it, without a
     pattern. Outliers stand at the edge as triangles, with their value. Points where the curve is zero have no relative
     residual and are left out; the figure says so.

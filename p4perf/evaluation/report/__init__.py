@@ -62,6 +62,7 @@ EXPLANATIONS = {
     "hopped": "The harness moved to another CPU during the trial.",
     "no_realtime": "Real-time scheduling was not granted: run as root or grant CAP_SYS_NICE.",
     "no_hugepages": "Memory is in 4 KiB pages; compare large tables with care.",
+    "starts_disagree": "The starts are further apart than their windows explain; the interval holds all of them.",
     "ungated": "Plain mode: the calibrators did not decide which windows count. Make sure that the core is isolated.",
     "moved": "The device was lost, and the point was measured anew on another one. The trial is not accepted.",
     "no_accepted_rows": "The point has no accepted trial at all; its flags are those of the rejected ones.",

@@ -14,9 +14,9 @@ from scipy import stats
 
 from p4perf.evaluation.fitting.derivation import FitOptions, derive
 from p4perf.evaluation.fitting.synthetic import piecewise_series
-from p4perf.evaluation.fitting.uncertainty import MEDIAN_FACTORS, expanded_tail, median_factor, resampled
+from p4perf.evaluation.fitting.uncertainty import expanded_tail, resampled
 from p4perf.models.component import ConfidenceInterval, Uncertainty
-from p4perf.results.table import Samples
+from p4perf.results.table import MEDIAN_FACTORS, Samples, median_factor
 
 FOLDER = Path(__file__).resolve().parents[3] / "benchmarks"
 

@@ -20,11 +20,11 @@ from scipy.special import stdtrit
 from p4perf.errors import NoVerdictError, UsageError
 from p4perf.evaluation.comparison.ratios import satterthwaite
 from p4perf.evaluation.papers.ren2025.costs import OperatorCosts, Platform, pair_of, same_operator
-from p4perf.evaluation.papers.ren2025.profiles import OperatorProfile, interval, profile, redrawn_medians
+from p4perf.evaluation.papers.ren2025.profiles import OperatorProfile, interval, profile
 from p4perf.evaluation.papers.ren2025.quadrants import Placement, Threshold, place
 from p4perf.models.estimate import Estimate
 from p4perf.models.operator import BASE_SIZE_BYTES
-from p4perf.results.table import LEVEL, RESAMPLES, SEED
+from p4perf.results.table import LEVEL, RESAMPLES, SEED, redrawn_medians
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from pydantic import Field, field_validator, model_validator
 from p4perf.errors import DataError, UsageError
 from p4perf.models.operator import PowerLaw
 from p4perf.models.templates import FloatArray
-from p4perf.results.table import median_interval
+from p4perf.results.table import interval_of
 from p4perf.specs.loader import yaml_files
 from p4perf.specs.messages import nearest, validation_error
 from p4perf.specs.types import Strict, parse_strictly, read_strictly
@@ -94,11 +94,12 @@ def operator_costs(measurements: pd.DataFrame) -> tuple[OperatorCost, ...]:
         raise DataError(f"the run has no accepted {COST}")
     found = []
     for (name, size), rows in accepted.groupby([OPERATOR, PACKET_SIZE], sort=False):
-        values = {m: of["value"].to_numpy(dtype=np.float64) for m, of in rows.groupby("metric")}
+        by_metric = dict(iter(rows.groupby("metric")))
+        values = {m: of["value"].to_numpy(dtype=np.float64) for m, of in by_metric.items()}
         if COST not in values:
             continue
         costs = values[COST]
-        median, low, high = median_interval(costs)
+        median, low, high = interval_of(by_metric[COST])
         within = float(np.median(values[RESOLUTION])) if RESOLUTION in values else 0.0
         found.append(
             OperatorCost(

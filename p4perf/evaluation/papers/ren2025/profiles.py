@@ -1,9 +1,8 @@
 """From the costs of an operator to its profile: cost at each size, base cost, exponent, and both laws.
 
-Medians are redrawn by the bootstrap; what it over- or underestimates with few repetitions is corrected
-(:func:`p4perf.evaluation.fitting.uncertainty.median_factor`). Intervals are the standard deviation of the redrawn
-values times
-the quantile of t (Efron and Tibshirani 1993, chapter 12): percentiles of three repetitions cover too little.
+Medians are redrawn (:func:`p4perf.results.table.redrawn_medians`). Intervals are the standard deviation of the redrawn
+values times the quantile of t (Efron and Tibshirani 1993, chapter 12): percentiles of three repetitions cover too
+little.
 
 The base cost is the cost for packets of 64 bytes (Ren et al. 2025, section II-C): the median that was measured there,
 or what the power law says where that size was not measured. The exponent is that of the power law in logarithms.
@@ -16,7 +15,6 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,19 +23,11 @@ from scipy.special import stdtrit
 
 from p4perf.evaluation.comparison.ratios import satterthwaite
 from p4perf.evaluation.fitting.engine import IndexArray
-from p4perf.evaluation.fitting.uncertainty import median_factor
 from p4perf.evaluation.papers.ren2025.costs import OperatorCosts, StatedLaw
 from p4perf.models.estimate import Estimate
 from p4perf.models.operator import BASE_SIZE_BYTES, LINEAR, AffineLaw, Better, OperatorModel, PowerLaw
 from p4perf.models.templates import FloatArray
-from p4perf.results.table import LEVEL, RESAMPLES, SEED
-
-
-def redrawn_medians(values: Sequence[float], resamples: int, generator: np.random.Generator) -> FloatArray:
-    """Replicates of the median of two repetitions or more, shape (resamples,), in their unit."""
-    data = np.asarray(values, dtype=np.float64)
-    drawn = np.median(data[generator.integers(0, data.size, size=(resamples, data.size))], axis=1)
-    return np.asarray(np.median(data) + median_factor(data.size) * (drawn - drawn.mean()))
+from p4perf.results.table import LEVEL, RESAMPLES, SEED, redrawn_medians
 
 
 def interval(value: float, variance: float, degrees: float, level: float) -> Estimate:
