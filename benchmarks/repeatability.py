@@ -23,12 +23,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from p4perf.errors import P4PerfError
+from p4perf.errors import DataError, MeasurementError, TargetUnavailableError
 from p4perf.experiment import open_target, open_testbed
 from p4perf.experiment.session import measure_run, new_run
 from p4perf.programs.component import component_parameters
 from p4perf.results import Run
-from p4perf.results.table import summarise
+from p4perf.results.table import STARTS_DISAGREE, summarise
 from p4perf.specs import load_experiment
 from p4perf.targets.windows import window_statistics
 
@@ -41,24 +41,26 @@ WANTED = 0.90
 def main() -> None:
     """Measure as often as asked, and print what the file holds."""
     options = _options()
-    while True:
-        done = recorded(options.output)
-        if not options.show and len(done) < options.count:
-            began = time.monotonic()
-            try:
-                entry = measured(options, LOADS[len(done) % len(LOADS)])
-            except P4PerfError as error:
-                print(f"a measurement failed: {error}")
-            else:
-                append(options.output, entry)
-                done.append(entry)
-            if not options.once and len(done) < options.count:
-                time.sleep(max(0.0, options.every - (time.monotonic() - began)))
-                continue
-        if options.show or not options.once:
-            for metric in METRICS:
-                print(judged(metric, done))
-        return
+    begun = 0.0
+    while not options.show and (number := len(recorded(options.output))) < options.count:
+        time.sleep(max(0.0, begun + options.every - time.monotonic()))
+        begun = time.monotonic()
+        load = LOADS[number % len(LOADS)]
+        try:
+            entry = measured(options, load)
+        except TargetUnavailableError as error:
+            raise SystemExit(f"skipped: {error}") from error
+        except (DataError, MeasurementError) as error:  # no start was accepted
+            entry = {"at": datetime.now(UTC).isoformat(timespec="seconds"), "load": load, "failure": str(error)}
+        append(options.output, entry)
+        if options.once:
+            return
+    every = recorded(options.output)
+    done = [entry for entry in every if "failure" not in entry]
+    for metric in METRICS:
+        print(judged(metric, done))
+    flagged = sum(STARTS_DISAGREE in entry["flags"] for entry in done)
+    print(f"of {len(every)} measurements {flagged} have starts that disagree, {len(every) - len(done)} failed")
 
 
 def _options() -> argparse.Namespace:
@@ -66,12 +68,14 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--experiment", default="mat/exact-entries", help="experiment of the catalogue")
     parser.add_argument("--set", nargs="*", default=["entries=1000"], help="changes to its spec that leave one point")
     parser.add_argument("--target", default="dpdk-c")
-    parser.add_argument("--count", type=int, default=50, help="number of measurements")
-    parser.add_argument("--every", type=float, default=60.0, help="seconds from one to the next")
+    parser.add_argument("--count", type=int, default=8, help="number of measurements in the file; hours need 50")
+    parser.add_argument("--every", type=float, default=0.0, help="seconds from the start of one to that of the next")
     parser.add_argument("--once", action="store_true", help="make the next measurement only")
     parser.add_argument("--show", action="store_true", help="measure nothing, print what the file holds")
-    parser.add_argument("--output", type=Path, required=True, help="file of the measurements, one a line")
-    return parser.parse_args()
+    parser.add_argument("--output", type=Path, help="file of the measurements, one a line; without it they are lost")
+    options = parser.parse_args()
+    options.output = options.output or Path(tempfile.mkdtemp(prefix="p4perf-bench-"), "repeatability.jsonl")
+    return options
 
 
 def measured(options: argparse.Namespace, load: str) -> dict[str, Any]:
@@ -87,6 +91,8 @@ def measured(options: argparse.Namespace, load: str) -> dict[str, Any]:
         ratio = run.manifest.gate_ratio
         trials = [entry["record"] for entry in directory.trials(plan.points[0].key) if "record" in entry]
         rows = [summarise(run.table, metric, run.columns).iloc[0] for metric in METRICS]
+        if not rows[0]["n"]:
+            raise MeasurementError(f"no start was accepted ({rows[0]['flags']})")
         accepted = run.table[run.table["accepted"].astype(bool)]
         return {
             "at": datetime.now(UTC).isoformat(timespec="seconds"),
