@@ -1,6 +1,7 @@
 """Ratios of runs: known ones are recovered, and intervals cover them about as often as they say."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -32,6 +33,15 @@ def test_a_known_ratio_is_recovered():
     medians = scaled(base, 1.3, 7).medians() / base.medians()
     assert [p.ratio.value for p in found.points] == pytest.approx(medians.tolist())
     assert found.mean.value == pytest.approx(math.exp(np.log(medians).mean()))
+
+
+def test_starts_that_disagree_widen_the_ratio_of_their_point_on_either_side():
+    base = samples(100)
+    flagged = replace(base, disagreeing=(3.0,))
+    plain = measured_ratios(scaled(base, 1.3, 7), base)
+    for found in (measured_ratios(scaled(base, 1.3, 7), flagged), measured_ratios(flagged, scaled(base, 1.3, 7))):
+        wider = [p.deviation > 1.2 * known.deviation for p, known in zip(found.points, plain.points, strict=True)]
+        assert wider == [x == 3.0 for x in base.x]
 
 
 @pytest.mark.sampled(2)

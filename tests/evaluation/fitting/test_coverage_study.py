@@ -59,6 +59,15 @@ def test_replicates_lie_about_the_medians() -> None:
     assert drawn[:, 1].mean() == pytest.approx(20.0, abs=0.5)
 
 
+def test_replicates_of_starts_that_disagree_are_of_single_starts() -> None:
+    values = (100.0, 100.0, 100.0, 106.0, 106.0, 106.0)
+    samples = Samples((1.0, 2.0, 3.0), (values,) * 3, disagreeing=(2.0,))
+    curve = derive(samples.x, samples.medians(), FitOptions(segments=1)).best
+    spread = resampled(samples, curve, 4000, np.random.default_rng(1)).std(axis=0)
+    assert spread[1] == pytest.approx(np.std(values, ddof=1), rel=0.05)
+    assert spread[1] > 1.3 * spread[[0, 2]].max()
+
+
 @pytest.mark.parametrize("level", [0.5, 0.9, 0.95, 0.99])
 @pytest.mark.parametrize("freedom", [3, 10, 100])
 def test_tails_are_those_of_t(level: float, freedom: int) -> None:
