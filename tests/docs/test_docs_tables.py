@@ -30,7 +30,7 @@ from p4perf.models import FunctionTemplate
 from p4perf.models.eo import estimate, registered_operations
 from p4perf.models.templates import SCHOLZ2021_RANKS, standard_templates
 from p4perf.plugins import GROUPS, load_plugin, plugin_names
-from p4perf.results.table import NO_ACCEPTED
+from p4perf.results.table import NO_ACCEPTED, STARTS_DISAGREE
 from p4perf.specs.grids import LogValues, RangeValues
 from p4perf.specs.schema import ExperimentSpec
 from p4perf.specs.units import UNITS
@@ -221,7 +221,7 @@ def test_environment_variables():
 def test_flags():
     (table,) = page_tables("measuring.md", "flag")
     text = inspect.getsource(windows.WindowStatistics.failures) + inspect.getsource(process.environment_flags)
-    real = set(re.findall(r'^ +"(\w+)": ', text, re.MULTILINE)) | {NO_ACCEPTED, MOVED}
+    real = set(re.findall(r'^ +"(\w+)": ', text, re.MULTILINE)) | {NO_ACCEPTED, MOVED, STARTS_DISAGREE}
     assert {bare(row[0]) for row in table.rows} == real
 
 
