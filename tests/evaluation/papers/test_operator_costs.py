@@ -7,6 +7,7 @@ import pytest
 
 from p4perf.errors import DataError
 from p4perf.evaluation.papers.ren2025.costs import COST, RESOLUTION, cost_cycles, operator_costs
+from p4perf.results.table import median_interval
 
 
 def table(costs, resolution=0.5, size=64, accepted=True):
@@ -28,7 +29,8 @@ def test_equation_3():
 
 def test_costs_are_medians_over_starts():
     (b, a) = operator_costs(table({"b": [10, 12, 11], "a": [5, 5, 5]}))
-    assert (b.operator, b.cost_cycles, b.low, b.high, b.starts) == ("b", 11, 10, 12, 3)
+    assert (b.operator, b.starts) == ("b", 3)
+    assert (b.cost_cycles, b.low, b.high) == median_interval([10, 12, 11])
     assert b.resolution_cycles == 1.0, "half the range of the starts"
     assert a.resolution_cycles == 0.5, "what the windows say"
     assert a.resolved
