@@ -27,6 +27,7 @@ from p4perf.errors import DataError, MeasurementError, TargetUnavailableError
 from p4perf.experiment import open_target, open_testbed
 from p4perf.experiment.session import measure_run, new_run
 from p4perf.programs.component import component_parameters
+from p4perf.records import counted
 from p4perf.results import Run
 from p4perf.results.table import STARTS_DISAGREE, summarise
 from p4perf.specs import load_experiment
@@ -161,7 +162,7 @@ def judged(metric: str, done: list[dict[str, Any]]) -> str:
     """How well the intervals of a metric hold the median of all measurements, as text."""
     estimates = [entry["estimates"][metric] for entry in done]
     if len(estimates) < 2:
-        return f"{metric}: {len(estimates)} measurements"
+        return f"{metric}: {counted(len(estimates), 'measurement')}"
     medians = [value for value, _, _ in estimates]
     middle = statistics.median(medians)
     held = sum(low <= middle <= high for _, low, high in estimates)
