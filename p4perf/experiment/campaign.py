@@ -161,7 +161,7 @@ class Campaign:
                 cell = replace(cell, run=earlier.run, wall_s=earlier.wall_s)
                 crew = self._crew
                 same_crew = None if crew is None else lambda address: crew
-                run, outcome = resume_run(self._folder.path / earlier.run, limit=limit, crew=same_crew)
+                run, outcome = resume_run(self._folder.run(earlier.run), limit=limit, crew=same_crew)
             else:
                 run, plan = new_run(sized.experiment, device.target, self._testbed, self._folder.runs)
                 cell = replace(cell, run=str(run.path.relative_to(self._folder.path)))
@@ -201,7 +201,7 @@ class Campaign:
         if begun is None:
             return sizing.fit_into(share_s, lambda points, repetitions: self._load(name, points, repetitions), waiting)
         whole = self._load(name)
-        experiment = replace(Run.open(self._folder.path / begun.run).experiment, source=whole.source)
+        experiment = replace(Run.open(self._folder.run(begun.run)).experiment, source=whole.source)
         plans, refusals = sizing.plan_everywhere(experiment, waiting)
         return Sized(experiment, plans, refusals, len(whole.points), whole.spec.trials.repetitions)
 
@@ -313,7 +313,7 @@ def write_report(folder: CampaignDirectory, cells: Sequence[Cell]) -> tuple[list
     comparison, plots, note = _comparison(folder, cells)
     verdicts = _verdicts(comparison)
     by_place = {(c.experiment, c.target): c for c in cells}
-    records = {place: _record(folder.path, cell, verdicts.get(place, "")) for place, cell in by_place.items()}
+    records = {place: _record(folder, cell, verdicts.get(place, "")) for place, cell in by_place.items()}
     share = sizing.accepted_share(cells)
     numbers = ReportFile(accepted_share=share, cells=tuple(records.values()))
     flat = [{k: "; ".join(v) if isinstance(v, list) else v for k, v in r.as_dict().items()} for r in numbers.cells]
@@ -326,7 +326,7 @@ def write_report(folder: CampaignDirectory, cells: Sequence[Cell]) -> tuple[list
             render_page(
                 "campaign.html.j2",
                 title=f"{len(content['experiments'])} experiments on {', '.join(targets)}",
-                machine=_machine(folder.path, measured),
+                machine=_machine(folder, measured),
                 created=content["created"][:16].replace("T", " "),
                 spent_s=float(content["spent_s"]),
                 budget_s=content["budget_s"],
@@ -365,7 +365,7 @@ def _comparison(folder: CampaignDirectory, cells: Sequence[Cell]) -> tuple[RunCo
 
     Sweeps of several variables and of none have no curves to compare.
     """
-    found = {c: Run.open(folder.path / c.run) for c in cells if c.state == MEASURED and c.accepted}
+    found = {c: Run.open(folder.run(c.run)) for c in cells if c.state == MEASURED and c.accepted}
     found = {c: run for c, run in found.items() if run.variable}
     several = Counter(c.experiment for c in found)
     paths = [run.path for c, run in found.items() if several[c.experiment] > 1]
@@ -394,12 +394,12 @@ def _verdicts(comparison: RunComparison | None) -> dict[tuple[str, str], str]:
     return found
 
 
-def _record(folder: Path, cell: Cell, verdict: str) -> CellRecord:
+def _record(folder: CampaignDirectory, cell: Cell, verdict: str) -> CellRecord:
     formulas: tuple[str, ...] = ()
     flags = ""
     ends: tuple[float | None, float | None, float | None] = (None, None, None)
     if cell.state == MEASURED:
-        run = Run.open(folder / cell.run)
+        run = Run.open(folder.run(cell.run))
         ends = metric_ends(run.table, COST, [run.variable or "point_index"], numeric=run.variable is not None)
         with suppress(DataError):
             formulas = run.model.formulas()
@@ -415,9 +415,9 @@ def _record(folder: Path, cell: Cell, verdict: str) -> CellRecord:
     )
 
 
-def _machine(folder: Path, measured: Sequence[Cell]) -> str:
+def _machine(folder: CampaignDirectory, measured: Sequence[Cell]) -> str:
     if not measured:
         return "Nothing was measured"
-    manifest = Run.open(folder / measured[0].run).manifest
+    manifest = Run.open(folder.run(measured[0].run)).manifest
     machine, kernel = machine_text(manifest), manifest.node.text("kernel")
     return f"{machine}, Linux {kernel}" if kernel else machine

@@ -12,7 +12,7 @@ from typing import Any
 
 import pandas as pd
 
-from p4perf.errors import DataError, Location, P4PerfError, UsageError
+from p4perf.errors import DataError, P4PerfError, UsageError
 from p4perf.evaluation.comparison.drift import run_levels
 from p4perf.experiment.compare import require_distinct
 from p4perf.experiment.evaluate import BASELINE, plain
@@ -197,15 +197,13 @@ def _campaign(path: Path) -> Iterable[GateSide]:
         cell = cell_of(entry, folder.file)
         if cell.state == REFUSED:
             continue
-        where = (folder.path / cell.run).resolve()
-        if cell.run and not where.is_relative_to(folder.path.resolve()):
-            raise DataError("leads out of the campaign", location=Location(str(folder.file)), key="cells.run")
+        where = folder.run(cell.run) if cell.run else folder.path
         if cell.state != MEASURED or not cell.run:
             reason = f"{cell.state} in {path.name}" + (f": {cell.reason}" if cell.reason else "")
             yield GateSide((cell.experiment, cell.target), reason=reason)
             continue
         try:
-            yield _run(folder.path / cell.run)
+            yield _run(where)
         except P4PerfError as error:
             yield GateSide((cell.experiment, cell.target), reason=error.message)
 

@@ -135,7 +135,7 @@ class ReproductionFolder(RecordFolder):
     def run_of(self, key: str) -> str | None:
         """The run that was measured for a key, relative to the folder; None if there is none."""
         path = self._content["runs"].get(key)
-        return path if isinstance(path, str) and is_run(self._path / path) else None
+        return path if isinstance(path, str) and is_run(self.run(path)) else None
 
     def begin_run(self, key: str, path: Path) -> None:
         """Note a run before its first trial, so that a kill loses nothing."""
@@ -455,7 +455,7 @@ class Reproduction:
     def _measure(self, measure: Remeasured, key: str) -> MeasuredRun:
         path = self._folder.run_of(key)
         if path is not None and self._complete(path):
-            return measured_run(Run.open(self._folder.path / path))
+            return measured_run(Run.open(self._folder.run(path)))
         begun, left_s = time.monotonic(), self._deadline_s - time.monotonic()
         if key in self._waiting and self._cost_s(key) > left_s:
             needed = duration_text(self._cost_s(key))
@@ -465,7 +465,7 @@ class Reproduction:
         listener = _OfRun(self._watcher, f"{measure.experiment} on {measure.target}", self._left_s())
         limit = TimeLimit(self._deadline_s, self._deadline_s)
         if path is not None:
-            run, outcome = resume_run(self._folder.path / path, listener, limit=limit)
+            run, outcome = resume_run(self._folder.run(path), listener, limit=limit)
         else:
             experiment = self._experiment(measure)
             target, place = open_target(measure.target), open_testbed(self._testbed)
@@ -489,7 +489,7 @@ class Reproduction:
         return load_experiment(measure.experiment, overrides=overrides, parameters_of=component_parameters)
 
     def _complete(self, path: str) -> bool:
-        return Run.open(self._folder.path / path).directory.state().complete
+        return Run.open(self._folder.run(path)).directory.state().complete
 
     def _key(self, measure: Remeasured) -> str:
         """Identifies a run: claims with the same key share one."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from p4perf.errors import DataError, Location
+from p4perf.formats.plain import read_bytes
 
 MAX_CAPTURE_BYTES = 64 << 20
 MAX_FRAMES = 1_000_000
@@ -63,14 +64,7 @@ def read_capture(path: Path) -> Capture:
             long; the message names the packet, counted from 1 as Wireshark does.
     """
     where = Location(str(path))
-    try:
-        with path.open("rb") as stream:
-            data = stream.read(MAX_CAPTURE_BYTES + 1)
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise DataError(f"cannot be read: {reason}", location=where) from error
-    if len(data) > MAX_CAPTURE_BYTES:
-        raise DataError(f"is larger than {MAX_CAPTURE_BYTES >> 20} MiB", location=where, hint="editcap -r cuts it")
+    data = read_bytes(path, MAX_CAPTURE_BYTES, "editcap -r cuts it")
     known = _FORMATS.get(data[:4])
     if known is None:
         newer = data.startswith(_PCAPNG)

@@ -62,7 +62,20 @@ class RecordFolder:
     def lock(self) -> Iterator[None]:
         """Be the only process that works on this folder."""
         with files.exclusive(self._path / files.LOCK, f"the {self.NOUN} {self._path}"):
+            files.take_over(self._path)
             yield
+
+    def run(self, relpath: str) -> Path:
+        """The place of a run that the record names.
+
+        Raises:
+            DataError: it lies outside of the folder.
+        """
+        path = self._path / relpath
+        if not relpath or "\0" in relpath or not path.resolve().is_relative_to(self._path.resolve()):
+            what = f"names a run that leads out of the {self.NOUN}: {relpath!r:.200}"
+            raise DataError(what, location=Location(str(self.file)))
+        return path
 
     def read_record(self) -> dict[str, Any]:
         """The record as it is on disk.

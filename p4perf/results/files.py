@@ -15,12 +15,19 @@ import re
 import secrets
 import shutil
 import socket
+import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, NoReturn
 
 from p4perf.errors import DataError, Location, StorageError, UsageError
+from p4perf.formats.plain import decoded as decoded
+from p4perf.formats.plain import read_bytes as read_bytes
+from p4perf.formats.plain import read_text as read_text
+from p4perf.formats.plain import reading as reading
+from p4perf.formats.plain import shown
 
 _REASONS = {
     errno.ENOSPC: ("the disk is full", "free some space and run again; what was finished is kept"),
@@ -28,6 +35,7 @@ _REASONS = {
     errno.EFBIG: ("the file would be larger than the limit for files", "raise the limit (ulimit -f) and run again"),
     errno.EROFS: ("the file system is read-only", "choose another output folder"),
     errno.EACCES: ("permission denied", "choose another output folder, or change its permissions"),
+    errno.ELOOP: ("it is a symbolic link, or behind one", "put a file or folder in its place, and run again"),
     errno.EPERM: ("the operation is not permitted", "choose another output folder, or change its permissions"),
 }
 
@@ -49,9 +57,31 @@ def storing(path: Path) -> Iterator[None]:
     """
     try:
         yield
-    except OSError as error:
-        reason, hint = _REASONS.get(error.errno or 0, (error.strerror or str(error), None))
-        raise StorageError(f"cannot write {path}: {reason}", hint=hint) from error
+    except (OSError, ValueError) as error:
+        if not isinstance(error, OSError) and "\0" not in str(path):
+            raise
+        known = error if isinstance(error, OSError) else OSError(errno.EINVAL, "it has a zero byte in its name")
+        reason, hint = _REASONS.get(known.errno or 0, (known.strerror or str(known), None))
+        raise StorageError(f"cannot write {shown(path)}: {reason}", hint=hint) from error
+
+
+def open_to_change(path: Path, flags: int = 0) -> int:
+    """A handle of a file, made if need be, that is changed where it is, perhaps in a folder that came from elsewhere.
+
+    Raises:
+        StorageError: it is a symbolic link, has a second name or is no regular file: what it holds may be of others.
+    """
+    with storing(path):
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | flags, 0o666)
+        status = os.fstat(handle)
+        if stat.S_ISREG(status.st_mode) and status.st_nlink <= 1:
+            return handle
+        os.close(handle)
+    what = "another name (a hard link)" if stat.S_ISREG(status.st_mode) else "not a regular file"
+    raise StorageError(
+        f"cannot write {shown(path)}: it {'has' if stat.S_ISREG(status.st_mode) else 'is'} {what}",
+        hint="put a copy in its place, and run again",
+    )
 
 
 def sync_directory(path: Path) -> None:
@@ -75,13 +105,54 @@ def temporary_sibling(path: Path) -> Path:
     return path.with_name(f".p4perf-{os.getpid()}-{secrets.token_hex(4)}.tmp")
 
 
-def remove_leftovers(root: Path) -> None:
-    """Remove the temporary files below ``root`` whose process died before it could rename or remove them."""
-    for folder, _, names in os.walk(root):
-        for name in names:
-            if (match := TEMPORARY.fullmatch(name)) and not _alive(int(match[1])):
-                with contextlib.suppress(OSError):
-                    (Path(folder) / name).unlink()
+def take_over(root: Path) -> None:
+    """Remove what processes that died left below ``root``, before anything is written there.
+
+    Raises:
+        StorageError: there is a symbolic link below it, which leads what is written to another place.
+    """
+    for place, folders, names in os.walk(root):
+        folder = Path(place)
+        for name in (*folders, *names):
+            if (folder / name).is_symlink():
+                raise StorageError(
+                    f"{shown(folder / name)} is a symbolic link: p4perf would write where it leads",
+                    hint=f"copy the folder with cp -rL, or remove the link; nothing below {shown(root)} was changed",
+                )
+        remove_leftovers(folder, (*folders, *names))
+
+
+def remove_leftovers(folder: Path, names: Iterable[str]) -> None:
+    """Remove those of the names in a folder that are temporary and whose process died before it could."""
+    for name in names:
+        if (match := TEMPORARY.fullmatch(name)) and not _alive(int(match[1])):
+            path = folder / name
+            with contextlib.suppress(OSError), _held(path):  # a process of another machine would hold it
+                shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+
+
+@contextlib.contextmanager
+def _held(path: Path) -> Iterator[None]:
+    """Hold the lock of a temporary file or folder for the body; an OSError if another process does."""
+    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _hold(held: contextlib.ExitStack, path: Path) -> None:
+    """Hold the lock of a temporary file or folder, where the file system has locks."""
+    with contextlib.suppress(OSError):
+        held.enter_context(_held(path))
+
+
+@cache
+def _tidy(folder: Path) -> None:
+    """Remove leftovers from a folder in which this process writes, once."""
+    with contextlib.suppress(OSError):
+        remove_leftovers(folder, [path.name for path in folder.iterdir()])
 
 
 def _alive(pid: int) -> bool:
@@ -106,13 +177,15 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
     """
     with storing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
+        _tidy(path.parent)
         temporary = temporary_sibling(path)
         try:
-            with temporary.open("xb") as file:
+            with temporary.open("xb") as file, contextlib.ExitStack() as held:
+                _hold(held, temporary)
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
-            temporary.replace(path)
+                temporary.replace(path)
         except BaseException:
             with contextlib.suppress(OSError):
                 temporary.unlink()
@@ -184,44 +257,6 @@ def _check(value: Any, key: str) -> None:
 
 def _refuse(key: str, message: str) -> NoReturn:
     raise UsageError(message, key=key or None)
-
-
-@contextlib.contextmanager
-def reading(path: Path) -> Iterator[None]:
-    """Turn a failure of the operating system while ``path`` is read into a :class:`DataError` with its reason."""
-    try:
-        yield
-    except OSError as error:
-        reason = "there is no such file" if error.errno == errno.ENOENT else error.strerror or str(error)
-        raise DataError(f"cannot be read: {reason}", location=Location(str(path))) from error
-
-
-def read_bytes(path: Path) -> bytes:
-    """The bytes of a file.
-
-    Raises:
-        DataError: it is not there or cannot be read.
-    """
-    with reading(path):
-        return path.read_bytes()
-
-
-def read_text(path: Path) -> str:
-    """The text of a file in UTF-8, line ends as they are.
-
-    Raises:
-        DataError: it is not there, cannot be read, or is not UTF-8.
-    """
-    return decoded(read_bytes(path), path)
-
-
-def decoded(data: bytes, path: Path) -> str:
-    """The bytes of a file as text; a DataError with the line if they are not UTF-8."""
-    try:
-        return data.decode()
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise DataError("is not text in UTF-8", location=Location(str(path), line)) from error
 
 
 def parse_object(text: str | bytes, path: Path, *, line: int | None = None) -> dict[str, Any]:
@@ -301,10 +336,13 @@ def _filling(wanted: Path) -> Iterator[Path]:
     """A new folder beside ``wanted``, which the body fills and renames; what is left of it is removed."""
     with storing(wanted):
         wanted.parent.mkdir(parents=True, exist_ok=True)
+        _tidy(wanted.parent)
         temporary = temporary_sibling(wanted)
         temporary.mkdir()
         try:
-            yield temporary
+            with contextlib.ExitStack() as held:
+                _hold(held, temporary)
+                yield temporary
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
         sync_directory(wanted.parent)
@@ -349,7 +387,7 @@ def replace_folder(wanted: Path, content: Mapping[str, bytes], marker: str) -> P
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(data)
         _check_replaceable(wanted, marker)
-        old = temporary_sibling(wanted)
+        old = wanted.with_name(f".{wanted.name}-{secrets.token_hex(4)}.old")  # kept if this process is killed here
         if wanted.exists():
             wanted.rename(old)
         try:
@@ -398,8 +436,7 @@ def exclusive(path: Path, what: str) -> Iterator[None]:
     Raises:
         StorageError: the lock is held (the message names the process), or the file cannot be written.
     """
-    with storing(path):
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    handle = open_to_change(path)
     try:
         lock(handle, path, what, names_holder=True)
         with storing(path):

@@ -139,10 +139,11 @@ class RunDirectory:
         Temporary files that killed processes left behind are removed. Not re-entrant.
 
         Raises:
-            StorageError: another process holds the lock (the message names it), or it cannot be taken.
+            StorageError: another process holds the lock (the message names it), it cannot be taken, or there is a
+                symbolic link in the run.
         """
         with files.exclusive(self._path / files.LOCK, str(self._path)):
-            files.remove_leftovers(self._path)
+            files.take_over(self._path)
             yield
 
     # --- spec and manifest
@@ -223,7 +224,7 @@ class RunDirectory:
         if not folder.resolve().is_relative_to(self._path.resolve()) or not folder.is_dir():
             return
         for path in sorted(folder.iterdir()):
-            if path.is_file() and wanted(path.name):
+            if wanted(path.name) and path.is_file() and not path.is_symlink():
                 with contextlib.suppress(DataError):
                     yield path.name, files.read_text(path)
 
@@ -301,7 +302,7 @@ class RunDirectory:
     def _point(self, point_hash: str) -> Path:
         if not _POINT_HASH.fullmatch(point_hash):
             raise UsageError(f"{point_hash!r} is not a point hash")
-        return self._path / _POINTS / point_hash
+        return self.locate(f"{_POINTS}/{point_hash}")
 
     def _journal(self, point_hash: str) -> Journal:
         if point_hash not in self._journals:
@@ -360,8 +361,7 @@ class Journal:
     @contextlib.contextmanager
     def _open(self) -> Iterator[int]:
         """The journal for appending, locked, so that no other process truncates what is being written."""
-        with files.storing(self.path):
-            handle = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        handle = files.open_to_change(self.path, os.O_APPEND)
         try:
             with files.storing(self.path):
                 fcntl.flock(handle, fcntl.LOCK_EX)

@@ -98,7 +98,7 @@ def _named_runs(content: Mapping[str, Any]) -> list[Path]:
 def _add_campaign(campaign: CampaignDirectory, found: Sources) -> None:
     cells = [cell_of(entry, campaign.file) for entry in campaign.content()["cells"]]
     found.cells += [cell for cell in cells if cell.state != MEASURED]
-    named = [campaign.path / cell.run for cell in cells if cell.run]
+    named = [campaign.run(cell.run) for cell in cells if cell.run]
     found.runs += [run for run in named if is_run(run)]
     comparison = campaign.path / "comparison" / "comparison.json"
     if comparison.is_file():

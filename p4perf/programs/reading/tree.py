@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from p4perf.errors import DataError, Location
+from p4perf.formats import plain
 
 MAX_BYTES = 256 << 20
 """Largest program that is read."""
@@ -113,24 +114,8 @@ class Tree:
 
 
 def read_text(path: Path) -> str:
-    """A file of text.
-
-    Raises:
-        DataError: it cannot be read, is too large or no text.
-    """
-    where = Location(str(path))
-    try:
-        with path.open("rb") as stream:
-            data = stream.read(MAX_BYTES + 1)
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise DataError(f"cannot be read: {reason}", location=where) from error
-    if len(data) > MAX_BYTES:
-        raise DataError(f"is larger than {MAX_BYTES >> 20} MiB", location=where)
-    try:
-        return data.decode()
-    except UnicodeDecodeError as error:
-        raise DataError(f"is no text: byte {error.start} is not UTF-8", location=where) from error
+    """A file of text; errors as :func:`p4perf.formats.plain.read_text`."""
+    return plain.read_text(path, MAX_BYTES)
 
 
 def parse_json(text: str, file: str) -> Tree:

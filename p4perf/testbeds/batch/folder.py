@@ -264,11 +264,15 @@ def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         deep = (path.split("/")[:2] for path in files if path.count("/") > 1)
+        parents = {parent for path in files for parent in (folder / path).parents if folder in parent.parents}
+        if link := next(filter(Path.is_symlink, sorted(parents)), None):
+            raise StorageError(f"{link} is a symbolic link: p4perf would write where it leads", hint="remove it")
         for first, second in sorted(set(map(tuple, deep))):
             shutil.rmtree(folder / first / second, ignore_errors=True)
         for name, data in files.items():
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
+            path.unlink(missing_ok=True)  # a link stays what it is when it is written
             path.write_bytes(data)
             if path.suffix == ".sh":
                 path.chmod(0o755)
