@@ -58,6 +58,10 @@ class Location:
         return f"  {self.text}\n  {lead}^"
 
 
+MAX_MESSAGE = 2000
+"""Longer messages, which quote a tool or a file, are cut in the middle; in characters."""
+
+
 class P4PerfError(Exception):
     """Base of all failures of p4perf.
 
@@ -78,6 +82,8 @@ class P4PerfError(Exception):
         key: str | None = None,
         hint: str | None = None,
     ) -> None:
+        if len(message) > MAX_MESSAGE:
+            message = f"{message[: MAX_MESSAGE // 2]} ... {message[-MAX_MESSAGE // 2 :]}"
         super().__init__(message)
         self.message = message
         self.location = location

@@ -165,7 +165,7 @@ def _closed_pipe() -> int:
 
 
 def _fail(text: str, code: ExitCode) -> int:
-    sys.stderr.write(f"error: {text}\n")
+    say(f"error: {text}")
     return code
 
 
@@ -268,8 +268,8 @@ def say_environment(run: Manifest) -> None:
 
 
 def say(text: str) -> None:
-    """Print a line for people on stderr."""
-    sys.stderr.write(text + "\n")
+    """Print a line for people on stderr; what a terminal would obey, in names from data, is left out."""
+    sys.stderr.write("".join(c if c.isprintable() or c in "\n\t" else "?" for c in text) + "\n")
 
 
 SetOption = Annotated[

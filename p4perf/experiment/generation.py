@@ -22,6 +22,7 @@ from p4perf.generators.base import Generator
 from p4perf.plugins import load_plugin, plugin_names
 from p4perf.programs.component import TrafficPlan, component_parameters
 from p4perf.programs.ir import Workload
+from p4perf.programs.reading.p4c import beginning, limited
 from p4perf.results.files import storing, write_atomically
 from p4perf.specs import Experiment, list_catalogue, load_experiment
 from p4perf.targets.base import NodeFacts
@@ -182,13 +183,7 @@ def generate_all(names: Sequence[str], points: int | None, output: Path, max_ent
 TIMEOUT_S = 600
 """Longest time that a compiler gets for one program."""
 
-MAX_MEMORY_BYTES = 4 << 30
-"""Most memory that a compiler gets."""
-
 MESSAGE_LINES = 8
-
-_LIMITED = 'ulimit -v "$0" 2>/dev/null; exec "$@" 2>&1'
-"""A shell command that runs another one with that many KiB of memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,26 +235,25 @@ def verify(outcome: Generated, tools: Commands, finished: Callable[[float], None
 
 def _compile(written: Written, copies: int, command: tuple[str, ...]) -> Verdict:
     row = partial(Verdict, written, programs=copies, tool=command[0])
-    with tempfile.TemporaryDirectory(prefix="p4perf-") as folder:
+    with tempfile.TemporaryDirectory(prefix="p4perf-") as folder, tempfile.TemporaryFile() as said:
         source = Path(folder) / written.path.name
         shutil.copyfile(written.path, source)
         words = [word.format(source=source.name, output=source.stem) for word in command]
-        limited = ("sh", "-c", _LIMITED, str(MAX_MEMORY_BYTES >> 10), *words)
         try:  # in this process group, so that an interrupt ends the compilers as well
             result = subprocess.run(
-                limited,
+                limited(words),
                 cwd=folder,
                 timeout=TIMEOUT_S,
                 stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                text=True,
-                errors="replace",
+                stdout=said,
+                stderr=said,
                 check=False,
             )
         except subprocess.TimeoutExpired:
             return row(verdict="timeout", message=f"not done after {TIMEOUT_S} s")
+        text = beginning(said)
     code = result.returncode
-    lines = [line for line in result.stdout.splitlines() if line.strip()][:MESSAGE_LINES]
+    lines = [line for line in text.splitlines() if line.strip()][:MESSAGE_LINES]
     message = "\n".join(lines) or (f"ended by signal {-code}" if code < 0 else "")
     verdict = "ok" if code == 0 else "refused" if code > 0 else "crashed"
     return row(verdict=verdict, message=message or None)

@@ -13,6 +13,7 @@ import subprocess
 import tempfile
 import threading
 import time
+from collections import deque
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import FrameType, TracebackType
@@ -30,7 +31,16 @@ the page tables of this process for every command, which costs several times as 
 _END_S = 2.0
 """Time for a command to end by itself after its input is closed."""
 
+_LOOK_S = 1.0
+"""How often it is looked how much a program that does not answer has printed, in seconds."""
+
 _PIECE_BYTES = 1 << 16
+
+MAX_OUTPUT_BYTES = 32 << 20
+"""Of what a command prints on a stream, this much is kept, from the end."""
+
+MAX_QUOTED_BYTES = 1 << 16
+"""Of the diagnostics of a program that ended, this much is read, from the end."""
 
 _SIGNALS = frozenset(map(int, signal.Signals))
 
@@ -80,19 +90,76 @@ def run_command(
             ended.callback(os.close, source)
             ended.callback(os.close, writing)
         begun = time.monotonic()
-        process = _start(argv, cwd, source, subprocess.PIPE)
-        timed_out = False
-        try:
-            out, err = process.communicate(stdin, timeout=timeout_s)
-        except subprocess.TimeoutExpired:
-            timed_out = True
-            _kill(process)
-            out, err = process.communicate()
-        except BaseException:
-            with process:  # waits, and closes its pipes
+        with _start(argv, cwd, source, subprocess.PIPE) as process, _Talk(process, stdin) as talk:
+            try:
+                timed_out = not talk.ended(begun + timeout_s)
+            except BaseException:
                 _kill(process)
-            raise
-    return JobResult(process.returncode, out, err, time.monotonic() - begun, timed_out)
+                raise
+            if timed_out:
+                _kill(process)
+                talk.ended(time.monotonic() + _END_S)  # a process that escaped may hold the streams
+    return JobResult(process.returncode, talk.said("stdout"), talk.said("stderr"), time.monotonic() - begun, timed_out)
+
+
+class _Talk:
+    """Feeds a process, and keeps the end of what it prints: the last :data:`MAX_OUTPUT_BYTES` of each stream."""
+
+    def __init__(self, process: subprocess.Popen[str], text: str | None) -> None:
+        self._process, self._rest = process, (text or "").encode()
+        self._pieces: dict[str, deque[bytes]] = {"stdout": deque(), "stderr": deque()}
+        self._sizes = dict.fromkeys(self._pieces, 0)
+
+    def __enter__(self) -> Self:
+        self._selector = selectors.DefaultSelector()
+        for name in self._pieces:
+            self._selector.register(getattr(self._process, name), selectors.EVENT_READ, name)
+        if self._process.stdin is not None:
+            os.set_blocking(self._process.stdin.fileno(), False)
+            self._selector.register(self._process.stdin, selectors.EVENT_WRITE, "stdin")
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._selector.close()
+
+    def ended(self, deadline: float) -> bool:
+        """Carry on until the process has ended and nobody holds its streams; False if that is not so in time."""
+        while self._selector.get_map():
+            ready = self._selector.select(max(0.0, deadline - time.monotonic()))
+            for key, _ in ready:
+                if not (self._feed() if key.data == "stdin" else self._hear(key)):
+                    self._selector.unregister(key.fileobj)
+                    if key.data == "stdin":
+                        with contextlib.suppress(OSError):
+                            key.fileobj.close()  # type: ignore[union-attr]
+            if time.monotonic() > deadline or not ready:
+                return False
+        try:
+            self._process.wait(max(0.0, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
+    def _feed(self) -> bool:
+        assert self._process.stdin is not None  # noqa: S101 - it is a pipe
+        with contextlib.suppress(BrokenPipeError):
+            if self._rest:
+                self._rest = self._rest[os.write(self._process.stdin.fileno(), self._rest[:_PIECE_BYTES]) :]
+            return bool(self._rest)
+        return False
+
+    def _hear(self, key: selectors.SelectorKey) -> bool:
+        piece, name = os.read(key.fd, _PIECE_BYTES), key.data
+        pieces = self._pieces[name]
+        pieces.append(piece)
+        self._sizes[name] += len(piece)
+        while self._sizes[name] - len(pieces[0]) >= MAX_OUTPUT_BYTES:
+            self._sizes[name] -= len(pieces.popleft())
+        return bool(piece)
+
+    def said(self, name: str) -> str:
+        text = b"".join(self._pieces[name])[-MAX_OUTPUT_BYTES:].decode(errors="replace")
+        return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _start(argv: tuple[str, ...], cwd: Path, stdin: int, stderr: int | IO[bytes]) -> subprocess.Popen[str]:
@@ -141,8 +208,23 @@ def interrupts_wait() -> Iterator[None]:
 
 
 def _kill(process: subprocess.Popen[str]) -> None:
+    """Kill a process, its group, and what it started in groups and sessions of their own."""
+    started = _started_by(process.pid) if process.poll() is None else []
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
+    for pid in started:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def _started_by(pid: int) -> list[int]:
+    """The processes that a process started, and those that they started, as long as their parents live."""
+    found: list[int] = []
+    for listed in Path(f"/proc/{pid}/task").glob("*/children"):
+        with contextlib.suppress(OSError):
+            for child in map(int, listed.read_text().split()):
+                found += [child, *_started_by(child)]
+    return found
 
 
 class LocalConversation(Conversation):
@@ -208,18 +290,26 @@ class LocalConversation(Conversation):
         assert self._process.stdout is not None  # noqa: S101 - it is a pipe
         with selectors.DefaultSelector() as selector:
             selector.register(self._process.stdout, selectors.EVENT_READ)
-            if not selector.select(max(0.0, deadline - time.monotonic())):
-                _kill(self._process)
-                raise self._silent(timeout_s)
+            while not selector.select(min(_LOOK_S, max(0.0, deadline - time.monotonic()))):
+                self._refuse_endless()
+                if time.monotonic() >= deadline:
+                    _kill(self._process)
+                    raise self._silent(timeout_s)
+        self._refuse_endless()
         piece = os.read(self._process.stdout.fileno(), _PIECE_BYTES)
         if not piece:
             try:
                 code: int | None = self._process.wait(_END_S)
             except subprocess.TimeoutExpired:
                 code = None
-            self._errors.seek(0)
+            self._errors.seek(-min(MAX_QUOTED_BYTES, os.fstat(self._errors.fileno()).st_size), os.SEEK_END)
             raise self._ended(code, self._errors.read().decode(errors="replace"))
         return piece
+
+    def _refuse_endless(self) -> None:
+        if max(len(self._waiting), os.fstat(self._errors.fileno()).st_size) > MAX_OUTPUT_BYTES:
+            _kill(self._process)
+            raise MeasurementError(f"the program printed more than {MAX_OUTPUT_BYTES >> 20} MiB without an answer")
 
     def _silent(self, timeout_s: float) -> P4PerfError:
         """The error of a process that did not answer in time, and was killed."""

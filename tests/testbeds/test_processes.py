@@ -6,12 +6,14 @@ import sys
 import textwrap
 import threading
 import time
+import tracemalloc
 from pathlib import Path
 
 import pytest
 
 from p4perf.errors import MeasurementError, TestbedError
 from p4perf.targets.base import BuildPlan, Job
+from p4perf.testbeds import processes
 from p4perf.testbeds.base import Testbed
 from p4perf.testbeds.local import LocalTestbed
 from p4perf.testbeds.processes import LocalConversation, run_command
@@ -341,3 +343,68 @@ class TestTestbeds:
         Mute.__abstractmethods__ = frozenset()
         with pytest.raises(TestbedError, match="testbed mute cannot converse with a program"):
             Mute().converse(Job(("true",), 1.0), tmp_path)
+
+
+class TestEndlessOutput:
+    """What commands print takes no more memory than a limit, and messages quote little of it."""
+
+    @pytest.fixture(autouse=True)
+    def limit(self, monkeypatch):
+        monkeypatch.setattr(processes, "MAX_OUTPUT_BYTES", 1 << 20)
+
+    @pytest.mark.parametrize("redirected", ["", " >&2"])
+    def test_the_end_is_kept(self, tmp_path, redirected):
+        script = f"(head -c 30000000 /dev/zero | tr '\\0' x; echo end){redirected}"
+        result = run_command(("sh", "-c", script), LONG_S, tmp_path)
+        text = result.stderr if redirected else result.stdout
+        assert len(text) == 1 << 20
+        assert text.endswith("xxxend\n")
+        assert not result.timed_out
+
+    def test_a_command_that_never_stops_printing(self, tmp_path):
+        tracemalloc.start()
+        result = run_command(("yes", "x" * 1000), 1.0, tmp_path)
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert result.timed_out
+        assert result.returncode == -signal.SIGKILL
+        assert most < 16 << 20
+
+    def test_a_program_that_prints_but_does_not_answer(self, python):
+        for stream in ("out", "err"):
+            script = f"""
+                import sys
+                input()
+                while True:
+                    sys.std{stream}.write("x" * 65536)
+            """
+            with python(script) as conversation, pytest.raises(MeasurementError, match="printed more than 1 MiB"):
+                conversation.ask("go", LONG_S)
+
+    def test_messages_quote_little(self, tmp_path):
+        result = run_command(("sh", "-c", "head -c 100000 /dev/zero | tr '\\0' x; exit 3"), LONG_S, tmp_path)
+        assert len(result.tail) == 100000
+        error = MeasurementError(f"the program failed: {result.tail}, so it did")
+        assert 1900 < len(str(error)) < 2100
+        assert error.message.startswith("the program failed: xxx")
+        assert error.message.endswith("xxx, so it did")
+
+
+class TestWhatHasEscaped:
+    def test_a_process_in_a_session_of_its_own_is_ended_too(self, tmp_path):
+        script = f"setsid sh -c 'echo $$ > {tmp_path}/pid; exec sleep 600' & wait"
+        assert run_command(("sh", "-c", script), 1.0, tmp_path).timed_out
+        pid = int((tmp_path / "pid").read_text())
+        wait_until(lambda: not alive(pid))
+
+    def test_one_that_cannot_be_found_keeps_nobody_waiting(self, tmp_path):
+        script = f"(setsid sh -c 'echo $$ > {tmp_path}/pid; exec sleep 600' &) ; sleep 600"
+        result = run_command(("sh", "-c", script), 1.0, tmp_path)
+        assert result.timed_out
+        assert result.duration_s < LONG_S
+        os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
+
+    def test_input_that_is_larger_than_a_pipe(self, tmp_path):
+        text = "0123456789" * 100_000
+        assert run_command(("cat",), LONG_S, tmp_path, stdin=text).stdout == text
+        assert run_command(("true",), LONG_S, tmp_path, stdin=text).returncode == 0

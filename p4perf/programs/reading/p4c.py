@@ -16,7 +16,7 @@ import subprocess
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import IO, Literal
 
 from p4perf.errors import BuildError, DataError, Location, TargetUnavailableError, UsageError
 from p4perf.programs.reading.ebpf import as_v1model
@@ -26,6 +26,12 @@ TIMEOUT_S = 300
 """Longest time that a compiler gets."""
 
 MESSAGE_LINES = 20
+
+MAX_MEMORY_BYTES, MAX_FILE_BYTES = 4 << 30, 1 << 30
+"""Most memory that a compiler gets, and the largest file that it may write."""
+
+MAX_MESSAGE_BYTES = 1 << 16
+"""Of what a compiler says, this much is read."""
 
 WHERE_P4C = (
     "p4c comes as package p4lang-p4c of the P4 consortium for Debian and Ubuntu, as container image p4lang/p4c, "
@@ -121,30 +127,40 @@ def _arch(text: str, arch: str | None, path: Path) -> str:
 
 
 def _run(words: Sequence[str], folder: Path, path: Path, tool: str) -> None:
-    process = subprocess.Popen(
-        words,
-        cwd=folder,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        start_new_session=True,
-    )
-    try:
-        message, _ = process.communicate(timeout=TIMEOUT_S)
-    except subprocess.TimeoutExpired as error:
-        _end(process)
-        raise BuildError(f"{tool} is not done with {path} after {TIMEOUT_S} s") from error
-    except BaseException:
-        _end(process)
-        raise
+    with tempfile.TemporaryFile() as said:
+        process = subprocess.Popen(
+            limited(words), cwd=folder, stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True
+        )
+        try:
+            process.wait(timeout=TIMEOUT_S)
+        except subprocess.TimeoutExpired as error:
+            _end(process)
+            raise BuildError(f"{tool} is not done with {path} after {TIMEOUT_S} s") from error
+        except BaseException:
+            _end(process)
+            raise
+        message = beginning(said)
     if process.returncode != 0:
         lines = [line for line in message.splitlines() if line.strip()]
         first = next((line for line in lines if "error" in line.lower()), f"it ended with {process.returncode}")
         raise BuildError(f"{tool} does not take {path}: {first}", log="\n".join(lines[:MESSAGE_LINES]))
 
 
-def _end(process: subprocess.Popen[str]) -> None:
+def _end(process: subprocess.Popen[bytes]) -> None:
     os.killpg(process.pid, signal.SIGKILL)
-    process.communicate()
+    process.wait()
+
+
+_LIMITED = 'ulimit -v "$0" 2>/dev/null; ulimit -f "$1" 2>/dev/null; shift; exec "$@"'
+"""A shell command that runs another one with so much memory, in KiB, and files of so many blocks of 512 bytes."""
+
+
+def limited(words: Sequence[str]) -> tuple[str, ...]:
+    """The command of a compiler with limits: a program from elsewhere may let it take all that there is."""
+    return ("sh", "-c", _LIMITED, str(MAX_MEMORY_BYTES >> 10), str(MAX_FILE_BYTES >> 9), *words)
+
+
+def beginning(said: IO[bytes]) -> str:
+    """The beginning of what a compiler wrote into a file."""
+    said.seek(0)
+    return said.read(MAX_MESSAGE_BYTES).decode(errors="replace")
