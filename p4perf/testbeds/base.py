@@ -171,6 +171,9 @@ BUILD_TIMEOUT_S = 300.0
 LONGEST_BUILD_S = 7200.0
 """The most that a plan may say, in seconds."""
 
+SUM = "product.sha256"
+"""File of a build with the checksum of its product: a crash of the machine may leave a product that is none."""
+
 FILE_NAME = re.compile(r"[A-Za-z0-9_+-][A-Za-z0-9._+-]{0,200}")
 """Names of files that are copied to a node or from it."""
 

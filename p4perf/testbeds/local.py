@@ -18,9 +18,9 @@ from typing import Self
 from typing_extensions import override
 
 from p4perf.errors import BuildError, StorageError, TestbedError
-from p4perf.results.files import write_atomically
+from p4perf.results.files import sync_directory, write_atomically, write_text_atomically
 from p4perf.targets.base import BuildPlan, Job, JobResult, NodeFacts, Problem, placed
-from p4perf.testbeds.base import LONGEST_BUILD_S, Builder, Conversation, Testbed
+from p4perf.testbeds.base import LONGEST_BUILD_S, SUM, Builder, Conversation, Testbed
 from p4perf.testbeds.processes import LocalConversation, run_command
 
 
@@ -112,11 +112,21 @@ def write_files(job: Job, folder: Path) -> None:
 class _LocalBuilder(Builder):
     def __init__(self, cache: Path, prefix: tuple[str, ...]) -> None:
         self._cache, self._builds, self._prefix = cache, cache / "builds", prefix
+        self._known: dict[str, tuple[int, int, int]] = {}
 
     @override
     def finished(self, plan: BuildPlan) -> Path | None:
         final = self._builds / plan.key
-        return final if (final / plan.product).exists() else None
+        try:
+            status = (final / plan.product).stat()
+            seen = (status.st_ino, status.st_size, status.st_mtime_ns)
+            if self._known.get(plan.key) != seen:
+                if (final / SUM).read_text(encoding="ascii").strip() != _checksum(final / plan.product):
+                    return None
+                self._known[plan.key] = seen
+        except (OSError, ValueError):
+            return None
+        return final
 
     @override
     def begin(self, plan: BuildPlan) -> Path:
@@ -144,12 +154,15 @@ class _LocalBuilder(Builder):
             (work / "build.log").write_text(log, encoding="utf-8")
             if not (work / plan.product).exists():
                 raise BuildError(f"the build made no {plan.product}")
+            write_text_atomically(work / SUM, f"{_checksum(work / plan.product)}\n")
             try:
                 work.rename(final)
             except OSError:
                 # Another process may have finished the same build meanwhile; then ours is not needed.
-                if not (final / plan.product).exists():
-                    raise
+                if self.finished(plan) is None:
+                    shutil.rmtree(final)  # it is damaged
+                    work.rename(final)
+            sync_directory(self._builds)
         return final
 
     @override
@@ -169,6 +182,13 @@ class _LocalBuilder(Builder):
     @override
     def discard(self, work: Path) -> None:
         shutil.rmtree(work, ignore_errors=True)
+
+
+def _checksum(product: Path) -> str:
+    """The checksum of a product, which is on the disk then."""
+    with product.open("rb") as file:
+        os.fsync(file.fileno())
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @contextlib.contextmanager

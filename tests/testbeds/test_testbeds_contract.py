@@ -1,6 +1,7 @@
 """What every testbed does alike: this machine, namespaces of it, and a node that is reached by ssh."""
 
 import os
+import shutil
 import signal
 import threading
 import time
@@ -30,6 +31,17 @@ def testbed(request, tmp_path_factory):
         return
     node = request.getfixturevalue("node")
     opened = SshTestbed.at(str(node.node_file()))
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def reopened(testbed, request):
+    """The testbed as another process has it."""
+    if not isinstance(testbed, SshTestbed):
+        yield type(testbed)(testbed._cache)
+        return
+    opened = SshTestbed.at(str(request.getfixturevalue("node").node_file()))
     yield opened
     opened.close()
 
@@ -99,7 +111,25 @@ class TestBuilds:
             thread.join()
         assert errors == []
         assert len(set(found)) == 1
-        assert sorted(p.name for p in found[0].iterdir()) == ["build.log", "made", "script.sh"]
+        assert sorted(p.name for p in found[0].iterdir()) == ["build.log", "made", "product.sha256", "script.sh"]
+
+    @pytest.mark.parametrize("damage", ["empty", "removed", "changed", "without its checksum", "no folder"])
+    def test_a_damaged_build_is_made_anew(self, testbed, reopened, damage):
+        plan = shell("echo hello > made")
+        folder = testbed.build(plan)
+        match damage:
+            case "empty":
+                (folder / "made").write_bytes(b"")
+            case "removed":
+                (folder / "made").unlink()
+            case "changed":
+                (folder / "made").write_text("hellp\n")
+            case "without its checksum":
+                (folder / "product.sha256").unlink()
+            case _:
+                shutil.rmtree(folder)
+                folder.mkdir()
+        assert (reopened.build(plan) / "made").read_text() == "hello\n"
 
     def test_a_failure_tells_the_first_error_and_keeps_the_log(self, testbed):
         with pytest.raises(BuildError, match=r"a\.c:3: error: no such thing") as caught:

@@ -20,7 +20,7 @@ from typing_extensions import override
 from p4perf.errors import BuildError, P4PerfError, StorageError, TestbedError
 from p4perf.results.files import write_atomically
 from p4perf.targets.base import BuildPlan, Job, JobResult, NodeFacts, Problem, placed
-from p4perf.testbeds.base import FILE_NAME, Builder, Conversation, Role, Testbed, files_key, says_disk_full
+from p4perf.testbeds.base import FILE_NAME, SUM, Builder, Conversation, Role, Testbed, files_key, says_disk_full
 from p4perf.testbeds.local import facts_of, write_files
 from p4perf.testbeds.nodes import RemoteNode, file_and_node, read_node
 from p4perf.testbeds.processes import LocalConversation, printable
@@ -94,7 +94,7 @@ class RemoteBuilder(Builder):
     def finished(self, plan: BuildPlan) -> Path | None:
         final = self._final(plan)
         if plan.key not in self._known:
-            if self._connection.call("building", "exists.sh", str(final / plan.product)).code != 0:
+            if self._connection.call("building", "whole.sh", str(final), plan.product, SUM).code != 0:
                 return None
             self._known.add(plan.key)
         return final
@@ -113,7 +113,7 @@ class RemoteBuilder(Builder):
     def finish(self, plan: BuildPlan, work: Path, log: str) -> Path:
         final = self._final(plan)
         reply = self._connection.call(
-            "building", "finish.sh", *(str(work), str(final), plan.product), stdin=log, timeout_s=CALL_S
+            "building", "finish.sh", *(str(work), str(final), plan.product, SUM), stdin=log, timeout_s=CALL_S
         )
         if reply.code == _NO_PRODUCT:
             raise BuildError(f"the build{self.where} made no {plan.product}")
