@@ -6,6 +6,7 @@ stdout is data, stderr is diagnostics.
 from __future__ import annotations
 
 import difflib
+import errno
 import json
 import math
 import os
@@ -13,6 +14,7 @@ import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 import typer
@@ -20,6 +22,7 @@ from typer.core import TyperGroup
 from typing_extensions import override
 
 from p4perf.errors import ExitCode, P4PerfError, SpecError, UsageError
+from p4perf.formats.plain import shown
 from p4perf.results import Manifest, RunIdentity
 from p4perf.results.files import columns_of, csv_text
 from p4perf.version import __version__
@@ -116,6 +119,8 @@ def _run() -> int:
             return _closed_pipe()
         raise
     except Exception as error:
+        if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
+            return _fail(f"the path is too long: {shown(Path(str(error.filename)))}", ExitCode.USAGE)
         if os.environ.get("P4PERF_TRACEBACK"):
             raise
         text = f"{type(error).__name__}: {error}"

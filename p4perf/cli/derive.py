@@ -184,7 +184,7 @@ def fit(
         typer.Option("--resamples", min=0, max=100_000, help="Bootstrap resamples; 0: no intervals, faster."),
     ] = None,
     threads: Annotated[
-        int | None, typer.Option("--threads", min=1, help="Threads, one series; default: all processors.")
+        int | None, typer.Option("--threads", min=1, max=1024, help="Threads, one series; default: all processors.")
     ] = None,
     processes: Annotated[
         int | None,

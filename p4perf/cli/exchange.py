@@ -284,7 +284,8 @@ def report(
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder of the site; a site there is replaced.")],
     title: Annotated[str | None, typer.Option("--title", help="Heading of the site; default: what it holds.")] = None,
     jobs: Annotated[
-        int | None, typer.Option("--jobs", "-j", min=1, help="Processes that read runs; default: all processors.")
+        int | None,
+        typer.Option("--jobs", "-j", min=1, max=1024, help="Processes that read runs; default: all processors."),
     ] = None,
     fmt: FormatOption = Format.TABLE,
 ) -> None:

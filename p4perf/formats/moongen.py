@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from p4perf.errors import DataError, Location, MeasurementError
 
@@ -93,7 +93,7 @@ def parse_counters(text: str, file: str) -> tuple[DeviceCounter, ...]:
 def _csv_rows(text: str, file: str) -> Iterator[_Row]:
     lines = text.splitlines()
     reader = csv.reader(lines)
-    for cells in reader:
+    for cells in _cells(reader, file):
         where = Location(file, reader.line_num)
         if not cells or cells == _COLUMNS:
             continue
@@ -106,6 +106,13 @@ def _csv_rows(text: str, file: str) -> Iterator[_Row]:
         packets = _number(row["TotalPackets"], where, "TotalPackets")
         whole = int(packets) if math.isfinite(packets) else None
         yield _Row(row["Device"], row["Direction"], rate, whole, reader.line_num)
+
+
+def _cells(reader: Any, file: str) -> Iterator[list[str]]:
+    try:
+        yield from reader
+    except csv.Error as error:
+        raise DataError(f"is not CSV: {error}", location=Location(file, reader.line_num)) from error
 
 
 def _log_rows(text: str, file: str) -> Iterator[_Row]:

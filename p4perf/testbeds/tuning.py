@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from p4perf.errors import DataError, Location, StorageError, TestbedError
-from p4perf.results.files import json_text, write_text_atomically
+from p4perf.results.files import json_text, read_text, write_text_atomically
 from p4perf.testbeds.local import state_folder
 
 HUGEPAGES = Path("/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages")
 AUTOGROUP = Path("/proc/sys/kernel/sched_autogroup_enabled")
+SETTINGS = (str(HUGEPAGES), str(AUTOGROUP))
+"""All that is ever changed, and set back."""
 HUGEPAGES_WANTED = 2048
 """4 GiB in pages of 2 MiB: an exact table of twenty million entries, and the packet buffers."""
+
+
+_NUMBER = re.compile("[0-9]{1,9}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +84,26 @@ def undo(record: Path) -> list[SettingChange]:
 
 
 def read_record(record: Path) -> list[SettingChange]:
-    """The changes noted in the record; none if there is no record."""
+    """The changes noted in the record; none if there is no record.
+
+    Raises:
+        DataError: it is not a record of this user, or names something else than a number for one of :data:`SETTINGS`.
+    """
+    where = Location(str(record))
     try:
-        data = json.loads(record.read_text(encoding="utf-8"))
-        return [SettingChange(str(c["path"]), str(c["before"]), str(c["after"])) for c in data["changes"]]
+        if record.lstat().st_uid != os.geteuid():
+            raise DataError("belongs to another user", location=where, hint="run doctor as that user, or remove it")
+        data = json.loads(read_text(record))
+        changes = [SettingChange(str(c["path"]), str(c["before"]), str(c["after"])) for c in data["changes"]]
     except (FileNotFoundError, NotADirectoryError):
         return []
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise DataError("is not an undo record", location=Location(str(record))) from error
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise DataError("is not an undo record", location=where) from error
+    for change in changes:
+        if change.path not in SETTINGS or not _NUMBER.fullmatch(change.before):
+            what = f"sets {change.path:.100} to {change.before:.100}, which p4perf never does"
+            raise DataError(what, location=where, hint="remove it; nothing was changed")
+    return changes
 
 
 def _write_setting(path: Path, value: str) -> None:

@@ -1,6 +1,7 @@
 """Reversible settings, on files that stand in for those of the kernel."""
 
 import json
+import os
 
 import pytest
 
@@ -10,10 +11,11 @@ from p4perf.testbeds.tuning import SettingChange, apply, read_record, undo, undo
 
 
 @pytest.fixture
-def settings(tmp_path):
+def settings(tmp_path, monkeypatch):
     pages, autogroup = tmp_path / "nr_hugepages", tmp_path / "sched_autogroup_enabled"
     pages.write_text("10\n")
     autogroup.write_text("1\n")
+    monkeypatch.setattr(tuning, "SETTINGS", (str(pages), str(autogroup)), raising=False)
     return {pages: "500", autogroup: "0"}
 
 
@@ -100,9 +102,10 @@ def test_a_damaged_record_is_told_and_nothing_is_changed(settings, record, text)
     assert record.read_text() == text
 
 
-def test_a_setting_that_may_not_be_changed(record, tmp_path):
+def test_a_setting_that_may_not_be_changed(record, tmp_path, monkeypatch):
     folder = tmp_path / "setting"
     folder.mkdir()
+    monkeypatch.setattr(tuning, "SETTINGS", (str(folder),))
     record.parent.mkdir()
     record.write_text(json.dumps({"changes": [{"path": str(folder), "before": "1", "after": "0"}]}))
     with pytest.raises(TestbedError, match="cannot set") as caught:
@@ -127,3 +130,25 @@ def test_where_the_record_is(monkeypatch, tmp_path):
 def test_changes_read_back_as_they_were(settings, record):
     assert all(isinstance(c, SettingChange) for c in apply(settings, record))
     assert json.loads(record.read_text())["changes"][1]["before"] == "1"
+
+
+class TestRecordsFromElsewhere:
+    @pytest.mark.parametrize("value", ["1", "evil"])
+    def test_only_the_settings_that_p4perf_makes_are_set_back(self, settings, record, tmp_path, value):
+        precious, (pages, _) = tmp_path / "precious", settings
+        precious.write_text("mine")
+        record.parent.mkdir()
+        names = [str(pages), str(precious)] if value == "1" else [str(pages)]
+        record.write_text(json.dumps({"changes": [{"path": name, "before": value, "after": "0"} for name in names]}))
+        with pytest.raises(DataError, match="which p4perf never does"):
+            undo(record)
+        assert precious.read_text() == "mine"
+        assert values(settings) == ["10", "1"]
+
+    def test_a_record_of_another_user_is_not_taken(self, settings, record, monkeypatch):
+        apply(settings, record)
+        other = os.geteuid() + 1
+        monkeypatch.setattr(os, "geteuid", lambda: other)
+        with pytest.raises(DataError, match="belongs to another user"):
+            undo(record)
+        assert values(settings) == ["500", "0"]
