@@ -285,7 +285,7 @@ def report(
     title: Annotated[str | None, typer.Option("--title", help="Heading of the site; default: what it holds.")] = None,
     jobs: Annotated[
         int | None,
-        typer.Option("--jobs", "-j", min=1, max=1024, help="Processes that read runs; default: all processors."),
+        typer.Option("--jobs", "-j", min=1, max=1024, help="Processes that read runs; default: all."),
     ] = None,
     fmt: FormatOption = Format.TABLE,
 ) -> None:

@@ -333,7 +333,10 @@ def _against_model(
     x = np.array([float(key[0]) for key in keys])
     curve = model.estimate(x)
     medians = np.array([float(np.median(starts.points[key])) for key in keys])
-    usable = (medians > 0) & (curve.value > 0) & (curve.low > 0)
+    within = np.isfinite(curve.low) & np.isfinite(curve.high) & (curve.low <= curve.value) & (curve.value <= curve.high)
+    if keys and not within.any():
+        raise UsageError("the numbers of the model are impossible: its curve lies nowhere within its intervals")
+    usable = (medians > 0) & within & (curve.value > 0) & (curve.low > 0)
     keys = [key for key, good in zip(keys, usable, strict=True) if good]
     labels = tuple(_label(starts.variables, key) for key in keys)
     if not usable.any():

@@ -198,6 +198,10 @@ class Uncertainty:
     def __post_init__(self) -> None:
         if not len(self.x) == len(self.low) == len(self.high):
             raise UsageError("x must be as long as low and high")
+        if not 0 < self.level < 1:
+            raise UsageError(f"the level of intervals is a share below 1, not {self.level:g}")
+        if any(low > high for low, high in zip(self.low, self.high, strict=True)):
+            raise UsageError("low must not exceed high")
 
 
 @dataclass(frozen=True)

@@ -312,3 +312,22 @@ def test_other_mistakes_are_told(runs, tmp_path):
     assert "schema: is missing" in refused("--baseline", tmp_path / "model.json", runs["new"])
     said, _ = gated("--baseline", runs["old"], runs["new"], "--metric", "cycels_per_packet", code=ExitCode.NO_VERDICT)
     assert "there are no measurements of 'cycels_per_packet'" in said["rows"][0]["reason"]
+
+
+@pytest.mark.parametrize("number", [1e6, 1e308])
+def test_a_model_with_impossible_numbers_lets_nothing_pass(runs, tmp_path, number):
+    content = json.loads((runs["old"] / "model.json").read_text())
+    for segment in content["fitting"]["segments"]:
+        segment["parameters"] = dict.fromkeys(segment["parameters"], number)
+    (tmp_path / "model.json").write_text(json.dumps(content))
+    found, _ = gated("--baseline", tmp_path / "model.json", runs["slow"], code=ExitCode.NO_VERDICT)
+    assert "lies nowhere within its intervals" in found["rows"][0]["reason"]
+
+
+@pytest.mark.parametrize(("key", "value"), [("level", 7.0), ("low", 1e300)])
+def test_a_model_with_impossible_intervals_is_refused(runs, tmp_path, key, value):
+    content = json.loads((runs["old"] / "model.json").read_text())
+    known = content["uncertainty"][key]
+    content["uncertainty"][key] = value if key == "level" else [value] * len(known)
+    (tmp_path / "model.json").write_text(json.dumps(content))
+    assert "uncertainty" in refused("--baseline", tmp_path / "model.json", runs["slow"])

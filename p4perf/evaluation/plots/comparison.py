@@ -203,6 +203,7 @@ def _scale_values(axes: Axes, runs: Sequence[Sequence[float]]) -> None:
     highest = [max(run) for run in runs if run]
     if highest and min(values) > 0 and max(highest) > APART * min(highest):
         axes.set_yscale("log")
+        style.plain_ticks(axes.yaxis)
     elif values and 0 <= min(values) < 0.5 * max(values):
         axes.set_ylim(0.0, axes.get_ylim()[1])
 

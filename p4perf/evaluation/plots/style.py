@@ -56,6 +56,7 @@ _STYLE: dict[str, object] = {
     "ytick.labelcolor": INK,
     "legend.fontsize": 8.5,
     "svg.fonttype": "none",
+    "text.parse_math": False,  # names of data are no formulas
     "svg.hashsalt": "p4perf",
 }
 NARROW, WIDE = 4.0, 200.0

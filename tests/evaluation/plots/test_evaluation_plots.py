@@ -298,3 +298,14 @@ def test_bad_places(model: ComponentModel, tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="cannot write"):
         save_figure(figure, tmp_path / "file" / "a.svg")
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_names_of_data_are_literal() -> None:
+    names = (r"rate $\frac$", r"cost $x^{$", r"title $\undefined$ \\")
+    x = np.repeat(np.arange(1.0, 12.0), 3)
+    strange = Samples.from_arrays(x, 3 * x + np.tile([0.0, 1.0, 2.0], 11), x_name=names[0], y_name=names[1])
+    model = derive_model(strange, name=names[2], options=FitOptions(segments=1, resamples=0)).model
+    info = PlotInfo(title=names[2])
+    for figure in (model_figure(model, strange, info=info), residual_figure(model, strange, info=info)):
+        figure.canvas.draw()  # type: ignore[attr-defined]
+        assert {names[0]} < {text.get_text() for text in figure.findobj(Text)}  # type: ignore[attr-defined]
