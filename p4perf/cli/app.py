@@ -223,7 +223,7 @@ def print_table(rows: Sequence[Row], title: str = "") -> None:
         console.print("nothing to show")
         return
     table = Table(
-        title=Text(title, no_wrap=True, overflow="ignore") if title else None,
+        title=Text(_harmless(title), no_wrap=True, overflow="ignore") if title else None,
         title_justify="left",
         header_style="bold",
         box=None,
@@ -232,9 +232,9 @@ def print_table(rows: Sequence[Row], title: str = "") -> None:
     columns = columns_of(rows)
     for column in columns:
         numeric = all(isinstance(row.get(column), int | float) for row in rows)
-        table.add_column(column.replace("_", " "), justify="right" if numeric else "left", overflow="fold")
+        table.add_column(_harmless(column).replace("_", " "), justify="right" if numeric else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(Text(_cell(row.get(column))) for column in columns))
+        table.add_row(*(Text(_harmless(_cell(row.get(column)))) for column in columns))
     console.print(table)
 
 
@@ -274,7 +274,11 @@ def say_environment(run: Manifest) -> None:
 
 def say(text: str) -> None:
     """Print a line for people on stderr; what a terminal would obey, in names from data, is left out."""
-    sys.stderr.write("".join(c if c.isprintable() or c in "\n\t" else "?" for c in text) + "\n")
+    sys.stderr.write(_harmless(text) + "\n")
+
+
+def _harmless(text: str) -> str:
+    return "".join(c if c.isprintable() or c in "\n\t" else "?" for c in text)
 
 
 SetOption = Annotated[

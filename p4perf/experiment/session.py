@@ -165,6 +165,7 @@ def reopened(
     if isinstance(testbed, BatchTestbed):
         # Nothing is asked of a node for this; the results say whether it still is the same.
         refuse_fatal(testbed.problems(), TestbedError, f"testbed {testbed.label} cannot be used")
+        testbed.require_begun()
         facts = manifest.node
     else:
         facts = require_usable(target, testbed)

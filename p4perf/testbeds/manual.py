@@ -75,6 +75,12 @@ class ManualTestbed(BatchTestbed):
         if is_ours(self._folder):
             raise self._taken()
 
+    @override
+    def require_begun(self) -> None:
+        if not is_ours(self._folder):
+            hint = "bring it back to its place, or start a new run"
+            raise TestbedError(f"there is no experiment folder {self._folder}", hint=hint)
+
     def _taken(self) -> TestbedError:
         run = batch_of(self._folder).parent.parent
         return TestbedError(
@@ -105,8 +111,7 @@ class ManualTestbed(BatchTestbed):
 
     @override
     def run_batch(self, names: Sequence[str], folder: Path, note: Note) -> BatchResults:
-        if not is_ours(self._folder):
-            raise TestbedError(f"there is no experiment folder {self._folder}", hint="bring it back to its place")
+        self.require_begun()
         results = self._folder / RESULTS
         outcomes: dict[str, JobOutcome] = {}
         missing: dict[str, str] = {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import math
 import re
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.text import Annotation
+from matplotlib.text import Annotation, Text
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 from matplotlib.transforms import blended_transform_factory
 
@@ -83,7 +84,8 @@ PLAIN = PlotInfo()
 @contextmanager
 def new_figure(width_in: float, height_in: float) -> Iterator[Figure]:
     """An empty figure, to be drawn in our style within the context."""
-    with mpl.rc_context(_STYLE):  # type: ignore[arg-type]
+    with mpl.rc_context(_STYLE), warnings.catch_warnings():  # type: ignore[arg-type]
+        warnings.filterwarnings("ignore", "Glyph .* missing")  # names of data may have any character
         figure = Figure(figsize=(width_in, height_in), dpi=200)
         FigureCanvasAgg(figure)
         yield figure
@@ -292,7 +294,10 @@ def save_figure(figure: Figure, path: Path) -> None:
         raise UsageError(f"a plot is written as .svg or .png, not {path.suffix!r}")
     metadata = {"Date": None, "Creator": "p4perf"} if kind == "svg" else {"Software": "p4perf"}
     buffer = io.BytesIO()
-    with mpl.rc_context(_STYLE):  # type: ignore[arg-type]
+    for text in figure.findobj(Text):
+        text.set_text("".join(c if c.isprintable() or c == "\n" else "?" for c in text.get_text()))
+    with mpl.rc_context(_STYLE), warnings.catch_warnings():  # type: ignore[arg-type]
+        warnings.filterwarnings("ignore", "Glyph .* missing")
         figure.savefig(buffer, format=kind, metadata=metadata)
     write_atomically(path, [buffer.getvalue()])
 

@@ -108,6 +108,13 @@ class BatchTestbed(Testbed):
             TestbedError: it belongs to another run.
         """
 
+    def require_begun(self) -> None:
+        """Check that a run that is resumed was begun here: what its manifest names may be a stranger's idea.
+
+        Raises:
+            TestbedError: it was not.
+        """
+
     @abstractmethod
     def write_batch(self, jobs: Sequence[BatchJob], folder: Path, title: str) -> None:
         """Write the experiment folder of a batch; nothing is run.
