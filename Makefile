@@ -48,7 +48,7 @@ test-all: tests ## lint, then run all tests, as a release needs
 
 tests: $(STAMP)
 	@$(MAKE) --no-print-directory --jobs 2 lint collected
-	@sh tools/install-sshd.sh
+	@sh tools/fetch-sshd.sh build/sshd
 	@echo "== tests"
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "$(MARKED)"
 

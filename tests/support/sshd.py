@@ -1,4 +1,7 @@
-"""Nodes for tests: an sshd of the system on loopback for each, with keys, a port and a work folder of its own."""
+"""Nodes for tests: an sshd on loopback for each, with keys, a port and a work folder of its own.
+
+Nothing of the system is changed. As root, sshd wants a user and a folder in /run, which it gets in a namespace of its own.
+"""
 
 import contextlib
 import os
@@ -11,15 +14,22 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-SSHD = "/usr/sbin/sshd"
+UNPACKED = Path(__file__).parents[2] / "build" / "sshd"
+"""Where ``tools/fetch-sshd.sh`` puts the server of a machine that has none."""
+SSHD = next((path for path in (Path("/usr/sbin/sshd"), UNPACKED / "usr/sbin/sshd") if path.exists()), None)
 LONG_S = 30.0
 USER = pwd.getpwuid(os.geteuid()).pw_name
 
 
 def why_not():
     """Why no sshd can be started here; None if one can."""
-    if not Path(SSHD).exists():
-        return "sshd is not installed (Debian: openssh-server)"
+    if SSHD is None:
+        return "there is no sshd (sh tools/fetch-sshd.sh build/sshd unpacks one)"
+    if (
+        os.geteuid() == 0
+        and subprocess.run(["unshare", "--mount", "true"], check=False, capture_output=True).returncode
+    ):
+        return "no right to make a mount namespace, which sshd needs as root"
     if shutil.which("ssh") is None or shutil.which("ssh-keygen") is None:
         return "ssh is not installed (Debian: openssh-client)"
     return None
@@ -77,8 +87,6 @@ class Sshd:
         self.known_hosts.write_text(f"[127.0.0.1]:{self.port} {public}")
 
     def start(self):
-        if os.geteuid() == 0:
-            Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
         shutil.copy(self.identity.with_suffix(".pub"), self.folder / "authorized_keys")
         lines = [
             *(f"Port {self.port}", "ListenAddress 127.0.0.1", f"HostKey {self.host_key}", "PidFile none"),
@@ -91,10 +99,22 @@ class Sshd:
         self.log = self.folder / "sshd.log"
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
-                [SSHD, "-D", "-e", "-f", str(config)], stdin=subprocess.DEVNULL, stdout=log, stderr=log
-            )
+                [*self._placed(), str(SSHD), "-D", "-e", "-f", str(config)],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                env={**os.environ, "LD_LIBRARY_PATH": ":".join(map(str, UNPACKED.glob("**/*-linux-gnu")))},
+            )  # fmt: skip
         wait_until(self.answers, what="the start of sshd")
         return self
+
+    def _placed(self):
+        """A command that runs sshd where root has what it wants: a folder in /run, and a user without rights."""
+        if os.geteuid() != 0:
+            return []
+        users = self.folder / "passwd"
+        known = [line for line in Path("/etc/passwd").read_text().splitlines() if not line.startswith("sshd:")]
+        users.write_text("\n".join([*known, "sshd:x:65534:65534::/run/sshd:/usr/sbin/nologin"]) + "\n")
+        script = 'mount --bind "$0" /etc/passwd && mount -t tmpfs tmpfs /run && mkdir -m 755 /run/sshd && exec "$@"'
+        return ["unshare", "--mount", "sh", "-c", script, str(users)]
 
     def answers(self):
         assert self.process.poll() is None, self.log.read_text()
