@@ -42,7 +42,7 @@ from p4perf.targets.bmv2_program import LANGUAGE, check_own, own_commands, own_s
 from p4perf.targets.builds import COMPILE_TIME_FILE, GENERATOR, context_of, generator_plan, harness_text, shell
 from p4perf.targets.link import LinkPlan, check_frame_size, check_link, link_files, load_arguments
 from p4perf.targets.oracle import frame_files, source_arguments, verification_file
-from p4perf.targets.process import COMPILER, REALTIME, HarnessTarget, Need, has, recorded
+from p4perf.targets.process import COMPILER, COMPILER_RUNS, REALTIME, HarnessTarget, Need, has, recorded
 from p4perf.targets.roles import Connects
 
 DEVICE = "bmv2"
@@ -315,6 +315,7 @@ class Bmv2Target(HarnessTarget, Connects):
         ),
         Need(has("tool_p4c_bm2_ss"), "no p4c-bm2-ss on the PATH", "build p4c with its backend bmv2"),
         COMPILER,
+        COMPILER_RUNS,
         Need(has("dpdk_version"), "no DPDK for the load generator: pkg-config does not find it", "install libdpdk-dev"),
         Need(has("tool_ip"), "no ip on the PATH", "install the package iproute2"),
         Need(

@@ -50,6 +50,7 @@ class DpdkTarget(HarnessTarget, Calibrates, SizesMemory):
     layout: ClassVar[str] = "DPDK 22.11"
     needs: ClassVar[tuple[process.Need, ...]] = (
         process.COMPILER,
+        process.COMPILER_RUNS,
         PKG_CONFIG,
         DPDK,
         process.REALTIME,

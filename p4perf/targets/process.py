@@ -54,7 +54,14 @@ def has(fact: str) -> Callable[[NodeFacts], bool]:
     return lambda facts: bool(facts.text(fact))
 
 
-COMPILER = Need(has("cc_version"), "no C compiler (cc) on the PATH", "install gcc")
+COMPILER = Need(
+    lambda f: bool(f.text("cc_version") or f.text("cc_fault")), "no C compiler (cc) on the PATH", "install gcc"
+)
+COMPILER_RUNS = Need(
+    lambda f: not f.text("cc_fault"),
+    "the C compiler (cc) does not run: cc --version crashes or prints nothing",
+    "see what cc --version does, and install gcc again",
+)
 REALTIME = Need(
     lambda facts: facts.text("realtime") == "yes",
     "no right to real-time scheduling",

@@ -210,6 +210,7 @@ class VioTarget(HarnessTarget, Calibrates, Simulates):
     harness_version = HARNESS_VERSION
     needs: ClassVar[tuple[process.Need, ...]] = (
         process.COMPILER,
+        process.COMPILER_RUNS,
         process.Need(
             lambda facts: not facts.text("cpus_allowed") or two_cores(facts) is not None,
             "host and network function need a CPU each, and this process may use one",

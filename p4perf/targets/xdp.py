@@ -108,6 +108,7 @@ class XdpTarget(HarnessTarget, Connects, SizesMemory):
     harness_version = HARNESS_VERSION
     needs: ClassVar[tuple[process.Need, ...]] = (
         process.COMPILER,
+        process.COMPILER_RUNS,
         process.Need(process.has("clang_version"), "no clang on the PATH", "install clang"),
         process.Need(process.has("libbpf_version"), "no libbpf with headers", "install libbpf-dev"),
         process.Need(

@@ -1,6 +1,6 @@
 """Nodes for tests: an sshd on loopback for each, with keys, a port and a work folder of its own.
 
-Nothing of the system is changed. As root, sshd wants a user and a folder in /run, which it gets in a namespace of its own.
+Nothing of the system is changed. As root, sshd wants a user and a folder in /run: it gets them in its own namespace.
 """
 
 import contextlib

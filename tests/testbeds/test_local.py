@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from p4perf.errors import BuildError, StorageError, TestbedError
+from p4perf.experiment import open_target
 from p4perf.targets.base import BuildPlan, Job
 from p4perf.testbeds.local import LocalTestbed, cache_folder
 
@@ -85,6 +86,16 @@ class TestFacts:
         with pytest.raises(TestbedError, match="cannot start sh"):
             testbed.facts()
         assert any("shell" in p.what for p in testbed.problems())
+
+    @pytest.mark.parametrize("script", ["kill -SEGV $$", "exit 0"])
+    def test_a_compiler_that_crashes_is_not_one_that_is_missing(self, testbed, monkeypatch, tmp_path, script):
+        (tmp_path / "cc").write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / "cc").chmod(0o755)
+        monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+        monkeypatch.delenv("CC", raising=False)
+        (problem,) = [p for p in open_target("dpdk-c").problems(testbed.facts()) if "compiler" in p.what]
+        assert "does not run" in problem.what
+        assert problem.fatal
 
     def test_nothing_stands_in_the_way_here(self, testbed):
         assert testbed.problems() == ()
