@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from p4perf.cli.app import Format, FormatOption, PointsOption, SetOption, app, emit, load, say
-from p4perf.errors import CapabilityError, ExitCode, UsageError
+from p4perf.errors import ExitCode, UsageError
 from p4perf.records import Document, Record, Scalar, counted, doc, spread
 from p4perf.results.files import write_text_atomically
 
@@ -53,7 +53,7 @@ def generate(
     Each point gets a folder GENERATOR/INDEX below the output folder (with --all: GENERATOR/EXPERIMENT/INDEX). What a
     generator refuses is reported, and does not stop the others.
     """
-    from p4perf.experiment.generation import Generation, find_tools, generate_all
+    from p4perf.experiment.generation import Generation, find_tools, generate_all, generate_into
     from p4perf.plugins import load_plugin, plugin_names
 
     if everything == (spec is not None):
@@ -66,17 +66,12 @@ def generate(
     if spec is None:
         if sets:
             raise UsageError("--set changes one spec, and --all generates many", hint="leave one of them out")
-        outcome = generate_all(names, points, output, limit)
-    else:
-        generation = Generation(names, output, limit, alone=True)
-        generation.run(load(spec, sets, points))
-        outcome = generation.outcome
-    if not outcome.written:
-        reasons = list(dict.fromkeys(r.reason for r in outcome.refused))
-        raise CapabilityError(reasons[0] if len(reasons) == 1 else f"nothing was generated: {'; '.join(reasons[:5])}")
-    if everything:
+        outcome = generate_into(output, lambda folder: generate_all(names, points, folder, limit))
         text = json.dumps([asdict(r) for r in outcome.refused], indent=1) + "\n"
         write_text_atomically(output / REFUSED_FILE, text)
+    else:
+        experiment = load(spec, sets, points)
+        outcome = generate_into(output, lambda folder: Generation(names, folder, limit, alone=True).run(experiment))
     if tools is not None:
         _report_verdicts(fmt, outcome, *tools)
     elif everything:

@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from p4perf.plugins import load_plugin, plugin_names
 from p4perf.programs.component import TrafficPlan, component_parameters
 from p4perf.programs.ir import Workload
 from p4perf.programs.reading.p4c import beginning, limited
-from p4perf.results.files import storing, write_atomically
+from p4perf.results.files import filled_folder, storing, write_atomically
 from p4perf.specs import Experiment, list_catalogue, load_experiment
 from p4perf.targets.base import NodeFacts
 from p4perf.targets.process import standalone_files
@@ -97,7 +97,7 @@ class Generation:
         self._folders: set[Path] = set()
         self.outcome = Generated()
 
-    def run(self, experiment: Experiment) -> None:
+    def run(self, experiment: Experiment) -> Generated:
         """Write all points of an experiment."""
         width = len(str(len(experiment.points) - 1))
         for point in experiment.points:
@@ -117,6 +117,7 @@ class Generation:
                     self.outcome.refused.append(Refused(*place, name, error.message))
                 else:
                     self._write(place, name, self._output.joinpath(*parts), files)
+        return self.outcome
 
     def _files(self, name: str, generator: Generator, workload: Workload, traffic: TrafficPlan) -> list[_File]:
         files: list[_File] = [(f.path, f.pieces, f.entries) for f in generator.generate(workload, traffic)]
@@ -147,7 +148,8 @@ class Generation:
             if path.parent not in self._folders:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 self._folders.add(path.parent)
-            with path.open("wb") as file:
+            path.unlink(missing_ok=True)  # a link stays what it is when it is written
+            with path.open("xb") as file:
                 file.writelines(pieces)
 
 
@@ -157,8 +159,7 @@ def carry_out(
     """Write an experiment of the catalogue, in a process of its own."""
     generation = Generation(generators, output, max_entries, alone=False)
     loaded = load_experiment(experiment, points=points, parameters_of=component_parameters)
-    generation.run(loaded)
-    return generation.outcome
+    return generation.run(loaded)
 
 
 def _standalone(name: str, workload: Workload, traffic: TrafficPlan) -> Iterator[tuple[str, bytes]]:
@@ -168,6 +169,30 @@ def _standalone(name: str, workload: Workload, traffic: TrafficPlan) -> Iterator
     target = open_target(name)
     if target.standalone and isinstance(target, Measures):
         yield from standalone_files(target, target.plan(workload, traffic, NodeFacts({}))).items()
+
+
+def generate_into(output: Path, fill: Callable[[Path], Generated]) -> Generated:
+    """What ``fill`` writes into a folder: all of it, or nothing where the folder was not there before.
+
+    Raises:
+        CapabilityError: it is nothing.
+        StorageError: it cannot be written.
+    """
+    found: list[tuple[Path, Generated]] = []
+
+    def write(folder: Path) -> None:
+        outcome = fill(folder)
+        if not outcome.written:
+            reasons = list(dict.fromkeys(r.reason for r in outcome.refused))
+            several = f"nothing was generated: {'; '.join(reasons[:5])}"
+            raise CapabilityError(reasons[0] if len(reasons) == 1 else several)
+        found.append((folder, outcome))
+
+    place = filled_folder(output, write)
+    ((folder, outcome),) = found
+    place = output if place == output.absolute() else place
+    outcome.written[:] = [replace(w, path=place / w.path.relative_to(folder)) for w in outcome.written]
+    return outcome
 
 
 def generate_all(names: Sequence[str], points: int | None, output: Path, max_entries: int) -> Generated:

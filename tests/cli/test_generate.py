@@ -1,10 +1,16 @@
 """generate: refusals that stop nothing, the whole catalogue, and verdicts of compilers (fakes on the path)."""
 
+import itertools
 import json
 import os
 
 import pytest
 from support.command import p4perf
+
+from p4perf.errors import StorageError
+from p4perf.experiment import generation
+from p4perf.programs.component import component_parameters
+from p4perf.specs import load_experiment
 
 PATH = "/bin:/usr/bin"
 P4 = ["-g", "v1model", "-g", "psa"]
@@ -94,3 +100,30 @@ def test_each_text_is_compiled_once_and_missing_tools_are_named(tmp_path):
     files = len(list((tmp_path / "out").rglob("baseline.p4")))
     assert sum(copies) == files
     assert len(copies) == 2
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_a_disk_that_is_full_leaves_no_half_tree(tmp_path, monkeypatch, there):
+    count, output = itertools.count(), tmp_path / "out"
+    write = generation.write_atomically
+
+    def full(path, pieces):
+        if next(count) == 3:
+            raise StorageError(f"cannot write {path}: the disk is full")
+        write(path, pieces)
+
+    monkeypatch.setattr(generation, "write_atomically", full)
+    experiment = load_experiment("mat/exact-entries", points=3, parameters_of=component_parameters)
+
+    def fill(folder):
+        return generation.Generation(["v1model"], folder, 10, alone=True).run(experiment)
+
+    if there:
+        output.mkdir()
+        (output / "mine").write_text("")
+    with pytest.raises(StorageError, match="the disk is full"):
+        generation.generate_into(output, fill)
+    assert [path.name for path in tmp_path.iterdir()] == (["out"] if there else [])
+    monkeypatch.undo()
+    written = generation.generate_into(output, fill).written
+    assert all(each.path.is_file() and each.path.is_relative_to(output) for each in written)
