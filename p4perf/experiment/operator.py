@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import yaml
@@ -12,10 +13,11 @@ from p4perf.errors import BuildError, DataError, Location, UsageError
 from p4perf.generators.c.dpdk import OWN_OPERATOR
 from p4perf.programs.components.operator import MAX_CODE_BYTES
 from p4perf.programs.operators import OPERATORS
-from p4perf.results.files import read_text
+from p4perf.results.files import read_text, write_text_atomically
 from p4perf.specs import Experiment, load_experiment
 from p4perf.targets.base import BuildPlan
 from p4perf.testbeds.base import Testbed
+from p4perf.testbeds.local import state_folder
 
 SMALLEST, LARGEST = 64, 2048
 
@@ -48,7 +50,7 @@ def operator_name(path: Path) -> str:
 
 
 def operator_experiment(path: Path, sizes: Sequence[int], repetitions: int | None = None) -> Experiment:
-    """The experiment that measures the operator of a C file on packets of some sizes.
+    """The experiment that measures the operator of a C file on packets of some sizes. From now on its code may run.
 
     Raises:
         UsageError: a size is out of bounds, or there twice.
@@ -59,6 +61,7 @@ def operator_experiment(path: Path, sizes: Sequence[int], repetitions: int | Non
     if len(set(sizes)) < len(sizes) or not sizes:
         raise UsageError("--sizes: every size once", hint="for example --sizes 64,128,256")
     code, name = read_code(path), operator_name(path)
+    write_text_atomically(_accepted(code), "")
     changes: list[tuple[str, object]] = [
         ("name", f"operator/{name.replace('_', '-')}"),
         ("title", f"The operator of {path.name} over packet size"),
@@ -73,6 +76,28 @@ def operator_experiment(path: Path, sizes: Sequence[int], repetitions: int | Non
         for key, value in changes
     ]
     return load_experiment("operator/all", overrides=overrides)
+
+
+def _accepted(code: str) -> Path:
+    """The file that says that the user of this machine named a file with this code."""
+    return state_folder() / "operators" / hashlib.sha256(code.encode()).hexdigest()
+
+
+def refuse_strange_code(builds: Iterable[BuildPlan]) -> None:
+    """Check that operators in C are those that the user named: specs and runs come from strangers as well.
+
+    Raises:
+        UsageError: one is not.
+    """
+    for build in builds:
+        code = build.files.get(OWN_OPERATOR)
+        if code is not None and not _accepted(code).is_file():
+            raise UsageError(
+                "the spec holds an operator in C that was not measured here before, and would run with all your rights",
+                key="program.parameters.code",
+                hint="read it; p4perf measure FILE.c measures it, and lets this spec or run measure it, too",
+            )
+        refuse_strange_code(build.parts.values())
 
 
 def build_operator(path: Path, plan: BuildPlan, testbed: Testbed) -> None:

@@ -16,6 +16,7 @@ from p4perf.experiment.bench import open_target, open_testbed, place_of, plan_re
 from p4perf.experiment.cluster import ClusterConductor
 from p4perf.experiment.conductor import Conductor, TimeLimit
 from p4perf.experiment.crew import Crew
+from p4perf.experiment.operator import refuse_strange_code
 from p4perf.experiment.planning import PlannedPoint, SweepPlan, plan_sweep
 from p4perf.experiment.recorder import Progress, SweepOutcome
 from p4perf.results import Run, RunDirectory
@@ -70,6 +71,7 @@ def new_run(
         testbed.require_free()
     facts = require_usable(target, testbed)
     plan = planned(experiment, target, facts)
+    refuse_strange_code(point.plan.build for point in plan.points)
     versions = {"p4perf": __version__, "python": platform.python_version()}
     manifest = {
         "spec_hash": experiment.spec_hash,
@@ -171,6 +173,7 @@ def reopened(
         facts = require_usable(target, testbed)
         same_machine(run.directory, facts)
     plan = planned(experiment, target, facts)
+    refuse_strange_code(point.plan.build for point in plan.points)
     if tuple(p.key for p in plan.points) != manifest.planned_points:
         raise DataError(
             f"{run.path} was begun with another version of p4perf ({manifest.versions.get('p4perf', 'unknown')}): "

@@ -4,12 +4,20 @@ import pytest
 import yaml
 from support.command import p4perf
 
-from p4perf.errors import BuildError, DataError, UsageError
-from p4perf.experiment.operator import explained, operator_experiment, operator_name, read_code
+from p4perf.errors import BuildError, DataError, ExitCode, UsageError
+from p4perf.experiment.operator import (
+    explained,
+    operator_experiment,
+    operator_name,
+    read_code,
+    refuse_strange_code,
+)
 from p4perf.experiment.planning import point_workload
+from p4perf.generators.c.dpdk import OWN_OPERATOR
 from p4perf.programs.components.operator import MAX_CODE_BYTES
 from p4perf.programs.operators import OPERATORS
 from p4perf.specs import load_experiment
+from p4perf.targets.base import BuildPlan
 
 CODE = "uint64_t operate(uint8_t *packet, uint32_t length) { return *packet + length; }\n"
 
@@ -128,3 +136,35 @@ def test_errors_on_lines_that_are_not_there(source):
     error = explained(BuildError("x", log="own_operator.c:999:1: error: no\n"), source)
     assert isinstance(error, DataError)
     assert (error.location.line, error.location.text) == (999, None)
+
+
+class TestCodeOfStrangers:
+    """A spec may hold an operator in C: it is compiled and run only if the user named a file with that code before."""
+
+    @pytest.fixture(autouse=True)
+    def state(self, tmp_path, monkeypatch):
+        monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+    @pytest.mark.parametrize("deep", [False, True])
+    def test_code_runs_where_its_file_was_measured(self, source, deep):
+        plan = BuildPlan({OWN_OPERATOR: CODE}, (), "x")
+        plans = [BuildPlan({}, (), "x"), BuildPlan({}, (), "y", parts={"part": plan}) if deep else plan]
+        with pytest.raises(UsageError, match="would run with all your rights"):
+            refuse_strange_code(plans)
+        operator_experiment(source, [64])
+        refuse_strange_code(plans)
+        with pytest.raises(UsageError, match="would run with all your rights"):
+            refuse_strange_code([BuildPlan({OWN_OPERATOR: f"{CODE} "}, (), "x")])
+
+    def test_a_spec_does_not_bring_code_along(self, tmp_path, source, monkeypatch):
+        hit = tmp_path / "hit"
+        call = f'__attribute__((constructor)) static void go(void) {{ if (system("touch {hit}")) exit(1); }}'
+        source.write_text(f"#include <stdlib.h>\n{call}\n{CODE}")
+        spec = tmp_path / "spec.yaml"
+        spec.write_text(operator_experiment(source, [64]).resolved_yaml())
+        monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "other"))
+        done = p4perf("run", spec, "--target", "dpdk-c", "-o", tmp_path / "runs", "--set", "trials.repetitions=1")
+        if done.code == ExitCode.UNAVAILABLE:
+            pytest.skip(done.err)
+        assert (done.code, hit.exists(), (tmp_path / "runs").exists()) == (2, False, False), done.err
+        assert "program.parameters.code: the spec holds an operator in C" in done.err
