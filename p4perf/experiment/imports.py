@@ -17,6 +17,7 @@ import pandas as pd
 from p4perf.errors import DataError, SpecError, UsageError
 from p4perf.evaluation.imports import Assembly, ImportedValue, ImportOptions, Reading, assemble, read_sources
 from p4perf.evaluation.imports.base import check_file
+from p4perf.formats.plain import bounded
 from p4perf.models.component import Scale
 from p4perf.results import Run, RunDirectory
 from p4perf.results.files import read_bytes
@@ -72,6 +73,7 @@ class FoundResults:
         return [{"reason": reason, "count": len(some), "examples": some[:EXAMPLES]} for reason, some in groups]
 
 
+@bounded()
 def read_import(
     paths: Sequence[Path], options: ImportOptions, order: ImportOrder, *, importer: str | None = None
 ) -> FoundResults:

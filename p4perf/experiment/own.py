@@ -12,6 +12,7 @@ from p4perf.errors import BuildError, DataError, Location, MeasurementError, Usa
 from p4perf.experiment.planning import plan_sweep
 from p4perf.experiment.session import require_usable
 from p4perf.formats.pcap import read_capture
+from p4perf.formats.plain import bounded
 from p4perf.programs.component import OWN, component_parameters
 from p4perf.programs.decisions import Branches
 from p4perf.programs.own import packed, read_own
@@ -36,6 +37,7 @@ _IN_TURN = {"replay": {"pcap": CAPTURE}, "flows": {"distribution": "sequential"}
 _NOT_OF_A_NAME = re.compile(r"[^a-z0-9]+")
 
 
+@bounded()
 def own_experiment(
     path: Path,
     *,

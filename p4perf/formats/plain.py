@@ -5,14 +5,24 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import resource
+import signal
 import stat
+import threading
 from collections.abc import Iterator
 from pathlib import Path
+from types import FrameType
+from typing import NoReturn
 
 from p4perf.errors import DataError, Location
 
 MAX_BYTES = 1 << 30
 """Larger files are not read whole."""
+
+MAX_MEMORY_BYTES = 4 << 30
+"""Reading a program or a tree of results takes no more than this beyond what was taken before."""
+MAX_PROCESSOR_S = 300.0
+"""Nor does it take longer than this, in seconds of processor time of this process."""
 
 _PIPES = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")
 """Where shells put pipes that somebody fills."""
@@ -72,3 +82,42 @@ def decoded(data: bytes, path: Path) -> str:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise DataError("is not text in UTF-8", location=Location(shown(path), line)) from error
+
+
+@contextlib.contextmanager
+def bounded() -> Iterator[None]:
+    """Limit memory and processor time of a body that reads what may come from elsewhere; also decorates functions.
+
+    The time is limited in the main thread only, where Python handles signals.
+
+    Raises:
+        DataError: a limit is reached.
+    """
+    hint = "read a smaller file, or part of it"
+    timed = threading.current_thread() is threading.main_thread()
+    before = resource.getrlimit(resource.RLIMIT_DATA)
+    most = _data_bytes() + MAX_MEMORY_BYTES
+    known = [limit for limit in before if limit != resource.RLIM_INFINITY]
+
+    def stop(number: int, frame: FrameType | None) -> NoReturn:
+        raise DataError(f"reading takes more than {MAX_PROCESSOR_S:.0f} s of processor time", hint=hint)
+
+    handler = signal.signal(signal.SIGVTALRM, stop) if timed else None
+    resource.setrlimit(resource.RLIMIT_DATA, (min([most, *known]), before[1]))
+    try:
+        if timed:
+            signal.setitimer(signal.ITIMER_VIRTUAL, MAX_PROCESSOR_S)
+        yield
+    except MemoryError as error:
+        raise DataError(f"reading takes more than {MAX_MEMORY_BYTES >> 20} MiB of memory", hint=hint) from error
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, before)
+        if timed:
+            signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+            signal.signal(signal.SIGVTALRM, handler)
+
+
+def _data_bytes() -> int:
+    """The memory of this process that the limit counts."""
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[5])
+    return pages * resource.getpagesize()

@@ -17,6 +17,7 @@ from p4perf.evaluation.prediction.reading.packets import Runner, count_shares, o
 from p4perf.evaluation.prediction.reading.swx import renamed, swx_flow
 from p4perf.evaluation.prediction.reading.swx_packets import SwxMachine, generated_runner
 from p4perf.formats.pcap import read_capture
+from p4perf.formats.plain import bounded
 from p4perf.formats.swx_spec import read_specification
 from p4perf.generators.swx.spec import Pipeline
 from p4perf.models.program.graph import ProgramGraph
@@ -68,6 +69,7 @@ class ReadOptions:
     frame_bytes: int | None = None
 
 
+@bounded()
 def read_program(path: Path | str, options: ReadOptions | None = None) -> ProgramGraph:
     """Read a program.
 
