@@ -3,6 +3,8 @@
 
 PYTHON ?= /usr/bin/python3
 RUNS ?= runs
+N ?= 100000
+BEGIN ?= 0
 TARGET ?= dpdk-c
 # Tests often wait for other processes: one worker more than there are CPUs, up to four.
 WORKERS ?= $(shell n=$$(nproc); echo $$((n < 4 ? n + 1 : 4)))
@@ -24,7 +26,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install system demo test test-all tests lint collected bench clean
+.PHONY: help install system demo test test-all tests lint collected bench fuzz clean
 
 help: ## show this help
 	@echo "p4perf: what will this data-plane program cost on that target?"
@@ -69,6 +71,9 @@ lint: $(STAMP) ## check style, types and which room imports which
 bench: $(STAMP) ## measure the speed of p4perf itself
 	@$(if $(BENCHMARKS),:,echo "There are no benchmarks yet.")
 	@set -e; for script in $(BENCHMARKS); do echo "== $$script"; $(BIN)/python "$$script"; done
+
+fuzz: $(STAMP) ## give N damaged files, with seeds from BEGIN on, to all readers; failures are in fuzz-failures
+	@$(BIN)/python tools/fuzz.py $(N) --begin $(BEGIN) --jobs $$(nproc)
 
 clean: ## remove what was installed or built here, not the results
 	rm -rf $(VENV) build dist p4perf/evaluation/fitting/engine/*.so p4perf/models/queue/*.so *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
