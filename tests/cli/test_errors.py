@@ -364,8 +364,8 @@ class TestStorage:
 
     def test_generating_into_a_file(self, work):
         (work / "out").write_text("mine")
-        message = refused(ExitCode.UNAVAILABLE, "generate", SPEC, "--points", 1, "-o", work / "out")
-        assert "cannot write" in message
+        message = refused(ExitCode.USAGE, "generate", SPEC, "--points", 1, "-o", work / "out")
+        assert "is a file, not a folder" in message
 
 
 class TestRunDirectories:
