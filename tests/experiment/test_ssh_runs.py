@@ -149,6 +149,7 @@ def test_a_full_disk_ends_a_run_that_can_be_resumed(new_node, tmp_path):
     mount = ["mount", "-t", "tmpfs", "-o", "size=128k", "tmpfs", str(node.work)]
     if subprocess.run(mount, check=False, capture_output=True).returncode:
         pytest.skip("nothing can be mounted here")
+    node.restart()  # in a namespace that has the mount
     try:
         blocker = node.work / "blocker"
         blocker.write_bytes(bytes(108 << 10))

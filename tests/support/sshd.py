@@ -152,6 +152,10 @@ class Sshd:
             self.process.wait()
             self.process = None
 
+    def restart(self):
+        self.stop()
+        return self.start()
+
     def entry(self, **changes):
         """The node in a node file."""
         content = {

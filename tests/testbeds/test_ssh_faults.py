@@ -255,6 +255,7 @@ class TestFiles:
         mount = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(node.work)]
         if subprocess.run(mount, check=False, capture_output=True).returncode:
             pytest.skip("nothing can be mounted here")
+        node.restart()  # in a namespace that has the mount
         try:
             testbed = opened(node)
             job = sh('wc -c <"$1"', "{folder}/data", files={"data": os.urandom(1 << 20)})
