@@ -115,12 +115,11 @@ class Replay:
 def replay(sweep: Sweep, accuracy: float, seed: int) -> Replay:
     """Measure a sweep with the adaptive design: to the accuracy, and then on to the end."""
     drawn = random.Random(f"{seed} {sweep.name}")
-    queue = [drawn.sample(s, len(s)) for s in sweep.starts]
-    places = [Place(x, program=p, marked=m) for x, p, m in zip(sweep.x, sweep.programs, sweep.marked, strict=True)]
-    repetitions = sweep.repetitions
-    designs = [
-        Design(places, accuracy=a, starts=repetitions, attempts=3 * repetitions, seed=seed) for a in (accuracy, None)
-    ]
+    queue = [drawn.sample(s, sweep.repetitions) for s in sweep.starts]
+    keys = [f"{x:g}" for x in sweep.x]
+    grid = zip(keys, sweep.x, sweep.programs, sweep.marked, strict=True)
+    places = [Place(key, x, program=p, marked=m) for key, x, p, m in grid]
+    designs = [Design(places, accuracy=a, seed=seed) for a in (accuracy, 0.0)]
     trials: list[Start] = []
     built: set[str] = set()
     true, stated, seconds = [], [], []
@@ -128,22 +127,25 @@ def replay(sweep: Sweep, accuracy: float, seed: int) -> Replay:
     measured: tuple[int, ...] = ()
     while True:
         begun = time.perf_counter()
-        place = None if stopped else designs[0].choose(trials)
-        if place is None:
-            if not stopped:
-                stopped = len(trials)
-                measured = tuple(sorted({t.place for t in trials}))
-            place = designs[1].choose(trials)
+        judgement = designs[bool(stopped)].judge(trials)
+        among = [key for key, left in zip(keys, queue, strict=True) if left]
+        chosen_key = judgement.choose(among)
         spent += time.perf_counter() - begun
         chosen += 1
-        if place is None:
-            break
+        if trials:
+            true.append(error(np.array(judgement.values), sweep))
+            stated.append(judgement.error)
+        if chosen_key is None:
+            if stopped:
+                break
+            stopped = len(trials)
+            measured = tuple(sorted({keys.index(t.key) for t in trials}))
+            true.pop(), stated.pop()
+            continue
+        place = keys.index(chosen_key)
         build_s = 0.0 if sweep.programs[place] in built else sweep.build_s
         built.add(sweep.programs[place])
-        trials.append(Start(place, queue[place].pop(), sweep.seconds[place], build_s))
-        sight = designs[0].sight(trials)
-        true.append(error(np.array(sight.values), sweep))
-        stated.append(sight.error)
+        trials.append(Start(chosen_key, queue[place].pop(), sweep.seconds[place], build_s))
         seconds.append(sweep.seconds[place] + build_s)
     return Replay(tuple(true), tuple(stated), tuple(seconds), stopped, spent / chosen, measured)
 
@@ -158,11 +160,11 @@ def error(values: np.ndarray, sweep: Sweep) -> float:
 def evenly(sweep: Sweep, points: int, seed: int) -> float:
     """The error of even thinning to a number of points, with all repetitions."""
     kept = {round(float(n)) for n in np.linspace(0, len(sweep.x) - 1, points)}
-    places = [Place(x) for x in sweep.x]
-    design = Design(places, accuracy=None, starts=99, attempts=99)
+    design = Design([Place(str(n), x) for n, x in enumerate(sweep.x)], accuracy=0.0)
     drawn = random.Random(f"{seed} {sweep.name}")
     starts = [drawn.sample(s, sweep.repetitions) for s in sweep.starts]
-    return error(np.array(design.sight([Start(n, v, 1.0) for n in kept for v in starts[n]]).values), sweep)
+    judgement = design.judge([Start(str(n), v, 1.0) for n in kept for v in starts[n]])
+    return error(np.array(judgement.values), sweep)
 
 
 def until(errors: Sequence[float], wanted: float) -> int:
@@ -186,7 +188,9 @@ def main() -> None:
     if not sweeps:
         raise SystemExit(f"skipped: {options.runs} has no dense sweeps")
     thirds, quarters, covered, shares, stops, decisions, times = [], [], [], [], [], [], []
-    print(f"{'sweep':40s} {'n':>3s} {'full':>4s}  {'third':>6s} {'trials':>6s}  {'3 %':>4s}  {'stop':>4s} {'stated':>7s} {'true':>7s} {'time':>5s} {'ms':>5s}")
+    print(
+        f"{'sweep':40s} {'n':>3s} {'full':>4s}  {'third':>6s} {'trials':>6s}  {'3 %':>4s}  {'stop':>4s} {'stated':>7s} {'true':>7s} {'time':>5s} {'ms':>5s}"
+    )
     for sweep in sweeps:
         full = len(sweep.x) * sweep.repetitions
         third = max(2, round(len(sweep.x) / 3))
@@ -219,9 +223,13 @@ def main() -> None:
             f"{middle[3]:4.0f} {middle[4]:7.1%} {middle[5]:7.1%} {middle[6]:5.0%} {middle[7]:5.1f}"
         )
     print(f"\n{len(sweeps)} sweeps, {options.seeds} seeds each ({options.half})")
-    print(f"trials for the error of even thinning at a third: {statistics.median(thirds):.2f} of them, at most {max(thirds):.2f}")
+    print(
+        f"trials for the error of even thinning at a third: {statistics.median(thirds):.2f} of them, at most {max(thirds):.2f}"
+    )
     print(f"trials until within {options.accuracy:.0%} for good: {statistics.median(quarters):.2f} of the full sweep")
-    print(f"trials when it stops: {statistics.median(stops):.2f} of the full sweep; time {statistics.median(times):.2f}")
+    print(
+        f"trials when it stops: {statistics.median(stops):.2f} of the full sweep; time {statistics.median(times):.2f}"
+    )
     print(f"the truth lies within the stated error in {statistics.fmean(covered):.1%}")
 
 

@@ -1,28 +1,20 @@
-"""Which trial of a sweep tells most: decided from the trials so far, without a fit.
+"""Which trial of a sweep tells most: decided from the trials so far and a seed, and from nothing else.
 
-A *line* is a sweep of one number; a sweep over words or over several variables has a line for each combination of the
-others. Between two measured points of a line the curve is taken as straight, on the axes (linear, logarithmic in x, or in
-both) on which measured points lie best on the straight between their neighbours. How wrong that can be follows from
-these same deviations ``d`` at both ends of a gap, less what noise explains:
-
-* of one sign, the curve bends: two straights that meet in the gap leave its chord by ``d0 d1 / (d0 + d1)`` at most;
-* of different signs, it steps: by up to the larger of them.
-
-The standard error of the points is added. The noise of a start is pooled over the line, and weighs as much as two starts
-of :data:`NOISE` before there is any other evidence. The largest bound over the grid, relative to the curve, is the
-error of the sweep; the next trial is the one that removes the largest bounds for the least time: a new point in a gap, or
-another start of a noisy point, or of one that lies off its neighbours on both sides.
+Every line of a sweep begins with few points: its ends, the places where a working set fills a cache, and some between.
+Then the error bounds of a polyline (:mod:`p4perf.evaluation.fitting.polyline`) say what is known least, and the
+next trial is the one that lowers one of the largest bounds most per second: a new point in a gap, which about halves the
+bound there, or another start of a noisy point. Builds count as time. A sweep is done when the largest bound is no larger
+than the accuracy that was asked for.
 """
 
 from __future__ import annotations
 
 import math
 import random
-from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from statistics import fmean, median
+from statistics import fmean
 
 import numpy as np
 
@@ -31,14 +23,19 @@ from p4perf.evaluation.fitting.polyline import Array, polyline
 FIRST_POINTS = 5
 """Points of a line that are measured before its shape counts, with its ends."""
 
+URGENT = 0.5
+"""Trials that lower a bound of at least this share of the largest one compete by what they gain per second."""
+
 
 @dataclass(frozen=True, slots=True)
 class Place:
     """A point of the grid. ``x`` is None if it is a word; ``line`` names the values of all other variables.
 
-    ``program`` names what has to be built for it; ``marked`` places, where a breakpoint is expected, come early.
+    ``program`` names what has to be built for it, if anything; ``marked`` places, where a breakpoint is expected, are
+    among the first.
     """
 
+    key: str
     x: float | None = None
     line: str = ""
     program: str = ""
@@ -47,160 +44,181 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """A trial: the number of its place, its value (None if it was not accepted), and what it took in seconds."""
+    """A trial of the place with that key: its value, None if it was not accepted, and what it took in seconds."""
 
-    place: int
+    key: str
     value: float | None
     trial_s: float
     build_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
-    """What is known of a sweep: estimate and relative error bound of every place (NaN and infinite if none yet).
+class Option:
+    """A trial that may be next: the bound that it lowers, by how much, and roughly how long it takes in seconds.
 
-    ``error`` is the largest bound, at 90 %; ``place`` has it.
+    ``steps`` of the kind are expected until that bound is as low as asked for.
     """
 
-    values: tuple[float, ...]
-    bounds: tuple[float, ...]
-
-    @property
-    def error(self) -> float:
-        return max(self.bounds, default=0.0)
-
-    @property
-    def place(self) -> int:
-        return self.bounds.index(self.error)
+    key: str
+    bound: float
+    gain: float
+    cost_s: float
+    steps: float
 
 
 @dataclass(frozen=True, slots=True)
-class _Option:
-    """A trial that may be next, and the largest bound that it reduces."""
+class Judgement:
+    """What is known of a sweep: estimates (NaN: none) and relative error bounds at 90 % of all places; what may be next."""
 
-    place: int
-    bound: float
-    gain: float
+    keys: tuple[str, ...]
+    values: tuple[float, ...]
+    bounds: tuple[float, ...]
+    accuracy: float
+    options: tuple[Option, ...]
+    seed: str
+
+    @property
+    def error(self) -> float:
+        """The largest bound."""
+        return max(self.bounds, default=0.0)
+
+    @property
+    def worst(self) -> str:
+        """The key of the place that has it."""
+        return self.keys[self.bounds.index(self.error)]
+
+    @property
+    def left_s(self) -> float:
+        """Roughly how long it takes until the accuracy is reached, in seconds."""
+        return sum(o.steps * o.cost_s for o in self.options)
+
+    def due(self, among: Collection[str]) -> list[Option]:
+        """The first trials of the first points, of these places: they come before all others."""
+        return [o for o in self.options if math.isinf(o.bound) and o.key in among]
+
+    def choose(self, among: Collection[str]) -> str | None:
+        """The key of the next trial of these places; None if none of them has an error that is too large."""
+        options = [o for o in self.options if o.bound > self.accuracy and o.key in among]
+        if not options:
+            return None
+        order = random.Random(self.seed)  # noqa: S311 - a drift shall be no trend; it is no secret
+        drawn = {key: order.random() for key in self.keys}
+        if first := self.due(among):
+            return min(first, key=lambda o: (-o.gain, drawn[o.key])).key
+        least = URGENT * max(o.bound for o in options)
+        return max((o for o in options if o.bound >= least), key=lambda o: (o.gain / o.cost_s, drawn[o.key])).key
 
 
 class Design:
-    """Chooses the trials of a sweep; the same trials give the same choice.
+    """Judges the trials of a sweep.
 
     Args:
         places: the grid.
-        accuracy: relative error at which the sweep is done; None measures the whole grid.
-        starts: most accepted starts of a place.
-        attempts: most starts of a place, rejected ones too.
+        accuracy: relative error at which it is done; 0 for never, before all is measured.
+        seed: of the order of places that are worth the same.
     """
 
-    def __init__(
-        self, places: Sequence[Place], *, accuracy: float | None, starts: int, attempts: int, seed: int = 0
-    ) -> None:
-        self._places, self._accuracy = places, accuracy or 0.0
-        self._starts, self._attempts, self._seed = starts, attempts, seed
+    def __init__(self, places: Sequence[Place], *, accuracy: float, seed: int = 0) -> None:
+        self.accuracy = accuracy
+        self._places, self._seed = tuple(places), seed
         lines: dict[str, list[int]] = {}
         for number, place in enumerate(places):
             lines.setdefault(place.line if place.x is not None else f"word {number}", []).append(number)
         self._lines = [sorted(line, key=lambda n: places[n].x or 0.0) for line in lines.values()]
-        self._first = [_first(line, [places[n].marked for n in line]) for line in self._lines]
 
-    def sight(self, trials: Sequence[Start]) -> Sight:
-        """What the trials say of the sweep."""
-        values, bounds = np.full(len(self._places), np.nan), np.full(len(self._places), np.inf)
-        for places, found, limits, _ in self._judged(trials):
-            values[places], bounds[places] = found, limits
-        return Sight(tuple(values.tolist()), tuple(bounds.tolist()))
-
-    def choose(self, trials: Sequence[Start], busy: Collection[int] = (), closed: Collection[int] = ()) -> int | None:
-        """The place of the next trial; None if the sweep is as accurate as asked, or there is nothing left to measure.
-
-        Args:
-            busy: places that are being measured at the moment.
-            closed: places that cannot be measured.
-        """
-        begun = Counter(t.place for t in trials)
-        accepted = Counter(t.place for t in trials if t.value is not None)
-        options = [
-            option
-            for *_, found in self._judged(trials)
-            for option in found
-            if option.place not in busy
-            and option.place not in closed
-            and accepted[option.place] < self._starts
-            and begun[option.place] < self._attempts
-            and option.bound > self._accuracy
-        ]
-        if not options:
-            return None
-        largest = max(option.bound for option in options)
-        urgent = [option for option in options if option.bound >= largest / 2]
-        cost_s = self._costs_s(trials)
-        rank = random.Random(f"{self._seed}:{len(trials)}")  # noqa: S311 - the order of points is no secret
-        drawn = {option: rank.random() for option in sorted(urgent, key=lambda o: o.place)}
-        if math.isinf(largest):
-            # A round over all places comes before the next one, in random order: a drift is no trend then.
-            return min(urgent, key=lambda o: (begun[o.place], drawn[o])).place
-        return max(urgent, key=lambda o: (o.gain / cost_s(o.place), drawn[o])).place
-
-    def _costs_s(self, trials: Sequence[Start]) -> Callable[[int], float]:
-        """What a trial of a place will take in seconds: as those of the nearest place of its line, or of all."""
-        durations: dict[int, list[float]] = {}
+    def judge(self, trials: Sequence[Start], closed: Collection[str] = ()) -> Judgement:
+        """What the trials say of the sweep without the ``closed`` places, which cannot be measured."""
+        found: dict[str, list[Start]] = {}
         for trial in trials:
-            durations.setdefault(trial.place, []).append(trial.trial_s)
-        typical_s = fmean(t.trial_s for t in trials) if trials else 1.0
-        builds = [t.build_s for t in trials if t.build_s > 0]
-        build_s = fmean(builds) if builds else 0.0
-        built = {self._places[t.place].program for t in trials} | {""}
-        neighbours = {n: line for line in self._lines for n in line}
+            found.setdefault(trial.key, []).append(trial)
+        costs = _Costs.of(self._places, found)
+        values, bounds = np.full(len(self._places), np.nan), np.zeros(len(self._places))
+        options: list[Option] = []
+        for line in self._lines:
+            numbers = [n for n in line if self._places[n].key not in closed]
+            if numbers:
+                places = [self._places[n] for n in numbers]
+                values[numbers], bounds[numbers], more = self._line(places, found, costs)
+                options += more
+        return Judgement(
+            keys=tuple(p.key for p in self._places),
+            values=tuple(values.tolist()),
+            bounds=tuple(bounds.tolist()),
+            accuracy=self.accuracy,
+            options=tuple(options),
+            seed=f"{self._seed}:{len(trials)}",
+        )
 
-        def cost_s(place: int) -> float:
-            line = neighbours[place]
-            here = line.index(place)
-            known = [n for n in line if n in durations]
-            near = min(known, key=lambda n: abs(line.index(n) - here), default=None)
-            trial_s = typical_s if near is None else fmean(durations[near])
-            return trial_s + (0.0 if self._places[place].program in built else build_s)
-
-        return cost_s
-
-    def _judged(self, trials: Sequence[Start]) -> Iterator[tuple[list[int], Array, Array, list[_Option]]]:
-        """For every line its places, the estimates and bounds there, and the trials that may be next."""
-        found: dict[int, list[float]] = {}
-        for trial in trials:
-            if trial.value is not None:
-                found.setdefault(trial.place, []).append(trial.value)
-        for places, first in zip(self._lines, self._first, strict=True):
-            starts = [found.get(n, []) for n in places]
-            line = polyline([self._places[n].x or 0.0 for n in places], starts)
-            missing = [places[n] for n in first if not starts[n]]
-            if missing:
-                yield (
-                    places,
-                    line.values,
-                    np.full(len(places), np.inf),
-                    [_Option(n, math.inf, math.inf) for n in missing],
+    def _line(
+        self, places: Sequence[Place], found: dict[str, list[Start]], costs: _Costs
+    ) -> tuple[Array, Array, list[Option]]:
+        """Estimates, bounds and possible trials of one line, whose places ascend."""
+        starts = [[t.value for t in found.get(p.key, ()) if t.value is not None] for p in places]
+        line = polyline([p.x or 0.0 for p in places], starts)
+        even = np.linspace(0, len(places) - 1, min(FIRST_POINTS, len(places)))
+        first = {round(float(e)) for e in even} | {n for n, place in enumerate(places) if place.marked}
+        if missing := [n for n in sorted(first) if not starts[n]]:
+            # A place that was tried in vain waits until all others have their first trial.
+            options = [
+                Option(
+                    places[n].key, math.inf, 1 / (1 + len(found.get(places[n].key, ()))), costs.of_place(places, n), 1
                 )
-            else:
-                yield places, line.values, line.bounds, _options(places, starts, line.bounds)
+                for n in missing
+            ]
+            return line.values, np.full(len(places), np.inf), options
+        trials = list(_worthwhile(starts, line.bounds))
+        return (
+            line.values,
+            line.bounds,
+            [
+                Option(places[n].key, bound, bound * lowered, costs.of_place(places, n), self._steps(bound, lowered))
+                for n, bound, lowered in trials
+            ],
+        )
+
+    def _steps(self, bound: float, lowered: float) -> float:
+        if bound <= self.accuracy or not self.accuracy:
+            return 0.0
+        return math.ceil(math.log(bound / self.accuracy) / -math.log(1 - lowered))
 
 
-def _options(places: Sequence[int], starts: Sequence[Sequence[float]], bounds: Array) -> list[_Option]:
-    """The worst place of every gap, which a new point may halve, and another start of every point."""
+def _worthwhile(starts: Sequence[Sequence[float]], bounds: Array) -> Iterator[tuple[int, float, float]]:
+    """For a new point in every gap, and another start of every point, the bound and the share that it is lowered by."""
     known = [n for n, values in enumerate(starts) if values]
-    options = []
     for left, right in pairwise(known):
-        inner = range(left + 1, right)
-        if inner:
-            worst = max(inner, key=lambda n: (bounds[n] * min(n - left, right - n), n))
-            largest = float(max(bounds[left + 1 : right]))
-            options.append(_Option(places[worst], largest, largest / 2))
+        if right > left + 1:
+            # Not the very edge of a gap, unless most is to be found there.
+            worst = max(range(left + 1, right), key=lambda n: (bounds[n] * min(n - left, right - n), n))
+            yield worst, float(max(bounds[left + 1 : right])), 0.5
     for n in known:
-        bound, count = float(bounds[n]), len(starts[n])
-        options.append(_Option(places[n], bound, bound * (1 - math.sqrt(count / (count + 1)))))
-    return options
+        yield n, float(bounds[n]), 1 - math.sqrt(len(starts[n]) / (len(starts[n]) + 1))
 
 
-def _first(line: Sequence[int], marked: Sequence[bool]) -> tuple[int, ...]:
-    """Positions in a line that are measured first: the ends, what is marked, and some between."""
-    even = np.linspace(0, len(line) - 1, min(FIRST_POINTS, len(line)))
-    return tuple(sorted({round(float(e)) for e in even} | {n for n, mark in enumerate(marked) if mark}))
+@dataclass(frozen=True, slots=True)
+class _Costs:
+    """What trials took, in seconds: mean of every place and of all, and mean of the builds; programs that are built."""
+
+    trials_s: dict[str, float]
+    trial_s: float
+    build_s: float
+    built: frozenset[str]
+
+    @classmethod
+    def of(cls, places: Sequence[Place], found: dict[str, list[Start]]) -> _Costs:
+        means = {key: fmean(t.trial_s for t in trials) for key, trials in found.items()}
+        builds = [t.build_s for trials in found.values() for t in trials if t.build_s > 0]
+        built = frozenset(p.program for p in places if p.key in found)
+        return cls(means, fmean(means.values()) if means else 1.0, fmean(builds) if builds else 0.0, built | {""})
+
+    def of_place(self, places: Sequence[Place], number: int) -> float:
+        """Roughly what a trial takes, as one of the nearest place of the line did.
+
+        Rounded to powers of two of the mean: durations wobble, and the choice shall not.
+        """
+        near = min(
+            (n for n, p in enumerate(places) if p.key in self.trials_s), key=lambda n: abs(n - number), default=None
+        )
+        cost_s = self.trial_s if near is None else self.trials_s[places[near].key]
+        cost_s += 0.0 if places[number].program in self.built else self.build_s
+        least = max(self.trial_s, 1e-6)
+        return float(least * 2 ** round(math.log2(max(cost_s, 1e-6) / least)))
