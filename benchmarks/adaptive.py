@@ -27,7 +27,8 @@ from pathlib import Path
 
 import numpy as np
 
-from p4perf.experiment.adaptive import Design, Place, Start
+from p4perf.evaluation.fitting.working_set import run_marks
+from p4perf.experiment.adaptive import Design, Place, Start, nearest
 from p4perf.results import Run
 
 
@@ -80,6 +81,7 @@ def recorded(folder: Path) -> Iterator[Sweep]:
         seconds = [statistics.fmean(t["duration_s"] for t in trials[v] if "duration_s" in t) for v in x]
         sessions = run.directory.manifest().get("sessions", [])
         build_s = sum(float(s["built_s"]) for s in sessions) / len(x)
+        near = {nearest(mark.x, x) for mark in run_marks(run)}
         yield Sweep(
             f"{run.spec.name} {run.manifest.target}",
             tuple(x),
@@ -87,17 +89,8 @@ def recorded(folder: Path) -> Iterator[Sweep]:
             tuple(seconds),
             build_s,
             tuple(points[v] for v in x),
-            marked(run, x),
+            tuple(v in near for v in x),
         )
-
-
-def marked(run: Run, x: Sequence[float]) -> tuple[bool, ...]:
-    """The last place before each cache is full, if entries are swept."""
-    from p4perf.experiment.evaluate import run_marks
-
-    marks = [m.x for m in run_marks(run)]
-    near = {min(range(len(x)), key=lambda n: abs(np.log(x[n] / mark))) for mark in marks if x[0] < mark < x[-1]}
-    return tuple(n in near for n in range(len(x)))
 
 
 @dataclass(frozen=True)

@@ -142,7 +142,10 @@ class _Run(Record):
     points: int = doc("planned points")
     finished: int = doc("points that need no more trials")
     trials: int = doc("trials on disk, rejected ones too")
-    complete: bool = doc("whether all points are finished")
+    complete: bool = doc("whether all points are finished, or as many as the accuracy needs")
+    accuracy: float | None = doc("largest relative error that was asked for; null if all points are measured", "ratio")
+    error: float | None = doc("largest relative error by now, at 90 %; null if it is not known", "ratio")
+    left_s: float | None = doc("time until the accuracy is reached, roughly", "s")
     imported: str | None = doc("importer of a run that was [imported](import.md); null if p4perf measured it")
 
 
@@ -309,6 +312,7 @@ def _runs(folder: Path) -> Document:
 
 def _run_row(run: Run) -> _Run:
     identity, state = run.identity, run.directory.state()
+    design = run.directory.manifest().get("design") or {}
     return _Run.read(
         identity,
         run=run.path,
@@ -316,6 +320,9 @@ def _run_row(run: Run) -> _Run:
         finished=len(state.finished),
         trials=state.trials,
         complete=state.complete,
+        accuracy=design.get("accuracy"),
+        error=design.get("error"),
+        left_s=design.get("left_s"),
         imported=None if identity.imported is None else identity.imported.importer,
     )
 

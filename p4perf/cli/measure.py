@@ -86,6 +86,18 @@ def duration_s(text: str) -> float:
     return seconds
 
 
+def accuracy_of(text: str) -> float:
+    """A relative error such as ``3%`` or ``0.03``."""
+    number, percent, rest = text.strip().partition("%")
+    try:
+        accuracy = float(number) / (100 if percent else 1)
+    except ValueError:
+        accuracy = 0.0
+    if rest or not 0 < accuracy < 1:
+        raise UsageError(f"--accuracy {text}: expected a relative error", hint="for example 3% or 0.03")
+    return accuracy
+
+
 def chosen_experiments(specs: Sequence[str], *, every: bool, only: Sequence[str]) -> list[str]:
     """The experiments that a command line names, in order."""
     from p4perf.specs import list_catalogue
@@ -113,6 +125,7 @@ def _new_campaign(
     *,
     cluster: bool,
     budget: str | None,
+    accuracy: float | None,
     sets: list[str] | None,
     points: int | None,
 ) -> CampaignDirectory:
@@ -138,6 +151,7 @@ def _new_campaign(
         "targets": list(dict.fromkeys(open_target(label).label for label in targets)),
         "testbed": place.record["address"] if place is not None else testbed,
         "budget_s": duration_s(budget) if budget is not None else None,
+        "accuracy": accuracy,
         "overrides": [list(pair) for pair in overrides_of(sets)],
         "points": points,
     }
@@ -277,7 +291,11 @@ def run(
     ] = None,
     budget: Annotated[
         str | None,
-        typer.Option("--budget", help="Time for everything, such as 30m: fewer points and repetitions to fit into it."),
+        typer.Option("--budget", help="Time for everything, such as 30m: the points that lower errors most."),
+    ] = None,
+    accuracy: Annotated[
+        str | None,
+        typer.Option("--accuracy", help="Measure only points that are needed for a largest error such as 3%."),
     ] = None,
     sets: SetOption = None,
     points: PointsOption = None,
@@ -298,12 +316,21 @@ def run(
     check_cluster(scheduler, workers)
     targets = list(dict.fromkeys(target or [DEFAULT_TARGET]))
     names = chosen_experiments(specs or [], every=every, only=only or [])
+    wanted = None if accuracy is None else accuracy_of(accuracy)
     if every or budget is not None or len(names) > 1 or len(targets) > 1:
         if dry_run or strict:
             option = "--dry-run" if dry_run else "--strict"
             raise UsageError(f"{option} is for one experiment on one target", hint="leave it out, or name only one")
         folder = _new_campaign(
-            names, targets, testbed, output, cluster=scheduler is not None, budget=budget, sets=sets, points=points
+            names,
+            targets,
+            testbed,
+            output,
+            cluster=scheduler is not None,
+            budget=budget,
+            accuracy=wanted,
+            sets=sets,
+            points=points,
         )
         return _measure(folder, scheduler, workers, fmt, quiet=quiet)
     with crew_opener(scheduler, workers, quiet=quiet) as crew:
@@ -312,7 +339,8 @@ def run(
         if dry_run:
             _show_plan(experiment, chosen, place, fmt)
             return 0
-        directory, plan = new_run(experiment, chosen, place, output)
+        notes = None if wanted is None else {"design": {"accuracy": wanted}}
+        directory, plan = new_run(experiment, chosen, place, output, notes=notes)
         if not quiet:
             _say_beginning(experiment, targets[0], place, directory, len(plan.points))
         _say_refused(plan.refused)
@@ -373,6 +401,9 @@ def resume(
     run: Annotated[Path, typer.Argument(help="A run directory, or the folder of a campaign.")],
     scheduler: SchedulerOption = None,
     workers: WorkersOption = None,
+    all_points: Annotated[
+        bool, typer.Option("--all-points", help="Complete the sweep of a run that chose its points.")
+    ] = False,
     strict: StrictOption = False,
     quiet: QuietOption = False,
     fmt: FormatOption = Format.TABLE,
@@ -383,12 +414,15 @@ def resume(
     from p4perf.experiment.interleaved import pair_of
 
     if CampaignDirectory.is_one(run):
-        if strict:
-            raise UsageError("--strict is for runs, and this is a campaign")
+        refuse({"--strict": strict, "--all-points": all_points}, f"{run} is a campaign")
         return _measure(CampaignDirectory.open(run), scheduler, workers, fmt, quiet=quiet)
     if pair_of(Run.open(run).directory.manifest())[0]:
         refuse({"--scheduler": scheduler, "--strict": strict}, f"{run} was measured in turns with another run")
         return _resume_pair(run, quiet=quiet)
+    if all_points:
+        directory = Run.open(run).directory
+        with directory.lock():
+            directory.update_manifest({"design": None})
     with (
         crew_opener(scheduler, workers, quiet=quiet) as crew,
         SweepProgress(quiet=quiet) as progress,
@@ -474,6 +508,7 @@ def _conclude(run: Run, outcome: SweepOutcome, fmt: Format, *, strict: bool, qui
             f"{outcome.complete} of {outcome.points} points have accepted trials"
         )
         say(f"quality flags of the accepted trials: {_flags(run) or 'none'}")
+        say(_accuracy(run))
     for label, reason in outcome.failed:
         say(f"warning: {label} failed: {reason}")
     for label, found in zip(outcome.starved, outcome.starved_flags, strict=True):
@@ -493,6 +528,23 @@ def _conclude(run: Run, outcome: SweepOutcome, fmt: Format, *, strict: bool, qui
         for plot in evaluation.plots:
             say(f"plot: {plot}")
     return int(outcome.exit_code)
+
+
+def _accuracy(run: Run) -> str:
+    """How accurate a run is that chose its points, or that there is such a way."""
+    design = Run.open(run.path).manifest.design
+    if design is None:
+        return "every point was measured; --accuracy 3% measures only those that are needed for that"
+    error, wanted = design.get("error"), float(design["accuracy"])
+    if error is None:
+        return f"the error is not known yet; {resuming(run.path, None)} continues"
+    reached = f"error at most {100 * error:.1f} % (90 %), largest at {design['worst']}"
+    if error <= wanted:
+        return f"{reached}; p4perf resume {run.path} --all-points completes the sweep"
+    missing = (
+        "starts scatter too much, and there are no more of them" if design.get("done") else "there is more to measure"
+    )
+    return f"{reached}, not the {100 * wanted:.3g} % that were asked for: {missing}" if wanted else reached
 
 
 def _flags(run: Run) -> str:

@@ -2,9 +2,9 @@
 
 Every line of a sweep begins with few points: its ends, the places where a working set fills a cache, and some between.
 Then the error bounds of a polyline (:mod:`p4perf.evaluation.fitting.polyline`) say what is known least, and the
-next trial is the one that lowers one of the largest bounds most per second: a new point in a gap, which about halves the
-bound there, or another start of a noisy point. Builds count as time. A sweep is done when the largest bound is no larger
-than the accuracy that was asked for.
+next trial is the one that lowers one of the largest bounds most per second: a new point in a gap, which about halves
+the bound there, or another start of a noisy point. Builds count as time. A sweep is done when the largest bound does
+not exceed the accuracy that was asked for.
 """
 
 from __future__ import annotations
@@ -12,13 +12,16 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import fmean
 
 import numpy as np
 
 from p4perf.evaluation.fitting.polyline import Array, polyline
+from p4perf.evaluation.fitting.working_set import run_marks
+from p4perf.experiment.planning import PlannedPoint
+from p4perf.results import Run
 
 FIRST_POINTS = 5
 """Points of a line that are measured before its shape counts, with its ends."""
@@ -68,7 +71,7 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What is known of a sweep: estimates (NaN: none) and relative error bounds at 90 % of all places; what may be next."""
+    """What is known of a sweep: estimates and relative error bounds at 90 % of all places, and what may be next."""
 
     keys: tuple[str, ...]
     values: tuple[float, ...]
@@ -86,6 +89,11 @@ class Judgement:
     def worst(self) -> str:
         """The key of the place that has it."""
         return self.keys[self.bounds.index(self.error)]
+
+    @property
+    def left(self) -> int:
+        """Roughly how many trials there are until the accuracy is reached."""
+        return math.ceil(sum(o.steps for o in self.options))
 
     @property
     def left_s(self) -> float:
@@ -222,3 +230,32 @@ class _Costs:
         cost_s += 0.0 if places[number].program in self.built else self.build_s
         least = max(self.trial_s, 1e-6)
         return float(least * 2 ** round(math.log2(max(cost_s, 1e-6) / least)))
+
+
+def sweep_design(run: Run, points: Sequence[PlannedPoint]) -> Design | None:
+    """How a run chooses among its points; None if it measures all of them."""
+    design = run.manifest.design
+    if design is None:
+        return None
+    variable = run.variable
+    marks = [mark.x for mark in run_marks(run)]
+
+    def place(planned: PlannedPoint) -> Place:
+        values = dict(planned.point.values)
+        x = values.pop(variable, None) if variable is not None else None
+        number = float(x) if isinstance(x, int | float) and not isinstance(x, bool) else None
+        build = planned.plan.build
+        return Place(planned.key, number, repr(values), build.key if build.commands else "")
+
+    places = [place(p) for p in points]
+    near = {nearest(mark, [p.x for p in places if p.x is not None]) for mark in marks}
+    places = [replace(p, marked=p.x is not None and p.x in near) for p in places]
+    return Design(places, accuracy=float(design["accuracy"]), seed=run.spec.trials.seed)
+
+
+def nearest(mark: float, grid: Sequence[float]) -> float | None:
+    """The place of a grid next to a mark by its ratio; None if the mark is outside."""
+    inside = [x for x in grid if x > 0]
+    if not inside or not min(inside) < mark < max(inside):
+        return None
+    return min(inside, key=lambda x: abs(math.log(x / mark)))

@@ -201,6 +201,7 @@ class Bench:
         try:
             if planned.plan.build.commands:
                 self.testbed.build(planned.plan.build)
+                entry["build_s"] = round(time.monotonic() - begun, 4)
             begun = time.monotonic()
             if planned.saturated:
                 target = measuring(self.target)

@@ -107,8 +107,8 @@ class ClusterConductor(SweepConductor):
 
     def _waiting(self) -> list[PlannedPoint]:
         """Points that need another trial, for which there still is time."""
-        statuses = [(p, self._ledger.status(p.key)) for p in self._points]
-        return [p for p, status in statuses if status.open and not self._limit.over(status.attempts)]
+        waiting = self._ledger.waiting(self._points)
+        return [p for p in waiting if not self._limit.over(self._ledger.status(p.key).attempts)]
 
     def _to_simulate(self) -> list[PlannedPoint]:
         if not self._simulating:

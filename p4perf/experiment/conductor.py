@@ -123,7 +123,10 @@ class SweepConductor(ABC):
             "steal_share": None if facts is None else steal_share(*facts),
         }
         self._run.note("sessions", session, gate_ratio=self._ledger.gate_ratio())
-        statuses = [(p, self._ledger.status(p.key)) for p in self._points]
+        self._record.note_design()
+        judgement, due = self._ledger.judgement(), {p.key for p in self._ledger.due(self._points)}
+        every = [(p, self._ledger.status(p.key)) for p in self._points]
+        statuses = [(p, s) for p, s in every if judgement is None or s.attempts or p.key in due]
         failed = tuple((p.label, s.failure) for p, s in statuses if s.failure is not None)
         starved = [p for p, s in statuses if s.failure is None and s.accepted == 0]
         if failed and len(failed) == len(statuses):
@@ -143,6 +146,7 @@ class SweepConductor(ABC):
             wall_s=wall_s,
             starved_flags=tuple(self._ledger.flags(p.key) for p in starved),
             waiting=waiting,
+            judgement=judgement,
         )
 
     def _open_record(self) -> None:

@@ -13,7 +13,7 @@ import pandas as pd
 from p4perf.errors import DataError, UsageError
 from p4perf.evaluation.fitting.component import DerivedModel, Evaluation, derive_model
 from p4perf.evaluation.fitting.derivation import MIN_POINTS, FitOptions
-from p4perf.evaluation.fitting.working_set import CacheMark, WorkingSet, cache_marks, explain
+from p4perf.evaluation.fitting.working_set import explain, run_marks
 from p4perf.evaluation.load import LatencyHistogram
 from p4perf.evaluation.papers.takeya2024.factors import FactorAnalysis, Factorial, factorial_from_table
 from p4perf.evaluation.plots import PlotInfo, load, model_figure, save
@@ -147,14 +147,6 @@ def metric_ends(
 def plain(value: Any) -> Any:
     """A number of numpy or pandas as one of Python."""
     return value.item() if hasattr(value, "item") else value
-
-
-def run_marks(run: Run) -> tuple[CacheMark, ...]:
-    """Where the tables fill the caches, if the number of entries is what is swept."""
-    figures = run.manifest.working_set
-    if figures is None or run.variable != "entries":
-        return ()
-    return cache_marks(WorkingSet(figures["fixed_bytes"], figures["bytes_per_entry"]), run.node.cache_bytes)
 
 
 def machine_text(manifest: Manifest) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,6 +15,7 @@ from scipy.special import chdtrc
 
 from p4perf.errors import MeasurementError
 from p4perf.evaluation.load.records import summarise_load
+from p4perf.experiment.adaptive import Design, Judgement, Start
 from p4perf.experiment.load import LoadPlan
 from p4perf.experiment.planning import PlannedPoint
 from p4perf.results.table import STARTS_DISAGREE, TESTBED, TRIAL_COLUMNS, VALUE_COLUMNS
@@ -88,6 +89,8 @@ class Ledger:
 
     All trials of a point that count are of one testbed, that of the last: a point that was measured anew elsewhere
     leaves behind what it had, which then has the flag :data:`MOVED`.
+
+    With a ``design`` only the trials are wanted that it chooses, of those that a full sweep has.
     """
 
     def __init__(
@@ -97,12 +100,15 @@ class Ledger:
         headline: str,
         loads: Mapping[str, LoadPlan] | None = None,
         own: str = "",
+        design: Design | None = None,
     ) -> None:
         self._target, self._loads, self._spec, self._headline = target, loads or {}, trials, headline
         self._entries: dict[str, list[TrialEntry]] = {}
         self._summaries: dict[str, list[TrialSummary | None]] = {}
         self._simulations: dict[str, tuple[MetricValue, ...]] = {}
         self.own = own
+        self._design = design
+        self._judged: Judgement | None = None
         self._gate_ratios: dict[str, float] = {}
 
     def gate_ratio(self, testbed: str | None = None) -> float | None:
@@ -138,6 +144,7 @@ class Ledger:
         # Summarising takes a while, and an interrupt may not leave an entry without its summary.
         self._entries[key].append(entry)
         self._summaries[key].append(summary)
+        self._judged = None
         return summary
 
     def observe(self, ratio: float | None, testbed: str | None = None) -> None:
@@ -149,6 +156,7 @@ class Ledger:
         self._gate_ratios[name] = ratio
         # Below a tenth of a percent nothing changes, and every trial would be judged again and again.
         if known is not None and ratio < 0.999 * known:
+            self._judged = None
             for key, entries in self._entries.items():
                 self._summaries[key] = [self._summary(key, e) for e in entries[: len(self._summaries[key])]]
 
@@ -246,20 +254,62 @@ class Ledger:
         ]
         return disagree([m.value for m in starts], errors)
 
+    def judgement(self) -> Judgement | None:
+        """What the design makes of all trials so far; None without a design."""
+        if self._design is not None and self._judged is None:
+            statuses = {key: self.status(key) for key in self._entries}
+            closed = [key for key, status in statuses.items() if not status.open and not status.accepted]
+            self._judged = self._design.judge([s for key in self._entries for s in self._starts(key)], closed)
+        return self._judged
+
+    def _starts(self, key: str) -> Iterator[Start]:
+        for entry, summary in self.trials(key):
+            metrics = summary.metrics if summary is not None and summary.accepted else ()
+            value = next((m.value for m in metrics if m.metric == self._headline), None)
+            yield Start(key, value, float(entry.get("duration_s", 0.0)), float(entry.get("build_s", 0.0)))
+
+    def waiting(self, points: Sequence[PlannedPoint]) -> list[PlannedPoint]:
+        """Those of these points that may be measured next."""
+        judgement, still = self.judgement(), [p for p in points if self.status(p.key).open]
+        if judgement is None:
+            return still
+        wanted = {o.key for o in judgement.options if o.bound > judgement.accuracy}
+        return [p for p in still if p.key in wanted]
+
+    def due(self, points: Sequence[PlannedPoint]) -> list[PlannedPoint]:
+        """Those of these points that are measured whatever the trials before them say."""
+        judgement, still = self.judgement(), [p for p in points if self.status(p.key).open]
+        if judgement is None:
+            return still
+        first = {o.key for o in judgement.due({p.key for p in still})}
+        return [p for p in still if p.key in first]
+
     def next_trial(self, points: Sequence[PlannedPoint]) -> PlannedPoint | None:
         """The point to measure next, None if all are done.
 
-        All points get their first trial before one gets its second; within such a round the order is random, from the
-        seed of the spec, and the same after a resume.
+        Without a design, all points get their first trial before one gets its second; within such a round the order is
+        random, from the seed of the spec, and the same after a resume.
         """
-        waiting = [(self.status(p.key).attempts, p) for p in points if self.status(p.key).open]
+        waiting = {p.key: p for p in self.waiting(points)}
         if not waiting:
             return None
-        round_number = min(attempts for attempts, _ in waiting)
-        return self._in_order(points, [p for attempts, p in waiting if attempts == round_number], round_number)[0]
+        if (judgement := self.judgement()) is not None:
+            chosen = judgement.choose(waiting)
+            return None if chosen is None else waiting[chosen]
+        attempts = {key: self.status(key).attempts for key in waiting}
+        round_number = min(attempts.values())
+        candidates = [p for key, p in waiting.items() if attempts[key] == round_number]
+        return self._in_order(points, candidates, round_number)[0]
 
     def next_trials(self, points: Sequence[PlannedPoint]) -> list[PlannedPoint]:
-        """All trials that are needed, as far as is known by now: a point as often as it needs some, in that order."""
+        """All trials that are needed, as far as is known by now: a point as often as it needs some, in that order.
+
+        A design wants one more of each point that it may choose.
+        """
+        if self._design is not None:
+            return self._in_order(
+                points, self.due(points) or self.waiting(points), sum(map(len, self._entries.values()))
+            )
         needed = {p.key: status.needed for p in points if (status := self.status(p.key)).open}
         begun = min((self.status(key).attempts for key in needed), default=0)
         found = []

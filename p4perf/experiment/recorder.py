@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import statistics
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -12,16 +14,20 @@ from typing import Any, Protocol
 
 from p4perf.errors import BuildError, ExitCode, MeasurementError
 from p4perf.evaluation.load.records import latency_log
+from p4perf.experiment.adaptive import Judgement, sweep_design
 from p4perf.experiment.bench import OWN, TrialDone, TrialOrder
 from p4perf.experiment.ledger import SIMULATION, Ledger
 from p4perf.experiment.planning import PlannedPoint
-from p4perf.results import RunDirectory
+from p4perf.results import Run, RunDirectory
 from p4perf.specs import Experiment
 from p4perf.targets.base import BuildPlan, Job, JobResult, NodeFacts, Target, TrialOptions
 from p4perf.targets.roles import calibration_of, measuring
 
 WINDOW_US = 500
 BUILD_LOG = "build.log"
+
+NOTE_S = 2.0
+"""How often the manifest says how accurate a run is by now, in seconds."""
 
 SIMULATED = "simulated_"
 """Names of metrics that are counted by a simulation begin like this."""
@@ -72,6 +78,8 @@ class SweepOutcome:
     """Quality flags of the rejected trials of each starved point."""
     waiting: str = ""
     """What the user has to do before the run can continue; empty if nothing."""
+    judgement: Judgement | None = None
+    """How accurate a run is that chose its points; None if it has all of them."""
 
     @property
     def exit_code(self) -> ExitCode:
@@ -101,9 +109,11 @@ class Recorder:
         self.hugepages = bool(manifest.hugepages)
         loads = {p.key: p.load for p in points if p.load is not None}
         own = str(manifest.place.get(OWN, ""))
-        self.ledger = Ledger(target, experiment.spec.trials, experiment.spec.headline, loads, own)
+        design = sweep_design(Run(run), points)
+        self.ledger = Ledger(target, experiment.spec.trials, experiment.spec.headline, loads, own, design)
         self.trials, self.measured_s = 0, 0.0
         self._durations_s: dict[str, float] = {}
+        self._noted_s = -math.inf
         for planned in self.points:
             self.ledger.load(planned.key, self.run.trials(planned.key))
             if self.run.outcome(planned.key) is None and self.ledger.trials(planned.key):
@@ -113,8 +123,11 @@ class Recorder:
             self.ledger.observe(place.get("gate_ratio"), name)
 
     def planned(self) -> None:
-        wanted = len(self.points) * self.experiment.spec.trials.repetitions
         done = sum(self.ledger.status(p.key).accepted for p in self.points)
+        if (judgement := self.ledger.judgement()) is not None:
+            self._progress.planned(done + judgement.left, done)
+            return
+        wanted = len(self.points) * self.experiment.spec.trials.repetitions
         self._progress.planned(wanted, min(done, wanted))
 
     def calibration(self) -> Job | None:
@@ -122,8 +135,8 @@ class Recorder:
         return calibration_of(self._target) if self.experiment.spec.trials.mode == "gated" else None
 
     def open_builds(self) -> tuple[BuildPlan, ...]:
-        """Build plans of the open points, each once."""
-        plans = {p.plan.build.key: p.plan.build for p in self.points if self.ledger.status(p.key).open}
+        """Build plans of the points that are due, each once."""
+        plans = {p.plan.build.key: p.plan.build for p in self.ledger.due(self.points)}
         return tuple(plan for plan in plans.values() if plan.commands)
 
     def options(self, seed: int, testbed: str | None = None) -> TrialOptions:
@@ -185,11 +198,36 @@ class Recorder:
         self._finish_if_done(planned)
         if "failure" in entry and len(self.points) > 1:  # the failure of the only point ends the run
             self._progress.note(f"{planned.label}: {entry['failure']['message']}")
+        remaining, left_s = self._left()
+        self._progress.trial(planned.label, bool(summary and summary.accepted), remaining, left_s)
+        if time.monotonic() >= self._noted_s + NOTE_S:
+            self.note_design()
+
+    def _left(self) -> tuple[int, float]:
+        """Trials that are left, and how long they take in seconds: roughly, as far as is known by now."""
+        if (judgement := self.ledger.judgement()) is not None:
+            return judgement.left, judgement.left_s / self.testbeds
         statuses = {p.key: self.ledger.status(p.key) for p in self.points}
         needed = {key: status.needed for key, status in statuses.items() if status.open}
         typical = statistics.median(self._durations_s.values())
         left_s = sum(n * self._durations_s.get(key, typical) for key, n in needed.items()) / self.testbeds
-        self._progress.trial(planned.label, bool(summary and summary.accepted), sum(needed.values()), left_s)
+        return sum(needed.values()), left_s
+
+    def note_design(self) -> None:
+        """Note in the manifest how accurate a run is that chooses its points."""
+        self._noted_s = time.monotonic()
+        if (judgement := self.ledger.judgement()) is None:
+            return
+        known = math.isfinite(judgement.error)
+        labels = {p.key: p.label for p in self.points}
+        state = {
+            "accuracy": judgement.accuracy,
+            "error": round(judgement.error, 5) if known else None,
+            "worst": labels[judgement.worst] if known else None,
+            "left_s": round(judgement.left_s, 1),
+            "done": not self.ledger.waiting(self.points),
+        }
+        self.run.update_manifest({"design": state})
 
     def _search(self, planned: PlannedPoint, repetition: int, testbed: str | None) -> dict[str, Any] | None:
         """The search of another point that differs only in its offered load, in the same repetition."""

@@ -30,13 +30,14 @@ from typing_extensions import override
 
 from p4perf import errors
 from p4perf.errors import DataError, ExitCode, Location, NoVerdictError, P4PerfError, UsageError
+from p4perf.evaluation.fitting.working_set import run_marks
 from p4perf.evaluation.papers import CHECKS, SHAPES, Claim, Evidence, Finding, PaperClaims, Quantity, impossible, judge
 from p4perf.evaluation.papers.claims import Remeasured
 from p4perf.evaluation.papers.shapes import MeasuredRun
 from p4perf.evaluation.report import render_markdown, render_page
 from p4perf.experiment.bench import open_target, open_testbed, refuse_batches
 from p4perf.experiment.conductor import TimeLimit
-from p4perf.experiment.evaluate import evaluate_run, fit_options, run_factorial, run_marks
+from p4perf.experiment.evaluate import evaluate_run, fit_options, run_factorial
 from p4perf.experiment.planning import SweepPlan, plan_sweep
 from p4perf.experiment.recorder import Silent
 from p4perf.experiment.session import measure_run, new_run, require_usable, resume_run

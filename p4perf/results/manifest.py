@@ -197,6 +197,9 @@ class Manifest(RunIdentity):
     gate_ratio: float | None
     provisional: bool
     """Whether the run was planned before its machine was known."""
+    design: Mapping[str, Any] | None
+    """How a run chooses its points: ``accuracy``, the relative error that was asked for (0: as small as possible), and
+    ``error``, ``worst`` and ``done``, how far it is. None if the whole sweep is measured."""
 
     @property
     def machine(self) -> dict[str, str]:
@@ -264,6 +267,7 @@ def typed_manifest(content: Mapping[str, Any], path: Path) -> Manifest:
         command=tuple(map(str, content["command"])) if isinstance(content.get("command"), list) else None,
         gate_ratio=ratio if isinstance(ratio, int | float) else None,
         provisional=bool(content.get("provisional")),
+        design=mapping_of(content.get("design")) or None,
     )
 
 
@@ -291,6 +295,8 @@ class RunState:
     """Those that need no more trials."""
     trials: int
     """Number of trials on disk for the planned points."""
+    done: bool = False
+    """Whether a run that chooses its points is as accurate as was asked for, or can do no more."""
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -300,5 +306,5 @@ class RunState:
 
     @property
     def complete(self) -> bool:
-        """Whether every planned point is finished (an empty plan is not)."""
-        return bool(self.planned) and not self.missing
+        """Whether every planned point is finished (an empty plan is not), or the run needs no more of them."""
+        return bool(self.planned) and (self.done or not self.missing)

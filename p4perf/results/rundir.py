@@ -251,14 +251,17 @@ class RunDirectory:
 
     def state(self, planned: Iterable[str] | None = None) -> RunState:
         """How far the run has come: ``planned`` or, without it, the ``planned_points`` of the manifest."""
+        done = False
         if planned is None:
-            planned = self.manifest().get("planned_points")
+            manifest = self.manifest()
+            planned = manifest.get("planned_points")
+            done = bool((manifest.get("design") or {}).get("done"))
             if not isinstance(planned, list) or not all(isinstance(point, str) for point in planned):
                 where = Location(str(self._path / _MANIFEST))
                 raise DataError("is missing or not a list of hashes", location=where, key="planned_points")
         plan = tuple(planned)
         finished = tuple(point for point in plan if (self._point(point) / _FINISHED).exists())
-        return RunState(plan, finished, sum(len(self.trials(point)) for point in plan))
+        return RunState(plan, finished, sum(len(self.trials(point)) for point in plan), done)
 
     # --- what is derived
 

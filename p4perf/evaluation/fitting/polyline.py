@@ -1,6 +1,6 @@
 """Straights through the measured points of a sweep, and how far from the truth they can be: quick, while measuring.
 
-Every place of the grid gets an estimate and a bound of its relative error, from the starts so far. The curve is taken as
+Every place of the grid gets an estimate and a bound of its relative error, from the starts so far. The curve is
 a chain of straights, on the axes (linear, logarithmic in x, or in both) on which ``k`` straights have the least
 ``n ln(1 + S/n) + (3 k - 1) ln(n + 1)``; ``S`` are the squares of the distances of ``n`` points, in units of their
 variance. Around its straight the curve wiggles: what scatters more than starts of a point do among each other. At
@@ -61,7 +61,7 @@ def polyline(x: Sequence[float], starts: Sequence[Sequence[float]]) -> Polyline:
     values, bounds = np.full(len(grid), np.nan), np.full(len(grid), np.inf)
     if not len(known):
         return Polyline(values, bounds)
-    points = _Points.of(grid, known, [starts[n] for n in known])
+    points = _Points.of(grid, known, [starts[int(n)] for n in known])
     axes = [a for a in AXES if a.fits(points)]
     found = [(_segments(points, a), a) for a in axes]
     segments, chosen = min(found, key=lambda pair: pair[0].criterion)

@@ -5,9 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from p4perf.errors import SpecError, UsageError
 from p4perf.models.notation import number
+
+if TYPE_CHECKING:
+    from p4perf.results import Run
 
 SCHOLZ2021_FIXED_BYTES = 128.0
 SCHOLZ2021_BYTES_PER_ENTRY = 72.0
@@ -80,6 +84,14 @@ def cache_marks(working_set: WorkingSet, caches: Mapping[str, float]) -> tuple[C
         if x is not None:
             marks.append(CacheMark(level, float(size), x))
     return tuple(sorted(marks, key=lambda m: m.x))
+
+
+def run_marks(run: Run) -> tuple[CacheMark, ...]:
+    """Where the tables fill the caches, if the number of entries is what is swept."""
+    figures = run.manifest.working_set
+    if figures is None or run.variable != "entries":
+        return ()
+    return cache_marks(WorkingSet(figures["fixed_bytes"], figures["bytes_per_entry"]), run.node.cache_bytes)
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,10 @@ from markupsafe import Markup
 from p4perf.errors import DataError, P4PerfError
 from p4perf.evaluation.fitting.error_metrics import error_text
 from p4perf.evaluation.fitting.tables import model_rows
-from p4perf.evaluation.fitting.working_set import CacheMark, explain
+from p4perf.evaluation.fitting.working_set import CacheMark, explain, run_marks
 from p4perf.evaluation.plots.style import UNITS
 from p4perf.evaluation.report.figures import highlighted, run_figure
-from p4perf.experiment.evaluate import COST, machine_text, metric_ends, plain, point_rows, run_marks
+from p4perf.experiment.evaluate import COST, machine_text, metric_ends, plain, point_rows
 from p4perf.experiment.planning import point_workload
 from p4perf.models.component import ComponentModel
 from p4perf.plugins import load_plugin
