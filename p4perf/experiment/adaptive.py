@@ -14,7 +14,7 @@ import random
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from statistics import fmean
+from statistics import median
 
 import numpy as np
 
@@ -34,7 +34,8 @@ URGENT = 0.5
 class Place:
     """A point of the grid. ``x`` is None if it is a word; ``line`` names the values of all other variables.
 
-    ``program`` names what has to be built for it, if anything; ``marked`` places, where a breakpoint is expected, are
+    ``program`` names what has to be built for it, if anything; ``setup_s`` is the time in which its tables are filled,
+    roughly. ``marked`` places, where a breakpoint is expected, are
     among the first.
     """
 
@@ -42,6 +43,7 @@ class Place:
     x: float | None = None
     line: str = ""
     program: str = ""
+    setup_s: float = 0.0
     marked: bool = False
 
 
@@ -169,7 +171,7 @@ class Design:
             # A place that was tried in vain waits until all others have their first trial.
             options = [
                 Option(
-                    places[n].key, math.inf, 1 / (1 + len(found.get(places[n].key, ()))), costs.of_place(places, n), 1
+                    places[n].key, math.inf, 1 / (1 + len(found.get(places[n].key, ()))), costs.of_place(places[n]), 1
                 )
                 for n in missing
             ]
@@ -179,7 +181,7 @@ class Design:
             line.values,
             line.bounds,
             [
-                Option(places[n].key, bound, bound * lowered, costs.of_place(places, n), self._steps(bound, lowered))
+                Option(places[n].key, bound, bound * lowered, costs.of_place(places[n]), self._steps(bound, lowered))
                 for n, bound, lowered in trials
             ],
         )
@@ -204,32 +206,24 @@ def _worthwhile(starts: Sequence[Sequence[float]], bounds: Array) -> Iterator[tu
 
 @dataclass(frozen=True, slots=True)
 class _Costs:
-    """What trials took, in seconds: mean of every place and of all, and mean of the builds; programs that are built."""
+    """What a trial takes without filling tables, and a build, in seconds; programs that are built."""
 
-    trials_s: dict[str, float]
     trial_s: float
     build_s: float
     built: frozenset[str]
 
     @classmethod
     def of(cls, places: Sequence[Place], found: dict[str, list[Start]]) -> _Costs:
-        means = {key: fmean(t.trial_s for t in trials) for key, trials in found.items()}
+        trials = [max(0.0, t.trial_s - p.setup_s) for p in places for t in found.get(p.key, ())]
         builds = [t.build_s for trials in found.values() for t in trials if t.build_s > 0]
         built = frozenset(p.program for p in places if p.key in found)
-        return cls(means, fmean(means.values()) if means else 1.0, fmean(builds) if builds else 0.0, built | {""})
+        return cls(median(trials) if trials else 1.0, median(builds) if builds else 0.0, built | {""})
 
-    def of_place(self, places: Sequence[Place], number: int) -> float:
-        """Roughly what a trial takes, as one of the nearest place of the line did.
-
-        Rounded to powers of two of the mean: durations wobble, and the choice shall not.
-        """
-        near = min(
-            (n for n, p in enumerate(places) if p.key in self.trials_s), key=lambda n: abs(n - number), default=None
-        )
-        cost_s = self.trial_s if near is None else self.trials_s[places[near].key]
-        cost_s += 0.0 if places[number].program in self.built else self.build_s
-        least = max(self.trial_s, 1e-6)
-        return float(least * 2 ** round(math.log2(max(cost_s, 1e-6) / least)))
+    def of_place(self, place: Place) -> float:
+        """Roughly what a trial takes: to a power of two of the typical one, since durations wobble."""
+        typical_s = max(self.trial_s, 1e-6)
+        cost_s = typical_s + place.setup_s + (0.0 if place.program in self.built else self.build_s)
+        return float(typical_s * 2 ** round(math.log2(cost_s / typical_s)))
 
 
 def sweep_design(run: Run, points: Sequence[PlannedPoint]) -> Design | None:
@@ -245,7 +239,7 @@ def sweep_design(run: Run, points: Sequence[PlannedPoint]) -> Design | None:
         x = values.pop(variable, None) if variable is not None else None
         number = float(x) if isinstance(x, int | float) and not isinstance(x, bool) else None
         build = planned.plan.build
-        return Place(planned.key, number, repr(values), build.key if build.commands else "")
+        return Place(planned.key, number, repr(values), build.key if build.commands else "", planned.plan.setup_s)
 
     places = [place(p) for p in points]
     near = {nearest(mark, [p.x for p in places if p.x is not None]) for mark in marks}

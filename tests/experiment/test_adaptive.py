@@ -1,0 +1,119 @@
+"""Choosing the next trial: from the trials so far and the seed alone."""
+
+import math
+import random
+
+import pytest
+
+from p4perf.experiment.adaptive import Design, Place, Start
+
+GRID = [float(x) for x in range(1, 33)]
+
+
+def places(grid=GRID, **marked):
+    return [Place(f"{x:g}", x, **marked) for x in grid]
+
+
+def measure(curve, accuracy, *, grid=GRID, noise=0.0, starts=3, seed=0, marked=()):
+    """Trials of a sweep until it is done, and the last judgement."""
+    drawn = random.Random(seed)
+    design = Design([Place(f"{x:g}", x, marked=x in marked) for x in grid], accuracy=accuracy, seed=seed)
+    trials = []
+    while True:
+        judgement = design.judge(trials)
+        tried = [t.key for t in trials]
+        key = judgement.choose({f"{x:g}" for x in grid if tried.count(f"{x:g}") < starts})
+        if key is None:
+            return trials, judgement
+        trials.append(Start(key, curve(float(key)) * (1 + drawn.gauss(0, noise)), 0.5))
+
+
+def largest_error(judgement, curve, grid=GRID):
+    return max(abs(v / curve(x) - 1) for v, x in zip(judgement.values, grid, strict=True))
+
+
+@pytest.mark.parametrize(
+    "curve",
+    [lambda x: 100.0, lambda x: 50 + 7 * x, lambda x: 80 + 30 * math.log(x), lambda x: 20 * x**1.7],
+    ids=["constant", "linear", "logarithmic", "power"],
+)
+def test_a_plain_curve_needs_few_points(curve):
+    trials, judgement = measure(curve, 0.03)
+    assert len(trials) <= len(GRID) / 4
+    assert largest_error(judgement, curve) <= judgement.error <= 0.03
+
+
+@pytest.mark.parametrize("at", [2.5, 9.5, 16.5, 30.5])
+def test_a_step_is_found_to_the_grid(at):
+    def curve(x):
+        return 100.0 if x < at else 160.0
+
+    trials, judgement = measure(curve, 0.03)
+    assert {at - 0.5, at + 0.5} <= {float(t.key) for t in trials}
+    assert len({t.key for t in trials}) <= len(GRID) / 2
+    assert largest_error(judgement, curve) <= 0.03
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_kink_is_found(seed):
+    def curve(x):
+        return 100 + 12 * max(0.0, x - 13)
+
+    trials, judgement = measure(curve, 0.03, noise=0.003, seed=seed)
+    assert largest_error(judgement, curve) <= judgement.error + 0.003
+    assert len(trials) <= len(GRID) * 3 / 4
+
+
+def test_noise_asks_for_more_starts():
+    quiet, _ = measure(lambda x: 100.0, 0.03, noise=0.001)
+    noisy, _ = measure(lambda x: 100.0, 0.03, noise=0.04)
+    assert len(noisy) > 2 * len(quiet)
+    assert max(map([t.key for t in noisy].count, {t.key for t in noisy})) > 1
+
+
+def test_what_cannot_be_reached_is_said():
+    trials, judgement = measure(lambda x: 100.0, 0.001, noise=0.05)
+    assert len(trials) == 3 * len(GRID)
+    assert judgement.error > 0.001
+    assert judgement.worst in judgement.keys
+
+
+def test_the_choice_depends_on_the_trials_and_not_on_their_order():
+    trials, _ = measure(lambda x: 100 + x**2, 0.02, noise=0.01)
+    design, among = Design(places(), accuracy=0.02), {p.key for p in places()}
+    for n in range(1, len(trials)):
+        mixed = sorted(trials[:n], key=lambda t: t.key)
+        assert design.judge(trials[:n]).choose(among) == design.judge(mixed).choose(among) == trials[n].key
+
+
+def test_ends_and_marks_come_first():
+    trials, _ = measure(lambda x: 100.0, 0.03, marked=(7.0, 23.0))
+    assert {"1", "32", "7", "23"} <= {t.key for t in trials[:7]}
+    assert len({t.key for t in trials[:7]}) == 7, "each place once before one is measured twice"
+
+
+def test_every_word_is_measured():
+    words = [Place(name, None) for name in "abc"]
+    design, trials = Design(words, accuracy=0.03), []
+    while (key := design.judge(trials).choose({"a", "b", "c"} - {t.key for t in trials})) is not None:
+        trials.append(Start(key, {"a": 1.0, "b": 50.0, "c": 7.0}[key], 0.5))
+    assert sorted(t.key for t in trials) == ["a", "b", "c"]
+    assert design.judge(trials).values == (1.0, 50.0, 7.0)
+
+
+def test_a_place_that_cannot_be_measured_holds_nothing_up():
+    design = Design(places(), accuracy=0.05)
+    trials = [Start(f"{x:g}", 100.0, 0.5) for x in GRID if x != 1.0]
+    assert math.isinf(design.judge(trials).error)
+    assert design.judge(trials, closed=["1"]).error < 0.05
+
+
+def test_another_start_is_chosen_where_a_build_takes_long():
+    def chosen(build_s):
+        grid = [Place(f"{x:g}", x, program=f"p{x:g}") for x in GRID]
+        drawn = random.Random(1)
+        trials = [Start(f"{x:g}", 100 * (1 + drawn.gauss(0, 0.05)), 0.5, build_s) for x in (1, 9, 16, 17, 24, 32)]
+        return Design(grid, accuracy=0.01).judge(trials).choose({p.key for p in grid}) in {t.key for t in trials}
+
+    assert chosen(60.0)
+    assert not chosen(0.0)
