@@ -5,13 +5,14 @@
 
 Every start of a place of the replay is one that was recorded there, in an order drawn from the seed. The truth is the
 median of all recorded starts. All methods get the same estimate between measured points, and their error is the
-largest relative distance from the truth over the grid. Even thinning measures as `--points` does, with all repetitions.
+largest relative distance from the truth over the grid, beyond the 90 % band that the scatter of its starts leaves. Even thinning measures as `--points` does, with all repetitions.
 
 The sweeps are halved by name: constants are chosen on the half `tune`, the half `report` is for reporting.
 
-Columns: points; trials of the full sweep; error of even thinning at a third of these trials, and trials until the
-adaptive design is that accurate for good; trials until it is within 3 % for good; trials, stated and true error when it
-stops by itself at the accuracy; milliseconds for a decision.
+Columns: points; trials of the full sweep; error of even thinning at a third of these trials, trials until the median
+error of the adaptive design stays below that, and their share of those of even thinning; trials until it stays within
+the accuracy; trials, stated and true error when it stops by itself; how often the truth lies within the stated error;
+share of the time of the full sweep; milliseconds for a decision.
 """
 
 from __future__ import annotations
@@ -32,6 +33,10 @@ from p4perf.experiment.adaptive import Design, Place, Start, nearest
 from p4perf.results import Run
 
 
+NO_DIFFERENCE = 0.01
+"""Errors below this count as that: no trial tells them apart."""
+
+
 @dataclass(frozen=True)
 class Sweep:
     """A recorded sweep: x, and the values of all accepted starts and the seconds of one at every point."""
@@ -50,11 +55,15 @@ class Sweep:
 
     @property
     def margin(self) -> np.ndarray:
-        """Half of the 90 % interval of the truth, relative: a median has 1.25 times the standard error of a mean."""
+        """Half of the 90 % band of the truth at all points together, relative.
+
+        A median has 1.25 times the standard error of a mean.
+        """
         deviations = [np.array(s) / statistics.fmean(s) - 1 for s in self.starts]
         pooled = sum(float(d @ d) for d in deviations) / sum(len(d) - 1 for d in deviations)
         own = [(2 * pooled + float(d @ d)) / (2 + len(d) - 1) / len(d) for d in deviations]
-        return 1.645 * 1.25 * np.sqrt(np.array(own))
+        z = statistics.NormalDist().inv_cdf(1 - 0.05 / len(self.x))
+        return z * 1.25 * np.sqrt(np.array(own))
 
     @property
     def repetitions(self) -> int:
@@ -65,7 +74,7 @@ def recorded(folder: Path) -> Iterator[Sweep]:
     """The sweeps of one number of a folder of runs, those with enough points and starts."""
     for path in sorted(folder.glob("*--*")):
         run = Run.open(path)
-        if run.variable is None or not run.directory.state().trials:
+        if run.variable is None or not run.directory.state().complete:
             continue
         table = run.table
         rows = table[(table["metric"] == run.headline) & table["accepted"].astype(bool)]
@@ -107,7 +116,7 @@ class Replay:
 
 def replay(sweep: Sweep, accuracy: float, seed: int) -> Replay:
     """Measure a sweep with the adaptive design: to the accuracy, and then on to the end."""
-    drawn = random.Random(f"{seed} {sweep.name}")
+    drawn = random.Random(f"{seed} {sweep.name}")  # noqa: S311 - a replay
     queue = [drawn.sample(s, sweep.repetitions) for s in sweep.starts]
     keys = [f"{x:g}" for x in sweep.x]
     grid = zip(keys, sweep.x, sweep.programs, sweep.marked, strict=True)
@@ -144,7 +153,7 @@ def replay(sweep: Sweep, accuracy: float, seed: int) -> Replay:
 
 
 def error(values: np.ndarray, sweep: Sweep) -> float:
-    """Largest relative distance beyond the truth's own 90 % interval; infinite while there is no estimate somewhere."""
+    """Largest relative distance beyond the truth's own 90 % band; infinite while there is no estimate somewhere."""
     if np.isnan(values).any():
         return float("inf")
     return float(np.max(np.maximum(np.abs(values / sweep.truth - 1) - sweep.margin, 0.0)))
@@ -154,7 +163,7 @@ def evenly(sweep: Sweep, points: int, seed: int) -> float:
     """The error of even thinning to a number of points, with all repetitions."""
     kept = {round(float(n)) for n in np.linspace(0, len(sweep.x) - 1, points)}
     design = Design([Place(str(n), x) for n, x in enumerate(sweep.x)], accuracy=0.0)
-    drawn = random.Random(f"{seed} {sweep.name}")
+    drawn = random.Random(f"{seed} {sweep.name}")  # noqa: S311 - a replay
     starts = [drawn.sample(s, sweep.repetitions) for s in sweep.starts]
     judgement = design.judge([Start(str(n), v, 1.0) for n in kept for v in starts[n]])
     return error(np.array(judgement.values), sweep)
@@ -170,60 +179,94 @@ def half_of(name: str) -> str:
     return "tune" if hashlib.sha256(name.encode()).digest()[0] % 2 else "report"
 
 
+@dataclass(frozen=True)
+class Row:
+    """What the replays of one sweep come to; trials and seconds are medians over the seeds."""
+
+    sweep: Sweep
+    even: float
+    trials: int
+    accurate: int
+    stopped: float
+    stated: float
+    true: float
+    time_share: float
+    held: float
+    decision_ms: float
+
+    @property
+    def full(self) -> int:
+        return len(self.sweep.x) * self.sweep.repetitions
+
+    @property
+    def of_even(self) -> float:
+        """Trials over those of even thinning at a third."""
+        return self.trials / (thinned(self.sweep) * self.sweep.repetitions)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.sweep.name:36s} {len(self.sweep.x):3d} {self.full:4d}  {self.even:6.1%} {self.trials:4d} "
+            f"{self.of_even:5.2f}  {self.accurate:4d}  {self.stopped:4.0f} {self.stated:6.1%} {self.true:6.1%} "
+            f"{self.held:5.0%} {self.time_share:5.0%} {self.decision_ms:5.1f}"
+        )
+
+
+HEAD = (
+    f"{'sweep':36s} {'n':>3s} {'full':>4s}  {'third':>6s} {'tri.':>4s} {'of it':>5s}  {'acc.':>4s}  {'stop':>4s} "
+    f"{'said':>6s} {'true':>6s} {'held':>5s} {'time':>5s} {'ms':>5s}"
+)
+
+
+def thinned(sweep: Sweep) -> int:
+    return max(2, round(len(sweep.x) / 3))
+
+
+def judged(sweep: Sweep, accuracy: float, seeds: int) -> Row:
+    found = [replay(sweep, accuracy, seed) for seed in range(seeds)]
+    even = statistics.median(evenly(sweep, thinned(sweep), seed) for seed in range(seeds))
+    errors = np.median(np.array([f.true for f in found]), axis=0).tolist()
+    at = [f.stopped - 1 for f in found]
+    whole_s = sum(s * sweep.repetitions + sweep.build_s for s in sweep.seconds)
+    return Row(
+        sweep=sweep,
+        even=even,
+        trials=until(errors, max(even, NO_DIFFERENCE)),
+        accurate=until(errors, accuracy),
+        stopped=statistics.median(f.stopped for f in found),
+        stated=statistics.median(f.stated[n] for f, n in zip(found, at, strict=True)),
+        true=statistics.median(f.true[n] for f, n in zip(found, at, strict=True)),
+        time_share=statistics.median(sum(f.seconds[: f.stopped]) for f in found) / whole_s,
+        held=statistics.fmean(f.true[n] <= f.stated[n] for f, n in zip(found, at, strict=True)),
+        decision_ms=1000 * statistics.median(f.decision_s for f in found),
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("runs", type=Path, help="folder of run directories")
+    parser.add_argument("runs", type=Path, nargs="?", default=Path("dense"), help="folder of run directories")
     parser.add_argument("--half", choices=["tune", "report", "both"], default="both")
     parser.add_argument("--accuracy", type=float, default=0.03)
     parser.add_argument("--seeds", type=int, default=5)
     options = parser.parse_args()
     sweeps = [s for s in recorded(options.runs) if options.half in ("both", half_of(s.name))]
     if not sweeps:
-        raise SystemExit(f"skipped: {options.runs} has no dense sweeps")
-    thirds, quarters, covered, shares, stops, decisions, times = [], [], [], [], [], [], []
-    print(
-        f"{'sweep':40s} {'n':>3s} {'full':>4s}  {'third':>6s} {'trials':>6s}  {'3 %':>4s}  {'stop':>4s} {'stated':>7s} {'true':>7s} {'time':>5s} {'ms':>5s}"
-    )
+        print(f"skipped: {options.runs} has no dense sweeps")
+        return
+    print(HEAD)
+    rows = []
     for sweep in sweeps:
-        full = len(sweep.x) * sweep.repetitions
-        third = max(2, round(len(sweep.x) / 3))
-        rows = []
-        for seed in range(options.seeds):
-            found = replay(sweep, options.accuracy, seed)
-            even = evenly(sweep, third, seed)
-            at = found.stopped - 1
-            whole_s = sum(s * sweep.repetitions + sweep.build_s for s in sweep.seconds)
-            rows.append(
-                (
-                    even,
-                    until(found.true, even),
-                    until(found.true, options.accuracy),
-                    found.stopped,
-                    found.stated[at],
-                    found.true[at],
-                    sum(found.seconds[: at + 1]) / whole_s,
-                    1000 * found.decision_s,
-                )
-            )
-            covered.append(found.true[at] <= found.stated[at])
-        middle = [statistics.median(column) for column in zip(*rows, strict=True)]
-        thirds.append(middle[1] / (third * sweep.repetitions))
-        quarters.append(middle[2] / full)
-        stops.append(middle[3] / full)
-        times.append(middle[6])
-        print(
-            f"{sweep.name:40s} {len(sweep.x):3d} {full:4d}  {middle[0]:6.1%} {middle[1]:6.0f}  {middle[2]:4.0f}  "
-            f"{middle[3]:4.0f} {middle[4]:7.1%} {middle[5]:7.1%} {middle[6]:5.0%} {middle[7]:5.1f}"
-        )
-    print(f"\n{len(sweeps)} sweeps, {options.seeds} seeds each ({options.half})")
-    print(
-        f"trials for the error of even thinning at a third: {statistics.median(thirds):.2f} of them, at most {max(thirds):.2f}"
-    )
-    print(f"trials until within {options.accuracy:.0%} for good: {statistics.median(quarters):.2f} of the full sweep")
-    print(
-        f"trials when it stops: {statistics.median(stops):.2f} of the full sweep; time {statistics.median(times):.2f}"
-    )
-    print(f"the truth lies within the stated error in {statistics.fmean(covered):.1%}")
+        rows.append(judged(sweep, options.accuracy, options.seeds))
+        print(rows[-1], flush=True)
+    ratios = [r.of_even for r in rows]
+    print(f"\n{len(rows)} sweeps ({options.half}), {options.seeds} seeds each")
+    print(f"trials for the error of even thinning at a third: {statistics.median(ratios):.2f} of those, ", end="")
+    print(f"at most {max(ratios):.2f}, above 1.2 in {sum(r > 1.2 for r in ratios)} sweeps")
+    accurate = statistics.median(r.accurate / r.full for r in rows)
+    print(f"trials until within {options.accuracy:.0%}: {accurate:.2f} of the full sweep in the median")
+    stopped = statistics.median(r.stopped / r.full for r in rows)
+    print(f"trials when it stops: {stopped:.2f} of the full sweep in the median; ", end="")
+    print(f"time {statistics.median(r.time_share for r in rows):.2f}")
+    print(f"the truth lies within the stated error in {statistics.fmean(r.held for r in rows):.1%}")
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from p4perf.evaluation.fitting.working_set import run_marks
 from p4perf.experiment.planning import PlannedPoint
 from p4perf.results import Run
 
-FIRST_POINTS = 5
+FIRST_POINTS = 7
 """Points of a line that are measured before its shape counts, with its ends."""
 
 URGENT = 0.5
