@@ -88,8 +88,8 @@ def test_the_choice_depends_on_the_trials_and_not_on_their_order():
 
 def test_ends_and_marks_come_first():
     trials, _ = measure(lambda x: 100.0, 0.03, marked=(7.0, 23.0))
-    assert {"1", "32", "7", "23"} <= {t.key for t in trials[:7]}
-    assert len({t.key for t in trials[:7]}) == 7, "each place once before one is measured twice"
+    assert {"1", "32", "7", "23"} <= {t.key for t in trials[:9]}
+    assert len({t.key for t in trials[:9]}) == 9, "each place once before one is measured twice"
 
 
 def test_every_word_is_measured():
@@ -108,12 +108,13 @@ def test_a_place_that_cannot_be_measured_holds_nothing_up():
     assert design.judge(trials, closed=["1"]).error < 0.05
 
 
-def test_another_start_is_chosen_where_a_build_takes_long():
-    def chosen(build_s):
-        grid = [Place(f"{x:g}", x, program=f"p{x:g}") for x in GRID]
+def test_what_is_built_already_comes_before_what_takes_a_build():
+    def chosen(built):
+        grid = [Place(f"{x:g}", x, program="shared" if (x > 17) == built else f"p{x:g}") for x in GRID]
         drawn = random.Random(1)
-        trials = [Start(f"{x:g}", 100 * (1 + drawn.gauss(0, 0.05)), 0.5, build_s) for x in (1, 9, 16, 17, 24, 32)]
-        return Design(grid, accuracy=0.01).judge(trials).choose({p.key for p in grid}) in {t.key for t in trials}
+        first = [o.key for o in Design(grid, accuracy=0.01).judge([]).options]
+        trials = [Start(key, 100 * (1 + drawn.gauss(0, 0.03)), 0.5, 60.0) for key in first]
+        return float(Design(grid, accuracy=0.01).judge(trials).choose({p.key for p in grid} - set(first)))
 
-    assert chosen(60.0)
-    assert not chosen(0.0)
+    assert chosen(True) > 17
+    assert chosen(False) <= 17

@@ -26,7 +26,7 @@ from statistics import fmean, median
 import numpy as np
 from numpy.typing import NDArray
 
-Z = 2.0
+Z = 2.4
 """Standard deviations of a bound: 90 % for the largest of several places."""
 
 NOISE, NOISE_WEIGHT = 0.01, 2.0
