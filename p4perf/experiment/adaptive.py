@@ -168,11 +168,11 @@ class Design:
         even = np.linspace(0, len(places) - 1, min(FIRST_POINTS, len(places)))
         first = {round(float(e)) for e in even} | {n for n, place in enumerate(places) if place.marked}
         if missing := [n for n in sorted(first) if not starts[n]]:
-            # A place that was tried in vain waits until all others have their first trial.
+            ends = {0, len(places) - 1}
+            # A place that was tried in vain waits until all others have their first trial; the ends come first.
+            tried = {n: len(found.get(places[n].key, ())) for n in missing}
             options = [
-                Option(
-                    places[n].key, math.inf, 1 / (1 + len(found.get(places[n].key, ()))), costs.of_place(places[n]), 1
-                )
+                Option(places[n].key, math.inf, (2 if n in ends else 1) / 4 ** tried[n], costs.of_place(places[n]), 1)
                 for n in missing
             ]
             return line.values, np.full(len(places), np.inf), options

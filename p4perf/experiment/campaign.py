@@ -1,9 +1,8 @@
 """Many experiments on several targets within a time budget: planned, measured one by one, resumable, and reported.
 
-The time that is left is spread over the experiments that are left by the square root of their trials, small ones
-first, so that what they do not need goes to the large ones. All targets of an experiment are measured one right after
-the other at the same points; what there is no time for is left out (:mod:`p4perf.experiment.sizing`). What a trial and
-a build take on a target is learnt from the runs before.
+Within a budget every run chooses its points (:mod:`p4perf.experiment.adaptive`). First come the first points of every
+cell, small experiments first and all targets one right after the other, so that each has a model early; then the cells
+are continued that are known least, until the time is over. Without a budget every cell is measured to its end.
 """
 
 from __future__ import annotations
@@ -21,6 +20,7 @@ from pathlib import Path
 from p4perf.errors import BuildError, DataError, MeasurementError, NoVerdictError, P4PerfError, SpecError
 from p4perf.evaluation.report import render_page
 from p4perf.experiment import sizing
+from p4perf.experiment.adaptive import FIRST_POINTS
 from p4perf.experiment.bench import open_target, open_testbed
 from p4perf.experiment.compare import RunComparison, compare_runs, write_comparison
 from p4perf.experiment.conductor import TimeLimit
@@ -28,7 +28,7 @@ from p4perf.experiment.crew import Crew
 from p4perf.experiment.evaluate import COST, evaluate_run, machine_text, metric_ends
 from p4perf.experiment.recorder import SweepOutcome
 from p4perf.experiment.session import measure_run, new_run, require_usable, resume_run
-from p4perf.experiment.sizing import FAILED, MEASURED, OPEN, REFUSED, UNAVAILABLE, Cell, Device, Sized
+from p4perf.experiment.sizing import FAILED, MEASURED, OPEN, REFUSED, UNAVAILABLE, Cell, Device, PlannedCells
 from p4perf.programs.component import component_parameters
 from p4perf.records import Record, doc
 from p4perf.results import Run, RunDirectory
@@ -41,14 +41,20 @@ from p4perf.version import __version__
 RESERVE_SHARE = 0.06
 """Share of the budget that is kept for the report."""
 
-OVERTIME = 1.4
-"""A run that has taken this multiple of its share gets no further trials but the first of each point."""
+OVERTIME = 2.0
+"""Most of its share of the time that the first points of a cell may take, as a multiple."""
+
+SLICE_S = 12.0
+"""Shortest time for which a cell is continued, in seconds."""
+
+IN_VAIN = 100
+"""Turns that a cell loses which came to no trial in its own."""
+
+LOAD_WEIGHT = 10.0
+"""Time of a point with a load generator, as a multiple of that of another."""
 
 SHORT_SEARCH = 3
-"""Trials of each load of a throughput search in an experiment that was made smaller."""
-
-GUARANTEE = 0.5
-"""Part of the shares of later experiments that no run before them takes."""
+"""Trials of each load of a throughput search within a budget."""
 
 NOT_REACHED = "not reached"
 
@@ -68,6 +74,10 @@ class Campaign:
         self._sources = dict(zip(names, sources, strict=True))
         self._overrides = [(str(key), str(value)) for key, value in content["overrides"]]
         self._points: int | None = content["points"]
+        self._budget = content["budget_s"] is not None
+        accuracy = content.get("accuracy")
+        chooses = self._budget or accuracy is not None
+        self._notes = {"design": {"accuracy": accuracy or 0.0}} if chooses else {}
         self._crew = None if crew is None else crew(str(content["testbed"]))
         self._testbed = self._crew or open_testbed(content["testbed"])
         self._devices = [Device(open_target(str(label))) for label in content["targets"]]
@@ -100,55 +110,75 @@ class Campaign:
             return all_cells(self._folder)
 
     def _measure(self, waiting: Sequence[str]) -> None:
+        """Measure the first points of every cell, the whole sweep without a design; then what is known least."""
         self._deadline_s = self._begun + self._left_s * (1 - RESERVE_SHARE)
         for device in self._devices:
             try:
                 device.facts = require_usable(device.target, self._testbed)
             except P4PerfError as error:
                 device.problem = f"{error.message} ({error.hint})" if error.hint else error.message
-            else:
-                sizing.try_out(self._load(waiting[0], points=1), device, self._testbed)
-        weights = [math.sqrt(self._trials(name)) for name in waiting]
-        for number, name in enumerate(waiting):
-            share = weights[number] / sum(weights[number:])
-            left_s = max(0.0, self._deadline_s - time.monotonic())
-            soft_s = min(self._deadline_s, time.monotonic() + OVERTIME * share * left_s)
-            # Whatever this one takes, those that come later get a part of their shares.
-            kept_s = 0.0 if math.isinf(left_s) else (1 - share) * GUARANTEE * left_s
-            limit = TimeLimit(soft_s, max(soft_s, self._deadline_s - kept_s))
-            self._experiment(name, self._sized(name, share * left_s), limit)
-
-    def _experiment(self, name: str, sized: Sized, limit: TimeLimit) -> None:
-        waiting = [d for d in self._devices if self._waits(name, d)]
-        plans = sized.plans
-        costs_s = {d.label: d.pace.cost_s(plans[d.label], sized.repetitions) for d in waiting if d.label in plans}
-        for device in waiting:
-            earlier = self._cells.get((name, device.label))
-            cell = Cell(name, device.label, OPEN, full_points=sized.full_points)
-            cell = replace(cell, repetitions=sized.repetitions, full_repetitions=sized.full_repetitions)
-            refusal = sized.refusals.get(device.label)
+        todo = [(name, device) for name in waiting for device in self._devices if self._waits(name, device)]
+        weights = [self._weight(name) for name, _ in todo]
+        planned: tuple[str, PlannedCells] | None = None
+        for number, (name, device) in enumerate(todo):
+            if planned is None or planned[0] != name:
+                planned = name, self._planned(name)
             now = time.monotonic()
-            if earlier is not None and earlier.run and (refusal is not None or now >= self._deadline_s):
-                continue  # its run stays as it is, for another time
-            if refusal is not None:
-                here = refusal.state != sizing.UNAVAILABLE
-                cell = replace(cell, state=refusal.state, reason=refusal.reason, complete=here, repetitions=0)
-            elif now >= self._deadline_s:
-                continue
-            else:
-                total_s = sum(costs_s.values())
-                part = costs_s.pop(device.label) / total_s
-                own = TimeLimit(now + part * (limit.soft_s - now), now + part * (limit.hard_s - now))
-                cell = self._run(cell, earlier, sized, device, own)
-            self._record(cell)
-            number, total = len(self._cells), len(self._sources) * len(self._devices)
-            where = f"[{number:{len(str(total))}d}/{total}] {cell.experiment} on {cell.target}"
-            self._told(f"{where}: {sizing.summary(cell)}")
+            share_s = max(0.0, self._deadline_s - now) * weights[number] / sum(weights[number:])
+            limit = TimeLimit()
+            if not math.isinf(share_s):
+                limit = TimeLimit(-math.inf, min(self._deadline_s, now + OVERTIME * share_s))
+            self._cell(name, device, planned[1], limit)
+        if not math.isinf(self._left_s):
+            self._refine()
 
-    def _run(self, cell: Cell, earlier: Cell | None, sized: Sized, device: Device, limit: TimeLimit) -> Cell:
+    def _refine(self) -> None:
+        """Spend what is left of the budget on the cells with the largest errors, the others in turn."""
+        slices: Counter[tuple[str, str]] = Counter()
+        devices = {d.label: d for d in self._devices if d.facts is not None}
+
+        def open_cells() -> list[tuple[str, str]]:
+            found = [key for key, c in self._cells.items() if c.run and not c.complete and c.target in devices]
+            return [key for key in found if self._cells[key].state in (MEASURED, OPEN)]
+
+        while (waiting := open_cells()) and (left_s := self._deadline_s - time.monotonic()) > 0:
+
+            def urgency(key: tuple[str, str]) -> float:
+                error = self._cells[key].error
+                return (math.inf if error is None else error) / (1 + slices[key])
+
+            key = max(waiting, key=urgency)
+            slices[key] += 1
+            until_s = time.monotonic() + min(left_s, max(SLICE_S, left_s / (4 * len(waiting))))
+            before = self._cells[key].trials
+            self._cell(key[0], devices[key[1]], self._planned(key[0]), TimeLimit(until_s, until_s))
+            if self._cells[key].trials == before:
+                slices[key] += IN_VAIN
+
+    def _cell(self, name: str, device: Device, planned: PlannedCells, limit: TimeLimit) -> None:
+        earlier = self._cells.get((name, device.label))
+        refusal = planned.refusals.get(device.label)
+        late = time.monotonic() >= self._deadline_s
+        if earlier is not None and earlier.run and (refusal is not None or late):
+            return  # its run stays as it is, for another time
+        spec = planned.experiment.spec
+        cell = Cell(name, device.label, OPEN, full_points=planned.full_points, repetitions=spec.trials.repetitions)
+        if refusal is not None:
+            here = refusal.state != sizing.UNAVAILABLE
+            cell = replace(cell, state=refusal.state, reason=refusal.reason, complete=here, repetitions=0)
+        elif late:
+            return
+        else:
+            cell = self._run(cell, earlier, planned, device, limit)
+        self._record(cell)
+        number, total = len(self._cells), len(self._sources) * len(self._devices)
+        where = f"[{number:{len(str(total))}d}/{total}] {cell.experiment} on {cell.target}"
+        self._told(f"{where}: {sizing.summary(cell)}")
+
+    def _run(self, cell: Cell, earlier: Cell | None, planned: PlannedCells, device: Device, limit: TimeLimit) -> Cell:
         """Measure a cell, or continue it. It is on record before its first trial, so that a kill loses nothing."""
         begun = time.monotonic()
-        plan = sized.plans[device.label]
+        plan = planned.plans[device.label]
         cell = replace(
             cell,
             points=len(plan.points),
@@ -163,11 +193,13 @@ class Campaign:
                 same_crew = None if crew is None else lambda address: crew
                 run, outcome = resume_run(self._folder.run(earlier.run), limit=limit, crew=same_crew)
             else:
-                run, plan = new_run(sized.experiment, device.target, self._testbed, self._folder.runs)
+                run, plan = new_run(
+                    planned.experiment, device.target, self._testbed, self._folder.runs, notes=self._notes
+                )
                 cell = replace(cell, run=str(run.path.relative_to(self._folder.path)))
                 self._record(cell)
                 place = self._testbed
-                outcome = measure_run(sized.experiment, plan.points, device.target, place, run, limit=limit)
+                outcome = measure_run(planned.experiment, plan.points, device.target, place, run, limit=limit)
             if run.state().trials:
                 # A run that allows no model keeps its numbers; the report compares those of several targets.
                 with suppress(NoVerdictError, SpecError):
@@ -179,11 +211,6 @@ class Campaign:
         except Exception as error:  # a defect that one run meets does not take the others along
             return replace(cell, state=FAILED, reason=sizing.defect(error))
         wall_s = time.monotonic() - begun
-        builds = 0 if earlier is not None and earlier.run else plan.builds
-        rounds = outcome.trials / max(1, len(plan.points))
-        at_once = max(1, len(self._crew.devices)) if self._crew is not None else 1
-        alone = replace(outcome, measured_s=outcome.measured_s / at_once)
-        device.pace.learn(alone, builds, wall_s, load_s=plan.load_s, setup_s=rounds * plan.setup_s)
         return _measured(cell, outcome, wall_s, run) if run.state().trials else cell
 
     def _waits(self, name: str, device: Device) -> bool:
@@ -194,27 +221,34 @@ class Campaign:
         experiment = self._load(name)
         return len(experiment.points) * experiment.spec.trials.repetitions
 
-    def _sized(self, name: str, share_s: float) -> Sized:
-        """The experiment for its share of the time, or as it was begun before: all targets get the same points."""
+    def _weight(self, name: str) -> float:
+        """What the first points of an experiment take, compared to those of others."""
+        experiment = self._load(name)
+        points = min(FIRST_POINTS, len(experiment.points)) if experiment.spec.variable else len(experiment.points)
+        return points * (LOAD_WEIGHT if experiment.spec.asks_load else 1.0)
+
+    def _planned(self, name: str) -> PlannedCells:
+        """The experiment, or as it was begun before: all targets choose from the same points."""
         begun = next((c for c in self._cells.values() if c.experiment == name and c.run), None)
         waiting = [d for d in self._devices if self._waits(name, d)]
-        if begun is None:
-            return sizing.fit_into(share_s, lambda points, repetitions: self._load(name, points, repetitions), waiting)
         whole = self._load(name)
-        experiment = replace(Run.open(self._folder.run(begun.run)).experiment, source=whole.source)
+        experiment = whole
+        if begun is not None:
+            experiment = replace(Run.open(self._folder.run(begun.run)).experiment, source=whole.source)
         plans, refusals = sizing.plan_everywhere(experiment, waiting)
-        return Sized(experiment, plans, refusals, len(whole.points), whole.spec.trials.repetitions)
+        return PlannedCells(experiment, plans, refusals, len(whole.points))
 
-    def _load(self, name: str, points: int | None = None, repetitions: int | None = None) -> Experiment:
-        """The experiment, or a smaller one, which searches throughput with fewer trials of each load as well."""
-        overrides = list(self._overrides)
-        if repetitions is not None:
-            overrides.append(("trials.repetitions", str(repetitions)))
-            if self._load(name).spec.asks_load:
-                overrides.insert(0, ("load.trials_per_load", str(SHORT_SEARCH)))
-        most = min((n for n in (points, self._points) if n is not None), default=None)
-        source = self._sources[name]
-        return load_experiment(source, overrides=overrides, points=most, parameters_of=component_parameters)
+    def _load(self, name: str) -> Experiment:
+        """The experiment; within a budget, throughput is searched with fewer trials of each load."""
+        overrides, source = list(self._overrides), self._sources[name]
+
+        def load(overrides: Sequence[tuple[str, str]]) -> Experiment:
+            return load_experiment(source, overrides=overrides, points=self._points, parameters_of=component_parameters)
+
+        found = load(overrides)
+        if self._budget and found.spec.asks_load:
+            found = load([("load.trials_per_load", str(SHORT_SEARCH)), *overrides])
+        return found
 
     def _record(self, cell: Cell) -> None:
         self._cells[cell.experiment, cell.target] = cell
@@ -260,6 +294,7 @@ def _measured(cell: Cell, outcome: SweepOutcome, wall_s: float, run: RunDirector
         trials=state.trials,
         wall_s=round(cell.wall_s + wall_s, 3),
         complete=state.complete,
+        error=None if outcome.judgement is None or math.isinf(outcome.judgement.error) else outcome.judgement.error,
     )
 
 
@@ -281,6 +316,7 @@ class CellRecord(Record):
     repetitions: int = doc("accepted trials that each point was to have")
     trials: int = doc("trials on disk")
     wall_s: float = doc("time that it took", "s")
+    error: float | None = doc("largest relative error by now, at 90 %; null if it is not known", "ratio")
     first_cost_cycles_per_packet: float | None = doc(
         "median of the cost over the baseline at the first accepted point", "cycles/packet"
     )
@@ -336,7 +372,6 @@ def write_report(folder: CampaignDirectory, cells: Sequence[Cell]) -> tuple[list
                 pairs=len(cells),
                 states={state: states[state] for state in (MEASURED, REFUSED, UNAVAILABLE, FAILED, OPEN)},
                 thinned=sum(c.thinned for c in measured),
-                fewer_repetitions=sum(c.repetitions < c.full_repetitions for c in measured),
                 note=note,
                 targets=targets,
                 rows=[

@@ -108,12 +108,12 @@ class ClusterConductor(SweepConductor):
     def _waiting(self) -> list[PlannedPoint]:
         """Points that need another trial, for which there still is time."""
         waiting = self._ledger.waiting(self._points)
-        return [p for p in waiting if not self._limit.over(self._ledger.status(p.key).attempts)]
+        return [p for p in waiting if not self._limit.over(first=self._ledger.is_first(p))]
 
     def _to_simulate(self) -> list[PlannedPoint]:
         if not self._simulating:
             return []
-        return [p for p in self._record.unsimulated() if not self._limit.over(self._ledger.status(p.key).attempts)]
+        return [p for p in self._record.unsimulated() if not self._limit.over(first=self._ledger.is_first(p))]
 
     def _hand_out(self) -> None:
         for device in list(self._crew.devices.values()):

@@ -34,16 +34,16 @@ from p4perf.testbeds.base import Testbed
 class TimeLimit:
     """Until when trials are begun, as values of :func:`time.monotonic`; what is missing stays open for another time.
 
-    After ``soft_s`` only the first trial of a point is begun, so that a run is not built for nothing; after ``hard_s``
-    none at all.
+    After ``soft_s`` only first trials are begun, of every point or of those with which a run begins that chooses its
+    points, so that it is not built for nothing; after ``hard_s`` none at all.
     """
 
     soft_s: float = math.inf
     hard_s: float = math.inf
 
-    def over(self, attempts: int) -> bool:
-        """Whether it is too late for another trial of a point after this number of attempts."""
-        return time.monotonic() >= (self.hard_s if attempts == 0 else min(self.soft_s, self.hard_s))
+    def over(self, *, first: bool) -> bool:
+        """Whether it is too late for another trial, which is a first one or not."""
+        return time.monotonic() >= (self.hard_s if first else min(self.soft_s, self.hard_s))
 
 
 class SweepConductor(ABC):
@@ -205,7 +205,7 @@ class Conductor(SweepConductor):
         return self._facts, self._testbed.facts()
 
     def _late(self, planned: PlannedPoint) -> bool:
-        return self._limit.over(self._ledger.status(planned.key).attempts)
+        return self._limit.over(first=self._ledger.is_first(planned))
 
     def _build(self) -> None:
         """Build the programs of all open points before anything is measured: compilers disturb measurements.

@@ -1,16 +1,12 @@
 """The cells of a campaign: one experiment on one target, and what became of it.
 
-How much of an experiment there is time for: what it costs on every target, and what is left out of it.
+What an experiment costs on a target.
 """
 
 from __future__ import annotations
 
-import contextlib
-import math
-import tempfile
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
@@ -20,9 +16,7 @@ from p4perf.experiment.planning import SweepPlan, plan_sweep
 from p4perf.experiment.recorder import SweepOutcome
 from p4perf.records import counted
 from p4perf.specs import Experiment
-from p4perf.targets.base import NodeFacts, Target, TrialOptions
-from p4perf.targets.roles import measuring
-from p4perf.testbeds.base import Testbed
+from p4perf.targets.base import NodeFacts, Target
 
 MEASURED, REFUSED, UNAVAILABLE, FAILED, OPEN = "measured", "refused", "unavailable", "failed", "open"
 
@@ -48,14 +42,15 @@ class Cell:
     failed_points: tuple[str, ...] = ()
     accepted: int = 0
     repetitions: int = 0
-    full_repetitions: int = 0
     trials: int = 0
     wall_s: float = 0.0
     complete: bool = True
+    error: float | None = None
+    """Largest relative error by now, at 90 %, if the run chooses its points and knows it."""
 
     @property
     def thinned(self) -> bool:
-        """Whether points were left out for lack of time."""
+        """Whether points were left out, because others tell more."""
         return self.state == MEASURED and self.points + len(self.refused_points) < self.full_points
 
     @property
@@ -72,9 +67,9 @@ def summary(cell: Cell) -> str:
         return f"{cell.state}: {cell.reason}" if cell.reason else cell.state
     parts = [f"{cell.accepted} of {cell.points} points accepted"]
     if cell.thinned:
-        parts.append(f"thinned to {cell.points + len(cell.refused_points)} of {cell.full_points}")
-    if cell.repetitions < cell.full_repetitions:
-        parts.append(f"{cell.repetitions} of {cell.full_repetitions} repetitions")
+        parts.append(f"chosen from {cell.full_points - len(cell.refused_points)}")
+    if cell.error is not None:
+        parts.append(f"error at most {100 * cell.error:.1f} %")
     if cell.refused_points:
         parts.append(f"{counted(len(cell.refused_points), 'point')} refused")
     if cell.failed_points:
@@ -102,20 +97,11 @@ def cell_of(entry: object, file: Path) -> Cell:
 
 _CELL = TypeAdapter(Cell)
 
-MIN_POINTS = 4
-"""Fewer values of a swept variable than this say little; repetitions are left out before that."""
-
-STEP = 0.8
-"""A sweep is thinned to this share of its values, and again, until it fits."""
-
 EXTRA_STARTS = 1.25
 """Trials that are started over those that are asked for: rejected ones and those that disagree."""
 
 
 SHORTEST_TRIAL_S = 0.2
-
-CACHED_BUILD_S = 0.5
-"""A first build that takes less than this was built before, which the next ones need not be."""
 
 
 @dataclass(slots=True)
@@ -141,10 +127,10 @@ class Pace:
             self.build_s = (self.build_s + outcome.built_s / builds) / 2
         self.rest_s = (self.rest_s + max(0.0, wall_s - outcome.measured_s - outcome.built_s)) / 2
 
-    def cost_s(self, plan: SweepPlan, repetitions: int, share: float = 1.0) -> float:
-        """What a run of that plan will take, with a share of its points."""
-        builds, points = max(1.0, share * plan.builds), max(1.0, share * len(plan.points))
-        round_s = points * (self.trial_s + plan.load_s) + share * plan.setup_s
+    def cost_s(self, plan: SweepPlan, repetitions: int) -> float:
+        """What a run of that plan will take."""
+        builds, points = max(1, plan.builds), max(1, len(plan.points))
+        round_s = points * (self.trial_s + plan.load_s) + plan.setup_s
         return self.rest_s + builds * self.build_s + EXTRA_STARTS * repetitions * round_s
 
 
@@ -155,7 +141,6 @@ class Device:
     target: Target
     facts: NodeFacts | None = None
     problem: str = ""
-    pace: Pace = field(default_factory=Pace)
 
     @property
     def label(self) -> str:
@@ -171,18 +156,13 @@ class CellRefusal:
 
 
 @dataclass(frozen=True, slots=True)
-class Sized:
-    """An experiment with as many points and repetitions as there is time for, planned for every target by label."""
+class PlannedCells:
+    """An experiment planned for every target by label, and the number of its points, refused ones too."""
 
     experiment: Experiment
     plans: Mapping[str, SweepPlan]
     refusals: Mapping[str, CellRefusal]
     full_points: int
-    full_repetitions: int
-
-    @property
-    def repetitions(self) -> int:
-        return self.experiment.spec.trials.repetitions
 
 
 def plan_everywhere(
@@ -211,52 +191,3 @@ def plan_everywhere(
 def defect(error: Exception) -> str:
     """The reason of a cell that met a defect of p4perf."""
     return f"this is a defect of p4perf: {type(error).__name__}: {error}"
-
-
-def fit_into(share_s: float, load: Callable[[int | None, int | None], Experiment], devices: Sequence[Device]) -> Sized:
-    """Thin an experiment until it fits into a time: first its points, evenly, then its repetitions.
-
-    It is never thinned below :data:`MIN_POINTS` values of a variable and one repetition, whether that fits or not. All
-    targets get the same points.
-
-    Args:
-        load: the experiment with at most this number of values of each variable and of repetitions (None: all).
-    """
-    whole = load(None, None)
-    full_points, full = len(whole.points), whole.spec.trials.repetitions
-    plans, refusals = plan_everywhere(whole, devices)
-    chosen = whole
-    for values, repetitions in _sizes(full_points, full):
-        if values < full_points or repetitions < full:
-            chosen = load(values, repetitions)
-        share = len(chosen.points) / full_points
-        if sum(d.pace.cost_s(plans[d.label], repetitions, share) for d in devices if d.label in plans) <= share_s:
-            break
-    if chosen is not whole:
-        plans, refusals = plan_everywhere(chosen, devices)
-    return Sized(chosen, plans, refusals, full_points, full)
-
-
-def _sizes(values: int, repetitions: int) -> Iterator[tuple[int, int]]:
-    yield values, repetitions
-    while values > MIN_POINTS:
-        values = max(MIN_POINTS, math.floor(STEP * values))
-        yield values, repetitions
-    for fewer in range(repetitions - 1, 0, -1):
-        yield values, fewer
-
-
-def try_out(experiment: Experiment, device: Device, testbed: Testbed) -> None:
-    """One build and one trial of an experiment's first point: what they take on that target."""
-    if device.facts is None:
-        return
-    # Whatever goes wrong here goes wrong again when it is measured, and is reported then.
-    with contextlib.suppress(Exception), tempfile.TemporaryDirectory(prefix="p4perf-") as folder:
-        plan = plan_sweep(experiment, device.target, device.facts).points[0].plan
-        begun = time.monotonic()
-        if plan.build.commands:
-            testbed.build(plan.build)
-        built = time.monotonic()
-        testbed.run(measuring(device.target).trial(plan, TrialOptions(), device.facts), Path(folder))
-        device.pace.trial_s = time.monotonic() - built
-        device.pace.build_s = max(built - begun, CACHED_BUILD_S)
