@@ -47,6 +47,12 @@ OVERTIME = 2.0
 SLICE_S = 12.0
 """Shortest time for which a cell is continued, in seconds."""
 
+LEAST_S = 1.0
+"""With less time than this nothing is continued, in seconds."""
+
+BETTER = 0.7
+"""A cell is continued until its error is this share of the largest of the others."""
+
 IN_VAIN = 100
 """Turns that a cell loses which came to no trial in its own."""
 
@@ -141,7 +147,7 @@ class Campaign:
             found = [key for key, c in self._cells.items() if c.run and not c.complete and c.target in devices]
             return [key for key in found if self._cells[key].state in (MEASURED, OPEN)]
 
-        while (waiting := open_cells()) and (left_s := self._deadline_s - time.monotonic()) > 0:
+        while (waiting := open_cells()) and (left_s := self._deadline_s - time.monotonic()) >= LEAST_S:
 
             def urgency(key: tuple[str, str]) -> float:
                 error = self._cells[key].error
@@ -150,8 +156,10 @@ class Campaign:
             key = max(waiting, key=urgency)
             slices[key] += 1
             until_s = time.monotonic() + min(left_s, max(SLICE_S, left_s / (4 * len(waiting))))
+            others = [e for other in waiting if other != key and (e := self._cells[other].error) is not None]
+            limit = TimeLimit(until_s, until_s, BETTER * max(others, default=0.0))
             before = self._cells[key].trials
-            self._cell(key[0], devices[key[1]], self._planned(key[0]), TimeLimit(until_s, until_s))
+            self._cell(key[0], devices[key[1]], self._planned(key[0]), limit)
             if self._cells[key].trials == before:
                 slices[key] += IN_VAIN
 

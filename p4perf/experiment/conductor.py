@@ -35,11 +35,13 @@ class TimeLimit:
     """Until when trials are begun, as values of :func:`time.monotonic`; what is missing stays open for another time.
 
     After ``soft_s`` only first trials are begun, of every point or of those with which a run begins that chooses its
-    points, so that it is not built for nothing; after ``hard_s`` none at all.
+    points, so that it is not built for nothing; after ``hard_s`` none at all. A run that chooses its points also ends
+    as soon as its error does not exceed ``error``.
     """
 
     soft_s: float = math.inf
     hard_s: float = math.inf
+    error: float = 0.0
 
     def over(self, *, first: bool) -> bool:
         """Whether it is too late for another trial, which is a first one or not."""
@@ -205,6 +207,9 @@ class Conductor(SweepConductor):
         return self._facts, self._testbed.facts()
 
     def _late(self, planned: PlannedPoint) -> bool:
+        judgement = self._ledger.judgement()
+        if judgement is not None and judgement.error <= self._limit.error:
+            return True
         return self._limit.over(first=self._ledger.is_first(planned))
 
     def _build(self) -> None:

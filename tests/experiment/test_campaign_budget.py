@@ -15,10 +15,7 @@ from p4perf.targets.base import NodeFacts
 pytestmark = pytest.mark.usefixtures("fakes")
 
 NAMES = ["parser/headers", "mat/exact-entries", "baseline/l2fwd"]
-"""Of 11, 65 and 6 points."""
-
-WEIGHTS = {"baseline/l2fwd": math.sqrt(6), "parser/headers": math.sqrt(11), "mat/exact-entries": math.sqrt(65)}
-"""Shares go by the square root of the trials; all three have the same number of repetitions."""
+"""Of 11, 65 and 6 points; the first points are 7, 7 and 6."""
 
 
 class Clock:
@@ -33,79 +30,105 @@ class Clock:
 
 @pytest.fixture
 def world(monkeypatch):
-    """A clock, what a run takes by experiment, the log of all runs, and the shares of the experiments."""
-    clock, takes, log = Clock(), {}, []
+    """A clock, and a log of all runs.
 
-    def run(self, cell, earlier, sized, device, limit):
+    By experiment: ``first`` seconds for the first points, ``error`` after them, halved in ``half`` seconds; a cell is
+    complete below an error of 1 %.
+    """
+    clock, log = Clock(), []
+    first, error, half = {}, {}, {}
+
+    def run(self, cell, earlier, planned, device, limit):
         assert limit.soft_s <= limit.hard_s
-        allowed_s = limit.soft_s - clock.now
-        used_s = min(takes.get(cell.experiment, allowed_s), allowed_s)
+        name = cell.experiment
+        begun = earlier is None or earlier.error is None
+        allowed_s = limit.hard_s - clock.now
+        log.append((name, device.label, "first" if begun else "more", allowed_s))
+        points = len(planned.plans[device.label].points)
+        done = replace(
+            cell, state=MEASURED, run="runs/one", points=points, accepted=points, complete=math.isinf(allowed_s)
+        )
+        if begun:
+            needed_s = first.get(name, 1.0)
+            clock.now += min(needed_s, allowed_s)
+            return (
+                replace(done, trials=1, error=error.get(name, 0.5))
+                if needed_s <= allowed_s
+                else replace(done, error=None)
+            )
+        steps = max(0.0, math.log2(earlier.error / max(limit.error, 0.01)))
+        used_s = min(allowed_s, steps * half.get(name, 1.0))
         clock.now += used_s
-        log.append((cell.experiment, device.label, allowed_s, cell.repetitions))
-        points = len(sized.plans[device.label].points)
-        done = used_s >= takes.get(cell.experiment, 0.0)
-        return replace(cell, state=MEASURED, points=points, accepted=points, complete=done)
-
-    shares = {}
-
-    def fit(share_s, load, devices, real=module.sizing.fit_into):
-        experiment = load(None, None)
-        shares[experiment.spec.name] = share_s
-        return real(share_s, load, devices)
+        left = earlier.error / 2 ** (used_s / half.get(name, 1.0))
+        return replace(done, trials=earlier.trials + 1, error=left, complete=left <= 0.0101)
 
     monkeypatch.setattr(module, "time", clock)
-    monkeypatch.setattr(module.sizing, "fit_into", fit)
-    monkeypatch.setattr(module.sizing, "try_out", lambda *_: None)
     monkeypatch.setattr(module, "require_usable", lambda target, testbed: NodeFacts({}))
     monkeypatch.setattr(Campaign, "_run", run)
-    return SimpleNamespace(clock=clock, takes=takes, log=log, shares=shares)
+    planned = Campaign._planned
+    monkeypatch.setattr(Campaign, "_planned", lambda self, name: planned(_unbegun(self), name))
+    return SimpleNamespace(clock=clock, log=log, first=first, error=error, half=half)
 
 
-def test_small_experiments_come_first_and_leave_what_they_do_not_need(tmp_path, world):
-    world.takes.update({"baseline/l2fwd": 10.0, "parser/headers": 20.0, "mat/exact-entries": 30.0})
-    campaign = new_campaign(tmp_path, NAMES, ["fake"], budget_s=1000)
-    cells = measure(campaign)
-    assert [name for name, *_ in world.log] == ["baseline/l2fwd", "parser/headers", "mat/exact-entries"]
-    time_s = 1000 * (1 - RESERVE_SHARE)
-    first, second, third = WEIGHTS.values()
-    assert world.shares["baseline/l2fwd"] == pytest.approx(time_s * first / (first + second + third))
-    assert world.shares["parser/headers"] == pytest.approx((time_s - 10) * second / (second + third))
-    assert world.shares["mat/exact-entries"] == pytest.approx(time_s - 30)
-    assert list(cells) == [(name, "fake") for name in NAMES], "told in the order in which they were asked for"
+def _unbegun(campaign):
+    """The campaign, whose runs exist on paper only."""
+    return SimpleNamespace(
+        _cells={}, _devices=campaign._devices, _load=campaign._load, _waits=campaign._waits, _folder=campaign._folder
+    )
+
+
+def test_every_cell_gets_its_first_points_before_one_gets_more(tmp_path, world):
+    cells = measure(new_campaign(tmp_path, NAMES, ["fake", "fake-noisy"], budget_s=100))
+    kinds = [kind for _, _, kind, _ in world.log]
+    assert kinds[:6] == ["first"] * 6
+    assert set(kinds[6:]) == {"more"}
+    assert world.log[0][0] == "baseline/l2fwd", "small experiments come first"
+    assert [label for _, label, _, _ in world.log[:6]] == ["fake", "fake-noisy"] * 3
+    assert list(cells) == [(name, target) for name in NAMES for target in ("fake", "fake-noisy")], (
+        "as they were asked for"
+    )
     assert all(c.complete for c in cells.values())
-    assert campaign.content()["spent_s"] == pytest.approx(60)
 
 
-def test_a_run_may_overrun_its_share_but_never_the_budget(tmp_path, world):
-    world.takes.update(dict.fromkeys(NAMES, 1e6))
+def test_no_cell_takes_the_time_of_the_others(tmp_path, world):
+    world.first.update(dict.fromkeys(NAMES, 1e6))
     begun = world.clock.now
-    measure(new_campaign(tmp_path, NAMES, ["fake"], budget_s=1000))
+    campaign = new_campaign(tmp_path, NAMES, ["fake"], budget_s=1000)
+    measure(campaign)
     time_s = 1000 * (1 - RESERVE_SHARE)
-    assert world.log[0][2] == pytest.approx(OVERTIME * time_s * WEIGHTS["baseline/l2fwd"] / sum(WEIGHTS.values()))
+    assert world.log[0][3] == pytest.approx(OVERTIME * time_s * 6 / 20)
     assert world.clock.now - begun <= time_s + 1e-6
+    assert campaign.content()["spent_s"] <= 1000
 
 
-def test_the_targets_of_an_experiment_share_its_time(tmp_path, world):
-    world.takes["baseline/l2fwd"] = 1e6
-    measure(new_campaign(tmp_path, ["baseline/l2fwd"], ["fake", "fake-noisy", "fake-wrong"], budget_s=900))
-    allowed = [allowed_s for _, _, allowed_s, _ in world.log]
-    assert allowed == pytest.approx([900 * (1 - RESERVE_SHARE) / 3] * 3), "the first does not take the time of the last"
+def test_the_largest_error_gets_the_time(tmp_path, world):
+    world.error.update({"baseline/l2fwd": 0.02, "parser/headers": 0.04, "mat/exact-entries": 0.64})
+    world.half.update(dict.fromkeys(NAMES, 2.0))
+    cells = measure(new_campaign(tmp_path, NAMES, ["fake"], budget_s=20))
+    more = [name for name, _, kind, _ in world.log if kind == "more"]
+    assert more[:2] == ["mat/exact-entries", "parser/headers"], "each until another one is the largest"
+    errors = [c.error for c in cells.values()]
+    assert max(errors) < 0.02
+    assert max(errors) < 2.1 * min(errors)
 
 
-def test_what_is_not_reached_is_said_and_a_resume_gets_the_budget_once_more(tmp_path, world):
-    world.takes.update({"baseline/l2fwd": 500.0, "parser/headers": 500.0, "mat/exact-entries": 400.0})
-    campaign = new_campaign(tmp_path, NAMES, ["fake"], budget_s=600)
-    cells = {experiment: cell for (experiment, _), cell in measure(campaign).items()}
-    assert cells["baseline/l2fwd"].state == "measured"
-    assert not cells["baseline/l2fwd"].complete, "stopped when it had taken its share"
-    assert cells["mat/exact-entries"].reason == "not reached" or not cells["mat/exact-entries"].complete
+def test_a_cell_that_came_to_no_model_is_tried_first(tmp_path, world):
+    world.first["baseline/l2fwd"] = 30.0
+    measure(new_campaign(tmp_path, NAMES, ["fake"], budget_s=100 / 6))
+    more = [name for name, _, kind, _ in world.log[3:]]
+    assert more[0] == "baseline/l2fwd"
+
+
+def test_what_is_left_continues_with_the_budget_once_more(tmp_path, world):
+    world.half.update(dict.fromkeys(NAMES, 50.0))
+    campaign = new_campaign(tmp_path, NAMES, ["fake"], budget_s=60)
+    before = measure(campaign)
+    assert not any(c.complete for c in before.values())
+    assert campaign.content()["left_s"] == 60
     spent_s = campaign.content()["spent_s"]
-    assert spent_s <= 600
-    assert campaign.content()["left_s"] == 600
-    world.takes.clear()
-    world.takes.update(dict.fromkeys(NAMES, 10.0))
-    again = measure(campaign)
-    assert all(c.good and c.complete for c in again.values())
+    assert spent_s <= 60
+    after = measure(campaign)
+    assert all(after[key].error <= before[key].error for key in before)
     assert campaign.content()["spent_s"] > spent_s, "the time of both is told"
 
 
@@ -128,15 +151,13 @@ def test_refusals_take_no_time_and_are_told_without_any(tmp_path, world):
 
 
 def test_without_a_budget_nothing_is_left_out(tmp_path, world):
-    world.takes.update(dict.fromkeys(NAMES, 1e7))
     campaign = new_campaign(tmp_path, NAMES, ["fake"])
     cells = measure(campaign, Listener())
     assert [c.points for c in cells.values()] == [11, 65, 6]
-    assert all(c.complete and c.repetitions == c.full_repetitions for c in cells.values())
+    assert all(c.complete and c.repetitions == 3 for c in cells.values())
     assert campaign.content()["left_s"] is None
 
 
 def test_points_of_the_command_line_are_the_whole_sweep(tmp_path, world):
-    world.takes["mat/exact-entries"] = 1.0
     (cell,) = measure(new_campaign(tmp_path, ["mat/exact-entries"], ["fake"], points=5)).values()
     assert (cell.points, cell.full_points, cell.thinned) == (5, 5, False)
