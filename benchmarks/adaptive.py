@@ -5,7 +5,8 @@
 
 Every start of a place of the replay is one that was recorded there, in an order drawn from the seed. The truth is the
 median of all recorded starts. All methods get the same estimate between measured points, and their error is the
-largest relative distance from the truth over the grid, beyond the 90 % band that the scatter of its starts leaves. Even thinning measures as `--points` does, with all repetitions.
+largest relative distance from the truth over the grid, beyond the 90 % band that the scatter of its starts leaves.
+Even thinning measures as `--points` does, with all repetitions.
 
 The sweeps are halved by name: constants are chosen on the half `tune`, the half `report` is for reporting.
 
@@ -31,7 +32,6 @@ import numpy as np
 from p4perf.evaluation.fitting.working_set import run_marks
 from p4perf.experiment.adaptive import Design, Place, Start, nearest
 from p4perf.results import Run
-
 
 NO_DIFFERENCE = 0.01
 """Errors below this count as that: no trial tells them apart."""
