@@ -82,7 +82,12 @@ OPERATORS = {"operator/accuracy", "operator/all", "operator/pairs", "operator/pa
 
 VIRTUAL_IO = {f"vio/{name}" for name in ("base", "batch", "descriptor-size", "factors", "header-size", "queue")}
 
-COMPOSED = {"composition/components": 50, "composition/constructs": 17, "composition/context": 14, "composition/programs": 32}
+COMPOSED = {
+    "composition/components": 50,
+    "composition/constructs": 17,
+    "composition/context": 14,
+    "composition/programs": 32,
+}
 """What cost models are learnt from: every point is a program, and no variable is swept."""
 
 OTHERS_OWN: set[str] = {"baseline/cpu-frequency", *OPERATORS, *VIRTUAL_IO, *COMPOSED}

@@ -94,8 +94,8 @@ MOST_OF_BATCH = 0.8
 
 ELSEWHERE = 2.0
 """Factor by which both ends of an interval are further away on another machine than that of the model. On a Xeon
-(6-207-2) by the models of another one, 72, 35 and 0 % of 134 costs of programs on dpdk-c, dpdk-swx and xdp were inside of
-intervals without it, and 100, 100 and 56 % with it."""
+(6-207-2) by the models of another one, 72, 35 and 0 % of 134 costs of programs on dpdk-c, dpdk-swx and xdp were inside
+of intervals without it, and 100, 100 and 56 % with it."""
 
 MAX_LOAD = 1.5
 """Largest load of a core: beyond it, loss makes latencies meaningless."""

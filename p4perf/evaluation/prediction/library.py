@@ -132,7 +132,9 @@ def this_machine() -> tuple[str, str, str]:
     except OSError:
         return "", "", ""
     try:
-        cache_kib = int(Path("/sys/devices/system/cpu/cpu0/cache/index3/size").read_text(encoding="utf-8").rstrip("K\n"))
+        cache_kib = int(
+            Path("/sys/devices/system/cpu/cpu0/cache/index3/size").read_text(encoding="utf-8").rstrip("K\n")
+        )
     except (OSError, ValueError):
         cache_kib = 0
     keys = ("model name", "cpu family", "model", "stepping")

@@ -1,15 +1,16 @@
 """Prices of one machine from those of another and a few points that were measured here.
 
 Every price gets a factor, a lookup two: for tables in the caches (of a list: its first entry), and for what more
-entries cost. With ``A`` the cycles that the reference charges a point for each price, ``y`` its measured cycles over the
-baseline, and ``w`` one over the cost of the whole packet, the factors are the non-negative ``f`` with the least
+entries cost. With ``A`` the cycles that the reference charges a point for each price, ``y`` its measured cycles over
+the baseline, and ``w`` one over the cost of the whole packet, the factors are the non-negative ``f`` with the least
 
     sum over the points of (w (A f - y))^2  +  RIDGE^2 (sum over the prices of (f - c)^2  +  sum of (c - 1)^2),
 
 where prices of one group (lookups, what more entries cost, all others) have the ``c`` in common, which is found with
-them. So a price that no point has changes as those like it do, and many points tell each price by itself. Whole programs cost more or less than the sum of their prices on the other machine, too, and ``y``
-is without that (:mod:`~p4perf.models.program.experience`). Points of an experiment on one construct count less, since
-how far prices are off for them there is not known.
+them. So a price that no point has changes as those like it do, and many points tell each price by itself. Whole
+programs cost more or less than the sum of their prices on the other machine, too, and ``y`` is without that
+(:mod:`~p4perf.models.program.experience`). Points of an experiment on one construct count less, since how far prices
+are off for them there is not known.
 
 What whole programs say of sums on the other machine is kept: with programs of this machine among them, or with wider
 intervals, by what nine of ten points are off.
@@ -84,8 +85,9 @@ def transferred(reference: PrimitiveCosts, rows: Sequence[PriceRow], baseline: f
     )
     wanted = np.concatenate([cycles * weights, np.zeros(len(names)), np.full(len(groups), RIDGE)])
     solved, _ = nnls(system, wanted)
-    found, shared = solved[: len(names)], dict(zip(groups, solved[len(names) :].tolist(), strict=True))
-    factors = dict(zip(names, found.tolist(), strict=True))
+    found = solved[: len(names)]
+    shared: dict[str, float] = dict(zip(groups, solved[len(names) :].tolist(), strict=True))
+    factors: dict[Part, float] = dict(zip(names, found.tolist(), strict=True))
 
     def factor(part: Part) -> float:
         return factors.get(part, shared.get(_group(part), 1.0))
