@@ -1,5 +1,6 @@
 """A point whose starts are in two states gets more of them, a flag, and an interval that holds both states."""
 
+import itertools
 from dataclasses import replace
 
 import pytest
@@ -75,10 +76,11 @@ def test_they_get_further_starts_a_flag_and_a_wide_interval(tmp_path, target):
     assert starts.samples([(0,), (4,)]).disagreeing == (1.0,)
 
 
-@pytest.mark.parametrize("most", [3, 4])
-def test_without_time_they_have_the_flag_and_a_resume_makes_further_starts(tmp_path, target, monkeypatch, most):
+@pytest.mark.parametrize(("most", "trials"), [(3, 9), (4, 11)])
+def test_without_time_they_have_the_flag_and_a_resume_makes_further_starts(tmp_path, target, monkeypatch, most, trials):
+    begun = itertools.count()
     with monkeypatch.context() as patch:
-        patch.setattr(TimeLimit, "over", lambda self, attempts: attempts >= most)
+        patch.setattr(TimeLimit, "over", lambda self, first: next(begun) >= trials)
         run, points = measured(tmp_path, target)
     assert counts(run, points) == [3, most, most]
     assert not run.state().complete
