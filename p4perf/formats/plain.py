@@ -34,6 +34,8 @@ def reading(path: Path) -> Iterator[None]:
     try:
         yield
     except (OSError, ValueError) as error:
+        if not isinstance(error, OSError) and "\0" not in str(path):
+            raise
         known = error.strerror if isinstance(error, OSError) else None
         missing = isinstance(error, OSError) and error.errno == errno.ENOENT
         reason = "there is no such file" if missing else known or str(error)
