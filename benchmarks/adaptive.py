@@ -30,7 +30,7 @@ from pathlib import Path
 import numpy as np
 
 from p4perf.evaluation.fitting.working_set import run_marks
-from p4perf.experiment.adaptive import Design, Place, Start, nearest
+from p4perf.experiment.adaptive import Chooser, GridPoint, Start, nearest
 from p4perf.results import Run
 
 NO_DIFFERENCE = 0.01
@@ -120,8 +120,8 @@ def replay(sweep: Sweep, accuracy: float, seed: int) -> Replay:
     queue = [drawn.sample(s, sweep.repetitions) for s in sweep.starts]
     keys = [f"{x:g}" for x in sweep.x]
     grid = zip(keys, sweep.x, sweep.programs, sweep.marked, strict=True)
-    places = [Place(key, x, program=p, marked=m) for key, x, p, m in grid]
-    designs = [Design(places, accuracy=a, seed=seed) for a in (accuracy, 0.0)]
+    places = [GridPoint(key, x, program=p, marked=m) for key, x, p, m in grid]
+    designs = [Chooser(places, accuracy=a, seed=seed) for a in (accuracy, 0.0)]
     trials: list[Start] = []
     built: set[str] = set()
     true, stated, seconds = [], [], []
@@ -162,7 +162,7 @@ def error(values: np.ndarray, sweep: Sweep) -> float:
 def evenly(sweep: Sweep, points: int, seed: int) -> float:
     """The error of even thinning to a number of points, with all repetitions."""
     kept = {round(float(n)) for n in np.linspace(0, len(sweep.x) - 1, points)}
-    design = Design([Place(str(n), x) for n, x in enumerate(sweep.x)], accuracy=0.0)
+    design = Chooser([GridPoint(str(n), x) for n, x in enumerate(sweep.x)], accuracy=0.0)
     drawn = random.Random(f"{seed} {sweep.name}")  # noqa: S311 - a replay
     starts = [drawn.sample(s, sweep.repetitions) for s in sweep.starts]
     judgement = design.judge([Start(str(n), v, 1.0) for n in kept for v in starts[n]])

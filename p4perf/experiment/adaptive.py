@@ -31,7 +31,7 @@ URGENT = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class GridPoint:
     """A point of the grid. ``x`` is None if it is a word; ``line`` names the values of all other variables.
 
     ``program`` names what has to be built for it, if anything; ``setup_s`` is the time in which its tables are filled,
@@ -119,7 +119,7 @@ class Judgement:
         return max((o for o in options if o.bound >= least), key=lambda o: (o.gain / o.cost_s, drawn[o.key])).key
 
 
-class Design:
+class Chooser:
     """Judges the trials of a sweep.
 
     Args:
@@ -128,7 +128,7 @@ class Design:
         seed: of the order of places that are worth the same.
     """
 
-    def __init__(self, places: Sequence[Place], *, accuracy: float, seed: int = 0) -> None:
+    def __init__(self, places: Sequence[GridPoint], *, accuracy: float, seed: int = 0) -> None:
         self.accuracy = accuracy
         self._places, self._seed = tuple(places), seed
         lines: dict[str, list[int]] = {}
@@ -160,7 +160,7 @@ class Design:
         )
 
     def _line(
-        self, places: Sequence[Place], found: dict[str, list[Start]], costs: _Costs
+        self, places: Sequence[GridPoint], found: dict[str, list[Start]], costs: _Costs
     ) -> tuple[Array, Array, list[Option]]:
         """Estimates, bounds and possible trials of one line, whose places ascend."""
         starts = [[t.value for t in found.get(p.key, ()) if t.value is not None] for p in places]
@@ -213,20 +213,20 @@ class _Costs:
     built: frozenset[str]
 
     @classmethod
-    def of(cls, places: Sequence[Place], found: dict[str, list[Start]]) -> _Costs:
+    def of(cls, places: Sequence[GridPoint], found: dict[str, list[Start]]) -> _Costs:
         trials = [max(0.0, t.trial_s - p.setup_s) for p in places for t in found.get(p.key, ())]
         builds = [t.build_s for trials in found.values() for t in trials if t.build_s > 0]
         built = frozenset(p.program for p in places if p.key in found)
         return cls(median(trials) if trials else 1.0, median(builds) if builds else 0.0, built | {""})
 
-    def of_place(self, place: Place) -> float:
+    def of_place(self, place: GridPoint) -> float:
         """Roughly what a trial takes: to a power of two of the typical one, since durations wobble."""
         typical_s = max(self.trial_s, 1e-6)
         cost_s = typical_s + place.setup_s + (0.0 if place.program in self.built else self.build_s)
         return float(typical_s * 2 ** round(math.log2(cost_s / typical_s)))
 
 
-def sweep_design(run: Run, points: Sequence[PlannedPoint]) -> Design | None:
+def sweep_design(run: Run, points: Sequence[PlannedPoint]) -> Chooser | None:
     """How a run chooses among its points; None if it measures all of them."""
     design = run.manifest.design
     if design is None:
@@ -234,17 +234,17 @@ def sweep_design(run: Run, points: Sequence[PlannedPoint]) -> Design | None:
     variable = run.variable
     marks = [mark.x for mark in run_marks(run)]
 
-    def place(planned: PlannedPoint) -> Place:
+    def place(planned: PlannedPoint) -> GridPoint:
         values = dict(planned.point.values)
         x = values.pop(variable, None) if variable is not None else None
         number = float(x) if isinstance(x, int | float) and not isinstance(x, bool) else None
         build = planned.plan.build
-        return Place(planned.key, number, repr(values), build.key if build.commands else "", planned.plan.setup_s)
+        return GridPoint(planned.key, number, repr(values), build.key if build.commands else "", planned.plan.setup_s)
 
     places = [place(p) for p in points]
     near = {nearest(mark, [p.x for p in places if p.x is not None]) for mark in marks}
     places = [replace(p, marked=p.x is not None and p.x in near) for p in places]
-    return Design(places, accuracy=float(design["accuracy"]), seed=run.spec.trials.seed)
+    return Chooser(places, accuracy=float(design["accuracy"]), seed=run.spec.trials.seed)
 
 
 def nearest(mark: float, grid: Sequence[float]) -> float | None:

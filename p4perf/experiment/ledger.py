@@ -15,7 +15,7 @@ from scipy.special import chdtrc
 
 from p4perf.errors import MeasurementError
 from p4perf.evaluation.load.records import summarise_load
-from p4perf.experiment.adaptive import Design, Judgement, Start
+from p4perf.experiment.adaptive import Chooser, Judgement, Start
 from p4perf.experiment.load import LoadPlan
 from p4perf.experiment.planning import PlannedPoint
 from p4perf.results.table import STARTS_DISAGREE, TESTBED, TRIAL_COLUMNS, VALUE_COLUMNS
@@ -100,7 +100,7 @@ class Ledger:
         headline: str,
         loads: Mapping[str, LoadPlan] | None = None,
         own: str = "",
-        design: Design | None = None,
+        design: Chooser | None = None,
     ) -> None:
         self._target, self._loads, self._spec, self._headline = target, loads or {}, trials, headline
         self._entries: dict[str, list[TrialEntry]] = {}

@@ -5,19 +5,19 @@ import random
 
 import pytest
 
-from p4perf.experiment.adaptive import Design, Place, Start
+from p4perf.experiment.adaptive import Chooser, GridPoint, Start
 
 GRID = [float(x) for x in range(1, 33)]
 
 
 def places(grid=GRID, **marked):
-    return [Place(f"{x:g}", x, **marked) for x in grid]
+    return [GridPoint(f"{x:g}", x, **marked) for x in grid]
 
 
 def measure(curve, accuracy, *, grid=GRID, noise=0.0, starts=3, seed=0, marked=()):
     """Trials of a sweep until it is done, and the last judgement."""
     drawn = random.Random(seed)
-    design = Design([Place(f"{x:g}", x, marked=x in marked) for x in grid], accuracy=accuracy, seed=seed)
+    design = Chooser([GridPoint(f"{x:g}", x, marked=x in marked) for x in grid], accuracy=accuracy, seed=seed)
     trials = []
     while True:
         judgement = design.judge(trials)
@@ -80,7 +80,7 @@ def test_what_cannot_be_reached_is_said():
 
 def test_the_choice_depends_on_the_trials_and_not_on_their_order():
     trials, _ = measure(lambda x: 100 + x**2, 0.02, noise=0.01)
-    design, among = Design(places(), accuracy=0.02), {p.key for p in places()}
+    design, among = Chooser(places(), accuracy=0.02), {p.key for p in places()}
     for n in range(1, len(trials)):
         mixed = sorted(trials[:n], key=lambda t: t.key)
         assert design.judge(trials[:n]).choose(among) == design.judge(mixed).choose(among) == trials[n].key
@@ -93,8 +93,8 @@ def test_ends_and_marks_come_first():
 
 
 def test_every_word_is_measured():
-    words = [Place(name, None) for name in "abc"]
-    design, trials = Design(words, accuracy=0.03), []
+    words = [GridPoint(name, None) for name in "abc"]
+    design, trials = Chooser(words, accuracy=0.03), []
     while (key := design.judge(trials).choose({"a", "b", "c"} - {t.key for t in trials})) is not None:
         trials.append(Start(key, {"a": 1.0, "b": 50.0, "c": 7.0}[key], 0.5))
     assert sorted(t.key for t in trials) == ["a", "b", "c"]
@@ -102,7 +102,7 @@ def test_every_word_is_measured():
 
 
 def test_a_place_that_cannot_be_measured_holds_nothing_up():
-    design = Design(places(), accuracy=0.05)
+    design = Chooser(places(), accuracy=0.05)
     trials = [Start(f"{x:g}", 100.0, 0.5) for x in GRID if x != 1.0]
     assert math.isinf(design.judge(trials).error)
     assert design.judge(trials, closed=["1"]).error < 0.05
@@ -110,11 +110,11 @@ def test_a_place_that_cannot_be_measured_holds_nothing_up():
 
 def test_what_is_built_already_comes_before_what_takes_a_build():
     def chosen(built):
-        grid = [Place(f"{x:g}", x, program="shared" if (x > 17) == built else f"p{x:g}") for x in GRID]
+        grid = [GridPoint(f"{x:g}", x, program="shared" if (x > 17) == built else f"p{x:g}") for x in GRID]
         drawn = random.Random(1)
-        first = [o.key for o in Design(grid, accuracy=0.01).judge([]).options]
+        first = [o.key for o in Chooser(grid, accuracy=0.01).judge([]).options]
         trials = [Start(key, 100 * (1 + drawn.gauss(0, 0.03)), 0.5, 60.0) for key in first]
-        return float(Design(grid, accuracy=0.01).judge(trials).choose({p.key for p in grid} - set(first)))
+        return float(Chooser(grid, accuracy=0.01).judge(trials).choose({p.key for p in grid} - set(first)))
 
     assert chosen(True) > 17
     assert chosen(False) <= 17
