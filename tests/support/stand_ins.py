@@ -199,7 +199,7 @@ def _hurry() -> None:
         begin(campaign, *arguments)
         campaign._points = min(campaign._points or POINTS, POINTS)
         for device in campaign._devices:
-            device.target.in_a_campaign = True
+            type(device.target).in_a_campaign = True  # a cell that goes on has a new target
 
     Campaign.__init__ = few  # type: ignore[method-assign]
     source.parse_text = cache(source.parse_text)
