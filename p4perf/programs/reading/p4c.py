@@ -152,7 +152,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 _LIMITED = 'ulimit -v "$0" 2>/dev/null; ulimit -f "$1" 2>/dev/null; shift; exec "$@"'
-"""A shell command that runs another one with so much memory, in KiB, and files of so many blocks of 512 bytes."""
+"""A shell command that runs another one with limits on memory [KiB] and on the size of files [blocks of 512 bytes]."""
 
 
 def limited(words: Sequence[str]) -> tuple[str, ...]:
