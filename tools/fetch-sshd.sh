@@ -1,10 +1,11 @@
 #!/bin/sh
 # Usage: fetch-sshd.sh FOLDER. Unpack the server of OpenSSH into a folder, for the tests of testbed ssh, which start it on
-# loopback. Nothing of the system is changed. Where it cannot be had, those tests are skipped.
+# loopback. Nothing of the system is changed. Where it cannot be had, those tests are skipped. A system that has one, as
+# SSHD says or else in its usual place, needs no other.
 set -eu
 
 folder=$1
-[ ! -x /usr/sbin/sshd ] && [ ! -x "$folder/usr/sbin/sshd" ] || exit 0
+[ ! -x "${SSHD:-/usr/sbin/sshd}" ] && [ ! -x "$folder/usr/sbin/sshd" ] || exit 0
 command -v apt-get >/dev/null && command -v dpkg-deb >/dev/null || exit 0
 
 work=$(mktemp -d)

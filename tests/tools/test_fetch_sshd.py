@@ -10,14 +10,12 @@ import pytest
 TOOLS = Path(__file__).parents[2] / "tools"
 SCRIPT = TOOLS / "fetch-sshd.sh"
 
-pytestmark = pytest.mark.skipif(Path("/usr/sbin/sshd").exists(), reason="this machine has an sshd, and needs no other")
-
 
 @pytest.fixture
 def fetch(tmp_path):
     """Runs the script with stand-ins for the tools of Debian."""
 
-    def fetch(apt="for name; do :; done; touch server.deb"):
+    def fetch(apt="for name; do :; done; touch server.deb", sshd="/nonexistent/sshd"):
         tools = tmp_path / "bin"
         tools.mkdir(exist_ok=True)
         unpack = 'mkdir -p "$3/usr/sbin" && touch "$3/usr/sbin/sshd" && chmod 755 "$3/usr/sbin/sshd"'
@@ -26,7 +24,9 @@ def fetch(tmp_path):
             (tools / name).chmod(0o755)
         path = f"{tools}:{os.environ['PATH']}"
         words = ["sh", str(SCRIPT), str(tmp_path / "deep" / "sshd")]
-        return subprocess.run(words, env={**os.environ, "PATH": path}, capture_output=True, text=True, check=False)
+        return subprocess.run(
+            words, env={**os.environ, "PATH": path, "SSHD": sshd}, capture_output=True, text=True, check=False
+        )
 
     return fetch
 
@@ -39,6 +39,11 @@ def test_it_is_unpacked_once_into_the_folder(fetch, tmp_path):
     asked = (tmp_path / "asked").read_text().splitlines()
     assert len(asked) == 1
     assert " download openssh-server " in asked[0]
+
+
+def test_a_system_that_has_one_needs_no_other(fetch, tmp_path):
+    assert fetch(sshd="/bin/sh").returncode == 0
+    assert not (tmp_path / "asked").exists()
 
 
 def test_without_it_the_tests_are_skipped(fetch, tmp_path):
