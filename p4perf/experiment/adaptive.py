@@ -35,8 +35,7 @@ class GridPoint:
     """A point of the grid. ``x`` is None if it is a word; ``line`` names the values of all other variables.
 
     ``program`` names what has to be built for it, if anything; ``setup_s`` is the time in which its tables are filled,
-    roughly. ``marked`` places, where a breakpoint is expected, are
-    among the first.
+    roughly. ``marked`` places, where a breakpoint is expected, are among the first.
     """
 
     key: str
