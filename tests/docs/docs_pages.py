@@ -13,17 +13,19 @@ FRONT = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md"
 STAND_IN = "<!-- stand-in target -->"
 OUTPUT = "<!-- output -->"
 _FILE = re.compile(r"<!-- file: (\S+) -->")
+_SCENE = re.compile(r"<!-- scene: ([\w-]+) -->")
 _FENCE = re.compile(r"^```(\w*)\s*$")
 
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block; ``note`` is the comment line right above it."""
+    """A fenced block; ``note`` is the comment line right above it, ``scene`` the one that it belongs to."""
 
     language: str
     text: str
     line: int
     note: str
+    scene: str
 
     @property
     def file(self):
@@ -40,15 +42,38 @@ class Table:
     rows: tuple[tuple[str, ...], ...]
 
 
+@dataclass(frozen=True)
+class Part:
+    """The blocks of a page that share a folder: from a line ``<!-- scene: NAME -->`` to the next, or all of them."""
+
+    page: Path
+    scene: str
+
+    @property
+    def blocks(self):
+        return [block for block in blocks(self.page) if block.scene == self.scene]
+
+    @property
+    def id(self):
+        return self.page.name if self.scene == self.page.stem else f"{self.page.name}:{self.scene}"
+
+
+def parts(page):
+    return [Part(page, scene) for scene in dict.fromkeys(block.scene for block in blocks(page))]
+
+
 def blocks(page):
-    found, lines, start = [], page.read_text().splitlines(), None
+    found, lines, start, scene = [], page.read_text().splitlines(), None, page.stem
     for number, line in enumerate(lines):
         match = _FENCE.match(line)
+        if start is None and (named := _SCENE.fullmatch(line)):
+            scene = named[1]
         if match and start is None:
             start, language = number, match[1]
         elif match:
             note = lines[start - 1].strip() if start else ""
-            found.append(Block(language, "\n".join(lines[start + 1 : number]) + "\n", start + 1, note))
+            text = "\n".join(lines[start + 1 : number]) + "\n"
+            found.append(Block(language, text, start + 1, note, scene))
             start = None
     assert start is None, f"{page.name}: a fence is not closed"
     return found

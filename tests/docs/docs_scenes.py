@@ -265,16 +265,16 @@ class Targets(Scene):
 
 
 SCENES = {
-    "ARTIFACT.md": Artifact,
-    "README.md": Readme,
-    "cluster.md": Cluster,
-    "gate.md": Gate,
-    "generated.md": Generated,
-    "moongen.md": Moongen,
-    "own.md": Own,
-    "pos.md": Pos,
-    "predicting.md": Predicting,
-    "programs.md": Programs,
-    "ssh.md": Ssh,
-    "targets.md": Targets,
+    "ARTIFACT": Artifact,
+    "README": Readme,
+    "cluster": Cluster,
+    "gate": Gate,
+    "generated": Generated,
+    "moongen": Moongen,
+    "own": Own,
+    "pos": Pos,
+    "predicting": Predicting,
+    "programs": Programs,
+    "ssh": Ssh,
+    "targets": Targets,
 }

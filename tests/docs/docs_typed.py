@@ -3,7 +3,7 @@
 import re
 
 import yaml
-from docs_pages import PAGES, ROOT, bare, blocks, tables
+from docs_pages import PAGES, ROOT, bare, tables
 
 COMMAND = re.compile(r"^(?:\$ )?(?:p4perf|make|git clone) ", re.MULTILINE)
 """How a line begins that somebody types, in a block that is not one of a shell by its language."""
@@ -41,11 +41,11 @@ def script(block):
     return None
 
 
-def typed_blocks(page):
-    """The blocks of a page that no other test runs, with the lines of each that are typed."""
+def typed_blocks(part):
+    """The blocks of a part of a page that no other test runs, with the lines of each that are typed."""
     found = []
-    for block in blocks(page):
-        text = None if block.language in RUN_ELSEWHERE.get(page, ()) else script(block)
+    for block in part.blocks:
+        text = None if block.language in RUN_ELSEWHERE.get(part.page, ()) else script(block)
         lines = [line for line in logical_lines(text or "") if line.strip() not in BY_THE_MAINTAINERS]
         if any(line.strip() for line in lines):
             found.append((block, lines))

@@ -7,7 +7,7 @@ import tomllib
 from urllib.parse import urlsplit
 
 import pytest
-from docs_pages import DOCS, FRONT, OUTPUT, PAGES, ROOT, STAND_IN, anchors, blocks, command_named, prose
+from docs_pages import DOCS, FRONT, OUTPUT, PAGES, ROOT, STAND_IN, anchors, blocks, command_named, parts, prose
 from support.command import p4perf
 from support.sampling import sampled
 from typer.main import get_command
@@ -131,16 +131,16 @@ def run_commands(block, folder):
 
 
 LONG = {"ARTIFACT", "campaigns", "commands", "comparing", "extending", "fitting", "gate", "predicting", "reproducing"}
-"""Pages that take from five seconds to a minute."""
-RUN = [*PAGES, ROOT / "ARTIFACT.md"]
+"""Parts that take from five seconds to a minute."""
+RUN = [part for page in [*PAGES, ROOT / "ARTIFACT.md"] for part in parts(page)]
 
 
-@pytest.mark.parametrize("page", sampled(RUN, *(p for p in RUN if p.stem not in LONG)), ids=lambda p: p.name)
-def test_commands_and_python_run_as_printed(page, tmp_path, monkeypatch):
-    """From the top of the page to its end, in one folder; Python blocks share their names."""
+@pytest.mark.parametrize("part", sampled(RUN, *(p for p in RUN if p.scene not in LONG)), ids=lambda p: p.id)
+def test_commands_and_python_run_as_printed(part, tmp_path, monkeypatch):
+    """From the top of the part to its end, in one folder; Python blocks share their names."""
     monkeypatch.chdir(tmp_path)
     names, printed = {}, ""
-    for block in blocks(page):
+    for block in part.blocks:
         if block.file:
             file = tmp_path / block.file
             file.parent.mkdir(exist_ok=True)
@@ -151,10 +151,10 @@ def test_commands_and_python_run_as_printed(page, tmp_path, monkeypatch):
             run_commands(block, tmp_path)
         elif block.language == "python":
             with contextlib.redirect_stdout(io.StringIO()) as out:
-                exec(compile(block.text, f"{page.name}:{block.line}", "exec"), names)  # noqa: S102
+                exec(compile(block.text, f"{part.id}:{block.line}", "exec"), names)  # noqa: S102
             printed = out.getvalue()
         elif block.note == OUTPUT:
-            assert printed.splitlines() == block.text.splitlines(), f"{page.name}:{block.line}"
+            assert printed.splitlines() == block.text.splitlines(), f"{part.id}:{block.line}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)

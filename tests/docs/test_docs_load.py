@@ -92,7 +92,7 @@ def test_flags():
 
 
 def test_flags_of_searches():
-    assert set(first_cells(page_table("searching.md", "flag"))) == {str(flag) for flag in Flag}
+    assert set(first_cells(page_table("load.md", "search flag"))) == {str(flag) for flag in Flag}
 
 
 def test_metrics(single, several):

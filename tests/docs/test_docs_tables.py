@@ -125,14 +125,14 @@ def test_units_are_understood():
 
 
 def test_keys_of_node_files():
-    (table,) = page_tables("ssh.md", "key of a node")
+    (table,) = page_tables("machines.md", "key of a node")
     texts = {bare(row[0]): bare(row[1]) for row in table.rows}
     said = {key: ... if t == "required" else None if t == "-" else yaml.safe_load(t) for key, t in texts.items()}
     assert said == leaves(NodeSpec)
 
 
 def test_node_files_of_the_page(tmp_path):
-    (text,) = [block.text for block in blocks(DOCS / "ssh.md") if block.language == "yml"]
+    (text,) = [block.text for block in blocks(DOCS / "machines.md") if block.file == "nodes.yaml"]
     (tmp_path / "nodes.yaml").write_text(text)
     (tmp_path / "known_hosts").touch()
     (tmp_path / "keys").mkdir()
@@ -143,20 +143,20 @@ def test_node_files_of_the_page(tmp_path):
 
 def test_keys_of_site_files():
     for head, model in (("key of a pos node", PosNodeSpec), ("key of a site", SiteFile)):
-        (table,) = page_tables("pos.md", head)
+        (table,) = page_tables("machines.md", head)
         texts = {bare(row[0]): bare(row[1]) for row in table.rows}
         said = {key: ... if t == "required" else None if t == "-" else yaml.safe_load(t) for key, t in texts.items()}
         assert said == leaves(model)
 
 
 def test_site_files_of_the_page(tmp_path):
-    (text,) = [block.text for block in blocks(DOCS / "pos.md") if block.language == "yml"]
+    (text,) = [block.text for block in blocks(DOCS / "machines.md") if block.file == "site.yaml"]
     (tmp_path / "site.yaml").write_text(text)
     assert read_site(tmp_path / "site.yaml", None).name == "cesis"
 
 
 def test_failures_of_pos():
-    (table,) = page_tables("pos.md", "what happens", "message")
+    (table,) = page_tables("machines.md", "what happens", "message")
     said = {text for row in table.rows for text in re.findall(r"(?:allocating|up): ([a-z ]+)`", row[1])}
     assert said >= {"it is allocated already", "it is not booted"}
     assert said <= {what for what, _ in pos_failures._KNOWN.values()}
@@ -164,7 +164,7 @@ def test_failures_of_pos():
 
 def test_failures_of_nodes():
     """Every message of the table that is not put together is one of the code."""
-    (table,) = page_tables("ssh.md", "what happens", "exit code")
+    (table,) = page_tables("machines.md", "what happens", "exit code")
     said = {text for row in table.rows for text in re.findall(r"connecting: ([a-z ]+)`", row[2])}
     assert said <= {what for what, _ in connection._KNOWN.values()}
     assert len(said) >= 5

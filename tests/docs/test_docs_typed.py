@@ -10,13 +10,13 @@ import shutil
 import subprocess
 
 import pytest
-from docs_pages import FRONT, PAGES, ROOT, STAND_IN, blocks
+from docs_pages import FRONT, PAGES, ROOT, STAND_IN, blocks, parts
 from docs_scenes import SCENES, Scene
 from docs_typed import BY_THE_MAINTAINERS, RUN_ELSEWHERE, examples, typed_blocks
 from support.reader import Reader
 from support.sampling import sampled
 
-TYPED = [page for page in [*PAGES, *FRONT] if typed_blocks(page)]
+TYPED = [part for page in [*PAGES, *FRONT] for part in parts(page) if typed_blocks(part)]
 STOOD_IN = "dpdk-c dpdk-swx xdp bmv2 t4p4s vio"
 
 
@@ -32,25 +32,25 @@ def reader(tmp_path):
         yield reader
 
 
-SHORT = {"campaigns.md", "fitting.md", "specs.md", "generated.md"}
-"""Pages that take a few seconds; ``make test-all`` types the others as well."""
+SHORT = {"campaigns", "fitting", "specs", "generated"}
+"""Parts that take a few seconds; ``make test-all`` types the others as well."""
 
 
-@pytest.mark.parametrize("page", sampled(TYPED, *(p for p in TYPED if p.name in SHORT)), ids=lambda p: p.name)
-def test_what_is_printed_for_a_shell_runs(page, reader, request):
-    scene = SCENES.get(page.name, Scene)(reader, request)
+@pytest.mark.parametrize("part", sampled(TYPED, *(p for p in TYPED if p.scene in SHORT)), ids=lambda p: p.id)
+def test_what_is_printed_for_a_shell_runs(part, reader, request):
+    scene = SCENES.get(part.scene, Scene)(reader, request)
 
     def here(text):
         for old, new in scene.replaced.items():
             text = text.replace(old, new)
         return text
 
-    for block in blocks(page):
+    for block in part.blocks:
         if block.file:
             (reader.folder / block.file).parent.mkdir(exist_ok=True)
             (reader.folder / block.file).write_text(here(block.text))
     left_out = []
-    for block, lines in typed_blocks(page):
+    for block, lines in typed_blocks(part):
         reasons = {line: reason for line in lines if (reason := scene.leaves_out(line))}
         left_out += [f"line {block.line}: {reason}" for reason in dict.fromkeys(reasons.values())]
         if len(reasons) == len(lines):
@@ -59,12 +59,12 @@ def test_what_is_printed_for_a_shell_runs(page, reader, request):
         script = "\n".join(expecting(here(line), scene.codes) for line in lines if line not in reasons)
         stand_ins = scene.stood_in or (STOOD_IN if block.note == STAND_IN else "")
         done = reader.type(reader.completed(script), stand_ins, **scene.variables)
-        assert done.code == 0, f"{page.name}, line {block.line}:\n{script}\nended with {done.code}:\n{done.said}"
-    typed = {line.partition(" #")[0].strip() for _, lines in typed_blocks(page) for line in lines}
-    for line in examples(page):
+        assert done.code == 0, f"{part.id}, line {block.line}:\n{script}\nended with {done.code}:\n{done.said}"
+    typed = {line.partition(" #")[0].strip() for _, lines in typed_blocks(part) for line in lines}
+    for line in examples(part.page):
         if line not in typed:
             done = reader.type(expecting(line, scene.codes), STOOD_IN, **scene.variables)
-            assert done.code == 0, f"{page.name}, tables: {line} ended with {done.code}:\n{done.said}"
+            assert done.code == 0, f"{part.id}, tables: {line} ended with {done.code}:\n{done.said}"
     if left_out:
         pytest.skip("; ".join(left_out))
 
@@ -86,7 +86,7 @@ def command_lines(page):
 
 def run_lines(page):
     """Lines that this test types, or that ``test_docs.py`` runs with what they print."""
-    typed = [line for _, lines in typed_blocks(page) for line in lines]
+    typed = [line for part in parts(page) for _, lines in typed_blocks(part) for line in lines]
     languages = RUN_ELSEWHERE.get(page, ())
     printed = [line for block in blocks(page) if block.language in languages for line in block.text.splitlines()]
     return [*typed, *(line.removeprefix("$ ") for line in printed if line.startswith("$ "))]

@@ -1,4 +1,4 @@
-"""What docs/searching.md says of searches, goals and flags is what the code does."""
+"""What docs/load.md says of searches, goals and flags is what the code does."""
 
 import dataclasses
 import re
@@ -8,7 +8,7 @@ from p4perf.experiment.search import End, Flag, Goal, LoadTrial
 from p4perf.experiment.search.bisection import Bisection, Overload
 from p4perf.experiment.search.mlrsearch import MLRSearch
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "searching.md").read_text()
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "load.md").read_text()
 
 
 def rows(head):
@@ -36,5 +36,5 @@ def test_options_of_searches():
 
 
 def test_flags_and_ends():
-    assert [row[0] for row in rows("flag")] == [flag.value for flag in Flag]
+    assert [row[0] for row in rows("search flag")] == [flag.value for flag in Flag]
     assert all(f"`{end}`" in PAGE for end in End)
