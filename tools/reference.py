@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator, Mapping
+import textwrap
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,106 +19,94 @@ from jinja2 import Environment, StrictUndefined
 from typer.main import get_command
 
 from p4perf.cli import app
+from p4perf.cli.app import COMMANDS as COMMANDS_BY_HEADING
 from p4perf.cli.inspect import documents
-from p4perf.errors import ExitCode
 from p4perf.experiment.campaign import ReportFile
-from p4perf.records import DOCUMENT_VERSION, Record, key_table, text_of
+from p4perf.records import DOCUMENT_VERSION, DescribedKey, Record, key_table, text_of
 from p4perf.specs.schema import ExperimentSpec
 
-NOTE = "<!-- Written by tools/reference.py from the code; a test compares them. -->"
+MARK = "<!-- From here to the next mark written by tools/reference.py from the code; a test compares them. -->"
+END = "<!-- The end of what is written by tools/reference.py. -->"
 
 COMMANDS = """\
-# Reference: commands
+{{ mark }}
 
-{{ note }}
+## Common options
 
-Every command with its options, as `--help` has them. [Commands](commands.md) explains what they are for, with examples.
-{% for command in commands %}
+They mean the same in every command that has them.
 
-## {{ command.name }}
+| option | meaning |
+|---|---|
+{% for row in common %}
+| {{ row.option }} | {{ row.help }} |
+{% endfor %}
+{% for group in groups %}
 
-`{{ command.usage }}`
+## {{ group.title }}
+{% for command in group.commands %}
+
+### {{ command.name }}
+
+`{{ command.usage }}`{{ ", common options: " + command.common if command.common }}
 
 {{ command.help }}
-{% if command.arguments %}
 
-| argument | meaning |
-|---|---|
-{% for row in command.arguments %}
-| `{{ row.name }}` | {{ row.help }} |
-{% endfor %}
-{% endif %}
-{% if command.rows %}
-
-| option | value | default | meaning |
-|---|---|---|---|
+| argument, option | default | meaning |
+|---|---|---|
 {% for row in command.rows %}
-| {{ row.names }} | {{ row.value }} | {{ row.default }} | {{ row.help }} |
+| {{ row.option }} | {{ row.default }} | {{ row.help }} |
 {% endfor %}
-{% endif %}
+{% endfor %}
 {% endfor %}
 
-## Exit codes
-
-| code | meaning |
-|---|---|
-{% for code in codes %}
-| {{ code.value }} | {{ code.name.lower().replace("_", " ") }} |
-{% endfor %}
+{{ end }}
 """
 
 SPECS = """\
-# Reference: keys of a spec
-
-{{ note }}
-
-Every key of a spec, from the schema that `p4perf check --schema` prints. [Specs](specs.md) explains them.
-{% for part in parts %}
-
-## {{ part.name }}
-
-{{ part.help }}
+{{ mark }}
 
 | key | value | default | meaning |
 |---|---|---|---|
-{% for row in part.rows %}
+{% for row in rows %}
 | `{{ row.name }}`{{ " (required)" if row.required }} | {{ row.value }} | {{ row.default }} | {{ row.help }} |
 {% endfor %}
-{% endfor %}
+
+{{ end }}
 """
 
 DOCUMENTS = """\
-<!-- From here to the next mark written by tools/reference.py from the code; a test compares them. -->
+{{ mark }}
 
 ## Every command
 
-| key | type | unit | meaning |
-|---|---|---|---|
-| `schema_version` | integer | | version of this page: {{ version }} |
-| `kind` | string | | what the object is: the titles below |
+- `schema_version` (integer) version of this page: {{ version }}
+- `kind` (string) what the object is: the titles below
 
-The keys below come on top. `p4perf check --schema KIND` prints the JSON Schema of a document. When a command fails with
-an error message, stdout is empty, and the [exit code](commands.md#exit-codes) states the reason. `run` and `resume` can
-print a model and still end with 4 (some points are missing), and `doctor` prints its checks when it ends with 3.
+## Lists
+
+Documents of nothing but `rows[]`.
+
+{% for document in lists %}
+{{ document.text }}
+{% endfor %}
+
+## Estimates and analyses
+
+`p4perf check --schema KIND` prints the keys of these.
+
+{% for document in papers %}
+{{ document.text }}
+{% endfor %}
 {% for document in documents %}
 
 ## {{ document.kind }}
 
 {{ document.text }}
 
-{{ document.table }}
+{{ document.body }}
 {% endfor %}
 
-<!-- The end of what is written by tools/reference.py. -->
-"""
-
-
-TABLE = """\
-| key | type | unit | meaning |
-|---|---|---|---|
-{% for row in rows %}
-| `{{ row.key }}` | {{ row.type }} |{% if row.unit %} {{ row.unit }}{% endif %} | {{ cell(row.meaning) }} |
-{% endfor %}
+{{ end }}
 """
 
 FILES = {"report.json": ReportFile}
@@ -124,7 +115,7 @@ FILES = {"report.json": ReportFile}
 
 def _page(template: str, **context: object) -> str:
     environment = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False)  # noqa: S701
-    return environment.from_string(template).render(note=NOTE, **context)
+    return environment.from_string(template).render(mark=MARK, end=END, **context)
 
 
 def _cell(text: object) -> str:
@@ -151,7 +142,8 @@ def _argument(parameter: Any) -> Mapping[str, str]:
     """An argument as it is typed: in brackets if it may be left out, with dots if there may be several."""
     name = parameter.metavar or parameter.name.upper() + ("..." if parameter.nargs == -1 else "")
     return {
-        "name": name if parameter.required or name.startswith("[") else f"[{name}]",
+        "option": f"`{name if parameter.required or name.startswith('[') else f'[{name}]'}`",
+        "default": "",
         "help": _cell(getattr(parameter, "help", "") or ""),
     }
 
@@ -165,104 +157,154 @@ def _option(parameter: Any, context: Any) -> Mapping[str, str]:
     value = "" if flag else _cell(_value(parameter, context))
     text = getattr(default, "value", default)
     return {
-        "names": names,
-        "value": f"`{value}`" if value else "",
+        "option": f"{names} `{value}`" if value else names,
         "default": f"`{_cell(text)}`" if text != "" else "",
         "help": _cell(getattr(parameter, "help", "") or ""),
     }
 
 
+SHARED = 2
+"""Commands that have an option from which on it is a common one."""
+
+
 def commands_page() -> str:
-    """The page of commands."""
-    found = []
-    root = get_command(app)
-    for name, command in _commands(root, "p4perf"):
+    """The page of commands: its introduction, exit codes and environment variables are written by hand."""
+    found: dict[str, dict[str, Any]] = {}
+    for name, command in _commands(get_command(app), "p4perf"):
         context = typer.Context(command, info_name=name)
         arguments = [_argument(p) for p in command.params if p.param_type_name == "argument"]
         rows = [_option(p, context) for p in command.params if p.param_type_name == "option"]
-        usage = " ".join((name, *(a["name"] for a in arguments), "[OPTIONS]" if rows else "")).rstrip()
+        usage = " ".join((name, *(a["option"].strip("`") for a in arguments), "[OPTIONS]" if rows else "")).rstrip()
         text = "\n".join(line.strip() for line in (command.help or "").replace("\f", "").strip().splitlines())
-        found.append({"name": name, "usage": usage, "help": text, "arguments": arguments, "rows": rows})
-    return _page(COMMANDS, commands=found, codes=list(ExitCode))
+        found[name] = {"name": name, "usage": usage, "help": text, "rows": [*arguments, *rows]}
+    number = Counter((row["option"], row["help"]) for command in found.values() for row in command["rows"])
+    common = {key for key, times in number.items() if times >= SHARED}
+    for command in found.values():
+        shared = [row for row in command["rows"] if (row["option"], row["help"]) in common]
+        command["common"] = ", ".join(row["option"].partition(" `")[0].split(",")[0] for row in shared)
+        command["rows"] = [row for row in command["rows"] if row not in shared]
+    groups = [
+        {"title": title, "commands": [c for n, c in found.items() if n.split()[1] in names]}
+        for title, names in COMMANDS_BY_HEADING.items()
+    ]
+    rows = [{"option": option, "help": text} for option, text in sorted(common)]
+    page = (Path(__file__).parents[1] / "docs" / "commands.md").read_text(encoding="utf-8")
+    return _between(page, MARK, _page(COMMANDS, groups=groups, common=rows), END)
 
 
 def _kind(schema: Mapping[str, Any]) -> str:
-    """What a value of that schema is, in a few words."""
+    """What a value of that schema is, in a few words; nothing of an object, whose keys have rows of their own."""
     if "$ref" in schema:
-        return f"[{_title(schema['$ref'])}](#{_title(schema['$ref']).lower()})"
+        return ""
     for key in ("anyOf", "oneOf"):
         if key in schema:
             kinds = dict.fromkeys(_kind(s) for s in schema[key] if s.get("type") != "null")
-            return " or ".join(kinds)
+            return " or ".join(filter(None, kinds))
     if "const" in schema:
         return f"`{schema['const']}`"
+    if len(schema.get("enum", ())) > MOST_WORDS:
+        return "metric"
     if "enum" in schema:
         return " or ".join(f"`{value}`" for value in schema["enum"])
     kind = schema.get("type", "any")
     if kind == "array":
-        return f"list of {_kind(schema.get('items', {}))}"
+        return f"list of {_kind(schema.get('items', {}))}".removesuffix(" of ")
     if isinstance(kind, list):
         return " or ".join(kind)
     bounds = [f"{sign} {schema[key]:g}" for key, sign in _BOUNDS.items() if key in schema]
     return f"{kind} {', '.join(bounds)}".strip()
 
 
+MOST_WORDS = 12
+"""Words of a key from which on they are names of metrics, which ``p4perf list metrics`` prints."""
+
 _BOUNDS = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusiveMaximum": "<"}
 
 
-def _title(reference: str) -> str:
-    return reference.rsplit("/", 1)[1].removesuffix("Spec")
-
-
-def _part(name: str, schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    required = schema.get("required", ())
-    rows = []
+def _rows(schema: Mapping[str, Any], parts: Mapping[str, Any], place: str = "") -> Iterator[Mapping[str, Any]]:
+    """A row for each key of a schema, those of the objects in it below them."""
     for key, value in schema.get("properties", {}).items():
         default = value.get("default")
-        shown = "" if default in (None, "") or isinstance(default, dict | list) else f"`{default}`"
-        rows.append(
-            {
-                "name": key,
-                "required": key in required,
-                "value": _cell(_kind(value)),
-                "default": shown,
-                "help": _cell(value.get("description", "")),
-            }
-        )
-    return {"name": name, "help": _cell(schema.get("description", "")), "rows": rows}
+        row = {
+            "name": place + key,
+            "required": key in schema.get("required", ()),
+            "value": _cell(_kind(value)),
+            "default": "" if default in (None, "") or isinstance(default, dict | list) else f"`{default}`",
+            "help": _cell(value.get("description", "")),
+        }
+        if row["value"] or row["help"]:
+            yield row
+        for each in (value, *value.get("anyOf", ()), value.get("items", {}), value.get("additionalProperties") or {}):
+            if isinstance(each, Mapping) and "$ref" in each:
+                yield from _rows(parts[each["$ref"].rsplit("/", 1)[1]], parts, f"{place}{key}.")
 
 
 def specs_page() -> str:
-    """The page of specs."""
+    """The page of specs: all but the keys is written by hand."""
     schema = ExperimentSpec.model_json_schema()
-    parts = [_part("Experiment", schema)]
-    parts += [_part(_title(f"/{name}"), part) for name, part in schema["$defs"].items() if part.get("properties")]
-    return _page(SPECS, parts=parts)
+    rows = list(_rows(schema, schema["$defs"]))
+    page = (Path(__file__).parents[1] / "docs" / "specs.md").read_text(encoding="utf-8")
+    return _between(page, MARK, _page(SPECS, rows=rows), END)
 
 
 def documents_page() -> str:
     """The page of JSON: its introduction and the files of runs are written by hand."""
     page = (Path(__file__).parents[1] / "docs" / "json.md").read_text(encoding="utf-8")
-    found = [{"kind": kind, "text": text_of(d), "table": _table(d)} for kind, d in documents().items()]
-    written = _page(DOCUMENTS, documents=found, version=DOCUMENT_VERSION)
-    page = _between(page, written.splitlines()[0], written, written.splitlines()[-1])
+    lists, papers, found = [], [], []
+    for kind, document in documents().items():
+        rows, text = list(key_table(document)), text_of(document)
+        if re.search(r"`p4perf (estimate|analyse) ", text):
+            papers.append({"text": _wrapped(f"`{kind}`: {text.splitlines()[0]}")})
+        elif all(row.key.startswith("rows[].") for row in rows):
+            keys = _keys([replace(row, key=row.key.removeprefix("rows[].")) for row in rows])
+            lists.append({"text": _wrapped(f"`{kind}`: {text.rstrip().rstrip('.')}. {keys}")})
+        else:
+            found.append({"kind": kind, "text": text, "body": _bullets(document)})
+    written = _page(DOCUMENTS, documents=found, papers=papers, lists=lists, version=DOCUMENT_VERSION)
+    page = _between(page, MARK, written, END)
     for name, record in FILES.items():
         mark, end = f"<!-- keys of {name} -->", "<!-- end of keys -->"
-        page = _between(page, mark, f"{mark}\n\n{_table(record)}\n\n{end}", end)
+        page = _between(page, mark, f"{mark}\n\n{_bullets(record)}\n\n{end}", end)
     return page
 
 
-def _table(record: type[Record]) -> str:
-    return _page(TABLE, rows=list(key_table(record)), cell=_cell).rstrip()
+def _bullets(record: type[Record]) -> str:
+    """An item for each object of a record, with its keys."""
+    groups: dict[str, list[DescribedKey]] = {}
+    for row in key_table(record):
+        place, _, name = row.key.rpartition(".")
+        groups.setdefault(place, []).append(replace(row, key=name))
+    return "\n".join(_wrapped(f"`{place}`: {_keys(rows)}" if place else _keys(rows)) for place, rows in groups.items())
+
+
+def _keys(rows: Sequence[DescribedKey]) -> str:
+    """Keys in a sentence; the three of a value with its interval are one."""
+    names = {row.key for row in rows}
+    values = {name for name in names if {f"{name}_low", f"{name}_high"} <= names}
+    ends = {f"{name}_{end}" for name in values for end in ("low", "high")}
+    parts = []
+    for row in rows:
+        if row.key not in ends:
+            kind = ", ".join(filter(None, (row.type, row.unit)))
+            text = f"`{row.key}` ({'±, ' if row.key in values else ''}{kind}) {row.meaning}".rstrip()
+            parts.append(text.rstrip("."))
+    return "; ".join(parts) + "."
+
+
+def _wrapped(text: str) -> str:
+    """An item of a list in lines of 120 characters."""
+    return textwrap.fill(
+        f"- {' '.join(text.split())}", 120, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+    )
 
 
 def _between(page: str, first: str, text: str, last: str) -> str:
     """A page with another text from a mark to the next end."""
     before, _, rest = page.partition(first)
-    return f"{before}{text}{rest.partition(last)[2]}"
+    return f"{before}{text.rstrip()}{rest.partition(last)[2]}"
 
 
-PAGES = {"reference-commands.md": commands_page, "reference-specs.md": specs_page, "json.md": documents_page}
+PAGES = {"commands.md": commands_page, "specs.md": specs_page, "json.md": documents_page}
 
 
 def main(folder: Path) -> None:

@@ -77,7 +77,7 @@ class _Setting(Record):
 class EoDocument(Document, _Numbers, _Setting, kind="eo"):
     """`p4perf estimate eo FUNCTION...`, and of an experiment with one point.
 
-    See [elementary operations](eo.md).
+    See [elementary operations](estimates.md#elementary-operations).
     """
 
     accesses: dict[str, Any] = doc("accesses by the level where they hit", "accesses/packet", of="breakdown.accesses")
@@ -254,7 +254,7 @@ def _compared(printed: Printed, source: str) -> str:
         )
         if value is not None
     ]
-    return f"printed in {source}: {', '.join(parts)}; its Mpps are too high by a factor of 1.024 (docs/eo.md)"
+    return f"printed in {source}: {', '.join(parts)}; its Mpps are too high by a factor of 1.024 (docs/estimates.md)"
 
 
 @estimate_app.command()

@@ -263,7 +263,7 @@ class _ReportRow(Record):
 class ReportDocument(Document, kind="report"):
     """`p4perf report RUN... -o DIR`.
 
-    See [reports](report.md).
+    See [reports](campaigns.md#reports).
     """
 
     output: str = doc("folder of the site")
@@ -310,7 +310,7 @@ class _PackRow(Record):
     packed_bytes: int = doc("size of the zip", "B")
 
 
-PackDocument = listing("pack", _PackRow, "`p4perf pack FOLDER`: one row.\n\nSee [packing](packing.md).")
+PackDocument = listing("pack", _PackRow, "`p4perf pack FOLDER`: one row.\n\nSee [packing](campaigns.md#archives).")
 
 
 @app.command()

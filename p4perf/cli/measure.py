@@ -54,7 +54,7 @@ class _CampaignRow(Record):
     target: str = doc("target with its variants")
     state: str = doc(
         "`measured`, `refused`, `unavailable`, `failed` or `open`, "
-        "see [campaigns](campaigns.md#what-becomes-of-an-experiment-on-a-target)"
+        "see [campaigns](campaigns.md#the-budget)"
     )
     points: int = doc("points that were planned on this target")
     accepted: int = doc("points with accepted trials")

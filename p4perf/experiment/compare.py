@@ -385,7 +385,7 @@ def _machine(runs: Sequence[ComparedRun]) -> str:
 
 class _Model(Record):
     domain: tuple[float, ...] = doc("first and last x of the model; `model` is null without one", "of x")
-    error_metric: str = doc("[error metric](derivation.md#error-metrics)", of="error")
+    error_metric: str = doc("[error metric](methods.md#error-metrics)", of="error")
     error: float = doc("combined error", "of the metric", of="fitting.error")
     breakpoint_x: tuple[float, ...] = doc("first x of each segment but the first", "of x", of="fitting.breakpoint_x")
     formulas: tuple[str, ...] = doc("functions of the segments, for people", of="formulas()")

@@ -83,7 +83,7 @@ class GateRow(Record):
 class GateDocument(Document, kind="gate"):
     """`p4perf gate --baseline BASE RUN...`: one row for each component.
 
-    See [the gate](gate.md).
+    See [the gate](comparing.md#the-gate).
     """
 
     verdict: str = doc("`passed`, `failed` or `no verdict`")

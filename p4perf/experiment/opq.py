@@ -254,7 +254,7 @@ class _Agreement(Record):
 class OpqDocument(Document, kind="opq"):
     """`p4perf analyse opq [RUN...]`: one row for each operator of each platform.
 
-    `opq.json` has the same keys, without `output` and `plots`. See [quadrants](opq.md). All costs are cycles per
+    `opq.json` has the same keys, without `output` and `plots`. See [quadrants](operators.md#quadrants). All costs are cycles per
     packet.
     """
 

@@ -168,7 +168,7 @@ class _CurvesRow(Record):
 class CurvesDocument(Document, kind="curves"):
     """`p4perf compare --component NAME SUBJECT SUBJECT...`: one row for each subject at each x.
 
-    `curves.json` has the same keys. See [comparing](comparing.md#models-published-ones-too).
+    `curves.json` has the same keys. See [comparing](comparing.md#compare-models-published-ones-too).
     """
 
     component: str = doc("component")

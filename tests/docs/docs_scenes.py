@@ -9,7 +9,7 @@ import shutil
 import subprocess
 
 import pytest
-from docs_pages import DOCS, ROOT, blocks
+from docs_pages import EXAMPLES
 from support import moongen
 from support.captures import capture, ethernet, ipv4, udp
 from support.imports import make_pos
@@ -83,15 +83,9 @@ class Scene:
         self.replaced["cores: [2, 3]"] = "cores: [0, 1]"  # this machine may have no more
 
 
-def page_file(page, name):
-    """A file that another page prints."""
-    (text,) = [block.text for block in blocks(DOCS / page) if block.file == name]
-    return text
-
-
 def router(folder):
     """A specification, its entries, and a packet that it forwards."""
-    (folder / "router.spec").write_text(page_file("predicting.md", "router.spec"))
+    shutil.copy(EXAMPLES / "swx" / "router.spec", folder)
     (folder / "router.txt").write_text("table routes\nmatch 0xc0a80000/16 action send port 0x1 dst 0x020000000002\n")
     capture(folder / "router.pcap", [ethernet(0x0800, ipv4("10.0.0.1", "192.168.0.1", rest=udp(53) + bytes(26)))])
 
@@ -122,10 +116,10 @@ class Readme(Scene):
         self.dask()
         router(self.folder)
         (self.folder / "router.spec").rename(self.folder / "my.spec")
-        shutil.copy(ROOT / "examples" / "programs" / "ipv4_router" / "ipv4_router.json", self.folder / "my.json")
+        shutil.copy(EXAMPLES / "programs" / "ipv4_router" / "ipv4_router.json", self.folder / "my.json")
         self.node("dut").node_file(self.folder / "lab.yaml")
-        (self.folder / "data.csv").write_text(page_file("fitting.md", "lookups.csv"))
-        series = page_file("commands.md", "tables.csv").splitlines()
+        shutil.copy(EXAMPLES / "data" / "lookups.csv", self.folder / "data.csv")
+        series = (EXAMPLES / "data" / "tables.csv").read_text().splitlines()
         (self.folder / "all.csv").write_text("\n".join(["table,n,cost", *series[1:]]) + "\n")
         found = make_pos(self.folder.parent, [({"pkt_sz": size}, 10 - size / 256) for size in (64, 128, 256, 512)])
         found.rename(self.folder / "results")
@@ -210,26 +204,22 @@ class Predicting(Scene):
 
 
 class Programs(Scene):
-    """A checkout."""
+    """The compiler of DPDK's pipeline, or none."""
 
     needs = ("p4c-dpdk",)
-
-    def begin(self):
-        (self.folder / "examples").symlink_to(ROOT / "examples")
 
     def leaves_out(self, line):
         return "" if "make.py" in line else super().leaves_out(line)
 
 
 class Own(Programs):
-    """The same, with a router in P4."""
+    """The compiler of bmv2, or none, and a router in P4."""
 
     needs = ("p4c-bm2-ss",)
 
     def begin(self):
-        super().begin()
-        shutil.copytree(ROOT / "examples" / "programs" / "include", self.folder.parent / "include")
-        shutil.copy(ROOT / "examples" / "programs" / "ipv4_router" / "ipv4_router.p4", self.folder / "router.p4")
+        shutil.copytree(EXAMPLES / "programs" / "include", self.folder.parent / "include")
+        shutil.copy(EXAMPLES / "programs" / "ipv4_router" / "ipv4_router.p4", self.folder / "router.p4")
 
     def leaves_out(self, line):
         return Scene.leaves_out(self, line) if line.startswith("p4c") or ".p4 " in line else ""

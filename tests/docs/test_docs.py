@@ -7,7 +7,20 @@ import tomllib
 from urllib.parse import urlsplit
 
 import pytest
-from docs_pages import DOCS, FRONT, OUTPUT, PAGES, ROOT, STAND_IN, anchors, blocks, command_named, parts, prose
+from docs_pages import (
+    DOCS,
+    EXAMPLES,
+    FRONT,
+    OUTPUT,
+    PAGES,
+    ROOT,
+    STAND_IN,
+    anchors,
+    blocks,
+    command_named,
+    parts,
+    prose,
+)
 from support.command import p4perf
 from support.sampling import sampled
 from typer.main import get_command
@@ -139,6 +152,7 @@ RUN = [part for page in [*PAGES, ROOT / "ARTIFACT.md"] for part in parts(page)]
 def test_commands_and_python_run_as_printed(part, tmp_path, monkeypatch):
     """From the top of the part to its end, in one folder; Python blocks share their names."""
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "examples").symlink_to(EXAMPLES)
     names, printed = {}, ""
     for block in part.blocks:
         if block.file:
@@ -160,7 +174,7 @@ def test_commands_and_python_run_as_printed(part, tmp_path, monkeypatch):
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
 def test_specs_load(page, tmp_path):
     for block in blocks(page):
-        if block.language == "yaml" and block.file != "energy.yaml":  # its metric comes with the package of the page
+        if block.language == "yaml":
             path = tmp_path / (block.file or "spec.yaml")
             path.write_text(block.text)
             assert load_experiment(str(path)).points

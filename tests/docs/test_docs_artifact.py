@@ -58,7 +58,7 @@ def test_the_citation_can_be_read():
 
 def test_commands_of_the_workflow_exist():
     parser = get_command(app)
-    (text,) = [block.text for block in blocks(DOCS / "gate.md") if block.language == "yml"]
+    (text,) = [block.text for block in blocks(DOCS / "comparing.md") if block.language == "yml"]
     steps = yaml.safe_load(text)["jobs"]["gate"]["steps"]
     lines = [step["run"] for step in steps if "p4perf" in step.get("run", "")]
     assert len(lines) == 1

@@ -1,4 +1,4 @@
-"""The page on P4 dialects says what their tables of capabilities say."""
+"""What the page on generated programs says of P4 dialects is what their tables of capabilities say."""
 
 from typing import get_args
 
@@ -19,7 +19,7 @@ OTHER = {"offered load", *NOT_OF_THE_LANGUAGE}
 
 
 def page_table(*head):
-    (found,) = [t for t in tables(DOCS / "dialects.md") if tuple(bare(h) for h in t.head[: len(head)]) == head]
+    (found,) = [t for t in tables(DOCS / "generated.md") if tuple(bare(h) for h in t.head[: len(head)]) == head]
     return found
 
 
@@ -35,13 +35,19 @@ def test_the_matrix():
             assert cell == real, f"{construct} in {dialect}"
 
 
+def each(*head):
+    """Dialect and construct -> the other cells of a table, whose first two cells may name several."""
+    rows = page_table(*head).rows
+    return {(d, c): rest for ds, cs, *rest in rows for d in bare(ds).split(", ") for c in cs.split(", ")}
+
+
 def test_reasons_limits_and_remarks():
-    missing = {(bare(d), c): reason for d, c, reason in page_table("dialect", "construct", "reason").rows}
-    assert missing == {(d, c): reason for d, t in TABLES.items() for c, reason in t.missing.items()}
-    remarks = {(bare(d), c): remark for d, c, remark in page_table("dialect", "construct", "remark").rows}
-    assert remarks == {(d, c): remark for d, t in TABLES.items() for c, remark in t.remarks.items()}
-    limits = {(bare(d), q): (int(n), s) for d, q, n, s in page_table("dialect", "of what").rows}
-    assert limits == {(d, q): (x.most, x.source) for d, t in TABLES.items() for q, x in t.limits.items()}
+    missing = each("dialect", "construct", "reason")
+    assert missing == {(d, c): [reason] for d, t in TABLES.items() for c, reason in t.missing.items()}
+    remarks = each("dialect", "construct", "remark")
+    assert remarks == {(d, c): [remark] for d, t in TABLES.items() for c, remark in t.remarks.items()}
+    limits = each("dialect", "of what")
+    assert limits == {(d, q): [str(x.most), x.source] for d, t in TABLES.items() for q, x in t.limits.items()}
     assert {q for _, q in limits} <= set(get_args(Quantity))
     assert set(OTHER).isdisjoint(c for _, c in missing)
 

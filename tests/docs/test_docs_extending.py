@@ -1,25 +1,22 @@
-"""The package of docs/extending.md, installed outside of the tree: a component, a metric, a generator and a target."""
+"""The package of examples/energy, installed outside of the tree: a component, a metric, a generator and a target."""
 
 import csv
 import io
 import json
 import os
+import shutil
 import subprocess
 import sys
 
 import pytest
-from docs_pages import DOCS, blocks
+from docs_pages import ROOT
 
 
 @pytest.fixture(scope="module")
 def p4perf(tmp_path_factory):
     """Runs p4perf in a process of its own that finds the package, which pip has built and installed."""
-    folder, site = tmp_path_factory.mktemp("energy"), tmp_path_factory.mktemp("site")
-    for block in blocks(DOCS / "extending.md"):
-        if block.file and block.file.startswith("energy"):
-            file = folder / ("pyproject.toml" if block.file == "energy.toml" else block.file)
-            file.parent.mkdir(exist_ok=True)
-            file.write_text(block.text)
+    folder, site = tmp_path_factory.mktemp("package") / "energy", tmp_path_factory.mktemp("site")
+    shutil.copytree(ROOT / "examples" / "energy", folder)
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--no-index"]
     subprocess.run([*pip, "--target", str(site), str(folder)], check=True)
     (folder / "energy").rename(folder / "sources")  # only what is installed counts

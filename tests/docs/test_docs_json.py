@@ -6,13 +6,15 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from docs_pages import DOCS, bare, tables
+from docs_pages import DOCS
 from support.command import p4perf
 from support.cost_models import write_model
 from support.operators import CURVES, make_operator_run
 from support.runs import make_run
+from test_docs_reference import reference
 
 from p4perf.cli.inspect import documents
+from p4perf.records import key_table
 from p4perf.targets.builds import HARNESS_FILES, LOAD_FILES, harness_text
 
 SWEEP = ["mat/exact-entries", "--set", "entries={log: [1, 1e6], points_per_decade: 3}"]
@@ -21,6 +23,7 @@ VARIABLE = "entries"
 NEED_A_DEVICE = {"cost-model", "measure", "operator"}
 """Documents of commands that measure on real targets only; their schemas are checked where these commands are."""
 
+COMMON = {"schema_version": "integer", "kind": "string"}
 TYPES = {
     "string": str,
     "integer": int,
@@ -34,11 +37,27 @@ TYPES = {
 }
 
 
+ITEM = re.compile(r"(?:^|; )`([^`]+)`(?: \(([^)]*)\))? ")
+
+
+def listed(title):
+    """Key -> type and unit, of each list below a title of the page; items begin with the object that has their keys."""
+    found, text = [], (DOCS / "json.md").read_text()
+    below = re.split(r"^#", text.partition(f"# {title}\n")[2], flags=re.MULTILINE)[0]
+    for items in re.findall(r"(?:^- .*\n(?:  .*\n)*)+", below, re.MULTILINE):
+        found.append({})
+        for item in re.split(r"^- ", items, flags=re.MULTILINE)[1:]:
+            place, _, keys = re.fullmatch(r"(?:`([^`]+)`(:) )?(.*)", " ".join(item.split())).groups()
+            found[-1] |= {f"{place}.{key}" if place else key: kind for key, kind in ITEM.findall(keys)}
+    return found
+
+
 def section(title):
-    """Key -> type, of the first table below a title of the page."""
-    found = [t for t in tables(DOCS / "json.md") if t.headings[-1] == title and t.head[0] in ("key", "column")]
-    assert found, f"json.md has no table below {title}"
-    return {bare(row[0]): row[1] for row in found[0].rows}
+    """Key -> type, of the record that the page is made from, else of the first list below a title of the page."""
+    if record := {**documents(), **reference().FILES}.get(title):
+        return {row.key: row.type for row in key_table(record)}
+    kinds = {key: kind.split(", ") for key, kind in listed(title)[0].items()}
+    return {key: kind[0] + (", optional" if "optional" in kind else "") for key, kind in kinds.items()}
 
 
 def fits(value, kind):
@@ -301,14 +320,13 @@ def gated(folder):
 
 @pytest.mark.thorough  # minutes of commands; all commands of tests that print JSON are held against its schema
 def test_commands_print_what_the_page_says(run, tmp_path):
-    common = section("Every command")
+    common = COMMON
     kinds = set()
     for kind, answers in commands(run, tmp_path):
         assert all(answer["kind"] == kind for answer in answers)
         compare(common | section(kind), *answers)
         kinds.add(kind)
-    on_the_page = {t.headings[1] for t in tables(DOCS / "json.md") if len(t.headings) == 2 and t.head[0] == "key"}
-    assert kinds | NEED_A_DEVICE == on_the_page - {"Every command"} == documents().keys()
+    assert kinds | NEED_A_DEVICE == documents().keys()
 
 
 def test_a_point_without_accepted_trials_has_null(tmp_path):
@@ -317,7 +335,7 @@ def test_a_point_without_accepted_trials_has_null(tmp_path):
     assert p4perf("run", spec, "--target", "fake-noisy", "-o", tmp_path / "runs").code == 4
     (path,) = (tmp_path / "runs").iterdir()
     shown = printed("show", path)
-    compare(section("Every command") | section("show"), shown)
+    compare(COMMON | section("show"), shown)
     assert shown["rows"][0]["median"] is None
     assert shown["rows"][0]["n"] == 0
 
@@ -376,9 +394,7 @@ def test_columns_of_the_measurements(run):
 
 
 def test_keys_of_the_record_of_dpdk_c():
-    head = ("key", "unit", "meaning")
-    (table,) = [t for t in tables(DOCS / "json.md") if t.headings[-1] == "raw.jsonl" and t.head == head]
-    said = [bare(row[0]) for row in table.rows]
+    said = listed("raw.jsonl")[1]
     text = "\n".join(harness_text(name for name in HARNESS_FILES if name not in LOAD_FILES).values())
     printed_keys = set(re.findall(r'\\"(\w+)\\": ', text)) - {"error", "kind", "windows", "n"}
     arrays = set(re.findall(r'\{"(\w+)", "%', text)) | {"n"}

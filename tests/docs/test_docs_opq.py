@@ -11,7 +11,7 @@ from p4perf.evaluation.papers.ren2025 import Rule
 from p4perf.evaluation.papers.ren2025.costs import OperatorRow, PlatformFile, PlatformRow
 from p4perf.evaluation.papers.ren2025.quadrants import STRATEGIES
 
-PAGE = tables(DOCS / "opq.md")
+PAGE = tables(DOCS / "operators.md")
 
 
 def table(*head):

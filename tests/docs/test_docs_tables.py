@@ -8,18 +8,15 @@ import types
 import typing
 from collections.abc import Callable
 from enum import EnumMeta
-from itertools import chain
 from pathlib import Path
 
 import pytest
 import yaml
-from docs_pages import DOCS, PAGES, bare, blocks, command_named, tables
+from docs_pages import DOCS, PAGES, bare, blocks, tables
 from pydantic import BaseModel
 from support.command import p4perf
-from typer.main import get_command
 
 import p4perf as package
-from p4perf.cli import app
 from p4perf.errors import ExitCode
 from p4perf.evaluation.fitting.derivation import FitOptions, Loss, Profile
 from p4perf.evaluation.fitting.error_metrics import registered_metrics
@@ -32,7 +29,6 @@ from p4perf.models.templates import SCHOLZ2021_RANKS, standard_templates
 from p4perf.plugins import GROUPS, load_plugin, plugin_names
 from p4perf.results.table import NO_ACCEPTED, STARTS_DISAGREE
 from p4perf.specs.grids import LogValues, RangeValues
-from p4perf.specs.schema import ExperimentSpec
 from p4perf.specs.units import UNITS
 from p4perf.targets import process, roles, windows
 from p4perf.targets.base import Target
@@ -100,15 +96,6 @@ def leaves(model, prefix=""):
     return found
 
 
-def test_keys_of_specs():
-    (table,) = page_tables("specs.md", "key", "type", "unit", "default")
-    said = {}
-    for key, _, _, default, _ in table.rows:
-        text = bare(default)
-        said[bare(key)] = ... if text.startswith("required") else None if text == "-" else yaml.safe_load(text)
-    assert said == leaves(ExperimentSpec)
-
-
 def test_defaults_of_value_rules():
     assert LogValues.model_fields["points_per_decade"].default == 9
     assert RangeValues.model_fields["step"].default == 1
@@ -173,33 +160,6 @@ def test_failures_of_nodes():
 # --- commands
 
 
-def said_default(option):
-    if option.is_flag:
-        return "off"
-    if option.default is None:
-        return None
-    return str(getattr(option.default, "value", option.default))
-
-
-def test_options_of_commands():
-    parser = get_command(app)
-    titles = {t.headings[-1]: t for t in page_tables("commands.md", "option", "default")}
-    found = {title: command_named(parser, title.split()[1:])[0] for title in titles}
-    groups = [each.commands.values() for each in parser.commands.values() if hasattr(each, "commands")]
-    single = [each for each in parser.commands.values() if not hasattr(each, "commands")]
-    assert {id(each) for each in found.values()} == {id(each) for each in chain(single, *groups)}
-    for title, table in titles.items():
-        said = {bare(row[0]): bare(row[1]) for row in table.rows}
-        real = {}
-        for option in found[title].params:
-            if option.param_type_name == "option" and "--help" not in option.opts:
-                names = sorted((n for n in option.opts), key=len, reverse=True)
-                real[", ".join(names)] = said_default(option)
-        assert said.keys() == real.keys(), title
-        for name, default in real.items():
-            assert default is None or said[name] == default, f"{title} {name}"
-
-
 def test_exit_codes():
     (table,) = page_tables("commands.md", "code", "name")
     assert isinstance(ExitCode, EnumMeta)
@@ -226,7 +186,7 @@ def test_flags():
 
 
 def test_templates():
-    (table,) = page_tables("derivation.md", "template")
+    (table,) = page_tables("methods.md", "template")
     said = [(bare(name), tuple(bare(names).split()), *map(rank, ranks)) for name, _, names, *ranks in table.rows]
     real = standard_templates()
     assert said == [(t.name, t.parameter_names, float(t.rank), SCHOLZ2021_RANKS.get(t.name)) for t in real]
@@ -237,20 +197,20 @@ def rank(cell):
 
 
 def test_error_metrics():
-    (table,) = page_tables("derivation.md", "error metric")
+    (table,) = page_tables("methods.md", "error metric")
     said = {(bare(name), title, unit == "ratio") for name, title, _, unit, _ in table.rows}
     assert said == {(m.name, m.title, m.relative) for m in registered_metrics()}
 
 
 def test_losses_and_profiles():
-    (losses,) = page_tables("derivation.md", "loss")
+    (losses,) = page_tables("methods.md", "loss")
     assert [bare(row[0]) for row in losses.rows] == list(typing.get_args(Loss))
-    (profiles,) = [t for t in page_tables("derivation.md", "") if t.headings[-1] == "The two profiles"]
+    (profiles,) = [t for t in page_tables("methods.md", "") if t.headings[-1] == "The two profiles"]
     assert [bare(cell.split()[0]) for cell in profiles.head[1:]] == list(typing.get_args(Profile))
 
 
 def test_split_finders():
-    finders, options = page_tables("derivation.md", "split finder")
+    finders, options = page_tables("methods.md", "split finder")
     assert sorted(bare(row[0]) for row in finders.rows) == plugin_names("p4perf.split_finders")
     said = {(bare(finder), bare(option)): bare(default) for finder, option, default, _ in options.rows}
     kinds = {name: load_plugin("p4perf.split_finders", name) for name in plugin_names("p4perf.split_finders")}
@@ -361,16 +321,16 @@ def test_roles_name_what_is_there():
 
 
 def test_elementary_operations_and_functions():
-    (table,) = page_tables("eo.md", "operation", "what it does")
+    (table,) = page_tables("estimates.md", "operation", "what it does")
     own = {o.signature: (o.summary, o.source) for o in registered_operations().values()}
     assert {bare(row[0]): row[1:] for row in table.rows} == own
-    (functions,) = page_tables("eo.md", "name", "what it is")
+    (functions,) = page_tables("estimates.md", "name", "what it is")
     assert sorted(bare(row[0]) for row in functions.rows) == list(function_names())
 
 
 def test_numbers_of_the_paper():
     """The comparison on the page is what the machine of the paper gives, and what the functions say is printed."""
-    (table,) = page_tables("eo.md", "function", "`formula`")
+    (table,) = page_tables("estimates.md", "function", "`formula`")
     for name, *cells in table.rows:
         function = load_function(bare(name))
         formula, paper = (estimate([function], load_hardware("xeon-e5-2690v2", p)) for p in ("formula", "paper"))

@@ -10,7 +10,7 @@ import shutil
 import subprocess
 
 import pytest
-from docs_pages import FRONT, PAGES, ROOT, STAND_IN, blocks, parts
+from docs_pages import EXAMPLES, FRONT, PAGES, ROOT, STAND_IN, blocks, parts
 from docs_scenes import SCENES, Scene
 from docs_typed import BY_THE_MAINTAINERS, RUN_ELSEWHERE, examples, typed_blocks
 from support.reader import Reader
@@ -38,6 +38,7 @@ SHORT = {"campaigns", "fitting", "specs", "generated"}
 
 @pytest.mark.parametrize("part", sampled(TYPED, *(p for p in TYPED if p.scene in SHORT)), ids=lambda p: p.id)
 def test_what_is_printed_for_a_shell_runs(part, reader, request):
+    (reader.folder / "examples").symlink_to(EXAMPLES)
     scene = SCENES.get(part.scene, Scene)(reader, request)
 
     def here(text):

@@ -36,7 +36,7 @@ class SegmentRow(Record):
     start: float = doc("first x of the segment", "of x")
     end: float = doc("last x of the segment", "of x")
     points: int = doc("points of the segment")
-    template: str = doc("[template](derivation.md#templates)", of="template.name")
+    template: str = doc("[template](methods.md#templates)", of="template.name")
     family: str = doc("family of the template, such as `poly` or `log`", of="template.family")
     formula: str = doc("the function with rounded numbers, for people")
     parameters: tuple[ParameterCell, ...] = doc("")
@@ -75,7 +75,7 @@ class CandidateRow(Record):
     error: float = doc("its combined error", "of the metric")
     rank: float = doc("its combined rank")
     l1_bic: float | None = doc(
-        "the [criterion](derivation.md#number-of-segments); the lowest is chosen; null where the samples are too few"
+        "the [criterion](methods.md#number-of-segments); the lowest is chosen; null where the samples are too few"
     )
     aic: float | None = doc("Akaike's criterion")
     aicc: float | None = doc("AIC corrected for few samples")

@@ -1,7 +1,7 @@
 """A processor behind a card that moderates interrupts: processing time and loss by discrete-time analysis.
 
 Gebert et al. 2016, "Performance Modeling of Softwarized Network Functions Using Discrete-Time Analysis", with
-corrections (docs/queue.md). The card makes batches (:mod:`p4perf.models.queue.work`), the processor is a queue
+corrections (docs/estimates.md). The card makes batches (:mod:`p4perf.models.queue.work`), the processor is a queue
 GI[X]/GI/1-L with bounded delay (:mod:`p4perf.models.queue.work`).
 
 Which moderation interval is best at a load: the one that makes the mean or a percentile smallest.

@@ -18,7 +18,7 @@ length; all else is exact on the lattice.
 On the lattice a packet that comes at the very moment of a poll is left to the next one, as one that comes when an
 aggregation interval ends is left to the next interval. A Poisson process has no such moments.
 
-No outside source: derived here, and compared with simulation (docs/queue.md).
+No outside source: derived here, and compared with simulation (docs/estimates.md).
 
 A poll finds Q packets, and the next arrival is r steps away, r = 1, 2, ... If the cycle takes T < r, nothing comes.
 Else the first packet comes after r steps, and in the s = T - r steps that are left k more come, with the next one r'

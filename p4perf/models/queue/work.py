@@ -6,7 +6,7 @@ batch, which the interrupt at t0 + tau hands over. A packet at exactly t0 + tau 
 Symbols: ``a`` interarrival time; ``f(i)`` its i-fold convolution (f(0) is the constant 0); ``tau`` aggregation
 interval; ``X`` batch size; ``S`` time from t0 to the t0 of the next batch; ``W_i`` time that the i-th packet of a batch
 waits for the interrupt. Source: Gebert et al. 2016, Eq. 1-5, corrected: the batch includes the packet that starts the
-interval, S is joint with X, and W_i is conditioned on the batch having an i-th packet. See docs/queue.md.
+interval, S is joint with X, and W_i is conditioned on the batch having an i-th packet. See docs/estimates.md.
 
 The state is the work u that is left when a batch comes. The interrupt itself takes o. Packet after packet is accepted
 if the work in front of it is at most L - 1, and adds its service time; work never falls within a batch, so all packets
@@ -19,7 +19,7 @@ time. With room for d = L - o - u, the change z = w - r of the work w of the bat
     row_d(z) = P(S = s0 - z) + sum_(j < d) [ (q(j, j - .) * b)(z) - q(j, j - z) ]
 
 because each service that begins takes the work from j to j + B. Without a limit j runs over all values, and the change
-does not depend on u. Source: Gebert et al. 2016, Eq. 6-8, with the corrections of docs/queue.md.
+does not depend on u. Source: Gebert et al. 2016, Eq. 6-8, with the corrections of docs/estimates.md.
 
 A stationary batch is then followed packet by packet (:func:`follow`). Eq. 7: the work in front of packet i+1 is that in
 front of packet i, plus a service time where that is below L. Delay of packet i (replaces Eq. 12, 13): W_i + work in

@@ -1,0 +1,2 @@
+unsigned program(volatile unsigned *total);
+unsigned baseline(volatile unsigned *total);
