@@ -322,7 +322,7 @@ def reproduce(
 
     Every claim has a source and a check. Verdicts that are not as expected end with 1. The study of virtual network I/O
     is named eivu: its claims are judged from its data, or from data of your own. How long everything takes is estimated
-    first; what --budget leaves no time for is not run, and the same command with --output goes on with it.
+    first; what --budget leaves no time for is not run, and the same command with --output continues.
     """
     from p4perf.cli.measure import duration_s
     from p4perf.cli.progress import WholeProgress
@@ -384,7 +384,7 @@ def _conclude(findings: tuple[Finding, ...]) -> None:
     listed = ", ".join(f"{verdicts.count(v)} {v}" for v in dict.fromkeys(sorted(verdicts)))
     unexpected = sum(not finding.as_expected for finding in findings)
     if unrun := sum(not finding.was_run for finding in findings):
-        say(f"{counted(unrun, 'claim')} not run: the same command with --output and the folder goes on")
+        say(f"{counted(unrun, 'claim')} not run: the same command with --output and the folder continues")
     say(f"{counted(len(findings), 'claim')}: {listed}; {unexpected or 'none'} not as expected")
     positive = [finding for finding in findings if finding.verdict == finding.claim.positive]
     bases = Counter(finding.claim.basis for finding in positive)

@@ -403,7 +403,7 @@ def _columns(by: Sequence[str]) -> tuple[str, ...]:
     if "" in names:
         raise UsageError(f"--by {','.join(by)}: a name of a column is missing")
     if twice := next((name for name in names if names.count(name) > 1), None):
-        raise UsageError(f"--by {','.join(by)}: {twice} is there twice")
+        raise UsageError(f"--by {','.join(by)}: duplicate column {twice}")
     return tuple(names)
 
 

@@ -508,7 +508,7 @@ def doctor(
         checks, usable = _diagnose(place, checks)
         good = bool(usable)
     elif good:  # its node is asked when it measures, not before
-        said = "what works there, and how well, the first run tells: this testbed works in batches"
+        said = "the first run shows what works there, and how well: this testbed works in batches"
         checks.append(Check("testbed", place.label, "ok", "usable from here", said))
     emit(fmt, DoctorDocument.read(None, usable_targets=usable, rows=checks))
     return int(ExitCode.OK if good else ExitCode.UNAVAILABLE)

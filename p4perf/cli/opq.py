@@ -46,7 +46,7 @@ def opq(
         str | None, typer.Option("--median-of", help="Only the operators of this platform are part of the median.")
     ] = None,
     contrast: Annotated[
-        list[str] | None, typer.Option("--contrast", help="Two operators to set side by side: DEAR,CHEAP. Repeatable.")
+        list[str] | None, typer.Option("--contrast", help="Two operators to set side by side: HIGH,LOW. Repeatable.")
     ] = None,
     clock: Annotated[Literal["core", "tsc"], typer.Option("--clock", help="Cycles of which clock.")] = "core",
     agree: Annotated[

@@ -210,7 +210,7 @@ def _campaign(path: Path) -> Iterable[GateSide]:
 
 def _joined(one: GateSide, other: GateSide) -> GateSide:
     if one.model is not None or other.model is not None:
-        message = f"{' on '.join(one.key)} is there as a model and once more"
+        message = f"{' on '.join(one.key)} is given as a model and as runs"
         raise UsageError(message, hint="give either the model or runs")
     if one.reason or other.reason:
         return other if one.reason else one

@@ -149,7 +149,7 @@ class _CurvePair(Record):
     compared: str | None = doc("metric whose ratio it is; null if there is none", of="compared.name")
     domain: tuple[float, ...] | None = doc("first and last x of the shared domain")
     increase_from: float | None = doc("x over whose value both curves are increases; null if compared as they are")
-    reason: str = doc("why there is no ratio, or none that is not extrapolated; else empty")
+    reason: str = doc("why there is no ratio, or an extrapolated one only; else empty")
     crossings: tuple[CrossingRecord, ...] | None = doc("null without a shared domain")
 
 

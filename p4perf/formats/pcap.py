@@ -69,7 +69,7 @@ def read_capture(path: Path) -> Capture:
     if known is None:
         newer = data.startswith(_PCAPNG)
         raise DataError(
-            "is no capture in the format of libpcap"
+            "is not a pcap file"
             + (", it is empty" if not data else ", but pcapng" if newer else ""),
             location=where,
             hint="editcap -F pcap converts it" if newer else None,

@@ -162,7 +162,7 @@ class TestMistakes:
         [
             (["--by", "metrik"], "there is no column 'metrik' (--by)\nhint: did you mean metric?"),
             (["--by", "target,,metric"], "a name of a column is missing"),
-            (["--by", "target", "--by", "target"], "target is there twice"),
+            (["--by", "target", "--by", "target"], "duplicate column target"),
             (["--by", "entries"], "cannot tell series apart"),
             (["--error", "smap"], "smap"),
             (["--split-finder", "dynamo"], "did you mean dynamic?"),

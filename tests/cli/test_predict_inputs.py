@@ -90,11 +90,11 @@ class TestCaptures:
             (lambda data: data[:30], "ends within the head of packet 1"),
             (lambda data: data[:10], "ends within its head"),
             (lambda data: data[:24], "holds no frame"),
-            (lambda data: b"", "is no capture in the format of libpcap, it is empty"),
+            (lambda data: b"", "is not a pcap file, it is empty"),
             (lambda data: data[:20] + struct.pack("<I", 113) + data[24:], "no Ethernet frames (link type 113)"),
             (lambda data: data[:32] + struct.pack("<I", 20) + data[36:], "packet 1 was cut to 20 of"),
             (lambda data: struct.pack("<IIIHHqI", 0x0A0D0D0A, 28, 0x1A2B3C4D, 1, 0, -1, 28), "but pcapng"),
-            (lambda data: b"#!/bin/sh\n" + data, "is no capture in the format of libpcap"),
+            (lambda data: b"#!/bin/sh\n" + data, "is not a pcap file"),
         ],
     )
     def test_a_capture_that_is_none(self, here, change, said):

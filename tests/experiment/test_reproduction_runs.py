@@ -122,7 +122,7 @@ def test_what_does_not_fit_into_the_budget_is_not_run_and_said_to_be_so(tmp_path
     assert answer["unexpected"] == []
     assert "3 claims: 1 to compute, 2 to measure in 1 run; about " in said
     assert "; 1 s at most" in said
-    assert "2 claims not run: the same command with --output and the folder goes on" in said
+    assert "2 claims not run: the same command with --output and the folder continues" in said
     assert "not run: its run takes" in (tmp_path / "out" / "reproduction.md").read_text()
     assert not list((tmp_path / "out" / "runs").iterdir())
     answer, said = reproduced((*claims(), "--budget", "10m"), tmp_path)

@@ -109,7 +109,7 @@ class _PredictRow(Record):
     mpps: Interval = interval("rate of all cores on the line", "Mpps", of="rate.mpps")
     gbps: Interval = interval("the same on the line, with preamble and gap", "Gbit/s", of="rate.gbps")
     bound: str = doc("what limits the rate: `cpu` or `line`", of="rate.bound")
-    line_rate_from_bytes: int | None = doc("smallest frame that fills the line; null: none does", "B")
+    line_rate_from_bytes: int | None = doc("smallest frame that fills the line; null where none does", "B")
     load: float | None = doc("work that is offered to a core, over time", "ratio", of="latency.load.value")
     p50_us: float | None = doc("median latency at that load", "us")
     p99_us: float | None = doc("99 % quantile", "us")

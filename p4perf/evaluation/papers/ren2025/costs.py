@@ -230,7 +230,7 @@ class OperatorRow(Strict):
         None, min_length=1, max_length=1000, description="Repetitions by packet size, in cycles per packet."
     )
     resolution_cycles: Annotated[float, Field(ge=0, le=1e12)] = Field(
-        0.0, description="Costs below this are told as below it; with cycles."
+        0.0, description="Costs below this are reported as below it; with cycles."
     )
     same_as: tuple[Name, ...] = Field((), max_length=100, description="Names of the operator on other platforms.")
 
