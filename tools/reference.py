@@ -35,10 +35,10 @@ COMMANDS = """\
 
 They mean the same in every command that has them.
 
-| option | meaning |
-|---|---|
+| option | default | meaning |
+|---|---|---|
 {% for row in common %}
-| {{ row.option }} | {{ row.help }} |
+| {{ row.option }} | {{ row.default }} | {{ row.help }} |
 {% endfor %}
 {% for group in groups %}
 
@@ -46,8 +46,6 @@ They mean the same in every command that has them.
 {% for command in group.commands %}
 
 ### {{ command.name }}
-
-`{{ command.usage }}`{{ ", common options: " + command.common if command.common }}
 
 {{ command.help }}
 
@@ -80,7 +78,7 @@ DOCUMENTS = """\
 ## Every command
 
 - `schema_version` (integer) version of this page: {{ version }}
-- `kind` (string) what the object is: the titles below
+- `kind` what the object is: the titles below
 
 ## Lists
 
@@ -163,7 +161,7 @@ def _option(parameter: Any, context: Any) -> Mapping[str, str]:
     }
 
 
-SHARED = 2
+SHARED = 4
 """Commands that have an option from which on it is a common one."""
 
 
@@ -174,20 +172,22 @@ def commands_page() -> str:
         context = typer.Context(command, info_name=name)
         arguments = [_argument(p) for p in command.params if p.param_type_name == "argument"]
         rows = [_option(p, context) for p in command.params if p.param_type_name == "option"]
-        usage = " ".join((name, *(a["option"].strip("`") for a in arguments), "[OPTIONS]" if rows else "")).rstrip()
-        text = "\n".join(line.strip() for line in (command.help or "").replace("\f", "").strip().splitlines())
-        found[name] = {"name": name, "usage": usage, "help": text, "rows": [*arguments, *rows]}
-    number = Counter((row["option"], row["help"]) for command in found.values() for row in command["rows"])
+        text = " ".join((command.help or "").split())
+        found[name] = {"name": name, "help": text, "rows": [*arguments, *rows]}
+    number = Counter(
+        (row["option"], row["default"], row["help"]) for command in found.values() for row in command["rows"]
+    )
     common = {key for key, times in number.items() if times >= SHARED}
     for command in found.values():
-        shared = [row for row in command["rows"] if (row["option"], row["help"]) in common]
-        command["common"] = ", ".join(row["option"].partition(" `")[0].split(",")[0] for row in shared)
+        shared = [row for row in command["rows"] if (row["option"], row["default"], row["help"]) in common]
         command["rows"] = [row for row in command["rows"] if row not in shared]
+        names = ", ".join(row["option"].partition(" `")[0].split(",")[0] for row in shared)
+        command["help"] = _filled(f"{command['help']} {f'Common options: {names}.' if shared else ''}")
     groups = [
         {"title": title, "commands": [c for n, c in found.items() if n.split()[1] in names]}
         for title, names in COMMANDS_BY_HEADING.items()
     ]
-    rows = [{"option": option, "help": text} for option, text in sorted(common)]
+    rows = [{"option": option, "default": default, "help": text} for option, default, text in sorted(common)]
     page = (Path(__file__).parents[1] / "docs" / "commands.md").read_text(encoding="utf-8")
     return _between(page, MARK, _page(COMMANDS, groups=groups, common=rows), END)
 
@@ -252,14 +252,14 @@ def documents_page() -> str:
     page = (Path(__file__).parents[1] / "docs" / "json.md").read_text(encoding="utf-8")
     lists, papers, found = [], [], []
     for kind, document in documents().items():
-        rows, text = list(key_table(document)), text_of(document)
+        rows, text = list(key_table(document)), " ".join(text_of(document).split())
         if re.search(r"`p4perf (estimate|analyse) ", text):
-            papers.append({"text": _wrapped(f"`{kind}`: {text.splitlines()[0]}")})
+            papers.append({"text": _wrapped(f"`{kind}`: {text_of(document).splitlines()[0]}")})
         elif all(row.key.startswith("rows[].") for row in rows):
             keys = _keys([replace(row, key=row.key.removeprefix("rows[].")) for row in rows])
             lists.append({"text": _wrapped(f"`{kind}`: {text.rstrip().rstrip('.')}. {keys}")})
         else:
-            found.append({"kind": kind, "text": text, "body": _bullets(document)})
+            found.append({"kind": kind, "text": _filled(text), "body": _bullets(document)})
     written = _page(DOCUMENTS, documents=found, papers=papers, lists=lists, version=DOCUMENT_VERSION)
     page = _between(page, MARK, written, END)
     for name, record in FILES.items():
@@ -285,17 +285,22 @@ def _keys(rows: Sequence[DescribedKey]) -> str:
     parts = []
     for row in rows:
         if row.key not in ends:
-            kind = ", ".join(filter(None, (row.type, row.unit)))
-            text = f"`{row.key}` ({'±, ' if row.key in values else ''}{kind}) {row.meaning}".rstrip()
+            kind = "" if row.type == "string" else row.type.replace(" or null", "?").removeprefix("string, ")
+            notes = ", ".join(filter(None, ("±" if row.key in values else "", kind, row.unit)))
+            text = f"`{row.key}` {f'({notes}) ' if notes else ''}{row.meaning}".rstrip()
             parts.append(text.rstrip("."))
     return "; ".join(parts) + "."
 
 
 def _wrapped(text: str) -> str:
     """An item of a list in lines of 120 characters."""
-    return textwrap.fill(
-        f"- {' '.join(text.split())}", 120, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
-    )
+    return _filled(f"- {text}", "  ")
+
+
+def _filled(text: str, indent: str = "") -> str:
+    """A paragraph in lines of 120 characters."""
+    words = " ".join(text.split())
+    return textwrap.fill(words, 120, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
 def _between(page: str, first: str, text: str, last: str) -> str:

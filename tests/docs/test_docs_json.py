@@ -56,8 +56,14 @@ def section(title):
     """Key -> type, of the record that the page is made from, else of the first list below a title of the page."""
     if record := {**documents(), **reference().FILES}.get(title):
         return {row.key: row.type for row in key_table(record)}
-    kinds = {key: kind.split(", ") for key, kind in listed(title)[0].items()}
-    return {key: kind[0] + (", optional" if "optional" in kind else "") for key, kind in kinds.items()}
+    return {key: kind_of(said) for key, said in listed(title)[0].items()}
+
+
+def kind_of(said):
+    """The type of a key, from what stands in brackets behind it: nothing for a string, else type, unit and so on."""
+    first = said.partition(", ")[0]
+    kind = first.replace("?", " or null") if first not in ("", "optional") else "string"
+    return kind + (", optional" if "optional" in said.split(", ") else "")
 
 
 def fits(value, kind):

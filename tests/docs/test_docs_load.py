@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from docs_pages import DOCS, bare, tables
-from test_docs_json import compare, fits, listed, section
+from test_docs_json import compare, fits, kind_of, listed, section
 
 import p4perf as package
 from p4perf.evaluation.load import Layout
@@ -91,10 +91,6 @@ def test_flags():
     assert sorted(said) == sorted(real)
 
 
-def test_flags_of_searches():
-    assert set(first_cells(page_table("load.md", "search flag"))) == {str(flag) for flag in Flag}
-
-
 def test_metrics(single, several):
     rows = page_table("load.md", "metric", "unit", "star").rows
     said = {name: (unit, star) for names, unit, star, _ in rows for name in bare(names).split(", ")}
@@ -135,7 +131,7 @@ def test_keys_of_the_journal(single, several):
 
 
 def test_keys_of_accounts(several):
-    said = {key: kind.partition(",")[0] for key, kind in listed("load of raw.jsonl")[1].items()}
+    said = {key: kind_of(kind) for key, kind in listed("load of raw.jsonl")[1].items()}
     record, _ = several
     for account in (record["alone"], record["overload"], *(o[part] for o in record["offered"] for part in o)):
         if isinstance(account, dict):
