@@ -233,7 +233,7 @@ TESTS: Mapping[str, Test] = {
         {"up to 80 times the cost": _contrast(1, 80)}, _contrast(120, 600), "120 to 600 times the cost"
     ),
     "ren2025:printf-is-dearest-here": Test(
-        {"as costly as the next": _dearest(1, 1), "all alike": _operators(lambda random, name: 0.2, lambda r, n: 100.0)},
+        {"as costly": _dearest(1, 1), "all alike": _operators(lambda random, name: 0.2, lambda r, n: 100.0)},
         _dearest(2, 39),
         "2 to 39 times the next one",
     ),

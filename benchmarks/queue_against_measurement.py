@@ -4,8 +4,8 @@ For each program and each repetition: the rate under some overload; 30 % of it, 
 (a + b n, and what one behind an empty look takes more); then Poisson traffic at 10, 50 and 70 % of the rate. At each
 load a device that only sends packets back comes first: its latency is the noise floor, and what it says of stolen time
 is that of the machine. So all that a prediction is made of is there before the program is measured at that load.
-Loss is predicted at 110 %. Printed are medians over the repetitions, as rows of the tables in docs/estimates.md. Arguments:
-repetitions (7), targets (dpdk-c,dpdk-swx).
+Loss is predicted at 110 %. Printed are medians over the repetitions, as rows of the table in docs/estimates.md.
+Arguments: repetitions (7), targets (dpdk-c,dpdk-swx).
 
 The machine may move the two cores, nearer to each other or farther apart, and steal time. What a batch of one packet
 costs without a program shows the former: a load counts if that is the same, to NEAR, before and after the program and

@@ -146,7 +146,7 @@ class _Run(Record):
     accuracy: float | None = doc("largest relative error that was asked for; null if all points are measured", "ratio")
     error: float | None = doc("largest relative error by now, at 90 %; null if it is not known", "ratio")
     left_s: float | None = doc("time until the accuracy is reached, roughly", "s")
-    imported: str | None = doc("importer of a run that was [imported](fitting.md#results-of-other-tools); null if p4perf measured it")
+    imported: str | None = doc("importer of an [imported](fitting.md#results-of-other-tools) run; null if measured")
 
 
 listing("list.runs", _Run, "`p4perf list runs`: run directories.")

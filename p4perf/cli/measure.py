@@ -53,8 +53,7 @@ class _CampaignRow(Record):
     experiment: str = doc("name of the experiment")
     target: str = doc("target with its variants")
     state: str = doc(
-        "`measured`, `refused`, `unavailable`, `failed` or `open`, "
-        "see [campaigns](campaigns.md#the-budget)"
+        "`measured`, `refused`, `unavailable`, `failed` or `open`, see [campaigns](campaigns.md#the-budget)"
     )
     points: int = doc("points that were planned on this target")
     accepted: int = doc("points with accepted trials")

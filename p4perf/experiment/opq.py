@@ -254,8 +254,8 @@ class _Agreement(Record):
 class OpqDocument(Document, kind="opq"):
     """`p4perf analyse opq [RUN...]`: one row for each operator of each platform.
 
-    `opq.json` has the same keys, without `output` and `plots`. See [quadrants](operators.md#quadrants). All costs are cycles per
-    packet.
+    `opq.json` has the same keys, without `output` and `plots`. See [quadrants](operators.md#quadrants). All costs are
+    cycles per packet.
     """
 
     output: str = doc("folder of the files", optional=True)

@@ -69,8 +69,7 @@ def read_capture(path: Path) -> Capture:
     if known is None:
         newer = data.startswith(_PCAPNG)
         raise DataError(
-            "is not a pcap file"
-            + (", it is empty" if not data else ", but pcapng" if newer else ""),
+            "is not a pcap file" + (", it is empty" if not data else ", but pcapng" if newer else ""),
             location=where,
             hint="editcap -F pcap converts it" if newer else None,
         )

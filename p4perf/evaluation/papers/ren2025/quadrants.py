@@ -2,7 +2,7 @@
 
 Ren et al. 2025 say "the dataset median" (section II-C) and "the global median" (III-C). What the data set is, they do
 not say: with all twelve rows of their Table II the median is 57 cycles, and their text calls an operator of 49 cycles
-high. So the rule is a choice here, with the median of all rows as the default; docs/operators.md has what each rule gives.
+high. So the rule is a choice here, with the median of all rows as the default; docs/operators.md has what each gives.
 
 The exponent splits at 1, the base cost at a threshold (:mod:`p4perf.evaluation.papers.ren2025.quadrants`). An
 exponent of exactly 1 counts as not accelerating. The names are those of the paper.
