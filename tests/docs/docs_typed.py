@@ -14,6 +14,7 @@ RUN_ELSEWHERE = dict.fromkeys([*PAGES, ROOT / "ARTIFACT.md"], ("console",))
 BY_THE_MAINTAINERS = {
     "git clone REPOSITORY p4perf && cd p4perf": "where the repository is, nobody knows here",
     "make install": "installs packages of the system",
+    "source .venv/bin/activate": "there is no such environment here: the tests have one of their own",
     "make demo": "installs packages of the system, then is `p4perf run demo/exact-entries`",
     "make test": "runs this test",
     "make test-all": "runs this test",
