@@ -257,7 +257,8 @@ class Pipeline:
                 )
         if len(self._headers()) > MAX_HEADERS:
             raise CapabilityError(f"SWX has {MAX_HEADERS} headers, and one of them is needed to hash or sum fields")
-        words = {w for line in (*self._apply, *(x for a in self._actions for x in a["lines"])) for w in line.split()}
+        lines = (*self._apply, *(line for action in self._actions for line in action["lines"]))
+        words = {part for line in lines for word in line.split() for part in word.split(".")}
         names = {
             *words,
             *(a["name"] for a in self._actions),

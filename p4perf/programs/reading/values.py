@@ -12,6 +12,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
+from hashlib import sha256
 from itertools import count
 
 from p4perf.programs import ir
@@ -53,10 +54,19 @@ _RESERVED = re.compile(
 """Words of C, and what the harness has behind ``table_``."""
 
 
+MAX_NAME = 48
+"""Longest identifier: DPDK has names of up to 63 characters, and some get a word before or behind them."""
+
+
 def identifier(name: str) -> str:
-    """A name as an identifier of C and P4: ``hdr.stack[0]`` becomes ``hdr_stack_0``, other letters their numbers."""
+    """A name as an identifier of C and P4: ``hdr.stack[0]`` becomes ``hdr_stack_0``, other letters their numbers.
+
+    The end of a long one is a digest.
+    """
     plain = "".join(f"u{ord(c):x}" if c.isalnum() and not c.isascii() else c for c in name)
     plain = _NOT_OF_A_NAME.sub("_", plain).strip("_") or "x"
+    if len(plain) > MAX_NAME:
+        plain = f"{plain[: MAX_NAME - 9]}_{sha256(name.encode()).hexdigest()[:8]}"
     return f"_{plain}" if plain[0].isdigit() or _RESERVED.fullmatch(plain) else plain
 
 

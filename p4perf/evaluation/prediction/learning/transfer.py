@@ -9,10 +9,9 @@ the baseline, and ``w`` one over the cost of the whole packet, the factors are t
 where prices of one group (lookups, what more entries cost, all others) have the ``c`` in common, which is found with
 them. So a price that no point has changes as those like it do, and many points tell each price by itself. Whole
 programs cost more or less than the sum of their prices on the other machine, too, and ``y`` is without that
-(:mod:`~p4perf.models.program.experience`). Points of an experiment on one construct count less, since how far prices
-are off for them there is not known.
+(:mod:`~p4perf.models.program.experience`).
 
-What whole programs say of sums on the other machine is kept: with programs of this machine among them, or with wider
+What whole programs say of sums on the other machine is kept: with all points of this machine among them, or with wider
 intervals, by what nine of ten points are off.
 """
 
@@ -35,9 +34,6 @@ from p4perf.models.program.primitives import LEVEL, PrimitiveCosts
 
 RIDGE = 0.3
 """How much a factor that is off by one counts, where a program that is off by its whole cost counts one."""
-
-SINGLE = 0.3
-"""How much the error of a point of an experiment on one construct counts, where that of a program counts one."""
 
 FEWEST = 5
 """Fewest points that say how much faster or slower a machine is."""
@@ -72,7 +68,7 @@ def transferred(reference: PrimitiveCosts, rows: Sequence[PriceRow], baseline: f
     beyond = np.array([_beyond(reference, rows[n], sum(charged[n].values())) for n in told])
     cycles = (base + [rows[n].cycles for n in told]) / beyond - base
     whole = np.maximum(cycles + base, 1.0)
-    weights = np.array([1.0 if rows[n].whole else SINGLE for n in told]) / whole
+    weights = 1.0 / whole
     groups = sorted({_group(part) for part in names} | {_group((key, False)) for key in reference.prices})
     common = np.array([[float(_group(part) == group) for group in groups] for part in names])
     rest = np.zeros((len(told), len(groups)))
@@ -94,7 +90,7 @@ def transferred(reference: PrimitiveCosts, rows: Sequence[PriceRow], baseline: f
 
     prices = {key: scaled(p, factor((key, False)), factor((key, True))) for key, p in reference.prices.items()}
     experience = reference.experience
-    local = [known_program(rows[n], sums) for n, sums in zip(told, matrix @ found, strict=True) if rows[n].whole]
+    local = [known_program(rows[n], sums) for n, sums in zip(told, matrix @ found, strict=True)]
     if experience is not None and len(local) >= FEWEST_PROGRAMS:
         experience = Experience.learn([*experience.programs, *local]) or experience
         widths = (WIDER * experience.widths[0], WIDER * experience.widths[1])
