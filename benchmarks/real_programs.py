@@ -25,7 +25,7 @@ from p4perf.evaluation.prediction.learning.constructs import workload_path
 from p4perf.evaluation.prediction.library import open_models
 from p4perf.evaluation.prediction.reading.swx_packets import UnknownDecisionError
 from p4perf.experiment import open_target, open_testbed, require_usable
-from p4perf.experiment.bench import measured_gate_ratio
+from p4perf.experiment.bench import measured_gate_ratios
 from p4perf.programs.component import OWN, TrafficPlan, build_workload
 from p4perf.programs.ir import Workload
 from p4perf.programs.own import packed
@@ -112,7 +112,7 @@ def measured_program(
     accepted: list[TrialSummary] = []
     place.build(plan.build)
     with tempfile.TemporaryDirectory() as folder:
-        ratio = measured_gate_ratio(target, place, Path(folder))
+        ratio = measured_gate_ratios(target, place, Path(folder)).at()
         for attempt in range(repetitions * ATTEMPTS):
             hugepages = target.use_hugepages(plan.memory_bytes, facts)
             options = TrialOptions(seed=1000 + attempt, gate_ratio=ratio, hugepages=hugepages)

@@ -21,6 +21,7 @@ from p4perf.results.manifest import differences
 from p4perf.specs import Experiment
 from p4perf.targets.base import BuildPlan, NodeFacts, Problem, Target, TrialOptions
 from p4perf.targets.roles import Measures, Simulates, SizesMemory, calibration_of, measuring, serving
+from p4perf.targets.windows import GateRatios
 from p4perf.testbeds.base import Testbed
 from p4perf.testbeds.batch.base import BatchTestbed
 from p4perf.testbeds.health import environment_checks
@@ -245,12 +246,15 @@ class Bench:
         return contextlib.nullcontext() if frequency_ghz is None else self.testbed.at_frequency(frequency_ghz)
 
 
-def measured_gate_ratio(target: Measures, testbed: Testbed, folder: Path) -> float | None:
-    """The lowest gate ratio that a calibration of the node prints; None if the target has no calibration."""
+def measured_gate_ratios(target: Measures, testbed: Testbed, folder: Path) -> GateRatios:
+    """The gate ratios that a calibration of the node prints; none if the target has no calibration."""
     job = calibration_of(target)
     lines = [] if job is None else testbed.run(job, folder).stdout.splitlines()
-    ratios = (target.gate_ratio(json.loads(line)) for line in lines if line.startswith("{"))
-    return min((ratio for ratio in ratios if ratio), default=None)
+    found = GateRatios()
+    for line in lines:
+        if line.startswith("{") and (seen := target.undisturbed(json.loads(line))) is not None:
+            found.observe(seen)
+    return found
 
 
 def with_served(record: Mapping[str, Any], target: Target, facts: NodeFacts) -> dict[str, Any]:

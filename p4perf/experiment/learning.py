@@ -23,7 +23,7 @@ from p4perf.evaluation.prediction.learning.design import PriceRow
 from p4perf.evaluation.prediction.learning.primitives import learn_prices
 from p4perf.evaluation.prediction.learning.transfer import transferred
 from p4perf.evaluation.prediction.reading.swx_packets import UnknownDecisionError
-from p4perf.experiment.bench import measured_gate_ratio, open_target, open_testbed, refuse_batches
+from p4perf.experiment.bench import measured_gate_ratios, open_target, open_testbed, refuse_batches
 from p4perf.experiment.evaluate import BASELINE, COST
 from p4perf.experiment.own import FRAME_SIZE_BYTES, own_experiment
 from p4perf.experiment.planning import point_label, point_workload
@@ -453,11 +453,12 @@ def _measure_all(
 
 
 class _Runner:
-    """The node, its gate ratio and its clock as they are known by now."""
+    """The node, its gate ratios and its clock as they are known by now."""
 
     def __init__(self, target: Measures, testbed: Testbed, facts: NodeFacts, folder: Path, mode: str) -> None:
         self._target, self._testbed, self._facts, self._folder = target, testbed, facts, folder
-        self._options = TrialOptions(mode=mode, gate_ratio=measured_gate_ratio(target, testbed, folder))
+        self._gates = measured_gate_ratios(target, testbed, folder)
+        self._options = TrialOptions(mode=mode, gate_ratio=self._gates.at())
         self._clocks: list[float] = []
         self.hugepages = False
 
@@ -478,9 +479,9 @@ class _Runner:
         """One start of a case: core cycles of a packet with the operation, and without."""
         options = replace(self._options, seed=seed, hugepages=self.hugepages)
         record = self._target.parse(self._testbed.run(case_job(case, options, self._facts), self._folder))
-        ratio = self._target.gate_ratio(record)
-        if ratio is not None and ratio < (options.gate_ratio or ratio + 1):
-            self._options = replace(self._options, gate_ratio=ratio)
+        if (seen := self._target.undisturbed(record)) is not None:
+            self._gates.observe(seen)
+            self._options = replace(self._options, gate_ratio=self._gates.at())
         pair = case_cycles(record, self._options.gate_ratio)
         chains = sorted(float(c) for c in record["windows"]["chain_before_tsc"])
         self._clocks.append(float(record["tsc_hz"]) * float(record["chain_core_cycles"]) / chains[len(chains) // 2])

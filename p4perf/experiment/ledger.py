@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 import statistics
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -20,8 +21,9 @@ from p4perf.experiment.load import LoadPlan
 from p4perf.experiment.planning import PlannedPoint
 from p4perf.results.table import STARTS_DISAGREE, TESTBED, TRIAL_COLUMNS, VALUE_COLUMNS
 from p4perf.specs.schema import TrialsSpec
-from p4perf.targets.base import MetricValue, Target, TrialSummary
+from p4perf.targets.base import MetricValue, Target, TrialRecord, TrialSummary
 from p4perf.targets.roles import measuring
+from p4perf.targets.windows import GateRatios, Undisturbed
 
 DOUBT = 0.05
 """Chance with which starts of the same cost are said to disagree."""
@@ -109,11 +111,11 @@ class Ledger:
         self.own = own
         self._design = design
         self._judged: Judgement | None = None
-        self._gate_ratios: dict[str, float] = {}
+        self._gate_ratios: dict[str, GateRatios] = defaultdict(GateRatios)
 
     def gate_ratio(self, testbed: str | None = None) -> float | None:
-        """The gate ratio of a testbed, by default that of trials that do not name theirs; None if not known yet."""
-        return self._gate_ratios.get(self.own if testbed is None else testbed)
+        """The gate ratio of a testbed at its last clock, None if not known yet; by default that of trials without one."""
+        return self._gate_ratios[self.own if testbed is None else testbed].at()
 
     def load(self, key: str, entries: Sequence[TrialEntry]) -> None:
         self._entries[key] = []
@@ -135,11 +137,12 @@ class Ledger:
     def add(self, key: str, entry: TrialEntry) -> TrialSummary | None:
         """Add a trial; its summary, or None if it failed.
 
-        A trial that saw a less disturbed core than all before lowers the gate ratio, and all trials are judged anew.
+        A trial that saw a less disturbed core than all before at its clock lowers the gate ratio, and all trials are
+        judged anew.
         """
         record = entry.get("record")
         if record is not None:
-            self.observe(measuring(self._target).gate_ratio(record), self._testbed_of(entry))
+            self.observe(self._seen(record), self._testbed_of(entry))
         summary = self._summary(key, entry)
         # Summarising takes a while, and an interrupt may not leave an entry without its summary.
         self._entries[key].append(entry)
@@ -147,15 +150,15 @@ class Ledger:
         self._judged = None
         return summary
 
-    def observe(self, ratio: float | None, testbed: str | None = None) -> None:
-        """Learn a gate ratio of a testbed, from a trial or a calibration."""
-        name = self.own if testbed is None else testbed
-        known = self._gate_ratios.get(name)
-        if ratio is None or (known is not None and ratio >= known):
-            return
-        self._gate_ratios[name] = ratio
-        # Below a tenth of a percent nothing changes, and every trial would be judged again and again.
-        if known is not None and ratio < 0.999 * known:
+    def _seen(self, record: TrialRecord) -> Undisturbed | None:
+        try:
+            return measuring(self._target).undisturbed(record)
+        except MeasurementError:
+            return None
+
+    def observe(self, seen: Undisturbed | None, testbed: str | None = None) -> None:
+        """Learn what a trial or a calibration saw of the undisturbed core of a testbed."""
+        if seen is not None and self._gate_ratios[self.own if testbed is None else testbed].observe(seen):
             self._judged = None
             for key, entries in self._entries.items():
                 self._summaries[key] = [self._summary(key, e) for e in entries[: len(self._summaries[key])]]
@@ -173,7 +176,9 @@ class Ledger:
         parts = []
         try:
             if record is not None:
-                ratio = self.gate_ratio(self._testbed_of(entry))
+                seen = self._seen(record)
+                ratios = self._gate_ratios[self._testbed_of(entry)]
+                ratio = ratios.at() if seen is None else ratios.at(seen.chain_tsc)
                 parts.append(measuring(self._target).summarise(record, ratio))
             if offered is not None:
                 plan = self._loads[key]

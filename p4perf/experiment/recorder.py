@@ -118,9 +118,6 @@ class Recorder:
             self.ledger.load(planned.key, self.run.trials(planned.key))
             if self.run.outcome(planned.key) is None and self.ledger.trials(planned.key):
                 self._finish_if_done(planned)
-        self.ledger.observe(manifest.gate_ratio)
-        for name, place in manifest.places.items():
-            self.ledger.observe(place.get("gate_ratio"), name)
 
     def planned(self) -> None:
         done = sum(self.ledger.status(p.key).accepted for p in self.points)
@@ -156,7 +153,7 @@ class Recorder:
     def calibrated(self, result: JobResult, testbed: str | None = None) -> None:
         lines = [json.loads(line) for line in result.stdout.splitlines() if line.startswith("{")]
         for line in lines:
-            self.ledger.observe(measuring(self._target).gate_ratio(line), testbed)
+            self.ledger.observe(measuring(self._target).undisturbed(line), testbed)
         entry: dict[str, Any] = {"at": datetime.now(UTC).isoformat(timespec="seconds"), "cpus": lines}
         if testbed is not None:
             entry["testbed"] = testbed

@@ -32,7 +32,13 @@ from p4perf.targets.base import (
     point_key,
 )
 from p4perf.targets.roles import Measures
-from p4perf.targets.windows import WindowStatistics, gate_ratio_of, trial_summary, window_statistics
+from p4perf.targets.windows import (
+    Undisturbed,
+    WindowStatistics,
+    trial_summary,
+    undisturbed_core,
+    window_statistics,
+)
 
 HUGEPAGE_BYTES = 2 << 20
 
@@ -178,8 +184,8 @@ class HarnessTarget(Measures):
         """Metric values of a record with the statistics of its programs, usually program and baseline."""
 
     @override
-    def gate_ratio(self, record: TrialRecord) -> float | None:
-        return gate_ratio_of(record)
+    def undisturbed(self, record: TrialRecord) -> Undisturbed | None:
+        return undisturbed_core(record)
 
 
 def _digest(workload: Workload) -> str:

@@ -16,6 +16,7 @@ from p4perf.programs.ir import Program, Table, Workload
 from p4perf.targets import base
 from p4perf.targets.builds import calibration_job
 from p4perf.targets.link import LinkPlan
+from p4perf.targets.windows import Undisturbed
 
 
 class Measures(base.Target):
@@ -37,8 +38,8 @@ class Measures(base.Target):
     def summarise(self, record: base.TrialRecord, gate_ratio: float | None) -> base.TrialSummary:
         """Metric values of a record, judged with the gate ratio known by now."""
 
-    def gate_ratio(self, record: base.TrialRecord) -> float | None:
-        """The gate ratio that this trial or calibration saw; None if it saw none."""
+    def undisturbed(self, record: base.TrialRecord) -> Undisturbed | None:
+        """The undisturbed core that this trial or calibration saw; None if it saw none."""
         return None
 
     def use_hugepages(self, memory_bytes: int, facts: base.NodeFacts) -> bool:

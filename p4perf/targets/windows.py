@@ -25,6 +25,12 @@ from p4perf.targets.base import MetricValue, TrialSummary
 MIN_WINDOWS = 20
 MIN_SHARE = 0.20
 MAX_SPREAD = 0.15
+FEWEST_WINDOWS = 10
+"""With fewer windows a trial says nothing of an undisturbed core by itself."""
+
+SAME_CLOCK_PERCENT = 5
+"""A gate ratio counts for trials whose clock is no further away from that at which it was seen."""
+
 GATE_TOLERANCE = 0.15
 """A window counts if its calibration ratio is less than this share above that of an undisturbed core."""
 
@@ -115,12 +121,63 @@ def lower_mode(ratios: Sequence[float]) -> float:
     return float(ratios[len(ratios) // 10])
 
 
-def gate_ratio_of(record: Mapping[str, Any]) -> float | None:
-    """Of a trial: the ratio in force at its end. Of a line of the calibration: the lower mode."""
-    ratio = record.get("gate_ratio")
+@dataclass(frozen=True, slots=True)
+class Undisturbed:
+    """How the core looked when nothing disturbed it: its gate ratio, and TSC cycles of an iteration of the chain."""
+
+    gate_ratio: float
+    chain_tsc: float
+
+
+def undisturbed_core(record: Mapping[str, Any]) -> Undisturbed | None:
+    """What a trial or a line of the calibration saw; None if it says nothing.
+
+    Of a trial it is the lower mode of its own windows: the ratio in force can be one of another clock.
+    """
+    ratio, windows = record.get("gate_ratio"), record.get("windows")
     if isinstance(ratio, list):
-        return lower_mode(ratio)
-    return float(ratio) if ratio and record.get("gated") else None
+        return Undisturbed(lower_mode(ratio), float(record["chain_tsc"][len(record["chain_tsc"]) // 2]))
+    if not ratio or not record.get("gated") or not isinstance(windows, Mapping):
+        return None
+    try:
+        chain, mix = (np.asarray(windows[key], dtype=float) for key in ("chain_after_tsc", "mix_after_tsc"))
+        own = lower_mode(np.sort(mix / chain).tolist()) if len(chain) >= FEWEST_WINDOWS else float(ratio)
+        return Undisturbed(own, float(np.median(chain)))
+    except (KeyError, TypeError, ValueError) as error:
+        raise MeasurementError(f"missing or invalid calibrators in the record of a trial: {error}") from error
+
+
+class GateRatios:
+    """The lowest gate ratios that a machine has shown, each for the clock at which it was seen.
+
+    At another clock the same undisturbed core can have another ratio: a machine that was slower for a second had one
+    that no window reached when it was as fast as before.
+    """
+
+    def __init__(self) -> None:
+        self._lowest: dict[int, float] = {}
+        self._last = 0
+
+    def observe(self, seen: Undisturbed) -> bool:
+        """Learn what a trial or a calibration saw; whether trials that were judged before have to be judged anew.
+
+        Below a tenth of a percent nothing changes, and every trial would be judged again and again.
+        """
+        self._last = _percent(seen.chain_tsc)
+        known = self.at(seen.chain_tsc)
+        if known is not None and seen.gate_ratio >= known:
+            return False
+        self._lowest[self._last] = seen.gate_ratio
+        return known is not None and seen.gate_ratio < 0.999 * known
+
+    def at(self, chain_tsc: float | None = None) -> float | None:
+        """The gate ratio at a clock, by default that of what was seen last; None if it is not known."""
+        clock = self._last if chain_tsc is None else _percent(chain_tsc)
+        return min((ratio for c, ratio in self._lowest.items() if abs(c - clock) <= SAME_CLOCK_PERCENT), default=None)
+
+
+def _percent(chain_tsc: float) -> int:
+    return round(math.log(chain_tsc) / math.log(1.01)) if chain_tsc > 0 else 0
 
 
 def window_statistics(record: Mapping[str, Any], gate_ratio: float | None = None) -> dict[str, WindowStatistics]:

@@ -13,13 +13,16 @@ from p4perf.results.table import STARTS_DISAGREE
 from p4perf.specs.schema import TrialsSpec
 from p4perf.targets.base import MetricValue, TrialSummary
 from p4perf.targets.roles import Measures
+from p4perf.targets.windows import Undisturbed
+
+CHAIN = 12.0
 
 
 class Judge(Measures):
     """Stands in for a target: a record says its value, whether it was good, and the gate ratio it saw."""
 
-    def gate_ratio(self, record):
-        return record.get("ratio")
+    def undisturbed(self, record):
+        return Undisturbed(record["ratio"], record.get("chain", CHAIN)) if "ratio" in record else None
 
     def summarise(self, record, gate_ratio):
         if record.get("damaged"):
@@ -154,9 +157,21 @@ def test_a_less_disturbed_core_makes_earlier_trials_be_judged_again():
 
 def test_the_gate_ratio_never_rises():
     made = ledger()
-    for ratio in (0.3, 0.5, None, 0.28):
-        made.observe(ratio)
+    for ratio in (0.3, 0.5, 0.28):
+        made.observe(Undisturbed(ratio, CHAIN))
+    made.observe(None)
     assert made.gate_ratio() == 0.28
+
+
+def test_a_gate_ratio_counts_at_the_clock_at_which_it_was_seen():
+    """A machine that was slower for a second had another ratio, that no trial reaches when it is as fast as before."""
+    made = ledger()
+    usual, slower = {"seen": 0.264, "ratio": 0.264, "chain": 9.24}, {"seen": 0.229, "ratio": 0.229, "chain": 10.26}
+    made.load("a", [trial(**usual), trial(**slower), trial(**usual)])
+    assert made.status("a").accepted == 3
+    assert made.gate_ratio() == 0.264
+    made.load("b", [trial(**usual | {"seen": 0.31})])
+    assert made.status("b").accepted == 0
 
 
 def order(points, spec, trials=100):
@@ -235,7 +250,7 @@ def test_every_testbed_has_a_gate_ratio_of_its_own():
     made.load("q", [on("b", trial(seen=0.20, ratio=0.20))])
     assert (made.gate_ratio("a"), made.gate_ratio("b"), made.gate_ratio()) == (0.30, 0.20, None)
     assert made.status("p").accepted == made.status("q").accepted == 1
-    made.observe(0.25, "a")
+    made.observe(Undisturbed(0.25, CHAIN), "a")
     assert (made.status("p").accepted, made.status("q").accepted) == (0, 1)
 
 

@@ -99,7 +99,7 @@ class StandIn(Measures):
     def calibration(self):
         return None
 
-    def gate_ratio(self, record):
+    def undisturbed(self, record):
         return None
 
     def use_hugepages(self, memory_bytes, facts):

@@ -14,6 +14,7 @@ from p4perf.programs.component import TrafficPlan, build_workload
 from p4perf.specs.metrics import METRICS
 from p4perf.targets.base import JobResult, TrialOptions
 from p4perf.targets.dpdk_c import TBL24_BYTES, DpdkCTarget, program_bytes, table_bytes
+from p4perf.targets.windows import Undisturbed
 
 TARGET = DpdkCTarget()
 
@@ -453,8 +454,10 @@ class TestSummaries:
         assert not TARGET.summarise(record, 0.15).accepted
 
     def test_the_gate_ratio_of_trials_and_calibrations(self, make_record):
-        assert TARGET.gate_ratio(make_record()) == 0.25
-        assert TARGET.gate_ratio(make_record(gated=False)) is None
-        assert TARGET.gate_ratio(make_record(gate_ratio=0.0)) is None
-        assert TARGET.gate_ratio({"gate_ratio": [n / 100 for n in range(101)]}) == 0.1
-        assert TARGET.gate_ratio({}) is None
+        assert TARGET.undisturbed(make_record(gate_ratio=0.2)) == Undisturbed(0.25, 12.0)
+        assert TARGET.undisturbed(make_record(windows=2, gate_ratio=0.2)) == Undisturbed(0.2, 12.0)
+        assert TARGET.undisturbed(make_record(gated=False)) is None
+        assert TARGET.undisturbed(make_record(gate_ratio=0.0)) is None
+        line = {"gate_ratio": [n / 100 for n in range(101)], "chain_tsc": [12.0] * 101}
+        assert TARGET.undisturbed(line) == Undisturbed(0.1, 12.0)
+        assert TARGET.undisturbed({}) is None

@@ -12,6 +12,7 @@ from p4perf.generators.c.xdp_filter import filter_files
 from p4perf.programs import ir
 from p4perf.programs.component import TrafficPlan, build_workload
 from p4perf.targets.base import JobResult, TrialOptions
+from p4perf.targets.windows import Undisturbed
 from p4perf.targets.xdp import HARNESS_VERSION, XdpTarget, table_bytes
 
 TARGET = XdpTarget()
@@ -150,7 +151,7 @@ def test_the_metrics_of_a_record(record):
     assert values["cost_cycles_per_packet"] == pytest.approx(80)
     assert (values["program_instructions"], values["code_bytes"]) == (75, 289)
     assert (values["load_time"], values["compile_time"]) == (0.05, 80.0)
-    assert TARGET.gate_ratio(data) == 0.25
+    assert TARGET.undisturbed(data) == Undisturbed(0.25, 12.0)
 
 
 # Filters that p4c-ebpf compiles ---------------------------------------------------------------------------------------

@@ -114,11 +114,17 @@ def is_cost_model(text: str) -> bool:
     return isinstance(value, dict) and value.get("schema") == SCHEMA
 
 
-def parse_cost_model(text: str, file: str) -> TargetModel:
+def parse_cost_model(text: str, file: str, machine: str = "") -> TargetModel:
+    """The model that a text is; its machine is called as its processor is, unless another name is given."""
     model = read_cost_model(text, file=file)
     model = replace(model, parts=ProgramParts.from_record(dict(model.primitives), file=file))
-    machine, here = machine_name(model.machine.get("cpu_model", "")), _here(model)
-    return TargetModel(model, machine, _clock_hz(model, file), file, here, MemoryModel(model), batches=model.batches)
+    called = machine_name(model.machine.get("cpu_model", ""))
+    here = _here(model)
+    if machine and here == called:
+        here = machine
+    return TargetModel(
+        model, machine or called, _clock_hz(model, file), file, here, MemoryModel(model), batches=model.batches
+    )
 
 
 @cache
@@ -186,7 +192,11 @@ def available_models() -> tuple[TargetModel, ...]:
     shipped = files("p4perf.models") / REFERENCE
     names = sorted(file.name for file in shipped.iterdir() if file.name.endswith(".json")) if shipped.is_dir() else []
     texts = {name: (shipped / name).read_text(encoding="utf-8") for name in names}
-    ours = [parse_cost_model(text, f"{REFERENCE}/{name}") for name, text in texts.items() if is_cost_model(text)]
+    ours = [
+        parse_cost_model(text, f"{REFERENCE}/{name}", Path(name).stem.partition("@")[2])
+        for name, text in texts.items()
+        if is_cost_model(text)
+    ]
     found: dict[str, TargetModel] = {}
     for model in (*models, *(replace(each, origin=REFERENCE) for each in ours)):
         found.setdefault(model.name, model)
