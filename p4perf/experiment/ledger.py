@@ -114,7 +114,7 @@ class Ledger:
         self._gate_ratios: dict[str, GateRatios] = defaultdict(GateRatios)
 
     def gate_ratio(self, testbed: str | None = None) -> float | None:
-        """The gate ratio of a testbed at its last clock, None if not known yet; by default that of trials without one."""
+        """The gate ratio of a testbed at its last clock, None if not known yet; default: that of trials without one."""
         return self._gate_ratios[self.own if testbed is None else testbed].at()
 
     def load(self, key: str, entries: Sequence[TrialEntry]) -> None:
