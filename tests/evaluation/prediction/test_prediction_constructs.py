@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -318,3 +319,28 @@ def test_a_field_that_was_just_written_is_waited_for() -> None:
     graph = read_own(small(*body), "small", 64)
     waits = [c for step in graph.steps.values() for c in step.constructs if c.kind == "overlap"]
     assert [c.size("code") for c in waits] == ["stored", "stored"]
+
+
+@pytest.mark.parametrize("wanted", ["verify", "update"])
+def test_a_checksum_under_a_condition_is_met_by_the_packets_for_which_it_holds(wanted: str) -> None:
+    """What the condition asks for is in the packet, so that nothing of the program decides it."""
+    file = Path(__file__).parents[3] / "examples" / "programs" / "ipv4_router" / "ipv4_router.json"
+    program = json.loads(file.read_text())
+    (checksum,) = program["checksums"]
+    protocol = {"type": "field", "value": ["ipv4", "protocol"]}
+    condition = {"op": "<", "left": protocol, "right": {"type": "hexstr", "value": "0x40"}}
+    checksum |= {"verify": wanted == "verify", "update": wanted == "update"}
+    shares = {}
+    for op in ("<", "=="):
+        checksum["if_cond"] = {"type": "expression", "value": condition | {"op": op}}
+        given = {"program": packed(json.dumps(program), str(file)), "seed": 1, "packets": 2048}
+        workload = build_workload([(OWN, given)], frame_size_bytes=FRAME_BYTES)
+        whole = packet_path(workload.program, workload, TrafficPlan(FRAME_BYTES))
+        holds = [
+            f for f in workload.frames if (f[23] < 0x40 if op == "<" else f[23] == 0x40) and f[12:14] == b"\x08\x00"
+        ]
+        found = sum(times for what, times in whole if what.kind == f"checksum {wanted}")
+        shares[op] = found, len(holds) / len(workload.frames)
+    assert shares["<"][0] == pytest.approx(shares["<"][1], abs=0.02)
+    found, share = shares["=="]
+    assert 0 < found <= share < 0.02

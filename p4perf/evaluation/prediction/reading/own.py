@@ -590,7 +590,7 @@ class _Reader:
                 case ir.Branch(condition, ((ir.Hash() | ir.Assign()) as hashed, *rest)):
                     step = self._checksum(hashed, rest, update, number, after)
                     test, inverted = _fact(condition, added=False)
-                    if test is not None and not inverted:
+                    if isinstance(test, str) and not inverted:  # a header is valid
                         after = self._add(replace(step, constructs=(), present=((test, step.constructs[0]),)))
                         continue
                     constructs = of_condition(self.program, condition, step.where)
