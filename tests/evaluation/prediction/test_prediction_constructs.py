@@ -333,7 +333,7 @@ def test_a_checksum_under_a_condition_is_met_by_the_packets_for_which_it_holds(w
     shares = {}
     for op in ("<", "=="):
         checksum["if_cond"] = {"type": "expression", "value": condition | {"op": op}}
-        given = {"program": packed(json.dumps(program), str(file)), "seed": 1, "packets": 2048}
+        given = {"program": packed(json.dumps(program), str(file)), "seed": 1, "packets": 512}
         workload = build_workload([(OWN, given)], frame_size_bytes=FRAME_BYTES)
         whole = packet_path(workload.program, workload, TrafficPlan(FRAME_BYTES))
         holds = [
