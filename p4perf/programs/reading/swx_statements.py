@@ -69,9 +69,10 @@ class Operands:
         yield from (*self._declared, *self.own.values())
 
     def scratch(self, name: str, bits: int) -> ir.FieldRef:
-        """A metadata field of the reader's own."""
-        self.own.setdefault(f"own_{name}", ir.Field(f"own_{name}", bits))
-        return ir.FieldRef(ir.METADATA, f"own_{name}")
+        """A metadata field of the reader's own; specifications that p4perf wrote have fields of other readers."""
+        name = f"own_swx_{name}"
+        self.own.setdefault(name, ir.Field(name, bits))
+        return ir.FieldRef(ir.METADATA, name)
 
     def ref(self, operand: str, line: SpecLine) -> ir.FieldRef:
         """A field of a header or of the metadata."""

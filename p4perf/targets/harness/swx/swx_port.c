@@ -81,7 +81,8 @@ transmit(void *object, struct rte_swx_pkt *packet)
 {
 	const struct swx_port_out *const port = object;
 	struct swx *const swx = port->swx;
-	struct rte_mbuf *const mbuf = take(packet);
+	/* What is dropped stays as it came: SWX takes off what the packet before it in the thread emitted. */
+	struct rte_mbuf *const mbuf = port->port == PORT_DROP ? packet->handle : take(packet);
 
 	mbuf->port = port->port;
 	swx->out[swx->n_out] = mbuf;
