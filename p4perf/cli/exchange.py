@@ -256,7 +256,7 @@ def export(
 
 
 class _ReportRow(Record):
-    kind: str = doc("`index`, `matrix`, `run`, `comparison` or `document`")
+    kind: str = doc("`index`, `matrix`, `run`, `comparison`, `history` or `document`")
     pages: int = doc("pages of that kind")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -82,6 +83,7 @@ def new_run(
         **({"provisional": True} if testbed.provisional else {}),
         "trials": experiment.spec.trials.model_dump(mode="json"),
         "versions": versions | {name: version(name) for name in _LIBRARIES},
+        "commit": _commit(),
         "command": sys.argv[1:],
         **(notes or {}),
     }
@@ -99,6 +101,16 @@ def new_run(
         # The spec of the run finds it there when the run is resumed.
         run.write_bytes(replay.pcap, experiment.capture.raw)
     return run, plan
+
+
+def _commit() -> str:
+    """The Git commit of the working directory, with a ``+`` if tracked files have changed; empty if it has none."""
+    words = ("git", "--no-optional-locks", "describe", "--always", "--exclude=*", "--abbrev=12", "--dirty=+")
+    try:
+        found = subprocess.run(words, capture_output=True, text=True, timeout=10, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return found.stdout.strip()
 
 
 def measure_run(

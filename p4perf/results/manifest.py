@@ -183,6 +183,8 @@ class Manifest(RunIdentity):
     """Whether the device used hugepages; None if that is not known of an imported run."""
     versions: Mapping[str, str]
     """Versions of p4perf, Python and libraries."""
+    commit: str
+    """Git commit of the folder in which the run was begun, with a ``+`` if files had changed; empty without one."""
     environment: tuple[Mapping[str, Any], ...]
     """Checks of the machine when the run began: ``check``, ``value``, ``advice``."""
     working_set: Mapping[str, float] | None
@@ -259,6 +261,7 @@ def typed_manifest(content: Mapping[str, Any], path: Path) -> Manifest:
         node=NodeFacts({str(key): value for key, value in content["node"].items()}),
         hugepages=content.get("hugepages"),
         versions={str(key): str(value) for key, value in content["versions"].items()},
+        commit=str(content.get("commit") or ""),
         environment=_mappings(content.get("environment")),
         working_set=table or None,
         place=mapping_of(content.get("place")),

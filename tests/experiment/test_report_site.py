@@ -82,7 +82,7 @@ def text_of(site: Site, pattern: str) -> str:
 
 
 def test_a_page_for_each_run_and_comparison(site: Site) -> None:
-    assert site.pages == {"index": 1, "matrix": 0, "run": 2, "comparison": 1, "document": 0}
+    assert site.pages == {"index": 1, "matrix": 0, "run": 2, "comparison": 1, "history": 0, "document": 0}
     assert site.notes == ()
     assert site.index.is_file()
 
@@ -104,7 +104,7 @@ def test_what_runs_say_is_text_and_never_markup(site: Site) -> None:
         assert EVIL not in text
         assert "<img" not in text
         sources = [s.get("src") for s in page.scripts if s.get("type") != "application/json"]
-        assert all(source and source.endswith("assets/site.js") for source in sources), path.name
+        assert {Path(str(source)).name for source in sources} <= {"tables.js", "figures.js"}, path.name
     assert "&lt;img src=x" in text_of(site, "runs/*xdp*.html")
 
 
@@ -121,17 +121,27 @@ def test_plotly_is_there_once_and_pages_are_small(site: Site) -> None:
     assert all(path.stat().st_size < 120_000 for path in site.path.rglob("*.html"))
 
 
-def test_the_figure_holds_repetitions_medians_parts_and_marks(site: Site) -> None:
+def test_the_figure_holds_repetitions_medians_segments_and_marks(site: Site) -> None:
     (data,) = Page(text_of(site, "runs/*dpdk-c*.html")).data
     figure = json.loads(data)
-    assert figure["kind"] == "run"
     assert figure["scale"] == "log"
     assert len(figure["trials"]) == 3 * 13
     assert [t[3] for t in figure["trials"] if t[0] == 1e6] == [0, 0, 0]
-    assert len(figure["points"]) == 12, "points without an accepted trial have no median"
-    assert figure["points"][0][1] == pytest.approx(101, rel=0.05)
-    assert figure["segments"][0]["x"][0] == 1
-    assert len(figure["residuals"]) == 12
+    (medians,) = figure["points"]
+    assert len(medians["rows"]) == 12, "points without an accepted trial have no median"
+    assert medians["rows"][0][1] == pytest.approx(101, rel=0.05)
+    assert figure["lines"][0]["x"][0] == 1
+    assert len(figure["lower"]["points"][0]["rows"]) == 12
+    entries = {entry["key"] for entry in figure["legend"]}
+    assert entries >= {line["key"] for line in figure["lines"]} | {"medians", "repetitions", "rejected"}
+
+
+def test_a_still_drawing_has_the_same_marks(site: Site) -> None:
+    text = text_of(site, "runs/*dpdk-c*.html")
+    still = text.partition('<svg class="still"')[2].partition('<div class="live">')[0]
+    assert len(re.findall(r'<use href="#m0" class="c0"', still)) == 2 * 12, "medians, and residuals below"
+    assert still.count("<polyline") >= 1
+    assert len(re.findall(r"h0", still)) == 3 * 13, "every repetition is a dot"
 
 
 def test_the_tables_hold_the_numbers_without_a_script(site: Site) -> None:
@@ -140,16 +150,19 @@ def test_the_tables_hold_the_numbers_without_a_script(site: Site) -> None:
     assert "no_accepted_rows" in text
     assert "few_windows" in text
     assert re.search(r"<th scope=\"row\" class=\"n\">1000000</th><td class=\"n\">–</td>", text)
+    assert re.search(r"<th scope=\"row\" class=\"n\">1</th><td class=\"n\" data-v=\"10[\d.]+\">10[\d.]+</td>", text)
 
 
 def test_the_comparison_says_the_verdict_and_the_ratios(site: Site) -> None:
     text = text_of(site, "experiments/*.html")
-    assert "xdp is slower" in text
+    assert "xdp: slower" in text
     (data,) = Page(text).data
     figure = json.loads(data)
-    assert [s["label"] for s in figure["series"]] == ["dpdk-c", "xdp"]
-    assert all(s["segments"] for s in figure["series"])
-    assert figure["ratios"][0]["points"][-1][1] > 1
+    assert [group["key"] for group in figure["points"]] == ["dpdk-c", "xdp"]
+    assert {line["key"] for line in figure["lines"]} == {"dpdk-c", "xdp"}
+    assert figure["lower"]["points"][0]["rows"][-1][1] > 1
+    for entry in figure["legend"]:
+        assert re.match(rf"{entry['key']}: .*entries", entry["text"]), "the legend has the model"
 
 
 def test_listings_are_marked_words(site: Site) -> None:
@@ -248,12 +261,13 @@ def test_predictions_and_claims_have_pages(tmp_path: Path, version: int) -> None
     site = write_site(find_sources([tmp_path]), tmp_path / "site")
     assert site.pages["document"] == 2
     predicted = text_of(site, "predictions/*.html")
-    (data,) = Page(predicted).data
-    assert json.loads(data)["bars"] == [
-        ["extract (parser)", 80, 60, None, "flat/extract"],
-        ["baseline", 20, 20, 20, ""],
+    bars = predicted.partition('<ol class="bars">')[2].partition("</ol>")[0]
+    assert re.findall(r"<span>([^<]*)</span>.*?width: ([\d.]+)%", bars) == [
+        ("extract (parser)", "100.0"),
+        ("baseline", "25.0"),
     ]
-    assert re.search(r"hash</th><td>parser</td><td class=\"n\">2</td><td class=\"n\">–</td>", predicted), (
+    assert "<b " not in bars, "an open interval has no line"
+    assert re.search(r"hash</th><td>parser</td><td class=\"n\" data-v=\"2\">2</td><td class=\"n\">–</td>", predicted), (
         "no price is not 0"
     )
     assert re.search(r"<dt>memory</dt><dd>4[^<]*096[^<]* B</dd>", predicted)
@@ -294,3 +308,46 @@ def test_what_a_campaign_did_not_measure_stands_in_the_matrix_with_its_reason(tm
     matrix = text_of(site, "matrix.html")
     assert "<summary>refused</summary><small>&lt;/script&gt;" in matrix
     assert re.search(r"runs/mat-exact-entries[^\"]*\">\S+ → \S+</a>", matrix)
+    assert "<td>entries</td><td>cycles/packet in total</td>" in matrix, "the row says what its numbers are"
+
+
+def test_all_numbers_of_a_row_have_one_base(tmp_path: Path) -> None:
+    """Above the baseline only if every target gives that; the index has what the model is of."""
+    for target, others in (("a", {"cost_cycles_per_packet": lambda x: 5 + x**0.3}), ("b", {})):
+        make_run(tmp_path / "runs", lambda x: 105 + x**0.3, target=target, metrics=others, starts=1, noise=0)
+    make_run(tmp_path / "runs", lambda x: 105 + x, spec="parser/headers", overrides=(), target="a", starts=1,
+             metrics={"cost_cycles_per_packet": lambda x: 5 + x})  # fmt: skip
+    site = write_site(find_sources([tmp_path / "runs"]), tmp_path / "site")
+    rows = text_of(site, "matrix.html").partition("<tbody>")[2].split("<tr>")[1:]
+    assert ["in total" in row for row in rows] == [True, False]
+    assert ["above the baseline" in row for row in rows] == [False, True]
+    assert rows[0].count(">106 → ") == 2
+    assert "earlier runs" not in rows[0]
+    index = text_of(site, "index.html")
+    assert index.count("<td>cycles/packet in total</td>") == 3
+    assert "above the baseline" not in index
+
+
+def test_runs_of_one_machine_have_a_history_with_verdicts_of_the_gate(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import support.runs
+
+    for day, slower in enumerate((1.0, 1.0, 1.2, 1.0), 1):
+        monkeypatch.setattr(support.runs, "NOW", datetime(2026, 11, day, tzinfo=UTC))
+        commit = {"commit": f"{day}abcdef12345"} if day != 3 else {}
+        make_run(tmp_path / "runs", lambda x, slower=slower: slower * (100 + x**0.3), seed=day, manifest=commit)
+    make_run(tmp_path / "runs", lambda x: 100 + x**0.3, target="xdp")
+    site = write_site(find_sources([tmp_path / "runs"]), tmp_path / "site")
+    assert site.pages["history"] == 1
+    text = text_of(site, "history/*.html")
+    assert re.findall(r"<strong>([^<]*)</strong>", text) == ["–", "same", "slower", "faster"]
+    (data,) = Page(text).data
+    figure = json.loads(data)
+    names = ["2026-11-01 1abcdef", "2026-11-02 2abcdef", "2026-11-03 00:00", "2026-11-04 4abcdef"]
+    assert [row[0] for row in figure["points"][0]["rows"]] == names
+    assert [row[1] for row in figure["lower"]["points"][0]["rows"]] == pytest.approx([1, 1.2, 1 / 1.2], rel=0.02)
+    assert "<td>faster</td>" in text_of(site, "index.html"), "the verdict of the newest"
+    compared = text_of(site, "experiments/*.html")
+    assert "dpdk-c, xdp</h1>" in compared, "of each target the newest run is compared"
+    assert "2026-11-04" in compared

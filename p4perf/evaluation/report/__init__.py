@@ -18,7 +18,7 @@ def _environment(escape: bool = True) -> ImmutableSandboxedEnvironment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.globals.update(number=number, amount=amount, explain_flag=explanation)
+    environment.globals.update(number=number, amount=amount, exact=exact, explain_flag=explanation)
     environment.filters["cell"] = markdown_cell
     return environment
 
@@ -37,6 +37,11 @@ def amount(value: float | None, digits: int = 4) -> str:
         text = f"{float(f'{value:.{digits}g}'):.0f}"
         return text.replace("-", "−", 1)
     return number(value, digits)
+
+
+def exact(value: float | None) -> str:
+    """A number for programs, as precise as any measurement; empty for None or NaN."""
+    return "" if value is None or value != value else f"{value:.9g}"
 
 
 def render_page(template: str, **context: object) -> str:

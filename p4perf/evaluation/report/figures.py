@@ -1,14 +1,16 @@
 """What pages of a site show besides text: interactive figures, source text as HTML, and the files that all pages share.
 
-Figures are plain values; the script of the pages makes Plotly's traces of them, because the colours follow the dark
-mode of the browser, and because a few hundred numbers are a tenth of the text of the traces.
+Figures are plain values, of which :mod:`p4perf.evaluation.report.drawing` makes a still drawing and the script of the
+pages Plotly's traces: colours follow the dark mode of the browser, and a few hundred numbers are a tenth of the text of
+the traces.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Any, ClassVar
@@ -60,22 +62,15 @@ SILENCE = 1e-9
 """A curve below this fraction of the largest median is zero; there is no relative residual."""
 
 
-def curves(model: ComponentModel) -> list[dict[str, Any]]:
-    """The segments of a model: abscissae, values, band (None without intervals) and formula."""
+def _lines(model: ComponentModel, keys: Sequence[str]) -> list[dict[str, Any]]:
+    """The segments of a model: abscissae, values and band (None without intervals)."""
     drawn = []
-    for segment, formula in zip(model.fitting.segments, model.formulas(), strict=True):
+    for segment, key in zip(model.fitting.segments, keys, strict=True):
         x = _abscissae(model, segment)
         estimate = model.estimate(x)
         whole = bool(np.isfinite(estimate.low).all() and np.isfinite(estimate.high).all())
-        drawn.append(
-            {
-                "x": x.tolist(),
-                "y": segment.evaluate(x).tolist(),
-                "low": estimate.low.tolist() if whole else None,
-                "high": estimate.high.tolist() if whole else None,
-                "formula": formula,
-            }
-        )
+        low, high = (estimate.low.tolist(), estimate.high.tolist()) if whole else (None, None)
+        drawn.append({"key": key, "x": x.tolist(), "y": segment.evaluate(x).tolist(), "low": low, "high": high})
     return drawn
 
 
@@ -110,6 +105,16 @@ def residuals(model: ComponentModel, points: Sequence[Mapping[str, Any]]) -> lis
     ]
 
 
+COLOURS, SYMBOLS, DASHES = 6, 8, 6
+"""How many of each the style sheet and the script of the pages know; a series has one of each by its number."""
+
+
+def _entry(key: str, text: str, number: int, *, marks: bool = True, line: bool = True) -> dict[str, Any]:
+    """An entry of the legend, with the colour, mark and dash of what it names; None of what it does not have."""
+    symbol, dash = (number % SYMBOLS if marks else None), (number % DASHES if line else None)
+    return {"key": key, "text": text, "colour": number % COLOURS, "symbol": symbol, "dash": dash}
+
+
 def run_figure(
     points: Sequence[Mapping[str, Any]],
     trials: Sequence[Sequence[Any]],
@@ -127,20 +132,70 @@ def run_figure(
         labels: ``x`` and ``y``: what the axes show; ``title``.
     """
     numeric = all(isinstance(p["x"], int | float) for p in points)
+    formulas = [text.removeprefix(f"{model.y.name} = ") for text in model.formulas()] if model else []
+    keys = [f"segment {n}" for n in range(1, len(formulas) + 1)]
     return {
-        "kind": "run",
         **labels,
         "scale": x_scale if numeric else "category",
-        "points": [[p[key] for key in ("x", "median", "low", "high", "n")] for p in points if p["n"]],
+        "legend": [
+            _entry("medians", "median, 95 % interval", 0, line=False),
+            *(_entry(k, f, n, marks=False) for n, (k, f) in enumerate(zip(keys, formulas, strict=True), 1)),
+            *(
+                {"key": key, "text": text, "colour": None, "symbol": None, "dash": None}
+                for key, text, kept in (("repetitions", "repetitions", 1), ("rejected", "rejected repetitions", 0))
+                if any(trial[3] == kept for trial in trials)
+            ),
+        ],
+        "lines": _lines(model, keys) if model else [],
+        "points": [{"key": "medians", "rows": _rows(points)}],
         "trials": [list(trial) for trial in trials],
-        "segments": curves(model) if model else [],
         "breakpoints": breakpoints(model) if model else [],
         "marks": [{"x": mark.x, "text": f"{mark.level}, {size_text(mark.size_bytes)}"} for mark in marks],
-        "residuals": residuals(model, points) if model else [],
+        "lower": lower_panel("residual [%]", 0, [("medians", residuals(model, points))] if model else []),
     }
 
 
-_OWN = ("site.css", "site.js")
+def _rows(points: Iterable[Mapping[str, Any]]) -> list[list[Any]]:
+    return [[p[key] for key in ("x", "median", "low", "high", "n")] for p in points if p["n"]]
+
+
+def lower_panel(y: str, base: float, groups: Sequence[tuple[str, Sequence[Sequence[Any]]]]) -> dict[str, Any] | None:
+    """What a figure shows below: values and their intervals around a base; None if there are no values."""
+    points = [{"key": key, "rows": [list(row) for row in rows]} for key, rows in groups if rows]
+    return {"y": y, "base": base, "points": points} if points else None
+
+
+@dataclass(frozen=True)
+class DrawnSeries:
+    """A series of a figure of several: rows as those of :func:`run_figure`, lines by x and y."""
+
+    name: str
+    model: str
+    points: Sequence[Mapping[str, Any]]
+    lines: Sequence[Mapping[str, Any]] = ()
+
+
+def series_figure(
+    series: Sequence[DrawnSeries], lower: Mapping[str, Any] | None, *, labels: Mapping[str, str], scale: str
+) -> dict[str, Any]:
+    """The figure of several series, each with a colour, mark and line of its own; the legend has their models."""
+    return {
+        **labels,
+        "scale": scale,
+        "legend": [
+            _entry(s.name, f"{s.name}: {s.model}" if s.model else s.name, n, line=bool(s.lines))
+            for n, s in enumerate(series)
+        ],
+        "lines": [{**line, "key": s.name} for s in series for line in s.lines],
+        "points": [{"key": s.name, "rows": _rows(s.points)} for s in series],
+        "trials": [],
+        "breakpoints": [],
+        "marks": [],
+        "lower": lower,
+    }
+
+
+_OWN = ("site.css", "tables.js", "figures.js")
 PLOTLY = "plotly.min.js"
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from p4perf.errors import P4PerfError
 from p4perf.evaluation.plots.style import UNITS
-from p4perf.evaluation.report.figures import script_json
+from p4perf.evaluation.report.figures import DrawnSeries, lower_panel, series_figure
 from p4perf.experiment.compare import KeyDifference, compare_runs, comparison_document
 from p4perf.experiment.prediction import current_keys
 from p4perf.experiment.report.runs import RunPage, axis_text
@@ -36,23 +36,35 @@ def stored(content: Mapping[str, Any]) -> list[Compared]:
     return [Compared(record, tuple(rows.get(record["experiment"], ()))) for record in content["experiments"]]
 
 
+MOST_COMPARED = 6
+"""Most runs of one target and machine that are compared point by point; there is a history of all of them."""
+
+
 def missing(pages: Sequence[RunPage], known: Sequence[Compared]) -> tuple[list[Compared], list[str]]:
     """Comparisons of experiments with several runs that no stored one holds, and why some cannot be compared."""
     have = {compared.experiment for compared in known}
-    groups: dict[str, list[Path]] = {}
+    groups: dict[str, list[RunPage]] = {}
     for page in pages:
         numeric = page.figure is not None and page.figure["scale"] != "category"
         if page.experiment not in have and page.accepted and numeric and len(page.variables) == 1:
-            groups.setdefault(page.experiment, []).append(page.path)
+            groups.setdefault(page.experiment, []).append(page)
     found: list[Compared] = []
     notes = []
-    for name, paths in groups.items():
-        if len(paths) > 1:
+    for name, group in groups.items():
+        if len(group) > 1:
             try:
-                found += stored(comparison_document(compare_runs(paths)).as_dict())
+                found += stored(comparison_document(compare_runs(_newest(group))).as_dict())
             except P4PerfError as error:
                 notes.append(f"{name}: its runs cannot be compared: {error.message}")
     return found, notes
+
+
+def _newest(group: Sequence[RunPage]) -> list[Path]:
+    """The newest run of each target and machine; of a single one the newest few runs."""
+    ordered = sorted(group, key=lambda page: (page.created, page.name))
+    places = {(page.target, page.place): page for page in ordered}
+    chosen = places.values() if len(places) > 1 else ordered[-MOST_COMPARED:]
+    return [page.path for page in group if page in chosen]
 
 
 def comparison_context(compared: Compared, pages: Mapping[str, RunPage], hrefs: Mapping[str, str]) -> dict[str, Any]:
@@ -89,30 +101,28 @@ def _figure(
     record = compared.record
     scales = [figure["scale"] for name in names.values() if name in pages and (figure := pages[name].figure)]
     series = []
-    for label, name in names.items():
+    for run in record["runs"]:
+        label = run["label"]
         rows = [row for row in compared.rows if row["run"] == label and row["median"] is not None]
-        page, segments = pages.get(name), []
+        page, lines = pages.get(names[label]), []
         if page is not None and page.metric == record["metric"] and page.figure is not None:
-            segments = page.figure["segments"]
-        points = [[row[key] for key in ("x", "median", "low", "high", "n")] for row in rows]
-        series.append({"label": label, "points": points, "segments": segments})
-    if not any(run["points"] for run in series):
+            lines = page.figure["lines"]
+        formulas = (run["model"] or {}).get("formulas", ())
+        model = " | ".join(text.removeprefix(f"{record['metric']} = ") for text in formulas)
+        series.append(DrawnSeries(label, model, rows, lines))
+    if not any(each.points for each in series):
         return None
-    return {
-        "kind": "comparison",
+    labels = {
         "x": record["variable"],
         "y": axis_text(str(record["metric"]), str(unit)),
-        "scale": scales[0] if scales else "linear",
-        "series": series,
-        "ratios": [
-            {
-                "run": pair["run"],
-                "reference": pair["reference"],
-                "points": [[p["x"], p["ratio"], p["ratio_low"], p["ratio_high"]] for p in pair["ratios"]],
-            }
-            for pair in record["pairs"]
-        ],
+        "title": f"{record['metric'].replace('_', ' ')} of {compared.experiment} on {', '.join(names)}",
     }
+    ratios = [
+        (pair["run"], [[p["x"], p["ratio"], p["ratio_low"], p["ratio_high"]] for p in pair["ratios"]])
+        for pair in record["pairs"]
+    ]
+    lower = lower_panel(f"ratio to {record['reference']}", 1, ratios)
+    return series_figure(series, lower, labels=labels, scale=scales[0] if scales else "linear")
 
 
 def _crossings(found: Any) -> str:
@@ -172,10 +182,7 @@ def _prediction(each: Mapping[str, Any], chosen: str, path: Path) -> dict[str, A
         "breakdown": breakdown,
         "file": path.name,
         "paths": [{"name": name, **found} for name, found in paths.items()],
-        "data": script_json(
-            {"kind": "breakdown", "x": "cycles per packet", "y": "", "scale": "linear", "bars": _bars(breakdown)}
-        ),
-        "caption": "What the parts of the program cost in cycles per packet, highest cost first, with their intervals.",
+        "bars": _bars(breakdown),
     }
 
 
@@ -207,7 +214,20 @@ def _sum(one: float | None, other: float | None) -> float | None:
     return None if one is None or other is None else one + other
 
 
-def _bars(breakdown: Sequence[Mapping[str, Any]]) -> list[list[Any]]:
+@dataclass(frozen=True)
+class BreakdownBar:
+    """A bar of a cost breakdown; ``share``, and the ends of its interval, in % of what the longest one reaches."""
+
+    name: str
+    cycles: float
+    low: float | None
+    high: float | None
+    source: str
+    share: float
+    ends: tuple[float, float] | None
+
+
+def _bars(breakdown: Sequence[Mapping[str, Any]]) -> list[BreakdownBar]:
     totals: dict[str, list[Any]] = {}
     for row in breakdown:
         name = f"{row['construct']} ({row['part']})" if row["part"] else row["construct"]
@@ -217,7 +237,16 @@ def _bars(breakdown: Sequence[Mapping[str, Any]]) -> list[list[Any]]:
     bars = [bar for bar in totals.values() if bar[1] is not None]
     bars.sort(key=lambda bar: -bar[1])
     rest = sum(bar[1] for bar in bars[MOST_BARS:])
-    return [*bars[:MOST_BARS], *([[f"{len(bars) - MOST_BARS} others", rest, None, None, ""]] if rest else [])]
+    bars = [*bars[:MOST_BARS], *([[f"{len(bars) - MOST_BARS} others", rest, None, None, ""]] if rest else [])]
+    whole = max((value for bar in bars for value in bar[1:4] if value is not None), default=0.0) or 1.0
+    return [_bar(*bar, 100 / whole) for bar in bars]
+
+
+def _bar(name: str, cycles: float, low: float | None, high: float | None, source: str, scale: float) -> BreakdownBar:
+    ends = None
+    if low is not None and high is not None and low < high:
+        ends = (round(scale * max(low, 0.0), 2), round(scale * (high - max(low, 0.0)), 2))
+    return BreakdownBar(name, cycles, low, high, source, round(scale * max(cycles, 0.0), 2), ends)
 
 
 # --- claims

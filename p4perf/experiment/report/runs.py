@@ -97,7 +97,16 @@ def _cut(text: str, most: int) -> str:
 MOST_TRIALS = 4000
 """Repetitions of larger runs are not drawn one by one."""
 _NODE_FACTS = 60
-_ENDS = ("first", "last", "slope", "metric", "unit")
+
+
+@dataclass(frozen=True)
+class SweepEnds:
+    """The medians at the first and the last point of a sweep, the slope between them, and what they are of."""
+
+    first: float | None
+    last: float | None
+    slope: float | None
+    of: str
 
 
 @dataclass(frozen=True)
@@ -105,7 +114,8 @@ class RunPage:
     """A run, ready for its page: plain values only.
 
     Args:
-        ends: the first and the last median of the sweep, and the slope between them; None where there is none.
+        commit: that of the folder in which the run was begun, with a ``+`` if it had changes; empty if there is none.
+        ends: of the metric of the spec and of the cost over the baseline, as far as they were measured.
         reason: why there are no numbers; empty if there are some.
     """
 
@@ -117,7 +127,10 @@ class RunPage:
     target: str
     testbed: str
     machine: str
+    cpu: str
     created: str
+    commit: str
+    version: str
     planned: int
     variables: tuple[str, ...] = ()
     metric: str = ""
@@ -132,7 +145,7 @@ class RunPage:
     explanations: tuple[str, ...] = ()
     flags: Mapping[str, int] = field(default_factory=dict)
     figure: Mapping[str, Any] | None = None
-    ends: Mapping[str, Any] = field(default_factory=lambda: dict.fromkeys(_ENDS))
+    ends: Mapping[str, SweepEnds] = field(default_factory=dict)
     refused: tuple[Mapping[str, str], ...] = ()
     environment: tuple[Mapping[str, Any], ...] = ()
     facts: tuple[tuple[str, str], ...] = ()
@@ -143,6 +156,16 @@ class RunPage:
     @property
     def date(self) -> str:
         return self.created[:10]
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """Testbed and processor: runs of an experiment and a target in one place are a history."""
+        return self.testbed, self.cpu
+
+    @property
+    def own(self) -> SweepEnds | None:
+        """The ends of the metric of the spec, which the model is of, too."""
+        return self.ends.get(self.metric)
 
 
 def read_run(path: Path) -> RunPage:
@@ -163,7 +186,10 @@ def read_run(path: Path) -> RunPage:
         "target": manifest.target,
         "testbed": manifest.testbed,
         "machine": machine_text(manifest),
+        "cpu": manifest.node.text("cpu_model"),
         "created": manifest.created[:16].replace("T", " "),
+        "commit": manifest.commit,
+        "version": manifest.versions.get("p4perf", ""),
         "planned": len(manifest.planned_points),
         "variables": tuple(variable_names(spec.sweep)),
         "refused": tuple(
@@ -211,7 +237,7 @@ def _numbers(run: Run) -> dict[str, Any]:
         **(_model_values(model, marks) if model else {}),
         "flags": run.flag_counts,
         "figure": run_figure(points, trials, model, marks, labels=labels, x_scale=scale),
-        "ends": _ends(table, metric, variables),
+        "ends": {name: _ends(table, name, variables) for name in {metric: 0, COST: 0} if name in set(table["metric"])},
     }
 
 
@@ -257,13 +283,18 @@ def _others(table: pd.DataFrame, metric: str, variables: Sequence[str]) -> list[
     return found
 
 
-def _ends(table: pd.DataFrame, metric: str, variables: Sequence[str]) -> dict[str, Any]:
-    """Of the cost over the baseline, where the target gives it; else of the metric of the spec."""
-    accepted = table[table["accepted"].astype(bool)]
-    chosen = COST if COST in set(accepted["metric"]) else metric
-    unit = next(iter(accepted.loc[accepted["metric"] == chosen, "unit"]), "")
-    values = (*metric_ends(table, chosen, variables), chosen, UNITS.get(unit, unit))
-    return dict(zip(_ENDS, values, strict=True))
+def _ends(table: pd.DataFrame, metric: str, variables: Sequence[str]) -> SweepEnds:
+    unit = str(next(iter(table.loc[table["metric"] == metric, "unit"]), ""))
+    return SweepEnds(*metric_ends(table, metric, variables), _measure(metric, unit))
+
+
+_BASES = {COST: "above the baseline", "cycles_per_packet": "in total"}
+
+
+def _measure(metric: str, unit: str) -> str:
+    """What a number is: its unit, and for cycles whether the baseline is in it; else with the name of the metric."""
+    shown = UNITS.get(unit, unit)
+    return f"{shown} {_BASES[metric]}" if metric in _BASES else axis_text(metric, unit)
 
 
 def _model(run: Run, metric: str, variable: str | None) -> ComponentModel | None:

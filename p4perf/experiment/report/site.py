@@ -10,7 +10,10 @@ from typing import Any
 
 from p4perf.errors import DataError, UsageError
 from p4perf.evaluation.report import render_page
+from p4perf.evaluation.report.drawing import drawing
 from p4perf.evaluation.report.figures import assets, script_json
+from p4perf.experiment.evaluate import COST
+from p4perf.experiment.report.history import histories, history_context, history_figure
 from p4perf.experiment.report.pages import Compared, comparison_context, documents, missing, stored
 from p4perf.experiment.report.runs import RunPage, axis_text, read_runs
 from p4perf.experiment.sizing import MEASURED, Cell, cell_of
@@ -165,7 +168,13 @@ class _Maker:
         self._runs = [(_free(f"runs/{file_word(p.name)}", taken), p) for p in self._pages]
         self._comparison_pages = [(_free(f"experiments/{file_word(c.experiment)}", taken), c) for c in self._compared]
         self._document_pages = [(_free(f"{d.folder}/{file_word(d.name)}", taken), d) for d in self._documents]
+        self._histories = [
+            (_free(f"history/{file_word(h.experiment)}--{file_word(h.target)}", taken), h)
+            for h in histories(self._pages)
+        ]
         self._experiment_hrefs = {each.experiment: href for href, each in reversed(self._comparison_pages)}
+        self._history_hrefs = {each.page.name: href for href, h in self._histories for each in h.runs}
+        self._thumbs = {p.name: drawing(p.figure)[0] for p in self._pages if p.figure is not None}
 
     def counts(self) -> dict[str, int]:
         return {
@@ -173,16 +182,21 @@ class _Maker:
             "matrix": int(self._has_matrix()),
             "run": len(self._pages),
             "comparison": len(self._compared),
+            "history": len(self._histories),
             "document": len(self._documents),
         }
 
     def files(self) -> dict[str, bytes]:
         """All files by their path in the site, with slashes."""
-        texts = {"index.html": self._render("index", "index", self._index())}
+        texts = {"index.html": self._render("index", "index.html", self._index())}
         if self._has_matrix():
             texts["matrix.html"] = self._render("matrix", "matrix.html", self._matrix())
         for href, page in self._runs:
-            known = {"run": page, "comparison": self._experiment_hrefs.get(page.experiment, "")}
+            known = {
+                "run": page,
+                "comparison": self._experiment_hrefs.get(page.experiment, ""),
+                "history": self._history_hrefs.get(page.name, ""),
+            }
             texts[href] = self._render("run", href, known | _shown(page.figure, _run_caption(page), "Residuals"))
         by_name = {page.name: page for page in self._pages}
         hrefs = {page.name: href for href, page in reversed(self._runs)}
@@ -193,6 +207,13 @@ class _Maker:
                 f"{compared.record['reference']}. Every run has its own mark and line."
             )
             texts[href] = self._render("comparison", href, context | _shown(context["drawn"], caption, "Ratios"))
+        for href, history in self._histories:
+            caption = (
+                "Medians with 95 % intervals at the first and at the last point that all runs have; below, the ratio "
+                "of each run to the one before, over all points, as the gate finds it."
+            )
+            context = history_context(history, hrefs) | _shown(history_figure(history), caption, "Ratios")
+            texts[href] = self._render("history", href, context)
         for href, document in self._document_pages:
             texts[href] = self._render(document.template, href, {**document.context, "run_hrefs": hrefs})
         return {name: text.encode() for name, text in texts.items()} | {
@@ -224,22 +245,18 @@ class _Maker:
         return bool(self._cells) or len({p.experiment for p in self._pages}) > 1
 
     def _render(self, template: str, href: str, context: Mapping[str, Any]) -> str:
-        navigation = [{"href": "matrix.html", "text": "Targets and experiments"}] if self._has_matrix() else []
         return render_page(
             f"site/{template}.html.j2",
             **context,
             root="../" * href.count("/"),
             here=href,
-            navigation=navigation,
+            navigation=[{"href": "matrix.html", "text": "Targets and experiments"}] if self._has_matrix() else [],
             site_title=self._title,
             version=__version__,
-            figures=context.get("data") is not None or bool(context.get("figures")),
+            interactive=context.get("shown") is not None,
         )
 
     def _index(self) -> dict[str, Any]:
-        groups: dict[str, list[dict[str, Any]]] = {}
-        for href, page in self._runs:
-            groups.setdefault(page.experiment, []).append({"href": href, "page": page})
         accepted, planned = sum(p.accepted for p in self._pages), sum(p.planned for p in self._pages)
         count = len(self._pages)
         lead = f"{counted(count, 'run')}, {accepted} of {planned} planned points have accepted trials."
@@ -247,52 +264,73 @@ class _Maker:
             "lead": lead if self._pages else f"{counted(len(self._documents), 'document')}.",
             "notes": self.notes,
             "documents": [{"href": href, "text": d.text, "what": d.what} for href, d in self._document_pages],
-            "experiments": [
-                {"name": name, "href": self._experiment_hrefs.get(name, ""), "runs": runs}
-                for name, runs in groups.items()
+            "histories": [{"href": href, "history": history} for href, history in self._histories],
+            "runs": [
+                {
+                    "href": href,
+                    "page": page,
+                    "experiment_href": self._experiment_hrefs.get(page.experiment, ""),
+                    "thumb": self._thumbs.get(page.name),
+                }
+                for href, page in self._runs
             ],
             "machines": Counter(p.machine for p in self._pages).most_common(),
         }
 
     def _matrix(self) -> dict[str, Any]:
         targets = sorted({p.target for p in self._pages} | {c.target for c in self._cells})
-        runs: dict[tuple[str, str], list[dict[str, Any]]] = {}
-        swept: dict[str, str] = {}
+        runs: dict[str, list[tuple[str, RunPage]]] = {}
         for href, page in self._runs:
-            runs.setdefault((page.experiment, page.target), []).append({"href": href, "page": page})
-            swept[page.experiment] = ", ".join(page.variables)
+            runs.setdefault(page.experiment, []).append((href, page))
         why: dict[tuple[str, str], Cell] = {(c.experiment, c.target): c for c in self._cells}
-        names = sorted({name for name, _ in runs} | {name for name, _ in why})
-
-        def cell(name: str, target: str) -> dict[str, Any]:
-            there = runs.get((name, target), [])
-            known = None if there else why.get((name, target))
-            return {"runs": there, "state": known.state if known else "", "reason": known.reason if known else ""}
-
-        rows = [
-            {
-                "name": name,
-                "href": self._experiment_hrefs.get(name, ""),
-                "swept": swept.get(name, "").replace("point_index", ""),
-                "cells": [cell(name, target) for target in targets],
-            }
-            for name in names
-        ]
+        older = self._history_hrefs
+        rows = []
+        for name in sorted({*runs, *(name for name, _ in why)}):
+            newest = {(page.target, page.place): (href, page) for href, page in runs.get(name, ())}
+            there = list(newest.values())
+            # One base for the whole row: above the baseline if all runs have that, else the metric of the spec.
+            numbers = [page for _, page in there if page.own]
+            base = COST if numbers and all(COST in page.ends for page in numbers) else ""
+            cells = []
+            for target in targets:
+                measured = [
+                    {
+                        "href": href,
+                        "page": page,
+                        "ends": page.ends.get(base or page.metric),
+                        "history": older.get(page.name),
+                    }
+                    for href, page in there
+                    if page.target == target
+                ]
+                known = None if measured else why.get((name, target))
+                state, reason = ("", "") if known is None else (known.state, known.reason)
+                cells.append({"runs": measured, "state": state, "reason": reason})
+            units = list(dict.fromkeys(page.ends[base or page.metric].of for page in numbers))
+            variables = ", ".join(there[-1][1].variables).replace("point_index", "") if there else ""
+            href = self._experiment_hrefs.get(name, "")
+            rows.append({"name": name, "href": href, "swept": variables, "units": units, "cells": cells})
         return {"targets": targets, "rows": rows, "ranks": self._ranks}
 
 
 def _shown(figure: Mapping[str, Any] | None, caption: str, lower: str) -> dict[str, Any]:
-    """A figure with its caption and its switches; ``lower`` is what its lower part shows."""
+    """A figure with its still drawing, its caption and its switches; ``lower`` is what its lower panel shows."""
     if not figure:
-        return {"data": None, "caption": caption, "switches": []}
+        return {"shown": None}
     switches = (
         ("logx", "Logarithmic x", figure["scale"] != "category"),
         ("logy", "Logarithmic y", True),
-        ("repetitions", "Repetitions", figure.get("trials")),
-        ("lower", lower, figure.get("residuals") or figure.get("ratios")),
+        ("lower", lower, figure["lower"]),
     )
-    shown = [{"name": name, "text": text} for name, text, there in switches if there]
-    return {"data": script_json(figure), "caption": caption, "switches": shown}
+    shown = {
+        "figure": figure,
+        "panels": drawing(figure),
+        "data": script_json(figure),
+        "label": figure["title"],
+        "caption": caption,
+        "switches": [(name, text) for name, text, there in switches if there],
+    }
+    return {"shown": shown}
 
 
 def _run_caption(page: RunPage) -> str:
@@ -307,7 +345,7 @@ def _run_caption(page: RunPage) -> str:
     if page.model is not None:
         segments = len(page.model["segments"])
         text += f"; a model of {counted(segments, 'segment')}, {page.model['error']}"
-    return text + ". Small marks are single repetitions, large ones medians with 95 % intervals."
+    return text + ". Dots are single repetitions, marks are medians with 95 % intervals."
 
 
 def _free(stem: str, taken: set[str]) -> str:

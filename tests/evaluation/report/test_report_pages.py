@@ -67,7 +67,7 @@ def test_the_flags_of_the_documentation_are_all_explained() -> None:
 
 def test_the_assets_are_whole() -> None:
     found = assets()
-    assert sorted(found) == ["plotly.min.js", "site.css", "site.js"]
+    assert sorted(found) == ["figures.js", "plotly.min.js", "site.css", "tables.js"]
     assert b"plotly.js v" in found["plotly.min.js"][:400]
 
 
