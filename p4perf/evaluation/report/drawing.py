@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from matplotlib.ticker import LogLocator, MaxNLocator
@@ -20,6 +20,7 @@ MOST_NAMES = 16
 """Most names on an axis of words; of more, every second, third, ... is written."""
 _LOWER = 0.36
 """Share of the height from which a lower panel and the gap above it take the rest."""
+_THUMB_PLACES = 12
 _PREFIXES = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
@@ -106,21 +107,23 @@ class _Axis:
         return round(100 * (place - self.low) / (self.high - self.low), 2)
 
     def ticks(self, most: int) -> Iterator[DrawnTick]:
+        found: list[tuple[Any, str]]
         if self.names:
-            step = -(-len(self.names) // MOST_NAMES)
-            found = [(name, name) for name in self.names[::step]]
-        elif self.log:
-            found = [(v, _short(v)) for v in LogLocator(numticks=most + 3).tick_values(10**self.low, 10**self.high)]
-            if sum(self.low <= math.log10(v) <= self.high for v, _ in found) < 2:
-                locator = MaxNLocator(most, steps=[1, 2, 5, 10])
-                found = [(v, _short(v)) for v in locator.tick_values(10**self.low, 10**self.high) if v > 0]
+            found = [(name, name) for name in self.names[:: -(-len(self.names) // MOST_NAMES)]]
         else:
-            locator = MaxNLocator(most, steps=[1, 2, 2.5, 5, 10])
-            found = [(float(v), _short(float(v))) for v in locator.tick_values(self.low, self.high)]
+            found = [(value, _short(value)) for value in self._values(most)]
         for value, text in found:
             at = self.at(value)
             if at is not None and 0 <= at <= 100:
                 yield DrawnTick(at, text)
+
+    def _values(self, most: int) -> list[float]:
+        """Round numbers along the axis; decades where a logarithmic one has two or more of them."""
+        low, high = (10**self.low, 10**self.high) if self.log else (self.low, self.high)
+        decades = [float(v) for v in LogLocator(numticks=most + 3).tick_values(low, high)] if self.log else []
+        if sum(low <= v <= high for v in decades) > 1:
+            return decades
+        return [float(v) for v in MaxNLocator(most, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)]
 
 
 def _place(value: float, log: bool) -> float:
@@ -164,6 +167,19 @@ def drawing(figure: Mapping[str, Any]) -> tuple[DrawnPanel, ...]:
     base = _from_top(below.at(lower["base"]))
     bottom = 100 * (_LOWER - 0.1)
     return upper, DrawnPanel(100 - bottom, bottom, lower["y"], ticks, _upwards(below, 4), (), marks, base=base)
+
+
+def thumbnail(figure: Mapping[str, Any]) -> DrawnPanel:
+    """The upper panel of a figure with what can be seen at the size of a thumb: a few places of lines, and dots."""
+    panel = drawing(figure)[0]
+    lines = tuple(replace(line, places=_few(line.places), band=()) for line in panel.lines)
+    return replace(panel, lines=lines, marks=(), dots=(tuple((m.x, m.y) for m in panel.marks), ()))
+
+
+def _few(places: Sequence[Place]) -> tuple[Place, ...]:
+    step = -(-len(places) // _THUMB_PLACES)
+    kept = (*places[:-1:step], places[-1]) if places else ()
+    return tuple((round(x, 1), round(y, 1)) for x, y in kept)
 
 
 def _from_top(place: float | None) -> float | None:

@@ -239,10 +239,11 @@ def _bars(breakdown: Sequence[Mapping[str, Any]]) -> list[BreakdownBar]:
     rest = sum(bar[1] for bar in bars[MOST_BARS:])
     bars = [*bars[:MOST_BARS], *([[f"{len(bars) - MOST_BARS} others", rest, None, None, ""]] if rest else [])]
     whole = max((value for bar in bars for value in bar[1:4] if value is not None), default=0.0) or 1.0
-    return [_bar(*bar, 100 / whole) for bar in bars]
+    return [_bar(bar, 100 / whole) for bar in bars]
 
 
-def _bar(name: str, cycles: float, low: float | None, high: float | None, source: str, scale: float) -> BreakdownBar:
+def _bar(bar: Sequence[Any], scale: float) -> BreakdownBar:
+    name, cycles, low, high, source = bar
     ends = None
     if low is not None and high is not None and low < high:
         ends = (round(scale * max(low, 0.0), 2), round(scale * (high - max(low, 0.0)), 2))

@@ -10,7 +10,7 @@ from typing import Any
 
 from p4perf.errors import DataError, UsageError
 from p4perf.evaluation.report import render_page
-from p4perf.evaluation.report.drawing import drawing
+from p4perf.evaluation.report.drawing import drawing, thumbnail
 from p4perf.evaluation.report.figures import assets, script_json
 from p4perf.experiment.evaluate import COST
 from p4perf.experiment.report.history import histories, history_context, history_figure
@@ -174,7 +174,7 @@ class _Maker:
         ]
         self._experiment_hrefs = {each.experiment: href for href, each in reversed(self._comparison_pages)}
         self._history_hrefs = {each.page.name: href for href, h in self._histories for each in h.runs}
-        self._thumbs = {p.name: drawing(p.figure)[0] for p in self._pages if p.figure is not None}
+        self._thumbs = {p.name: thumbnail(p.figure) for p in self._pages if p.figure is not None}
 
     def counts(self) -> dict[str, int]:
         return {
@@ -274,6 +274,7 @@ class _Maker:
                 }
                 for href, page in self._runs
             ],
+            "testbeds": len({page.testbed for page in self._pages}) > 1,
             "machines": Counter(p.machine for p in self._pages).most_common(),
         }
 

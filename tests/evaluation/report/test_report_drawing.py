@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from p4perf.evaluation.report.drawing import MOST_NAMES, drawing
+from p4perf.evaluation.report.drawing import MOST_NAMES, drawing, thumbnail
 from p4perf.evaluation.report.figures import DrawnSeries, lower_panel, series_figure
 
 LABELS = {"x": "entries", "y": "cycles", "title": "a figure"}
@@ -73,6 +73,17 @@ def test_a_lower_panel_has_its_own_scale_and_its_base():
     assert 0 < lower.base <= 100
     assert lower.marks[0].y < lower.base
     assert math.isclose(lower.marks[0].x, upper.marks[0].x)
+
+
+def test_a_thumbnail_keeps_every_median_and_the_ends_of_lines():
+    curve = {"x": list(range(1, 100)), "y": list(range(1, 100)), "low": None, "high": None}
+    values = [(x, float(x)) for x in range(1, 100, 10)]
+    figure = series_figure([DrawnSeries("a", "", rows(*values), (curve,))], None, labels=LABELS, scale="linear")
+    whole, small = drawing(figure)[0], thumbnail(figure)
+    assert len(small.dots[0]) == len(values)
+    assert 5 < len(small.lines[0].places) < 20
+    for end in (0, -1):
+        assert small.lines[0].places[end] == pytest.approx(whole.lines[0].places[end], abs=0.1)
 
 
 def test_equal_values_have_a_place():

@@ -128,6 +128,7 @@
       fit(scroll, table);
     }
     tools.append(button);
-    scroll.before(tools);
+    if (tools.children.length > 1) scroll.before(tools);
+    else scroll.after(tools);
   }
 })();
