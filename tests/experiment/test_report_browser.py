@@ -355,7 +355,9 @@ def test_paper_has_still_figures_without_buttons_and_nothing_is_cut(page: Any, s
     assert page.is_hidden(".live")
     assert page.is_hidden(".switches")
     assert page.is_hidden(".tools >> nth=0")
-    assert page.evaluate("document.documentElement.scrollWidth") <= 690, "as wide as paper"
+    assert page.evaluate(STRUCTURE) == [], "as wide as paper"
+    heads = page.eval_on_selector_all("th.n", "all => all.map((e) => e.offsetHeight)")
+    assert max(heads) < 60, "no word is broken letter by letter"
     paper = picture(page.locator(".plot").screenshot())
     assert np.median(paper) == 255
     assert (ink(paper) > 0).mean() > 0.3
