@@ -338,9 +338,12 @@ def test_runs_of_one_machine_have_a_history_with_verdicts_of_the_gate(
         commit = {"commit": f"{day}abcdef12345"} if day != 3 else {}
         make_run(tmp_path / "runs", lambda x, slower=slower: slower * (100 + x**0.3), seed=day, manifest=commit)
     make_run(tmp_path / "runs", lambda x: 100 + x**0.3, target="xdp")
+    other = make_run(tmp_path / "runs", lambda _: 100, overrides=(("sweep", "{}"), ("model", "null"),
+                                                                  ("program.parameters.entries", "5")))  # fmt: skip
     site = write_site(find_sources([tmp_path / "runs"]), tmp_path / "site")
-    assert site.pages["history"] == 1
+    assert site.pages["history"] == 1, "a run that sweeps something else is no part of it"
     text = text_of(site, "history/*.html")
+    assert other.name not in text
     assert re.findall(r"<strong>([^<]*)</strong>", text) == ["–", "same", "slower", "faster"]
     (data,) = Page(text).data
     figure = json.loads(data)

@@ -46,11 +46,11 @@ class RunHistory:
 
 
 def histories(pages: Sequence[RunPage]) -> list[RunHistory]:
-    """What was measured several times, in the order of the pages."""
-    groups: dict[tuple[str, str, tuple[str, str]], list[RunPage]] = {}
+    """What was measured several times, over the same variables in the same place, in the order of the pages."""
+    groups: dict[tuple[str, str, tuple[str, ...]], list[RunPage]] = {}
     for page in pages:
         if page.accepted:
-            groups.setdefault((page.experiment, page.target, page.place), []).append(page)
+            groups.setdefault((page.experiment, page.target, (*page.place, *page.variables)), []).append(page)
     return [
         RunHistory(experiment, target, tuple(_judged(sorted(group, key=lambda p: (p.created, p.name))[-MOST_RUNS:])))
         for (experiment, target, _), group in groups.items()

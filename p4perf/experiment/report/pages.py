@@ -43,14 +43,14 @@ MOST_COMPARED = 6
 def missing(pages: Sequence[RunPage], known: Sequence[Compared]) -> tuple[list[Compared], list[str]]:
     """Comparisons of experiments with several runs that no stored one holds, and why some cannot be compared."""
     have = {compared.experiment for compared in known}
-    groups: dict[str, list[RunPage]] = {}
+    groups: dict[tuple[str, tuple[str, ...]], list[RunPage]] = {}
     for page in pages:
         numeric = page.figure is not None and page.figure["scale"] != "category"
         if page.experiment not in have and page.accepted and numeric and len(page.variables) == 1:
-            groups.setdefault(page.experiment, []).append(page)
+            groups.setdefault((page.experiment, page.variables), []).append(page)
     found: list[Compared] = []
     notes = []
-    for name, group in groups.items():
+    for (name, _), group in groups.items():
         if len(group) > 1:
             try:
                 found += stored(comparison_document(compare_runs(_newest(group))).as_dict())
