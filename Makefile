@@ -3,7 +3,6 @@
 
 PYTHON ?= /usr/bin/python3
 RUNS ?= runs
-N ?= 100000
 BEGIN ?= 0
 TARGET ?= dpdk-c
 # Tests often wait for other processes: one worker more than there are CPUs, up to four.
@@ -26,7 +25,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install system demo test test-all tests lint collected bench fuzz clean
+.PHONY: help install system demo test test-all tests lint collected bench fuzz soak clean
 
 help: ## show this help
 	@echo "p4perf: what will this data-plane program cost on that target?"
@@ -73,7 +72,10 @@ bench: $(STAMP) ## measure the speed of p4perf itself
 	@set -e; for script in $(BENCHMARKS); do echo "== $$script"; $(BIN)/python "$$script"; done
 
 fuzz: $(STAMP) ## give N damaged files, with seeds from BEGIN on, to all readers; failures are in fuzz-failures
-	@$(BIN)/python tools/fuzz.py $(N) --begin $(BEGIN) --jobs $$(nproc)
+	@$(BIN)/python tools/fuzz.py $(or $(N),100000) --begin $(BEGIN) --jobs $$(nproc)
+
+soak: $(STAMP) ## kill p4perf N times in sweeps, and less often in what else it does; soak.jsonl keeps what was tried
+	@$(BIN)/python tools/soak.py $(or $(N),1000) --begin $(BEGIN) --record soak.jsonl
 
 clean: ## remove what was installed or built here, not the results
 	rm -rf $(VENV) build dist p4perf/evaluation/fitting/engine/*.so p4perf/models/queue/*.so *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -11,10 +11,12 @@ import os
 import pkgutil
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from multiprocessing import forkserver
 from multiprocessing.context import ForkServerContext
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
@@ -72,9 +74,7 @@ def p4perf(*arguments: object, cwd: Path | None = None, timeout: float = 120, **
     """
     with tempfile.TemporaryDirectory(prefix="p4perf-test-") as folder:
         files = (Path(folder, "out"), Path(folder, "err"))
-        where = str(cwd or Path.cwd())
-        child = _context().Process(target=_child, args=(list(map(str, arguments)), where, environment(**env), files))
-        child.start()
+        child = forked(arguments, cwd or Path.cwd(), files, **env)
         child.join(timeout)
         if child.exitcode is None:
             child.kill()
@@ -84,6 +84,14 @@ def p4perf(*arguments: object, cwd: Path | None = None, timeout: float = 120, **
         if out.startswith("{") and "json" in arguments:
             check_document(out)
         return Result(child.exitcode, out, err)
+
+
+def forked(arguments: Sequence[object], cwd: Path, files: tuple[Path, Path], **env: str) -> BaseProcess:
+    """A running command, forked from the process that has everything loaded; stdout and stderr go to the files."""
+    words = list(map(str, arguments))
+    child = _context().Process(target=_child, args=(words, str(cwd), environment(**env), files))
+    child.start()
+    return child
 
 
 @cache
