@@ -60,7 +60,6 @@ class ClusterConductor(SweepConductor):
         self._failure: P4PerfError | None = None
         self._simulating = True
         self._crew = self._testbed
-        self._crew.note = self._progress.note
         self._places()
         self._open_record()
         for planned in self._points:

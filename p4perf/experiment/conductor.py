@@ -105,6 +105,7 @@ class SweepConductor(ABC):
         The lock of the run has to be held.
         """
         self._began_s = time.monotonic()
+        self._testbed.note = self._progress.note
         self._start()
         try:
             yield

@@ -10,15 +10,15 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import re
-import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from importlib.resources import files as package_files
 from pathlib import Path
 from typing import ClassVar, Literal, Self
 
 from p4perf.errors import BuildError, MeasurementError, P4PerfError, StorageError, TestbedError, UsageError
+from p4perf.results.files import temporary_folder
 from p4perf.targets.base import BuildPlan, Job, JobResult, NodeFacts, Problem, ending
 
 Role = Literal["dut", "loadgen"]
@@ -38,6 +38,8 @@ class Testbed(ABC):
     __test__ = False  # not a test class, whatever its name looks like
     name: ClassVar[str]
     summary: ClassVar[str]
+    note: Callable[[str], object] = staticmethod(lambda text: None)
+    """Takes what a user may want to know meanwhile."""
 
     @classmethod
     def at(cls, place: str) -> Self:
@@ -107,7 +109,7 @@ class Testbed(ABC):
         khz, script = round(frequency_ghz * 1e6), (package_files("p4perf.testbeds") / HOLD).read_bytes()
         words = (str(cpus), str(khz), str(round(TOLERANCE * khz)))
         job = Job(("sh", f"{{folder}}/{HOLD}", *words), HOLD_S, None, {HOLD: script})
-        with tempfile.TemporaryDirectory(prefix="p4perf-") as folder, self.converse(job, Path(folder)) as held:
+        with temporary_folder() as folder, self.converse(job, folder) as held:
             try:
                 held.answer(HOLD_S)
             except MeasurementError as error:
@@ -206,6 +208,8 @@ class Builder(ABC):
         places = {name: str(self.build(part)) for name, part in plan.parts.items()}
         work = self.begin(plan)
         try:
+            if (final := self.finished(plan)) is not None:
+                return final  # another process built it meanwhile
             limit_s = min(plan.timeout_s or BUILD_TIMEOUT_S, LONGEST_BUILD_S)
             log = "".join(self._logged(command, work, limit_s) for command in plan.commands_with(places))
             return self.finish(plan, work, log)

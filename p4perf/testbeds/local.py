@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import hashlib
 import json
 import os
 import shutil
-import tempfile
-import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import Self
@@ -18,9 +17,9 @@ from typing import Self
 from typing_extensions import override
 
 from p4perf.errors import BuildError, StorageError, TestbedError
-from p4perf.results.files import sync_directory, write_atomically, write_text_atomically
+from p4perf.results.files import held, sync_directory, write_atomically, write_text_atomically
 from p4perf.targets.base import BuildPlan, Job, JobResult, NodeFacts, Problem, placed
-from p4perf.testbeds.base import LONGEST_BUILD_S, SUM, Builder, Conversation, Testbed
+from p4perf.testbeds.base import SUM, Builder, Conversation, Testbed
 from p4perf.testbeds.processes import LocalConversation, run_command
 
 
@@ -54,7 +53,7 @@ class LocalTestbed(Testbed):
     def __init__(self, cache: Path | None = None, environment: Mapping[str, str] | None = None) -> None:
         self._cache = cache or cache_folder()
         self._prefix = ("env", *(f"{name}={value}" for name, value in environment.items())) if environment else ()
-        self._builder = _LocalBuilder(self._cache, self._prefix)
+        self._builder = _LocalBuilder(self._cache, self._prefix, lambda text: self.note(text))
 
     def with_environment(self, environment: Mapping[str, str]) -> Self:
         """The same testbed with variables of the environment for all its commands, and builds of its own."""
@@ -110,8 +109,9 @@ def write_files(job: Job, folder: Path) -> None:
 
 
 class _LocalBuilder(Builder):
-    def __init__(self, cache: Path, prefix: tuple[str, ...]) -> None:
-        self._cache, self._builds, self._prefix = cache, cache / "builds", prefix
+    def __init__(self, cache: Path, prefix: tuple[str, ...], note: Callable[[str], object]) -> None:
+        self._cache, self._builds, self._prefix, self._note = cache, cache / "builds", prefix, note
+        self._held: dict[Path, int] = {}
         self._known: dict[str, tuple[int, int, int]] = {}
 
     @override
@@ -130,18 +130,36 @@ class _LocalBuilder(Builder):
 
     @override
     def begin(self, plan: BuildPlan) -> Path:
+        work = self._builds / f".{plan.key}{_UNFINISHED}"
         with _building(self._builds):
             self._builds.mkdir(parents=True, exist_ok=True)
             _remove_stale(self._builds)
-            work = Path(tempfile.mkdtemp(prefix=f".{plan.key}.", dir=self._builds))
+            self._held[work] = self._hold(work)
         try:
             with _building(work):
+                _empty(work)
                 for name, text in plan.files.items():
                     (work / name).write_text(text, encoding="utf-8")
-        except StorageError:
+        except BaseException:
             self.discard(work)
             raise
         return work
+
+    def _hold(self, work: Path) -> int:
+        """The locked handle of a folder to build in, after the end of whoever builds the same there."""
+        while True:
+            work.mkdir(exist_ok=True)
+            with contextlib.suppress(FileNotFoundError), contextlib.ExitStack() as failed:
+                handle = os.open(work, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+                failed.callback(os.close, handle)
+                try:
+                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    self._note(f"another process builds the same program in {work}: waiting for it")
+                    fcntl.flock(handle, fcntl.LOCK_EX)
+                if os.path.samestat(os.fstat(handle), work.stat()):  # else it was finished or dropped meanwhile
+                    failed.pop_all()
+                    return handle
 
     @override
     def step(self, command: tuple[str, ...], work: Path, limit_s: float) -> JobResult:
@@ -182,6 +200,7 @@ class _LocalBuilder(Builder):
     @override
     def discard(self, work: Path) -> None:
         shutil.rmtree(work, ignore_errors=True)
+        os.close(self._held.pop(work))
 
 
 def _checksum(product: Path) -> str:
@@ -199,12 +218,20 @@ def _building(work: Path) -> Iterator[None]:
         raise StorageError(f"cannot build in {work}: {error.strerror}", hint="set XDG_CACHE_HOME") from error
 
 
+_UNFINISHED = ".unfinished"
+"""End of the names of folders in which something is built."""
+
+
 def _remove_stale(builds: Path) -> None:
-    """Remove the working folders of builds that were killed: those older than any build may take."""
-    for left in builds.glob(".*"):
-        with contextlib.suppress(FileNotFoundError):
-            if time.time() - left.stat().st_mtime > 2 * LONGEST_BUILD_S:
-                shutil.rmtree(left, ignore_errors=True)
+    """Remove the folders of builds that were killed: those that nobody holds."""
+    for left in builds.glob(f".*{_UNFINISHED}"):
+        with contextlib.suppress(OSError), held(left):
+            shutil.rmtree(left, ignore_errors=True)
+
+
+def _empty(folder: Path) -> None:
+    for path in folder.iterdir():
+        shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
 
 
 LINK = "af-packet"

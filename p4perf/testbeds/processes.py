@@ -6,6 +6,7 @@ import contextlib
 import errno
 import os
 import re
+import secrets
 import selectors
 import shutil
 import signal
@@ -41,6 +42,12 @@ MAX_OUTPUT_BYTES = 32 << 20
 
 MAX_QUOTED_BYTES = 1 << 16
 """Of the diagnostics of a program that ended, this much is read, from the end."""
+
+_MARK = "P4PERF_COMMAND"
+"""In the environment of a command and of all that it starts: by its value they are found, whatever became of them."""
+
+_ROUNDS = 50
+"""How often what a command started is looked for, as it may start more meanwhile."""
 
 _SIGNALS = frozenset(map(int, signal.Signals))
 
@@ -102,10 +109,14 @@ def run_command(
     return JobResult(process.returncode, talk.said("stdout"), talk.said("stderr"), time.monotonic() - begun, timed_out)
 
 
+class _Child(subprocess.Popen[str]):
+    mark: str
+
+
 class _Talk:
     """Feeds a process, and keeps the end of what it prints: the last :data:`MAX_OUTPUT_BYTES` of each stream."""
 
-    def __init__(self, process: subprocess.Popen[str], text: str | None) -> None:
+    def __init__(self, process: _Child, text: str | None) -> None:
         self._process, self._rest = process, (text or "").encode()
         self._pieces: dict[str, deque[bytes]] = {"stdout": deque(), "stderr": deque()}
         self._sizes = dict.fromkeys(self._pieces, 0)
@@ -162,15 +173,16 @@ class _Talk:
         return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def _start(argv: tuple[str, ...], cwd: Path, stdin: int, stderr: int | IO[bytes]) -> subprocess.Popen[str]:
-    process: subprocess.Popen[str] | None = None
+def _start(argv: tuple[str, ...], cwd: Path, stdin: int, stderr: int | IO[bytes]) -> _Child:
+    process: _Child | None = None
+    mark = secrets.token_hex(8)
     program = cwd / argv[0] if "/" in argv[0] else argv[0]
     try:
         if shutil.which(program) is None:
             reason = errno.EACCES if Path(program).is_file() else errno.ENOENT
             raise OSError(reason, os.strerror(reason))
         with interrupts_wait():
-            process = subprocess.Popen(
+            process = _Child(
                 (*_DYING_WITH_PARENT, *argv),
                 cwd=cwd,
                 stdin=stdin,
@@ -179,7 +191,9 @@ def _start(argv: tuple[str, ...], cwd: Path, stdin: int, stderr: int | IO[bytes]
                 text=True,
                 errors="replace",
                 process_group=0,
+                env={**os.environ, _MARK: mark},
             )
+            process.mark = mark
     except OSError as error:
         raise TestbedError(f"cannot start {argv[0]}: {error.strerror}") from error
     except KeyboardInterrupt:
@@ -207,24 +221,21 @@ def interrupts_wait() -> Iterator[None]:
             handler(*kept[0])
 
 
-def _kill(process: subprocess.Popen[str]) -> None:
-    """Kill a process, its group, and what it started in groups and sessions of their own."""
-    started = _started_by(process.pid) if process.poll() is None else []
+def _kill(process: _Child) -> None:
+    """Kill a process, its group, and all that it started, also in sessions of their own and as daemons."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    for pid in started:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.kill(pid, signal.SIGKILL)
-
-
-def _started_by(pid: int) -> list[int]:
-    """The processes that a process started, and those that they started, as long as their parents live."""
-    found: list[int] = []
-    for listed in Path(f"/proc/{pid}/task").glob("*/children"):
-        with contextlib.suppress(OSError):
-            for child in map(int, listed.read_text().split()):
-                found += [child, *_started_by(child)]
-    return found
+    mark = f"{_MARK}={process.mark}".encode()
+    for _ in range(_ROUNDS):
+        found = False
+        for environ in Path("/proc").glob("[0-9]*/environ"):
+            with contextlib.suppress(OSError):
+                if mark in environ.read_bytes():
+                    found = True
+                    os.kill(int(environ.parent.name), signal.SIGKILL)
+        if not found:
+            return
+        time.sleep(0.01)
 
 
 class LocalConversation(Conversation):

@@ -14,6 +14,7 @@ import pytest
 
 from p4perf.errors import BuildError, StorageError, TestbedError
 from p4perf.experiment import open_target
+from p4perf.results.files import held
 from p4perf.targets.base import BuildPlan, Job
 from p4perf.testbeds.local import LocalTestbed, cache_folder
 
@@ -220,14 +221,40 @@ class TestBuilds:
         wait_until(lambda: not alive(child))
         assert not (cache / "builds" / plan.key).exists()
 
-    def test_what_a_killed_build_left_behind_is_removed_later(self, testbed, cache, tmp_path):
-        old, young = cache / "builds" / ".old.x", cache / "builds" / ".young.x"
-        for left in (old, young):
-            left.mkdir(parents=True)
-        os.utime(old, (0, 0))
-        testbed.build(counting(tmp_path / "n"))
-        assert not old.exists()
-        assert young.exists()
+    def test_what_a_killed_build_left_behind_is_removed_by_the_next(self, testbed, cache, tmp_path):
+        left, busy = cache / "builds" / ".left.unfinished", cache / "builds" / ".busy.unfinished"
+        for folder in (left, busy):
+            folder.mkdir(parents=True)
+        (left / "half").touch()
+        plan = counting(tmp_path / "n")
+        own = cache / "builds" / f".{plan.key}.unfinished"
+        own.mkdir()
+        (own / "made").touch()
+        with held(busy):
+            built = testbed.build(plan)
+        assert (built / "made").read_text() == "x\n"
+        assert not left.exists()
+        assert not own.exists()
+        assert busy.exists()
+
+    def test_one_process_builds_and_the_others_say_that_they_wait(self, testbed, cache, tmp_path):
+        """Also after the first one was killed: the next takes over."""
+        started = tmp_path / "started"
+        plan = shell(f"echo x > made; test -e {tmp_path}/now || {{ echo $$ > {started}; exec sleep 600; }}")
+        parent = in_process(f"LocalTestbed(Path({str(cache)!r})).build({plan!r})")
+        number_in(started)
+        said = []
+        testbed.note = said.append
+        (tmp_path / "now").touch()
+        with ThreadPoolExecutor() as pool:
+            built = pool.submit(testbed.build, plan)
+            wait_until(lambda: said)
+            assert not built.done()
+            parent.kill()
+            parent.wait()
+            assert (built.result(20) / "made").exists()
+        folder = cache / "builds" / f".{plan.key}.unfinished"
+        assert said == [f"another process builds the same program in {folder}: waiting for it"]
 
     @pytest.mark.parametrize("where", ["file in the way", "read-only"])
     def test_a_cache_that_cannot_be_written(self, tmp_path, where):

@@ -397,8 +397,20 @@ class TestWhatHasEscaped:
         pid = int((tmp_path / "pid").read_text())
         wait_until(lambda: not alive(pid))
 
+    @pytest.mark.parametrize("end", ["timeout", "interrupt"])
+    def test_a_daemon_is_ended_too(self, tmp_path, end):
+        script = f"(setsid sh -c 'echo $$ > {tmp_path}/pid; exec sleep 600' </dev/null >/dev/null 2>&1 &); sleep 600"
+        if end == "timeout":
+            assert run_command(("sh", "-c", script), 1.0, tmp_path).timed_out
+        else:
+            threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()
+            with pytest.raises(KeyboardInterrupt):
+                run_command(("sh", "-c", script), LONG_S, tmp_path)
+        pid = int((tmp_path / "pid").read_text())
+        wait_until(lambda: not alive(pid))
+
     def test_one_that_cannot_be_found_keeps_nobody_waiting(self, tmp_path):
-        script = f"(setsid sh -c 'echo $$ > {tmp_path}/pid; exec sleep 600' &) ; sleep 600"
+        script = f"(setsid env -i sh -c 'echo $$ > {tmp_path}/pid; exec sleep 600' &) ; sleep 600"
         result = run_command(("sh", "-c", script), 1.0, tmp_path)
         assert result.timed_out
         assert result.duration_s < LONG_S

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import re
 import shutil
-import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ from typing_extensions import override
 
 from p4perf.errors import DataError, P4PerfError, StorageError, TestbedError
 from p4perf.formats.pos import FINISHED
-from p4perf.results.files import read_text, write_text_atomically
+from p4perf.results.files import read_text, temporary_folder, write_text_atomically
 from p4perf.targets.base import JobResult, NodeFacts, Problem
 from p4perf.testbeds.base import Role, says_disk_full
 from p4perf.testbeds.batch.base import BatchJob, BatchResults, BatchTestbed, Note
@@ -256,8 +255,8 @@ class PosTestbed(BatchTestbed):
         return self._facts
 
     def _asked_facts(self) -> NodeFacts:
-        with tempfile.TemporaryDirectory(prefix="p4perf-pos-") as temporary:
-            folder, ignore = Path(temporary), lambda text: None
+        with temporary_folder() as temporary:
+            folder, ignore = temporary, lambda text: None
             self.write_batch((), folder, "the facts of a node")
             with self._allocated(folder, ignore) as allocation:
                 self._prepare(folder, allocation, ignore)
