@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import json
 import sys
-import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -16,6 +15,7 @@ from p4perf.cli.app import Format, FormatOption, PointsOption, SetOption, app, e
 from p4perf.errors import CapabilityError, ExitCode, P4PerfError, TestbedError, UsageError
 from p4perf.records import Document, Record, Scalar, doc, json_schema, listing, spread
 from p4perf.results import Run, run_folders
+from p4perf.results.files import temporary_folder
 
 if TYPE_CHECKING:
     from p4perf.models.component import ComponentModel
@@ -573,9 +573,9 @@ def _noise(target: Target, place: Testbed, before: NodeFacts) -> list[Check]:
     job = calibration_of(target)
     if job is None:
         return []
-    with tempfile.TemporaryDirectory(prefix="p4perf-") as folder:
+    with temporary_folder() as folder:
         try:
-            output = place.run(job, Path(folder)).stdout
+            output = place.run(job, folder).stdout
         except P4PerfError as error:
             return [Check("noise", "calibration", "missing", error.message, error.hint or "")]
     lines: list[dict[str, Any]] = [json.loads(line) for line in output.splitlines() if line.startswith("{")]

@@ -11,7 +11,6 @@ from __future__ import annotations
 import fnmatch
 import pickle
 import socket
-import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError, wait
@@ -28,6 +27,7 @@ from p4perf.evaluation.fitting.cluster import Scheduler, Task, WorkerInfo
 from p4perf.experiment import bench
 from p4perf.experiment.planning import PlannedPoint
 from p4perf.plugins import load_plugin
+from p4perf.results.files import temporary_folder
 from p4perf.results.manifest import IDENTITY_FACTS
 from p4perf.targets.base import BuildPlan, Job, JobResult, NodeFacts, Problem, TrialOptions
 from p4perf.testbeds.base import Testbed
@@ -95,24 +95,24 @@ def prepare(
 
 
 def run_job(testbed: Testbed, job: Job) -> JobResult:
-    with tempfile.TemporaryDirectory(prefix="p4perf-") as folder:
-        return testbed.run(job, Path(folder))
+    with temporary_folder() as folder:
+        return testbed.run(job, folder)
 
 
 def run_trial(
     testbed: Testbed, target: str, facts: NodeFacts, order: bench.TrialOrder
 ) -> tuple[bench.TrialDone, dict[str, bytes]]:
     """Run one trial; with the first of a point the files that it left."""
-    with tempfile.TemporaryDirectory(prefix="p4perf-") as folder:
-        done = bench.Bench(bench.open_target(target), testbed, facts).trial(order, Path(folder))
-        return done, _files(Path(folder)) if order.attempt == 0 else {}
+    with temporary_folder() as folder:
+        done = bench.Bench(bench.open_target(target), testbed, facts).trial(order, folder)
+        return done, _files(folder) if order.attempt == 0 else {}
 
 
 def simulate(
     testbed: Testbed, target: str, facts: NodeFacts, planned: PlannedPoint, options: TrialOptions
 ) -> dict[str, Any] | None:
-    with tempfile.TemporaryDirectory(prefix="p4perf-") as folder:
-        return bench.Bench(bench.open_target(target), testbed, facts).simulate(planned, options, Path(folder))
+    with temporary_folder() as folder:
+        return bench.Bench(bench.open_target(target), testbed, facts).simulate(planned, options, folder)
 
 
 def _files(folder: Path) -> dict[str, bytes]:
@@ -397,11 +397,15 @@ class Crew(Testbed):
 
 
 def open_crew(
-    scheduler: str, address: str, pattern: str | None = None, note: Callable[[str], Any] = lambda text: None
+    scheduler: str,
+    address: str,
+    pattern: str | None = None,
+    note: Callable[[str], Any] = lambda text: None,
+    tls: Path | None = None,
 ) -> Crew:
-    """The devices of the scheduler at that address."""
+    """The devices of the scheduler at that address; ``tls`` is a folder of certificates."""
     load_plugin("p4perf.testbeds", address.partition(":")[0])
-    connection = Scheduler(scheduler, OPTIONS)
+    connection = Scheduler(scheduler, OPTIONS, tls)
     try:
         return Crew(connection, address, pattern or "*", note)
     except BaseException:

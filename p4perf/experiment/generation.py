@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from p4perf.plugins import load_plugin, plugin_names
 from p4perf.programs.component import TrafficPlan, component_parameters
 from p4perf.programs.ir import Workload
 from p4perf.programs.reading.p4c import beginning, limited
-from p4perf.results.files import filled_folder, storing, write_atomically
+from p4perf.results.files import filled_folder, storing, temporary_folder, write_atomically
 from p4perf.specs import Experiment, list_catalogue, load_experiment
 from p4perf.targets.base import NodeFacts
 from p4perf.targets.process import standalone_files
@@ -199,7 +200,11 @@ def generate_all(names: Sequence[str], points: int | None, output: Path, max_ent
     """Write every experiment of the catalogue, on all processors."""
     write = partial(carry_out, points=points, generators=names, output=output, max_entries=max_entries)
     whole = Generated()
-    with ProcessPoolExecutor(os.cpu_count()) as pool:
+    from p4perf.evaluation.fitting.many import end_with
+
+    context = get_context("forkserver")
+    watched, held = context.Pipe(duplex=False)
+    with watched, held, ProcessPoolExecutor(os.cpu_count(), context, end_with, (watched,)) as pool:
         for outcome in pool.map(write, [entry.name for entry in list_catalogue()]):
             whole.add(outcome)
     return whole
@@ -260,8 +265,8 @@ def verify(outcome: Generated, tools: Commands, finished: Callable[[float], None
 
 def _compile(written: Written, copies: int, command: tuple[str, ...]) -> Verdict:
     row = partial(Verdict, written, programs=copies, tool=command[0])
-    with tempfile.TemporaryDirectory(prefix="p4perf-") as folder, tempfile.TemporaryFile() as said:
-        source = Path(folder) / written.path.name
+    with temporary_folder() as folder, tempfile.TemporaryFile() as said:
+        source = folder / written.path.name
         shutil.copyfile(written.path, source)
         words = [word.format(source=source.name, output=source.stem) for word in command]
         try:  # in this process group, so that an interrupt ends the compilers as well

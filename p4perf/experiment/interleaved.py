@@ -16,7 +16,6 @@ import re
 import secrets
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -29,7 +28,7 @@ from p4perf.experiment.planning import PlannedPoint, SweepPlan, plan_sweep
 from p4perf.experiment.recorder import Progress, Silent, SweepOutcome
 from p4perf.experiment.session import Planner, new_run, reopened, require_usable
 from p4perf.results import RunDirectory, run_folders
-from p4perf.results.files import write_text_atomically
+from p4perf.results.files import temporary_folder, write_text_atomically
 from p4perf.specs import Experiment, Point
 from p4perf.targets.base import BuildPlan, NodeFacts, Target, point_key
 from p4perf.testbeds.base import Testbed
@@ -269,8 +268,8 @@ def _builds_of(tree: Path, experiment: Experiment, target: Target, facts: NodeFa
     if not (tree / "p4perf" / "__init__.py").is_file():
         raise UsageError(f"{tree} holds no p4perf", hint="name the folder of a checkout: the one with p4perf/ in it")
     own = tree / ".venv" / "bin" / "python"
-    with tempfile.TemporaryDirectory(prefix="p4perf-") as folder:
-        spec = Path(folder, "spec.yaml")
+    with temporary_folder() as folder:
+        spec = folder / "spec.yaml"
         spec.write_text(experiment.resolved_yaml(), encoding="utf-8")
         asked = {"tree": str(tree), "spec": str(spec), "target": target.label, "facts": dict(facts.values)}
         done = subprocess.run(

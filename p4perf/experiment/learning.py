@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import statistics
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
@@ -38,6 +37,7 @@ from p4perf.programs.component import TrafficPlan, build_workload, component_par
 from p4perf.records import counted
 from p4perf.results import Run, readable_runs, run_folders
 from p4perf.results.campaign import RUNS
+from p4perf.results.files import temporary_folder
 from p4perf.results.manifest import differences
 from p4perf.specs import Experiment, load_experiment
 from p4perf.targets.base import NodeFacts, TrialOptions
@@ -199,8 +199,8 @@ def _fixture(name: str, overrides: Sequence[tuple[str, str]]) -> Experiment:
     if name != FORWARD:
         return load_experiment(name, overrides=overrides, parameters_of=component_parameters)
     workload = build_workload([(FORWARDING, {})], frame_size_bytes=FRAME_SIZE_BYTES)
-    with tempfile.TemporaryDirectory(prefix="p4perf-") as folder:
-        file = Path(folder, "forward.spec")
+    with temporary_folder() as folder:
+        file = folder / "forward.spec"
         file.write_text(Pipeline(workload.program, "program", FRAME_SIZE_BYTES).specification())
         return replace(own_experiment(file, repetitions=5), source=FORWARD)
 
@@ -223,9 +223,9 @@ def measure_batches(target: str, testbed: str) -> BatchCost | None:
     plan = device.plan(workload, TrafficPlan(BATCH_FRAME_BYTES), facts)
     place.build(plan.build)
     hugepages = bool(facts.number("hugepages_free"))
-    with tempfile.TemporaryDirectory(prefix="p4perf-batches-") as folder:
+    with temporary_folder() as folder:
         link = LinkPlan(RING, hugepages=hugepages)
-        with generator.open(device, plan, link, place, facts, Path(folder)) as session:
+        with generator.open(device, plan, link, place, facts, folder) as session:
             full = [session.offer(Load(None, BATCH_SECONDS)) for _ in range(2)][-1]
             poisson = Load(BATCH_LOAD * full.receive_rate_pps, BATCH_SECONDS, Spacing("poisson"))
             few = session.offer(poisson)
@@ -408,8 +408,8 @@ def calibrate(
     facts = require_usable(target, testbed)
     available = facts.number("memory_available_bytes") or FREE_BYTES
     wanted = cases(facts.cache_bytes, available)
-    with tempfile.TemporaryDirectory(prefix="p4perf-") as folder:
-        runner = _Runner(target, testbed, facts, Path(folder), mode)
+    with temporary_folder() as folder:
+        runner = _Runner(target, testbed, facts, folder, mode)
         runner.hugepages = target.use_hugepages(max(case.memory_bytes for case in wanted), facts)
         told("pointer chase")
         chases = runner.chase(level_bytes(facts.cache_bytes, available))

@@ -16,6 +16,7 @@ import secrets
 import shutil
 import socket
 import stat
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cache
@@ -127,12 +128,12 @@ def remove_leftovers(folder: Path, names: Iterable[str]) -> None:
     for name in names:
         if (match := TEMPORARY.fullmatch(name)) and not _alive(int(match[1])):
             path = folder / name
-            with contextlib.suppress(OSError), _held(path):  # a process of another machine would hold it
+            with contextlib.suppress(OSError), held(path):  # a process of another machine would hold it
                 shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
 
 
 @contextlib.contextmanager
-def _held(path: Path) -> Iterator[None]:
+def held(path: Path) -> Iterator[None]:
     """Hold the lock of a temporary file or folder for the body; an OSError if another process does."""
     handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
@@ -142,10 +143,10 @@ def _held(path: Path) -> Iterator[None]:
         os.close(handle)
 
 
-def _hold(held: contextlib.ExitStack, path: Path) -> None:
+def _hold(stack: contextlib.ExitStack, path: Path) -> None:
     """Hold the lock of a temporary file or folder, where the file system has locks."""
     with contextlib.suppress(OSError):
-        held.enter_context(_held(path))
+        stack.enter_context(held(path))
 
 
 @cache
@@ -153,6 +154,22 @@ def _tidy(folder: Path) -> None:
     """Remove leftovers from a folder in which this process writes, once."""
     with contextlib.suppress(OSError):
         remove_leftovers(folder, [path.name for path in folder.iterdir()])
+
+
+@contextlib.contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """A folder in ``$TMPDIR`` for the time of the body; what killed processes left there goes first."""
+    parent = Path(tempfile.gettempdir())
+    _tidy(parent)
+    folder = temporary_sibling(parent / "folder")
+    with storing(folder):
+        folder.mkdir(mode=0o700)
+    try:
+        with contextlib.ExitStack() as stack:
+            _hold(stack, folder)
+            yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _alive(pid: int) -> bool:
@@ -180,8 +197,8 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
         _tidy(path.parent)
         temporary = temporary_sibling(path)
         try:
-            with temporary.open("xb") as file, contextlib.ExitStack() as held:
-                _hold(held, temporary)
+            with temporary.open("xb") as file, contextlib.ExitStack() as stack:
+                _hold(stack, temporary)
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
@@ -340,8 +357,8 @@ def _filling(wanted: Path) -> Iterator[Path]:
         temporary = temporary_sibling(wanted)
         temporary.mkdir()
         try:
-            with contextlib.ExitStack() as held:
-                _hold(held, temporary)
+            with contextlib.ExitStack() as stack:
+                _hold(stack, temporary)
                 yield temporary
         finally:
             shutil.rmtree(temporary, ignore_errors=True)

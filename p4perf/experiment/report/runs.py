@@ -14,6 +14,7 @@ from markupsafe import Markup
 
 from p4perf.errors import DataError, P4PerfError
 from p4perf.evaluation.fitting.error_metrics import error_text
+from p4perf.evaluation.fitting.many import end_with
 from p4perf.evaluation.fitting.tables import model_rows
 from p4perf.evaluation.fitting.working_set import CacheMark, explain, run_marks
 from p4perf.evaluation.plots.style import UNITS
@@ -357,7 +358,9 @@ def _read(paths: Iterable[Path], processes: int) -> Iterator[RunPage | str]:
     if processes == 1:
         yield from map(_one, paths)
         return
-    with ProcessPoolExecutor(processes, mp_context=get_context("forkserver")) as pool:
+    context = get_context("forkserver")
+    watched, held = context.Pipe(duplex=False)
+    with watched, held, ProcessPoolExecutor(processes, context, end_with, (watched,)) as pool:
         yield from pool.map(_one, paths, chunksize=4)
 
 

@@ -21,6 +21,7 @@ from typing import IO, Literal
 from p4perf.errors import BuildError, DataError, Location, TargetUnavailableError, UsageError
 from p4perf.programs.reading.ebpf import as_v1model
 from p4perf.programs.reading.tree import read_text
+from p4perf.results.files import temporary_folder
 
 TIMEOUT_S = 300
 """Longest time that a compiler gets."""
@@ -85,8 +86,7 @@ def compile_p4(
             f"{path} is P4 for {chosen}, and {tool} is not installed",
             hint=f"{WHERE_P4C}; or compile elsewhere and give what {tool} makes (PROGRAM.{suffix})",
         )
-    with tempfile.TemporaryDirectory(prefix="p4perf-") as temporary:
-        place = Path(temporary)
+    with temporary_folder() as place:
         name = path.name if _PLAIN_NAME.fullmatch(path.name) else "program.p4"
         shutil.copyfile(path, place / name)
         words = [found]
