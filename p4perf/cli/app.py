@@ -118,9 +118,18 @@ def _run() -> int:
         if isinstance(error.__context__, BrokenPipeError):
             return _closed_pipe()
         raise
+    except MemoryError:
+        return _fail(
+            "out of memory\nhint: make room, or raise the limit (ulimit -v), and run again", ExitCode.UNAVAILABLE
+        )
     except Exception as error:
         if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
             return _fail(f"the path is too long: {shown(Path(str(error.filename)))}", ExitCode.USAGE)
+        if isinstance(error, OSError) and error.errno in _OF_THE_SYSTEM:
+            if error.filename is None and error.errno == errno.ENOSPC:
+                _closed_pipe()
+                return _fail(f"cannot print: {error.strerror}", ExitCode.UNAVAILABLE)
+            return _fail(str(error), ExitCode.UNAVAILABLE)
         if os.environ.get("P4PERF_TRACEBACK"):
             raise
         text = f"{type(error).__name__}: {error}"
@@ -129,6 +138,9 @@ def _run() -> int:
         return _fail("interrupted", ExitCode.INTERRUPTED)
     return result
 
+
+_OF_THE_SYSTEM = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+"""What is short or broken on a machine, wherever it shows; no defect of p4perf."""
 
 _FORMER_COMMANDS = {
     **dict.fromkeys(("eo", "place", "queue", "cesim"), "estimate {}"),

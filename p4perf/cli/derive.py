@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from p4perf.cli.app import Format, FormatOption, Scale, app, emit, refuse, say, say_origin
+from p4perf.cli.measure import TlsOption, check_cluster
 from p4perf.errors import ExitCode, P4PerfError, UsageError
 from p4perf.evaluation.fitting.tables import CandidateRow, SegmentRow, candidate_rows, model_rows
 from p4perf.records import Document, Record, counted, doc, spread
@@ -193,6 +194,7 @@ def fit(
     scheduler: Annotated[
         str | None, typer.Option("--scheduler", help="Many series: address of a Dask cluster: tcp://10.0.0.1:8786.")
     ] = None,
+    tls: TlsOption = None,
     x_scale: Annotated[Scale | None, typer.Option("--x-scale", help="File: axis of the plots.")] = None,
     working_set: Annotated[
         str | None,
@@ -231,6 +233,7 @@ def fit(
         from p4perf.models.spline import find_function
 
         changes["templates"] = tuple(dict.fromkeys(find_function(name) for name in template))
+    check_cluster(scheduler, tls)
     many = by or processes or scheduler or restart or len(data) > 1 or (output and output.suffix == ".jsonl")
     of_file: dict[str, object] = {"--working-set": working_set, "--cache": cache, "--region": region}
     if many:
@@ -240,7 +243,8 @@ def fit(
         if processes is not None and scheduler is not None:
             raise UsageError("--processes is for this machine: leave it out with --scheduler")
         names = (x, y, _columns(by or []), x_scale)
-        return _fit_many(data, names, changes, output, fmt, restart=restart, processes=processes, scheduler=scheduler)
+        where = {"processes": processes, "scheduler": scheduler, "tls": tls}
+        return _fit_many(data, names, changes, output, fmt, restart=restart, where=where)
     if not data[0].exists():
         raise UsageError(f"there is no run directory or file {data[0]}")
     if data[0].is_dir():
@@ -352,32 +356,32 @@ def _fit_many(
     fmt: Format,
     *,
     restart: bool,
-    processes: int | None,
-    scheduler: str | None,
+    where: Mapping[str, Any],
 ) -> int:
-    """Derive the models of many series; the exit code. ``names`` are the columns x, y and by, and the scale of x."""
+    """Derive the models of many series; the exit code.
+
+    Args:
+        names: the columns x, y and by, and the scale of x.
+        where: processes, scheduler and tls, as of :func:`~p4perf.evaluation.fitting.many.fit_many`.
+    """
     from p4perf.cli.progress import SeriesProgress
-    from p4perf.evaluation.fitting.cluster import require_distributed
     from p4perf.evaluation.fitting.derivation import FitOptions
     from p4perf.experiment.many import fit_rest, kept_models, open_lines, open_sources
 
-    if scheduler is not None:
+    if where["scheduler"] is not None:
         logging.disable(logging.CRITICAL)  # that of Dask: what matters is said by our own errors
-        require_distributed()
     options = FitOptions(**changes)
     options.check()
     sources = open_sources(data, *names, changes)
     failed: list[SeriesResult] = []
     with contextlib.ExitStack() as stack:
         lines = None if output is None else stack.enter_context(open_lines(output, restart=restart))
-        where = None if lines is None else str(lines.path)
+        file = None if lines is None else str(lines.path)
         rows = [None if kept is None else _row(*kept, "") for kept in kept_models(sources, options, lines)]
         if kept := len(rows) - rows.count(None):
-            say(f"{kept} of {len(rows)} series are in {where} already")
+            say(f"{kept} of {len(rows)} series are in {file} already")
         with SeriesProgress(rows.count(None)) as bar:
-            results = fit_rest(
-                sources, rows, options, lines, processes=processes, scheduler=scheduler, progress=bar.finished
-            )
+            results = fit_rest(sources, rows, options, lines, where=where, progress=bar.finished)
             try:
                 for index, result in stack.enter_context(contextlib.closing(results)):
                     if result.model is None:
@@ -389,12 +393,12 @@ def _fit_many(
                 raise
     done = tuple(row for row in rows if row is not None)
     labels = tuple(dict.fromkeys(key for row in done for key in row.values))
-    document = ModelsDocument(labels=labels, output=where, series=len(done), kept=kept, failed=len(failed), rows=done)
+    document = ModelsDocument(labels=labels, output=file, series=len(done), kept=kept, failed=len(failed), rows=done)
     hidden = {"error_metric"} | ({"file"} if len(data) == 1 and len(labels) > 1 else set())
     hidden |= set() if failed else {"failure"}
     emit(fmt, document, rows=[_for_people(row, hidden) for row in done] if fmt is Format.TABLE else None)
-    if where is not None:
-        say(f"models: {where}")
+    if file is not None:
+        say(f"models: {file}")
     return _conclude(failed, len(done))
 
 

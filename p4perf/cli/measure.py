@@ -158,7 +158,15 @@ def _new_campaign(
     return CampaignDirectory.create(output, title, request, datetime.now().astimezone())
 
 
-def _measure(folder: CampaignDirectory, scheduler: str | None, workers: str | None, fmt: Format, *, quiet: bool) -> int:
+def _measure(
+    folder: CampaignDirectory,
+    scheduler: str | None,
+    tls: Path | None,
+    workers: str | None,
+    fmt: Format,
+    *,
+    quiet: bool,
+) -> int:
     """Measure what a campaign still needs and report on it; the exit code."""
     from p4perf.experiment.campaign import Campaign, write_report
 
@@ -169,7 +177,7 @@ def _measure(folder: CampaignDirectory, scheduler: str | None, workers: str | No
     number = len(content["experiments"])
     told(f"{counted(number * len(targets), 'run')}: {counted(number, 'experiment')} on {', '.join(targets)}, {limit}")
     told(f"campaign: {folder.path}")
-    with crew_opener(scheduler, workers, quiet=quiet) as crew, resumable(folder.path, scheduler):
+    with crew_opener(scheduler, tls, workers, quiet=quiet) as crew, resumable(folder.path, scheduler, tls):
         cells = Campaign(folder, told, crew).measure()
         files, note = write_report(folder, cells)
     document = _campaign_document(folder.path, cells)
@@ -180,7 +188,7 @@ def _measure(folder: CampaignDirectory, scheduler: str | None, workers: str | No
     for path in files:
         told(f"report: {path}")
     if not all(c.complete for c in cells):
-        say(f"not everything is measured; {resuming(folder.path, scheduler)} continues it")
+        say(f"not everything is measured; {resuming(folder.path, scheduler, tls)} continues it")
     return int(exit_code(cells))
 
 
@@ -213,28 +221,37 @@ SchedulerOption = Annotated[
     typer.Option("--scheduler", help="Measure on all workers with a device of a Dask scheduler: tcp://10.0.0.1:8786."),
 ]
 
+TlsOption = Annotated[
+    Path | None,
+    typer.Option("--tls", help="With --scheduler tls://...: folder of ca.pem, cert.pem and key.pem."),
+]
+
 WorkersOption = Annotated[
     str | None,
     typer.Option("--workers", help="With --scheduler: only workers with names that match, such as 'xeon-*'."),
 ]
 
 
-def check_cluster(scheduler: str | None, workers: str | None) -> None:
-    """Refuse options that only a cluster understands."""
-    from p4perf.evaluation.fitting.cluster import require_distributed
+def check_cluster(scheduler: str | None, tls: Path | None, workers: str | None = None) -> None:
+    """Refuse options that only a cluster understands; warn of one that everybody may use who reaches it."""
+    from p4perf.evaluation.fitting.cluster import is_encrypted, require_distributed
 
     if scheduler is not None:
         require_distributed()
-    elif workers is not None:
-        raise UsageError("--workers chooses workers of a cluster", hint="name it with --scheduler")
+        if not is_encrypted(scheduler):
+            say(f"warning: whoever reaches {scheduler} runs code as its users; --tls and tls:// keep others out")
+    elif workers is not None or tls is not None:
+        option = "--workers chooses workers" if tls is None else "--tls has the certificates"
+        raise UsageError(f"{option} of a cluster", hint="name it with --scheduler")
 
 
 @contextmanager
-def crew_opener(scheduler: str | None, workers: str | None, *, quiet: bool) -> Iterator[Callable[[str], Crew] | None]:
+def crew_opener(
+    scheduler: str | None, tls: Path | None, workers: str | None, *, quiet: bool
+) -> Iterator[Callable[[str], Crew] | None]:
     """Open the devices of a cluster for the address of a testbed, once; close them at the end. None without one."""
     from p4perf.experiment import open_crew
 
-    check_cluster(scheduler, workers)
     if scheduler is None:
         yield None
         return
@@ -243,15 +260,16 @@ def crew_opener(scheduler: str | None, workers: str | None, *, quiet: bool) -> I
         def open_once(address: str) -> Crew:
             # What the client of Dask says of lost connections, p4perf says, too.
             logging.getLogger("distributed").setLevel(logging.CRITICAL)
-            crew = open_crew(scheduler, address, workers, lambda text: None if quiet else say(f"note: {text}"))
+            crew = open_crew(scheduler, address, workers, lambda text: None if quiet else say(f"note: {text}"), tls)
             stack.callback(crew.close)
             return crew
 
         yield open_once
 
 
-def resuming(path: object, scheduler: str | None) -> str:
-    return f"p4perf resume {path}" + (f" --scheduler {scheduler}" if scheduler else "")
+def resuming(path: object, scheduler: str | None, tls: Path | None = None) -> str:
+    of_cluster = {"--scheduler": scheduler, "--tls": tls}
+    return " ".join([f"p4perf resume {path}", *(f"{name} {value}" for name, value in of_cluster.items() if value)])
 
 
 DEFAULT_TARGET = "dpdk-c"
@@ -282,6 +300,7 @@ def run(
         str, typer.Option("--testbed", help="Where it runs: local, netns, ssh:FILE, pos:FILE, manual:FOLDER.")
     ] = "local",
     scheduler: SchedulerOption = None,
+    tls: TlsOption = None,
     workers: WorkersOption = None,
     every: Annotated[bool, typer.Option("--all", help="Measure every experiment of the catalogue.")] = False,
     only: Annotated[
@@ -312,7 +331,7 @@ def run(
     from p4perf.cli.progress import SweepProgress
     from p4perf.experiment import measure_run, new_run, open_target, open_testbed
 
-    check_cluster(scheduler, workers)
+    check_cluster(scheduler, tls, workers)
     targets = list(dict.fromkeys(target or [DEFAULT_TARGET]))
     names = chosen_experiments(specs or [], every=every, only=only or [])
     wanted = None if accuracy is None else accuracy_of(accuracy)
@@ -331,8 +350,8 @@ def run(
             sets=sets,
             points=points,
         )
-        return _measure(folder, scheduler, workers, fmt, quiet=quiet)
-    with crew_opener(scheduler, workers, quiet=quiet) as crew:
+        return _measure(folder, scheduler, tls, workers, fmt, quiet=quiet)
+    with crew_opener(scheduler, tls, workers, quiet=quiet) as crew:
         place = open_testbed(testbed) if crew is None else crew(testbed)
         experiment, chosen = load(names[0], sets, points), open_target(targets[0])
         if dry_run:
@@ -343,7 +362,7 @@ def run(
         if not quiet:
             _say_beginning(experiment, targets[0], place, directory, len(plan.points))
         _say_refused(plan.refused)
-        with SweepProgress(quiet=quiet) as progress, resumable(directory.path, scheduler):
+        with SweepProgress(quiet=quiet) as progress, resumable(directory.path, scheduler, tls):
             outcome = measure_run(experiment, plan.points, chosen, place, directory, progress)
     return _conclude(Run(directory), outcome, fmt, strict=strict, quiet=quiet)
 
@@ -399,6 +418,7 @@ def _say_refused(refused: Any) -> None:
 def resume(
     run: Annotated[Path, typer.Argument(help="A run directory, or the folder of a campaign.")],
     scheduler: SchedulerOption = None,
+    tls: TlsOption = None,
     workers: WorkersOption = None,
     all_points: Annotated[
         bool, typer.Option("--all-points", help="Complete the sweep of a run that chose its points.")
@@ -412,9 +432,10 @@ def resume(
     from p4perf.experiment import resume_run
     from p4perf.experiment.interleaved import pair_of
 
+    check_cluster(scheduler, tls, workers)
     if CampaignDirectory.is_one(run):
         refuse({"--strict": strict, "--all-points": all_points}, f"{run} is a campaign")
-        return _measure(CampaignDirectory.open(run), scheduler, workers, fmt, quiet=quiet)
+        return _measure(CampaignDirectory.open(run), scheduler, tls, workers, fmt, quiet=quiet)
     if pair_of(Run.open(run).directory.manifest())[0]:
         refuse({"--scheduler": scheduler, "--strict": strict}, f"{run} was measured in turns with another run")
         return _resume_pair(run, quiet=quiet)
@@ -423,9 +444,9 @@ def resume(
         with directory.lock():
             directory.update_manifest({"design": None})
     with (
-        crew_opener(scheduler, workers, quiet=quiet) as crew,
+        crew_opener(scheduler, tls, workers, quiet=quiet) as crew,
         SweepProgress(quiet=quiet) as progress,
-        resumable(Run.open(run).path, scheduler),
+        resumable(Run.open(run).path, scheduler, tls),
     ):
         directory, outcome = resume_run(run, progress, crew=crew)
     if not quiet:
@@ -481,12 +502,12 @@ def _say_other_runs(run: Run) -> None:
 
 
 @contextmanager
-def resumable(path: Path, scheduler: str | None = None) -> Iterator[None]:
+def resumable(path: Path, scheduler: str | None = None, tls: Path | None = None) -> Iterator[None]:
     """On an interruption, say how to continue."""
     try:
         yield
     except KeyboardInterrupt:
-        say(f"\nstopped; everything finished is on disk. Continue with: {resuming(path, scheduler)}")
+        say(f"\nstopped; everything finished is on disk. Continue with: {resuming(path, scheduler, tls)}")
         raise
 
 

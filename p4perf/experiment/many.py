@@ -125,11 +125,10 @@ def fit_rest(
     options: FitOptions,
     lines: ModelLines | None,
     *,
-    processes: int | None,
-    scheduler: str | None,
+    where: Mapping[str, Any],
     progress: Callable[[int], None],
 ) -> Generator[tuple[int, SeriesResult], None, None]:
-    """Fit the series that have None in ``done``, and write their models.
+    """Fit the series that have None in ``done``, and write their models; ``where`` are arguments of :func:`fit_many`.
 
     Yields the number of each series, from 0, with its result.
     """
@@ -141,7 +140,7 @@ def fit_rest(
                 waiting.append((index, "" if lines is None else fingerprint(series, options)))
                 yield series
 
-    results = fit_many(todo(), options, processes=processes, scheduler=scheduler, progress=progress)
+    results = fit_many(todo(), options, **where, progress=progress)
     with contextlib.closing(results):
         for result in results:
             index, mark = waiting.popleft()

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shutil
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 from support.command import p4perf
-from support.dask_cluster import dask_cluster
+from support.dask_cluster import certificates, dask_cluster
 
 from p4perf.errors import MeasurementError, TestbedError, UsageError
 from p4perf.evaluation.fitting import cluster as connection
@@ -312,6 +313,49 @@ def test_the_command(cluster, pair, tmp_path):
     assert none.code == 3
     assert "has the resource dut and matches 'nobody'" in none.err
     assert f"dask worker {cluster.address} --nthreads 1 --resources dut=1" in none.err
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl")
+def test_tls_keeps_others_out(tmp_path):
+    own, other = certificates(tmp_path / "own"), certificates(tmp_path / "other")
+    (tmp_path / "bad").mkdir()
+    for name in ("ca", "cert", "key"):
+        (tmp_path / "bad" / f"{name}.pem").write_text("no certificate")
+    words = ["run", "mat/exact-entries", "--points", 2, "--set", "trials.repetitions=1", "--target", "fake"]
+    with dask_cluster(tmp_path, own) as cluster:
+        cluster.worker("a")
+        assert cluster.address.startswith("tls://")
+        words += ["--scheduler", cluster.address, "-o", tmp_path / "runs"]
+        for folder, code, said in (
+            (other, 3, "there is no answer from a Dask scheduler at tls://"),
+            (tmp_path / "bad", 2, "cannot be used: "),
+            (
+                tmp_path / "none",
+                2,
+                f"{tmp_path}/none/ca.pem, {tmp_path}/none/cert.pem, {tmp_path}/none/key.pem: there is",
+            ),
+        ):
+            refused = p4perf(*words, "--tls", folder)
+            assert (refused.code, said in refused.err) == (code, True), refused.err
+            assert not (tmp_path / "runs").exists()
+        done = p4perf(*words, "--tls", own)
+        assert done.code == 0, done.err
+        assert "warning" not in done.err
+        data = tmp_path / "many.csv"
+        data.write_text("g,x,y\n" + "".join(f"{g},{x},{x}\n" for g in "ab" for x in range(1, 9)))
+        options = ["--by", "g", "--x", "x", "--y", "y", "--scheduler", cluster.address, "--tls", own]
+        fitted = p4perf("fit", data, *options)
+        assert fitted.code == 0, fitted.err
+
+
+def test_a_scheduler_without_tls_is_warned_of(tmp_path):
+    done = p4perf("run", "mat/exact-entries", "--target", "fake", "--scheduler", "tcp://127.0.0.1:1", "-o", tmp_path)
+    assert done.code == 3
+    assert done.err.startswith("warning: whoever reaches tcp://127.0.0.1:1 runs code as its users; --tls and tls://")
+    for option in ("--scheduler", "tcp://127.0.0.1:1", "--tls", tmp_path), ("--tls", tmp_path):
+        refused = p4perf("run", "mat/exact-entries", "--target", "fake", *option, "-o", tmp_path)
+        assert refused.code == 2, refused.err
+    assert "--tls has the certificates of a cluster" in refused.err
 
 
 @pytest.mark.thorough

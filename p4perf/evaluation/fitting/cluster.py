@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from p4perf.errors import P4PerfError, TestbedError, UsageError
@@ -44,22 +45,25 @@ class Scheduler:
 
     Args:
         options: what ``dask worker`` has to be told besides, for the hint.
+        tls: a folder with ``ca.pem``, ``cert.pem`` and ``key.pem``; None for what the configuration of Dask says.
 
     Raises:
-        UsageError: the package ``distributed`` is missing, or this is no address.
+        UsageError: the package ``distributed`` is missing, this is no address, or a file of TLS is missing or unusable.
         TestbedError: the scheduler does not answer, has no workers, or they have another version of p4perf.
     """
 
-    def __init__(self, address: str, options: str = "") -> None:
+    def __init__(self, address: str, options: str = "", tls: Path | None = None) -> None:
         require_distributed()
         from distributed import Client
+
+        security = None if tls is None else _security(address, tls)
 
         self.address = address
         self.hint = f"start workers where p4perf {__version__} is installed, with: dask worker {address}{options}"
         client: Any = Client
         try:
-            _call(address)
-            self._client = client(address, timeout=ANSWER_S, set_as_default=False, name="p4perf")
+            _call(address, security)
+            self._client = client(address, timeout=ANSWER_S, set_as_default=False, name="p4perf", security=security)
         except (ValueError, TypeError) as error:
             message = f"invalid address of a scheduler: {address!r}"
             raise UsageError(message, hint="such as tcp://10.0.0.1:8786") from error
@@ -148,17 +152,42 @@ class Scheduler:
                 self._seen = time.monotonic()
 
 
-def _call(address: str) -> None:
+def is_encrypted(address: str) -> bool:
+    return address.startswith("tls://")
+
+
+def _security(address: str, tls: Path) -> Any:
+    """What a client of Dask shows and checks."""
+    from distributed.security import Security
+
+    if not is_encrypted(address):
+        raise UsageError(f"{address} is no address with TLS", hint="such as tls://10.0.0.1:8786")
+    files = {name: tls / f"{name}.pem" for name in ("ca", "cert", "key")}
+    if missing := [str(path) for path in files.values() if not path.is_file()]:
+        raise UsageError(
+            f"{', '.join(missing)}: there is no such file", hint="--tls FOLDER has ca.pem, cert.pem, key.pem"
+        )
+    security: Any = Security
+    ca, cert, key = map(str, files.values())
+    found = security(tls_ca_file=ca, tls_client_cert=cert, tls_client_key=key, require_encryption=True)
+    try:
+        found.get_connection_args("client")
+    except OSError as error:
+        raise UsageError(f"the certificates in {tls} cannot be used: {error}") from error
+    return found
+
+
+def _call(address: str, security: Any) -> None:
     """Shake hands with a scheduler: the client of Dask would wait for ever for one that is silent."""
     from distributed.comm.core import connect
     from distributed.security import Security
 
-    security: Any = Security
+    default: Any = Security
     shake: Any = connect
     answer: Future[None] = Future()
 
     async def shake_hands() -> None:
-        arguments = security().get_connection_args("client")
+        arguments = (security or default()).get_connection_args("client")
         comm = await asyncio.wait_for(shake(address, timeout=ANSWER_S, **arguments), ANSWER_S)
         comm.abort()
 

@@ -26,6 +26,7 @@ from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, 
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from multiprocessing import connection, get_context
+from pathlib import Path
 from typing import Any, Protocol
 
 from typing_extensions import override
@@ -137,6 +138,7 @@ def fit_many(
     *,
     processes: int | None = None,
     scheduler: str | None = None,
+    tls: Path | None = None,
     progress: Callable[[int], Any] | None = None,
 ) -> Generator[SeriesResult, None, None]:
     """Derive the models of many series.
@@ -155,6 +157,7 @@ def fit_many(
             each processor. With more than one, a script must call this below ``if __name__ == "__main__":``.
         scheduler: address of a Dask scheduler whose workers are to fit, such as ``tcp://10.0.0.1:8786``. They need the
             same version of p4perf, and the packages that the options refer to.
+        tls: folder with the certificates ``ca.pem``, ``cert.pem`` and ``key.pem`` for a scheduler at ``tls://``.
 
     Raises:
         UsageError: an option is wrong or cannot be sent to other processes; ``distributed`` is not installed.
@@ -182,7 +185,7 @@ def fit_many(
         if count == 1:
             found = (fit_series(item, options) for item in source)
         else:
-            workers = Processes(count or 1) if scheduler is None else Cluster(scheduler)
+            workers = Processes(count or 1) if scheduler is None else Cluster(scheduler, tls)
             found = fit_in_order(source, packed or pack_options(options), workers)
         with contextlib.closing(found):
             for finished, result in enumerate(found, start=1):
@@ -244,7 +247,7 @@ class Processes(Workers):
     def _start(self) -> None:
         context = get_context("spawn")
         self._watched, self._held = context.Pipe(duplex=False)
-        self._executor = ProcessPoolExecutor(self._count, context, _end_with, (self._watched,))
+        self._executor = ProcessPoolExecutor(self._count, context, end_with, (self._watched,))
 
     @override
     def count(self) -> int:
@@ -292,7 +295,7 @@ def _start_conditions() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _end_with(watched: connection.Connection) -> None:
+def end_with(watched: connection.Connection) -> None:
     """End this process when the other end of a pipe is closed."""
 
     def watch() -> None:
@@ -305,8 +308,8 @@ def _end_with(watched: connection.Connection) -> None:
 class Cluster(Workers):
     hint = "see the logs of the workers"
 
-    def __init__(self, address: str) -> None:
-        self._scheduler = Scheduler(address)
+    def __init__(self, address: str, tls: Path | None) -> None:
+        self._scheduler = Scheduler(address, tls=tls)
 
     @override
     def count(self) -> int:
