@@ -7,11 +7,13 @@ people's plug-ins do.
 import hashlib
 import json
 import math
+from dataclasses import replace
 from typing import ClassVar
 
 from p4perf.errors import MeasurementError
 from p4perf.programs.capabilities import Capabilities, Limit
 from p4perf.targets.base import BuildPlan, Job, MetricValue, PointPlan, Problem, TrialSummary
+from p4perf.targets.process import harness_record
 from p4perf.targets.roles import Measures, Serves, Service, ServiceStep
 
 
@@ -70,6 +72,36 @@ class WrongTarget(FakeTarget):
 
     def parse(self, result):
         raise MeasurementError("packet 7 differs at byte 30: 00, expected 17", key="verify")
+
+
+class HarnessOfFake(FakeTarget):
+    """Prints what a harness would, or what the environment says instead."""
+
+    name = "fake-harness"
+    script = 'eval "${P4PERF_FAKE_SCRIPT:-echo}"'
+
+    def trial(self, plan, options, facts):
+        return replace(super().trial(plan, options, facts), timeout_s=2.0)
+
+    def parse(self, result):
+        return harness_record(result, 1)
+
+
+class BuiltTarget(FakeTarget):
+    """Its program is compiled."""
+
+    name = "fake-built"
+    script = '"$2" && ' + FakeTarget.script
+
+    def plan(self, workload, traffic, facts):
+        plan = super().plan(workload, traffic, facts)
+        text = "int main(void) { return 0; }"
+        build = BuildPlan({"a.c": text}, (("cc", "a.c", "-o", "a"),), "a", timeout_s=2.0)
+        return replace(plan, build=build)
+
+    def trial(self, plan, options, facts):
+        job = super().trial(plan, options, facts)
+        return replace(job, argv=(*job.argv, "{build}/a"), build=plan.build)
 
 
 class NoisyTarget(FakeTarget):
