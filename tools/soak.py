@@ -1,4 +1,4 @@
-"""Usage: soak.py N [--kind KIND ...] [--begin SEED] [--record FILE]. Kill p4perf at random moments, judge what is left.
+"""Usage: soak.py N [--kind KIND ...] [--record FILE] [--seconds S]. Kill p4perf at random moments, judge what is left.
 
 An episode runs one command with an output of its own. Its seed says how often something is killed (kill -9) and when,
 within the time that the command takes undisturbed. What was killed is begun anew, as a user would: runs and campaigns
@@ -7,7 +7,7 @@ there twice (doubled), the files have to be those of an undisturbed command (dif
 does (refused), and nobody may be left: no temporary file, process, network interface or namespace, page of memory.
 
 N is the number of kills of sweeps; other kinds get their share of it. With ``--record``, episodes that the file has are
-not repeated.
+not repeated; with ``--seconds``, none is begun after that time.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import contextlib
 import functools
 import hashlib
 import json
+import math
 import os
 import random
 import re
@@ -53,7 +54,7 @@ MACHINE = [Path(p) for p in ("/run/netns", "/sys/class/net", "/dev/hugepages", "
 
 SWEEP = ["mat/exact-entries", "--set", "entries={log: [1, 10000], points_per_decade: 3}", "-t", "fake"]
 SMALL = ["mat/exact-entries", "--set", "entries=[10, 100, 1000]", "--set", "trials.repetitions=2"]
-REAL = [*SMALL, "--set", "trials.mode=plain", "--set", "trials.window_s=0.05"]
+REAL = [*SMALL, "--set", "trials.mode=plain"]
 TEMPORARY = re.compile(r"\.p4perf-.*\.tmp|\..*\.old|.*\.tmp")
 DATE = re.compile(r"--\d{8}T\d{6}(?=/|$)")
 
@@ -546,13 +547,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--kind", action="append", choices=list(KINDS), default=[])
     parser.add_argument("--begin", type=int, default=0)
     parser.add_argument("--record", type=Path)
+    parser.add_argument("--seconds", type=float, default=math.inf)
     chosen = parser.parse_args(arguments)
     CLOCK.is_alive() or CLOCK.start()
     known: dict[tuple[str, int], Episode] = {}
     if chosen.record is not None and chosen.record.exists():
         read = [Episode(**json.loads(line)) for line in chosen.record.read_text().splitlines()]
         known = {(e.kind, e.seed): e for e in read}
-    found = []
+    found, deadline = [], time.monotonic() + chosen.seconds
     for name in chosen.kind or KINDS:
         kills = max(1, round(chosen.count * KINDS[name].share))
         if name.startswith("ssh") and (reason := why_not()):
@@ -565,6 +567,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if chosen.record is not None and (name, episode.seed) not in known:
                 with chosen.record.open("a") as record:
                     record.write(json.dumps(asdict(episode)) + "\n")
+            if time.monotonic() > deadline:
+                break
     print(table(found))
     return 1 if any(episode.findings() for episode in found) else 0
 
