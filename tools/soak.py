@@ -257,8 +257,8 @@ KINDS = {
     "ssh process": Kind(THERE, world=RemoteProcess, resumed=True),
     "ssh node": Kind(THERE, world=Node, resumed=True),
     "netns": Kind(["run", *SWEEP, "--testbed", "netns", "-o", "OUT"], resumed=True),
-    "dpdk-c": Kind(["run", *REAL, "-t", "dpdk-c", "-o", "OUT"], 0.05, resumed=True, exact=False, codes=(0, 4)),
-    "xdp": Kind(["run", *REAL, "-t", "xdp", "-o", "OUT"], 0.05, resumed=True, exact=False, codes=(0, 4)),
+    "dpdk-c": Kind(["run", *REAL, "-t", "dpdk-c", "-o", "OUT"], 0.1, resumed=True, exact=False, codes=(0, 4)),
+    "xdp": Kind(["run", *REAL, "-t", "xdp", "-o", "OUT"], 0.1, resumed=True, exact=False, codes=(0, 4)),
 }
 
 

@@ -6,7 +6,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from p4perf.errors import BuildError, DataError, Location, MeasurementError, UsageError
 from p4perf.experiment.planning import plan_sweep
@@ -19,6 +18,7 @@ from p4perf.programs.own import packed, read_own
 from p4perf.programs.reading.p4c import compile_p4
 from p4perf.programs.reading.shares import read_shares
 from p4perf.programs.reading.tree import read_text
+from p4perf.results.files import temporary_folder
 from p4perf.specs import Experiment, load_experiment
 from p4perf.specs.experiment import spec_yaml
 from p4perf.targets.base import Target, TrialOptions
@@ -96,11 +96,11 @@ def own_experiment(
         },
         "trials": {"repetitions": repetitions},
     }
-    with TemporaryDirectory(prefix="p4perf-") as temporary:
-        file = Path(temporary, "spec.yaml")
+    with temporary_folder() as folder:
+        file = folder / "spec.yaml"
         file.write_text(spec_yaml(spec))
         if capture is not None:
-            Path(temporary, CAPTURE).write_bytes(read_capture(capture).raw)
+            (folder / CAPTURE).write_bytes(read_capture(capture).raw)
         try:
             return replace(load_experiment(str(file), parameters_of=component_parameters), source=str(path), root=None)
         except DataError as error:
@@ -138,8 +138,8 @@ def try_specification(path: Path, experiment: Experiment, target: Target, testbe
         return
     try:
         testbed.build(point.plan.build)
-        with TemporaryDirectory(prefix="p4perf-") as folder:
-            target.parse(testbed.run(target.trial(point.plan, _SHORT, facts), Path(folder)))
+        with temporary_folder() as folder:
+            target.parse(testbed.run(target.trial(point.plan, _SHORT, facts), folder))
     except (BuildError, MeasurementError) as error:
         found = _IN_SPECIFICATION.search(error.message)
         if found is None:

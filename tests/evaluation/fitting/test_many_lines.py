@@ -92,6 +92,18 @@ def test_damaged_lines(path: Path, line: str, message: str) -> None:
         pass
 
 
+@pytest.mark.parametrize("restart", [True, False])
+@pytest.mark.parametrize("text", ["", "models"])
+def test_a_link_is_neither_emptied_nor_appended_to(path: Path, tmp_path: Path, text: str, restart: bool) -> None:
+    precious = tmp_path / "precious"
+    precious.write_text(text and path.read_text())
+    before = precious.read_text()
+    (tmp_path / "link.jsonl").symlink_to(precious)
+    with pytest.raises(StorageError, match=r"link\.jsonl: it is a symbolic link"):
+        ModelLines(tmp_path / "link.jsonl", restart=restart)
+    assert precious.read_text() == before
+
+
 def test_one_writer_at_a_time(path: Path) -> None:
     with ModelLines(path), pytest.raises(StorageError, match="is being written by another process"):
         ModelLines(path, restart=True)

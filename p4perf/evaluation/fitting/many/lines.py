@@ -22,7 +22,7 @@ from typing import Any
 from p4perf.errors import DataError, Location, UsageError
 from p4perf.models.component import SCHEMA, ComponentModel
 from p4perf.models.templates import registered_templates
-from p4perf.results.files import lock, parse_object, storing, strict_json, write_all
+from p4perf.results.files import lock, open_to_change, parse_object, storing, strict_json, write_all
 
 BEGINNING = b'{"labels":'
 """What every line begins with: other files are not touched."""
@@ -52,7 +52,7 @@ class ModelLines:
         self._places: dict[str, _Place] = {}
         with storing(path):
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+        self._handle = open_to_change(path, os.O_APPEND)
         try:
             lock(self._handle, path, str(path))
             end = self._read(index=not restart)
