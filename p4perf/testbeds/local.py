@@ -163,7 +163,7 @@ class _LocalBuilder(Builder):
 
     @override
     def step(self, command: tuple[str, ...], work: Path, limit_s: float) -> JobResult:
-        return run_command((*self._prefix, *command), limit_s, work)
+        return run_command((*self._prefix, *command), limit_s, work, variables={"TMPDIR": str(work)})
 
     @override
     def finish(self, plan: BuildPlan, work: Path, log: str) -> Path:

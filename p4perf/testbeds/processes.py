@@ -17,7 +17,7 @@ import time
 from collections import deque
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from types import FrameType, TracebackType
+from types import FrameType, MappingProxyType, TracebackType
 from typing import IO, Self
 
 from typing_extensions import override
@@ -80,12 +80,19 @@ def diagnosis(
 
 
 def run_command(
-    argv: tuple[str, ...], timeout_s: float, cwd: Path, stdin: str | None = None, *, held: bool = False
+    argv: tuple[str, ...],
+    timeout_s: float,
+    cwd: Path,
+    stdin: str | None = None,
+    *,
+    held: bool = False,
+    variables: Mapping[str, str] = MappingProxyType({}),
 ) -> JobResult:
     """Run a command in its own process group (an interrupt from the terminal does not reach it).
 
     Args:
         held: its input has nothing in it, but ends only when the command has ended or this process dies.
+        variables: of its environment, beside those of this process.
 
     Raises:
         TestbedError: it cannot be started.
@@ -97,7 +104,7 @@ def run_command(
             ended.callback(os.close, source)
             ended.callback(os.close, writing)
         begun = time.monotonic()
-        with _start(argv, cwd, source, subprocess.PIPE) as process, _Talk(process, stdin) as talk:
+        with _start(argv, cwd, source, subprocess.PIPE, variables) as process, _Talk(process, stdin) as talk:
             try:
                 timed_out = not talk.ended(begun + timeout_s)
             except BaseException:
@@ -173,7 +180,13 @@ class _Talk:
         return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def _start(argv: tuple[str, ...], cwd: Path, stdin: int, stderr: int | IO[bytes]) -> _Child:
+def _start(
+    argv: tuple[str, ...],
+    cwd: Path,
+    stdin: int,
+    stderr: int | IO[bytes],
+    variables: Mapping[str, str] = MappingProxyType({}),
+) -> _Child:
     process: _Child | None = None
     mark = secrets.token_hex(8)
     program = cwd / argv[0] if "/" in argv[0] else argv[0]
@@ -191,7 +204,7 @@ def _start(argv: tuple[str, ...], cwd: Path, stdin: int, stderr: int | IO[bytes]
                 text=True,
                 errors="replace",
                 process_group=0,
-                env={**os.environ, _MARK: mark},
+                env={**os.environ, **variables, _MARK: mark},
             )
             process.mark = mark
     except OSError as error:

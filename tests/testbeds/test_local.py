@@ -16,6 +16,7 @@ from p4perf.errors import BuildError, StorageError, TestbedError
 from p4perf.experiment import open_target
 from p4perf.results.files import held
 from p4perf.targets.base import BuildPlan, Job
+from p4perf.testbeds import processes
 from p4perf.testbeds.local import LocalTestbed, cache_folder
 
 ROOT = os.geteuid() == 0
@@ -237,6 +238,10 @@ class TestBuilds:
         assert not own.exists()
         assert busy.exists()
 
+    def test_temporary_files_of_compilers_go_with_the_folder(self, testbed):
+        built = testbed.build(shell("printf %s $TMPDIR > made"))
+        assert (built / "made").read_text() == str(built.with_name(f".{built.name}.unfinished"))
+
     def test_one_process_builds_and_the_others_say_that_they_wait(self, testbed, cache, tmp_path):
         """Also after the first one was killed: the next takes over."""
         started = tmp_path / "started"
@@ -340,14 +345,14 @@ class TestJobs:
         """Raised inside the start of a process, it would leave one that nothing knows of."""
         started = []
 
-        class Interrupted(subprocess.Popen):
+        class Interrupted(processes._Child):
             def __init__(self, *arguments, **options):
                 super().__init__(*arguments, **options)
                 started.append(self)
                 os.kill(os.getpid(), signal.SIGINT)
                 time.sleep(0.01)
 
-        monkeypatch.setattr(subprocess, "Popen", Interrupted)
+        monkeypatch.setattr(processes, "_Child", Interrupted)
         with pytest.raises(KeyboardInterrupt):
             LocalTestbed(cache).run(Job(("sh", "-c", "sleep 600"), 600.0), folder)
         assert started[0].returncode == -signal.SIGKILL

@@ -273,17 +273,16 @@ class TestInterrupt:
 
     def test_while_the_child_starts_leaves_no_child(self, tmp_path, monkeypatch):
         """The interrupt comes as early as it can: when the child was just forked."""
-        import subprocess
 
         started = []
 
-        class Interrupted(subprocess.Popen):
+        class Interrupted(processes._Child):
             def __init__(self, *args, **options):
                 super().__init__(*args, **options)
                 started.append(self.pid)
                 os.kill(os.getpid(), signal.SIGINT)
 
-        monkeypatch.setattr("p4perf.testbeds.processes.subprocess.Popen", Interrupted)
+        monkeypatch.setattr(processes, "_Child", Interrupted)
         with pytest.raises(KeyboardInterrupt), LocalConversation(("sleep", "1000"), tmp_path):
             pytest.fail("the body was entered")
         (pid,) = started
