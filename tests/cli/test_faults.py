@@ -215,9 +215,8 @@ def no_space_to_print(place):
 
 @fault("no folder for temporary files")
 def no_temporary_folder(place):
-    done = place.p4perf("learn", place.finished(), TMPDIR="/nonexistent/folder", TARGET="fake")
-    done = place.p4perf(*RUN, "fake", "-q", TMPDIR="/nonexistent/folder")
-    assert sum(map(len, place.trials().values())) == 2 * TRIALS
+    done = place.p4perf(*RUN, "fake-built", "-q", TMPDIR="/nonexistent/folder")
+    assert sum(map(len, place.trials().values())) == TRIALS
     return done
 
 
@@ -364,7 +363,6 @@ def crashing_p4c(place):
 
 @fault("too little memory for p4perf itself")
 def out_of_memory(place):
-    (place.folder / "large.csv").write_text("x,y\n" + "1,2\n" * 10)
     words = ["generate", "mat/exact-entries", "--set", "entries=[100000000]", "-g", "v1model", "-o", "generated"]
     return place.alone(*words, "--max-entries", 10**9, before="ulimit -v 1500000", OPENBLAS_NUM_THREADS="1")
 
