@@ -65,7 +65,7 @@ COMPILER = Need(
 )
 COMPILER_RUNS = Need(
     lambda f: not f.text("cc_fault"),
-    "the C compiler (cc) does not run: cc --version crashes or prints nothing",
+    "the C compiler (cc) does not run: cc --version crashes, hangs or prints nothing",
     "see what cc --version does, and install gcc again",
 )
 REALTIME = Need(

@@ -76,7 +76,8 @@ class LocalTestbed(Testbed):
     def facts(self) -> NodeFacts:
         result = run_command((*self._prefix, "sh", "-s"), 30.0, Path("/"), stdin=probe_text())
         if result.returncode != 0 or result.timed_out:
-            raise TestbedError(f"the probe of this machine failed: {result.stderr.strip() or 'no output'}")
+            why = "it hangs" if result.timed_out else result.stderr.strip() or "no output"
+            raise TestbedError(f"the probe of this machine failed: {why}")
         return facts_of(result.stdout)
 
     @override

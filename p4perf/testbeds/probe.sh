@@ -87,7 +87,8 @@ say steal_ticks "$9"
 say total_ticks "$(($2 + $3 + $4 + $5 + $6 + $7 + $8 + $9))"
 say user "$(id -u)"
 if command -v chrt >/dev/null 2>&1 && chrt -f 1 true 2>/dev/null; then say realtime yes; else say realtime no; fi
-compiler=$(command -v "${CC:-cc}") && { say cc_version "$("$compiler" --version 2>/dev/null | head -n 1)" || say cc_fault "$compiler"; }
+limit=$(command -v timeout) && limit="$limit 10"
+compiler=$(command -v "${CC:-cc}") && { say cc_version "$($limit "$compiler" --version 2>/dev/null | head -n 1)" || say cc_fault "$compiler"; }
 command -v pkg-config >/dev/null 2>&1 && say pkg_config_version "$(pkg-config --version)" &&
 	dpdk=$(pkg-config --modversion libdpdk 2>/dev/null) && say dpdk_version "$dpdk"
 clang=$(command -v clang) && say clang_version "$("$clang" --version 2>/dev/null | head -n 1)"
