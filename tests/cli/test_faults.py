@@ -201,11 +201,11 @@ def size_limit(place):
     return place.alone(*RUN, "fake", "-q", before="ulimit -f 4", PYTHONDONTWRITEBYTECODE="1")
 
 
-@fault("the run directory is removed meanwhile")
+@fault("the run directory is moved meanwhile")
 def removed(place):
     with place.started(*RUN, "fake", "-q", P4PERF_FAKE_SLEEP_S="0.1") as process:
         after_trials(place, process)
-        shutil.rmtree(place.run)
+        place.run.rename(place.folder / "elsewhere")
         return ended(process)
 
 
