@@ -67,6 +67,7 @@ class World:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.seconds: dict[str, float] = {}
 
     def words(self, kind: Kind, place: Path) -> list[str]:
         """The command that begins or continues an episode."""
@@ -356,7 +357,8 @@ def processes_of(places: Sequence[Path], groups: Sequence[int]) -> list[int]:
 
 def machine() -> set[str]:
     """What a data plane may leave on the machine."""
-    there = {str(path) for folder in MACHINE if folder.is_dir() for path in folder.iterdir()}
+    there = {str(path) for folder in MACHINE if folder.is_dir() for path in folder.glob("*")}
+    there = {path for path in there if "/sem.mp-" not in path}  # of Python, which clears them up
     pages = [line for line in Path("/proc/meminfo").read_text().splitlines() if line.startswith("HugePages_Free")]
     return {*there, *pages}
 
@@ -383,13 +385,17 @@ def leftovers(place: Path, world: World, groups: Sequence[int], before: set[str]
 
 
 @contextlib.contextmanager
-def world_of(kind: Kind) -> Iterator[World]:
-    with tempfile.TemporaryDirectory(prefix="p4perf-soak-") as folder:
-        world = kind.world(Path(folder))
-        try:
-            yield world
-        finally:
-            world.close()
+def worlds() -> Iterator[Callable[[type[World]], World]]:
+    """Makes a world of every kind once."""
+    with contextlib.ExitStack() as stack:
+
+        @functools.cache
+        def world(kind: type[World]) -> World:
+            made = kind(Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="p4perf-soak-"))))
+            stack.callback(made.close)
+            return made
+
+        yield world
 
 
 class Clock(threading.Thread):
@@ -478,13 +484,15 @@ def run_episode(name: str, kind: Kind, seed: int, world: World, reference: Resul
                 command = start(world.words(kind, place))
                 groups.append(command.pid or 0)
             if episode.kills < wanted:
-                command.join(rng.uniform(0, reference.seconds))
+                command.join(rng.uniform(0, min(reference.seconds, world.seconds.get(name, math.inf))))
                 if command.exitcode is None:
                     world.strike(command, rng)
                     episode.kills += 1
                     kept = _still(episode, kept, trials_of(place))
             if episode.kills >= wanted or command.exitcode is not None:
                 code = finish(command)
+                if not episode.kills:  # the machine is faster now
+                    world.seconds[name] = min(world.seconds.get(name, math.inf), time.monotonic() - begun)
                 if code in (0, *kind.codes):
                     break
                 if code is None or (code > 0 and kind.world is World):
@@ -514,21 +522,25 @@ def _still(episode: Episode, before: Trials, now: Trials) -> Trials:
     return now
 
 
-def episodes(name: str, kills: int, begin: int, known: Mapping[tuple[str, int], Episode]) -> Iterator[Episode]:
-    """Episodes of a kind until so much was killed."""
-    kind, seed = KINDS[name], begin
-    with contextlib.ExitStack() as stack:
-        world, reference = None, None
-        while kills > 0:
-            episode = known.get((name, seed))
-            if episode is None:
-                if world is None:
-                    world = stack.enter_context(world_of(kind))
-                    reference = without_pause(functools.partial(undisturbed, kind, world))
-                episode = without_pause(functools.partial(run_episode, name, kind, seed, world, reference))
-            kills -= episode.kills
-            seed += 1
-            yield episode
+def episodes(
+    name: str,
+    kills: int,
+    begin: int,
+    known: Mapping[tuple[str, int], Episode],
+    world: Callable[[type[World]], World],
+) -> Iterator[Episode]:
+    """Episodes of a kind until so much was killed; ``world`` makes what they share, where it is needed."""
+    kind, seed, reference = KINDS[name], begin, None
+    while kills > 0:
+        episode = known.get((name, seed))
+        if episode is None:
+            there = world(kind.world)
+            if reference is None:
+                reference = without_pause(functools.partial(undisturbed, kind, there))
+            episode = without_pause(functools.partial(run_episode, name, kind, seed, there, reference))
+        kills -= episode.kills
+        seed += 1
+        yield episode
 
 
 def table(found: Sequence[Episode]) -> str:
@@ -557,20 +569,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         read = [Episode(**json.loads(line)) for line in chosen.record.read_text().splitlines()]
         known = {(e.kind, e.seed): e for e in read}
     found, deadline = [], time.monotonic() + chosen.seconds
-    for name in chosen.kind or KINDS:
-        kills = max(1, round(chosen.count * KINDS[name].share))
-        if name.startswith("ssh") and (reason := why_not()):
-            print(f"{name} is left out: {reason}")
-            continue
-        for episode in episodes(name, kills, chosen.begin, known):
-            found.append(episode)
-            for what, items in episode.findings().items():
-                print(f"{name}, seed {episode.seed}, {what}: {'; '.join(items[:3])}", flush=True)
-            if chosen.record is not None and (name, episode.seed) not in known:
-                with chosen.record.open("a") as record:
-                    record.write(json.dumps(asdict(episode)) + "\n")
-            if time.monotonic() > deadline:
-                break
+    with worlds() as world:
+        for name in chosen.kind or KINDS:
+            kills = max(1, round(chosen.count * KINDS[name].share))
+            if name.startswith("ssh") and (reason := why_not()):
+                print(f"{name} is left out: {reason}")
+                continue
+            for episode in episodes(name, kills, chosen.begin, known, world):
+                found.append(episode)
+                for what, items in episode.findings().items():
+                    print(f"{name}, seed {episode.seed}, {what}: {'; '.join(items[:3])}", flush=True)
+                if chosen.record is not None and (name, episode.seed) not in known:
+                    with chosen.record.open("a") as record:
+                        record.write(json.dumps(asdict(episode)) + "\n")
+                if time.monotonic() > deadline:
+                    break
     print(table(found))
     return 1 if any(episode.findings() for episode in found) else 0
 

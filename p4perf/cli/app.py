@@ -372,3 +372,21 @@ def refuse(options: Mapping[str, object], reason: str) -> None:
 Scale = Literal["linear", "log"]
 """Of an axis."""
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")]
+
+TlsOption = Annotated[
+    Path | None,
+    typer.Option("--tls", help="With --scheduler tls://...: folder of ca.pem, cert.pem and key.pem."),
+]
+
+
+def check_cluster(scheduler: str | None, tls: Path | None, workers: str | None = None) -> None:
+    """Refuse options that only a cluster understands; warn of one that everybody may use who reaches it."""
+    from p4perf.evaluation.fitting.cluster import is_encrypted, require_distributed
+
+    if scheduler is not None:
+        require_distributed()
+        if not is_encrypted(scheduler):
+            say(f"warning: whoever reaches {scheduler} runs code as its users; --tls and tls:// keep others out")
+    elif workers is not None or tls is not None:
+        option = "--workers chooses workers" if tls is None else "--tls has the certificates"
+        raise UsageError(f"{option} of a cluster", hint="name it with --scheduler")

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from p4perf.cli.app import Format, FormatOption, Scale, app, emit, refuse, say, say_origin
-from p4perf.cli.measure import TlsOption, check_cluster
+from p4perf.cli.app import Format, FormatOption, Scale, TlsOption, app, check_cluster, emit, refuse, say, say_origin
 from p4perf.errors import ExitCode, P4PerfError, UsageError
 from p4perf.evaluation.fitting.tables import CandidateRow, SegmentRow, candidate_rows, model_rows
 from p4perf.records import Document, Record, counted, doc, spread

@@ -21,7 +21,9 @@ from p4perf.cli.app import (
     PointsOption,
     QuietOption,
     SetOption,
+    TlsOption,
     app,
+    check_cluster,
     emit,
     load,
     overrides_of,
@@ -221,28 +223,10 @@ SchedulerOption = Annotated[
     typer.Option("--scheduler", help="Measure on all workers with a device of a Dask scheduler: tcp://10.0.0.1:8786."),
 ]
 
-TlsOption = Annotated[
-    Path | None,
-    typer.Option("--tls", help="With --scheduler tls://...: folder of ca.pem, cert.pem and key.pem."),
-]
-
 WorkersOption = Annotated[
     str | None,
     typer.Option("--workers", help="With --scheduler: only workers with names that match, such as 'xeon-*'."),
 ]
-
-
-def check_cluster(scheduler: str | None, tls: Path | None, workers: str | None = None) -> None:
-    """Refuse options that only a cluster understands; warn of one that everybody may use who reaches it."""
-    from p4perf.evaluation.fitting.cluster import is_encrypted, require_distributed
-
-    if scheduler is not None:
-        require_distributed()
-        if not is_encrypted(scheduler):
-            say(f"warning: whoever reaches {scheduler} runs code as its users; --tls and tls:// keep others out")
-    elif workers is not None or tls is not None:
-        option = "--workers chooses workers" if tls is None else "--tls has the certificates"
-        raise UsageError(f"{option} of a cluster", hint="name it with --scheduler")
 
 
 @contextmanager
