@@ -26,7 +26,7 @@ RUN = ["run", *SPEC, "-o", "runs", "--target"]
 TRIALS = 12
 ERRNO = {"full": 28, "quota": 122, "read-only": 30, "broken": 5}
 
-ROWS = {row[0]: row[1:3] for table in tables(ROOT / "SECURITY.md") if table.header[0] == "fault" for row in table.rows}
+ROWS = {row[0]: row[1:3] for table in tables(ROOT / "SECURITY.md") if table.head[0] == "fault" for row in table.rows}
 FAULTS = {}
 
 
