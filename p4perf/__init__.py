@@ -12,16 +12,31 @@ from typing import TYPE_CHECKING, Any
 
 from p4perf.version import __version__
 
-__all__ = ["__version__", "fit"]
-
 if TYPE_CHECKING:
-    from p4perf.evaluation.fitting.component import fit
+    from p4perf.api import compare, fit, list_runs, load_model, measure, open_run, predict, reproduce, run
+
+__all__ = [
+    "__version__",
+    "compare",
+    "fit",
+    "list_runs",
+    "load_model",
+    "measure",
+    "open_run",
+    "predict",
+    "reproduce",
+    "run",
+]
 
 
 def __getattr__(name: str) -> Any:
     """Load what needs numpy and pandas only when it is used."""
-    if name == "fit":
-        from p4perf.evaluation.fitting.component import fit
+    if name in __all__:
+        from p4perf import api
 
-        return fit
+        return getattr(api, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(set(globals()) | set(__all__))

@@ -1,41 +1,629 @@
-"""THE DOOR for Python: what notebooks and programs use of p4perf.
+"""THE DOOR for Python: what the commands do, as functions that return data.
 
->>> from p4perf.api import derive
->>> derive([1, 2, 3, 4], [5.0, 7.0, 9.0, 11.0]).best.segments[0].text()
+>>> import p4perf
+>>> fit = p4perf.fit([1, 2, 3, 4], [5.0, 7.0, 9.0, 11.0], y_name="cycles")
+>>> fit
+<DerivedModel cycles: 1 segment>
+>>> fit.segments[0].text()
 'y = 3 + 2 x'
+
+Everything is imported when it is used, so that ``import p4perf`` takes no time.
 """
 
-from p4perf.evaluation.fitting.component import DerivedModel as DerivedModel
-from p4perf.evaluation.fitting.component import derive_model as derive_model
-from p4perf.evaluation.fitting.component import fit as fit
-from p4perf.evaluation.fitting.datafiles import read_csv as read_csv
-from p4perf.evaluation.fitting.datafiles import read_series as read_series
-from p4perf.evaluation.fitting.derivation import Derivation as Derivation
-from p4perf.evaluation.fitting.derivation import FitOptions as FitOptions
-from p4perf.evaluation.fitting.derivation import derive as derive
-from p4perf.evaluation.fitting.error_metrics import ErrorMetric as ErrorMetric
-from p4perf.evaluation.fitting.error_metrics import error_metric as error_metric
-from p4perf.evaluation.fitting.error_metrics import registered_metrics as registered_metrics
-from p4perf.evaluation.fitting.extrap import ExtrapSeries as ExtrapSeries
-from p4perf.evaluation.fitting.extrap import read_extrap as read_extrap
-from p4perf.evaluation.fitting.extrap import write_extrap_text as write_extrap_text
-from p4perf.evaluation.fitting.tables import CandidateRow as CandidateRow
-from p4perf.evaluation.fitting.tables import SegmentRow as SegmentRow
-from p4perf.evaluation.fitting.tables import candidate_rows as candidate_rows
-from p4perf.evaluation.fitting.tables import model_rows as model_rows
-from p4perf.evaluation.fitting.uncertainty import bootstrap as bootstrap
-from p4perf.evaluation.fitting.working_set import CacheMark as CacheMark
-from p4perf.evaluation.fitting.working_set import Explanation as Explanation
-from p4perf.evaluation.fitting.working_set import WorkingSet as WorkingSet
-from p4perf.evaluation.fitting.working_set import cache_marks as cache_marks
-from p4perf.evaluation.fitting.working_set import explain as explain
-from p4perf.evaluation.fitting.working_set import scholz2021_exact_table as scholz2021_exact_table
-from p4perf.evaluation.plots.model import model_figure as model_figure
-from p4perf.evaluation.plots.model import residual_figure as residual_figure
-from p4perf.evaluation.plots.model import segment_figures as segment_figures
-from p4perf.evaluation.plots.model import segments_overview as segments_overview
-from p4perf.evaluation.plots.style import PlotInfo as PlotInfo
-from p4perf.evaluation.plots.style import save_figure as save_figure
-from p4perf.results.table import Samples as Samples
-from p4perf.results.table import median_interval as median_interval
-from p4perf.results.table import summarise as summarise
+from __future__ import annotations
+
+import importlib
+import json
+import math
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, overload
+
+from p4perf.errors import DataError, NoVerdictError, UsageError
+from p4perf.results import Run, all_run_folders, find_run, read_model
+from p4perf.results.names import FOLDER, RunSummary
+from p4perf.specs.messages import nearest
+from p4perf.views import LoadedModel, OpenRun, Reproduced, RunList
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+    import pandas as pd
+
+    from p4perf.evaluation.comparison.curves import CurveComparison
+    from p4perf.evaluation.fitting.component import DerivedModel as DerivedModel
+    from p4perf.evaluation.fitting.derivation import FitOptions as FitOptions
+    from p4perf.evaluation.fitting.derivation import derive as derive
+    from p4perf.evaluation.fitting.error_metrics import ErrorMetric as ErrorMetric
+    from p4perf.evaluation.papers import Kind
+    from p4perf.evaluation.plots.style import save_figure as save_figure
+    from p4perf.evaluation.prediction.answer import PathName
+    from p4perf.evaluation.prediction.programs import ProgramSubject
+    from p4perf.evaluation.prediction.record import Answers
+    from p4perf.experiment.compare import RunComparison
+    from p4perf.experiment.many import FittedSeries
+    from p4perf.experiment.recorder import Progress, SweepOutcome
+    from p4perf.experiment.reproduction import Watcher
+    from p4perf.models.component import Scale
+    from p4perf.results.table import Samples as Samples
+    from p4perf.testbeds.base import Testbed
+
+PathLike = str | Path
+
+DEFAULT_TARGET = "dpdk-c"
+
+
+def open_run(name: PathLike = "latest", folder: PathLike = FOLDER) -> OpenRun:
+    """A run by its path or by its name.
+
+    Args:
+        name: a path, ``latest``, ``latest~2``, or the beginning of the name or time of a run in ``folder`` or in a
+            campaign there.
+
+    Raises:
+        UsageError: the name fits several runs.
+        DataError: there is no such run, or it is damaged.
+    """
+    return OpenRun.open(find_run(name, Path(folder)))
+
+
+def list_runs(folder: PathLike = FOLDER, *, told: Callable[[str], object] = warnings.warn) -> RunList:
+    """The runs in a folder and in the campaigns in it; damaged ones are left out, and ``told`` hears why."""
+    found = []
+    for path in all_run_folders(Path(folder)):
+        try:
+            run = OpenRun.open(path)
+            RunSummary.of(run)
+        except DataError as error:
+            told(str(error))
+            continue
+        found.append(run)
+    return RunList(found)
+
+
+def load_model(path: PathLike) -> LoadedModel:
+    """The model in a file, or of a run that is given by its path or name.
+
+    Raises:
+        DataError: there is none, or it is damaged.
+    """
+    return LoadedModel.of(read_model(find_run(path)))
+
+
+@overload
+def run(
+    spec: PathLike,
+    target: str = ...,
+    *,
+    testbed: str | Testbed = ...,
+    settings: Mapping[str, object] | None = ...,
+    points: int | None = ...,
+    accuracy: float | None = ...,
+    budget_s: None = ...,
+    skip_impossible: bool = ...,
+    output: PathLike = ...,
+    progress: Progress | None = ...,
+) -> OpenRun: ...
+
+
+@overload
+def run(
+    spec: PathLike | Sequence[PathLike],
+    target: str | Sequence[str] = ...,
+    *,
+    testbed: str | Testbed = ...,
+    settings: Mapping[str, object] | None = ...,
+    points: int | None = ...,
+    accuracy: float | None = ...,
+    budget_s: float | None = ...,
+    skip_impossible: bool = ...,
+    output: PathLike = ...,
+    progress: Progress | None = ...,
+) -> OpenRun | RunList: ...
+
+
+def run(
+    spec: PathLike | Sequence[PathLike],
+    target: str | Sequence[str] = DEFAULT_TARGET,
+    *,
+    testbed: str | Testbed = "local",
+    settings: Mapping[str, object] | None = None,
+    points: int | None = None,
+    accuracy: float | None = None,
+    budget_s: float | None = None,
+    skip_impossible: bool = False,
+    output: PathLike = FOLDER,
+    progress: Progress | None = None,
+) -> OpenRun | RunList:
+    """Measure an experiment on a target and derive its model: the run, with its plots on disk.
+
+    Several experiments or targets, or a budget, make a campaign: the list of its runs.
+
+    Args:
+        spec: name of an experiment of the catalogue or path of a spec, or several.
+        target: name of a target with its variants, or several.
+        settings: changes of the spec, such as ``{"entries": 1000, "trials.repetitions": 5}``.
+        points: keep at most so many values of every swept variable.
+        accuracy: measure only the points that are needed for this relative error, such as 0.03.
+        budget_s: time for everything.
+        skip_impossible: leave out the points that the target cannot do, with a warning.
+        output: folder that gets the run directory, or that of the campaign.
+
+    Raises:
+        SpecError, CapabilityError: the spec is wrong, or beyond what the target can do.
+        TestbedError, TargetUnavailableError: the testbed or the target cannot be used.
+        MeasurementError: the target computes something wrong.
+    """
+    from p4perf.experiment import measure_run, new_run, open_target, open_testbed
+    from p4perf.experiment.evaluate import evaluate_run
+    from p4perf.programs.component import component_parameters
+    from p4perf.specs import load_experiment
+
+    changes = [(key, value if isinstance(value, str) else json.dumps(value)) for key, value in (settings or {}).items()]
+    if skip_impossible:
+        changes.append(("sweep.skip_impossible", "true"))
+    if not (isinstance(spec, PathLike) and isinstance(target, str) and budget_s is None):
+        from p4perf.experiment.campaign import Campaign, new_campaign, write_report
+
+        specs = [str(spec)] if isinstance(spec, PathLike) else list(map(str, spec))
+        targets = [target] if isinstance(target, str) else list(target)
+        if not isinstance(testbed, str):
+            raise UsageError("several experiments or targets take the address of a testbed")
+        folder = new_campaign(
+            specs,
+            targets,
+            testbed,
+            Path(output),
+            budget_s=budget_s,
+            accuracy=accuracy,
+            overrides=changes,
+            points=points,
+        )
+        write_report(folder, Campaign(folder, lambda line: None).measure())
+        return list_runs(folder.path)
+    experiment = load_experiment(str(spec), overrides=changes, points=points, parameters_of=component_parameters)
+    chosen = open_target(target)
+    place = open_testbed(testbed) if isinstance(testbed, str) else testbed
+    notes = None if accuracy is None else {"design": {"accuracy": accuracy}}
+    directory, plan = new_run(experiment, chosen, place, Path(output), notes=notes)
+    _warn(f"{point.label} is left out: {point.reason}" for point in plan.refused)
+    measured = OpenRun(directory)
+    _conclude(measure_run(experiment, plan.points, chosen, place, directory, progress))
+    with suppress(NoVerdictError):
+        evaluate_run(measured)
+    return measured
+
+
+def _warn(texts: Iterable[str]) -> None:
+    for text in texts:
+        warnings.warn(text, stacklevel=3)
+
+
+def _conclude(outcome: SweepOutcome) -> None:
+    """Warn of what a run lacks."""
+    _warn(f"{label} failed: {reason}" for label, reason in outcome.failed)
+    _warn(f"{label} has no accepted trial" for label in outcome.starved)
+    if outcome.waiting:
+        _warn([f"waiting: {outcome.waiting}"])
+
+
+def measure(
+    program: PathLike,
+    target: str = DEFAULT_TARGET,
+    *,
+    entries: PathLike | None = None,
+    p4info: PathLike | None = None,
+    arch: str | None = None,
+    std: str | None = None,
+    defines: Sequence[str] = (),
+    includes: Sequence[PathLike] = (),
+    fill: Sequence[str] = (),
+    default_fill: int = 64,
+    miss: Sequence[str] = (),
+    zipf: float = 0.0,
+    probabilities: PathLike | None = None,
+    packets: int = 256,
+    capture: PathLike | None = None,
+    port: int = 0,
+    frame_size_bytes: int = 128,
+    sizes: Sequence[int] = (64, 128, 256, 512, 1024, 1500),
+    repetitions: int = 3,
+    testbed: str | Testbed = "local",
+    output: PathLike = FOLDER,
+    progress: Progress | None = None,
+) -> OpenRun:
+    """Measure a program of your own on a target: a run with one point, or of an operator in C one for each size.
+
+    Programs are verified packet by packet before they are measured: what the target does with packets that take all
+    paths of the program is compared with the reference interpreter.
+
+    Args:
+        program: JSON of p4c-bm2-ss, a specification of SWX, P4 where p4c is installed, or an operator in C.
+        fill: entries that are made up, such as ``ipv4_lpm=1000``.
+        probabilities: YAML file of branch probabilities and traffic shares.
+        sizes: packet sizes in bytes of an operator in C.
+        repetitions: starts of the process.
+
+    Raises:
+        DataError: a file cannot be read, or the program uses what is not supported; with the place.
+        CapabilityError: the target cannot run the program.
+        TestbedError, TargetUnavailableError: the testbed or the target cannot be used.
+        MeasurementError: the target computes something wrong.
+    """
+    from p4perf.experiment import measure_run, new_run, open_target, open_testbed, plan_sweep, require_usable
+    from p4perf.experiment.operator import build_operator, operator_experiment
+    from p4perf.experiment.own import own_experiment, try_specification
+
+    path, chosen = Path(program), open_target(target)
+    place = open_testbed(testbed) if isinstance(testbed, str) else testbed
+    if path.suffix == ".c":
+        experiment = operator_experiment(path, list(sizes), repetitions)
+        plan = plan_sweep(experiment, chosen, require_usable(chosen, place))
+        build_operator(path, plan.points[0].plan.build, place)
+    else:
+        experiment = own_experiment(
+            path,
+            entries=_path(entries),
+            p4info=_path(p4info),
+            arch=arch,
+            std=std,
+            defines=defines,
+            includes=list(map(Path, includes)),
+            fill=fill,
+            default_fill=default_fill,
+            miss=miss,
+            zipf=zipf,
+            shares=_path(probabilities),
+            packets=packets,
+            capture=_path(capture),
+            port=port,
+            frame_size_bytes=frame_size_bytes,
+            repetitions=repetitions,
+        )
+        try_specification(path, experiment, chosen, place)
+    directory, plan = new_run(experiment, chosen, place, Path(output))
+    _conclude(measure_run(experiment, plan.points, chosen, place, directory, progress))
+    return OpenRun(directory)
+
+
+def _path(given: PathLike | None) -> Path | None:
+    return None if given is None else Path(given)
+
+
+@overload
+def fit(data: PathLike | Run | pd.DataFrame, y: str | None = ..., **options: Any) -> DerivedModel: ...
+
+
+@overload
+def fit(data: npt.ArrayLike, y: npt.ArrayLike, **options: Any) -> DerivedModel: ...
+
+
+def fit(
+    data: Any,
+    y: Any = None,
+    *,
+    x: str | None = None,
+    region: str | None = None,
+    x_scale: Scale = "linear",
+    working_set: str | None = None,
+    caches: Sequence[str] = (),
+    output: PathLike | None = None,
+    every_plot: bool = False,
+    progress: Callable[[float], object] | None = None,
+    **options: Any,
+) -> DerivedModel:
+    """Derive a piecewise model from two columns of numbers, from a file or table, or from a run.
+
+    >>> import p4perf
+    >>> entries = list(range(1, 41))
+    >>> fit = p4perf.fit(entries, [40 if n <= 15 else 40 + 2 * (n - 15) for n in entries])
+    >>> print(fit)
+    1 .. 15: y = 40 (sMAPE < 0.0001 %)
+    16 .. 40: y = 10 + 2 x (sMAPE < 0.0001 %)
+    >>> fit.breakpoints
+    (16.0,)
+
+    Args:
+        data: abscissae, or a table with the columns ``x`` and ``y``, or a file of CSV or Extra-P (``-`` is the standard
+            input), or a run, whose model and plots are written into it.
+        y: samples for each abscissa, several for one as repetitions; of tables and files the name of their column.
+        x: name of the column (Extra-P: parameter) of the abscissae.
+        region: region or callpath of a file of Extra-P.
+        x_scale: how x is drawn; split finders look at it this way.
+        working_set: bytes that grow with x, such as ``128+80``; with ``caches`` such as ``L2=256KiB``, breakpoints are
+            compared with where they fill these.
+        output: folder for model.json and plots of a file.
+        options: fields of :class:`p4perf.api.FitOptions`, such as ``max_segments=3``, ``segments=2``, ``loss="l1"``;
+            of numbers ``x_name``, ``y_name``, ``x_unit``, ``y_unit``, ``name``, ``target``, too.
+
+    Raises:
+        UsageError: there is no such option, column or run, or a value is wrong.
+        DataError: the samples cannot be used.
+    """
+    if isinstance(data, Run | str | Path):
+        run = data if isinstance(data, Run) else find_run(data)
+        if isinstance(run, Path) and not run.is_dir():
+            from p4perf.experiment.evaluate import evaluate_file
+
+            return evaluate_file(
+                run,
+                y,
+                x,
+                region=region,
+                x_scale=x_scale,
+                working_set=working_set,
+                caches=caches,
+                output=_path(output),
+                changes=options,
+                every_plot=every_plot,
+                progress=progress,
+            )
+        from p4perf.experiment.evaluate import evaluate_run
+
+        opened = OpenRun.open(run) if isinstance(run, Path) else run
+        found = evaluate_run(opened, changes=options, every_plot=every_plot, progress=progress)
+        if found is None:
+            raise UsageError(f"{opened.name}: its spec asks for no model, or sweeps several variables")
+        return found
+    from p4perf.evaluation.fitting.component import fit as fit_columns
+
+    if y is None or (isinstance(y, str) and x is None):
+        raise UsageError("name the columns of the table: x and y" if y else "there are no samples: give y")
+    if not isinstance(y, str):
+        return fit_columns(data, y, x_scale=x_scale, **options)
+    for wanted in (x, y):
+        if wanted not in data:
+            raise UsageError(f"there is no column {wanted!r}", hint=nearest(str(wanted), list(data), "columns"))
+    return fit_columns(data[x], data[y], x_scale=x_scale, **{"x_name": x, "y_name": y, **options})
+
+
+def fit_many(
+    data: Sequence[PathLike],
+    y: str | None = None,
+    *,
+    x: str | None = None,
+    by: Sequence[str] = (),
+    x_scale: Scale | None = None,
+    output: PathLike | None = None,
+    options: Mapping[str, Any] | None = None,
+    **how: Any,
+) -> FittedSeries:
+    """Derive the models of many series: of files, of runs, and of folders that hold runs.
+
+    Args:
+        data: files and runs; all runs of other folders.
+        y: column of the samples; of files of Extra-P and of runs the metric.
+        by: columns that tell the series of a CSV file apart.
+        options: fields of :class:`p4perf.api.FitOptions`.
+        how: keyword arguments of :func:`p4perf.experiment.many.fit_all`, such as ``processes=2``.
+
+    Raises:
+        UsageError: there is no such path or column, or an option is wrong.
+        DataError: a file cannot be read.
+    """
+    from p4perf.evaluation.fitting.component import known_options
+    from p4perf.experiment.many import fit_all, open_sources
+
+    sources = open_sources(list(map(find_run, data)), x, y, by, x_scale, options or {})
+    return fit_all(sources, known_options(options or {}), _path(output), **how)
+
+
+def predict(
+    program: PathLike,
+    targets: str | Sequence[str] = (),
+    *,
+    models: PathLike | Sequence[PathLike] = (),
+    frame_size: int | None = None,
+    cores: int = 1,
+    line_rate: str = "10Gbit/s",
+    frequency: str | None = None,
+    load: float | None = None,
+    rate: str | None = None,
+    probabilities: PathLike | None = None,
+    capture: PathLike | None = None,
+    traffic: bool = False,
+    arch: str | None = None,
+    defines: Sequence[str] = (),
+    entries: PathLike | None = None,
+    fill: Sequence[str] = (),
+    settings: Sequence[str] = (),
+    without: Sequence[str] = (),
+    points: int | None = None,
+    path: PathName = "expected",
+    measure: bool = False,
+    testbed: str = "local",
+    runs: PathLike = FOLDER,
+    told: Callable[[str], object] = lambda text: None,
+) -> Answers:
+    """Predict what a program costs on targets: cycles, packet rate, latency and loss, with the cost breakdown.
+
+    >>> import p4perf
+    >>> found = p4perf.predict("mat/exact-entries", "dpdk-c", points=1)
+    >>> list(found.to_frame()[["program", "target", "cores"]].loc[0])
+    ['mat/exact-entries', 'dpdk-c', 1]
+
+    Args:
+        program: name or file of an experiment, JSON of p4c-bm2-ss, a specification of SWX, or a .p4 where p4c is there.
+        targets: only models of these targets; without any, of all.
+        models: files of cost models, or ``TARGET@MACHINE``.
+        load: share of the possible rate, for latency and loss; or ``rate``, such as ``1Mpps``.
+        probabilities: YAML file of branch probabilities and traffic shares, or ``uniform``.
+        traffic: with the entries and packets that :func:`measure` gives the program.
+        settings: what if, such as ``ipv4_lpm.entries=1e6``; of an experiment, changes of the spec.
+        without: what if these tables or steps were not there.
+        path: by whose cost differences are sorted.
+        measure: measure it as well, with the packets of ``traffic`` if it is a program of your own.
+
+    Raises:
+        UsageError: an option is wrong, or there is no such model.
+        DataError: a file cannot be read.
+        CapabilityError: no target can do the program.
+    """
+    from p4perf.evaluation.prediction.answer import conditions_of
+    from p4perf.evaluation.prediction.library import open_models
+    from p4perf.evaluation.prediction.programs import Pair, Wanted, fill_counts, open_subjects
+    from p4perf.evaluation.prediction.reading import ReadOptions
+    from p4perf.evaluation.prediction.record import answer
+
+    of_packets = traffic or (measure and Path(program).suffix in (".json", ".spec", ".p4"))
+    wanted = Wanted(
+        str(program),
+        tuple(settings),
+        tuple(without),
+        {} if of_packets else fill_counts(fill),
+        None if probabilities is None else str(probabilities),
+        _path(capture),
+        points,
+        ReadOptions(commands=_path(entries), arch=arch, defines=tuple(defines)),
+    )
+    conditions = conditions_of(frame_size, cores, line_rate, frequency, load, rate)
+    chosen = open_models(_listed(models), _listed(targets))
+    if of_packets:
+        from p4perf.experiment.prediction import sent
+
+        pairs: tuple[Pair, ...] = (Pair(sent(wanted, fill, frame_size)),)
+    else:
+        pairs = open_subjects(wanted)
+    found = answer(pairs, chosen, conditions, path=path, check=_check_capability)
+    if not measure:
+        return found
+    from p4perf.experiment.prediction import measure as measure_programs
+
+    if len({model.target for model in chosen}) < len(chosen):
+        raise UsageError("--measure needs one model for each target", hint="--model chooses one")
+    subjects = [pair.subject for pair in pairs]
+    beside = [(s, p) for s in subjects for p in found.changed if (p.changes, p.values) == (s.changes, s.values)]
+    return replace(found, measured=measure_programs(beside, testbed, Path(runs), told))
+
+
+def _listed(given: PathLike | Sequence[PathLike]) -> list[str]:
+    return [str(given)] if isinstance(given, str | Path) else list(map(str, given))
+
+
+def _check_capability(subject: ProgramSubject, target: str) -> None:
+    if subject.experiment is not None and subject.point is not None:
+        from p4perf.experiment.bench import check_capability
+
+        check_capability(subject.experiment, subject.point, target)
+
+
+@overload
+def compare(
+    subjects: Sequence[PathLike | Run],
+    *,
+    component: None = ...,
+    folder: PathLike = ...,
+    reference: str | None = ...,
+    metric: str | None = ...,
+    margin: float = ...,
+) -> RunComparison: ...
+
+
+@overload
+def compare(
+    subjects: Sequence[PathLike | Run],
+    *,
+    component: str,
+    at: Sequence[float] = ...,
+    folder: PathLike = ...,
+    reference: str | None = ...,
+    metric: str | None = ...,
+) -> CurveComparison: ...
+
+
+def compare(
+    subjects: Sequence[PathLike | Run],
+    *,
+    component: str | None = None,
+    at: Sequence[float] = (),
+    folder: PathLike = FOLDER,
+    reference: str | None = None,
+    metric: str | None = None,
+    margin: float = 0.05,
+) -> RunComparison | CurveComparison:
+    """Compare runs of the same experiments, or models of one component. Nothing is written.
+
+    >>> import p4perf
+    >>> p4perf.compare(["latest~1", "latest"]).plot()  # doctest: +SKIP
+
+    Args:
+        subjects: runs by path or name, two or more of each experiment; with ``component`` what has a model: published
+            ones (``t4p4s@scholz2021``), model files, runs, or targets, whose newest run in ``folder`` counts.
+        at: with ``component``, abscissae at which to compare.
+        reference: what the others are compared with: a target or a run; by default the first.
+        metric: by default the modelled one.
+        margin: smallest difference that matters.
+
+    Raises:
+        UsageError: the subjects cannot be compared, or there is no such reference.
+        DataError: a run or file cannot be read.
+        NoVerdictError: no run of a target has a model.
+    """
+    names = [str(each.path) if isinstance(each, Run) else str(each) for each in subjects]
+    if component is not None:
+        from p4perf.experiment.subjects import compare_component
+
+        return compare_component(component, names, folder=Path(folder), reference=reference, metric=metric, at=at)
+    if at:
+        raise UsageError("--at goes with --component")
+    from p4perf.experiment.compare import compare_runs
+
+    paths = [find_run(name, Path(folder)) for name in names]
+    chosen = reference if reference is None else str(find_run(reference, Path(folder)))
+    return compare_runs(paths, reference=chosen, metric=metric, margin=margin)
+
+
+def reproduce(
+    claims: str | Sequence[str] = (),
+    *,
+    quick: bool = False,
+    only: Sequence[Kind] = (),
+    testbed: str = "local",
+    budget_s: float = math.inf,
+    output: PathLike | None = None,
+    watcher: Watcher | None = None,
+) -> Reproduced:
+    """Compute or measure again what published papers claim, and write a report.
+
+    Args:
+        claims: papers (``scholz2021``), their figures and tables (``scholz2021:fig2``), single claims, or files.
+        quick: measure few points.
+        only: kinds of claims, such as ``analytic``.
+        budget_s: claims that do not fit are not run.
+        output: folder of a new or an earlier reproduction; by default a new one.
+
+    Raises:
+        UsageError: there is no such claim, or the folder has something else in it.
+        TestbedError: the testbed cannot be used.
+    """
+    from p4perf.evaluation.papers import chosen_claims
+    from p4perf.experiment.recorder import Silent
+    from p4perf.experiment.reproduction import Reproduction, ReproductionFolder, exit_code
+
+    chosen = chosen_claims(_listed(claims), tuple(only))
+    folder = ReproductionFolder.at(_path(output), datetime.now(UTC))
+    session = Reproduction(folder, watcher or Silent(), testbed=testbed, quick=quick, budget_s=budget_s)
+    findings = session.check(chosen)
+    code = exit_code(findings)
+    papers = tuple({paper.key: paper for paper, _ in chosen}.values())
+    return Reproduced(findings, papers, folder.path, code, folder.report(findings, papers, code))
+
+
+_MORE = {
+    "FitOptions": "p4perf.evaluation.fitting.derivation",
+    "derive": "p4perf.evaluation.fitting.derivation",
+    "ErrorMetric": "p4perf.evaluation.fitting.error_metrics",
+    "DerivedModel": "p4perf.evaluation.fitting.component",
+    "Samples": "p4perf.results.table",
+    "save_figure": "p4perf.evaluation.plots.style",
+}
+"""What programs that extend the derivation need besides, and where it is."""
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MORE:
+        return getattr(importlib.import_module(_MORE[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -24,7 +24,7 @@ else
     exit 1
 fi
 
-echo "== system packages:$missing"
+echo "== system packages, by apt-get:$missing"
 # shellcheck disable=SC2086  # both are lists of words
 $as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300 update
 # shellcheck disable=SC2086

@@ -12,5 +12,16 @@ if ! "$folder/bin/python" -m pip --version >/dev/null 2>&1; then
     echo "== virtual environment in $folder"
     "$python" -m venv --clear "$folder"
 fi
-echo "== p4perf and its tools, in the versions of constraints.txt"
-"$folder/bin/python" -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+echo "== p4perf and its tools, in the versions of constraints.txt; the network decides how long it takes"
+log=$folder/install.log
+began=$(date +%s)
+"$folder/bin/python" -m pip install --progress-bar off --constraint constraints.txt --editable '.[dev]' >"$log" 2>&1 &
+pip=$!
+while sleep 5 && kill -0 "$pip" 2>/dev/null; do
+    echo "   $(($(date +%s) - began)) s: $(tail -n 1 "$log" | cut -c 1-80)"
+done
+wait "$pip" || {
+    cat "$log" >&2
+    exit 1
+}
+echo "== installed in $(($(date +%s) - began)) s"

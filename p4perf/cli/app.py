@@ -21,7 +21,7 @@ import typer
 from typer.core import TyperGroup
 from typing_extensions import override
 
-from p4perf.errors import ExitCode, P4PerfError, SpecError, UsageError
+from p4perf.errors import ExitCode, P4PerfError, UsageError
 from p4perf.formats.plain import shown
 from p4perf.results import Manifest, RunIdentity
 from p4perf.results.files import columns_of, csv_text
@@ -30,13 +30,12 @@ from p4perf.version import __version__
 if TYPE_CHECKING:
     from p4perf.records import Document
     from p4perf.specs import Experiment
-    from p4perf.specs.units import Dimension
 
 
 COMMANDS = {
     "Measure": ("run", "measure", "resume", "learn"),
     "Model": ("fit", "predict", "compare", "gate"),
-    "Look": ("list", "show", "report", "status"),
+    "Look": ("list", "show", "open", "report", "status"),
     "Share": ("import", "export", "pack", "reproduce"),
     "Papers": ("estimate", "analyse"),
     "Setup": ("doctor", "check", "generate"),
@@ -70,7 +69,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     **_SETTINGS,
 )
-estimate_app = typer.Typer(help="Estimate costs, rates, latency and placement from published models.", **_SETTINGS)
+estimate_app = typer.Typer(help="Estimate costs, latency and placement from published models.", **_SETTINGS)
 analyse_app = typer.Typer(help="Analyse operators and combined variants as in publications.", **_SETTINGS)
 app.add_typer(estimate_app, name="estimate")
 app.add_typer(analyse_app, name="analyse")
@@ -231,6 +230,8 @@ def print_table(rows: Sequence[Row], title: str = "") -> None:
 
     # A pipe gets no line breaks inside cells: 200 columns hold every table of p4perf.
     console = Console(file=sys.stdout, width=None if sys.stdout.isatty() else 200, highlight=False)
+    words = {column: _unbroken([_shown(row.get(column)) for row in rows]) for column in columns_of(rows)}
+    console.width = max(console.width, sum(words.values()) + 2 * len(words))
     if not rows:
         console.print("nothing to show")
         return
@@ -241,13 +242,30 @@ def print_table(rows: Sequence[Row], title: str = "") -> None:
         box=None,
         pad_edge=False,
     )
-    columns = columns_of(rows)
-    for column in columns:
+    for column, least in words.items():
         numeric = all(isinstance(row.get(column), int | float) for row in rows)
-        table.add_column(_harmless(column).replace("_", " "), justify="right" if numeric else "left", overflow="fold")
+        side: Literal["left", "right"] = "right" if numeric else "left"
+        table.add_column(_harmless(column).replace("_", " "), justify=side, overflow="fold", min_width=least)
     for row in rows:
-        table.add_row(*(Text(_harmless(_cell(row.get(column)))) for column in columns))
-    console.print(table)
+        table.add_row(*(Text(_shown(row.get(column))) for column in words))
+    with console.capture() as printed:
+        console.print(table)
+    sys.stdout.write("".join(f"{line.rstrip()}\n" for line in printed.get().splitlines()))
+
+
+def _shown(value: Any) -> str:
+    return _harmless(near(_cell(value)))
+
+
+def _unbroken(cells: Sequence[str]) -> int:
+    """Width of the longest path in a column: a path that is folded cannot be pasted."""
+    return max((len(word) for cell in cells for word in cell.split() if "/" in word), default=0)
+
+
+def near(text: str) -> str:
+    """A text with the paths in it relative to the current directory, as they are pasted, where they are below it."""
+    here = re.escape(f"{Path.cwd()}{os.sep}")
+    return re.sub(rf"(?<![\w./:-]){here}(?=[\w.])", "", text) if len(here) > 1 else text
 
 
 def _cell(value: Any) -> str:
@@ -286,7 +304,7 @@ def say_environment(run: Manifest) -> None:
 
 def say(text: str) -> None:
     """Print a line for people on stderr; what a terminal would obey, in names from data, is left out."""
-    sys.stderr.write(_harmless(text) + "\n")
+    sys.stderr.write(_harmless(near(text)) + "\n")
 
 
 def _harmless(text: str) -> str:
@@ -296,17 +314,21 @@ def _harmless(text: str) -> str:
 SetOption = Annotated[
     list[str] | None, typer.Option("--set", help="Change the spec: entries=1000, trials.repetitions=5. Repeatable.")
 ]
+SkipOption = Annotated[
+    bool, typer.Option("--skip-impossible", help="Leave out points of which no program exists, and say which.")
+]
 PointsOption = Annotated[
     int | None, typer.Option("--points", min=1, help="Keep at most N values of every swept variable, evenly thinned.")
 ]
 
 
-def load(spec: str, sets: list[str] | None, points: int | None) -> Experiment:
-    """The experiment with the changes of the command line."""
+def load(spec: str, sets: list[str] | None, points: int | None, *, skip: bool = False) -> Experiment:
+    """The experiment with the changes of the command line; ``skip`` is that of --skip-impossible."""
     from p4perf.programs.component import component_parameters
     from p4perf.specs import load_experiment
 
-    experiment = load_experiment(spec, overrides=overrides_of(sets), points=points, parameters_of=component_parameters)
+    changes = [*overrides_of(sets), *([("sweep.skip_impossible", "true")] if skip else [])]
+    experiment = load_experiment(spec, overrides=changes, points=points, parameters_of=component_parameters)
     combined = experiment.spec.sweep.combined
     if points is not None and (names := [*combined.each_of, *combined.subsets_of]):
         say(f"note: --points leaves all combinations of {', '.join(names)} there; sweep.multiplex chooses among them")
@@ -316,27 +338,6 @@ def load(spec: str, sets: list[str] | None, points: int | None) -> Experiment:
 def overrides_of(sets: list[str] | None) -> list[tuple[str, str]]:
     """Keys and values of every ``--set``."""
     return pairs(sets, "--set", "key=value", "for example --set entries=1000")
-
-
-_PACKET_RATE = re.compile(r"(.*?)\s*([kmg]?)pps", re.IGNORECASE)
-
-
-def quantity(text: str, dimension: Dimension, unit: str, option: str) -> float:
-    """The value of an option that is a number above zero with a unit, in that unit.
-
-    Unlike in specs, ``mpps`` is understood as well: there are no millipackets.
-    """
-    from p4perf.specs.units import parse_quantity
-
-    if found := _PACKET_RATE.fullmatch(text.strip()):
-        text = f"{found[1]} {found[2].lower().replace('m', 'M').replace('g', 'G')}pps"
-    try:
-        value = float(parse_quantity(text, dimension, unit))
-    except SpecError as error:
-        raise UsageError(f"{option}: {error.message}", hint=error.hint) from error
-    if value <= 0:
-        raise UsageError(f"{option}: {text} is not more than zero")
-    return value
 
 
 def share(text: str, option: str) -> float:

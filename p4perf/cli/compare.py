@@ -113,7 +113,7 @@ def _cell(found: Interval | None, extrapolated: bool) -> str:
 @app.command()
 def compare(
     runs: Annotated[
-        list[Path],
+        list[str],
         typer.Argument(help="Run directories: two or more of each experiment; with --component, what has a model."),
     ],
     component: Annotated[
@@ -127,7 +127,7 @@ def compare(
         list[float] | None, typer.Option("--at", help="With --component: an x at which to compare. Repeatable.")
     ] = None,
     folder: Annotated[
-        Path, typer.Option("--in", help="With --component: folder of the runs, for subjects that are targets.")
+        Path, typer.Option("--in", help="Folder in which runs and, with --component, targets are looked for.")
     ] = Path("runs"),
     reference: Annotated[
         str | None,
@@ -138,33 +138,36 @@ def compare(
         str, typer.Option("--margin", help="Smallest difference that matters, such as 5% or 0.05.")
     ] = "5%",
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Folder for the data and the plots; default: a new one.")
+        Path | None,
+        typer.Option("--output", "-o", help="Folder for the data and the plots; without it nothing is written."),
     ] = None,
     fmt: FormatOption = Format.TABLE,
 ) -> None:
     """Compare runs of the same experiments, or models of one component."""
-    margin_share = share(margin, "--margin")
-    if component is not None:
-        from p4perf.experiment.subjects import compare_component, curves_document
+    from p4perf import api
 
-        names = [str(run) for run in runs]
-        curves = compare_component(component, names, folder=folder, reference=reference, metric=metric, at=at or [])
+    smallest = share(margin, "--margin")
+    if component is not None:
+        from p4perf.experiment.subjects import curves_document
+
+        curves = api.compare(runs, component=component, folder=folder, reference=reference, metric=metric, at=at or ())
         document = curves_document(curves)
         emit(fmt, document, tables=lambda: _print_component(curves, document))
         if output is not None:
             write_text_atomically(output / "curves.json", json_text(document.as_dict()))
             say(f"written: {output / 'curves.json'}")
         return
-    if at:
-        raise UsageError("--at goes with --component")
-    from p4perf.experiment.compare import compare_runs, comparison_document, write_comparison
+    refuse({"--at": at}, "with --component only")
+    from p4perf.experiment.compare import comparison_document, write_comparison
 
-    found = compare_runs(runs, reference=reference, metric=metric, margin=margin_share)
-    made, plots = write_comparison(found, output, datetime.now(UTC))
+    found = api.compare(runs, folder=folder, reference=reference, metric=metric, margin=smallest)
+    files: dict[str, Any] = {}
+    if output is not None:
+        files = dict(zip(("output", "plots"), write_comparison(found, output, datetime.now(UTC)), strict=True))
     for warning in found.warnings:
         say(f"warning: {warning}")
-    emit(fmt, comparison_document(found, output=made, plots=plots), tables=lambda: _print(found))
-    say(f"written: {made}")
+    emit(fmt, comparison_document(found, **files), tables=lambda: _print(found))
+    say("-o FOLDER writes the data and the plots" if output is None else f"written: {files['output']}")
 
 
 def _print(found: RunComparison) -> None:
@@ -324,6 +327,7 @@ def reproduce(
     is named eivu: its claims are judged from its data, or from data of your own. How long everything takes is estimated
     first; what --budget leaves no time for is not run, and the same command with --output continues.
     """
+    from p4perf import api
     from p4perf.cli.measure import duration_s
     from p4perf.cli.progress import WholeProgress
     from p4perf.cli.vio import print_claims
@@ -336,26 +340,24 @@ def reproduce(
         print_claims(data, fmt)
         return 0
     refuse({"--data": data}, "for eivu only")
-    chosen = chosen_claims(claims or (), tuple(_KINDS[each] for each in only or ()))
+    kinds = tuple(_KINDS[each] for each in only or ())
     if show:
         if quick or output is not None or budget is not None:
             raise UsageError("--list checks nothing", hint="leave --quick, --budget and --output out")
-        emit(fmt, reproduction.listed(chosen))
+        emit(fmt, reproduction.listed(chosen_claims(claims or (), kinds)))
         return 0
     budget_s = math.inf if budget is None else duration_s(budget)
-    folder = reproduction.ReproductionFolder.at(output, datetime.now(UTC))
     try:
         with WholeProgress(quiet=quiet) as bar:
-            reproduced = reproduction.Reproduction(folder, bar, testbed=testbed, quick=quick, budget_s=budget_s)
-            findings = reproduced.check(chosen)
+            found = api.reproduce(
+                claims or (), quick=quick, only=kinds, testbed=testbed, budget_s=budget_s, output=output, watcher=bar
+            )
     except KeyboardInterrupt:
-        say(f"\nstopped; everything finished is on disk. Continue with the same command and --output {folder.path}")
+        say("\nstopped; everything finished is on disk. Continue with the same command and --output and the folder")
         raise
-    code = reproduction.exit_code(findings)
-    papers = list({paper.key: paper for paper, _ in chosen}.values())
-    written = folder.report(findings, papers, code)
+    findings, code = found.findings, found.code
     summary = reproduction.summary_record(findings, code)
-    document = reproduction.ReproductionDocument.read(summary, output=folder.path, quick=quick, rows=findings)
+    document = reproduction.ReproductionDocument.read(summary, output=found.folder, quick=quick, rows=findings)
     table = [
         {
             "claim": f"{row.paper}:{row.claim}",
@@ -368,7 +370,7 @@ def reproduce(
     ]
     emit(fmt, document, rows=table if fmt is Format.TABLE else None)
     _conclude(findings)
-    for path in written:
+    for path in found.files:
         say(f"written: {path}")
     return int(code)
 

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from p4perf.cli.app import Format, FormatOption, Scale, TlsOption, app, check_cluster, emit, refuse, say, say_origin
-from p4perf.errors import ExitCode, P4PerfError, UsageError
+from p4perf.errors import ExitCode, UsageError
 from p4perf.evaluation.fitting.tables import CandidateRow, SegmentRow, candidate_rows, model_rows
-from p4perf.records import Document, Record, counted, doc, spread
-from p4perf.results import Run
+from p4perf.records import Document, Record, counted, doc
+from p4perf.results import all_run_folders, find_run, is_run
 
 if TYPE_CHECKING:
-    from p4perf.evaluation.fitting.component import Evaluation
+    from p4perf.evaluation.fitting.component import DerivedModel
     from p4perf.evaluation.fitting.many import SeriesResult
-    from p4perf.evaluation.fitting.working_set import CacheMark
-    from p4perf.models.component import ComponentModel
-    from p4perf.results.table import Samples
+    from p4perf.experiment.many import FittedSeries, ModelsRow
 
 
 class _Axis(Record):
@@ -69,18 +66,18 @@ LISTED_PARAMETERS = 6
 """Parameters that a table lists; splines have many. JSON has them all."""
 
 
-def emit_model(evaluation: Evaluation | None, fmt: Format, *, run: str | None) -> None:
+def emit_model(derived: DerivedModel | None, fmt: Format, *, run: str | None) -> None:
     """Print the segments of a model: segment, domain, function, parameters with intervals, error."""
     from p4perf.evaluation.fitting.error_metrics import error_text
     from p4perf.models.notation import number
 
-    document = _document(evaluation, run)
-    if evaluation is None:
+    document = _document(derived, run)
+    if derived is None:
         if fmt is Format.JSON:
             emit(fmt, document)
         say("no model: the spec asks for none, or sweeps several variables; p4perf show prints the points")
         return
-    model = evaluation.model
+    model = derived.model
     level = f" with {number(100 * model.uncertainty.level)} % intervals" if model.uncertainty else ""
     parameters = f"parameters{level}"
     rows: list[dict[str, Any]] = [
@@ -112,16 +109,16 @@ def emit_model(evaluation: Evaluation | None, fmt: Format, *, run: str | None) -
         say(explanation)
     for remark in document.remarks:
         say(f"note: {remark}")
-    if evaluation.missing:
-        say(f"warning: no accepted trial at {model.x.name} = {', '.join(f'{v:g}' for v in evaluation.missing)}")
+    if derived.missing:
+        say(f"warning: no accepted trial at {model.x.name} = {', '.join(f'{v:g}' for v in derived.missing)}")
 
 
-def _document(evaluation: Evaluation | None, run: str | None) -> ModelDocument:
+def _document(derived: DerivedModel | None, run: str | None) -> ModelDocument:
     """The model as the commands print it; of a run that has none the same keys, null or empty."""
-    if evaluation is None:
+    if derived is None:
         nothing: dict[str, Any] = dict.fromkeys(("name", "target", "x", "y", "domain", "error_metric", "error"))
         return ModelDocument.read({}, **{**dict.fromkeys(ModelDocument.KEYS, ()), **nothing, "run": run})
-    model: ComponentModel = evaluation.model
+    model = derived.model
     uncertainty = model.uncertainty
     return ModelDocument.read(
         model,
@@ -132,19 +129,23 @@ def _document(evaluation: Evaluation | None, run: str | None) -> ModelDocument:
         breakpoints=model.fitting.breakpoints,
         breakpoint_x=model.fitting.breakpoint_x,
         breakpoint_intervals=tuple((i.low, i.high) for i in uncertainty.breakpoints) if uncertainty else (),
-        candidates=candidate_rows(evaluation.derived.derivation),
-        explanations=tuple(e.text(model.x.name) for e in evaluation.explanations),
-        points_without_accepted_trials=evaluation.missing,
-        outliers=evaluation.derived.derivation.outliers,
-        remarks=evaluation.derived.remarks,
-        plots=evaluation.plots,
+        candidates=candidate_rows(derived.derivation),
+        explanations=tuple(e.text(model.x.name) for e in derived.explanations),
+        points_without_accepted_trials=derived.missing,
+        outliers=derived.derivation.outliers,
+        remarks=derived.remarks,
+        plots=derived.plots,
     )
 
 
 @app.command()
 def fit(
     data: Annotated[
-        list[Path], typer.Argument(help="Run directories, CSV files with a header line, files of Extra-P.")
+        list[Path],
+        typer.Argument(
+            parser=find_run,
+            help="Runs, folders of runs, CSV files with a header line, files of Extra-P; - is the standard input.",
+        ),
     ],
     x: Annotated[str | None, typer.Option("--x", help="File: column (Extra-P: parameter) of the variable.")] = None,
     y: Annotated[str | None, typer.Option("--y", help="File: column (Extra-P: metric) of what it costs.")] = None,
@@ -222,183 +223,62 @@ def fit(
     With --by, several DATA or FILE.jsonl as output, it derives the models of many series, on all processors or on a
     Dask cluster: each combination of the columns of --by, each region and metric of Extra-P, each run.
     """
-    options = {
+    from p4perf.api import fit as fit_series
+    from p4perf.api import fit_many, open_run
+    from p4perf.cli.progress import SeriesProgress, Share
+    from p4perf.experiment.evaluate import evaluate_run
+
+    given = {
         "segments": segments, "max_segments": max_segments, "min_points": min_points, "profile": profile,
         "error": error, "loss": loss, "split_finder": split_finder, "search": search, "level": level,
         "resamples": resamples, "threads": threads,
     }  # fmt: skip
-    changes: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+    options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     if template:
         from p4perf.models.spline import find_function
 
-        changes["templates"] = tuple(dict.fromkeys(find_function(name) for name in template))
-    check_cluster(scheduler, tls)
-    many = by or processes or scheduler or restart or len(data) > 1 or (output and output.suffix == ".jsonl")
+        options["templates"] = tuple(dict.fromkeys(find_function(name) for name in template))
     of_file: dict[str, object] = {"--working-set": working_set, "--cache": cache, "--region": region}
-    if many:
+    check_cluster(scheduler, tls)
+    columns = _columns(by or [])
+    many = by or processes or scheduler or restart or len(data) > 1 or (output and output.suffix == ".jsonl")
+    if many or (data[0].is_dir() and not is_run(data[0]) and all_run_folders(data[0])):
         refuse({**of_file, "--threads": threads, "--every-plot": every_plot}, "for one series")
         if restart and output is None:
             raise UsageError("--restart is for a file of models: name it with --output")
         if processes is not None and scheduler is not None:
             raise UsageError("--processes is for this machine: leave it out with --scheduler")
-        names = (x, y, _columns(by or []), x_scale)
-        where = {"processes": processes, "scheduler": scheduler, "tls": tls}
-        return _fit_many(data, names, changes, output, fmt, restart=restart, where=where)
-    if not data[0].exists():
-        raise UsageError(f"there is no run directory or file {data[0]}")
+        if scheduler is not None:
+            logging.disable(logging.CRITICAL)  # that of Dask: what matters is said by our own errors
+        found = fit_many(
+            data, y, x=x, by=columns, x_scale=x_scale, output=output, options=options, restart=restart,
+            processes=processes, scheduler=scheduler, tls=tls, keep=False, told=say, bar=SeriesProgress,
+        )  # fmt: skip
+        return _print_many(found, fmt, one=len(data) == 1)
+    run = None
     if data[0].is_dir():
         of_file |= {"--x": x, "--y": y, "--x-scale": x_scale, "--output": output}
         refuse(of_file, "for files only; a run knows its variables and its place")
-        evaluation, name = _fit_run(data[0], changes, every_plot=every_plot)
-    else:
-        from p4perf.evaluation.fitting.datafiles import read_series
-
-        marks, name = _marks(working_set, cache or []), None
-        samples = read_series(data[0], x, y, region=region)
-        evaluation = _fit_samples(samples, data[0], x_scale or "linear", changes, marks, output, every_plot=every_plot)
-    emit_model(evaluation, fmt, run=name)
-    for plot in evaluation.plots if evaluation is not None else ():
+        run = open_run(data[0])
+        say_origin(run.identity)
+    with Share("deriving") as progress:
+        if run is not None:
+            derived = evaluate_run(run, changes=options, every_plot=every_plot, progress=progress)
+        elif data[0].exists() or str(data[0]) == "-":
+            derived = fit_series(
+                data[0], y, x=x, region=region, x_scale=x_scale or "linear", working_set=working_set,
+                caches=cache or (), output=output, every_plot=every_plot, progress=progress, **options,
+            )  # fmt: skip
+        else:
+            raise UsageError(f"there is no run directory or file {data[0]}")
+    emit_model(derived, fmt, run=None if run is None else str(run.path))
+    for plot in derived.plots if derived is not None else ():
         say(f"plot: {plot}")
     return ExitCode.OK
 
 
-def _fit_run(path: Path, changes: Mapping[str, Any], *, every_plot: bool) -> tuple[Evaluation | None, str]:
-    """Derive the model of a run, with its plots; and its path."""
-    from p4perf.cli.progress import Share
-    from p4perf.experiment.evaluate import evaluate_run
-
-    run = Run.open(path)
-    say_origin(run.identity)
-    with Share("deriving") as progress:
-        return evaluate_run(run, changes=changes, every_plot=every_plot, progress=progress), str(run.path)
-
-
-def _fit_samples(
-    samples: Samples,
-    data: Path,
-    scale: Scale,
-    changes: Mapping[str, Any],
-    marks: tuple[CacheMark, ...],
-    output: Path | None,
-    *,
-    every_plot: bool,
-) -> Evaluation:
-    """Derive the model of a file, and write it and its plots if a folder is named."""
-    from p4perf.cli.progress import Share
-    from p4perf.evaluation.fitting.component import Evaluation, derive_model
-    from p4perf.evaluation.fitting.derivation import FitOptions
-    from p4perf.evaluation.fitting.working_set import explain
-
-    with Share("deriving") as progress:
-        derived = derive_model(samples, name=data.stem, x_scale=scale, options=FitOptions(**changes), progress=progress)
-    plots: tuple[Path, ...] = ()
-    if output is not None:
-        from p4perf.evaluation.plots import PlotInfo
-        from p4perf.results.files import write_text_atomically
-
-        write_text_atomically(output / "model.json", derived.model.to_json())
-        info = PlotInfo(title=data.name)
-        plots = derived.draw(output.joinpath, data.stem, info, marks=marks, every=every_plot)
-    explanations = explain(derived.model.fitting.breakpoint_x, marks) if marks else ()
-    return Evaluation(derived, explanations, plots)
-
-
-def _marks(working_set: str | None, caches: list[str]) -> tuple[CacheMark, ...]:
-    """Where the working set fills the caches."""
-    from p4perf.evaluation.fitting.working_set import cache_marks, parse_cache, parse_working_set
-
-    if working_set is None and not caches:
-        return ()
-    if working_set is None or not caches:
-        raise UsageError(
-            "--working-set and --cache belong together", hint="such as --working-set 128+80 --cache L2=256KiB"
-        )
-    return cache_marks(parse_working_set(working_set), dict(parse_cache(text) for text in caches))
-
-
-class _ModelsRow(Record):
-    values: dict[str, str] = spread(
-        "label", "value of a label, such as `file`; a label with the name of another key has `label_` before it"
-    )
-    points: int | None = doc("points of the series")
-    segments: int | None = doc("segments of its model; null without one")
-    error: float | None = doc("combined error", "of the metric")
-    error_metric: str | None = doc("[error metric](methods.md#error-metrics)")
-    families: tuple[str, ...] = doc("families of the templates")
-    breakpoint_x: tuple[float, ...] = doc("first x of each segment but the first", "of x")
-    formulas: tuple[str, ...] = doc("functions of the segments, for people")
-    failure: str | None = doc("why there is no model")
-
-
-class ModelsDocument(Document, kind="models"):
-    """`p4perf fit DATA...` of many series: one row for each."""
-
-    labels: tuple[str, ...] = doc("names of the labels that tell series apart")
-    output: str | None = doc("path of the file of models")
-    series: int = doc("number of series")
-    kept: int = doc("series that were in the file of models already")
-    failed: int = doc("series without a model")
-    rows: tuple[_ModelsRow, ...] = doc("")
-
-
 LISTED = 20
 """Failures that are listed on stderr; the rows have them all."""
-COLUMNS = tuple(_ModelsRow.KEYS)[1:]
-"""Columns of a row besides the labels of the series."""
-
-
-def _fit_many(
-    data: Sequence[Path],
-    names: tuple[str | None, str | None, tuple[str, ...], Scale | None],
-    changes: Mapping[str, Any],
-    output: Path | None,
-    fmt: Format,
-    *,
-    restart: bool,
-    where: Mapping[str, Any],
-) -> int:
-    """Derive the models of many series; the exit code.
-
-    Args:
-        names: the columns x, y and by, and the scale of x.
-        where: processes, scheduler and tls, as of :func:`~p4perf.evaluation.fitting.many.fit_many`.
-    """
-    from p4perf.cli.progress import SeriesProgress
-    from p4perf.evaluation.fitting.derivation import FitOptions
-    from p4perf.experiment.many import fit_rest, kept_models, open_lines, open_sources
-
-    if where["scheduler"] is not None:
-        logging.disable(logging.CRITICAL)  # that of Dask: what matters is said by our own errors
-    options = FitOptions(**changes)
-    options.check()
-    sources = open_sources(data, *names, changes)
-    failed: list[SeriesResult] = []
-    with contextlib.ExitStack() as stack:
-        lines = None if output is None else stack.enter_context(open_lines(output, restart=restart))
-        file = None if lines is None else str(lines.path)
-        rows = [None if kept is None else _row(*kept, "") for kept in kept_models(sources, options, lines)]
-        if kept := len(rows) - rows.count(None):
-            say(f"{kept} of {len(rows)} series are in {file} already")
-        with SeriesProgress(rows.count(None)) as bar:
-            results = fit_rest(sources, rows, options, lines, where=where, progress=bar.finished)
-            try:
-                for index, result in stack.enter_context(contextlib.closing(results)):
-                    if result.model is None:
-                        failed.append(result)
-                    rows[index] = _row(result.labels, result.model, result.failure)
-            except (KeyboardInterrupt, P4PerfError):
-                if lines is not None and len(lines):
-                    say(f"\n{len(lines)} models are in {lines.path}; the same command fits the rest")
-                raise
-    done = tuple(row for row in rows if row is not None)
-    labels = tuple(dict.fromkeys(key for row in done for key in row.values))
-    document = ModelsDocument(labels=labels, output=file, series=len(done), kept=kept, failed=len(failed), rows=done)
-    hidden = {"error_metric"} | ({"file"} if len(data) == 1 and len(labels) > 1 else set())
-    hidden |= set() if failed else {"failure"}
-    emit(fmt, document, rows=[_for_people(row, hidden) for row in done] if fmt is Format.TABLE else None)
-    if file is not None:
-        say(f"models: {file}")
-    return _conclude(failed, len(done))
 
 
 def _columns(by: Sequence[str]) -> tuple[str, ...]:
@@ -408,6 +288,17 @@ def _columns(by: Sequence[str]) -> tuple[str, ...]:
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise UsageError(f"--by {','.join(by)}: duplicate column {twice}")
     return tuple(names)
+
+
+def _print_many(found: FittedSeries, fmt: Format, *, one: bool) -> int:
+    """Print the rows and the failures; the exit code."""
+    document = found.document
+    hidden = {"error_metric"} | ({"file"} if one and len(document.labels) > 1 else set())
+    hidden |= set() if found.failed else {"failure"}
+    emit(fmt, document, rows=[_for_people(row, hidden) for row in document.rows] if fmt is Format.TABLE else None)
+    if document.output is not None:
+        say(f"models: {document.output}")
+    return _conclude(found.failed, document.series)
 
 
 def _conclude(failed: Sequence[SeriesResult], total: int) -> int:
@@ -425,27 +316,7 @@ def _conclude(failed: Sequence[SeriesResult], total: int) -> int:
     return next((c for c in (ExitCode.INTERNAL, ExitCode.UNAVAILABLE) if c in codes), ExitCode.NO_VERDICT)
 
 
-def _row(labels: Mapping[str, str], model: ComponentModel | None, failure: str) -> _ModelsRow:
-    """One series. A label that is named as one of the columns gets a longer name."""
-    values = {f"label_{name}" if name in COLUMNS else name: value for name, value in labels.items()}
-    if model is None:
-        empty = dict.fromkeys(("points", "segments", "error", "error_metric"))
-        return _ModelsRow(values=values, **empty, families=(), breakpoint_x=(), formulas=(), failure=failure)
-    fitting = model.fitting
-    return _ModelsRow(
-        values=values,
-        points=fitting.points,
-        segments=len(fitting.segments),
-        error=fitting.error,
-        error_metric=model.error,
-        families=tuple(segment.template.family for segment in fitting.segments),
-        breakpoint_x=fitting.breakpoint_x,
-        formulas=model.formulas(),
-        failure=None,
-    )
-
-
-def _for_people(row: _ModelsRow, hidden: set[str]) -> dict[str, Any]:
+def _for_people(row: ModelsRow, hidden: set[str]) -> dict[str, Any]:
     from p4perf.evaluation.fitting.error_metrics import error_text
 
     error = None if row.error is None or row.error_metric is None else error_text(row.error_metric, row.error)

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from p4perf.cli.app import Format, FormatOption, Scale, app, emit, pairs, say
+from p4perf.cli.app import Format, FormatOption, Scale, app, emit, near, pairs, say
 from p4perf.errors import UsageError
 from p4perf.records import Document, Record, Scalar, counted, doc, listing, spread
-from p4perf.results import read_model
+from p4perf.results import find_run, read_model
 from p4perf.results.files import write_text_atomically
 
 if TYPE_CHECKING:
@@ -238,7 +238,7 @@ def _say_left_out(reasons: Sequence[Mapping[str, Any]]) -> None:
 
 @app.command()
 def export(
-    model: Annotated[Path, typer.Argument(help="A model.json, or a run directory that has one.")],
+    model: Annotated[Path, typer.Argument(parser=find_run, help="A model.json, or a run directory that has one.")],
     language: Annotated[Literal["python", "c", "latex"], typer.Option("--as", help="What to write.")] = "python",
     output: Annotated[Path | None, typer.Option("--output", "-o", help="A file instead of the screen.")] = None,
 ) -> None:
@@ -278,7 +278,8 @@ def report(
     runs: Annotated[
         list[Path],
         typer.Argument(
-            help="Runs, campaigns, comparisons, predictions, claims (folders or JSON), or folders of these."
+            parser=find_run,
+            help="Runs, campaigns, comparisons, predictions, claims (folders or JSON), or folders of these.",
         ),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder of the site; a site there is replaced.")],
@@ -303,6 +304,31 @@ def report(
     say(f"written: {site.index}, {site.size_bytes / 1e6:.1f} MB")
 
 
+@app.command("open")
+def open_(
+    what: Annotated[
+        Path,
+        typer.Argument(metavar="[RUN]", parser=find_run, help="A run, campaign, comparison or prediction."),
+    ] = Path("latest"),
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Start a browser, if there is one.")] = True,
+) -> None:
+    """Open the page of a run, by its name or as the latest one, and print its path."""
+    from p4perf.experiment.report.site import find_sources, write_site
+    from p4perf.results.files import file_word
+    from p4perf.testbeds.local import cache_folder
+
+    place = cache_folder() / "pages" / file_word(what.resolve().name)
+    site = write_site(find_sources([what]), place)
+    page = site.index
+    if site.pages["run"] == 1:
+        (page,) = (site.path / "runs").glob("*.html")
+    typer.echo(near(str(page)))
+    if browser and any(os.environ.get(name) for name in ("BROWSER", "DISPLAY", "WAYLAND_DISPLAY")):
+        import webbrowser
+
+        webbrowser.open(page.resolve().as_uri())
+
+
 class _PackRow(Record):
     archive: str = doc("path of the zip")
     files: int = doc("files of the folder that are in it")
@@ -315,7 +341,7 @@ PackDocument = listing("pack", _PackRow, "`p4perf pack FOLDER`: one row.\n\nSee 
 
 @app.command()
 def pack(
-    folder: Annotated[Path, typer.Argument(help="Run directory, campaign or comparison.")],
+    folder: Annotated[Path, typer.Argument(parser=find_run, help="Run directory, campaign or comparison.")],
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="The zip; default: named after the folder, in this one.")
     ] = None,

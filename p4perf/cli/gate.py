@@ -10,6 +10,8 @@ import typer
 from p4perf.cli.app import Format, FormatOption, QuietOption, app, emit, load, pairs, refuse, say, share
 from p4perf.cli.measure import DEFAULT_TARGET, resumable
 from p4perf.errors import UsageError
+from p4perf.records import counted
+from p4perf.results import find_run
 from p4perf.results.files import write_atomically
 
 if TYPE_CHECKING:
@@ -134,7 +136,7 @@ def gate(
     elif not baseline:
         raise UsageError("there is no --baseline", hint="name a run directory, a campaign or a model.json")
     else:
-        before, after = [Path(path) for path in baseline], [Path(path) for path in runs]
+        before, after = [find_run(path) for path in baseline], [find_run(path) for path in runs]
     from p4perf.experiment.gate import gate_runs
 
     found = gate_runs(before, after, metric=metric, relative=relative, margin=least, drift=given)
@@ -201,7 +203,7 @@ def _measured(
         with SweepProgress(quiet=quiet) as progress:
             sides = new_pair(old, new, place, output, progress)
             if not quiet:
-                say(f"{spec} on {target}, in turns with its baseline: {number} pairs of starts a point")
+                say(f"{spec} on {target}, in turns with its baseline: {counted(number, 'pair')} of starts a point")
                 for side, words in zip(sides, ("baseline", "new run"), strict=True):
                     say(f"{words}: {side.run.path}")
             with resumable(sides[1].run.path):

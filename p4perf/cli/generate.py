@@ -24,6 +24,8 @@ MAX_ENTRIES = 1_000_000
 """Largest table whose entry files are written, unless something else is asked for."""
 
 REFUSED_FILE = "refused.json"
+_OF_TARGET = {"bmv2": "v1model", "dpdk-swx": "swx", "nfp4000": "nfp"}
+"""Generators of targets that have other names."""
 
 
 @app.command()
@@ -31,7 +33,9 @@ def generate(
     spec: Annotated[str | None, typer.Argument(help="Experiment of the catalogue, or path of a spec file.")] = None,
     target: Annotated[
         list[str] | None,
-        typer.Option("--generator", "-g", help="Generator (p4perf list generators); repeatable. Default: all."),
+        typer.Option(
+            "--generator", "-g", "--target", "-t", help="Generator, or target whose generator it is. Repeatable."
+        ),
     ] = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the files.")] = Path("generated"),
     sets: SetOption = None,
@@ -58,7 +62,7 @@ def generate(
 
     if everything == (spec is not None):
         raise UsageError("generate takes an experiment or --all", hint="p4perf list shows the experiments")
-    names = target or plugin_names("p4perf.generators")
+    names = [_OF_TARGET.get(name, name) for name in target or plugin_names("p4perf.generators")]
     for name in names:
         load_plugin("p4perf.generators", name)
     tools = find_tools(names) if verify else None

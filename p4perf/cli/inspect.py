@@ -11,13 +11,27 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from p4perf.cli.app import Format, FormatOption, PointsOption, SetOption, app, emit, load, refuse, say, say_origin
+from p4perf.cli.app import (
+    Format,
+    FormatOption,
+    PointsOption,
+    SetOption,
+    SkipOption,
+    app,
+    emit,
+    load,
+    refuse,
+    say,
+    say_origin,
+)
 from p4perf.errors import CapabilityError, ExitCode, P4PerfError, TestbedError, UsageError
-from p4perf.records import Document, Record, Scalar, doc, json_schema, listing, spread
-from p4perf.results import Run, run_folders
+from p4perf.records import Document, Record, Scalar, counted, doc, json_schema, listing, spread
+from p4perf.results import Run, find_run
 from p4perf.results.files import temporary_folder
+from p4perf.results.names import RunSummary
 
 if TYPE_CHECKING:
+    from p4perf.experiment.planning import RefusedPoint
     from p4perf.models.component import ComponentModel
     from p4perf.targets.base import NodeFacts, Problem, Target
     from p4perf.testbeds.base import Testbed
@@ -133,24 +147,8 @@ class _PublishedModel(Record):
 listing("list.models", _PublishedModel, "`p4perf list models`: published models.")
 
 
-class _Run(Record):
-    run: str = doc("path of the run directory", of="path")
-    experiment: str = doc("name of the experiment")
-    target: str = doc("target")
-    testbed: str = doc("testbed")
-    created: str = doc("time of its beginning")
-    points: int = doc("planned points")
-    finished: int = doc("points that need no more trials")
-    trials: int = doc("trials on disk, rejected ones too")
-    complete: bool = doc("whether all points are finished, or as many as the accuracy needs")
-    accuracy: float | None = doc("largest relative error that was asked for; null if all points are measured", "ratio")
-    error: float | None = doc("largest relative error by now, at 90 %; null if it is not known", "ratio")
-    left_s: float | None = doc("time until the accuracy is reached, roughly", "s")
-    imported: str | None = doc("importer of an [imported](fitting.md#results-of-other-tools) run; null if measured")
-
-
-listing("list.runs", _Run, "`p4perf list runs`: run directories.")
-StatusDocument = listing("status", _Run, "`p4perf status RUN`: one row.")
+listing("list.runs", RunSummary, "`p4perf list runs`: run directories.")
+StatusDocument = listing("status", RunSummary, "`p4perf status RUN`: one row.")
 
 
 class _CheckRow(Record):
@@ -217,8 +215,14 @@ def list_(
         print_cells(data, fmt)
     elif components or limits:
         emit(fmt, _capabilities(what, whole=components))
+    elif what == "runs":
+        from p4perf.api import list_runs
+
+        rows = tuple(map(RunSummary.of, list_runs(folder, told=lambda text: say(f"note: {text}"))))
+        document = Document.KINDS["list.runs"].read(None, rows=rows)
+        emit(fmt, document, rows=_short(rows) if fmt is Format.TABLE else None)
     else:
-        emit(fmt, _runs(folder) if what == "runs" else _listed(what))
+        emit(fmt, _listed(what))
 
 
 def _capabilities(what: What, *, whole: bool) -> Document:
@@ -298,33 +302,20 @@ def _plugin(what: What, name: str, plugin: Any) -> _Plugin:
     return _Plugin.read(plugin, name=name)
 
 
-def _runs(folder: Path) -> Document:
-    from p4perf.errors import DataError
-
-    rows = []
-    for path in run_folders(folder):
-        try:
-            rows.append(_run_row(Run.open(path)))
-        except DataError as error:
-            say(f"note: {error}")
-    return Document.KINDS["list.runs"].read(None, rows=rows)
-
-
-def _run_row(run: Run) -> _Run:
-    identity, state = run.identity, run.directory.state()
-    design = run.directory.manifest().get("design") or {}
-    return _Run.read(
-        identity,
-        run=run.path,
-        points=len(state.planned),
-        finished=len(state.finished),
-        trials=state.trials,
-        complete=state.complete,
-        accuracy=design.get("accuracy"),
-        error=design.get("error"),
-        left_s=design.get("left_s"),
-        imported=None if identity.imported is None else identity.imported.importer,
-    )
+def _short(rows: Sequence[RunSummary]) -> list[dict[str, Any]]:
+    """What people want to know of runs; the experiment and the place are in the name."""
+    chosen = any(row.accuracy is not None for row in rows)
+    return [
+        {
+            "run": row.run,
+            "began": row.created[:16].replace("T", " "),
+            "points": f"{row.finished} of {row.points}",
+            "trials": row.trials,
+            **({"error": "" if row.error is None else f"{100 * row.error:.3g} %"} if chosen else {}),
+            "state": row.state,
+        }
+        for row in rows
+    ]
 
 
 @app.command()
@@ -345,6 +336,7 @@ def check(
     testbed: Annotated[str, typer.Option("--testbed", help="Where the target runs.")] = "local",
     sets: SetOption = None,
     points: PointsOption = None,
+    skip_impossible: SkipOption = False,
     fmt: FormatOption = Format.TABLE,
 ) -> None:
     """Check a spec, and with --target that the target can measure it.
@@ -353,7 +345,7 @@ def check(
     is the argument, such as comparison or list.runs.
     """
     from p4perf.experiment import open_target, open_testbed, plan_sweep, require_usable
-    from p4perf.experiment.planning import check_points
+    from p4perf.experiment.planning import possible_points
     from p4perf.specs import describe_variants
 
     if schema:
@@ -362,20 +354,24 @@ def check(
         return
     if spec is None:
         raise UsageError("no spec is named", hint="p4perf list has the catalogue")
-    experiment = load(spec, sets, points)
+    experiment = load(spec, sets, points, skip=skip_impossible)
+    skipped: Sequence[RefusedPoint]
     if target is None:
-        check_points(experiment)
+        _, skipped = possible_points(experiment)
     else:
         chosen, place = open_target(target), open_testbed(testbed)
-        plan = plan_sweep(experiment, chosen, require_usable(chosen, place))
-        if plan.refused:
-            first = plan.refused[0]
-            more = f" (and {len(plan.refused) - 1} more points)" if len(plan.refused) > 1 else ""
-            raise CapabilityError(f"{experiment.spec.name} at {first.label}: {first.reason}{more}")
+        skipped = plan_sweep(experiment, chosen, require_usable(chosen, place)).refused
+    if skipped and not experiment.spec.sweep.skip_impossible:
+        first = skipped[0]
+        more = f" (and {len(skipped) - 1} more points)" if len(skipped) > 1 else ""
+        hint = "--skip-impossible accepts that; p4perf run leaves such points out"
+        raise CapabilityError(f"{experiment.spec.name} at {first.label}: {first.reason}{more}", hint=hint)
+    for point in skipped:
+        say(f"left out: {point.label}: {point.reason}")
     row = _CheckRow(
         experiment=experiment.spec.name,
-        points=len(experiment.points),
-        trials=len(experiment.points) * experiment.spec.trials.repetitions,
+        points=len(experiment.points) - len(skipped),
+        trials=(len(experiment.points) - len(skipped)) * experiment.spec.trials.repetitions,
         spec_hash=experiment.spec_hash,
     )
     emit(fmt, CheckDocument(rows=(row,)))
@@ -400,6 +396,7 @@ ELSEWHERE = (
     "p4perf.evaluation.prediction.record",
     "p4perf.experiment.compare",
     "p4perf.experiment.gate",
+    "p4perf.experiment.many",
     "p4perf.experiment.opq",
     "p4perf.experiment.reproduction",
     "p4perf.experiment.subjects",
@@ -416,7 +413,7 @@ def documents() -> dict[str, type[Document]]:
 
 @app.command()
 def status(
-    run: Annotated[Path, typer.Argument(help="A run directory, or the folder of a campaign.")],
+    run: Annotated[Path, typer.Argument(parser=find_run, help="A run directory, or the folder of a campaign.")],
     fmt: FormatOption = Format.TABLE,
 ) -> None:
     """Show how far a run or a campaign has come."""
@@ -427,16 +424,16 @@ def status(
         show_campaign(run, fmt)
         return
     opened = Run.open(run)
-    row = _run_row(opened)
+    row = RunSummary.of(opened)
     say_origin(opened.identity)
-    emit(fmt, StatusDocument(rows=(row,)))
+    emit(fmt, StatusDocument(rows=(row,)), rows=_short([row]) if fmt is Format.TABLE else None)
     if fmt is Format.TABLE and not row.complete:
         say(f"p4perf resume {run} continues it")
 
 
 @app.command()
 def show(
-    run: Annotated[Path, typer.Argument(help="A run directory.")],
+    run: Annotated[Path, typer.Argument(parser=find_run, help="A run directory.")],
     metric: Annotated[str | None, typer.Option("--metric", help="Metric to show; default: the modelled one.")] = None,
     fmt: FormatOption = Format.TABLE,
 ) -> None:
@@ -452,7 +449,20 @@ def show(
     fixed = _ShowRow.KEYS
     found = (_ShowRow.read(row, values={k: v for k, v in row.items() if k not in fixed}) for row in rows)
     document = ShowDocument(metric=chosen, unit=unit, run=str(opened.path), rows=tuple(found))
-    emit(fmt, document, title=f"{chosen} [{unit}]")
+    table = [_rounded(row) for row in document.rows] if fmt is Format.TABLE else None
+    emit(fmt, document, rows=table, title=f"{chosen} [{unit}], median (95 % interval)")
+
+
+def _rounded(row: _ShowRow) -> dict[str, Any]:
+    """A point with as many digits as its interval supports."""
+    from p4perf.models.estimate import Estimate
+
+    text = ""
+    if row.median is not None:
+        low, high = (row.median if end is None else end for end in (row.low, row.high))
+        text = Estimate(row.median, low, high).rounded()
+    rest = {"n": row.n, "rejected": row.rejected, "flags": row.flags}
+    return {**row.values, "median": text, **rest}
 
 
 class _DoctorRow(Record):
@@ -467,6 +477,7 @@ class DoctorDocument(Document, kind="doctor"):
     """`p4perf doctor`: one row for each check."""
 
     usable_targets: tuple[str, ...] = doc("targets that can be used here")
+    summary: tuple[str, ...] = doc("what works, and what to install for more, for people")
     rows: tuple[_DoctorRow, ...] = doc("")
 
 
@@ -499,7 +510,11 @@ def doctor(
         changes = tuning.undo(record) if undo else tuning.apply(wanted, record)
         for change in changes:
             say(f"{change.path}: {change.before} -> {change.after}")
-        say(f"undo with: p4perf doctor --undo (record: {record})" if fix and changes else f"{len(changes)} changes")
+        say(
+            f"undo with: p4perf doctor --undo (record: {record})"
+            if fix and changes
+            else counted(len(changes), "change")
+        )
     found = place.problems()
     checks = [Check("testbed", place.label, "missing" if p.fatal else "warning", p.what, p.hint) for p in found]
     usable: list[str] = []
@@ -510,8 +525,42 @@ def doctor(
     elif good:  # its node is asked when it measures, not before
         said = "the first run shows what works there, and how well: this testbed works in batches"
         checks.append(Check("testbed", place.label, "ok", "usable from here", said))
-    emit(fmt, DoctorDocument.read(None, usable_targets=usable, rows=checks))
+    document = DoctorDocument.read(None, usable_targets=usable, summary=_summary(usable, checks), rows=checks)
+    if fmt is Format.TABLE:
+        typer.echo("\n".join(document.summary))
+    emit(fmt, document, rows=_short_checks(checks) if fmt is Format.TABLE else None)
     return int(ExitCode.OK if good else ExitCode.UNAVAILABLE)
+
+
+def _summary(usable: Sequence[str], checks: Sequence[Check]) -> list[str]:
+    """What works here, and what to install for more."""
+    from p4perf.testbeds.health import OWN_P4, VALGRIND
+
+    missing = [check for check in checks if check.state == "missing"]
+    said = [f"You can measure on {', '.join(usable)}."] if usable else ["No target can be used here."]
+    said += [f"{c.check}: {c.advice}." for c in missing if not usable and c.area in ("testbed", "target") and c.advice]
+    names = {check.check: check.advice for check in missing}
+    if OWN_P4 in names:
+        said.append(f"For P4 text install p4c: {names[OWN_P4].removeprefix('p4c comes as ')}.")
+    if VALGRIND in names:
+        said.append(f"For simulated cache misses install valgrind ({names[VALGRIND]}).")
+    return said
+
+
+def _short_checks(checks: Sequence[Check]) -> list[dict[str, str]]:
+    """The checks with the metrics that are there in one row."""
+    from dataclasses import asdict
+
+    there = [check for check in checks if check.area == "metric" and check.state == "ok"]
+    rows = []
+    for check in checks:
+        if check in there[1:]:
+            continue
+        row = asdict(check)
+        if check in there:
+            row |= {"check": counted(len(there), "metric"), "value": ", ".join(each.check for each in there)}
+        rows.append(row)
+    return rows
 
 
 def _usable(area: str, name: str, problems: Sequence[Problem], usable: str) -> Check:
@@ -520,7 +569,7 @@ def _usable(area: str, name: str, problems: Sequence[Problem], usable: str) -> C
 
     fatal = [p for p in problems if p.fatal]
     value = "; ".join(p.what for p in fatal) or usable
-    return Check(area, name, "missing" if fatal else "ok", value, "; ".join(p.hint for p in fatal))
+    return Check(area, name, "missing" if fatal else "ok", value, next((p.hint for p in fatal if p.hint), ""))
 
 
 def _diagnose(place: Testbed, checks: list[Check]) -> tuple[list[Check], list[str]]:
@@ -528,7 +577,7 @@ def _diagnose(place: Testbed, checks: list[Check]) -> tuple[list[Check], list[st
     from p4perf.experiment import open_target
     from p4perf.plugins import plugin_names
     from p4perf.specs import METRICS
-    from p4perf.testbeds.health import Check, environment_checks, setting_checks, tool_checks
+    from p4perf.testbeds.health import environment_checks, setting_checks, tool_checks
 
     try:
         facts = place.facts()
@@ -539,14 +588,32 @@ def _diagnose(place: Testbed, checks: list[Check]) -> tuple[list[Check], list[st
     targets = [open_target(name) for name in plugin_names("p4perf.targets")]
     judged = [_usable("target", target.name, target.problems(facts), "usable") for target in targets]
     usable = [target for target, check in zip(targets, judged, strict=True) if check.state == "ok"]
-    metrics = {metric for target in usable for metric in target.metrics}
     generators, given = _load_checks(usable, facts)
-    named = [Check("metric", n, "ok" if n in metrics | given else "missing", METRICS[n].unit) for n in METRICS]
-    checks += [*judged, *generators, *named]
+    given |= {metric for target in usable for metric in target.metrics}
+    checks += [*judged, *generators, *(_metric(name, given, targets, usable, facts) for name in METRICS)]
     checks += tool_checks(facts) + setting_checks(facts) + environment_checks(facts)
     if usable:
         checks += _noise(usable[0], place, facts)
     return checks, [target.name for target in usable]
+
+
+def _metric(name: str, given: set[str], targets: Sequence[Target], usable: Sequence[Target], facts: NodeFacts) -> Check:
+    """Whether a metric is measured or simulated here, and what it takes if not."""
+    from p4perf.specs import METRICS
+    from p4perf.targets.roles import Simulates
+    from p4perf.testbeds.health import Check
+
+    unit = METRICS[name].unit
+    if name in given:
+        return Check("metric", name, "ok", unit)
+    simulators = [t for t in targets if isinstance(t, Simulates) and name in t.simulates]
+    if simulators:
+        here = facts.text("tool_valgrind") and any(target in usable for target in simulators)
+        advice = "" if here else "apt: valgrind"
+        return Check("metric", name, "ok" if here else "missing", f"{unit}, simulated by cachegrind", advice)
+    others = [target.name for target in targets if name in target.metrics]
+    advice = f"{' or '.join(others)} gives it" if others else "needs hardware counters, which virtual machines hide"
+    return Check("metric", name, "missing", unit, advice)
 
 
 def _load_checks(targets: list[Target], facts: NodeFacts) -> tuple[list[Check], set[str]]:

@@ -8,7 +8,6 @@ import re
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -21,6 +20,7 @@ from p4perf.cli.app import (
     PointsOption,
     QuietOption,
     SetOption,
+    SkipOption,
     TlsOption,
     app,
     check_cluster,
@@ -33,7 +33,7 @@ from p4perf.cli.app import (
 )
 from p4perf.errors import ExitCode, MeasurementError, NoVerdictError, UsageError
 from p4perf.records import Document, Record, Scalar, counted, doc, spread
-from p4perf.results import Run
+from p4perf.results import Run, find_run
 from p4perf.results.campaign import CampaignDirectory
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class _CampaignRow(Record):
     repetitions: int = doc("accepted trials that each point was to have")
     wall_s: float = doc("time that it took, with its model", "s")
     what: str = doc("what became of it, for people")
-    run: str = doc("path of its run directory in the folder of the campaign; empty without one")
+    run: str = doc("path of its run directory; empty without one")
 
 
 class CampaignDocument(Document, kind="campaign"):
@@ -118,48 +118,6 @@ def chosen_experiments(specs: Sequence[str], *, every: bool, only: Sequence[str]
     return [name for name in catalogue if not only or any(fnmatch.fnmatchcase(name, p) for p in only)]
 
 
-def _new_campaign(
-    experiments: Sequence[str],
-    targets: Sequence[str],
-    testbed: str,
-    output: Path,
-    *,
-    cluster: bool,
-    budget: str | None,
-    accuracy: float | None,
-    sets: list[str] | None,
-    points: int | None,
-) -> CampaignDirectory:
-    """The folder of a campaign that nothing is measured of yet."""
-    from p4perf.experiment import open_target, open_testbed
-    from p4perf.experiment.bench import refuse_batches
-    from p4perf.specs import list_catalogue
-
-    # The workers of a cluster open testbeds of their own.
-    place = None if cluster else open_testbed(testbed)
-    if place is not None:
-        refuse_batches(place, "a campaign decides between trials: run its experiments one after another")
-    catalogue = {entry.name for entry in list_catalogue()}
-    names: dict[str, str] = {}
-    for source in experiments:
-        name = load(source, sets, points).spec.name
-        if name in names:
-            raise UsageError(f"{names[name]} and {source} are both called {name}", hint="give them different names")
-        names[name] = source if source in catalogue else str(Path(source).absolute())
-    request = {
-        "experiments": list(names),
-        "sources": list(names.values()),
-        "targets": list(dict.fromkeys(open_target(label).label for label in targets)),
-        "testbed": place.record["address"] if place is not None else testbed,
-        "budget_s": duration_s(budget) if budget is not None else None,
-        "accuracy": accuracy,
-        "overrides": [list(pair) for pair in overrides_of(sets)],
-        "points": points,
-    }
-    title = "catalogue" if len(names) > 1 else next(iter(names))
-    return CampaignDirectory.create(output, title, request, datetime.now().astimezone())
-
-
 def _measure(
     folder: CampaignDirectory,
     scheduler: str | None,
@@ -204,7 +162,8 @@ def show_campaign(path: Path, fmt: Format) -> None:
 def _campaign_document(path: Path, cells: Sequence[Cell]) -> CampaignDocument:
     from p4perf.experiment.sizing import accepted_share, summary
 
-    rows = tuple(_CampaignRow.read(cell, what=summary(cell)) for cell in cells)
+    places = [str(path / cell.run) if cell.run else "" for cell in cells]
+    rows = tuple(_CampaignRow.read(c, what=summary(c), run=place) for c, place in zip(cells, places, strict=True))
     return CampaignDocument(campaign=str(path), accepted_share=accepted_share(cells), rows=rows)
 
 
@@ -253,7 +212,8 @@ def crew_opener(
 
 def resuming(path: object, scheduler: str | None, tls: Path | None = None) -> str:
     of_cluster = {"--scheduler": scheduler, "--tls": tls}
-    return " ".join([f"p4perf resume {path}", *(f"{name} {value}" for name, value in of_cluster.items() if value)])
+    words = ["p4perf", "resume", str(path), *(w for name, value in of_cluster.items() if value for w in (name, str(value)))]
+    return shlex.join(words)
 
 
 DEFAULT_TARGET = "dpdk-c"
@@ -301,6 +261,7 @@ def run(
     ] = None,
     sets: SetOption = None,
     points: PointsOption = None,
+    skip_impossible: SkipOption = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Plan and print the points, measure nothing.")] = False,
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder that gets the run directory.")] = Path("runs"),
     strict: StrictOption = False,
@@ -323,21 +284,23 @@ def run(
         if dry_run or strict:
             option = "--dry-run" if dry_run else "--strict"
             raise UsageError(f"{option} is for one experiment on one target", hint="leave it out, or name only one")
-        folder = _new_campaign(
+        from p4perf.experiment.campaign import new_campaign
+
+        folder = new_campaign(
             names,
             targets,
             testbed,
             output,
-            cluster=scheduler is not None,
-            budget=budget,
-            accuracy=wanted,
-            sets=sets,
+            overrides=[*overrides_of(sets), *([("sweep.skip_impossible", "true")] if skip_impossible else [])],
             points=points,
+            budget_s=None if budget is None else duration_s(budget),
+            accuracy=wanted,
+            cluster=scheduler is not None,
         )
         return _measure(folder, scheduler, tls, workers, fmt, quiet=quiet)
     with crew_opener(scheduler, tls, workers, quiet=quiet) as crew:
         place = open_testbed(testbed) if crew is None else crew(testbed)
-        experiment, chosen = load(names[0], sets, points), open_target(targets[0])
+        experiment, chosen = load(names[0], sets, points, skip=skip_impossible), open_target(targets[0])
         if dry_run:
             _show_plan(experiment, chosen, place, fmt)
             return 0
@@ -400,7 +363,7 @@ def _say_refused(refused: Any) -> None:
 
 @app.command()
 def resume(
-    run: Annotated[Path, typer.Argument(help="A run directory, or the folder of a campaign.")],
+    run: Annotated[Path, typer.Argument(parser=find_run, help="A run directory, or the folder of a campaign.")],
     scheduler: SchedulerOption = None,
     tls: TlsOption = None,
     workers: WorkersOption = None,

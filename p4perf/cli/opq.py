@@ -10,6 +10,7 @@ import typer
 
 from p4perf.cli.app import Format, FormatOption, analyse_app, emit, print_table, say
 from p4perf.errors import ExitCode, UsageError
+from p4perf.results import find_run
 
 if TYPE_CHECKING:
     from p4perf.evaluation.papers.ren2025 import OpqAnalysis
@@ -22,7 +23,9 @@ if TYPE_CHECKING:
 def opq(
     runs: Annotated[
         list[Path] | None,
-        typer.Argument(help="Run directories that swept operator and packet_size.", show_default=False),
+        typer.Argument(
+            parser=find_run, help="Run directories that swept operator and packet_size.", show_default=False
+        ),
     ] = None,
     beside: Annotated[
         list[str] | None,

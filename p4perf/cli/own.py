@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,7 +20,7 @@ from p4perf.errors import (
     TestbedError,
     UsageError,
 )
-from p4perf.records import Document, Record, doc
+from p4perf.records import Document, Record, counted, doc
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -227,7 +228,7 @@ def measure(
     table = [_text_row(row) for row in rows] if fmt is Format.TABLE else None
     emit(fmt, MeasureDocument(program=str(program), rows=tuple(rows)), rows=table)
     if not quiet and sum(row.run is not None for row in rows) > 1:
-        say(f"compare them: p4perf compare {' '.join(row.run for row in rows if row.run)}")
+        say(f"compare them: p4perf compare {shlex.join(row.run for row in rows if row.run)}")
     return int(worst)
 
 
@@ -310,7 +311,7 @@ def _measure_operator(
     build_operator(source, plan_sweep(experiment, target, facts).points[0].plan.build, place)
     directory, plan = new_run(experiment, target, place, output)
     if not quiet:
-        say(f"{experiment.spec.name} on {target.label} ({place.label}): {len(plan.points)} packet sizes")
+        say(f"{experiment.spec.name} on {target.label} ({place.label}): {counted(len(plan.points), 'packet size')}")
         say_environment(directory.record())
         say("note: what the operator computes is not checked")
         say(f"run directory: {directory.path}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -21,18 +20,17 @@ from p4perf.cli.app import (
     emit,
     overrides_of,
     print_table,
-    quantity,
     refuse,
     say,
 )
 from p4perf.errors import P4PerfError, TargetUnavailableError, UsageError
 from p4perf.records import Document, Record, counted, doc
-from p4perf.results import Run
+from p4perf.results import Run, find_run
 from p4perf.results.files import write_text_atomically
 
 if TYPE_CHECKING:
-    from p4perf.evaluation.prediction.answer import Conditions, MeasuredPrediction, PathName, Prediction
-    from p4perf.evaluation.prediction.programs import CostDifference, ProgramSubject
+    from p4perf.evaluation.prediction.answer import MeasuredPrediction, PathName, Prediction
+    from p4perf.evaluation.prediction.programs import CostDifference
     from p4perf.evaluation.prediction.record import Answers
     from p4perf.models.estimate import Estimate
     from p4perf.models.program.costs import CostModel
@@ -146,7 +144,7 @@ def _answer_row(each: Prediction, *, changed: bool, verbose: bool) -> dict[str, 
             "lowest cost": f"{each.cycles('lowest-cost').value:.4g}",
             "highest cost": f"{each.cycles('highest-cost').value:.4g}",
         }
-    if each.latency is not None and (verbose or each.conditions != Conditions()):
+    if (verbose or each.conditions != Conditions()) and each.latency is not None:
         quantiles = dict(each.latency.quantiles_us)
         row |= {"p50 us": quantiles["p50_us"].rounded(), "p99 us": quantiles["p99_us"].rounded()}
         row["loss"] = f"{each.latency.loss.value:.3g}"
@@ -186,7 +184,7 @@ def _print_one(each: Prediction, path: PathName, *, several: bool) -> None:
     if len(itemised.lines) <= MOST_LINES:
         print_table(breakdown_rows(itemised), title=f"{name}: every construct [cycles/packet]")
     else:
-        say(f"{len(itemised.lines)} constructs: --format json has all of them")
+        say(f"{counted(len(itemised.lines), 'construct')}: --format json has all of them")
     if memory := as_rows(memory_records(each)):
         print_table(memory[:MOST_LINES], title=f"{name}: memory")
     if each.memory is not None and each.memory.size_bytes is not None:
@@ -263,9 +261,6 @@ def _verdict(each: MeasuredPrediction) -> str:
         f"{_name(each.prediction)}: predicted {each.prediction.cycles().value:.4g} cycles, measured "
         f"{each.cycles.value:.4g}: {100 * each.error:+.1f} %, {held} ({each.folder})"
     )
-
-
-DEFAULT_LOAD = 0.7
 
 
 @app.command()
@@ -355,78 +350,46 @@ def predict(
 
     Cycles, packet rate, latency and loss, with the cost breakdown.
     """
-    from p4perf.evaluation.prediction.library import open_models
-    from p4perf.evaluation.prediction.programs import Pair, Wanted, open_subjects
-    from p4perf.evaluation.prediction.reading import ReadOptions
-    from p4perf.evaluation.prediction.record import answer, predict_document
+    from p4perf import api
+    from p4perf.evaluation.prediction.record import predict_document
 
-    read = ReadOptions(commands=entries, arch=arch, defines=tuple(defines or ()))
-    of_packets = traffic or (measure and Path(program).suffix in (".json", ".spec", ".p4"))
-    counts = {} if of_packets else _filled(fill or ())
-    wanted = Wanted(program, tuple(sets or ()), tuple(without or ()), counts, probabilities, capture, points, read)
-    conditions = _conditions(frame_size, cores, line_rate, frequency, load, rate)
-    chosen = open_models(models or [], targets or [])
-    if of_packets:
-        from p4perf.experiment.prediction import sent
-
-        pairs: tuple[Pair, ...] = (Pair(sent(wanted, fill or (), frame_size)),)
-    else:
-        pairs = open_subjects(wanted)
-    found = answer(pairs, chosen, conditions, path=path, check=_check_capability)
-    if measure:
-        from p4perf.experiment.prediction import measure as measure_programs
-
-        if len({m.target for m in chosen}) < len(chosen):
-            raise UsageError("--measure needs one model for each target", hint="--model chooses one")
-        subjects = [pair.subject for pair in pairs]
-        beside = [(s, p) for s in subjects for p in found.changed if (p.changes, p.values) == (s.changes, s.values)]
-        told = (lambda line: None) if quiet else say
-        found = replace(found, measured=measure_programs(beside, testbed, runs, told))
+    found = api.predict(
+        program,
+        targets or (),
+        models=models or (),
+        frame_size=frame_size,
+        cores=cores,
+        line_rate=line_rate,
+        frequency=frequency,
+        load=load,
+        rate=rate,
+        probabilities=probabilities,
+        capture=capture,
+        traffic=traffic,
+        arch=arch,
+        defines=defines or (),
+        entries=entries,
+        fill=fill or (),
+        settings=sets or (),
+        without=without or (),
+        points=points,
+        path=path,
+        measure=measure,
+        testbed=testbed,
+        runs=runs,
+        told=(lambda line: None) if quiet else say,
+    )
     plots: tuple[Path, ...] = ()
     if output is not None:
         from p4perf.experiment.prediction import write_predictions
 
         output, plots = write_predictions(found, path, output, datetime.now(UTC))
-    document = predict_document(found, path, plots=plots)
-    emit(fmt, document, tables=lambda: print_answers(found, path, quiet=quiet, verbose=verbose))
+    if fmt is Format.TABLE:
+        print_answers(found, path, quiet=quiet, verbose=verbose)
+    else:
+        emit(fmt, predict_document(found, path, plots=plots))
     if output is not None and not quiet:
         say(f"written: {output}")
-
-
-def _check_capability(subject: ProgramSubject, target: str) -> None:
-    if subject.experiment is not None:
-        from p4perf.experiment.prediction import check_capability
-
-        check_capability(subject, target)
-
-
-def _filled(texts: Sequence[str]) -> dict[str, int]:
-    """Tables and how many entries they hold."""
-    found = {}
-    for text in texts:
-        name, _, value = text.rpartition("=")
-        try:
-            number = float(value.replace("_", ""))
-        except ValueError:
-            number = -1.0
-        if not name.strip() or not 0 <= number < 1e12 or number != int(number):
-            raise UsageError(f"--fill {text}: expected TABLE=N", hint="for example --fill ipv4_lpm=1000")
-        found[name.strip()] = int(number)
-    return found
-
-
-def _conditions(
-    frame_size: int | None, cores: int, line_rate: str, frequency: str | None, load: float | None, rate: str | None
-) -> Conditions:
-    from p4perf.evaluation.prediction.answer import Conditions, Offered
-
-    if load is not None and rate is not None:
-        raise UsageError("--load and --rate both say how much is offered", hint="give one of them")
-    offered = Offered(DEFAULT_LOAD if load is None else load)
-    if rate is not None:
-        offered = Offered(None, quantity(rate, "packet rate", "Mpps", "--rate"))
-    clock_hz = None if frequency is None else quantity(frequency, "frequency", "Hz", "--frequency")
-    return Conditions(frame_size, cores, quantity(line_rate, "data rate", "bit/s", "--line-rate"), offered, clock_hz)
 
 
 class _LearntRow(Record):
@@ -450,6 +413,7 @@ def learn(
         list[Path] | None,
         typer.Argument(
             metavar="[RUN]...",
+            parser=find_run,
             help="Run directories to learn from; without them fixtures are measured.",
             show_default=False,
         ),

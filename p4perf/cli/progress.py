@@ -108,7 +108,7 @@ class SeriesProgress(_Shown):
         )
         self._total = total
 
-    def finished(self, count: int) -> None:
+    def __call__(self, count: int) -> None:
         took_s = time.monotonic() - self._began
         if took_s >= SHOW_AFTER_S:
             speed = f"{count / took_s:.3g} series/s, about {duration_text((self._total - count) * took_s / count)} left"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 import typer
 
-from p4perf.cli.app import Format, FormatOption, emit, estimate_app, quantity, say
+from p4perf.cli.app import Format, FormatOption, emit, estimate_app, say
 from p4perf.errors import UsageError
 from p4perf.records import Document, Record, doc
 
@@ -169,6 +169,7 @@ def queue(
     from p4perf.evaluation.load.queueing import System, operating_points, read_measured
     from p4perf.evaluation.papers.gebert2016 import printed_result
     from p4perf.models.queue import ModeratedQueue
+    from p4perf.specs.units import positive_quantity
 
     for name in _OTHER_MODE[mode]:
         source = context.get_parameter_source(name)
@@ -178,7 +179,7 @@ def queue(
             raise UsageError(
                 f"{option} has no meaning with --mode {mode}", hint=f"leave it out, or give --mode {other}"
             )
-    frequency_ghz = None if frequency is None else quantity(frequency, "frequency", "GHz", "--frequency")
+    frequency_ghz = None if frequency is None else positive_quantity(frequency, "frequency", "GHz", "--frequency")
     law = service_law(service, frequency_ghz=frequency_ghz)
     moderations_us = [parse_time_us(text, "--moderation") for text in moderation or [DEFAULT_MODERATION]]
     overhead_us = parse_time_us(overhead, "--overhead")
@@ -198,7 +199,7 @@ def queue(
     empty_us = step_us if empty_poll is None else parse_time_us(empty_poll, "--empty-poll")
     system = System(law, mode, step_us, overhead_us, buffer_us, batch_cost_us, ring, burst, empty_us, idle_cost_us)
     compared = () if measured is None else read_measured(measured)
-    given_pps = [quantity(text, "packet rate", "pps", "--rate") for text in rate or ()]
+    given_pps = [positive_quantity(text, "packet rate", "pps", "--rate") for text in rate or ()]
     rates = given_pps or [m.rate_mpps * 1e6 for m in compared]
     kinds = arrivals or ["poisson"]
     laws = [arrival_law(kind, pps) for kind in kinds for pps in rates] or [arrival_law(kind, None) for kind in kinds]

@@ -19,14 +19,13 @@ from p4perf.cli.app import (
     estimate_app,
     pairs,
     print_table,
-    quantity,
     say,
     say_origin,
     with_interval,
 )
 from p4perf.errors import UsageError
 from p4perf.records import Document, Interval, Record, as_rows, doc, interval, listing
-from p4perf.results import Run
+from p4perf.results import Run, find_run
 
 if TYPE_CHECKING:
     from p4perf.evaluation.papers.takeya2024.cesim import CacheFit, CacheModel
@@ -157,7 +156,10 @@ def cesim(
 
 def _mpps(text: str, option: str) -> float:
     """A rate in Mpps: a plain number is in Mpps; units in upper or lower case."""
-    return quantity(text if text.lower().rstrip().endswith("pps") else f"{text} Mpps", "packet rate", "Mpps", option)
+    from p4perf.specs.units import positive_quantity
+
+    with_unit = text if text.lower().rstrip().endswith("pps") else f"{text} Mpps"
+    return positive_quantity(with_unit, "packet rate", "Mpps", option)
 
 
 def _cesim_rows(model: CacheModel, ratios: Sequence[float], rates: Sequence[float]) -> Iterator[_CesimRow]:
@@ -323,7 +325,9 @@ SHOWN_PAIRS = 5
 
 @analyse_app.command()
 def factors(
-    source: Annotated[Path, typer.Argument(help="A run directory of combined variants, or a CSV file.")],
+    source: Annotated[
+        Path, typer.Argument(parser=find_run, help="A run directory of combined variants, or a CSV file.")
+    ],
     metric: Annotated[
         str | None, typer.Option("--metric", help="Metric, or column of the file; default: the first of the spec.")
     ] = None,

@@ -14,11 +14,11 @@ from typing import Any
 
 from p4perf.errors import BuildError, CapabilityError, DataError, MeasurementError, P4PerfError, UsageError
 from p4perf.experiment.load import LoadMeasurement, LoadPlan
-from p4perf.experiment.planning import PlannedPoint, SweepPlan, plan_sweep
+from p4perf.experiment.planning import PlannedPoint, SweepPlan, plan_sweep, point_workload
 from p4perf.plugins import load_plugin
 from p4perf.results import Manifest, RunDirectory
 from p4perf.results.manifest import differences
-from p4perf.specs import Experiment
+from p4perf.specs import Experiment, Point
 from p4perf.targets.base import BuildPlan, NodeFacts, Problem, Target, TrialOptions
 from p4perf.targets.roles import Measures, Simulates, SizesMemory, calibration_of, measuring, serving
 from p4perf.targets.windows import GateRatios
@@ -38,6 +38,20 @@ def open_target(label: str) -> Target:
     name, _, variants = label.partition(":")
     target: Target = load_plugin("p4perf.targets", name)([v for v in variants.split("+") if v])
     return target
+
+
+def check_capability(experiment: Experiment, point: Point, label: str) -> None:
+    """Refuse a point that a target cannot do. Of unknown targets nothing is known.
+
+    Raises:
+        CapabilityError: it cannot; the message names the limit.
+    """
+    try:
+        target = open_target(label)
+    except UsageError:
+        return
+    workload, traffic = point_workload(experiment, point)
+    target.capabilities.check(workload.program, workload.packets, traffic)
 
 
 def open_testbed(address: str) -> Testbed:

@@ -17,11 +17,11 @@ from dataclasses import asdict, replace
 from datetime import datetime
 from pathlib import Path
 
-from p4perf.errors import BuildError, DataError, MeasurementError, NoVerdictError, P4PerfError, SpecError
+from p4perf.errors import BuildError, DataError, MeasurementError, NoVerdictError, P4PerfError, SpecError, UsageError
 from p4perf.evaluation.report import render_page
 from p4perf.experiment import sizing
 from p4perf.experiment.adaptive import FIRST_POINTS
-from p4perf.experiment.bench import open_target, open_testbed
+from p4perf.experiment.bench import open_target, open_testbed, refuse_batches
 from p4perf.experiment.compare import RunComparison, compare_runs, write_comparison
 from p4perf.experiment.conductor import TimeLimit
 from p4perf.experiment.crew import Crew
@@ -30,11 +30,12 @@ from p4perf.experiment.recorder import SweepOutcome
 from p4perf.experiment.session import measure_run, new_run, require_usable, resume_run
 from p4perf.experiment.sizing import FAILED, MEASURED, OPEN, REFUSED, UNAVAILABLE, Cell, Device, PlannedCells
 from p4perf.programs.component import component_parameters
-from p4perf.records import Record, doc
+from p4perf.records import Record, counted, doc
 from p4perf.results import Run, RunDirectory
 from p4perf.results.campaign import CampaignDirectory
 from p4perf.results.files import csv_text, json_text
 from p4perf.specs import Experiment, load_experiment
+from p4perf.specs.loader import catalogue_names
 from p4perf.specs.sweep import variable_names
 from p4perf.version import __version__
 
@@ -63,6 +64,53 @@ SHORT_SEARCH = 3
 """Trials of each load of a throughput search within a budget."""
 
 NOT_REACHED = "not reached"
+
+
+def new_campaign(
+    sources: Sequence[str],
+    targets: Sequence[str],
+    testbed: str,
+    output: Path,
+    *,
+    overrides: Sequence[tuple[str, str]] = (),
+    points: int | None = None,
+    budget_s: float | None = None,
+    accuracy: float | None = None,
+    cluster: bool = False,
+) -> CampaignDirectory:
+    """Make the folder of a campaign; nothing is measured yet.
+
+    Args:
+        sources: names of the catalogue, or paths of specs.
+        testbed: its address; it is opened here, unless the workers of a cluster open testbeds of their own.
+
+    Raises:
+        UsageError: two experiments have the same name, or the testbed works in batches.
+        SpecError: a spec is wrong.
+    """
+    place = None if cluster else open_testbed(testbed)
+    if place is not None:
+        refuse_batches(place, "a campaign decides between trials: run its experiments one after another")
+    catalogue = set(catalogue_names())
+    names: dict[str, str] = {}
+    for source in sources:
+        found = load_experiment(source, overrides=overrides, points=points, parameters_of=component_parameters)
+        name = found.spec.name
+        if name in names:
+            raise UsageError(f"{names[name]} and {source} are both called {name}", hint="give them different names")
+        names[name] = source if source in catalogue else str(Path(source).absolute())
+    request = {
+        "experiments": list(names),
+        "sources": list(names.values()),
+        "targets": list(dict.fromkeys(open_target(label).label for label in targets)),
+        "testbed": place.record["address"] if place is not None else testbed,
+        "budget_s": budget_s,
+        "accuracy": accuracy,
+        "overrides": [list(pair) for pair in overrides],
+        "points": points,
+    }
+    title = "catalogue" if len(names) > 1 else next(iter(names))
+    return CampaignDirectory.create(output, title, request, datetime.now().astimezone())
 
 
 class Campaign:
@@ -369,7 +417,7 @@ def write_report(folder: CampaignDirectory, cells: Sequence[Cell]) -> tuple[list
             "report.html",
             render_page(
                 "campaign.html.j2",
-                title=f"{len(content['experiments'])} experiments on {', '.join(targets)}",
+                title=f"{counted(len(content['experiments']), 'experiment')} on {', '.join(targets)}",
                 machine=_machine(folder, measured),
                 created=content["created"][:16].replace("T", " "),
                 spent_s=float(content["spent_s"]),

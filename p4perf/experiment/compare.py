@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
+from typing_extensions import override
 
 from p4perf.errors import DataError, NoVerdictError, P4PerfError, UsageError
 from p4perf.evaluation.comparison import (
@@ -27,9 +28,9 @@ from p4perf.evaluation.papers.ren2025.costs import OPERATOR
 from p4perf.evaluation.plots.style import write_outputs
 from p4perf.experiment.evaluate import fit_options, plain
 from p4perf.models.component import ComponentModel, Quantity, Scale
-from p4perf.records import Document, Interval, Record, Scalar, as_rows, doc, interval
+from p4perf.records import Document, Interval, Record, Scalar, as_rows, counted, doc, interval
 from p4perf.results import Manifest, Run
-from p4perf.results.files import csv_text, dated_name, file_word, json_text
+from p4perf.results.files import csv_text, file_word, json_text
 from p4perf.results.table import LEVEL, RESAMPLES, SEED, Samples, summarise
 from p4perf.specs import ExperimentSpec
 from p4perf.specs.schema import IMPORTED
@@ -144,7 +145,7 @@ class ComparedExperiment:
     differences: tuple[KeyDifference, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RunComparison:
     """What a comparison says; ``ranks``, the order of components on pairs of labels, are empty for one experiment."""
 
@@ -152,6 +153,29 @@ class RunComparison:
     ranks: tuple[RankPair, ...]
     margin: float
     warnings: tuple[str, ...]
+
+    @override
+    def __repr__(self) -> str:
+        said = [f"{p.run}: {p.verdict.outcome}" for e in self.experiments for p in e.comparison.pairs]
+        return f"<RunComparison with {self.experiments[0].comparison.reference}: {', '.join(said)}>"
+
+    def to_frame(self) -> pd.DataFrame:
+        """A row for each run at each point, with its ratio to the reference."""
+        return pd.DataFrame(as_rows(comparison_document(self).rows))
+
+    def plot(self) -> Figure:
+        """The runs of one experiment with their ratios; of several experiments, all their ratios."""
+        return list(_figures(self))[-1][1]
+
+    def _repr_html_(self) -> str:
+        from p4perf.evaluation.plots.style import picture
+
+        verdicts = [
+            {"experiment": e.comparison.experiment, "run": p.run, "verdict": p.verdict.outcome, "why": p.verdict.reason}
+            for e in self.experiments
+            for p in e.comparison.pairs
+        ]
+        return picture(self.plot()) + pd.DataFrame(verdicts).to_html(index=False)
 
 
 def compare_runs(
@@ -293,7 +317,7 @@ def _compared(run: Run, label: str, variable: str, metric: str, warnings: list[s
     if manifest.origin:
         warnings.append(f"{run.name} is {manifest.origin}")
     if manifest.refused:
-        warnings.append(f"{run.name}: {len(manifest.refused)} points are beyond what {manifest.target} can do")
+        warnings.append(f"{run.name}: {counted(len(manifest.refused), 'point')} beyond what {manifest.target} can do")
     model = _model(run, metric, variable, samples, warnings) if samples.x and variable != UNSWEPT else None
     has_cost = COST_METRIC in set(run.table["metric"])
     cost = _samples(run.table, COST_METRIC, variable) if has_cost else None
@@ -331,32 +355,21 @@ def _model(run: Run, metric: str, variable: str, samples: Samples, warnings: lis
         return None
 
 
-PARENT = Path("comparisons")
-
-
-def write_comparison(found: RunComparison, folder: Path | None, now: datetime) -> tuple[Path, tuple[Path, ...]]:
-    """Write document, rows and plots, by default into a new folder below ``comparisons``.
+def write_comparison(found: RunComparison, folder: Path, now: datetime) -> tuple[Path, tuple[Path, ...]]:
+    """Write document, rows and plots.
 
     Folder, result and errors are those of :func:`~p4perf.evaluation.plots.style.write_outputs`.
     """
     document = comparison_document(found)
     texts = {"comparison.json": json_text(document.as_dict()), "comparison.csv": csv_text(as_rows(document.rows))}
-    return write_outputs(texts, dict(_figures(found, now)), folder, PARENT / _name(found, now))
+    return write_outputs(texts, dict(_figures(found, now)), folder, folder)
 
 
-def _name(found: RunComparison, now: datetime) -> str:
-    experiments = [e.comparison.experiment for e in found.experiments]
-    labels = list(dict.fromkeys(run.label for e in found.experiments for run in e.runs))
-    what = experiments[0] if len(experiments) == 1 else f"{len(experiments)}-experiments"
-    runs = "-vs-".join(file_word(label) for label in labels) if len(labels) <= 3 else f"{len(labels)}-runs"
-    return dated_name((what, runs), now)
-
-
-def _figures(found: RunComparison, now: datetime) -> Iterator[tuple[str, Figure]]:
+def _figures(found: RunComparison, now: datetime | None = None) -> Iterator[tuple[str, Figure]]:
     from p4perf.evaluation.plots import PlotInfo
     from p4perf.evaluation.plots.comparison import comparison_figure, overview_figure
 
-    date = now.strftime("%Y-%m-%d")
+    date = now.strftime("%Y-%m-%d") if now else ""
     taken: set[str] = set()
     for experiment in found.experiments:
         info = PlotInfo(date=date, machine=_machine(experiment.runs))

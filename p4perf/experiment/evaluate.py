@@ -11,14 +11,17 @@ from typing import Any
 import pandas as pd
 
 from p4perf.errors import DataError, UsageError
-from p4perf.evaluation.fitting.component import DerivedModel, Evaluation, derive_model
+from p4perf.evaluation.fitting.component import DerivedModel, derive_model, known_options
+from p4perf.evaluation.fitting.datafiles import read_series
 from p4perf.evaluation.fitting.derivation import MIN_POINTS, FitOptions
-from p4perf.evaluation.fitting.working_set import explain, run_marks
+from p4perf.evaluation.fitting.working_set import cache_marks, explain, parse_cache, parse_working_set, run_marks
 from p4perf.evaluation.load import LatencyHistogram
 from p4perf.evaluation.papers.takeya2024.factors import FactorAnalysis, Factorial, factorial_from_table
 from p4perf.evaluation.plots import PlotInfo, load, model_figure, save
 from p4perf.evaluation.plots.load import RateBound
+from p4perf.models.component import Scale
 from p4perf.results import Manifest, Run
+from p4perf.results.files import write_text_atomically
 from p4perf.results.table import summarise
 from p4perf.specs import ExperimentSpec, ModelSpec
 from p4perf.specs.metrics import metric_named
@@ -34,7 +37,7 @@ def evaluate_run(
     plots: bool = True,
     every_plot: bool = False,
     progress: Callable[[float], Any] | None = None,
-) -> Evaluation | None:
+) -> DerivedModel | None:
     """Derive the model of a run, write ``model.json`` and, unless ``plots`` is false, the plots.
 
     None if the spec asks for no model, or if several variables are swept, which one curve cannot describe.
@@ -75,7 +78,7 @@ def evaluate_run(
     found = derived(spec.model.y)
     run.directory.write_model(found.model.to_json())
     if not plots:
-        return Evaluation(found, (), ())
+        return found
     marks = run_marks(run)
     info = PlotInfo(title=spec.title or spec.name, machine=machine_text(manifest), date=manifest.created[:10])
     bases = table.loc[(table["metric"] == BASELINE) & table["accepted"], "value"]
@@ -87,7 +90,48 @@ def evaluate_run(
     if spec.model.y != COST and COST in set(table["metric"]):
         cost = model_figure((other := derived(COST)).model, other.samples, marks=marks, info=info)
         drawn += save(cost, place, COST)
-    return Evaluation(found, explain(found.model.fitting.breakpoint_x, marks) if marks else (), drawn)
+    return replace(found, explanations=explain(found.breakpoints, marks) if marks else (), plots=drawn)
+
+
+def evaluate_file(
+    path: Path,
+    y: str | None,
+    x: str | None,
+    *,
+    region: str | None = None,
+    x_scale: Scale = "linear",
+    working_set: str | None = None,
+    caches: Sequence[str] = (),
+    output: Path | None = None,
+    changes: Mapping[str, Any] | None = None,
+    every_plot: bool = False,
+    progress: Callable[[float], Any] | None = None,
+) -> DerivedModel:
+    """Derive the model of a file (``-`` is the standard input), and write it and its plots if a folder is named.
+
+    Args:
+        y: column of the samples; of a file of Extra-P the metric.
+        x: column of the abscissae; of a file of Extra-P the parameter.
+        working_set: bytes that grow with x, for :func:`parse_working_set`; with ``caches``, breakpoints are explained.
+        changes: fields of :class:`~p4perf.evaluation.fitting.component.FitOptions`.
+
+    Raises:
+        UsageError: an option or column is wrong.
+        DataError: the file cannot be used.
+    """
+    if (working_set is None) != (not caches):
+        hint = "such as --working-set 128+80 --cache L2=256KiB"
+        raise UsageError("--working-set and --cache belong together", hint=hint)
+    sizes = dict(parse_cache(text) for text in caches)
+    marks = () if working_set is None else cache_marks(parse_working_set(working_set), sizes)
+    name, source = ("stdin", Path("/dev/stdin")) if str(path) == "-" else (path.stem, path)
+    samples = read_series(source, x, y, region=region)
+    derived = derive_model(samples, name=name, x_scale=x_scale, options=known_options(changes or {}), progress=progress)
+    plots: tuple[Path, ...] = ()
+    if output is not None:
+        write_text_atomically(output / "model.json", derived.model.to_json())
+        plots = derived.draw(output.joinpath, name, PlotInfo(title=source.name), marks=marks, every=every_plot)
+    return replace(derived, explanations=explain(derived.breakpoints, marks) if marks else (), plots=plots)
 
 
 def fit_options(spec: ExperimentSpec, points: int | None) -> FitOptions:

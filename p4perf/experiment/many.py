@@ -5,10 +5,13 @@ from __future__ import annotations
 import contextlib
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from dataclasses import replace
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from typing_extensions import override
 
 from p4perf.errors import P4PerfError, UsageError
 from p4perf.evaluation.fitting.derivation import FitOptions
@@ -17,8 +20,12 @@ from p4perf.evaluation.fitting.many.lines import ModelLines
 from p4perf.evaluation.fitting.many.sources import FILE, MOST_SERIES, SeriesSource, open_series
 from p4perf.experiment.evaluate import fit_options
 from p4perf.models.component import ComponentModel, Scale
-from p4perf.results import Run
+from p4perf.records import Document, Record, as_rows, doc, spread
+from p4perf.results import Run, all_run_folders, is_run
 from p4perf.results.table import Samples
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def open_lines(output: Path, *, restart: bool) -> ModelLines:
@@ -43,7 +50,7 @@ def open_sources(
     x_scale: Scale | None,
     changes: Mapping[str, Any],
 ) -> list[SeriesSource]:
-    """The series of files and run directories.
+    """The series of files, of run directories, and of the runs with a model in other folders.
 
     Args:
         x: column or parameter of the variable of files.
@@ -56,6 +63,7 @@ def open_sources(
         DataError: a file cannot be read.
     """
     seen: set[Path] = set()
+    data = [run for path in data for run in _modelled(path)]
     for path in data:
         if not path.exists():
             raise UsageError(f"there is no run directory or file {path}")
@@ -73,6 +81,21 @@ def open_sources(
             sources.append(open_series(path, x, y, by, x_scale=x_scale or "linear", most=MOST_SERIES - total))
         total += len(sources[-1])
     return sources
+
+
+def _modelled(path: Path) -> list[Path]:
+    """The runs in a folder that have a model by their specs; any other path as it is."""
+    inside = all_run_folders(path) if path.is_dir() and not is_run(path) else []
+    if not inside:
+        return [path]
+    found = []
+    for each in inside:
+        with contextlib.suppress(P4PerfError):
+            run = Run.open(each)
+            found += [each] if run.spec.model is not None and run.variable is not None else []
+    if not found:
+        raise UsageError(f"none of the runs in {path} has a model: their specs ask for none")
+    return found
 
 
 def _run_series(path: Path, metric: str | None, x_scale: Scale | None, changes: Mapping[str, Any]) -> NamedSamples:
@@ -96,6 +119,132 @@ def _run_series(path: Path, metric: str | None, x_scale: Scale | None, changes: 
         x_scale=x_scale or spec.model.x_scale,
         options=replace(options, **changes),
         provenance={"run": run.name, **({"imported": run.identity.origin} if run.identity.origin else {})},
+    )
+
+
+class ModelsRow(Record):
+    values: dict[str, str] = spread(
+        "label", "value of a label, such as `file`; a label with the name of another key has `label_` before it"
+    )
+    points: int | None = doc("points of the series")
+    segments: int | None = doc("segments of its model; null without one")
+    error: float | None = doc("combined error", "of the metric")
+    error_metric: str | None = doc("[error metric](methods.md#error-metrics)")
+    families: tuple[str, ...] = doc("families of the templates")
+    breakpoint_x: tuple[float, ...] = doc("first x of each segment but the first", "of x")
+    formulas: tuple[str, ...] = doc("functions of the segments, for people")
+    failure: str | None = doc("why there is no model")
+
+
+class ModelsDocument(Document, kind="models"):
+    """`p4perf fit DATA...` of many series: one row for each."""
+
+    labels: tuple[str, ...] = doc("names of the labels that tell series apart")
+    output: str | None = doc("path of the file of models")
+    series: int = doc("number of series")
+    kept: int = doc("series that were in the file of models already")
+    failed: int = doc("series without a model")
+    rows: tuple[ModelsRow, ...] = doc("")
+
+
+COLUMNS = tuple(ModelsRow.KEYS)[1:]
+"""Columns of a row besides the labels of the series."""
+
+
+@dataclass(frozen=True, repr=False)
+class FittedSeries:
+    """The models of many series as rows; ``models`` are None where there is none, and empty if they were not kept."""
+
+    document: ModelsDocument
+    models: tuple[ComponentModel | None, ...]
+    failed: tuple[SeriesResult, ...]
+
+    @override
+    def __repr__(self) -> str:
+        return f"<FittedSeries: {self.document.series} series, {self.document.failed} without a model>"
+
+    def to_frame(self) -> pd.DataFrame:
+        """A row for each series: its labels, and the segments and errors of its model."""
+        import pandas as pd
+
+        return pd.DataFrame(as_rows(self.document.rows))
+
+    def _repr_html_(self) -> str:
+        return self.to_frame().to_html(index=False)
+
+
+def fit_all(
+    sources: Sequence[SeriesSource],
+    options: FitOptions,
+    output: Path | None = None,
+    *,
+    restart: bool = False,
+    processes: int | None = None,
+    scheduler: str | None = None,
+    tls: Path | None = None,
+    keep: bool = True,
+    told: Callable[[str], object] = lambda text: None,
+    bar: Callable[[int], AbstractContextManager[Callable[[int], None]]] = lambda total: nullcontext(lambda count: None),
+) -> FittedSeries:
+    """Derive the models of many series on all processors or on a cluster; those in the file of models are kept.
+
+    Args:
+        output: file of models, or its folder.
+        tls: folder of certificates for the scheduler.
+        restart: begin the file anew.
+        keep: whether the result has the models, not only their rows.
+        told: hears what is known from before, and what an interruption leaves.
+        bar: opens what hears how many of so many series are finished.
+
+    Raises:
+        P4PerfError: the samples of all series are unusable, or an option or the file of models is wrong.
+    """
+    options.check()
+    failed: list[SeriesResult] = []
+    with contextlib.ExitStack() as stack:
+        lines = None if output is None else stack.enter_context(open_lines(output, restart=restart))
+        where = None if lines is None else str(lines.path)
+        known = list(kept_models(sources, options, lines))
+        rows = [None if each is None else _row(*each, "") for each in known]
+        models = [None if each is None or not keep else each[1] for each in known]
+        if kept := len(rows) - rows.count(None):
+            told(f"{kept} of {len(rows)} series are in {where} already")
+        progress = stack.enter_context(bar(rows.count(None)))
+        on: dict[str, Any] = {"processes": processes, "scheduler": scheduler, "tls": tls}
+        results = fit_rest(sources, rows, options, lines, where=on, progress=progress)
+        try:
+            for index, result in stack.enter_context(contextlib.closing(results)):
+                if result.model is None:
+                    failed.append(result)
+                rows[index] = _row(result.labels, result.model, result.failure)
+                models[index] = result.model if keep else None
+        except (KeyboardInterrupt, P4PerfError):
+            if lines is not None and len(lines):
+                told(f"\n{len(lines)} models are in {lines.path}; the same command fits the rest")
+            raise
+    done = tuple(row for row in rows if row is not None)
+    labels = tuple(dict.fromkeys(key for row in done for key in row.values))
+    document = ModelsDocument(labels=labels, output=where, series=len(done), kept=kept, failed=len(failed), rows=done)
+    return FittedSeries(document, tuple(models) if keep else (), tuple(failed))
+
+
+def _row(labels: Mapping[str, str], model: ComponentModel | None, failure: str) -> ModelsRow:
+    """One series. A label that is named as one of the columns gets a longer name."""
+    values = {f"label_{name}" if name in COLUMNS else name: value for name, value in labels.items()}
+    if model is None:
+        empty = dict.fromkeys(("points", "segments", "error", "error_metric"))
+        return ModelsRow(values=values, **empty, families=(), breakpoint_x=(), formulas=(), failure=failure)
+    fitting = model.fitting
+    return ModelsRow(
+        values=values,
+        points=fitting.points,
+        segments=len(fitting.segments),
+        error=fitting.error,
+        error_metric=model.error,
+        families=tuple(segment.template.family for segment in fitting.segments),
+        breakpoint_x=fitting.breakpoint_x,
+        formulas=model.formulas(),
+        failure=None,
     )
 
 

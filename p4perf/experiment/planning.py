@@ -100,23 +100,28 @@ def point_workload(experiment: Experiment, point: Point) -> tuple[Workload, Traf
         SpecError: a component does not know a parameter, or its value is out of bounds.
         CapabilityError: no such program exists.
     """
-    _refuse_imported(experiment)
     try:
-        baseline = experiment.spec.program.baseline
-        workload = build_workload(
-            point.components,
-            frame_size_bytes=point.frame_size_bytes,
-            baseline=baseline,
-            captured=experiment.capture.frames if experiment.capture else (),
-        )
-        contents = with_contents(
-            workload.program, workload.packets, point.traffic.fields, bytes.fromhex(point.traffic.payload)
-        )
-        traffic = traffic_plan(point)
-        if not workload.frames and any(table.listing for table in workload.program.tables):
-            workload = replace(workload, frames=_spread(workload.program, contents, traffic))
+        return _workload(experiment, point)
     except P4PerfError as error:
         raise _at(error, experiment, point) from error
+
+
+def _workload(experiment: Experiment, point: Point) -> tuple[Workload, TrafficPlan]:
+    """What :func:`point_workload` returns; its errors do not name the point."""
+    _refuse_imported(experiment)
+    baseline = experiment.spec.program.baseline
+    workload = build_workload(
+        point.components,
+        frame_size_bytes=point.frame_size_bytes,
+        baseline=baseline,
+        captured=experiment.capture.frames if experiment.capture else (),
+    )
+    contents = with_contents(
+        workload.program, workload.packets, point.traffic.fields, bytes.fromhex(point.traffic.payload)
+    )
+    traffic = traffic_plan(point)
+    if not workload.frames and any(table.listing for table in workload.program.tables):
+        workload = replace(workload, frames=_spread(workload.program, contents, traffic))
     return replace(workload, packets=contents), traffic
 
 
@@ -130,20 +135,40 @@ def _spread(program: Program, packets: PacketSpec, traffic: TrafficPlan) -> tupl
     return spread(program, packets, traffic.hit_ratio, traffic.zipf_s if traffic.distribution == "zipf" else 0.0)
 
 
-def check_points(experiment: Experiment) -> None:
-    """Check every point of an experiment as far as that is possible without a target.
+Possible = tuple[Point, Workload, TrafficPlan]
+
+
+def possible_points(experiment: Experiment, *, frames: bool = True) -> tuple[list[Possible], list[RefusedPoint]]:
+    """The points with their programs, checked as far as that is possible without a target, and those that have none.
+
+    Args:
+        frames: check that headers fit into the smallest frame; targets do so themselves.
 
     Raises:
         SpecError: a component does not know a parameter, or its value is out of bounds.
-        CapabilityError: no such program exists, or its headers do not fit into the smallest frame.
+        CapabilityError: no such program exists, or its headers do not fit into the frame; of all points, or the spec
+            does not say to skip such points.
     """
+    found: list[Possible] = []
+    refused: list[RefusedPoint] = []
     for point in experiment.points:
-        workload, _ = point_workload(experiment, point)
-        smallest = min((size for size, _ in point.traffic.mix or ()), default=point.frame_size_bytes)
         try:
-            check_frame_size(workload.program, replace(workload.packets, frame_size_bytes=smallest))
+            workload, traffic = _workload(experiment, point)
+            if frames:
+                smallest = min((size for size, _ in point.traffic.mix or ()), default=point.frame_size_bytes)
+                check_frame_size(workload.program, replace(workload.packets, frame_size_bytes=smallest))
         except CapabilityError as error:
+            last = point is experiment.points[-1] and not found
+            if last or not experiment.spec.sweep.skip_impossible:
+                if point.values and not error.hint:
+                    error.hint = "p4perf run --skip-impossible leaves such points out"
+                raise _at(error, experiment, point) from error
+            refused.append(RefusedPoint(point, error.message))
+        except P4PerfError as error:
             raise _at(error, experiment, point) from error
+        else:
+            found.append((point, workload, traffic))
+    return found, refused
 
 
 def traffic_plan(point: Point) -> TrafficPlan:
@@ -188,10 +213,9 @@ def plan_sweep(experiment: Experiment, target: Target, facts: NodeFacts) -> Swee
     own, links = facts.text("link"), links_of(target)
     links = (own, *links) if own in links else links  # that of the testbed first, if the target knows it
     planned: dict[str, PlannedPoint] = {}
-    refused: list[RefusedPoint] = []
     first: CapabilityError | None = None
-    for point in experiment.points:
-        workload, traffic = point_workload(experiment, point)
+    possible, refused = possible_points(experiment, frames=False)
+    for point, workload, traffic in possible:
         load = None
         if loaded:
             capture = experiment.capture
@@ -218,7 +242,7 @@ def plan_sweep(experiment: Experiment, target: Target, facts: NodeFacts) -> Swee
             )
         planned[plan.key] = new
     if first is not None and not planned:
-        raise _at(first, experiment, refused[0].point) from first
+        raise _at(first, experiment, possible[0][0]) from first
     return SweepPlan(tuple(planned.values()), tuple(refused))
 
 

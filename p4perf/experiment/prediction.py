@@ -157,22 +157,6 @@ def _measured(prediction: Prediction, row: Mapping[str, Any], folder: Path) -> M
     )
 
 
-def check_capability(subject: ProgramSubject, label: str) -> None:
-    """Refuse a point that a target cannot do. Of other programs, and of unknown targets, nothing is known.
-
-    Raises:
-        CapabilityError: it cannot; the message names the limit.
-    """
-    if subject.experiment is None or subject.point is None:
-        return
-    try:
-        target = open_target(label)
-    except UsageError:
-        return
-    workload, traffic = point_workload(subject.experiment, subject.point)
-    target.capabilities.check(workload.program, workload.packets, traffic)
-
-
 RENAMED_KEYS = {
     "bill": "breakdown",
     "ways": "path_count",

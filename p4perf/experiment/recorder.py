@@ -56,7 +56,7 @@ class Silent:
     def note(self, *said: Any, **named: Any) -> None:
         pass
 
-    planned = trial = note
+    planned = trial = told = reached = note
 
 
 @dataclass(frozen=True, slots=True)

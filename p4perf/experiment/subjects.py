@@ -12,8 +12,9 @@ from p4perf.evaluation.comparison.curves import CurveComparison, CurveSubject, c
 from p4perf.experiment.compare import CrossingRecord, KeyDifference, differences
 from p4perf.models.component import ComponentModel
 from p4perf.models.published import SEPARATOR, find_published, is_published, papers, published_models, subject_of
+from p4perf.plugins import plugin_names
 from p4perf.records import Document, Interval, Record, doc, interval
-from p4perf.results import Run, is_run, read_model, readable_runs
+from p4perf.results import Run, find_run, is_run, read_model, readable_runs
 from p4perf.results.manifest import mapping_of
 
 
@@ -52,7 +53,7 @@ def compare_component(
 
 def find_subject(component: str, name: str, *, folder: Path, metric: str | None = None) -> CurveSubject:
     """The model that a user named; see :func:`compare_component`."""
-    path = Path(name)
+    path = Path(name) if SEPARATOR in name or name in plugin_names("p4perf.targets") else find_run(name, folder)
     if path.is_file():
         model = _of_component(read_model(path), component, name, metric)
         label = subject_of(model) if is_published(model) else model.target

@@ -15,6 +15,7 @@ from typing import Any, Literal, NoReturn, Self, TypeVar, cast, get_args, get_or
 
 import numpy as np
 import numpy.typing as npt
+from typing_extensions import override
 
 from p4perf.errors import DataError, Location, UsageError
 from p4perf.models.notation import Notation
@@ -22,7 +23,7 @@ from p4perf.models.spline import find_function
 from p4perf.models.templates import FloatArray, Template
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Fitting:
     """``F = (lambda, p, alpha, beta, eta)``: a template with parameters on a segment of the domain.
 
@@ -51,6 +52,10 @@ class Fitting:
             raise UsageError(f"{self.template.name} takes {len(wanted)} parameters, not {len(self.parameters)}")
         if self.rank is None:
             object.__setattr__(self, "rank", self.template.rank)
+
+    @override
+    def __repr__(self) -> str:
+        return f"<Fitting {self.start:g} .. {self.end:g}: {self.text()}>"
 
     def evaluate(self, x: npt.ArrayLike) -> FloatArray:
         """Values of the function, also outside of the segment."""
@@ -278,6 +283,12 @@ class Reader:
     def number(self, key: str) -> float:
         return cast("float", self.value(key, self.raw(key), float))
 
+    def numbers(self) -> dict[str, float]:
+        """The values of an object that has nothing but numbers."""
+        if all(type(value) in (int, float) and abs(value) < 1e300 for value in self.data.values()):  # type: ignore[arg-type]
+            return {name: float(value) for name, value in self.data.items()}  # type: ignore[arg-type]
+        return {name: self.number(name) for name in self.data}  # which says what is wrong
+
     def integer(self, key: str) -> int:
         return cast("int", self.value(key, self.raw(key), int))
 
@@ -360,7 +371,7 @@ def _current(record: Mapping[str, object]) -> dict[str, object]:
     return {key: value for key, value in found.items() if key in record}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ComponentModel:
     """What one component costs on one target.
 
@@ -390,6 +401,22 @@ class ComponentModel:
             json.dumps(dict(self.provenance), allow_nan=False)
         except (TypeError, ValueError) as exc:
             raise UsageError(f"the provenance of a model must consist of JSON values: {exc}") from exc
+
+    @override
+    def __repr__(self) -> str:
+        what = " on ".join(filter(None, (self.name, self.target))) or self.y.name
+        segments = "1 segment" if len(self.segments) == 1 else f"{len(self.segments)} segments"
+        at = f", breakpoints {', '.join(f'{x:g}' for x in self.breakpoints)}" if self.breakpoints else ""
+        return f"<{type(self).__name__} {what}: {segments}{at}>"
+
+    @property
+    def segments(self) -> tuple[Fitting, ...]:
+        return self.fitting.segments
+
+    @property
+    def breakpoints(self) -> tuple[float, ...]:
+        """First x of each segment but the first."""
+        return self.fitting.breakpoint_x
 
     @property
     def domain(self) -> tuple[float, float]:

@@ -16,6 +16,8 @@ there exactly once.
 
 from p4perf.results.manifest import Manifest as Manifest
 from p4perf.results.manifest import RunIdentity as RunIdentity
+from p4perf.results.names import all_run_folders as all_run_folders
+from p4perf.results.names import find_run as find_run
 from p4perf.results.run import Run as Run
 from p4perf.results.run import is_run as is_run
 from p4perf.results.run import read_model as read_model

@@ -29,6 +29,7 @@ from urllib.parse import quote, urlsplit
 from packaging.licenses import InvalidLicenseExpression, canonicalize_license_expression
 
 from p4perf.errors import DataError, Location, UsageError
+from p4perf.records import counted
 from p4perf.results import files
 from p4perf.results.campaign import CampaignDirectory
 from p4perf.results.manifest import mapping_of, read_manifest
@@ -434,8 +435,8 @@ class _Graph:
     def _summary(self) -> str:
         runs = self._runs
         experiments = {str(run.manifest["experiment"]) for run in runs}
-        what = f"{len(runs)} runs of {len(experiments)} experiments" if len(runs) != 1 else "one run"
-        about = f"{what}, {len(self._entries)} files" if runs else f"{len(self._entries)} files"
+        what = f"{len(runs)} runs of {counted(len(experiments), 'experiment')}" if len(runs) != 1 else "one run"
+        about = f"{what}, {counted(len(self._entries), 'file')}" if runs else counted(len(self._entries), "file")
         return f"Results of p4perf: {about}."
 
 

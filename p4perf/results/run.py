@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from p4perf.errors import DataError, NoVerdictError, UsageError
 from p4perf.results.files import read_text
@@ -30,7 +30,7 @@ class Run:
     directory: RunDirectory
 
     @classmethod
-    def open(cls, path: Path) -> Run:
+    def open(cls, path: Path) -> Self:
         """The run in a folder.
 
         Raises:

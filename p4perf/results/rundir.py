@@ -105,7 +105,7 @@ class RunDirectory:
         except OSError as error:
             raise DataError(f"cannot be read: {error.strerror}", location=where) from error
         if not found[0]:
-            raise DataError("there is no such run directory", location=where)
+            raise DataError("there is no such run directory", location=where, hint="p4perf list runs has them")
         if not found[1]:
             inside = sorted(entry.parent.name for entry in path.glob(f"[!.]*/{_MANIFEST}"))
             hint = f"it contains {len(inside)} run directories; the last by name is {inside[-1]}" if inside else None
@@ -280,7 +280,7 @@ class RunDirectory:
         path = self._path / _MEASUREMENTS
         where = Location(str(path))
         if not path.exists():
-            raise DataError("the run has no measurements yet", location=where, hint="finish it with p4perf run")
+            raise DataError("the run has no measurements yet", location=where, hint="p4perf resume continues it")
         data = files.read_bytes(path)
         try:
             # Without threads: Arrow's, still running when the interpreter ends, now and then abort the process.

@@ -106,6 +106,8 @@ def spec_hash(spec: ExperimentSpec) -> str:
         # Under their former names, so that the hash of a spec stays what it was.
         former = {"segments": "parts", "max_segments": "max_parts"}
         content["model"] = {former.get(key, key): value for key, value in content["model"].items()}
+    if not content["sweep"].get("skip_impossible"):
+        content["sweep"].pop("skip_impossible", None)  # so that the hash of a spec stays what it was
     order = [*variable_names(spec.sweep), *spec.sweep.assigned]
     combined = spec.sweep.combined
     if combined.subsets_of or combined.each_of:

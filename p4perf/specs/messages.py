@@ -45,6 +45,8 @@ _MESSAGES = {
 def nearest(name: str, known: Iterable[str], noun: str = "known") -> str:
     """A hint for a name that does not exist: the nearest that does, or the ones there are."""
     names = sorted({*known})
+    if same := [each for each in names if each.lower() == name.lower()]:
+        return f"did you mean {same[0]}?"
     if close := difflib.get_close_matches(name, names, n=1, cutoff=0.5):
         return f"did you mean {close[0]}?"
     if not names:

@@ -125,6 +125,9 @@ class SweepSpec(Strict):
         tuple[tuple[Word, ...], ...], WithJsonSchema({"anyOf": [_GROUP, {"type": "array", "items": _GROUP}]})
     ] = Field((), description="variables that advance together, such as [a, b]; or a list of such groups")
     filter: tuple[str, ...] = Field((), description='conditions that points have to meet, such as "$writes <= $fields"')
+    skip_impossible: bool = Field(
+        False, strict=True, description="leave out points of which no program exists, such as headers beyond the frame"
+    )
     multiplex: MultiplexSpec = Field(
         default_factory=dict,
         description="variants of the section variants: a list of which all subsets are measured, or subsets_of, "

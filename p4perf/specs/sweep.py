@@ -212,7 +212,8 @@ def thinned(sweep: SweepSpec, points: int) -> SweepSpec:
         for variant, assigned in sweep.assigned.items()
     }
     multiplex = variants or sweep.multiplex
-    return SweepSpec.model_validate({**changed, "zip": sweep.zip, "filter": sweep.filter, "multiplex": multiplex})
+    kept = {"zip": sweep.zip, "filter": sweep.filter, "skip_impossible": sweep.skip_impossible}
+    return SweepSpec.model_validate({**changed, **kept, "multiplex": multiplex})
 
 
 def _product(axes: Sequence[SweepAxis]) -> Iterator[dict[str, Scalar]]:

@@ -13,7 +13,7 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import Literal
 
-from p4perf.errors import SpecError
+from p4perf.errors import SpecError, UsageError
 from p4perf.specs.messages import quoted
 
 Dimension = Literal["data size", "data rate", "packet rate", "time", "frequency", "cycles"]
@@ -90,6 +90,28 @@ def parse_quantity(text: str, dimension: Dimension, unit: str | None = None) -> 
         raise SpecError(f"{quoted(text)} is a {found.dimension}, not a {dimension}", hint=expected)
     value = Fraction(number.replace("_", "")) * found.factor
     return value / UNITS[unit or BASE_UNITS[dimension]].factor
+
+
+_PACKET_RATE = re.compile(r"(.*?)\s*([kmg]?)pps", re.IGNORECASE)
+
+
+def positive_quantity(text: str, dimension: Dimension, unit: str, option: str) -> float:
+    """The value of an option that is a number above zero with a unit, in that unit.
+
+    Unlike in specs, ``mpps`` is understood as well: there are no millipackets.
+
+    Raises:
+        UsageError: it is none; the message names the option.
+    """
+    if found := _PACKET_RATE.fullmatch(text.strip()):
+        text = f"{found[1]} {found[2].lower().replace('m', 'M').replace('g', 'G')}pps"
+    try:
+        value = float(parse_quantity(text, dimension, unit))
+    except SpecError as error:
+        raise UsageError(f"{option}: {error.message}", hint=error.hint) from error
+    if value <= 0:
+        raise UsageError(f"{option}: {text} is not more than zero")
+    return value
 
 
 _EXAMPLES: dict[Dimension, str] = {

@@ -16,12 +16,14 @@ STEAL_WARNING = 0.01
 UNDISTURBED_WARNING = 0.8
 CLOCK_WARNING = 0.05
 
+OWN_P4, VALGRIND = "own P4 text", "valgrind, simulates caches"
+
 TOOLS = {
     "cc_version": ("C compiler", "apt: gcc"),
     "pkg_config_version": ("pkg-config", "apt: pkg-config"),
     "dpdk_version": ("DPDK", "apt: libdpdk-dev"),
     "tool_luajit": ("LuaJIT, checks MoonGen scripts", "apt: luajit"),
-    "tool_valgrind": ("valgrind, simulates caches", "apt: valgrind"),
+    "tool_valgrind": (VALGRIND, "apt: valgrind"),
     "tool_p4test": ("p4test, checks generated P4", WHERE_P4C),
     "tool_p4c_bm2_ss": ("p4c-bm2-ss, compiles P4 for v1model and bmv2", WHERE_P4C),
     "tool_p4c_dpdk": ("p4c-dpdk, compiles P4 for PSA, PNA and DPDK", WHERE_P4C),
@@ -48,7 +50,7 @@ class Check:
 def tool_checks(facts: NodeFacts) -> list[Check]:
     found = ((name, facts.text(key), advice) for key, (name, advice) in TOOLS.items())
     compiler, without = facts.text("tool_p4c_bm2_ss"), "p4c missing; JSON of p4c-bm2-ss works without it"
-    own = Check("tool", "own P4 text", "ok" if compiler else "missing", compiler or without, WHERE_P4C * (not compiler))
+    own = Check("tool", OWN_P4, "ok" if compiler else "missing", compiler or without, WHERE_P4C * (not compiler))
     return [own] + [
         Check("tool", name, "ok" if value else "missing", value, "" if value else advice)
         for name, value, advice in found

@@ -145,6 +145,7 @@ CALLS = {
     "list": [["list", "runs", "--in", "{run}/.."]],
     "show": [["show", RUN], ["show", RUN, "--format", "csv"]],
     "report": [["report", RUN, "-o", "site"]],
+    "open": [["open", RUN, "--no-browser"]],
     "status": [["status", RUN]],
     "import": [["import", RUN, "-o", OUT], ["import", "{run}/model.json", "-o", OUT]],
     "export": [["export", RUN, "--as", form, "-o", f"model.{form}"] for form in ("python", "c", "latex")],

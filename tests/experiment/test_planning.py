@@ -3,7 +3,8 @@
 import pytest
 
 from p4perf.errors import CapabilityError, SpecError
-from p4perf.experiment.planning import check_points, plan_sweep
+from p4perf.experiment import planning
+from p4perf.experiment.planning import plan_sweep, possible_points
 from p4perf.specs import load_experiment
 from p4perf.targets.base import NodeFacts
 
@@ -96,8 +97,52 @@ def test_a_frame_without_room_for_the_headers_is_refused_without_a_target(tmp_pa
         "program: {component: match_action_table, parameters: {entries: 4, key_bits: 512}}\nsweep: {size: [1518, 64]}\n"
     )
     with pytest.raises(CapabilityError, match="mine/small at size=64: the headers take 82 B") as refused:
-        check_points(load_experiment(str(path)))
+        possible_points(load_experiment(str(path)))
     assert (refused.value.location.line, refused.value.location.column) == (3, 15)
     path.write_text(path.read_text().replace("frame_size: $size", "mix: {64: 1, 1518: 1}").split("sweep")[0])
     with pytest.raises(CapabilityError, match="a frame of 64 B has room for 60 B"):
-        check_points(load_experiment(str(path)))
+        possible_points(load_experiment(str(path)))
+
+
+class TestSkipping:
+    """A point of which no program exists ends a sweep, unless the spec says to leave such points out."""
+
+    @pytest.fixture
+    def load(self, tmp_path, monkeypatch):
+        """The experiment, of which the points that are named have no program."""
+        real = planning.build_workload
+
+        def build(components, **conditions):
+            if components[-1][1].get("entries") in impossible:
+                raise CapabilityError("no such program exists")
+            return real(components, **conditions)
+
+        impossible: set[int] = set()
+        monkeypatch.setattr(planning, "build_workload", build)
+
+        def load(*without, skip):
+            impossible.update(without)
+            return experiment(
+                "mat/exact-entries", ("entries", "[1, 2, 3]"), ("sweep.skip_impossible", str(skip).lower())
+            )
+
+        return load
+
+    def test_it_is_refused_with_a_way_out(self, load, fakes):
+        with pytest.raises(CapabilityError, match="mat/exact-entries at entries=2: no such program exists") as caught:
+            plan_sweep(load(2, skip=False), fakes("fake")(), NOWHERE)
+        assert "--skip-impossible" in caught.value.hint
+
+    def test_or_left_out_and_named(self, load, fakes):
+        found = plan_sweep(load(2, skip=True), fakes("fake")(), NOWHERE)
+        assert [p.point.values["entries"] for p in found.points] == [1, 3]
+        assert [(r.label, r.reason) for r in found.refused] == [("entries=2", "no such program exists")]
+        assert [r.label for r in possible_points(load(2, skip=True))[1]] == ["entries=2"]
+
+    def test_of_a_sweep_without_any_program_the_reason_stays(self, load, fakes):
+        with pytest.raises(CapabilityError, match="no such program exists"):
+            plan_sweep(load(1, 2, 3, skip=True), fakes("fake")(), NOWHERE)
+
+    def test_the_hash_of_other_specs_stays(self, load):
+        plain = experiment("mat/exact-entries", ("entries", "[1, 2, 3]"))
+        assert load(skip=False).spec_hash == plain.spec_hash != load(skip=True).spec_hash

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
@@ -17,10 +16,10 @@ from p4perf.evaluation.fitting.derivation import Derivation, FitOptions, derive
 from p4perf.evaluation.fitting.error_metrics import error_text
 from p4perf.evaluation.fitting.remarks import remarks
 from p4perf.evaluation.fitting.selection import ExactRule
-from p4perf.evaluation.fitting.tables import model_rows
+from p4perf.evaluation.fitting.tables import model_frame, model_html, model_rows
 from p4perf.evaluation.fitting.uncertainty import bootstrap
 from p4perf.evaluation.fitting.working_set import CacheMark, Explanation
-from p4perf.models.component import ComponentModel, PiecewiseFitting, Quantity, Scale, Uncertainty
+from p4perf.models.component import ComponentModel, Fitting, PiecewiseFitting, Quantity, Scale, Uncertainty
 from p4perf.models.templates import FloatArray, registered_templates
 from p4perf.results.table import Samples
 from p4perf.version import __version__
@@ -32,14 +31,19 @@ if TYPE_CHECKING:
     from p4perf.evaluation.plots import PlotInfo
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class DerivedModel:
-    """A model, what it was derived from, and what to know before using it. In a notebook it shows itself."""
+    """A model, what it was derived from, and what to know before using it. In a notebook it shows itself.
+
+    ``explanations`` say where its breakpoints may come from (empty if that is unknown); ``plots`` are files.
+    """
 
     model: ComponentModel
     derivation: Derivation
     samples: Samples
     remarks: tuple[str, ...] = ()
+    explanations: tuple[Explanation, ...] = ()
+    plots: tuple[Path, ...] = ()
 
     def __call__(self, x: npt.ArrayLike) -> FloatArray:
         return self.model.evaluate(x)
@@ -50,6 +54,27 @@ class DerivedModel:
             f"{row.start:g} .. {row.end:g}: {row.formula} ({error_text(self.model.error, row.error)})"
             for row in model_rows(self.model)
         )
+
+    @override
+    def __repr__(self) -> str:
+        return repr(self.model).replace("ComponentModel", "DerivedModel")
+
+    @property
+    def segments(self) -> tuple[Fitting, ...]:
+        return self.model.segments
+
+    @property
+    def breakpoints(self) -> tuple[float, ...]:
+        """First x of each segment but the first."""
+        return self.model.breakpoints
+
+    @property
+    def missing(self) -> tuple[float, ...]:
+        """Values of x without an accepted trial."""
+        return self.samples.missing
+
+    def to_frame(self) -> pd.DataFrame:
+        return model_frame(self.model)
 
     def plot(self) -> Figure:
         from p4perf.evaluation.plots import model_figure
@@ -94,39 +119,9 @@ class DerivedModel:
         return tuple(path for name, figure in figures.items() for path in plots.save(figure, place, f"{stem}{name}"))
 
     def _repr_html_(self) -> str:
-        import pandas as pd
+        from p4perf.evaluation.plots.style import picture
 
-        rows = [
-            {
-                self.model.x.name: f"{row.start:g} .. {row.end:g}",
-                "function": row.formula,
-                "parameters": ", ".join(p.text() for p in row.parameters),
-                "error": error_text(self.model.error, row.error),
-            }
-            for row in model_rows(self.model)
-        ]
-        with io.BytesIO() as stream:
-            self.plot().savefig(stream, format="svg", metadata={"Date": None})
-            picture = stream.getvalue().decode()
-        return picture[picture.index("<svg") :] + pd.DataFrame(rows).to_html(index=False)
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """A derived model, where its breakpoints may come from (empty if that is unknown), and the files of its plots."""
-
-    derived: DerivedModel
-    explanations: tuple[Explanation, ...]
-    plots: tuple[Path, ...]
-
-    @property
-    def model(self) -> ComponentModel:
-        return self.derived.model
-
-    @property
-    def missing(self) -> tuple[float, ...]:
-        """Values of x without an accepted trial."""
-        return self.derived.samples.missing
+        return picture(self.plot()) + model_html(self.model)
 
 
 def derive_model(
@@ -209,14 +204,18 @@ def fit(
         UsageError: there is no such option, or a value is wrong.
         DataError: the samples cannot be used.
     """
+    chosen = known_options(options)
+    samples = Samples.from_arrays(x, y, x_name=x_name, y_name=y_name, y_unit=y_unit)
+    return derive_model(samples, name=name, target=target, x_scale=x_scale, x_unit=x_unit, options=chosen)
+
+
+def known_options(options: Mapping[str, Any]) -> FitOptions:
+    """The fit options of keyword arguments; a UsageError if there is no such option."""
     known = [f.name for f in fields(FitOptions)]
     for option in options:
         if option not in known:
             raise UsageError(f"there is no option {option!r}", hint=f"known: {', '.join(known)}")
-    samples = Samples.from_arrays(x, y, x_name=x_name, y_name=y_name, y_unit=y_unit)
-    return derive_model(
-        samples, name=name, target=target, x_scale=x_scale, x_unit=x_unit, options=FitOptions(**options)
-    )
+    return FitOptions(**options)
 
 
 def uncertainty(samples: Samples, fitting: PiecewiseFitting, options: FitOptions) -> Uncertainty | None:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from p4perf.records import Record, doc
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from p4perf.evaluation.fitting.derivation import Derivation
     from p4perf.models.component import ComponentModel
 
@@ -66,6 +68,33 @@ def model_rows(model: ComponentModel) -> tuple[SegmentRow, ...]:
             )
         )
     return tuple(rows)
+
+
+def model_frame(model: ComponentModel) -> pd.DataFrame:
+    """A row for each segment: its ends, its function, and its parameters with their intervals as text."""
+    import pandas as pd
+
+    rows = [row.as_dict() | {"parameters": ", ".join(p.text() for p in row.parameters)} for row in model_rows(model)]
+    columns = ["segment", "start", "end", "points", "formula", "parameters", "error"]
+    return pd.DataFrame(rows, columns=columns).rename(columns={"error": model.error})
+
+
+def model_html(model: ComponentModel) -> str:
+    """The segments as a table of HTML, for notebooks."""
+    import pandas as pd
+
+    from p4perf.evaluation.fitting.error_metrics import error_text
+
+    rows = [
+        {
+            model.x.name: f"{row.start:g} .. {row.end:g}",
+            "function": row.formula,
+            "parameters": ", ".join(p.text() for p in row.parameters),
+            "error": error_text(model.error, row.error),
+        }
+        for row in model_rows(model)
+    ]
+    return pd.DataFrame(rows).to_html(index=False)
 
 
 class CandidateRow(Record):

@@ -13,6 +13,7 @@ from matplotlib.patches import Patch
 from matplotlib.transforms import blended_transform_factory
 
 from p4perf.evaluation.comparison import ComparedPair, ComparedSamples, ExperimentComparison
+from p4perf.evaluation.comparison.curves import CurveComparison
 from p4perf.evaluation.comparison.ratios import Crossing
 from p4perf.evaluation.plots import style
 from p4perf.evaluation.plots.model import dense
@@ -68,6 +69,28 @@ def comparison_figure(comparison: ExperimentComparison, *, margin: float, info: 
         handles += _draw_crossings(top, below, comparison.pairs, numbers)
         title, name = comparison.title or comparison.experiment, comparison.experiment
         style.finish(figure, handles, info, title, axes_in=sum(PANELS_IN), note=_note(comparison), source=name)
+    return figure
+
+
+def curves_figure(found: CurveComparison, *, info: PlotInfo = style.PLAIN) -> Figure:
+    """Draw the models of one component, each over its own domain, with bands; what has another unit is left out."""
+    base = next(s.model.y for s in found.subjects if s.label == found.reference)
+    drawn = [s for s in found.subjects if (s.model.y.name, s.model.y.unit) == (base.name, base.unit)]
+    others = [s.label for s in found.subjects if s not in drawn]
+    ends = [s.model.domain for s in drawn]
+    with style.panel(PANELS_IN[0]) as (figure, axes):
+        style.set_up_x(axes, found.x, (min(low for low, _ in ends), max(high for _, high in ends)))
+        handles: list[Line2D | Patch] = []
+        for index, subject in enumerate(drawn):
+            colour = style.colour_of(index)
+            x = np.concatenate([dense(subject.model, segment) for segment in subject.model.segments])
+            curve = subject.model.estimate(x)
+            handles += axes.plot(x, curve.value, color=colour, ls=style.line_of(index), label=subject.label)
+            axes.fill_between(x, curve.low, curve.high, color=colour, alpha=0.15, lw=0)
+        axes.set_xlabel(style.axis_label(found.x))
+        axes.set_ylabel(style.axis_label(base))
+        note = f"in another unit: {', '.join(others)}" if others else ""
+        style.finish(figure, handles, info, found.component, axes_in=PANELS_IN[0], note=note)
     return figure
 
 

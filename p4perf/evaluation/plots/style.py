@@ -302,6 +302,14 @@ def save_figure(figure: Figure, path: Path) -> None:
     write_atomically(path, [buffer.getvalue()])
 
 
+def picture(figure: Figure) -> str:
+    """A figure as an SVG element, for notebooks."""
+    stream = io.BytesIO()
+    figure.savefig(stream, format="svg", metadata={"Date": None})
+    text = stream.getvalue().decode()
+    return text[text.index("<svg") :]
+
+
 _KINDS = ("svg", "png")
 
 

@@ -165,18 +165,10 @@ def latency_at(
     Raises:
         UsageError: more than :data:`MAX_LOAD` of what the cores can do is offered, or the queue cannot be solved.
     """
-    mhz = clock_hz / 1e6
-    most_mpps = cores * mhz / cycles.value
-    rate_mpps = possible_mpps * offered.load if offered.load is not None else offered.rate_mpps or 0.0
-    own_mpps = rate_mpps / cores
-    load = cycles * (own_mpps / mhz)
-    if load.value > MAX_LOAD:
-        who = "one core" if cores == 1 else f"{cores} cores"
-        message = f"{rate_mpps:.4g} Mpps are {load.value:.3g} times what {who} can do"
-        raise UsageError(message, hint="offer less, or give more --cores")
+    rate_mpps, load = offered_load(cycles, clock_hz, cores, offered, possible_mpps)
+    mhz, own_mpps = clock_hz / 1e6, rate_mpps / cores
     middle = _solve(spread, mhz, own_mpps, offered, batches)
-    if offered.load is not None and possible_mpps >= most_mpps * (1 - 1e-9):
-        load = exactly(load.value)
+    if _follows(cycles, clock_hz, cores, offered, possible_mpps):
         low, high = (middle.slower(end / cycles.value) for end in (cycles.low, cycles.high))
     else:
         # Both ends are kept within what the queue model can solve.
@@ -196,6 +188,28 @@ def latency_at(
         ),
         overloaded=load.high > 1,
     )
+
+
+def offered_load(
+    cycles: Estimate, clock_hz: float, cores: int, offered: Offered, possible_mpps: float
+) -> tuple[float, Estimate]:
+    """The rate over all cores [Mpps], and the load of a core; with a share of what the cores can do just that.
+
+    Raises:
+        UsageError: more than :data:`MAX_LOAD` of what the cores can do is offered.
+    """
+    rate_mpps = possible_mpps * offered.load if offered.load is not None else offered.rate_mpps or 0.0
+    load = cycles * (1e6 * rate_mpps / cores / clock_hz)
+    if load.value > MAX_LOAD:
+        who = "one core" if cores == 1 else f"{cores} cores"
+        message = f"{rate_mpps:.4g} Mpps are {load.value:.3g} times what {who} can do"
+        raise UsageError(message, hint="offer less, or give more --cores")
+    return rate_mpps, exactly(load.value) if _follows(cycles, clock_hz, cores, offered, possible_mpps) else load
+
+
+def _follows(cycles: Estimate, clock_hz: float, cores: int, offered: Offered, possible_mpps: float) -> bool:
+    """Whether the rate is another one where the cost is: it is a share of what the cores, not the line, can do."""
+    return offered.load is not None and possible_mpps >= cores * clock_hz / 1e6 / cycles.value * (1 - 1e-9)
 
 
 def _solve(spread: CostSpread, mhz: float, own_mpps: float, offered: Offered, batches: BatchCycles | None) -> _Solved:
@@ -275,6 +289,25 @@ class Conditions:
             raise UsageError("line rates and clocks are more than zero")
 
 
+DEFAULT_LOAD = 0.7
+
+
+def conditions_of(
+    frame_size: int | None, cores: int, line_rate: str, frequency: str | None, load: float | None, rate: str | None
+) -> Conditions:
+    """The conditions that options name; a UsageError if a value is wrong."""
+    from p4perf.specs.units import positive_quantity
+
+    if load is not None and rate is not None:
+        raise UsageError("--load and --rate both say how much is offered", hint="give one of them")
+    offered = Offered(DEFAULT_LOAD if load is None else load)
+    if rate is not None:
+        offered = Offered(None, positive_quantity(rate, "packet rate", "Mpps", "--rate"))
+    clock_hz = None if frequency is None else positive_quantity(frequency, "frequency", "Hz", "--frequency")
+    line_bps = positive_quantity(line_rate, "data rate", "bit/s", "--line-rate")
+    return Conditions(frame_size, cores, line_bps, offered, clock_hz)
+
+
 @dataclass(frozen=True)
 class Prediction:
     """What a model says of a program.
@@ -292,7 +325,6 @@ class Prediction:
     paths: Mapping[PathName, ProgramPath]
     breakdowns: Mapping[PathName, Itemised]
     spread: CostSpread
-    latency: LatencyAnswer | None
     warnings: tuple[str, ...]
     changes: tuple[str, ...] = ()
     values: Mapping[str, object] = field(default_factory=dict)
@@ -339,6 +371,33 @@ class Prediction:
         return expected, low, high
 
     @property
+    def overloaded(self) -> bool:
+        """Whether the cost, or its upper end, is more than the cores can do at the offered load."""
+        return self._offered is not None and self._offered[1].high > 1
+
+    @property
+    def _offered(self) -> tuple[float, Estimate] | None:
+        at = self.conditions
+        if at.offered is None:
+            return None
+        return offered_load(self.cycles(), self.clock_hz, at.cores, at.offered, self.rate.mpps.value)
+
+    @cached_property
+    def latency(self) -> LatencyAnswer | None:
+        """Latency and loss, solved when they are first asked for; None if nothing is offered.
+
+        Raises:
+            UsageError: the queue cannot be solved.
+        """
+        at = self.conditions
+        if at.offered is None:
+            return None
+        rate_mpps = self.rate.mpps.value
+        return latency_at(
+            self.spread, self.cycles(), self.clock_hz, at.cores, at.offered, rate_mpps, self.model.batches
+        )
+
+    @property
     def open_above(self) -> bool:
         """Whether something has neither a price nor a bound, so that the cost may be any amount higher."""
         return any(line.charge.basis == "unknown" for line in self.expected.lines)
@@ -358,7 +417,7 @@ class Prediction:
                 largest = sorted(lines, key=lambda line: line.charge.cycles.low - line.charge.cycles.high)
                 named = dict.fromkeys(f"{line.label} at {base_name(line.node)}" for line in largest)
                 found.append(f"{text}: {_listed(list(named), 2)}; p4perf measure says what the program costs here")
-        if self.latency is not None and self.latency.overloaded:
+        if self.overloaded:
             found.append(OVERLOADED)
         return tuple(found)
 
@@ -420,17 +479,11 @@ def predict(
     taken = (analysis.most_probable[0], lowest[0], highest[0])
     paths: dict[PathName, ProgramPath] = dict(zip(PATHS, taken, strict=True))
     found = Prediction(
-        graph, model, conditions, analysis, paths, breakdowns, spread, None, (), changes, dict(values or {}), memory
+        graph, model, conditions, analysis, paths, breakdowns, spread, (), changes, dict(values or {}), memory
     )
-    latency = None
-    if conditions.offered is not None:
-        rate_mpps = found.rate.mpps.value
-        latency = latency_at(
-            spread, expected, found.clock_hz, conditions.cores, conditions.offered, rate_mpps, model.batches
-        )
     unknown = memory.warnings if memory else ()
-    warnings = (*graph.remarks, *_warnings(analysis, breakdowns, latency), *unknown)
-    return replace(found, latency=latency, warnings=warnings)
+    warnings = (*graph.remarks, *_warnings(analysis, breakdowns, overloaded=found.overloaded), *unknown)
+    return replace(found, warnings=warnings)
 
 
 def _widened(found: Itemised) -> Itemised:
@@ -487,9 +540,7 @@ def placed(graph: ProgramGraph, met: Sequence[tuple[Construct, float]]) -> list[
     return [Met(node.name, node.kind, what, times) for node, what, times in found]
 
 
-def _warnings(
-    analysis: Analysis, breakdowns: Mapping[PathName, Itemised], latency: LatencyAnswer | None
-) -> Sequence[str]:
+def _warnings(analysis: Analysis, breakdowns: Mapping[PathName, Itemised], *, overloaded: bool) -> Sequence[str]:
     lines = [line for path in PATHS for line in breakdowns[path].lines]
     single = {line.charge.what.where for line in lines if line.charge.basis in dict(_BASES)} - {""}
     # What a model says of single constructs is said below, of all at once.
@@ -504,7 +555,7 @@ def _warnings(
         found.append(
             f"unknown branch probabilities at {_listed(assumed)}: all edges from there count the same (--probabilities)"
         )
-    if latency is not None and latency.overloaded:
+    if overloaded:
         found.append(OVERLOADED)
     return found
 

@@ -182,15 +182,20 @@ REFERENCE = "reference"
 """Origin of the models that ship with p4perf."""
 
 
-def available_models() -> tuple[TargetModel, ...]:
+def available_models(targets: Sequence[str] = ()) -> tuple[TargetModel, ...]:
     """The models of :data:`FOLDER`, then those that ship with p4perf as far as the folder has none of their name.
 
     Files of the folder that are no cost models of programs are passed over.
+
+    Args:
+        targets: only those that ship of these, by their file names; none: all.
     """
     texts = {str(file): read_text(file) for file in sorted(FOLDER.glob("*.json")) if file.is_file()}
     models = [parse_cost_model(text, file) for file, text in texts.items() if is_cost_model(text)]
+    wanted = tuple(f"{target.replace(':', '-')}@" for target in targets)
     shipped = files("p4perf.models") / REFERENCE
     names = sorted(file.name for file in shipped.iterdir() if file.name.endswith(".json")) if shipped.is_dir() else []
+    names = [name for name in names if not wanted or name.startswith(wanted)]
     texts = {name: (shipped / name).read_text(encoding="utf-8") for name in names}
     ours = [
         parse_cost_model(text, f"{REFERENCE}/{name}", Path(name).stem.partition("@")[2])
@@ -205,7 +210,7 @@ def available_models() -> tuple[TargetModel, ...]:
 
 def reference_model(target: str) -> CostModel | None:
     """The model of a target that ships, of the nearest machine; None if there is none."""
-    ours = _nearest([m for m in available_models() if m.origin == REFERENCE and m.target == target])
+    ours = _nearest([m for m in available_models([target]) if m.origin == REFERENCE and m.target == target])
     return ours[0].pricing if ours and isinstance(ours[0].pricing, CostModel) else None
 
 
@@ -222,18 +227,18 @@ def open_models(given: Sequence[str], targets: Sequence[str] = ()) -> tuple[Targ
         DataError: a model is damaged or of another version.
         TargetUnavailableError: there is no model for a target.
     """
-    models = tuple(_given(text) for text in given) or available_models()
+    models = tuple(_given(text) for text in given) or available_models(targets)
     own = tuple(m for m in models if m.origin != REFERENCE)
-    if not models:
-        raise TargetUnavailableError("there is no cost model", hint=_LEARN)
     if not targets:
+        if not models:
+            raise TargetUnavailableError("there is no cost model", hint=_LEARN)
         return models if given else own or _nearest(models)
     found: dict[str, TargetModel] = {}
     for target in dict.fromkeys(targets):
         matching: Sequence[TargetModel] = [m for m in own if m.target == target]
         matching = matching or _nearest([m for m in models if m.target == target])
         if not matching:
-            others = ", ".join(sorted({m.target for m in models}))
+            others = ", ".join(sorted({m.target for m in (models if given else available_models())}))
             raise TargetUnavailableError(
                 f"there is no cost model for target {target}, only for {others}", hint=_LEARN.replace("TARGET", target)
             )

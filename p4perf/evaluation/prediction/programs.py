@@ -305,6 +305,21 @@ SPEC_SUFFIXES = (".yaml", ".yml")
 UNIFORM = "uniform"
 
 
+def fill_counts(texts: Sequence[str]) -> dict[str, int]:
+    """Tables and how many entries they hold, from texts such as ``ipv4_lpm=1000``."""
+    found = {}
+    for text in texts:
+        name, _, value = text.rpartition("=")
+        try:
+            number = float(value.replace("_", ""))
+        except ValueError:
+            number = -1.0
+        if not name.strip() or not 0 <= number < 1e12 or number != int(number):
+            raise UsageError(f"--fill {text}: expected TABLE=N", hint="for example --fill ipv4_lpm=1000")
+        found[name.strip()] = int(number)
+    return found
+
+
 @dataclass(frozen=True)
 class Wanted:
     """What a user asks for, besides models and conditions.

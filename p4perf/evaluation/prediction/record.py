@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from typing_extensions import override
 
 from p4perf.errors import CapabilityError
 from p4perf.evaluation.prediction.answer import (
@@ -23,12 +25,20 @@ from p4perf.models.estimate import exactly
 from p4perf.models.program.costs import NOTHING
 from p4perf.models.program.paths import ProgramPath
 from p4perf.programs.reading.flow import base_name
-from p4perf.records import Document, Interval, Record, Scalar, doc, interval, json_value, spread
+from p4perf.records import Document, Interval, Record, Scalar, as_rows, doc, interval, json_value, spread
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
 
 Check = Callable[[ProgramSubject, str], None]
 
 
-@dataclass(frozen=True)
+MOST_DRAWN = 12
+"""Rates of more predictions than these are not drawn."""
+
+
+@dataclass(frozen=True, repr=False)
 class Answers:
     """Everything that was asked for; among the predictions the unchanged program stands in front of the changed one."""
 
@@ -36,6 +46,30 @@ class Answers:
     differences: tuple[CostDifference, ...] = ()
     refusals: tuple[Refusal, ...] = ()
     measured: tuple[MeasuredPrediction, ...] = ()
+
+    @override
+    def __repr__(self) -> str:
+        said = [f"{p.graph.name} on {p.model.target} {p.cycles().rounded()}" for p in self.predictions[:3]]
+        more = ", ..." if len(self.predictions) > len(said) else ""
+        return f"<Answers: {', '.join(said)}{more} cycles/packet>"
+
+    def to_frame(self) -> pd.DataFrame:
+        """A row for each program on each target: cycles, rates, latency and loss, with intervals."""
+        import pandas as pd
+
+        return pd.DataFrame(as_rows(predict_document(self, "expected").rows))
+
+    def plot(self) -> Figure:
+        """Packet rates over the frame size."""
+        from p4perf.evaluation.plots.prediction import rate_figure
+
+        return rate_figure(self.predictions[:MOST_DRAWN])
+
+    def _repr_html_(self) -> str:
+        from p4perf.evaluation.plots.style import picture
+
+        rows = self.to_frame()[["program", "target", "cycles", "cycles_low", "cycles_high", "mpps_per_core"]]
+        return picture(self.plot()) + rows.to_html(index=False)
 
     @property
     def changed(self) -> tuple[Prediction, ...]:

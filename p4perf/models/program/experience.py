@@ -20,7 +20,6 @@ from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
 
 from p4perf.models.component import Reader
 from p4perf.models.program.graph import Construct
@@ -98,7 +97,7 @@ class Experience:
         """The logarithm of measured over predicted cycles, and the half width of its 90 % interval."""
         near = self._kernel(self._matrix([program]), self._known)[0]
         mean = float(near @ self._weights)
-        left = self.amplitude**2 - float(near @ cho_solve(self._factor, near))
+        left = self.amplitude**2 - float(near @ self._inverse @ near)
         tables = any(name.startswith("lookup ") for name in program)
         spread = math.sqrt(max(left, 0.0) + self.noise**2)
         return mean, NORMAL_90 * self.widths[tables] * spread
@@ -112,14 +111,14 @@ class Experience:
         return self._matrix([program.features for program in self.programs])
 
     @cached_property
-    def _factor(self) -> tuple[FloatArray, bool]:
+    def _inverse(self) -> FloatArray:
+        """Of the kernel of the known programs; the noise keeps it well away from singular."""
         kernel = self._kernel(self._known, self._known) + self.noise**2 * np.eye(len(self.programs))
-        found: tuple[FloatArray, bool] = cho_factor(kernel)
-        return found
+        return np.asarray(np.linalg.inv(kernel), dtype=np.float64)
 
     @cached_property
     def _weights(self) -> FloatArray:
-        found: FloatArray = cho_solve(self._factor, np.array([program.ratio for program in self.programs]))
+        found: FloatArray = self._inverse @ np.array([program.ratio for program in self.programs])
         return found
 
     def _matrix(self, programs: Sequence[Features]) -> FloatArray:
@@ -137,8 +136,7 @@ class Experience:
 
     def left_out(self) -> tuple[FloatArray, FloatArray]:
         """What is predicted of every known program without itself, and the standard deviation (equation 5.12)."""
-        inverse = cho_solve(self._factor, np.eye(len(self.programs)))
-        spread = 1 / np.diag(inverse)
+        spread = 1 / np.diag(self._inverse)
         ratios = np.array([program.ratio for program in self.programs])
         return ratios - self._weights * spread, np.sqrt(spread)
 
@@ -181,9 +179,7 @@ class Experience:
             DataError: it is damaged.
         """
         programs = tuple(
-            KnownProgram({name: told.number(name) for name in told.data}, each.number("ratio"))
-            for each in reader.children("programs")
-            for told in (each.child("features"),)
+            KnownProgram(each.child("features").numbers(), each.number("ratio")) for each in reader.children("programs")
         )
         found = reader.read(cls, programs=programs)
         if not programs or min(found.length, found.amplitude, found.noise, *found.widths) <= 0:

@@ -1,0 +1,123 @@
+"""Runs by name: ``latest``, ``latest~2``, or the beginning of the name or the time of a run, in campaigns too."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from p4perf.errors import DataError, UsageError
+from p4perf.records import Record, counted, doc
+from p4perf.results.campaign import RUNS
+from p4perf.results.run import Run, run_folders
+
+FOLDER = Path("runs")
+"""Where runs are looked for, relative to the current directory."""
+
+_LATEST = re.compile(r"latest(?:~(\d+))?")
+_LISTED = 5
+"""Runs that are listed where a name fits several."""
+
+
+def all_run_folders(folder: Path) -> list[Path]:
+    """Run directories in a folder, sorted by name, and behind them those of the campaigns and reproductions in it."""
+    inside = [run for each in (folder, *_record_folders(folder)) for run in run_folders(each / RUNS)]
+    return [*run_folders(folder), *inside]
+
+
+def _record_folders(folder: Path) -> list[Path]:
+    """Folders with runs of their own: campaigns and reproductions."""
+    inside = sorted(folder.iterdir()) if folder.is_dir() else []
+    return [each for each in inside if each.name[:1] != "." and (each / RUNS).is_dir()]
+
+
+def find_run(name: str | Path, folder: Path = FOLDER) -> Path:
+    """The path that a name stands for: itself if it is there, else a run of a folder or of the current directory.
+
+    A name that fits none is returned as it is: whoever opens it says what it should have been.
+
+    Args:
+        name: a path, ``latest``, ``latest~N`` (N runs before it), or the beginning of the name of a run or campaign,
+            or of the time at the end of it; with a folder before it, in that folder.
+
+    Raises:
+        UsageError: there are fewer runs, or the name fits several.
+    """
+    path, text = Path(name), str(name)
+    if path.exists():
+        return path
+    places = [folder, Path()]
+    if "/" in text:
+        places, text = [path.parent], path.name
+    runs, campaigns = next(
+        (found for each in places if any(found := (all_run_folders(each), _record_folders(each)))), ([], [])
+    )
+    if latest := _LATEST.fullmatch(text):
+        return _newest(runs, int(latest[1] or 0), text, places[0])
+    named = [each for each in (*runs, *campaigns) if any(part.startswith(text) for part in _names(each))]
+    if len(named) > 1:
+        listed = ", ".join(map(str, named[:_LISTED])) + (" ..." if len(named) > _LISTED else "")
+        what = f"{counted(len(named), 'run')} have names or times that begin with {text}: {listed}"
+        raise UsageError(what, hint="write more of the name, or latest, latest~1 ...")
+    return named[0] if named else path
+
+
+def _names(path: Path) -> tuple[str, str]:
+    return path.name, path.name.rpartition("--")[2]
+
+
+def _newest(paths: Sequence[Path], back: int, name: str, folder: Path) -> Path:
+    """The run that began ``back`` runs before the newest one; damaged ones do not count."""
+    times = []
+    for path in paths:
+        try:
+            run = Run.open(path)
+        except DataError:
+            continue
+        times.append((run.identity.created, run.directory.spec_file.stat().st_mtime_ns, path))
+    if back >= len(times):
+        raise UsageError(f"{name}: there are only {counted(len(times), 'run')} in {folder}", hint="p4perf list runs")
+    return sorted(times, reverse=True)[back][2]
+
+
+class RunSummary(Record):
+    """Which run it is, and how far it has come."""
+
+    run: str = doc("path of the run directory", of="path")
+    experiment: str = doc("name of the experiment")
+    target: str = doc("target")
+    testbed: str = doc("testbed")
+    created: str = doc("time of its beginning")
+    points: int = doc("planned points")
+    finished: int = doc("points that need no more trials")
+    trials: int = doc("trials on disk, rejected ones too")
+    complete: bool = doc("whether all points are finished, or as many as the accuracy needs")
+    accuracy: float | None = doc("largest relative error that was asked for; null if all points are measured", "ratio")
+    error: float | None = doc("largest relative error by now, at 90 %; null if it is not known", "ratio")
+    left_s: float | None = doc("time until the accuracy is reached, roughly", "s")
+    imported: str | None = doc("importer of an [imported](fitting.md#results-of-other-tools) run; null if measured")
+
+    @classmethod
+    def of(cls, run: Run) -> RunSummary:
+        """The summary of a run, from its manifest and the names of its files."""
+        identity, state = run.identity, run.directory.state()
+        design = run.directory.manifest().get("design") or {}
+        return cls.read(
+            identity,
+            run=run.path,
+            points=len(state.planned),
+            finished=len(state.finished),
+            trials=state.trials,
+            complete=state.complete,
+            accuracy=design.get("accuracy"),
+            error=design.get("error"),
+            left_s=design.get("left_s"),
+            imported=None if identity.imported is None else identity.imported.importer,
+        )
+
+    @property
+    def state(self) -> str:
+        """For people: ``finished``, ``not finished`` or the importer."""
+        if self.imported is not None:
+            return f"imported ({self.imported})"
+        return "finished" if self.complete else "not finished"

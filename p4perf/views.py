@@ -1,0 +1,144 @@
+"""Runs, models and claims as data: what the functions of :mod:`p4perf.api` return, with tables, figures and HTML."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from typing_extensions import override
+
+from p4perf.errors import ExitCode
+from p4perf.models.component import ComponentModel
+from p4perf.records import counted
+from p4perf.results import Run
+from p4perf.results.names import RunSummary
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+    from p4perf.evaluation.papers import Finding, PaperClaims
+    from p4perf.models.component import Fitting
+
+
+class LoadedModel(ComponentModel):
+    """A model of a component that was derived before: its curve, and how it looks."""
+
+    @classmethod
+    def of(cls, model: ComponentModel) -> LoadedModel:
+        return cls(**vars(model))
+
+    def to_frame(self) -> pd.DataFrame:
+        """A row for each segment, with its parameters and their intervals."""
+        from p4perf.evaluation.fitting.tables import model_frame
+
+        return model_frame(self)
+
+    def plot(self) -> Figure:
+        from p4perf.evaluation.plots import model_figure
+
+        return model_figure(self)
+
+    def _repr_html_(self) -> str:
+        from p4perf.evaluation.fitting.tables import model_html
+        from p4perf.evaluation.plots.style import picture
+
+        return picture(self.plot()) + model_html(self)
+
+
+class OpenRun(Run):
+    """A run that was measured or imported: its table, its model, and how it looks."""
+
+    @override
+    def __repr__(self) -> str:
+        state = self.directory.state()
+        return f"<OpenRun {self.name}: {len(state.finished)} of {counted(len(state.planned), 'point')}>"
+
+    def to_frame(self) -> pd.DataFrame:
+        """The tidy table: a row for each trial and metric, with unit, flags and whether the trial was accepted."""
+        return self.table
+
+    def points(self, metric: str | None = None) -> pd.DataFrame:
+        """A row for each point: the median of the accepted starts with its interval, and how many there are."""
+        import pandas as pd
+
+        from p4perf.experiment.evaluate import point_rows
+
+        return pd.DataFrame(point_rows(self, metric)[0])
+
+    @property
+    @override
+    def model(self) -> LoadedModel:
+        return LoadedModel.of(super().model)
+
+    @property
+    def segments(self) -> tuple[Fitting, ...]:
+        return self.model.segments
+
+    @property
+    def breakpoints(self) -> tuple[float, ...]:
+        """First x of each segment of the model but the first."""
+        return self.model.breakpoints
+
+    def plot(self) -> Figure:
+        """The measured points, with the model of the run.
+
+        Raises:
+            DataError: the run has no model.
+        """
+        from p4perf.evaluation.plots import model_figure
+
+        return model_figure(self.model, self.samples(self.model.y.name))
+
+    def _repr_html_(self) -> str:
+        from p4perf.evaluation.plots.style import picture
+
+        return (picture(self.plot()) if self.has_model else "") + self.points().to_html(index=False)
+
+
+class RunList(tuple[OpenRun, ...]):
+    """Runs, by name."""
+
+    __slots__ = ()
+
+    @override
+    def __repr__(self) -> str:
+        return f"<RunList of {len(self)}>"
+
+    def to_frame(self) -> pd.DataFrame:
+        """A row for each run: what was measured where, and how far it has come."""
+        import pandas as pd
+
+        return pd.DataFrame([RunSummary.of(run).as_dict() for run in self], columns=list(RunSummary.KEYS))
+
+    def _repr_html_(self) -> str:
+        return self.to_frame().to_html(index=False)
+
+
+@dataclass(frozen=True, repr=False)
+class Reproduced:
+    """What was found of claims of papers, and where it is kept."""
+
+    findings: tuple[Finding, ...]
+    papers: tuple[PaperClaims, ...]
+    folder: Path
+    code: ExitCode
+    files: tuple[Path, ...]
+
+    @override
+    def __repr__(self) -> str:
+        unexpected = sum(not finding.as_expected for finding in self.findings)
+        return f"<Reproduced: {counted(len(self.findings), 'claim')}, {unexpected or 'none'} not as expected>"
+
+    def to_frame(self) -> pd.DataFrame:
+        """A row for each claim: what the paper says, what is found here, and the verdict."""
+        import pandas as pd
+
+        from p4perf.experiment.reproduction import claim_record
+
+        return pd.DataFrame(map(claim_record, self.findings))
+
+    def _repr_html_(self) -> str:
+        columns = ["paper", "claim", "paper_value", "our_value", "verdict", "as_expected"]
+        return self.to_frame()[columns].to_html(index=False)

@@ -1,0 +1,237 @@
+"""``import p4perf``: each of its functions does what its command does, and returns data that shows itself."""
+
+import inspect
+import json
+import os
+import subprocess
+import sys
+import typing
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.figure import Figure
+from support.command import FAKES
+from support.command import p4perf as command
+from support.runs import make_run
+
+import p4perf
+from p4perf import api, plugins
+from p4perf.errors import DataError, UsageError
+
+SWITCH = Path(p4perf.__file__).parents[1] / "examples" / "programs" / "l2_switch" / "l2_switch.json"
+OFFERED = ["compare", "fit", "list_runs", "load_model", "measure", "open_run", "predict", "reproduce", "run"]
+SPEC = "mat/exact-entries"
+
+
+@pytest.fixture
+def fakes(monkeypatch):
+    """The fake targets are registered for the time of a test."""
+    monkeypatch.setattr(sys, "path", [str(FAKES), *sys.path])
+    plugins._found.cache_clear()
+    yield
+    plugins._found.cache_clear()
+    sys.modules.pop("p4perf_fake", None)
+
+
+@pytest.fixture
+def runs(tmp_path, monkeypatch):
+    """Three runs of one experiment, one of them in a campaign, below the current directory."""
+    monkeypatch.chdir(tmp_path)
+    times = ("2026-11-21T10:15:00+00:00", "2026-11-22T10:15:00+00:00", "2026-11-23T10:15:00+00:00")
+    places = (tmp_path / "runs", tmp_path / "runs", tmp_path / "runs" / "catalogue--20261123T101500" / "runs")
+    found = []
+    for number, (created, place) in enumerate(zip(times, places, strict=True)):
+        run = make_run(place, lambda x, n=number: 60 + 10 * np.log10(max(x, 1)) * (n + 1), target=f"t{number}")
+        manifest = json.loads((run / "manifest.json").read_text()) | {"created": created}
+        (run / "manifest.json").write_text(json.dumps(manifest))
+        found.append(run)
+    return found
+
+
+def test_what_is_offered():
+    assert sorted(p4perf.__all__) == sorted([*OFFERED, "__version__"])
+    assert set(OFFERED) <= set(dir(p4perf))
+    with pytest.raises(AttributeError, match="no attribute 'derive'"):
+        _ = p4perf.derive
+
+
+@pytest.mark.parametrize("name", OFFERED)
+def test_it_is_typed_and_described(name):
+    function = getattr(p4perf, name)
+    signature = inspect.signature(function)
+    assert signature.return_annotation is not inspect.Signature.empty
+    assert all(p.annotation is not inspect.Parameter.empty for p in signature.parameters.values())
+    assert inspect.getdoc(function).partition("\n")[0].endswith((".", ":"))
+
+
+def test_nothing_is_imported_before_it_is_used():
+    asked = (
+        "import sys, p4perf; print([m for m in ('numpy', 'pandas', 'typer', 'scipy', 'pydantic') if m in sys.modules])"
+    )
+    said = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True).stdout
+    assert said.strip() == "[]"
+
+
+class TestFit:
+    DATA = pd.DataFrame(
+        {"entries": range(1, 41), "cycles": [40 if n <= 15 else 40 + 2 * (n - 15) for n in range(1, 41)]}
+    )
+
+    def check(self, found):
+        assert found.breakpoints == (16.0,)
+        assert [segment.text() for segment in found.segments] == ["y = 40", "y = 10 + 2 x"]
+        assert list(found.to_frame()["start"]) == [1, 16]
+        assert "breakpoints 16" in repr(found)
+        assert len(repr(found)) < 100
+        assert isinstance(found.plot(), Figure)
+        assert "10 + 2 entries" in found._repr_html_()
+
+    def test_of_columns_of_a_table(self):
+        self.check(p4perf.fit(self.DATA, "cycles", x="entries"))
+
+    def test_of_a_file(self, tmp_path):
+        self.DATA.to_csv(tmp_path / "data.csv", index=False)
+        found = p4perf.fit(tmp_path / "data.csv", "cycles", x="entries", output=tmp_path / "out")
+        self.check(found)
+        assert {path.suffix for path in found.plots} == {".svg", ".png"}
+        self.check(p4perf.load_model(tmp_path / "out" / "model.json"))
+
+    def test_of_a_run(self, runs):
+        found = p4perf.fit(runs[0], resamples=0)
+        assert found.model.name == SPEC
+        assert p4perf.open_run(runs[0]).model.fitting == found.model.fitting
+
+    def test_a_wrong_column_is_named_with_the_nearest_one(self):
+        with pytest.raises(UsageError, match="no column 'cycels'") as caught:
+            p4perf.fit(self.DATA, "cycels", x="entries")
+        assert "cycles" in caught.value.hint
+        with pytest.raises(UsageError, match="no option 'segmentz'"):
+            p4perf.fit([1, 2], [1, 2], segmentz=1)
+
+    def test_of_a_folder_of_runs(self, runs, tmp_path):
+        found = api.fit_many([tmp_path / "runs"], options={"resamples": 0}, processes=1)
+        assert len(found.to_frame()) == 3
+        assert [model.target for model in found.models] == ["t0", "t1", "t2"]
+        assert repr(found) == "<FittedSeries: 3 series, 0 without a model>"
+
+
+class TestRuns:
+    def test_names(self, runs):
+        assert p4perf.open_run().path == runs[2].absolute()
+        assert p4perf.open_run("latest~2").path == runs[0].absolute()
+        assert p4perf.open_run("mat-exact-entries--t1").path == runs[1].absolute()
+        assert p4perf.open_run(runs[1]).path == runs[1].absolute()
+        with pytest.raises(UsageError, match="latest~3: there are only 3 runs"):
+            p4perf.open_run("latest~3")
+        with pytest.raises(UsageError, match="3 runs have names or times that begin with mat"):
+            p4perf.open_run("mat")
+        with pytest.raises(DataError, match="nothing: there is no such run directory"):
+            p4perf.open_run("nothing")
+
+    def test_a_list(self, runs):
+        found = p4perf.list_runs()
+        assert [run.manifest.target for run in found] == ["t0", "t1", "t2"]
+        assert repr(found) == "<RunList of 3>"
+        assert list(found.to_frame()["target"]) == ["t0", "t1", "t2"]
+        assert found._repr_html_().count("<tr") == 4
+        (runs[0] / "manifest.json").write_text("{")
+        with pytest.warns(UserWarning, match="manifest"):
+            assert len(p4perf.list_runs()) == 2
+
+    def test_data(self, runs):
+        p4perf.fit(runs[0], resamples=0)
+        run = p4perf.open_run(runs[0])
+        assert {"metric", "value", "unit", "accepted"} <= set(run.to_frame().columns)
+        assert {"entries", "median", "low", "high", "n"} <= set(run.points().columns)
+        assert run.breakpoints == run.model.breakpoints
+        assert len(run.segments) == len(run.breakpoints) + 1
+        assert repr(run).startswith("<OpenRun mat-exact-entries--t0--local")
+        assert isinstance(run.plot(), Figure)
+        assert "<svg" in run._repr_html_()
+        assert "<svg" not in p4perf.open_run(runs[1])._repr_html_()
+        with pytest.raises(DataError):
+            p4perf.open_run(runs[1]).plot()
+
+    def test_comparison(self, runs):
+        found = p4perf.compare(["latest~2", runs[1]], margin=0.1)
+        assert "t1: " in repr(found)
+        assert len(found.to_frame()) == 2 * len(p4perf.open_run(runs[0]).points())
+        assert isinstance(found.plot(), Figure)
+        assert "verdict" in found._repr_html_()
+        assert not (runs[0].parents[1] / "comparisons").exists()
+
+    def test_comparison_of_models(self, runs):
+        p4perf.fit(runs[0], resamples=20)
+        found = p4perf.compare(["t4p4s@scholz2021", "latest~2"], component=SPEC, at=[10, 100])
+        assert list(found.to_frame()["x"].unique()) == [10, 100]
+        assert found.to_frame()["ratio"].notna().any()
+        assert isinstance(found.plot(), Figure)
+        assert "<svg" in found._repr_html_()
+
+
+class TestMeasuring:
+    def test_an_experiment(self, fakes, tmp_path):
+        run = p4perf.run(SPEC, "fake", settings={"entries": [1, 10, 100, 1000]}, output=tmp_path)
+        assert list(run.points()["entries"]) == [1, 10, 100, 1000]
+        assert run.segments
+        assert p4perf.list_runs(tmp_path)[0].path == run.path
+
+    def test_a_campaign(self, fakes, tmp_path):
+        found = p4perf.run([SPEC], ["fake", "fake-small"], points=2, output=tmp_path)
+        assert {run.manifest.target for run in found} == {"fake", "fake-small"}
+        assert len(p4perf.list_runs(tmp_path)) == 2
+
+    def test_points_that_are_left_out_are_said(self, fakes, tmp_path):
+        with pytest.warns(UserWarning, match="entries=5000 is left out: 5,000 exact entries are more than the 100"):
+            p4perf.run(SPEC, "fake-small", settings={"entries": [1, 10, 5000]}, output=tmp_path)
+
+    def test_a_program(self, tmp_path):
+        script = (
+            "import sys; from support import stand_ins; stand_ins.install(['dpdk-c']); import p4perf\n"
+            "run = p4perf.measure(sys.argv[1], repetitions=2, output='runs')\n"
+            "print(list(run.points()['n']), run.manifest.experiment)"
+        )
+        variables = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+        said = subprocess.run(
+            [sys.executable, "-c", script, SWITCH],
+            cwd=tmp_path,
+            env=variables,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        assert said.split() == ["[2]", "program/l2_switch"]
+
+
+def test_prediction():
+    found = p4perf.predict(SWITCH, "dpdk-c", line_rate="100Gbps")
+    (row,) = found.to_frame().to_dict("records")
+    assert row["cycles_low"] <= row["cycles"] <= row["cycles_high"]
+    assert repr(found).startswith("<Answers: ")
+    assert isinstance(found.plot(), Figure)
+    assert "<svg" in found._repr_html_()
+    with pytest.raises(UsageError, match="--load and --rate"):
+        p4perf.predict(SPEC, load=0.5, rate="1Mpps")
+
+
+def test_reproduction(tmp_path):
+    found = p4perf.reproduce("gebert2016", only=["analytic"], output=tmp_path / "out")
+    assert len(found.to_frame()) == len(found.findings) > 0
+    assert found.folder == (tmp_path / "out").absolute()
+    assert all(path.is_file() for path in found.files)
+    assert "claims, " in repr(found)
+    assert "verdict" in found._repr_html_()
+
+
+def test_types_of_results_can_be_named():
+    assert typing.get_type_hints(api.open_run)["return"] is api.OpenRun
+    assert api.derive([1, 2], [1.0, 2.0], api.FitOptions()).best.segments
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = api.nothing
+
+
+def test_the_command_is_a_face_of_it(runs, tmp_path):
+    rows = json.loads(command("list", "runs", "--format", "json", cwd=tmp_path).out)["rows"]
+    assert [row["run"] for row in rows] == [str(path) for path in p4perf.list_runs().to_frame()["run"]]
