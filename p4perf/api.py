@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pandas as pd
 
-    from p4perf.evaluation.comparison.curves import CurveComparison
     from p4perf.evaluation.fitting.component import DerivedModel as DerivedModel
     from p4perf.evaluation.fitting.derivation import FitOptions as FitOptions
     from p4perf.evaluation.fitting.derivation import derive as derive
@@ -47,6 +46,7 @@ if TYPE_CHECKING:
     from p4perf.experiment.many import FittedSeries
     from p4perf.experiment.recorder import Progress, SweepOutcome
     from p4perf.experiment.reproduction import Watcher
+    from p4perf.experiment.subjects import ComparedModels
     from p4perf.models.component import Scale
     from p4perf.results.table import Samples as Samples
     from p4perf.testbeds.base import Testbed
@@ -531,7 +531,7 @@ def compare(
     folder: PathLike = ...,
     reference: str | None = ...,
     metric: str | None = ...,
-) -> CurveComparison: ...
+) -> ComparedModels: ...
 
 
 def compare(
@@ -543,7 +543,7 @@ def compare(
     reference: str | None = None,
     metric: str | None = None,
     margin: float = 0.05,
-) -> RunComparison | CurveComparison:
+) -> RunComparison | ComparedModels:
     """Compare runs of the same experiments, or models of one component. Nothing is written.
 
     >>> import p4perf

@@ -202,7 +202,7 @@ class TestMeasuring:
             text=True,
             check=True,
         ).stdout
-        assert said.split() == ["[2]", "program/l2_switch"]
+        assert said.split() == ["[2]", "program/l2-switch"]
 
 
 def test_prediction():

@@ -143,6 +143,7 @@ def fit(
     data: Annotated[
         list[Path],
         typer.Argument(
+            metavar="DATA...",
             parser=find_run,
             help="Runs, folders of runs, CSV files with a header line, files of Extra-P; - is the standard input.",
         ),

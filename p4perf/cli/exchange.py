@@ -238,7 +238,9 @@ def _say_left_out(reasons: Sequence[Mapping[str, Any]]) -> None:
 
 @app.command()
 def export(
-    model: Annotated[Path, typer.Argument(parser=find_run, help="A model.json, or a run directory that has one.")],
+    model: Annotated[
+        Path, typer.Argument(metavar="MODEL", parser=find_run, help="A model.json, or a run directory that has one.")
+    ],
     language: Annotated[Literal["python", "c", "latex"], typer.Option("--as", help="What to write.")] = "python",
     output: Annotated[Path | None, typer.Option("--output", "-o", help="A file instead of the screen.")] = None,
 ) -> None:
@@ -278,6 +280,7 @@ def report(
     runs: Annotated[
         list[Path],
         typer.Argument(
+            metavar="RUN...",
             parser=find_run,
             help="Runs, campaigns, comparisons, predictions, claims (folders or JSON), or folders of these.",
         ),
@@ -341,7 +344,9 @@ PackDocument = listing("pack", _PackRow, "`p4perf pack FOLDER`: one row.\n\nSee 
 
 @app.command()
 def pack(
-    folder: Annotated[Path, typer.Argument(parser=find_run, help="Run directory, campaign or comparison.")],
+    folder: Annotated[
+        Path, typer.Argument(metavar="FOLDER", parser=find_run, help="Run directory, campaign or comparison.")
+    ],
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="The zip; default: named after the folder, in this one.")
     ] = None,

@@ -413,7 +413,9 @@ def documents() -> dict[str, type[Document]]:
 
 @app.command()
 def status(
-    run: Annotated[Path, typer.Argument(parser=find_run, help="A run directory, or the folder of a campaign.")],
+    run: Annotated[
+        Path, typer.Argument(metavar="RUN", parser=find_run, help="A run directory, or the folder of a campaign.")
+    ],
     fmt: FormatOption = Format.TABLE,
 ) -> None:
     """Show how far a run or a campaign has come."""
@@ -433,7 +435,7 @@ def status(
 
 @app.command()
 def show(
-    run: Annotated[Path, typer.Argument(parser=find_run, help="A run directory.")],
+    run: Annotated[Path, typer.Argument(metavar="RUN", parser=find_run, help="A run directory.")],
     metric: Annotated[str | None, typer.Option("--metric", help="Metric to show; default: the modelled one.")] = None,
     fmt: FormatOption = Format.TABLE,
 ) -> None:

@@ -363,7 +363,9 @@ def _say_refused(refused: Any) -> None:
 
 @app.command()
 def resume(
-    run: Annotated[Path, typer.Argument(parser=find_run, help="A run directory, or the folder of a campaign.")],
+    run: Annotated[
+        Path, typer.Argument(metavar="RUN", parser=find_run, help="A run directory, or the folder of a campaign.")
+    ],
     scheduler: SchedulerOption = None,
     tls: TlsOption = None,
     workers: WorkersOption = None,

@@ -24,7 +24,10 @@ def opq(
     runs: Annotated[
         list[Path] | None,
         typer.Argument(
-            parser=find_run, help="Run directories that swept operator and packet_size.", show_default=False
+            metavar="[RUN]...",
+            parser=find_run,
+            help="Run directories that swept operator and packet_size.",
+            show_default=False,
         ),
     ] = None,
     beside: Annotated[

@@ -326,7 +326,8 @@ SHOWN_PAIRS = 5
 @analyse_app.command()
 def factors(
     source: Annotated[
-        Path, typer.Argument(parser=find_run, help="A run directory of combined variants, or a CSV file.")
+        Path,
+        typer.Argument(metavar="SOURCE", parser=find_run, help="A run directory of combined variants, or a CSV file."),
     ],
     metric: Annotated[
         str | None, typer.Option("--metric", help="Metric, or column of the file; default: the first of the spec.")

@@ -317,7 +317,7 @@ def _compared(run: Run, label: str, variable: str, metric: str, warnings: list[s
     if manifest.origin:
         warnings.append(f"{run.name} is {manifest.origin}")
     if manifest.refused:
-        warnings.append(f"{run.name}: {counted(len(manifest.refused), 'point')} beyond what {manifest.target} can do")
+        warnings.append(f"{run.name}: {manifest.target} cannot do {counted(len(manifest.refused), 'point')}")
     model = _model(run, metric, variable, samples, warnings) if samples.x and variable != UNSWEPT else None
     has_cost = COST_METRIC in set(run.table["metric"])
     cost = _samples(run.table, COST_METRIC, variable) if has_cost else None

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from typing_extensions import override
 
 from p4perf.errors import DataError, NoVerdictError, UsageError
 from p4perf.evaluation.comparison.curves import CurveComparison, CurveSubject, compare_curves
@@ -13,9 +15,38 @@ from p4perf.experiment.compare import CrossingRecord, KeyDifference, differences
 from p4perf.models.component import ComponentModel
 from p4perf.models.published import SEPARATOR, find_published, is_published, papers, published_models, subject_of
 from p4perf.plugins import plugin_names
-from p4perf.records import Document, Interval, Record, doc, interval
+from p4perf.records import Document, Interval, Record, as_rows, doc, interval
 from p4perf.results import Run, find_run, is_run, read_model, readable_runs
 from p4perf.results.manifest import mapping_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+
+class ComparedModels(CurveComparison):
+    """The models of one component, compared with one of them, and how they look."""
+
+    @override
+    def __repr__(self) -> str:
+        labels = ", ".join(subject.label for subject in self.subjects)
+        return f"<ComparedModels of {self.component}: {labels}, with {self.reference}>"
+
+    def to_frame(self) -> pd.DataFrame:
+        """A row for each subject at each abscissa of interest, with its ratio to the reference."""
+        import pandas as pd
+
+        return pd.DataFrame(as_rows(list(_rows(self))))
+
+    def plot(self) -> Figure:
+        from p4perf.evaluation.plots.comparison import curves_figure
+
+        return curves_figure(self)
+
+    def _repr_html_(self) -> str:
+        from p4perf.evaluation.plots.style import picture
+
+        return picture(self.plot()) + self.to_frame().to_html(index=False)
 
 
 def compare_component(
@@ -26,7 +57,7 @@ def compare_component(
     reference: str | None = None,
     metric: str | None = None,
     at: Sequence[float] = (),
-) -> CurveComparison:
+) -> ComparedModels:
     """Compare the models of one component.
 
     Args:
@@ -48,7 +79,7 @@ def compare_component(
         if reference not in (*names, *labels):
             raise UsageError(f"--reference {reference} is none of the subjects", hint=f"there are {', '.join(labels)}")
         chosen = reference if reference in labels else labels[list(names).index(reference)]
-    return compare_curves(component, subjects, reference=chosen, at=at)
+    return ComparedModels(**vars(compare_curves(component, subjects, reference=chosen, at=at)))
 
 
 def find_subject(component: str, name: str, *, folder: Path, metric: str | None = None) -> CurveSubject:

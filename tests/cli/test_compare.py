@@ -223,7 +223,7 @@ class TestDifferences:
         beyond = {"refused": [{"values": {"entries": 10**9}, "reason": "too many"}]}
         other = make_run(tmp_path, rising(20, 10), target="other", overrides=SMALL, manifest=beyond)
         _, err = compared(runs["fast"], other, "-o", tmp_path / "out")
-        assert "1 points are beyond what other can do" in err
+        assert "other cannot do 1 point" in err
 
     def test_a_model_that_was_fitted_anew_is_the_one_that_counts(self, tmp_path):
         a, b = (make_run(tmp_path, rising(20, 10), target=t, seed=n, overrides=SMALL) for n, t in enumerate("ab"))

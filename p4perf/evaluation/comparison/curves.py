@@ -13,10 +13,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
-from typing_extensions import override
 
 from p4perf.errors import UsageError
 from p4perf.evaluation.comparison.ratios import Crossing, crossings, model_ratio, shared_domain
@@ -24,10 +22,6 @@ from p4perf.models.component import ComponentModel, ConfidenceInterval, Fitting,
 from p4perf.models.estimate import Estimate
 from p4perf.models.published import is_published
 from p4perf.models.templates import FloatArray, FunctionTemplate
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
 
 EVEN = 6
 """Abscissae of a table over a linear axis, besides breakpoints."""
@@ -86,7 +80,7 @@ class CurvePair:
         return Estimate(value, low, high) if known else Estimate(value)
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class CurveComparison:
     """The models of one component compared with that labelled ``reference``, and abscissae of interest, ascending."""
 
@@ -96,36 +90,6 @@ class CurveComparison:
     reference: str
     pairs: tuple[CurvePair, ...]
     at: tuple[float, ...]
-
-    @override
-    def __repr__(self) -> str:
-        labels = ", ".join(s.label for s in self.subjects)
-        return f"<CurveComparison of {self.component}: {labels}, with {self.reference}>"
-
-    def to_frame(self) -> pd.DataFrame:
-        """A row for each subject at each abscissa of interest, with its ratio to the reference."""
-        import pandas as pd
-
-        pairs = {pair.run: pair for pair in self.pairs}
-        rows = []
-        for x in self.at:
-            for each in self.subjects:
-                found = each.model.estimate(x)
-                ratio = pairs[each.label].ratio(x) if each.label in pairs else None
-                ends = {"low": float(found.low), "high": float(found.high), "extrapolated": bool(found.extrapolated)}
-                known = {"x": x, "subject": each.label, "value": float(found.value), **ends}
-                rows.append({**known, "ratio": None if ratio is None else ratio.value})
-        return pd.DataFrame(rows)
-
-    def plot(self) -> Figure:
-        from p4perf.evaluation.plots.comparison import curves_figure
-
-        return curves_figure(self)
-
-    def _repr_html_(self) -> str:
-        from p4perf.evaluation.plots.style import picture
-
-        return picture(self.plot()) + self.to_frame().to_html(index=False)
 
 
 def compare_curves(

@@ -3,7 +3,8 @@
 --
 -- Usage: MoonGen latency.lua TX RX -r MPPS [-p cbr|poisson|burst] [-t SECONDS] [-w SECONDS] [-q QUEUES]
 -- Sends load at MPPS million packets per second and one probe after the other on a queue pair of its own. Constant
--- bit rate comes from the devices' rate limiters, Poisson traffic and bursts from MoonGen's rate control in software.
+-- bit rate comes from the devices' rate limiters, Poisson traffic and bursts from MoonGen's rate control in software,
+-- Poisson traffic on more queues where its gaps would be too short for whole nanoseconds.
 -- Takes QUEUES + 3 cores, with rate control in software 2 * QUEUES + 3. Probes are PTP frames (EtherType 0x88F7) of the size of the load
 -- with its addresses; both devices have to timestamp them in hardware. The exit code of MoonGen does not tell success;
 -- the last line printed, "P4PERF COMPLETE", does.
@@ -248,6 +249,11 @@ end
 -- Frames that the ring of MoonGen's rate control in software holds at most.
 local LIMITER_FRAMES = 2048
 
+-- Mean gaps of Poisson traffic are whole nanoseconds in libmoon: further queues have longer gaps, until rounding changes
+-- the rate by less than this share.
+local ROUNDING = 0.001
+local FURTHER_QUEUES = 3
+
 -- Both addresses of an Ethernet header.
 local ADDRESS_BYTES = 12
 
@@ -312,6 +318,21 @@ local function burstBytes(args, txDev, rate)
   return within * bytesPerNs, between * bytesPerNs
 end
 
+-- How many queues Poisson traffic takes, the mean gap on each of them in ns, and the rate that this gives in Mpps.
+local function poissonGap(rate, queues)
+  local best = {0, 0, math.huge}
+  for n = queues, queues + FURTHER_QUEUES do
+    local gap = math.max(1, math.floor(1000 * n / rate + 0.5))
+    if math.abs(1000 * n / gap - rate) < math.abs(best[3] - rate) then
+      best = {n, gap, 1000 * n / gap}
+    end
+    if math.abs(best[3] / rate - 1) <= ROUNDING then
+      break
+    end
+  end
+  return best[1], best[2], best[3]
+end
+
 -- How many probes were sent and came back.
 local function countProbes(name)
   local file = io.open(name)
@@ -328,13 +349,20 @@ function master(args)
     error("the load is missing: give it with -r")
   end
   removeFiles(args.tx_file, args.rx_file, args.histogram_file, args.probes_file)
+  local gap
+  if args.pattern == "poisson" then
+    local asked = args.rate
+    args.queues, gap, args.rate = poissonGap(asked, args.queues)
+    print(("Poisson traffic: mean gaps of %d ns on %d queues, %.6g Mpps for the %.6g that were asked for"):format(
+      gap, args.queues, args.rate, asked))
+  end
   local txDev, rxDev = openDevices(args, args.queues + 1, 2)
   local rate = args.rate / args.queues
   local limiters, drainMs, burst, within, between, due, bytesPerSecond = {}, DRAIN_MS, nil, nil, nil, nil, nil
   for n = 0, args.queues - 1 do
     local queue = txDev:getTxQueue(n)
     if args.pattern == "poisson" then
-      table.insert(limiters, limiter:new(queue, "poisson", 1000 / rate))
+      table.insert(limiters, limiter:new(queue, "poisson", gap))
     elseif args.pattern == "burst" then
       table.insert(limiters, limiter:new(queue, "custom"))
     end
