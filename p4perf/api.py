@@ -442,8 +442,8 @@ def predict(
 
     >>> import p4perf
     >>> found = p4perf.predict("mat/exact-entries", "dpdk-c", points=1)
-    >>> list(found.to_frame()[["program", "target", "cores"]].loc[0])
-    ['mat/exact-entries', 'dpdk-c', 1]
+    >>> list(found.to_frame()[["program", "target"]].loc[0])
+    ['mat/exact-entries', 'dpdk-c']
 
     Args:
         program: name or file of an experiment, JSON of p4c-bm2-ss, a specification of SWX, or a .p4 where p4c is there.

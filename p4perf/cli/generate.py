@@ -31,11 +31,12 @@ _OF_TARGET = {"bmv2": "v1model", "dpdk-swx": "swx", "nfp4000": "nfp"}
 @app.command()
 def generate(
     spec: Annotated[str | None, typer.Argument(help="Experiment of the catalogue, or path of a spec file.")] = None,
-    target: Annotated[
+    generator: Annotated[
         list[str] | None,
-        typer.Option(
-            "--generator", "-g", "--target", "-t", help="Generator, or target whose generator it is. Repeatable."
-        ),
+        typer.Option("--generator", "-g", help="Generator (p4perf list generators); repeatable. Default: all."),
+    ] = None,
+    target: Annotated[
+        list[str] | None, typer.Option("--target", "-t", help="Target whose generator it is, such as bmv2. Repeatable.")
     ] = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the files.")] = Path("generated"),
     sets: SetOption = None,
@@ -62,7 +63,10 @@ def generate(
 
     if everything == (spec is not None):
         raise UsageError("generate takes an experiment or --all", hint="p4perf list shows the experiments")
-    names = [_OF_TARGET.get(name, name) for name in target or plugin_names("p4perf.generators")]
+    names = [
+        _OF_TARGET.get(name, name)
+        for name in [*(generator or ()), *(target or ())] or plugin_names("p4perf.generators")
+    ]
     for name in names:
         load_plugin("p4perf.generators", name)
     tools = find_tools(names) if verify else None

@@ -206,7 +206,7 @@ class TestNames:
             (["list", "nonsense"], "experiments"),
             (["list", "--format", "xml"], "json"),
             (["frobnicate"], "frobnicate"),
-            (["resume"], "run"),
+            (["resume"], "RUN"),
         ],
         ids=lambda v: " ".join(v) if isinstance(v, list) else "",
     )

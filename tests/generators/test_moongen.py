@@ -246,6 +246,26 @@ def test_latency_of_every_component(component: str, pattern: str, tmp_path: Path
     assert set(result.load()) <= expected
 
 
+@needs_luajit
+@pytest.mark.parametrize(
+    ("rate", "queues", "taken", "gap_ns"),
+    [(14.5, 1, 2, 138), (14.5, 2, 2, 138), (10, 1, 1, 100), (0.004, 1, 1, 250000)],
+)
+def test_poisson_traffic_takes_as_many_queues_as_whole_nanoseconds_need(
+    rate: float, queues: int, taken: int, gap_ns: int
+) -> None:
+    text = scripts("uniform")["latency.lua"]
+    constants = re.search(r"local ROUNDING = .*\nlocal FURTHER_QUEUES = .*\n", text)
+    function = re.search(r"local function poissonGap.*?\nend\n", text, re.DOTALL)
+    assert constants
+    assert function
+    asked = f"{constants[0]}{function[0]}print(poissonGap({rate}, {queues}))"
+    said = subprocess.run(["luajit", "-e", asked], capture_output=True, text=True, check=True).stdout.split()
+    assert [int(said[0]), int(said[1])] == [taken, gap_ns]
+    assert float(said[2]) == pytest.approx(1000 * taken / gap_ns)
+    assert float(said[2]) == pytest.approx(rate, rel=0.001)
+
+
 def gaps_ns(run: Run, queue: int = 0) -> list[int]:
     """Times between the frames of a queue, in nanoseconds."""
     times = [int(line) for line in (run.folder / "times").read_text().splitlines()]
