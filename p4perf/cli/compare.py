@@ -157,7 +157,8 @@ def compare(
             write_text_atomically(output / "curves.json", json_text(document.as_dict()))
             say(f"written: {output / 'curves.json'}")
         return
-    refuse({"--at": at}, "with --component only")
+    if at:
+        raise UsageError("--at goes with --component")
     from p4perf.experiment.compare import comparison_document, write_comparison
 
     found = api.compare(runs, folder=folder, reference=reference, metric=metric, margin=smallest)

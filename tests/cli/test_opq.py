@@ -241,7 +241,7 @@ class TestMistakes:
         file = tmp_path / "ours.yaml"
         file.write_text("source: us\nplatforms: {Switch: {operators: {CRC: {base: 1}}}}\n")
         text = refused("--with", file, cwd=tmp_path)
-        assert f"{file}:2:" in text
+        assert f"{file.name}:2:" in text
         assert "platforms.Switch.operators.CRC.base" in text
 
     def test_the_folder_is_a_file(self, tmp_path):

@@ -120,8 +120,9 @@ def test_runs_of_several_targets_know_of_each_other(tmp_path):
     assert f"{second}: finished" in resumed.err
     shutil.rmtree(second)
     resumed = p4perf("resume", first, P4PERF_TEST_STAND_INS="dpdk-c xdp")
-    command = f"p4perf measure {SWITCH} --repetitions 1 --output {tmp_path / 'runs'} --target=xdp"
-    assert f"not begun, or refused: {command}\n" in resumed.err
+    command = f"l2_switch.json --repetitions 1 --output {tmp_path / 'runs'} --target=xdp"
+    assert "not begun, or refused: p4perf measure " in resumed.err
+    assert f"{command}\n" in resumed.err
 
 
 def test_the_command_for_other_targets():
