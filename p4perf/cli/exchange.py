@@ -313,7 +313,7 @@ def open_(
         Path,
         typer.Argument(metavar="[RUN]", parser=find_run, help="A run, campaign, comparison or prediction."),
     ] = Path("latest"),
-    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Start a browser, if there is one.")] = True,
+    no_browser: Annotated[bool, typer.Option("--no-browser", help="Only print the path.")] = False,
 ) -> None:
     """Open the page of a run, by its name or as the latest one, and print its path."""
     from p4perf.experiment.report.site import find_sources, write_site
@@ -326,7 +326,7 @@ def open_(
     if site.pages["run"] == 1:
         (page,) = (site.path / "runs").glob("*.html")
     typer.echo(near(str(page)))
-    if browser and any(os.environ.get(name) for name in ("BROWSER", "DISPLAY", "WAYLAND_DISPLAY")):
+    if not no_browser and any(os.environ.get(name) for name in ("BROWSER", "DISPLAY", "WAYLAND_DISPLAY")):
         import webbrowser
 
         webbrowser.open(page.resolve().as_uri())
