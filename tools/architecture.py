@@ -30,6 +30,7 @@ SAYS = {
     "specs": "what is measured, and the catalogue",
     "models": "fitted curves and prices; numpy only",
     "formats": "files of other tools",
+    "views": "how results show themselves",
     "plugins": "finds targets, components, ...",
     "errors": "failures and exit codes",
     "records": "JSON that describes itself",
@@ -37,7 +38,7 @@ SAYS = {
 }
 """What a package is for, in a few words."""
 
-GROUND = {"plugins", "errors", "records", "version"}
+GROUND = {"views", "plugins", "errors", "records", "version"}
 """Packages that all others may use: no arrows lead to them."""
 
 WIDTH, BOX, HEIGHT, GAP, MARGIN = 860, 250, 46, 34, 20

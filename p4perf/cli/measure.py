@@ -212,7 +212,12 @@ def crew_opener(
 
 def resuming(path: object, scheduler: str | None, tls: Path | None = None) -> str:
     of_cluster = {"--scheduler": scheduler, "--tls": tls}
-    words = ["p4perf", "resume", str(path), *(w for name, value in of_cluster.items() if value for w in (name, str(value)))]
+    words = [
+        "p4perf",
+        "resume",
+        str(path),
+        *(w for name, value in of_cluster.items() if value for w in (name, str(value))),
+    ]
     return shlex.join(words)
 
 
