@@ -28,6 +28,7 @@ def kinds(names):
     return [word for name in names for word in ("--kind", name)]
 
 
+@pytest.mark.thorough
 def test_nothing_is_lost_doubled_or_left(soak, tmp_path, capsys):
     record = tmp_path / "soak.jsonl"
     arguments = ["4", *kinds(KINDS), "--begin", "11", "--record", str(record)]
