@@ -161,6 +161,14 @@ def workload(p, keys=4):
     return ir.Workload(p, build_workload([], frame_size_bytes=64).program, spec)
 
 
+def test_packets_that_are_dropped_stay_as_they_came(swx, testbed, facts, tmp_path):
+    """Their buffers come again and again; SWX takes off what the packet before them in the thread emitted."""
+    table = ("match_action_table", {"entries": 64, "key_bits": 32})
+    plan = swx.plan(build_workload([table], frame_size_bytes=64), TrafficPlan(64, hit_ratio=0.0), facts)
+    record = swx.parse(testbed.run(swx.trial(plan, QUICK, facts), tmp_path))
+    assert record["packets"] > record["verified_packets"]
+
+
 def test_what_follows_a_drop_still_counts(verified):
     table = ir.Table("t", (ir.Key(ir.FieldRef("bench", "key")),), ("keep",), "toss", ir.EntrySet(3, "keep"))
     actions = (
