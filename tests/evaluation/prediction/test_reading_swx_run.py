@@ -179,6 +179,17 @@ def test_registers_keep_what_earlier_packets_wrote(tmp_path: Path) -> None:
     assert many == {"true": pytest.approx(0.6), "false": pytest.approx(0.4)}
 
 
+def test_a_checksum_keeps_its_carries_beside_a_field_of_16_bits(tmp_path: Path) -> None:
+    """The specifications that p4perf writes for programs with checksums have a field of this name."""
+    code = "ckadd h.ipv4.checksum h.ipv4.src\n\tmov m.own_checksum h.ipv4.checksum\n\tjmpeq MANY m.own_checksum 0xFDFE"
+    text = ROUTER.replace("bit<32> seen\n", "bit<32> seen\n\tbit<16> own_checksum\n")
+    text = text.replace("jmpgt MANY m.seen 0x2", f"mov h.ipv4.checksum 0x0\n\t{code}")
+    path, options = files(tmp_path, text=text)
+    packet = ethernet(0x0800, ipv4("255.255.2.1", "10.1.0.1"))  # 0xFFFF + 0x0201 has a carry
+    shares, _ = shares_of_trace(path, capture(tmp_path / "trace.pcap", [packet] * 5), options)
+    assert {"true": pytest.approx(1.0)} in [{k: v for k, v in edges.items() if v} for edges in shares.edges.values()]
+
+
 @pytest.mark.parametrize(
     ("rules", "message"),
     [
