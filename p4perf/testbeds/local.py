@@ -149,7 +149,8 @@ class _LocalBuilder(Builder):
     def _hold(self, work: Path) -> int:
         """The locked handle of a folder to build in, after the end of whoever builds the same there."""
         while True:
-            work.mkdir(exist_ok=True)
+            with contextlib.suppress(FileExistsError):
+                work.mkdir()
             with contextlib.suppress(FileNotFoundError), contextlib.ExitStack() as failed:
                 handle = os.open(work, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
                 failed.callback(os.close, handle)

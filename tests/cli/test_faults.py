@@ -201,14 +201,6 @@ def size_limit(place):
     return place.alone(*RUN, "fake", "-q", before="ulimit -f 4", PYTHONDONTWRITEBYTECODE="1")
 
 
-@fault("the run directory is moved meanwhile")
-def removed(place):
-    with place.started(*RUN, "fake", "-q", P4PERF_FAKE_SLEEP_S="0.1") as process:
-        after_trials(place, process)
-        place.run.rename(place.folder / "elsewhere")
-        return ended(process)
-
-
 @fault("no space for what a command prints")
 def no_space_to_print(place):
     return place.alone("list", "experiments", before="exec >/dev/full")

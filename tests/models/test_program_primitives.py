@@ -8,8 +8,9 @@ import math
 import pytest
 
 from p4perf.errors import DataError, UsageError
-from p4perf.evaluation.prediction.library import reference_model
+from p4perf.evaluation.prediction.library import open_models
 from p4perf.models.program import Construct, Pricing, construct
+from p4perf.models.program.costs import CostModel
 from p4perf.models.program.graph import mispredicted_branch
 from p4perf.models.program.prices import Curve, Domain, Price, price_key, surplus
 from p4perf.models.program.primitives import Agreement, PrimitiveCosts, beyond_forwarding
@@ -300,8 +301,8 @@ def test_a_table_that_stands_in_for_a_list_is_priced_by_the_words_as_well() -> N
 @pytest.mark.parametrize("target", ["dpdk-c", "xdp"])
 def test_the_models_that_ship_know_what_lists_cost_per_entry(target: str) -> None:
     """Cycles measured per entry that is passed: 1.1, 1.7 and 2.1 on dpdk-c, by width of the key; 31 to 34 on xdp."""
-    model = reference_model(target)
-    assert model is not None
+    (model,) = (m.pricing for m in open_models([f"{target}@xeon"]))
+    assert isinstance(model, CostModel)
     assert model.parts is not None
     many, few = ({b: model.parts.charge(lookup("ternary", n, b)).cycles.value for b in (32, 104)} for n in (4000, 2000))
     per_entry = {bits: (many[bits] - few[bits]) / 1000 for bits in many}  # half of the entries are passed

@@ -261,8 +261,8 @@ class TestFrames:
     @pytest.mark.parametrize(
         ("data", "what"),
         [
-            (b"", "no capture"),
-            (b"\x0a\x0d\x0d\x0a" + bytes(40), "no capture"),
+            (b"", "not a pcap file"),
+            (b"\x0a\x0d\x0d\x0a" + bytes(40), "not a pcap file"),
             (b"\xd4\xc3\xb2\xa1" + bytes(16) + b"\x01\0\0\0", "holds no frame"),
             (b"\xd4\xc3\xb2\xa1" + bytes(16) + b"\x01\0\0\0" + bytes(8) + b"\x09\0\0\0" * 2, "within packet 1"),
         ],
