@@ -146,7 +146,7 @@ def run(
         spec: name of an experiment of the catalogue or path of a spec, or several.
         target: name of a target with its variants, or several.
         settings: changes of the spec, such as ``{"entries": 1000, "trials.repetitions": 5}``.
-        points: keep at most so many values of every swept variable.
+        points: most values that are kept of every swept variable.
         accuracy: measure only the points that are needed for this relative error, such as 0.03.
         budget_s: time for everything.
         skip_impossible: leave out the points that the target cannot do, with a warning.

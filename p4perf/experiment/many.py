@@ -194,7 +194,7 @@ def fit_all(
         restart: begin the file anew.
         keep: whether the result has the models, not only their rows.
         told: hears what is known from before, and what an interruption leaves.
-        bar: opens what hears how many of so many series are finished.
+        bar: opens what hears how many of all series are finished.
 
     Raises:
         P4PerfError: the samples of all series are unusable, or an option or the file of models is wrong.

@@ -99,7 +99,7 @@ class Place:
 
 
 def after_trials(place, process, number=2):
-    """Wait until a run has so many trials."""
+    """Wait until a run has that number of trials."""
     journals = lambda: list(place.folder.glob("runs/[!.]*/points/*/raw.jsonl"))  # noqa: E731
     enough = lambda: sum(p.read_bytes().count(b"\n") for p in journals()) >= number  # noqa: E731
     wait_until(lambda: process.poll() is not None or enough(), 300)
