@@ -40,7 +40,7 @@ CHOICES = 4
 """Actions of every other entry of a table with an action selector."""
 
 NEXT_HOPS = 16
-"""Different action data of the entries of a routing table."""
+"""Different next hops of a router, and values of action data that the keys of further tables come from."""
 
 _PORT_BITS = 9
 
@@ -234,13 +234,15 @@ def _loses(statement: ir.Statement, groups: Collection[int]) -> bool:
 class _Values:
     """Action data of made-up entries.
 
-    What may be a port is from 1 to :data:`PORTS`, a group is a configured one, the index of an array is within it.
+    What may be a port is from 1 to :data:`PORTS`, a group is a configured one, the index of an array is within it, and
+    what a table looks up is from 1 to :data:`NEXT_HOPS`, so that packets hit it however many entries lead there.
     """
 
     def __init__(self, program: ir.Program) -> None:
         self._sizes = {a.name: a.size for group in (program.counters, program.meters, program.registers) for a in group}
         self._ports = _parameters(program, set(), ir.SetEgress)
         self._grouped, self._groups = _parameters(program, set(GROUPS)), _configured(program)
+        self._keys = _parameters(program, {key.field for table in program.tables for key in table.keys})
 
     def data(self, action: ir.Action, rng: random.Random) -> tuple[int, ...]:
         cells = dict(self._cells(action))
@@ -264,6 +266,8 @@ class _Values:
             return rng.choice(self._groups)
         if parameter.width_bits == _PORT_BITS or named in self._ports:
             return rng.randint(1, PORTS)
+        if named in self._keys:
+            return rng.randint(1, NEXT_HOPS)
         return rng.getrandbits(parameter.width_bits)
 
 

@@ -140,6 +140,12 @@ def test_packets_hit_the_tables_that_they_come_to(name):
     assert all(share >= 0.85 for table, share in found.items() if table != "MainControl_buckets")
 
 
+@pytest.mark.parametrize("distribution", ["uniform", "bgp"])
+def test_packets_hit_the_next_hops_of_a_router_with_many_routes(distribution):
+    whole = filled(program("ipv4_router"), {"routes": Fill(2000, distribution)}, default=64)
+    assert min(shares(whole, traffic(whole, 400)).values()) >= 0.95
+
+
 def test_packets_miss_as_often_as_was_asked_for():
     whole = filled(program("acl_firewall"), {"access_list": Fill(100, "classbench")}, default=100)
     found = shares(whole, traffic(whole, 200, misses={"MainControl_destinations": 0.25}))
