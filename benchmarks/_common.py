@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import multiprocessing
 import statistics
 import tempfile
@@ -14,8 +13,10 @@ from typing import Any
 
 from p4perf.errors import MeasurementError, P4PerfError
 from p4perf.experiment import open_target, open_testbed, require_usable
+from p4perf.experiment.bench import measured_gate_ratios
 from p4perf.programs.component import TrafficPlan, build_workload
 from p4perf.targets.base import TrialOptions
+from p4perf.targets.roles import measuring
 
 
 class Bench:
@@ -24,7 +25,7 @@ class Bench:
     def __init__(
         self, components: list[tuple[str, dict[str, Any]]], frame_size_bytes: int = 64, target: str = "dpdk-c"
     ) -> None:
-        self.target, self.testbed = open_target(target), open_testbed("local")
+        self.target, self.testbed = measuring(open_target(target)), open_testbed("local")
         try:
             self.facts = require_usable(self.target, self.testbed)
         except P4PerfError as error:
@@ -33,14 +34,7 @@ class Bench:
         self.plan = self.target.plan(workload, TrafficPlan(frame_size_bytes), self.facts)
         self.testbed.build(self.plan.build)
         self.folder = Path(tempfile.mkdtemp(prefix="p4perf-bench-"))
-        self.gate_ratio = self._calibrate()
-
-    def _calibrate(self) -> float | None:
-        job = self.target.calibration()
-        if job is None:
-            return None
-        lines = self.testbed.run(job, self.folder).stdout.splitlines()
-        return min((r for line in lines if (r := self.target.gate_ratio(json.loads(line)))), default=None)
+        self.gate_ratio = measured_gate_ratios(self.target, self.testbed, self.folder).at()
 
     def trial(self, seed: int, *arguments: str, mode: str = "gated") -> dict[str, Any] | None:
         """One start of the process; its record, None if it failed."""

@@ -8,7 +8,6 @@ median of the errors.
 
 from __future__ import annotations
 
-import json
 import statistics
 import sys
 import tempfile
@@ -19,6 +18,7 @@ from p4perf.errors import CapabilityError, P4PerfError
 from p4perf.evaluation.papers.baldi2018 import load_hardware
 from p4perf.evaluation.prediction.operations import derive
 from p4perf.experiment import open_target, open_testbed, point_workload, require_usable
+from p4perf.experiment.bench import measured_gate_ratios
 from p4perf.experiment.learning import calibrate
 from p4perf.models.eo import Hardware, estimate
 from p4perf.programs.component import TrafficPlan, build_workload
@@ -26,6 +26,7 @@ from p4perf.programs.ir import Workload
 from p4perf.specs import load_experiment
 from p4perf.specs.loader import list_catalogue
 from p4perf.targets.base import TrialOptions
+from p4perf.targets.roles import measuring
 
 STARTS = 3
 ATTEMPTS = 5
@@ -37,7 +38,7 @@ SWITCH_ENTRIES = 10_000
 
 def main() -> int:
     """Measure and print; 1 if the median error is above the goal."""
-    target, testbed = open_target("dpdk-c"), open_testbed("local")
+    target, testbed = measuring(open_target("dpdk-c")), open_testbed("local")
     try:
         facts = require_usable(target, testbed)
     except P4PerfError as error:
@@ -48,8 +49,7 @@ def main() -> int:
         errors = []
         print("| program | point | estimate | interval | measured | error |")
         print("|---|---|---|---|---|---|")
-        lines = testbed.run(target.calibration(), folder).stdout.splitlines()
-        gate = min((r for line in lines if (r := target.gate_ratio(json.loads(line)))), default=None)
+        gate = measured_gate_ratios(target, testbed, folder).at()
         for name, label, workload, traffic in _programs():
             try:
                 plan = target.plan(workload, traffic, facts)

@@ -8,7 +8,6 @@ has to be. Ends with status 1 if one is not.
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import statistics
 import tempfile
@@ -20,8 +19,10 @@ import numpy as np
 
 from p4perf.errors import MeasurementError, P4PerfError
 from p4perf.experiment import open_target, open_testbed, require_usable
+from p4perf.experiment.bench import measured_gate_ratios
 from p4perf.programs.component import TrafficPlan, build_workload
 from p4perf.targets.base import TrialOptions
+from p4perf.targets.roles import measuring
 
 FACTORS: dict[str, dict[str, Any]] = {
     "a": {"virtio_header_bytes": 0},
@@ -66,7 +67,7 @@ def main() -> int:
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--rounds", type=int, default=9)
     rounds = arguments.parse_args().rounds
-    target, testbed = open_target("vio"), open_testbed("local")
+    target, testbed = measuring(open_target("vio")), open_testbed("local")
     try:
         facts = require_usable(target, testbed)
     except P4PerfError as error:
@@ -81,9 +82,7 @@ def main() -> int:
     rejected = 0
     begun = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="p4perf-bench-") as folder:
-        job = target.calibration()
-        lines = testbed.run(job, Path(folder)).stdout.splitlines() if job is not None else []
-        ratio = min((r for line in lines if (r := target.gate_ratio(json.loads(line)))), default=None)
+        ratio = measured_gate_ratios(target, testbed, Path(folder)).at()
         for number in range(rounds):
             order = np.random.default_rng(number).permutation(names)
             rate: dict[str, float] = {}
