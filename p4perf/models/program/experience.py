@@ -8,7 +8,8 @@ cycles is a Gaussian process (Rasmussen and Williams 2006, chapter 2) with the k
 
 plus noise. A program among known ones has the error that these have and a narrow interval; one unlike all has the error
 zero and the widest interval. Intervals are as wide as they have to be to hold 90 % of the known programs, each one
-predicted without itself; those with tables and those without for themselves.
+predicted without itself; those with tables and those without for themselves, and of the machine at hand, if they are
+enough.
 """
 
 from __future__ import annotations
@@ -141,8 +142,13 @@ class Experience:
         return ratios - self._weights * spread, np.sqrt(spread)
 
     @classmethod
-    def learn(cls, programs: Sequence[KnownProgram]) -> Self | None:
-        """The process that predicts known programs best, each without itself; None if there are too few."""
+    def learn(cls, programs: Sequence[KnownProgram], local: int = 0) -> Self | None:
+        """The process that predicts known programs best, each without itself; None if there are too few.
+
+        Args:
+            local: how many, at the end, were measured on the machine that it is for; 0: all. They say how wide
+                intervals are, if they are enough.
+        """
         if len(programs) < FEWEST:
             return None
         programs = [KnownProgram(p.features, min(max(p.ratio, -FARTHEST), FARTHEST)) for p in programs]
@@ -156,8 +162,9 @@ class Experience:
 
         best = max(tried, key=likelihood)
         mean, spread = best.left_out()
-        errors = np.abs(ratios - mean) / spread / NORMAL_90
-        tables = np.array([program.has_tables for program in programs])
+        judged = slice(-local if local >= FEWEST else None, None)
+        errors = (np.abs(ratios - mean) / spread / NORMAL_90)[judged]
+        tables = np.array([program.has_tables for program in programs])[judged]
         groups = [errors[~tables], errors[tables]]
         widths = tuple(_covering(group if len(group) >= FEWEST else errors) for group in groups)
         return cls(best.programs, best.length, best.amplitude, best.noise, (widths[0], widths[1]))

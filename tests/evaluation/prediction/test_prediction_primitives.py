@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -285,6 +286,35 @@ def test_what_programs_cost_beyond_their_prices_moves_no_price() -> None:
         alone = costs.charge(what).cycles.value
         assert transferred(reference, here, 20.0).charge(what).cycles.value == pytest.approx(alone, rel=0.15)
         assert transferred(costs, here, 20.0).charge(what).cycles.value > 1.3 * alone
+
+
+def test_what_the_reference_has_no_price_of_gets_one_here() -> None:
+    """Calls cost 12 cycles here, and the reference was made when nobody counted them."""
+    costs = learnt(additive)
+    like = rows(additive, ["mat/entries", "parser/headers", "action/writes"])
+    call = construct("call")
+    assert costs.charge(call).cycles.value == 0
+    here = [
+        replace(r, met=(*r.met, (call, float(n % 4))), cycles=r.cycles + 12 * (n % 4), whole=True)
+        for n, r in enumerate(like * 3)
+    ]
+    assert transferred(costs, here, costs.baseline).charge(call).cycles.value == pytest.approx(12, rel=0.15)
+    few = [r for r in here if not r.met[-1][1]] + [r for r in here if r.met[-1][1]][:5]
+    assert transferred(costs, few, costs.baseline).charge(call).cycles.value == 0, "five points are too few"
+
+
+def test_intervals_are_as_wide_as_programs_of_this_machine_need() -> None:
+    """Elsewhere programs cost what their prices say, to a percent, and here to a fifth."""
+    rng = random.Random(1)
+    known = [
+        KnownProgram({"extract": math.log1p(n % 7), "write header": n / 60}, rng.gauss(0, 0.01)) for n in range(60)
+    ]
+    local = [replace(p, ratio=rng.gauss(0, 0.1)) for p in known[:40]]
+    whole, here = (Experience.learn([*known, *local], n) for n in (0, 40))
+    assert whole is not None
+    assert here is not None
+    assert here.widths[0] > 1.3 * whole.widths[0]
+    assert Experience.learn([*known, *local[:5]], 5) == Experience.learn([*known, *local[:5]]), "five say nothing"
 
 
 def test_longer_headers_than_were_measured_cost_as_much() -> None:
