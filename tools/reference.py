@@ -251,30 +251,47 @@ def documents_page() -> str:
     """The page of JSON: its introduction and the files of runs are written by hand."""
     page = (Path(__file__).parents[1] / "docs" / "json.md").read_text(encoding="utf-8")
     lists, papers, found = [], [], []
+    known: dict[str, str] = {}
     for kind, document in documents().items():
         rows, text = list(key_table(document)), " ".join(text_of(document).split())
         if re.search(r"`p4perf (estimate|analyse) ", text):
             papers.append({"text": _wrapped(f"`{kind}`: {text_of(document).splitlines()[0]}")})
         elif all(row.key.startswith("rows[].") for row in rows):
             keys = _keys([replace(row, key=row.key.removeprefix("rows[].")) for row in rows])
+            keys = _once(known, keys, f"`{kind}`")
             lists.append({"text": _wrapped(f"`{kind}`: {text.rstrip().rstrip('.')}. {keys}")})
         else:
-            found.append({"kind": kind, "text": _filled(text), "body": _bullets(document)})
+            found.append({"kind": kind, "text": _filled(text), "body": _bullets(document, kind, known)})
     written = _page(DOCUMENTS, documents=found, papers=papers, lists=lists, version=DOCUMENT_VERSION)
     page = _between(page, MARK, written, END)
     for name, record in FILES.items():
         mark, end = f"<!-- keys of {name} -->", "<!-- end of keys -->"
-        page = _between(page, mark, f"{mark}\n\n{_bullets(record)}\n\n{end}", end)
+        page = _between(page, mark, f"{mark}\n\n{_bullets(record, name, known)}\n\n{end}", end)
     return page
 
 
-def _bullets(record: type[Record]) -> str:
-    """An item for each object of a record, with its keys."""
+def _bullets(record: type[Record], title: str, known: dict[str, str]) -> str:
+    """An item for each object of a record, with its keys, or with the title where these are on the page already."""
     groups: dict[str, list[DescribedKey]] = {}
     for row in key_table(record):
         place, _, name = row.key.rpartition(".")
         groups.setdefault(place, []).append(replace(row, key=name))
-    return "\n".join(_wrapped(f"`{place}`: {_keys(rows)}" if place else _keys(rows)) for place, rows in groups.items())
+    items = []
+    for place, rows in groups.items():
+        keys = _once(known, _keys(rows), f"`{place}` of `{title}`" if place else f"`{title}`")
+        items.append(_wrapped(f"`{place}`: {keys}" if place else keys))
+    return "\n".join(items)
+
+
+LONG = 120
+"""Characters of a list of keys from which on the page has it once."""
+
+
+def _once(known: dict[str, str], keys: str, where: str) -> str:
+    """Keys as the page has them: a second time it names the place of the first."""
+    if len(keys) >= LONG and known.setdefault(keys, where) != where:
+        return f"The keys of {known[keys]}."
+    return keys
 
 
 def _keys(rows: Sequence[DescribedKey]) -> str:
