@@ -314,11 +314,9 @@ def _harmless(text: str) -> str:
 SetOption = Annotated[
     list[str] | None, typer.Option("--set", help="Change the spec: entries=1000, trials.repetitions=5. Repeatable.")
 ]
-SkipOption = Annotated[
-    bool, typer.Option("--skip-impossible", help="Leave out points of which no program exists, and say which.")
-]
+SkipOption = Annotated[bool, typer.Option("--skip-impossible", help="Leave out impossible points, and say which.")]
 PointsOption = Annotated[
-    int | None, typer.Option("--points", min=1, help="Keep at most N values of every swept variable, evenly thinned.")
+    int | None, typer.Option("--points", min=1, help="Keep at most N values of every swept variable, evenly spaced.")
 ]
 
 

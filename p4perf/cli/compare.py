@@ -114,24 +114,26 @@ def _cell(found: Interval | None, extrapolated: bool) -> str:
 def compare(
     runs: Annotated[
         list[str],
-        typer.Argument(help="Run directories: two or more of each experiment; with --component, what has a model."),
+        typer.Argument(
+            help="Run directories, two or more of each experiment; with --component, anything with a model."
+        ),
     ],
     component: Annotated[
         str | None,
         typer.Option(
             "--component",
-            help="Compare models of this component: published ones (t4p4s@scholz2021), model files, runs, targets.",
+            help="Compare models of this component: published (t4p4s@scholz2021), model files, runs, targets.",
         ),
     ] = None,
     at: Annotated[
         list[float] | None, typer.Option("--at", help="With --component: an x at which to compare. Repeatable.")
     ] = None,
     folder: Annotated[
-        Path, typer.Option("--in", help="Folder in which runs and, with --component, targets are looked for.")
+        Path, typer.Option("--in", help="Folder to search for runs and, with --component, targets.")
     ] = Path("runs"),
     reference: Annotated[
         str | None,
-        typer.Option("--reference", help="What the others are compared with: a target or a run; default: the first."),
+        typer.Option("--reference", help="Target or run to compare the others with; default: the first."),
     ] = None,
     metric: Annotated[str | None, typer.Option("--metric", help="Metric; default: the modelled one.")] = None,
     margin: Annotated[
@@ -139,7 +141,7 @@ def compare(
     ] = "5%",
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="Folder for the data and the plots; without it nothing is written."),
+        typer.Option("--output", "-o", help="Folder for data and plots; default: write nothing."),
     ] = None,
     fmt: FormatOption = Format.TABLE,
 ) -> None:
@@ -302,18 +304,18 @@ def reproduce(
             show_default=False,
         ),
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Measure few points, so that it takes some minutes.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Measure few points; takes a few minutes.")] = False,
     only: Annotated[
         list[Only] | None, typer.Option("--only", help="Only claims of this kind. Repeatable.", show_default=False)
     ] = None,
-    show: Annotated[bool, typer.Option("--list", help="List the claims, check nothing.")] = False,
+    show: Annotated[bool, typer.Option("--list", help="List the claims without checking them.")] = False,
     data: Annotated[
         Path | None, typer.Option("--data", help="Of eivu: folder with an eivu_results.csv of your own.")
     ] = None,
     testbed: Annotated[str, typer.Option("--testbed", help="Where experiments run, as in p4perf run.")] = "local",
     budget: Annotated[
         str | None,
-        typer.Option("--budget", help="Time for everything, such as 5m: claims that do not fit are not run."),
+        typer.Option("--budget", help="Total time, such as 5m: claims that do not fit are not run."),
     ] = None,
     output: Annotated[
         Path | None,
@@ -322,11 +324,11 @@ def reproduce(
     quiet: QuietOption = False,
     fmt: FormatOption = Format.TABLE,
 ) -> int:
-    """Compute or measure again what published papers claim.
+    """Check the claims of published papers again, by computing or measuring.
 
-    Every claim has a source and a check. Verdicts that are not as expected end with 1. The study of virtual network I/O
-    is named eivu: its claims are judged from its data, or from data of your own. How long everything takes is estimated
-    first; what --budget leaves no time for is not run, and the same command with --output continues.
+    Every claim has a source and a check. Exit code 1 if a verdict is not the expected one. The claims of eivu, the
+    study of virtual network I/O, are judged from its data or your own. The command first estimates how long everything
+    takes; claims that do not fit into --budget are not run. The same command with the same --output continues.
     """
     from p4perf import api
     from p4perf.cli.measure import duration_s

@@ -148,11 +148,11 @@ def fit(
             help="Runs, folders of runs, CSV files with a header line, files of Extra-P; - is the standard input.",
         ),
     ],
-    x: Annotated[str | None, typer.Option("--x", help="File: column (Extra-P: parameter) of the variable.")] = None,
-    y: Annotated[str | None, typer.Option("--y", help="File: column (Extra-P: metric) of what it costs.")] = None,
+    x: Annotated[str | None, typer.Option("--x", help="File: column of the variable (Extra-P: parameter).")] = None,
+    y: Annotated[str | None, typer.Option("--y", help="File: column of the cost (Extra-P: metric).")] = None,
     by: Annotated[
         list[str] | None,
-        typer.Option("--by", help="Many series: columns that tell them apart, separated by commas. Repeatable."),
+        typer.Option("--by", help="Many series: columns that distinguish them, separated by commas. Repeatable."),
     ] = None,
     region: Annotated[str | None, typer.Option("--region", help="Extra-P: region or callpath.")] = None,
     segments: Annotated[int | None, typer.Option("--segments", min=1, help="Fix the number of segments.")] = None,
@@ -170,7 +170,7 @@ def fit(
     ] = None,
     template: Annotated[
         list[str] | None,
-        typer.Option("--template", help="Function that may be taken, such as power, or spline. Repeatable."),
+        typer.Option("--template", help="Allow this function, such as power or spline. Repeatable."),
     ] = None,
     split_finder: Annotated[
         str | None,
@@ -221,8 +221,8 @@ def fit(
 ) -> int:
     """Derive piecewise models from runs or files of measurements.
 
-    With --by, several DATA or FILE.jsonl as output, it derives the models of many series, on all processors or on a
-    Dask cluster: each combination of the columns of --by, each region and metric of Extra-P, each run.
+    With --by, several DATA or FILE.jsonl as output, it fits many series, on all processors or on a Dask cluster: one
+    for each combination of the --by columns, each region and metric of Extra-P, or each run.
     """
     from p4perf.api import fit as fit_series
     from p4perf.api import fit_many, open_run

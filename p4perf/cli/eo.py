@@ -33,7 +33,7 @@ FrameOption = Annotated[
     int | None, typer.Option("--frame-size", help="Frame size in bytes, with FCS; by default what the function says.")
 ]
 RemoteOption = Annotated[
-    float, typer.Option("--remote", help="Share of packets that the NIC puts into the cache of another socket.")
+    float, typer.Option("--remote", help="Share of packets that the NIC places in another socket's cache.")
 ]
 
 
@@ -140,7 +140,7 @@ def eo(
     functions: Annotated[
         list[str], typer.Argument(metavar="FUNCTION...", help="Functions (name or file) in a row, or one experiment.")
     ],
-    hardware: Annotated[str, typer.Option("--hardware", help="Name of the catalogue, or path of a description.")],
+    hardware: Annotated[str, typer.Option("--hardware", help="Machine: a name of the catalogue, or a file.")],
     profile: ProfileOption = None,
     frame_size: FrameOption = None,
     cores: Annotated[int, typer.Option("--cores", help="Cores that run the functions.")] = 1,
@@ -268,13 +268,13 @@ def place(
     frame_size: FrameOption = None,
     remote: RemoteOption = 0.0,
     share_cores: Annotated[
-        bool, typer.Option("--share-cores", help="A core may run several functions; else each has cores of its own.")
+        bool, typer.Option("--share-cores", help="Let functions share cores; default: each has its own.")
     ] = False,
     fmt: FormatOption = Format.TABLE,
 ) -> int:
-    """Judge which hosts can run functions at a load, all of them at once.
+    """Find out which hosts can run all functions at once at a given load.
 
-    Ends with 0 if at least one host can, else with 1.
+    Exit code 0 if at least one host can, otherwise 1.
     """
     from p4perf.models.eo import place as judge
 

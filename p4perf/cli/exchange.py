@@ -89,17 +89,19 @@ def import_(
     ] = None,
     unit: Annotated[list[str] | None, typer.Option("--unit", help="CSV: UNIT, or METRIC=UNIT. Repeatable.")] = None,
     sets: Annotated[
-        list[str] | None, typer.Option("--set", help="VARIABLE=VALUE that the source does not tell. Repeatable.")
+        list[str] | None, typer.Option("--set", help="VARIABLE=VALUE that the source does not state. Repeatable.")
     ] = None,
     only: Annotated[list[str] | None, typer.Option("--only", help="Import only VARIABLE=VALUE. Repeatable.")] = None,
     repetition: Annotated[str | None, typer.Option("--repetition", help="Variable or column of repetitions.")] = None,
     pattern: Annotated[
         str | None,
-        typer.Option("--name", help="What numbers in names of files or tests are: 'rx-{frame_size}-{repetition}.csv'."),
+        typer.Option("--name", help="Meaning of numbers in file or test names: 'rx-{frame_size}-{repetition}.csv'."),
     ] = None,
-    value: Annotated[str | None, typer.Option("--value", help="CSV with a value a line: column of the values.")] = None,
+    value: Annotated[
+        str | None, typer.Option("--value", help="CSV with one value per line: column of the values.")
+    ] = None,
     metric_column: Annotated[
-        str | None, typer.Option("--metric-column", help="CSV with one value a line: column of the metrics.")
+        str | None, typer.Option("--metric-column", help="CSV with one value per line: column of the metrics.")
     ] = None,
     unit_column: Annotated[str | None, typer.Option("--unit-column", help="CSV: column of the units.")] = None,
     device: Annotated[str | None, typer.Option("--device", help="MoonGen: which of several devices counts.")] = None,
@@ -107,14 +109,15 @@ def import_(
         bool, typer.Option("--skip-damaged", help="Folders: leave damaged files out instead of stopping.")
     ] = False,
     experiment: Annotated[
-        str | None, typer.Option("--experiment", help="Name of the experiment; runs of one name can be compared.")
+        str | None,
+        typer.Option("--experiment", help="Name of the experiment; runs with the same name can be compared."),
     ] = None,
     title: Annotated[str | None, typer.Option("--title", help="One line for people.")] = None,
     target: Annotated[str | None, typer.Option("--target", "-t", help="What was measured.")] = None,
     testbed: Annotated[str | None, typer.Option("--testbed", help="Where it was measured.")] = None,
     y: Annotated[str | None, typer.Option("--y", help="Metric to model; default: the first.")] = None,
     x_scale: Annotated[Scale, typer.Option("--x-scale", help="Axis of the abscissa.")] = "linear",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be imported, write nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be imported, without writing.")] = False,
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder that gets the run directory.")] = Path("runs"),
     fmt: FormatOption = Format.TABLE,
 ) -> int:
@@ -242,7 +245,7 @@ def export(
         Path, typer.Argument(metavar="MODEL", parser=find_run, help="A model.json, or a run directory that has one.")
     ],
     language: Annotated[Literal["python", "c", "latex"], typer.Option("--as", help="What to write.")] = "python",
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="A file instead of the screen.")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="File to write; default: stdout.")] = None,
 ) -> None:
     """Write a model as a function in Python or C, or as LaTeX."""
     from p4perf.models.export import export_model
@@ -286,14 +289,14 @@ def report(
         ),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder of the site; a site there is replaced.")],
-    title: Annotated[str | None, typer.Option("--title", help="Heading of the site; default: what it holds.")] = None,
+    title: Annotated[str | None, typer.Option("--title", help="Heading of the site; default: its contents.")] = None,
     jobs: Annotated[
         int | None,
-        typer.Option("--jobs", "-j", min=1, max=1024, help="Processes that read runs; default: all."),
+        typer.Option("--jobs", "-j", min=1, max=1024, help="Processes that read runs; default: one per processor."),
     ] = None,
     fmt: FormatOption = Format.TABLE,
 ) -> None:
-    """Make a site of pages with interactive figures, readable offline."""
+    """Build a site with interactive figures, readable offline."""
     from p4perf.cli.progress import Share
     from p4perf.experiment.report.site import find_sources, write_site
 
@@ -315,7 +318,7 @@ def open_(
     ] = Path("latest"),
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Only print the path.")] = False,
 ) -> None:
-    """Open the page of a run, by its name or as the latest one, and print its path."""
+    """Open the page of a run in a browser, and print its path."""
     from p4perf.experiment.report.site import find_sources, write_site
     from p4perf.results.files import file_word
     from p4perf.testbeds.local import cache_folder
@@ -348,7 +351,8 @@ def pack(
         Path, typer.Argument(metavar="FOLDER", parser=find_run, help="Run directory, campaign or comparison.")
     ],
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="The zip; default: named after the folder, in this one.")
+        Path | None,
+        typer.Option("--output", "-o", help="Name of the zip; default: that of the folder, in the current one."),
     ] = None,
     licence: Annotated[
         str | None, typer.Option("--licence", "--license", help="SPDX identifier or address, such as CC-BY-4.0.")
@@ -357,7 +361,7 @@ def pack(
     title: Annotated[str | None, typer.Option("--title", help="Title; default: what was measured.")] = None,
     fmt: FormatOption = Format.TABLE,
 ) -> None:
-    """Pack results into a zip that describes itself (RO-Crate)."""
+    """Pack results into a self-describing zip (RO-Crate)."""
     from p4perf.results.crate import Author, CrateOptions
     from p4perf.results.crate import pack as write_archive
 

@@ -48,15 +48,15 @@ def gate(
     ] = None,
     metric: Annotated[str | None, typer.Option("--metric", help="Metric; default: the modelled one.")] = None,
     relative: Annotated[
-        bool, typer.Option("--relative", help="Compare in units of the baseline program that each start measures, too.")
+        bool, typer.Option("--relative", help="Compare in units of the baseline program, which each start measures.")
     ] = False,
     junit: Annotated[Path | None, typer.Option("--junit", help="Write JUnit XML to this file.")] = None,
     summary: Annotated[Path | None, typer.Option("--summary", help="Append a table in Markdown to this file.")] = None,
     history: Annotated[
-        bool, typer.Option("--history", help="Show how far runs on this machine were apart, and judge nothing.")
+        bool, typer.Option("--history", help="Show how much runs on this machine differed; compare nothing.")
     ] = False,
     interleaved: Annotated[
-        bool, typer.Option("--interleaved", help="Measure both sides now, their starts in turns: drift cancels.")
+        bool, typer.Option("--interleaved", help="Measure both sides now, in alternating starts: drift cancels.")
     ] = False,
     target: Annotated[
         str | None,
@@ -69,11 +69,14 @@ def gate(
         list[str] | None, typer.Option("--set", help="With --interleaved: change the spec of both sides. Repeatable.")
     ] = None,
     baseline_sets: Annotated[
-        list[str] | None, typer.Option("--baseline-set", help="With --interleaved: change that of the baseline, too.")
+        list[str] | None,
+        typer.Option("--baseline-set", help="With --interleaved: change only the spec of the baseline."),
     ] = None,
     baseline_environment: Annotated[
         list[str] | None,
-        typer.Option("--baseline-env", help="With --interleaved: a variable of the baseline, such as CC=gcc-12."),
+        typer.Option(
+            "--baseline-env", help="With --interleaved: environment variable of the baseline, such as CC=gcc-12."
+        ),
     ] = None,
     baseline_tree: Annotated[
         Path | None,
@@ -83,20 +86,20 @@ def gate(
         int | None, typer.Option("--points", min=1, help="With --interleaved: most values of every swept variable.")
     ] = None,
     number: Annotated[
-        int | None, typer.Option("--pairs", min=2, help="With --interleaved: pairs of starts a point; default: 6.")
+        int | None, typer.Option("--pairs", min=2, help="With --interleaved: pairs of starts per point; default: 6.")
     ] = None,
     testbed: Annotated[
         str | None, typer.Option("--testbed", help="With --interleaved: where it runs; default: local.")
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="With --interleaved: folder of the runs; default: runs.")
+        Path | None, typer.Option("--output", "-o", help="With --interleaved: folder for the runs; default: runs.")
     ] = None,
     quiet: QuietOption = False,
     fmt: FormatOption = Format.TABLE,
 ) -> int:
-    """Judge new runs by a baseline, for continuous integration.
+    """Compare new runs with a baseline, for continuous integration.
 
-    Exit code 0 if nothing is slower, 1 if something is, 6 if the data do not tell.
+    Exit code 0 if nothing is slower, 1 if something is, 6 if the data are not conclusive.
     """
     least = share(margin, "--margin")
     given = None if drift is None else share(drift, "--drift")

@@ -46,7 +46,7 @@ def generate(
         typer.Option(
             "--max-entries",
             min=0,
-            help=f"Leave out entry files of larger tables. Default: {MAX_ENTRIES}; with --all none are written.",
+            help=f"Leave out entry files of larger tables; default: {MAX_ENTRIES}, or 0 with --all.",
         ),
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Every experiment of the catalogue.")] = False,

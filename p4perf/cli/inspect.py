@@ -186,7 +186,7 @@ def list_(
     what: Annotated[What, typer.Argument(help="What to list.")] = "experiments",
     folder: Annotated[Path, typer.Option("--in", help="Folder of the runs.")] = Path("runs"),
     components: Annotated[
-        bool, typer.Option("--components", help="Of targets or generators: show which experiments they can do.")
+        bool, typer.Option("--components", help="Of targets or generators: show which experiments they support.")
     ] = False,
     limits: Annotated[
         bool, typer.Option("--limits", help="Of targets or generators: show missing constructs and limits.")
@@ -200,7 +200,7 @@ def list_(
     ] = None,
     fmt: FormatOption = Format.TABLE,
 ) -> None:
-    """List experiments, runs, targets, metrics, models and so on."""
+    """List experiments, runs, targets, metrics, models and more."""
     from p4perf.cli.vio import print_cells, print_items
 
     if what not in ("targets", "generators"):
@@ -331,7 +331,7 @@ def check(
         bool, typer.Option("--schema", help="Print the JSON Schema of specs, or of a kind of document.")
     ] = False,
     target: Annotated[
-        str | None, typer.Option("--target", "-t", help="Check that this target can measure it here.")
+        str | None, typer.Option("--target", "-t", help="Also check that this target can measure it here.")
     ] = None,
     testbed: Annotated[str, typer.Option("--testbed", help="Where the target runs.")] = "local",
     sets: SetOption = None,
@@ -341,8 +341,8 @@ def check(
 ) -> None:
     """Check a spec, and with --target that the target can measure it.
 
-    With --schema it prints the JSON Schema of specs, for editors, or that of a document that a command prints: its KIND
-    is the argument, such as comparison or list.runs.
+    With --schema, prints the JSON Schema of specs, for editors, or of a document that a command prints, named by its
+    kind, such as comparison or list.runs.
     """
     from p4perf.experiment import open_target, open_testbed, plan_sweep, require_usable
     from p4perf.experiment.planning import possible_points
@@ -418,7 +418,7 @@ def status(
     ],
     fmt: FormatOption = Format.TABLE,
 ) -> None:
-    """Show how far a run or a campaign has come."""
+    """Show the progress of a run or campaign."""
     from p4perf.cli.measure import show_campaign
     from p4perf.results.campaign import CampaignDirectory
 
@@ -486,11 +486,11 @@ class DoctorDocument(Document, kind="doctor"):
 @app.command()
 def doctor(
     fix: Annotated[bool, typer.Option("--fix", help="Apply reversible settings: hugepages, autogroup (root).")] = False,
-    undo: Annotated[bool, typer.Option("--undo", help="Set back what --fix changed (root).")] = False,
+    undo: Annotated[bool, typer.Option("--undo", help="Restore what --fix changed (root).")] = False,
     testbed: Annotated[str, typer.Option("--testbed", help="Where to look: local, or ssh:FILE:NODE.")] = "local",
     fmt: FormatOption = Format.TABLE,
 ) -> int:
-    """Report what is usable here and how good a measurement can be.
+    """Report what is usable here, and how well it can measure.
 
     Looks at targets, load generators, metrics and tools. Changes nothing, unless --fix or --undo says so. Exit code 0
     if a target is usable, else 3.

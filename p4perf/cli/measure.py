@@ -179,12 +179,14 @@ def exit_code(cells: Sequence[Cell]) -> ExitCode:
 
 SchedulerOption = Annotated[
     str | None,
-    typer.Option("--scheduler", help="Measure on all workers with a device of a Dask scheduler: tcp://10.0.0.1:8786."),
+    typer.Option(
+        "--scheduler", help="Measure on all devices of a Dask cluster: address of its scheduler, tcp://10.0.0.1:8786."
+    ),
 ]
 
 WorkersOption = Annotated[
     str | None,
-    typer.Option("--workers", help="With --scheduler: only workers with names that match, such as 'xeon-*'."),
+    typer.Option("--workers", help="With --scheduler: only workers whose names match, such as 'xeon-*'."),
 ]
 
 
@@ -258,16 +260,16 @@ def run(
     ] = None,
     budget: Annotated[
         str | None,
-        typer.Option("--budget", help="Time for everything, such as 30m: the points that lower errors most."),
+        typer.Option("--budget", help="Total time, such as 30m: measure the points that reduce errors most."),
     ] = None,
     accuracy: Annotated[
         str | None,
-        typer.Option("--accuracy", help="Measure only points that are needed for a largest error such as 3%."),
+        typer.Option("--accuracy", help="Measure only the points needed for this largest error, such as 3%."),
     ] = None,
     sets: SetOption = None,
     points: PointsOption = None,
     skip_impossible: SkipOption = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Plan and print the points, measure nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Plan and print the points without measuring.")] = False,
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder that gets the run directory.")] = Path("runs"),
     strict: StrictOption = False,
     quiet: QuietOption = False,
@@ -381,7 +383,7 @@ def resume(
     quiet: QuietOption = False,
     fmt: FormatOption = Format.TABLE,
 ) -> int:
-    """Continue a run or a campaign that was interrupted."""
+    """Continue an interrupted run or campaign."""
     from p4perf.cli.progress import SweepProgress
     from p4perf.experiment import resume_run
     from p4perf.experiment.interleaved import pair_of

@@ -32,33 +32,33 @@ def opq(
     ] = None,
     beside: Annotated[
         list[str] | None,
-        typer.Option("--with", help="Platforms beside them: ren2025, or a file of your own. Repeatable."),
+        typer.Option("--with", help="Platforms to compare with: ren2025, or your own file. Repeatable."),
     ] = None,
     threshold: Annotated[
         str,
         typer.Option(
             "--threshold",
-            help="Where base costs are split: global-median, lower-median, platform-median, or a number of cycles.",
+            help="Threshold of base costs: global-median, lower-median, platform-median, or a number of cycles.",
         ),
     ] = "global-median",
     ties: Annotated[
-        Literal["high", "low"], typer.Option("--ties", help="What a base cost at the threshold is.")
+        Literal["high", "low"], typer.Option("--ties", help="Side of a base cost equal to the threshold.")
     ] = "high",
     without: Annotated[
         list[str] | None,
-        typer.Option("--median-without", help="An operator that is no part of the median. Repeatable."),
+        typer.Option("--median-without", help="Operator to exclude from the median. Repeatable."),
     ] = None,
     of: Annotated[
-        str | None, typer.Option("--median-of", help="Only the operators of this platform are part of the median.")
+        str | None, typer.Option("--median-of", help="Take the median over the operators of this platform only.")
     ] = None,
     contrast: Annotated[
-        list[str] | None, typer.Option("--contrast", help="Two operators to set side by side: HIGH,LOW. Repeatable.")
+        list[str] | None, typer.Option("--contrast", help="Two operators to compare: HIGH,LOW. Repeatable.")
     ] = None,
-    clock: Annotated[Literal["core", "tsc"], typer.Option("--clock", help="Cycles of which clock.")] = "core",
+    clock: Annotated[Literal["core", "tsc"], typer.Option("--clock", help="Clock of the cycles.")] = "core",
     agree: Annotated[
-        bool, typer.Option("--agree", help="Of two runs: check that they agree, and end with 1 if they do not.")
+        bool, typer.Option("--agree", help="Check that two runs agree; exit code 1 if they do not.")
     ] = False,
-    level: Annotated[float, typer.Option("--level", min=0.5, max=0.999, help="Coverage that intervals aim at.")] = 0.95,
+    level: Annotated[float, typer.Option("--level", min=0.5, max=0.999, help="Intended coverage of intervals.")] = 0.95,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Folder for the data and the plots; default: a new one.")
     ] = None,

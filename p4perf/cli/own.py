@@ -100,7 +100,7 @@ def measure(
         Path | None, typer.Option("--entries", help="Entries: simple_switch_CLI commands, P4Runtime text, JSON, CSV.")
     ] = None,
     p4info: Annotated[
-        Path | None, typer.Option("--p4info", help="P4Info as text, for entries that have numbers for names.")
+        Path | None, typer.Option("--p4info", help="P4Info as text, for entries with numeric ids.")
     ] = None,
     includes: Annotated[
         list[Path] | None, typer.Option("--include", "-I", help="Of a .p4: folder of include files. Repeatable.")
@@ -117,16 +117,16 @@ def measure(
     std: Annotated[str | None, typer.Option("--std", help="Of a .p4: p4-14 or p4-16; default: p4-16.")] = None,
     fill: Annotated[
         list[str] | None,
-        typer.Option("--fill", help="TABLE=N or TABLE=N:bgp|classbench: entries that are made up; repeatable."),
+        typer.Option("--fill", help="TABLE=N or TABLE=N:bgp|classbench: generate entries. Repeatable."),
     ] = None,
     default_fill: Annotated[
-        int, typer.Option("--default-fill", min=0, max=100_000, help="Made-up entries of tables that have none.")
+        int, typer.Option("--default-fill", min=0, max=100_000, help="Entries to generate in each table that has none.")
     ] = 64,
     miss: Annotated[
-        list[str] | None, typer.Option("--miss", help="SHARE or TABLE=SHARE of packets that find no entry; repeatable.")
+        list[str] | None, typer.Option("--miss", help="SHARE or TABLE=SHARE of packets that miss. Repeatable.")
     ] = None,
     zipf: Annotated[
-        float, typer.Option("--zipf", min=0, max=10, help="Exponent of the popularity of entries; 0: all alike.")
+        float, typer.Option("--zipf", min=0, max=10, help="Zipf exponent of the popularity of entries; 0: uniform.")
     ] = 0.0,
     probabilities: Annotated[
         Path | None, typer.Option("--probabilities", help="YAML file of branch probabilities and traffic shares.")
@@ -135,12 +135,12 @@ def measure(
         int, typer.Option("--frame-size", min=64, max=1518, help="Frame size in bytes, FCS included.")
     ] = 128,
     packets: Annotated[
-        int, typer.Option("--packets", min=1, max=65536, help="Different packets, sent in random order.")
+        int, typer.Option("--packets", min=1, max=65536, help="Number of different packets, sent in random order.")
     ] = 256,
     capture: Annotated[
         Path | None, typer.Option("--capture", help="Packets to send: a capture in the format of libpcap.")
     ] = None,
-    port: Annotated[int, typer.Option("--port", min=0, max=510, help="Port by which all packets come in.")] = 0,
+    port: Annotated[int, typer.Option("--port", min=0, max=510, help="Ingress port of all packets.")] = 0,
     sizes: Annotated[
         str | None, typer.Option("--sizes", help=f"Of a .c: packet sizes in bytes. Default: {SIZES}.")
     ] = None,
@@ -152,10 +152,10 @@ def measure(
     quiet: QuietOption = False,
     fmt: FormatOption = Format.TABLE,
 ) -> int:
-    """Measure your own P4 program, or an operator of your own in C.
+    """Measure your own P4 program, or your own operator in C.
 
-    Programs are verified packet by packet: before a target is measured, what it does with packets that take all paths
-    of the program is compared with the reference interpreter.
+    Each target is first verified: packets that take all paths of the program must give the results of the reference
+    interpreter.
     """
     of_c = program.suffix == ".c"
     others = [label for label in target or () if label != DEFAULT_TARGET]

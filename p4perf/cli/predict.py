@@ -298,9 +298,7 @@ def predict(
     capture: Annotated[
         Path | None, typer.Option("--capture", help="A .pcap: count the paths of its packets through the program.")
     ] = None,
-    traffic: Annotated[
-        bool, typer.Option("--traffic", help="With the entries and the packets that p4perf measure gives the program.")
-    ] = False,
+    traffic: Annotated[bool, typer.Option("--traffic", help="Use the entries and packets of p4perf measure.")] = False,
     arch: Annotated[
         str | None,
         typer.Option("--arch", help="Of a .p4: v1model (p4c-bm2-ss), psa or pna (p4c-dpdk); default: its include."),
@@ -329,16 +327,14 @@ def predict(
     ] = None,
     path: Annotated[
         Literal["expected", "lowest-cost", "highest-cost"],
-        typer.Option("--path", help="Whose cost breakdown is printed."),
+        typer.Option("--path", help="Path whose cost breakdown is printed."),
     ] = "expected",
     measure: Annotated[
         bool,
-        typer.Option(
-            "--measure", help="Measure it as well, with the packets of --traffic if it is a program of your own."
-        ),
+        typer.Option("--measure", help="Measure it as well; your own program with the packets of --traffic."),
     ] = False,
     testbed: Annotated[str, typer.Option("--testbed", help="With --measure: where the target runs.")] = "local",
-    runs: Annotated[Path, typer.Option("--runs", help="With --measure: folder that gets the records.")] = Path("runs"),
+    runs: Annotated[Path, typer.Option("--runs", help="With --measure: folder for the records.")] = Path("runs"),
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Folder for prediction.json and plots.")] = None,
     quiet: QuietOption = False,
     verbose: Annotated[
@@ -414,7 +410,7 @@ def learn(
         typer.Argument(
             metavar="[RUN]...",
             parser=find_run,
-            help="Run directories to learn from; without them fixtures are measured.",
+            help="Run directories to learn from; default: measure fixtures.",
             show_default=False,
         ),
     ] = None,
@@ -432,10 +428,10 @@ def learn(
     resume: Annotated[bool, typer.Option("--resume", help="Continue the newest runs in that folder.")] = False,
     catalogue: Annotated[
         Path | None,
-        typer.Option("--catalogue", help="Folder with runs of the catalogue on that target: prices of primitives."),
+        typer.Option("--catalogue", help="Folder with runs of the catalogue on that target, to learn prices anew."),
     ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Measure few fixtures, and take the rest from the model that ships.")
+        bool, typer.Option("--quick", help="Measure few fixtures, and take the rest from the shipped model.")
     ] = False,
     operations: Annotated[
         bool, typer.Option("--operations", help="Measure elementary operations, and describe the machine in YAML.")
@@ -448,7 +444,7 @@ def learn(
         typer.Option("--starts", min=1, max=100, help="With --operations: accepted starts of each benchmark; 3."),
     ] = None,
     plain: Annotated[
-        bool, typer.Option("--plain", help="With --operations: the core is isolated: no gate, no real-time bursts.")
+        bool, typer.Option("--plain", help="With --operations, on an isolated core: no gate, no real-time bursts.")
     ] = False,
     sets: SetOption = None,
     quiet: QuietOption = False,
@@ -456,9 +452,9 @@ def learn(
 ) -> None:
     """Learn what programs cost on this machine, and write a cost model.
 
-    Measures fixtures for a few minutes; --resume continues an interrupted session. With RUN... nothing is measured.
-    With --operations it measures what every elementary operation costs, one by one, and describes this machine for
-    p4perf estimate eo; that needs what target dpdk-c needs.
+    Measures fixtures for a few minutes; --resume continues an interrupted session. With RUN..., learns from these runs
+    and measures nothing. With --operations, measures every elementary operation on target dpdk-c and describes this
+    machine for p4perf estimate eo.
     """
     if operations:
         refuse(

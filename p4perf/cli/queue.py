@@ -129,22 +129,22 @@ def queue(
     ] = None,
     overhead: Annotated[str, typer.Option("--overhead", help="Work of an interrupt.")] = "0us",
     buffer: Annotated[
-        str, typer.Option("--buffer", help="What the buffer holds: a time of work, a number of packets, or none.")
+        str, typer.Option("--buffer", help="Size of the buffer: a time of work, a number of packets, or none.")
     ] = "none",
-    batch_cost: Annotated[str, typer.Option("--batch-cost", help="Poll: work for a batch.")] = "0us",
+    batch_cost: Annotated[str, typer.Option("--batch-cost", help="Poll: work per batch.")] = "0us",
     idle_cost: Annotated[
-        str, typer.Option("--idle-cost", help="Poll: more work for a batch behind a poll that found nothing.")
+        str, typer.Option("--idle-cost", help="Poll: additional work of a batch after an empty poll.")
     ] = "0us",
-    ring: Annotated[int, typer.Option("--ring", min=1, help="Poll: packets that the ring holds.")] = 1024,
-    burst: Annotated[int, typer.Option("--burst", min=1, help="Poll: most packets of a batch.")] = 32,
+    ring: Annotated[int, typer.Option("--ring", min=1, help="Poll: packets in the ring.")] = 1024,
+    burst: Annotated[int, typer.Option("--burst", min=1, help="Poll: most packets in a batch.")] = 32,
     empty_poll: Annotated[
-        str | None, typer.Option("--empty-poll", help="Poll: time of a poll that finds nothing; default: one step.")
+        str | None, typer.Option("--empty-poll", help="Poll: time of an empty poll; default: one step.")
     ] = None,
     lattice: Annotated[
         str | None, typer.Option("--lattice", help="Step of the lattice, such as 1us or 10ns; chosen by default.")
     ] = None,
     frequency: Annotated[
-        str | None, typer.Option("--frequency", help="Frequency of the core, where cycles have to become time.")
+        str | None, typer.Option("--frequency", help="Frequency of the core, to convert cycles to time.")
     ] = None,
     profile: Annotated[
         Literal["exact", "printed"],
@@ -157,7 +157,7 @@ def queue(
         str | None,
         typer.Option("--tune", help="Search the moderation interval with the smallest mean, or percentile (p99)."),
     ] = None,
-    max_loss: Annotated[float, typer.Option("--max-loss", help="With --tune: largest loss that is allowed.")] = 0.0,
+    max_loss: Annotated[float, typer.Option("--max-loss", help="With --tune: largest loss allowed.")] = 0.0,
     measured: Annotated[
         Path | None, typer.Option("--measured", help="A run with latency over load, or a .csv, to compare with.")
     ] = None,

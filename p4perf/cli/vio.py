@@ -85,11 +85,11 @@ class VariantName(StrEnum):
 @estimate_app.command()
 def cesim(
     hit_ratio: Annotated[
-        list[float] | None, typer.Option("--hit-ratio", "-r", help="Hit ratio of L1, such as 0.999. Repeatable.")
+        list[float] | None, typer.Option("--hit-ratio", "-r", help="L1 hit ratio, such as 0.999. Repeatable.")
     ] = None,
     inverse: Annotated[
         list[str] | None,
-        typer.Option("--inverse", help="Throughput of which the hit ratio is wanted, such as 100mpps. Repeatable."),
+        typer.Option("--inverse", help="Throughput whose hit ratio is wanted, such as 100mpps. Repeatable."),
     ] = None,
     variant: Annotated[
         list[VariantName] | None, typer.Option("--variant", help="Variant of the model; default: all. Repeatable.")
@@ -110,13 +110,13 @@ def cesim(
     l2_hit_ratio: Annotated[float, typer.Option("--l2-hit-ratio", help="Hit ratio of L2.")] = 0.7,
     l3_hit_ratio: Annotated[float, typer.Option("--l3-hit-ratio", help="Hit ratio of L3.")] = 0.79,
     fit: Annotated[
-        Path | None, typer.Option("--fit", help="CSV of hit ratios and throughputs that alpha and beta are fitted to.")
+        Path | None, typer.Option("--fit", help="CSV of hit ratios and throughputs to fit alpha and beta to.")
     ] = None,
     x: Annotated[str, typer.Option("--x", help="With --fit: column of hit ratios.")] = "hit_ratio",
     y: Annotated[str, typer.Option("--y", help="With --fit: column of throughputs in Mpps.")] = "throughput_mpps",
     fmt: FormatOption = Format.TABLE,
 ) -> None:
-    """Estimate throughput from the hit ratio of L1, or the reverse."""
+    """Estimate throughput from the L1 hit ratio, or the reverse."""
     import numpy as np
 
     from p4perf.evaluation.fitting.datafiles import read_csv
@@ -334,13 +334,13 @@ def factors(
     ] = None,
     names: Annotated[
         str | None,
-        typer.Option("--factors", help="Variables or columns that are 0 or 1: a,b,c; default: the combined variants."),
+        typer.Option("--factors", help="Variables or columns of 0 and 1: a,b,c; default: the combined variants."),
     ] = None,
     where: Annotated[
         list[str] | None, typer.Option("--where", help="Value of another swept variable: frame=64. Repeatable.")
     ] = None,
     cache: Annotated[str | None, typer.Option("--cache", help="Metric or column of cache use, such as misses.")] = None,
-    lower: Annotated[bool, typer.Option("--lower-is-better", help="File: less is better, as of cycles.")] = False,
+    lower: Annotated[bool, typer.Option("--lower-is-better", help="File: lower is better, as for cycles.")] = False,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the intervals.")] = 1,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Folder for figures; default: the run.")] = None,
     fmt: FormatOption = Format.TABLE,
