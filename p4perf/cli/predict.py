@@ -88,9 +88,9 @@ def _premise(each: Prediction) -> str:
 
     said = [f"model {each.model.origin} of {each.model.machine}, cores at {each.clock_hz / 1e9:.4g} GHz"]
     if each.graph.assumed and not each.graph.packets:
-        said.append("packets take the path on which tables hit and they are sent (else: --traffic, --probabilities)")
+        said.append("assuming that tables hit and packets are sent (change with --traffic, --probabilities)")
     if FULL in each.graph.remarks:
-        said.append("tables count as full (else: --fill, --entries)")
+        said.append("tables are full (change with --fill, --entries)")
     return f"{each.model.target}: {'; '.join(said)}"
 
 
@@ -249,14 +249,14 @@ def _measured_row(each: MeasuredPrediction) -> dict[str, Any]:
         "predicted": interval(each.prediction.cycles()),
         "measured": interval(each.cycles),
         "error": f"{100 * each.error:+.1f} %",
-        "interval holds it": each.holds,
+        "inside interval": each.holds,
         "starts": each.starts,
         "flags": list(each.flags),
     }
 
 
 def _verdict(each: MeasuredPrediction) -> str:
-    held = "the interval holds it" if each.holds else "the interval does NOT hold it"
+    held = "inside the interval" if each.holds else "OUTSIDE the interval"
     return (
         f"{_name(each.prediction)}: predicted {each.prediction.cycles().value:.4g} cycles, measured "
         f"{each.cycles.value:.4g}: {100 * each.error:+.1f} %, {held} ({each.folder})"

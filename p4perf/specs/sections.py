@@ -103,7 +103,7 @@ class TrafficSpec(Strict):
         {}, description="constant values of header fields that the components do not vary, such as ethernet.src"
     )
     payload: kinds.HexBytes = Field(
-        "00", description="bytes behind the headers, in hexadecimal digits, again and again to the end"
+        "00", description="bytes after the headers, in hexadecimal digits, repeated to the end"
     )
     offered_load: OfferedLoad = Field("max", description="packets offered per second")
     flows: FlowsSpec = Field(FlowsSpec(), description="how the packets are spread over keys")
