@@ -543,9 +543,9 @@ def _summary(usable: Sequence[str], checks: Sequence[Check]) -> list[str]:
     said += [f"{c.check}: {c.advice}." for c in missing if not usable and c.area in ("testbed", "target") and c.advice]
     names = {check.check: check.advice for check in missing}
     if OWN_P4 in names:
-        said.append(f"For P4 text install p4c: {names[OWN_P4].removeprefix('p4c comes as ')}.")
+        said.append(f"To measure P4 source, {names[OWN_P4]}.")
     if VALGRIND in names:
-        said.append(f"For simulated cache misses install valgrind ({names[VALGRIND]}).")
+        said.append(f"To simulate cache misses, install valgrind ({names[VALGRIND]}).")
     return said
 
 

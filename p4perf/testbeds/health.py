@@ -27,14 +27,14 @@ TOOLS = {
     "tool_p4test": ("p4test, checks generated P4", WHERE_P4C),
     "tool_p4c_bm2_ss": ("p4c-bm2-ss, compiles P4 for v1model and bmv2", WHERE_P4C),
     "tool_p4c_dpdk": ("p4c-dpdk, compiles P4 for PSA, PNA and DPDK", WHERE_P4C),
-    "tool_simple_switch": ("bmv2", "build behavioral-model; no package registry has it"),
-    "tool_moongen": ("MoonGen, load generator", "build MoonGen; no package registry has it"),
-    "tool_t4p4s": ("t4p4s, a checkout in $T4P4S", "clone t4p4s; no package registry has it"),
-    "tool_p4c": ("p4c, a checkout in $P4C, for t4p4s", "build p4c; no package registry has it"),
-    "tool_pos": ("pos, testbed orchestration", "comes with a pos testbed"),
-    "tool_nfp4build": ("nfp4build, compiles for the NFP-4000", "comes with the Netronome SDK, a proprietary one"),
-    "tool_rtecli": ("rtecli, loads the NFP-4000", "comes with the Netronome SDK, a proprietary one"),
-    "nfp_model": ("Agilio CX (NFP-4000)", "nfp-hwinfo of the Netronome SDK shows its model, as root"),
+    "tool_simple_switch": ("bmv2", "build behavioral-model from source"),
+    "tool_moongen": ("MoonGen, load generator", "build MoonGen from source"),
+    "tool_t4p4s": ("t4p4s, a checkout in $T4P4S", "clone t4p4s"),
+    "tool_p4c": ("p4c, a checkout in $P4C, for t4p4s", "build p4c from source"),
+    "tool_pos": ("pos, testbed orchestration", "part of a pos testbed"),
+    "tool_nfp4build": ("nfp4build, compiles for the NFP-4000", "part of the proprietary Netronome SDK"),
+    "tool_rtecli": ("rtecli, loads the NFP-4000", "part of the proprietary Netronome SDK"),
+    "nfp_model": ("Agilio CX (NFP-4000)", "nfp-hwinfo of the Netronome SDK must show its model, as root"),
 }
 
 
@@ -87,7 +87,7 @@ def setting_checks(facts: NodeFacts) -> list[Check]:
         ),
         _check("turbo", turbo_off != "0", {"0": "on", "1": "off"}.get(turbo_off, "unknown"), "turn it off"),
         _check("hyperthreading", smt != "on", smt or "unknown", "turn it off, or keep the sibling CPU idle"),
-        Check("setting", "isolated CPUs", "info", isolated or "none", "" if isolated else "isolcpus allows plain mode"),
+        Check("setting", "isolated CPUs", "info", isolated or "none", "" if isolated else "isolcpus makes plain mode possible"),
         Check("setting", "virtual machine", "info", facts.text("virtual_machine", "no"), ""),
         _check("user", root, "root" if root else "not root", "runs get flags: no real-time bursts, no hugepages"),
     ]
@@ -109,8 +109,8 @@ def environment_checks(facts: NodeFacts) -> list[Check]:
         (
             "dedicated core",
             alone if cpu else None,
-            f"bound to CPU {cpu}, {'isolated' if alone else 'which others may use too'}",
-            "isolcpus gives a core to the measurement alone; without it disturbed windows do not count",
+            f"bound to CPU {cpu}, {'isolated' if alone else 'shared with other processes'}",
+            "isolcpus reserves a core; without it, disturbed windows are discarded",
         ),
         (
             "interrupts",

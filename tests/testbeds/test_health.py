@@ -115,7 +115,7 @@ def test_a_controlled_environment():
 @pytest.mark.parametrize(
     ("fact", "value", "check", "said"),
     [
-        ("isolated_cpus", "0-2", "dedicated core", "bound to CPU 3, which others may use too"),
+        ("isolated_cpus", "0-2", "dedicated core", "bound to CPU 3, shared with other processes"),
         ("irqs_there", "2", "interrupts", "2 of 40 interrupts go to CPU 3"),
         ("governor", "powersave", "constant frequency", "governor powersave, turbo off"),
         ("turbo_off", "0", "constant frequency", "governor performance, turbo on"),

@@ -125,7 +125,7 @@ def test_ports_are_numbered_as_dpdk_does(offer, tmp_path):
 @pytest.mark.parametrize(
     ("facts", "message"),
     [
-        ({"tool_moongen": ""}, "local, load generator: there is no MoonGen"),
+        ({"tool_moongen": ""}, "local, load generator: MoonGen is missing"),
         ({"interface_a": "0000:04:00.1", "interface_b": "0000:04:00.0"}, "interfaces of the load generator are a, b"),
     ],
 )

@@ -35,8 +35,8 @@ MAX_MESSAGE_BYTES = 1 << 16
 """Of what a compiler says, this much is read."""
 
 WHERE_P4C = (
-    "p4c comes as package p4lang-p4c of the P4 consortium for Debian and Ubuntu, as container image p4lang/p4c, "
-    "or is built from the repository p4lang/p4c"
+    "install p4c: the P4 consortium's package p4lang-p4c for Debian and Ubuntu, the container image p4lang/p4c, "
+    "or a build of the repository p4lang/p4c"
 )
 """Where to get the compilers."""
 

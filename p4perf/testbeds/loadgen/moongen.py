@@ -55,7 +55,7 @@ class MoonGenGenerator(LoadGenerator):
     def problems(self, facts: NodeFacts) -> tuple[Problem, ...]:
         found = []
         if not facts.text("tool_moongen"):
-            found.append(Problem("there is no MoonGen", "name it in the node file, under tools: {moongen: PATH}"))
+            found.append(Problem("MoonGen is missing", "name it in the node file, under tools: {moongen: PATH}"))
         try:
             _ports(facts)
         except TestbedError as error:
