@@ -161,7 +161,7 @@ def _misuse(error: Any) -> int:
         return ExitCode.USAGE
     path = error.ctx.command_path if getattr(error, "ctx", None) else "p4perf"
     message = " ".join(error.format_message().split()).rstrip(".").replace("Value error, ", "")
-    hint = f"{path} --help lists what there is"
+    hint = f"{path} --help lists the options"
     if former := re.match(r"No such command '([a-z-]+)'", message):
         if now := _FORMER_COMMANDS.get(former[1]):
             message, hint = f"there is no command {former[1]}", f"use p4perf {now.format(former[1])}"

@@ -237,7 +237,7 @@ def _print_difference(found: CostDifference, most: int) -> None:
     print_table(rows, title=f"{changes} on {found.after.model.name}: what differs [cycles/packet]")
     by = f"not known: {', '.join(found.unknown)} was not measured with such sizes"
     if found.cycles is not None and found.mpps is not None:
-        by = f"{found.cycles.rounded()} cycles, {found.mpps.rounded()} Mpps a core"
+        by = f"{found.cycles.rounded()} cycles, {found.mpps.rounded()} Mpps per core"
     say(f"{changes} on {found.after.model.name}: {by}")
 
 

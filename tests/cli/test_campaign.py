@@ -55,7 +55,7 @@ class TestArguments:
     @pytest.mark.parametrize(
         ("given", "message"),
         [
-            (([], False, []), "no spec is named"),
+            (([], False, []), "no spec given"),
             ((["a"], True, []), "name experiments or write --all, not both"),
             ((["a"], False, ["mat/*"]), "--only chooses from the catalogue"),
             (([], True, ["mat/*", "nothing/*"]), "--only nothing/* matches no experiment"),
@@ -71,7 +71,7 @@ class TestArguments:
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
-            ([], "no spec is named"),
+            ([], "no spec given"),
             (["parser/headers", "--only", "mat/*"], "--only chooses"),
             (["parser/headers", "--budget", "30"], "--budget 30: expected a time"),
             (["parser/headers", "baseline/l2fwd", "--dry-run"], "--dry-run is for one experiment on one target"),

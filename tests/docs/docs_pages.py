@@ -10,7 +10,7 @@ PAGES = sorted(DOCS.glob("*.md"))
 ROOT = DOCS.parent
 EXAMPLES = ROOT / "examples"
 """A reader types in a checkout: every part of a page finds this folder beside its own files."""
-FRONT = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "ARTIFACT.md")]
+FRONT = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "ARTIFACT.md", "SECURITY.md")]
 
 STAND_IN = "<!-- stand-in target -->"
 OUTPUT = "<!-- output -->"

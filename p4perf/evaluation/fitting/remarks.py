@@ -43,11 +43,11 @@ def remarks(model: ComponentModel, derivation: Derivation, samples: Samples, opt
     """
     found: list[str] = []
     if len(samples.x) == 1:
-        found.append("one point only: its value is the model for every x; measure at more values of x")
+        found.append("a single point: its value is the model for every x; measure at more values of x")
     elif len(samples.x) < FEW_POINTS:
         found.append(
-            f"{len(samples.x)} points say little of the shape of a curve: only plain functions are compared"
-            f"{_near(derivation, options)}; measure {FEW_POINTS} points or more"
+            f"{len(samples.x)} points do not determine the shape of a curve: only simple functions are compared"
+            f"{_near(derivation, options)}; measure at least {FEW_POINTS} points"
         )
     found += _outliers(derivation, options)
     metric = error_metric(model.error)
@@ -67,7 +67,7 @@ def remarks(model: ComponentModel, derivation: Derivation, samples: Samples, opt
         needed = free_parameters(derivation.best) + 2
         found.append(
             f"L1-BIC is not defined for {len(samples.x)} points and {free_parameters(derivation.best)} parameters: "
-            f"the number of segments was not chosen by it; measure {needed} points or more, or fix it (--segments)"
+            f"it did not choose the number of segments; measure at least {needed} points, or fix it (--segments)"
         )
     if derivation.floor > 0:
         floor = number(derivation.floor, 3)
@@ -93,7 +93,7 @@ def _outliers(derivation: Derivation, options: FitOptions) -> Iterator[str]:
             robust = "auto" if options.loss == "squares" else "l1"
             yield (
                 f"maybe {counted(len(off), 'outlier')}, at {_listed(off)}: squares follow outliers; "
-                f"measure there again, or take --loss {robust}"
+                f"measure there again, or use --loss {robust}"
             )
 
 
@@ -122,7 +122,7 @@ def _near(derivation: Derivation, options: FitOptions) -> str:
         if error <= limit:
             errors.append((error, template.name))
     listed = ", ".join(f"{name} ({error_text(metric.name, error)})" for error, name in sorted(errors)[:LISTED])
-    return f" (near: {listed})" if listed else ""
+    return f" (similarly good: {listed})" if listed else ""
 
 
 def _missed(model: ComponentModel, samples: Samples) -> Iterator[str]:
