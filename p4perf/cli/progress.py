@@ -70,7 +70,8 @@ class SweepProgress(_Shown):
     def planned(self, trials: int, finished: int) -> None:
         self._bar.start()
         self._task = self._bar.add_task("measuring", total=trials, completed=finished, left="")
-        self._line(f"{counted(trials, 'trial')} planned, {finished} of them finished before", now=True)
+        before = f", {finished} of them finished before" if finished else ""
+        self._line(f"{counted(trials, 'trial')} planned{before}", now=True)
 
     def trial(self, label: str, accepted: bool, remaining: int, remaining_s: float) -> None:
         self._tried += 1
@@ -79,7 +80,7 @@ class SweepProgress(_Shown):
         if self._task is not None:
             total = self._bar.tasks[0].completed + accepted + remaining
             self._bar.update(self._task, advance=accepted, total=total, left=left, description=label)
-        self._line(f"{counted(self._accepted, 'trial')} accepted of {self._tried}, {remaining} to go, {left}")
+        self._line(f"{self._accepted} of {counted(self._tried, 'trial')} accepted, {remaining} to go, {left}")
 
     def note(self, text: str) -> None:
         if not self._quiet:
