@@ -259,7 +259,7 @@ def fit(
     run = None
     if data[0].is_dir():
         of_file |= {"--x": x, "--y": y, "--x-scale": x_scale, "--output": output}
-        refuse(of_file, "for files only; a run knows its variables and its place")
+        refuse(of_file, "for files only; a run has its own variables and directory")
         run = open_run(data[0])
         say_origin(run.identity)
     with Share("deriving") as progress:

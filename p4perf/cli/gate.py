@@ -129,7 +129,7 @@ def gate(
     else:
         refuse(of_turns, "only with --interleaved")
     if not runs:
-        raise UsageError("nothing is named that could be judged", hint="run directories, or --interleaved with a spec")
+        raise UsageError("nothing to compare: no run is given", hint="run directories, or --interleaved with a spec")
     if interleaved:
         before, after = _measured(
             runs, baseline or [], target or DEFAULT_TARGET, baseline_target, sets or [], baseline_sets or [],

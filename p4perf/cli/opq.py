@@ -73,7 +73,7 @@ def opq(
         raise UsageError("--agree compares two runs", hint="name two runs of the same machine")
     if not runs and not beside:
         raise UsageError(
-            "no run and no platform is named", hint="p4perf analyse opq --with ren2025 shows the published one"
+            "no run and no platform given", hint="p4perf analyse opq --with ren2025 shows the published one"
         )
     options = OpqOptions(
         threshold=Threshold.parse(threshold, ties=ties, without=without or [], of=of),

@@ -491,7 +491,7 @@ def learn(
         try:
             batches = measure_batches(str(target), testbed)
         except P4PerfError as error:  # what was measured before counts without it
-            say(f"note: what batches cost behind a ring is not known: {error.message}")
+            say(f"note: the cost of batches behind a ring is unknown: {error.message}")
     model = learn_from_runs(measured, reference=reference, catalogue=catalogue, batches=batches)
     text = cost_model_json(model)
     if output is None:

@@ -236,7 +236,7 @@ def _reference_label(wanted: str | None, groups: Sequence[Sequence[Run]], labels
             if wanted == name or Path(wanted).resolve() == run.path.resolve():
                 return name
     known = ", ".join(dict.fromkeys(name for names in labels for name in names))
-    raise UsageError(f"--reference {wanted} is none of the runs", hint=f"there are {known}")
+    raise UsageError(f"--reference {wanted} is not one of the runs", hint=f"there are {known}")
 
 
 def _experiment(

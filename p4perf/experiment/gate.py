@@ -131,7 +131,7 @@ def gate_runs(
     if not old.keys() & new.keys():
         raise UsageError(
             f"nothing of the runs is in the baseline: it has {_named(old)}; the runs are {_named(new)}",
-            hint="experiment and target have to be the same",
+            hint="experiment and target must be the same",
         )
     warnings = [f"{_name(key)} is new: the baseline does not have it" for key in new if key not in old]
     prepared = [

@@ -91,7 +91,7 @@ def new_pair(
     if points[0].isdisjoint(points[1]):
         raise UsageError(
             f"{baseline.experiment.spec.name} and {new.experiment.spec.name} have no point in common",
-            hint="both sides have to sweep the same variables over the same values",
+            hint="both sides must sweep the same variables over the same values",
         )
     for side in (baseline, new):
         side.planned(placed(testbed, side.environment))

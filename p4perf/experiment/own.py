@@ -115,7 +115,9 @@ def _texts_of(
     if path.suffix == ".p4":
         return compile_p4(path, arch, defines, includes, std)[1:]
     if path.suffix not in (".json", ".spec"):
-        raise UsageError(f"{path} is no program", hint="JSON of p4c-bm2-ss (.json), P4 (.p4), .spec of SWX, or C (.c)")
+        raise UsageError(
+            f"{path} is not a program", hint="JSON of p4c-bm2-ss (.json), P4 (.p4), .spec of SWX, or C (.c)"
+        )
     if wrong := [
         name for name, given in (("--arch", arch), ("--std", std), ("-D", defines), ("-I", includes)) if given
     ]:

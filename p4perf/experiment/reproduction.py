@@ -183,7 +183,7 @@ class ReproductionFolder(RecordFolder):
         content = self.read_record()
         where = Location(str(self.file))
         if content["kind"] != KIND:
-            raise DataError("is no reproduction that this p4perf can read", location=where, key="kind")
+            raise DataError("is not a reproduction that this p4perf can read", location=where, key="kind")
         for record in content["claims"].values():
             if not isinstance(record, dict) or not all(key in record for key in _CLAIM_KEYS):
                 raise DataError("is missing or not what it should be", location=where, key="claims")

@@ -77,7 +77,9 @@ def compare_component(
     chosen = labels[0]
     if reference is not None:
         if reference not in (*names, *labels):
-            raise UsageError(f"--reference {reference} is none of the subjects", hint=f"there are {', '.join(labels)}")
+            raise UsageError(
+                f"--reference {reference} is not one of the subjects", hint=f"there are {', '.join(labels)}"
+            )
         chosen = reference if reference in labels else labels[list(names).index(reference)]
     return ComparedModels(**vars(compare_curves(component, subjects, reference=chosen, at=at)))
 

@@ -247,7 +247,7 @@ def _said(lines: list[str], what: str) -> dict[str, str]:
 def _whole(said: Mapping[str, str], key: str) -> int:
     text = said.get(key, "")
     if not text.isascii() or not text.isdigit() or len(text) > 18:
-        raise MeasurementError(f"MoonGen said {key}={text[:40]!r}, which is no number of packets")
+        raise MeasurementError(f"MoonGen said {key}={text[:40]!r}, which is not a number of packets")
     return int(text)
 
 

@@ -213,7 +213,7 @@ def read_specification(text: str, file: str) -> Specification:
             raise line.error(f"{kind!r} begins nothing that a specification has")
     if apply is None:
         where = Location(file)
-        raise DataError("is no specification of an SWX pipeline: it has no block 'apply'", location=where)
+        raise DataError("is not a specification of an SWX pipeline: it has no block 'apply'", location=where)
     if not any(apply.lines):
         raise apply.error("block 'apply' is empty")
     structs = {name: tuple(_fields(line)) for name, line in groups["struct"].items()}
@@ -248,5 +248,5 @@ def _fields(struct: SpecLine) -> Iterator[tuple[str, int]]:
             raise line.error(f"{line.word(0)!r} is no type of a field, such as bit<32>")
         bits = int(width.group(1))
         if bits == 0 or bits % 8:
-            raise line.error(f"a field of {bits} bit is no whole number of bytes")
+            raise line.error(f"a field of {bits} bit is not a whole number of bytes")
         yield line.word(1), bits

@@ -343,7 +343,7 @@ def _segment(reader: Reader, templates: Sequence[Template] | None) -> Fitting:
     values = reader.child("parameters")
     unknown = set(values.data) - set(template.parameter_names)
     if unknown:
-        reader.fail(f"parameters.{min(unknown)}", f"is no parameter of {name}")
+        reader.fail(f"parameters.{min(unknown)}", f"is not a parameter of {name}")
     parameters = tuple(values.number(p) for p in template.parameter_names)
     return reader.read(Fitting, "rank", template=template, parameters=parameters)
 
@@ -487,7 +487,7 @@ class ComponentModel:
         """
         root = Reader.of_text(text, file)
         if root.raw("schema") != SCHEMA:
-            root.fail("schema", f"must be {SCHEMA!r}: this is no component model")
+            root.fail("schema", f"must be {SCHEMA!r}: this is not a component model")
         if root.raw("schema_version") == 1:
             root = Reader(_current(root.data), file)
         version = root.raw("schema_version")

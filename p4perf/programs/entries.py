@@ -164,7 +164,7 @@ def entry_rows(
     text = row([_DIGIT * p.digits + "0" * p.zeros for p in plans], [_DIGIT * n for n in lengths])
     runs = [match.span() for match in re.finditer(f"{_DIGIT}+", text)]
     if [end - start for start, end in runs] != [*(p.digits for p in plans), *lengths]:
-        raise ValueError("a row template has to use every number once and in order")
+        raise ValueError("a row template must use every number once and in order")
     line = np.frombuffer(text.encode("ascii"), dtype=np.uint8)
     size = max(1, min(block_entries, table.entries.count))
     sheet = np.tile(line, (size, 1))

@@ -149,14 +149,14 @@ def _paths(root: Path, folder: Path) -> Iterator[str]:
         elif entry.is_file(follow_symlinks=False):
             yield relative
         else:
-            raise DataError("is no file that can be packed", location=here)
+            raise DataError("is not a file that can be packed", location=here)
 
 
 def _entry(folder: Path, relative: str) -> FileEntry:
     path = folder / relative
     with files.reading(path):
         if not stat.S_ISREG(path.lstat().st_mode):  # it became something else since its folder was listed
-            raise DataError("is no file that can be packed", location=Location(str(path)))
+            raise DataError("is not a file that can be packed", location=Location(str(path)))
         with path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
             return FileEntry(relative, file.tell(), digest)

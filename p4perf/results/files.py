@@ -31,8 +31,8 @@ from p4perf.formats.plain import reading as reading
 from p4perf.formats.plain import shown
 
 _REASONS = {
-    errno.ENOSPC: ("the disk is full", "free some space and run again; what was finished is kept"),
-    errno.EDQUOT: ("the disk quota is used up", "free some space and run again; what was finished is kept"),
+    errno.ENOSPC: ("the disk is full", "free some space and run again; finished results are kept"),
+    errno.EDQUOT: ("the disk quota is used up", "free some space and run again; finished results are kept"),
     errno.EFBIG: ("the file would be larger than the limit for files", "raise the limit (ulimit -f) and run again"),
     errno.EROFS: ("the file system is read-only", "choose another output folder"),
     errno.EACCES: ("permission denied", "choose another output folder, or change its permissions"),

@@ -149,7 +149,7 @@ def _log_values(spec: LogValues, key: str) -> tuple[Scalar, ...]:
     low, high = spec.log
     _ordered(low, high, key)
     if low <= 0:
-        raise SpecError(f"a logarithmic sweep has to start above 0, not at {low}", key=key)
+        raise SpecError(f"a logarithmic sweep must start above 0, not at {low}", key=key)
     whole = isinstance(low, int) and isinstance(high, int)
     mantissas = MANTISSAS.get(spec.points_per_decade)
     inner = _decades(low, high, mantissas) if mantissas else _geometric(low, high, spec.points_per_decade)

@@ -124,7 +124,7 @@ class SweepSpec(Strict):
     zip: Annotated[
         tuple[tuple[Word, ...], ...], WithJsonSchema({"anyOf": [_GROUP, {"type": "array", "items": _GROUP}]})
     ] = Field((), description="variables that advance together, such as [a, b]; or a list of such groups")
-    filter: tuple[str, ...] = Field((), description='conditions that points have to meet, such as "$writes <= $fields"')
+    filter: tuple[str, ...] = Field((), description='conditions that points must satisfy, such as "$writes <= $fields"')
     skip_impossible: bool = Field(
         False, strict=True, description="leave out points of which no program exists, such as headers beyond the frame"
     )

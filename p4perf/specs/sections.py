@@ -62,7 +62,7 @@ class ReplaySpec(Strict):
         "offered", description="recorded: the gaps of the capture; offered: the pattern and offered load of the traffic"
     )
     sha256: str | None = Field(
-        None, pattern=r"^[0-9a-f]{64}$", description="what the capture has to be; filled in if it is absent"
+        None, pattern=r"^[0-9a-f]{64}$", description="hash of the capture; filled in if it is absent"
     )
 
 

@@ -351,7 +351,9 @@ class Nfp4000Target(Serves):
         found = []
         for tool, what in (("nfp4build", "hosted toolchain"), ("rtecli", "runtime environment")):
             if not facts.text(f"tool_{tool}"):
-                hint = f"install the {what} of Netronome's SDK 6.1; p4perf also searches /opt/netronome/p4/bin for {tool}"
+                hint = (
+                    f"install the {what} of Netronome's SDK 6.1; p4perf also searches /opt/netronome/p4/bin for {tool}"
+                )
                 found.append(Problem(f"no {tool}", hint))
         if not model_of(facts):
             found.append(Problem("no Agilio CX: nfp-hwinfo reports no assembly.model", "run as root on the node of it"))

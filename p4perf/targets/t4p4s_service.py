@@ -196,7 +196,7 @@ def addresses(facts: NodeFacts) -> tuple[str, ...]:
         found.append(address)
     if found != sorted(set(found)):
         raise CapabilityError(
-            f"interface ingress ({found[0]}) has to come before egress ({found[1]}): DPDK numbers ports by PCI "
+            f"interface ingress ({found[0]}) must come before egress ({found[1]}): DPDK numbers ports by PCI "
             "address, and programs send to the second",
             key="interfaces",
             hint="exchange the two in the node file, and the ends of the cables at the load generator",

@@ -87,7 +87,13 @@ def setting_checks(facts: NodeFacts) -> list[Check]:
         ),
         _check("turbo", turbo_off != "0", {"0": "on", "1": "off"}.get(turbo_off, "unknown"), "turn it off"),
         _check("hyperthreading", smt != "on", smt or "unknown", "turn it off, or keep the sibling CPU idle"),
-        Check("setting", "isolated CPUs", "info", isolated or "none", "" if isolated else "isolcpus makes plain mode possible"),
+        Check(
+            "setting",
+            "isolated CPUs",
+            "info",
+            isolated or "none",
+            "" if isolated else "isolcpus makes plain mode possible",
+        ),
         Check("setting", "virtual machine", "info", facts.text("virtual_machine", "no"), ""),
         _check("user", root, "root" if root else "not root", "runs get flags: no real-time bursts, no hugepages"),
     ]

@@ -59,8 +59,8 @@ def test_csv_has_the_rows(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--alpha", "1"], "alpha: has to be 0 to below 1"),
-        (["--alpha", "nan"], "alpha: has to be 0 to below 1"),
+        (["--alpha", "1"], "alpha: must be 0 to below 1"),
+        (["--alpha", "nan"], "alpha: must be 0 to below 1"),
         (["-r", "99.9"], "99.9 % is 0.999"),
         (["--inverse", "200mpps"], "200 Mpps are not within 0 and the 172 Mpps"),
         (["--inverse", "0"], "0 Mpps is not more than zero"),
@@ -68,8 +68,8 @@ def test_csv_has_the_rows(tmp_path):
         (["--inverse", "nanmpps"], "expected a packet rate such as 0.5 Mpps"),
         (["--best", "1e400"], "expected a packet rate such as 0.5 Mpps"),
         (["--accesses", "1"], "beta = 0.393 < 1"),
-        (["--l2-cycles", "3"], "latencies have to rise"),
-        (["--clock-ghz", "0"], "clock_ghz: has to be above 0"),
+        (["--l2-cycles", "3"], "latencies must rise"),
+        (["--clock-ghz", "0"], "clock_ghz: must be above 0"),
         (["--variant", "other"], "variant"),
         (["--fit", "nothing.csv"], "nothing.csv"),
     ],

@@ -354,7 +354,7 @@ class TestRefusals:
 
     def test_a_reference_that_is_none(self, runs, tmp_path):
         message = refused(runs["fast"], runs["slow"], "--reference", "quick", cwd=tmp_path)
-        assert "--reference quick is none of the runs" in message
+        assert "--reference quick is not one of the runs" in message
         assert "there are fast, slow" in message
 
     def test_what_is_no_run(self, runs, tmp_path):

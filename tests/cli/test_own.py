@@ -39,7 +39,7 @@ def entries(tmp_path):
         ("empty.spec", "\n", "empty.spec: is empty"),
         ("broken.json", '{"a": [1,\n}', "2:1"),
         ("other.json", '{"a": 1}', "no program for bmv2"),
-        ("program.txt", "x", "is no program"),
+        ("program.txt", "x", "is not a program"),
         ("program.spec", "apply {\n}\n", "program.spec:1: block 'apply' is empty"),
         ("plain.p4", "control c() { apply {} }", "includes none of v1model.p4"),
     ],

@@ -123,7 +123,7 @@ def test_fixed_rates_in_a_sweep_with_latency(lab):
 
 
 class TestRefused:
-    """What has to be answered between trials; nothing is allocated for it."""
+    """What must be answered between trials; nothing is allocated for it."""
 
     @pytest.mark.parametrize(
         "sets",

@@ -96,7 +96,7 @@ def table_workload(entries: int, **parameters: Any) -> ir.Workload:
 
 
 def drawn(run: Run, workload: ir.Workload) -> list[int]:
-    """The index of every frame; the frame has to be the one that Python makes for that index."""
+    """The index of every frame; the frame must be the one that Python makes for that index."""
     numbers = []
     for data in run.load():
         number = int.from_bytes(data[14:30], "big")

@@ -47,7 +47,7 @@ def generated(components: list[tuple[str, dict[str, object]]], size: int = 1024)
 
 
 def special() -> ir.Program:
-    """A program that needs everything that v1model has to be told: see the assertions on its golden file."""
+    """A program that needs everything that v1model must be told: see the assertions on its golden file."""
     key, next_field, seen = ir.FieldRef("key", "apply"), ir.FieldRef("key", "next"), ir.FieldRef(ir.METADATA, "seen")
     hit = ir.Action(
         "hit",

@@ -157,7 +157,7 @@ def test_lines_that_go_from_core_to_core(testbed, facts, tmp_path):
 
 
 def test_all_factors_together_are_faster_than_none(testbed, facts, tmp_path):
-    """Three times is what has to be; a loaded machine shows it in the best of a few short starts."""
+    """Three times is what must be; a loaded machine shows it in the best of a few short starts."""
     options = TrialOptions(windows=20, timeout_ms=400, warmup_ms=5)
     best = {}
     for name, parameters in (("base", {}), ("all", ALL_FACTORS)):

@@ -167,7 +167,7 @@ def test_a_fit_is_no_worse_than_what_it_starts_from():
     [
         ([0.9, 1.0], [1, 2], "three pairs"),
         ([0.9, 0.9, 0.9], [1, 2, 3], "two hit ratios"),
-        ([0.9, 1.0, 99.0], [1, 2, 3], "hit ratios have to be 0 to 1"),
+        ([0.9, 1.0, 99.0], [1, 2, 3], "hit ratios must be 0 to 1"),
         ([0.9, 1.0, 0.5], [1, 2, 0], "above 0"),
         ([0.9, 1.0, 0.5], [1, 2], "as many"),
     ],

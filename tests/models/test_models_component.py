@@ -135,7 +135,11 @@ def _set(data: Any, path: str, value: object) -> None:
         ),
         ("fitting/segments/0/parameters/b", 10**400, "parameters.b: must be a finite number"),
         ("fitting/segments/0/rank", "2", r"fitting.segments\[0\].rank: must be a finite number"),
-        ("fitting/segments/0/parameters/q", 1, r"m.json: fitting.segments\[0\].parameters.q: is no parameter of log"),
+        (
+            "fitting/segments/0/parameters/q",
+            1,
+            r"m.json: fitting.segments\[0\].parameters.q: is not a parameter of log",
+        ),
         ("fitting/segments/0/template", "cubic", r"fitting.segments\[0\].template: there is no function template"),
         ("fitting/segments/1/points", 2.5, r"fitting.segments\[1\].points: must be a whole number"),
         ("fitting/breakpoints/0", True, r"fitting.breakpoints\[0\]: must be a whole number"),

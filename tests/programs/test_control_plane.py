@@ -129,7 +129,7 @@ def test_every_format_gives_the_same_filters_in_the_same_order(kind):
     ("text", "words"),
     [
         ('{"table_entries": [{"table": "rotes"}]}', ("/table_entries/0", "no table 'rotes'", "did you mean routes?")),
-        ('{"table_entries": 3}', ("/table_entries", "is no array")),
+        ('{"table_entries": 3}', ("/table_entries", "is not an array")),
         ('[{"table": "routes", "action_name": "no_route", "match": {"dts": 1}}]', ("/0", "key", "did you mean dst?")),
         ('[{"table": "routes", "action_name": "no_route"}]', ()),
         (
@@ -185,7 +185,7 @@ def test_damaged_files_are_read_or_refused_with_their_place(kind, given):
 
 
 def test_a_p4info_that_is_none_is_refused():
-    for text, words in (("a: 1", "is no P4Info"), ("tables { preamble { id: 1 } }", "no name or id")):
+    for text, words in (("a: 1", "is not P4Info"), ("tables { preamble { id: 1 } }", "no name or id")):
         with pytest.raises(DataError, match=words):
             parse_control_plane("table_id: 1", "rules", ROUTER, (text, "info"))
 

@@ -41,7 +41,7 @@ def test_the_control_is_known_by_name():
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        ("ebpfFilter(", "xdp(", "is no packet filter"),
+        ("ebpfFilter(", "xdp(", "is not a packet filter"),
         ("p.extract(headers.ipv4);", "p.advance(8);", "skips bytes"),
         ("    action Pass", "    CounterArray(32w10, true) counters;\n    action Pass", "CounterArray"),
     ],

@@ -111,7 +111,7 @@ def test_a_member_that_a_union_does_not_have_is_an_error():
 def test_a_header_that_is_no_whole_number_of_bytes_is_an_error():
     document = whole()
     document["header_types"][0] = {"name": "ethernet_t", "id": 0, "fields": [["dst", 47]]}
-    with pytest.raises(DataError, match="/headers/0: is no whole number of bytes"):
+    with pytest.raises(DataError, match="/headers/0: is not a whole number of bytes"):
         read(document)
 
 

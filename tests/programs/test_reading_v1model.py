@@ -25,7 +25,7 @@ TESTED = sorted(path.with_suffix(".json") for path in SAMPLES.glob("*.stf"))
 
 REFUSED = {
     "issue1607-bmv2": "a header of type stack_field is not supported",
-    "parser-unroll-test1": "is no string",  # extracts to an element of a stack that is only known at run time
+    "parser-unroll-test1": "is not a string",  # extracts to an element of a stack that is only known at run time
 }
 """Samples that are not read, and why."""
 

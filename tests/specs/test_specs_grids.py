@@ -65,8 +65,8 @@ def test_lists_and_single_values():
         ({"range": [5, 1]}, "the upper bound 1 is below the lower bound 5, so the sweep is empty"),
         ({"linear": [1, 0], "step": 0.1}, "the sweep is empty"),
         ({"log": [10, 1]}, "the sweep is empty"),
-        ({"log": [0, 10]}, "has to start above 0, not at 0"),
-        ({"log": [-5, 10]}, "has to start above 0, not at -5"),
+        ({"log": [0, 10]}, "must start above 0, not at 0"),
+        ({"log": [-5, 10]}, "must start above 0, not at -5"),
     ],
 )
 def test_sweeps_of_nothing(values, message):

@@ -30,7 +30,7 @@ def through(component: str, headers: bytes, /, **parameters: Any) -> PacketOutco
 
 
 def sent(outcome: PacketOutcome) -> list[tuple[int, bytes]]:
-    """Ports and the bytes after Ethernet, which has to be there unchanged."""
+    """Ports and the bytes after Ethernet, which must be there unchanged."""
     assert all(s.data[:14] == ETHERNET for s in outcome.sent)
     return [(s.port, s.data[14:]) for s in outcome.sent]
 

@@ -121,5 +121,5 @@ class SimpleSwitch:
 
 
 def commands(root: Tree, program: ir.Program, plane: ControlPlane, compiled: ir.Program) -> list[str]:
-    """What simple_switch_CLI has to be told of a program; ``compiled`` is that with the entries of the JSON only."""
+    """What simple_switch_CLI must be told of a program; ``compiled`` is that with the entries of the JSON only."""
     return [*plane.commands(), *entry_commands(root, program, compiled)]

@@ -392,8 +392,8 @@ def test_cores_that_are_not_there(cores, lcores, message):
     [
         (None, EGRESS, "the node file names no interface ingress"),
         (INGRESS, "eth0; reboot", "is no PCI address"),
-        (EGRESS, INGRESS, "has to come before egress"),
-        (INGRESS, INGRESS, "has to come before egress"),
+        (EGRESS, INGRESS, "must come before egress"),
+        (INGRESS, INGRESS, "must come before egress"),
     ],
 )
 def test_interfaces_that_are_not_there(ingress, egress, message):

@@ -161,7 +161,7 @@ def _security(address: str, tls: Path) -> Any:
     from distributed.security import Security
 
     if not is_encrypted(address):
-        raise UsageError(f"{address} is no address with TLS", hint="such as tls://10.0.0.1:8786")
+        raise UsageError(f"{address} is not an address with TLS", hint="such as tls://10.0.0.1:8786")
     files = {name: tls / f"{name}.pem" for name in ("ca", "cert", "key")}
     if missing := [str(path) for path in files.values() if not path.is_file()]:
         raise UsageError(

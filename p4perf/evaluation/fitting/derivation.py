@@ -100,7 +100,7 @@ class FitOptions:
     def check(self) -> None:
         """Raise a UsageError for an option that is wrong whatever the samples are."""
         if any(number is not None and number < 1 for number in (self.max_segments, self.segments, self.min_points)):
-            raise UsageError("max_segments, segments and min_points must be 1 at least")
+            raise UsageError("max_segments, segments and min_points must be at least 1")
         if self.floor is not None and not 0 <= self.floor < math.inf:
             raise UsageError(f"the floor must be zero or a positive number, not {self.floor}")
         if not 0 < self.level < 1:
@@ -111,7 +111,7 @@ class FitOptions:
             if value not in get_args(kind):
                 raise UsageError(f"there is no {name} {value!r}", hint=f"known: {', '.join(get_args(kind))}")
         if self.templates is not None and not self.templates:
-            raise UsageError("there must be one template at least")
+            raise UsageError("at least one template is required")
         error_metric(self.error)
         if isinstance(self.split_finder, str):
             open_split_finder(self.split_finder)

@@ -173,7 +173,7 @@ def error_metric(name: str) -> ErrorMetric:
     metric = load_plugin(GROUP, name)
     if not isinstance(metric, ErrorMetric) or metric.name != name:
         message = f"the entry point {name!r} of {GROUP} names {metric!r}, not an error metric {name!r}"
-        raise UsageError(message, hint="the package that brings it has to be mended")
+        raise UsageError(message, hint="the package that provides it needs a fix")
     return metric
 
 

@@ -49,7 +49,7 @@ def parse_working_set(text: str) -> WorkingSet:
     if found := re.fullmatch(rf"scholz2021:{numbers},{numbers}", text.replace(" ", "")):
         return scholz2021_exact_table(float(found[1]), float(found[2]))
     hint = "FIXED+PER_X in bytes, such as 128+80, or scholz2021:KEY,ACTION_DATA"
-    raise UsageError(f"{text!r} is no working set", hint=hint)
+    raise UsageError(f"{text!r} is not a working set", hint=hint)
 
 
 def parse_cache(text: str) -> tuple[str, float]:
@@ -58,7 +58,7 @@ def parse_cache(text: str) -> tuple[str, float]:
 
     level, equals, size = (segment.strip() for segment in text.partition("="))
     if not (level and equals):
-        raise UsageError(f"{text!r} is no cache", hint="level and size, such as L2=256KiB")
+        raise UsageError(f"{text!r} is not a cache", hint="level and size, such as L2=256KiB")
     try:
         return level, float(parse_quantity(size, "data size"))
     except SpecError as exc:
@@ -116,7 +116,7 @@ def explain(
 ) -> tuple[Explanation, ...]:
     """Assign each breakpoint to the nearest mark (on a logarithmic scale) within a factor."""
     if factor < 1:
-        raise UsageError(f"the factor must be 1 at least, not {factor}")
+        raise UsageError(f"the factor must be at least 1, not {factor}")
     out = []
     for breakpoint in breakpoints:
         ratios = [(max(breakpoint / m.x, m.x / breakpoint), m) for m in marks if m.x > 0 and breakpoint > 0]

@@ -92,7 +92,7 @@ def _with_facts(trials: Sequence[base.ImportedTrial], options: base.ImportOption
     for name, option in asked.items():
         if name not in known:
             hint = nearest(name, known, "the source says") if known else f"--set {name}=VALUE states it"
-            raise UsageError(f"{option}: the source says nothing of {name!r}", hint=hint)
+            raise UsageError(f"{option}: the source does not state {name!r}", hint=hint)
     for trial in trials:
         facts = {names.get(name, name): value for name, value in trial.facts.items() if name != options.repetition}
         for name, value in options.settings.items():
@@ -280,5 +280,5 @@ def recognise(path: Path) -> str:
         return found[0]
     if path.is_file() and not found and not base.read_plain_text(path).strip():
         raise DataError("is empty", location=where)
-    said = f"could be of several kinds: {', '.join(found)}" if found else "is of no kind that is known"
+    said = f"could be of several kinds: {', '.join(found)}" if found else "is of an unknown kind"
     raise DataError(said, location=where, hint=f"say what it is: --from {', '.join(known)}")

@@ -327,7 +327,7 @@ class _Reader:
         if is_histogram(text) or (not text.strip() and any(word in file.stem for word in _LATENCY)):
             return latency_values(file.path, name, fraction)
         if not (is_counter_csv(text) or is_counter_log(text) or (not text.strip() and ".csv" in file.suffix)):
-            return [], [base.LeftOut(str(file.path), "is of a kind that is not read")], ()
+            return [], [base.LeftOut(str(file.path), "is of an unsupported kind")], ()
         counters = parse_counters(text, str(file.path))
         if counters and {counter.direction for counter in counters} == {"TX"}:
             self.used[file.path] = None

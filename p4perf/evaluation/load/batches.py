@@ -68,7 +68,7 @@ class BatchCost:
         batches = [cell for cell in cells if cell[1] > 0]
         empty = [time_us for behind, size, _, time_us in cells if behind and not size]
         if len({size for _, size, _, _ in batches}) < 2 or not empty:
-            raise NoVerdictError("there are too few batches to tell what one costs", hint="offer load for longer")
+            raise NoVerdictError("there are too few batches to determine the cost of one", hint="offer load for longer")
         idle, sizes, counts, times = (np.array(column, dtype=np.float64) for column in zip(*batches, strict=True))
         weights = np.sqrt(counts) / times
         design = np.stack([np.ones_like(sizes), sizes, idle], axis=1)

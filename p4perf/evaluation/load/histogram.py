@@ -60,7 +60,7 @@ class Layout:
             raise UsageError(f"a histogram has 1 to 5 significant digits, not {self.digits}")
         if self.lowest < 1 or not 2 * self.lowest <= self.highest < LARGEST:
             raise UsageError(
-                f"the lowest value must be 1 at least and the highest twice that, not {self.lowest} and {self.highest}"
+                f"the lowest value must be at least 1 and the highest twice that, not {self.lowest} and {self.highest}"
             )
 
     def histogram(self, counts: Iterable[tuple[int, int]] = ()) -> Any:

@@ -98,7 +98,7 @@ class Expectation(Strict):
             raise validation_error("a tolerance belongs to a value")
         for number in (self.at_least, self.at_most):
             if number is not None and not math.isfinite(number):
-                raise validation_error("a bound has to be a finite number")
+                raise validation_error("a bound must be a finite number")
         return self
 
     def text(self) -> str:

@@ -263,7 +263,7 @@ def _given(text: str) -> TargetModel:
         content = read_text(path)
         if not is_cost_model(content):
             raise DataError(
-                "is no cost model of programs", location=Location(text), hint="p4perf learn makes such models"
+                "is not a cost model of programs", location=Location(text), hint="p4perf learn makes such models"
             )
         return parse_cost_model(content, text)
     known = available_models()

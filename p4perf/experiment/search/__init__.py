@@ -139,7 +139,7 @@ class Goal:
             raise UsageError("a goal needs a name")
         for key in ("loss_ratio", "exceed_ratio"):
             if not 0 <= getattr(self, key) < 1:
-                raise UsageError(f"must be 0 at least and below 1, not {getattr(self, key)}", key=f"{self.name}.{key}")
+                raise UsageError(f"must be at least 0 and below 1, not {getattr(self, key)}", key=f"{self.name}.{key}")
         if not 0 < self.width < 1:
             raise UsageError(f"must lie between 0 and 1, not {self.width}", key=f"{self.name}.width")
         durations = (self.initial_trial_duration_s, self.final_trial_duration_s, self.duration_sum_s)

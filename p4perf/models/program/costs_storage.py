@@ -48,7 +48,7 @@ def read_cost_model(text: str, *, file: str = "<cost model>") -> CostModel:
     """
     root = Reader.of_text(text, file)
     if root.raw("schema") != SCHEMA:
-        root.fail("schema", f"must be {SCHEMA!r}: this is no cost model", "p4perf learn makes one")
+        root.fail("schema", f"must be {SCHEMA!r}: this is not a cost model", "p4perf learn makes one")
     if root.raw("schema_version") != SCHEMA_VERSION:
         version = root.raw("schema_version")
         root.fail("schema_version", f"must be {SCHEMA_VERSION}, not {version!r}", "p4perf learn makes a new model")

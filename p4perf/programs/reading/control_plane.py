@@ -408,7 +408,7 @@ def _of_csv(text: str, source: str, builder: PlaneBuilder) -> None:
                 checked.add((table, header.line))
             _csv_entry(columns, cells, table, builder, where)
     except csv.Error as error:
-        raise DataError(f"is no CSV: {error}", location=Location(source, rows.line_num)) from error
+        raise DataError(f"is not CSV: {error}", location=Location(source, rows.line_num)) from error
 
 
 def _check_columns(columns: list[str], table: str, builder: PlaneBuilder, where: Location) -> None:
@@ -429,7 +429,7 @@ def _csv_entry(columns: list[str], cells: list[str], table: str, builder: PlaneB
     rest = {name: word for name, word in pairs[split + 1 :] if word}
     priority = rest.pop("priority", "0") if "priority" not in builder.parameters(action) else "0"
     if not priority.isdecimal():
-        raise DataError(f"the priority {priority!r} is no whole number from 0", location=where)
+        raise DataError(f"the priority {priority!r} is not a whole number from 0", location=where)
     keys = {name: word for name, word in pairs[1:split] if word}
     if next(iter(keys.values()), "") == "default":
         builder.plane.defaults[table] = action, builder.data(action, rest, where)
@@ -462,7 +462,7 @@ class _Numbers:
                     _plain(part.word("id") or ""): part.word("name") or "" for part in message.each(inner)
                 }
         if not found.names:
-            raise DataError("is no P4Info: it has no tables", location=p4info.where)
+            raise DataError("is not P4Info: it has no tables", location=p4info.where)
         return found
 
     def name(self, word: str, where: Location) -> str:

@@ -42,7 +42,7 @@ def as_v1model(text: str, source: str) -> str:
     package = _PACKAGE.search(text)
     parser = package and re.search(rf"^parser {package[1]}\(packet_in \w+, out (\w+) \w+\) \{{\n", text, re.MULTILINE)
     if package is None or parser is None:
-        raise DataError("is no packet filter (ebpfFilter) for ebpf_model.p4", location=Location(source))
+        raise DataError("is not a packet filter (ebpfFilter) for ebpf_model.p4", location=Location(source))
     if _COUNTERS.search(text):
         raise DataError("has a CounterArray, which is not supported", location=Location(source))
     rejecting = f"{parser[0]}    state p4perf_reject {{\n        verify(false, error.NoMatch);\n"

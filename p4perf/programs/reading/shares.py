@@ -113,7 +113,7 @@ class _Reader:
                 self._give(found, {"hit": share, "miss": 1 - share}, content, exact=True)
             elif what == "entries":
                 if type(content.content) is not int or content.content < 0:
-                    raise DataError("is no number of entries", location=content.place, key=f"tables.{key}.entries")
+                    raise DataError("is not a number of entries", location=content.place, key=f"tables.{key}.entries")
                 self._entries |= {node.name: content.content for node in found}
             else:
                 self._actions(key, found, content)

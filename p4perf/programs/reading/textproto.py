@@ -62,14 +62,14 @@ class Message:
         except ValueError:
             number = -1
         if number < 0:
-            raise DataError(f"{name}: {word!r} is no whole number from 0", location=self.where)
+            raise DataError(f"{name}: {word!r} is not a whole number from 0", location=self.where)
         return number
 
     def octets(self, name: str) -> int:
         """A field of bytes, which are a number in the order of the network."""
         found = next((value for field, value, _ in self.fields if field == name), b"")
         if not isinstance(found, bytes):
-            raise DataError(f"{name} is no string of bytes", location=self.where)
+            raise DataError(f"{name} is not a string of bytes", location=self.where)
         return int.from_bytes(found, "big")
 
 

@@ -53,7 +53,7 @@ class Tree:
                 yield from self.at(key).each()
             return
         if not isinstance(self.value, list):
-            raise self.error("is no array")
+            raise self.error("is not an array")
         for n, item in enumerate(self.value):
             yield Tree(item, f"{self.pointer}/{n}", self.file)
 
@@ -68,7 +68,7 @@ class Tree:
 
     def item(self, n: int) -> Tree:
         if not isinstance(self.value, list) or len(self.value) <= n:
-            raise self.error(f"is no array of at least {n + 1}")
+            raise self.error(f"is not an array of at least {n + 1}")
         return Tree(self.value[n], f"{self.pointer}/{n}", self.file)
 
     def text(self, key: str | None = None) -> str:
@@ -76,7 +76,7 @@ class Tree:
         if key is not None:
             return self.at(key).text()
         if not isinstance(self.value, str):
-            raise self.error("is no string")
+            raise self.error("is not a string")
         return self.value
 
     def optional(self, key: str) -> str | None:
@@ -88,7 +88,7 @@ class Tree:
         if key is not None:
             return self.at(key).whole()
         if not isinstance(self.value, int) or isinstance(self.value, bool) or self.value < 0:
-            raise self.error("is no whole number from 0")
+            raise self.error("is not a whole number from 0")
         return self.value
 
     def number(self) -> int:
@@ -96,7 +96,7 @@ class Tree:
         try:
             return int(self.text(), 16)
         except ValueError:
-            raise self.error("is no hexadecimal number") from None
+            raise self.error("is not a hexadecimal number") from None
 
     def flag(self, key: str, default: bool = False) -> bool:
         """A member that is true or false; ``default`` if it is missing or null."""
@@ -109,7 +109,7 @@ class Tree:
 
     def _object(self) -> dict[str, Any]:
         if not isinstance(self.value, dict):
-            raise self.error("is no object")
+            raise self.error("is not an object")
         return self.value
 
 
@@ -127,12 +127,12 @@ def parse_json(text: str, file: str) -> Tree:
     try:
         return Tree(json.loads(text, strict=False), "", file)
     except json.JSONDecodeError as error:
-        what = "ends too early" if error.pos >= len(text.rstrip()) else "is no JSON"
+        what = "ends too early" if error.pos >= len(text.rstrip()) else "is not JSON"
         where = Location(file, error.lineno, error.colno)
         raise DataError(f"{what}: {error.msg}", location=where) from error
     except (RecursionError, ValueError) as error:
         raise DataError(
-            "is no JSON of a program: nested too deeply, or with endless numbers", location=Location(file)
+            "is not JSON of a program: nested too deeply, or with endless numbers", location=Location(file)
         ) from error
 
 

@@ -80,7 +80,7 @@ class JsonReader:
         self._plane = plane
         self.names = declared(root)
         if self.marker not in self.names.headers:
-            raise root.error(f"is no program for v1model or PSA: it has no {self.marker}")
+            raise root.error(f"is not a program for v1model or PSA: it has no {self.marker}")
         self._lists = {t.whole("id"): t for t in root.each("field_lists")}
         self._made: dict[str, ir.Action] = {}
         self._direct: list[ir.Counter] = []

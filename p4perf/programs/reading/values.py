@@ -186,7 +186,7 @@ def declared(root: Tree) -> Names:
         if h.flag("metadata") or name == "scalars":
             metadata.add(name)
         elif sum(f.width_bits for f in headers[name]) % 8:
-            raise h.error("is no whole number of bytes")
+            raise h.error("is not a whole number of bytes")
     kinds = {t.text("name"): [m.item(0).text() for m in t.each("headers")] for t in root.each("header_union_types")}
     for u in root.each("header_unions"):
         unions[u.text("name")] = tuple(_of_id(by_id, i) for i in u.each("header_ids"))

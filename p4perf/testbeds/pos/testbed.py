@@ -410,7 +410,7 @@ class PosTestbed(BatchTestbed):
 
 
 def _see_root(file: Path) -> str:
-    return f"see to results_root in {file}: the results of pos have to be readable here"
+    return f"check results_root in {file}: the results of pos must be readable here"
 
 
 def _path(folder: Path, key: str) -> Path:

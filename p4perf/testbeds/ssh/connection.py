@@ -35,12 +35,12 @@ _KNOWN = {
     "No space left on device|Disk quota exceeded": ("its disk is full", "make room in work_folder"),
     "taskset: ": ("it cannot be held on its cores", "see to cores in the node file, and to taskset on the node"),
     "Session open refused|session request failed": (
-        "it takes no more sessions in a connection",
+        "it accepts no more sessions in a connection",
         "set MaxSessions in its sshd_config to 10 or more",
     ),
     "REMOTE HOST IDENTIFICATION HAS CHANGED|Host key for .* has changed": (
         "its host key is not the one in known_hosts",
-        "if it was installed anew, replace the key (ssh-keygen -R); if not, something stands between you and it",
+        "if it was installed anew, replace the key (ssh-keygen -R); if not, someone may be intercepting the connection",
     ),
     "host key is known for|Host key verification failed": (
         "its host key is not known",
@@ -52,11 +52,11 @@ _KNOWN = {
     ),
     "invalid format|error in libcrypto|incorrect passphrase": (
         "ssh cannot use the identity",
-        "name a private key; one with a passphrase has to be in ssh-agent",
+        "name a private key; one with a passphrase must be in ssh-agent",
     ),
     r"Permission denied \(|Too many authentication failures": (
         "it does not let this user in with this key",
-        "see to user and identity in the node file and to authorized_keys on the node; nothing is asked for",
+        "check user and identity in the node file and to authorized_keys on the node; nothing is asked for",
     ),
     "Could not resolve hostname": ("there is no such host", "see to host in the node file"),
     "Connection refused": ("nothing listens on that port", "see to port in the node file; does sshd run there?"),

@@ -219,7 +219,7 @@ def test_bad_samples(x, y, message: str) -> None:
     [
         ({"error": "chi2"}, "unknown error metric 'chi2'"),
         ({"profile": "fast"}, "no profile"),
-        ({"max_segments": 0}, "must be 1 at least"),
+        ({"max_segments": 0}, "must be at least 1"),
         ({"segments": 5, "min_points": 5}, "cannot make 5 segments"),
         ({"templates": ()}, "one template at least"),
     ],

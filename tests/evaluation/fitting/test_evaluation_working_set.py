@@ -56,7 +56,7 @@ def test_working_sets_are_read(text: str, fixed: float, each: float) -> None:
 
 @pytest.mark.parametrize("text", ["", "80", "128+", "-1+80", "scholz2021:16", "t4p4s:1,2"])
 def test_other_texts_are_no_working_sets(text: str) -> None:
-    with pytest.raises(UsageError, match="is no working set"):
+    with pytest.raises(UsageError, match="is not a working set"):
         parse_working_set(text)
 
 
@@ -64,8 +64,8 @@ def test_caches_are_read() -> None:
     assert parse_cache("L2=256KiB") == ("L2", 262144.0)
     assert parse_cache("L3 = 20 MB") == ("L3", 2e7)
     for text, message in (
-        ("L2", "is no cache"),
-        ("=1MB", "is no cache"),
+        ("L2", "is not a cache"),
+        ("=1MB", "is not a cache"),
         ("L2=much", "cache L2"),
         ("L2=1 GHz", "cache L2"),
     ):

@@ -342,8 +342,8 @@ class TestOptions:
             (FitOptions(error="smap"), "unknown error metric 'smap'"),
             (FitOptions(profile="paper"), "there is no profile 'paper'"),
             (FitOptions(split_finder="dynamo"), "unknown split finder 'dynamo'"),
-            (FitOptions(max_segments=0), "must be 1 at least"),
-            (FitOptions(min_points=0), "must be 1 at least"),
+            (FitOptions(max_segments=0), "must be at least 1"),
+            (FitOptions(min_points=0), "must be at least 1"),
             (FitOptions(level=1.0), "the level must lie between 0 and 1"),
         ],
     )

@@ -102,7 +102,7 @@ def test_classes_keep_the_contract(name: str) -> None:
         ("genetic", {}, "unknown split finder 'genetic'"),
         ("dynamic", {"bends": 3}, "no option 'bends'"),
         ("brute-force", {"max_combinations": 0}, "max_combinations must be 1"),
-        ("second-derivative", {"bends": 0}, "bends must be 1 at least"),
+        ("second-derivative", {"bends": 0}, "bends must be at least 1"),
         ("second-derivative", {"neighbours": -1}, "must not be negative"),
         ("second-derivative", {"exhaustive_segments": -1}, "must not be negative"),
         ("second-derivative", {"window": 4}, "odd and 3 at least, not 4"),
@@ -110,7 +110,7 @@ def test_classes_keep_the_contract(name: str) -> None:
         ("second-derivative", {"smoothing": ("fourier",)}, "no smoothing 'fourier'"),
         ("savitzky-golay", {"windows": ()}, "a window at least"),
         ("savitzky-golay", {"windows": (3,)}, "odd and 4 at least, not 3"),
-        ("savitzky-golay", {"degree": 1}, "degree must be 2 at least"),
+        ("savitzky-golay", {"degree": 1}, "degree must be at least 2"),
     ],
 )
 def test_bad_options(name: str, options, message: str) -> None:
@@ -274,8 +274,8 @@ def test_brute_force_has_a_limit() -> None:
     [
         ({"y": np.ones(3)}, "need as many samples"),
         ({"cost": np.ones((3, 4))}, "need as many samples"),
-        ({"segments": 0}, "must be 1 at least"),
-        ({"min_points": 0}, "must be 1 at least"),
+        ({"segments": 0}, "must be at least 1"),
+        ({"min_points": 0}, "must be at least 1"),
         ({"candidates": (None,)}, "as many sets of candidates"),
     ],
 )

@@ -237,8 +237,8 @@ def test_too_many_combinations_of_headers_are_bounded() -> None:
         (lambda d: d["headers"][0].update(header_type="x"), "/headers/0/header_type: there is no header type 'x'"),
         (lambda d: d["pipelines"][0]["tables"][0].update(action_ids=[7]), "/tables/0/action_ids/0: there is no action"),
         (lambda d: d["pipelines"][0].update(init_table="x"), "/pipelines/0: there is no table"),
-        (lambda d: d["pipelines"][0]["tables"][0].update(max_size="many"), "/max_size: is no whole number"),
-        (lambda d: d["deparsers"][0].update(order=[7]), "/deparsers/0/order/0: is no string"),
+        (lambda d: d["pipelines"][0]["tables"][0].update(max_size="many"), "/max_size: is not a whole number"),
+        (lambda d: d["deparsers"][0].update(order=[7]), "/deparsers/0/order/0: is not a string"),
     ],
 )
 def test_what_is_wrong_is_named_with_its_place(change: Any, message: str) -> None:
@@ -256,10 +256,10 @@ def test_what_is_wrong_is_named_with_its_place(change: Any, message: str) -> Non
     [
         ("", "is empty"),
         ("{", "ends too early"),
-        (ROUTER.read_text()[:5000], "ends too early|is no JSON"),
+        (ROUTER.read_text()[:5000], "ends too early|is not JSON"),
         ("[1, 2]", "no program for bmv2"),
         ('{"a": 1}', "no program for bmv2"),
-        ("[" * 100_000, "nested too deeply|ends too early|is no JSON"),
+        ("[" * 100_000, "nested too deeply|ends too early|is not JSON"),
     ],
 )
 def test_files_that_are_no_programs(text: str, message: str, tmp_path: Path) -> None:

@@ -167,7 +167,7 @@ def fit_many(
     if processes is not None and scheduler is not None:
         raise UsageError("either processes of this machine or the workers of a scheduler can fit, not both")
     if processes is not None and processes < 1:
-        raise UsageError("there must be one process at least")
+        raise UsageError("at least one process is required")
     options.check()
     if scheduler is not None:
         require_distributed()

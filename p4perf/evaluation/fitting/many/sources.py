@@ -62,7 +62,7 @@ class LongTable:
     ) -> None:
         for name in by:
             if name in (x, y):
-                raise UsageError(f"the column {name!r} holds numbers of the series and cannot tell series apart")
+                raise UsageError(f"the column {name!r} holds numbers of the series and cannot distinguish series")
         self._path, self._x, self._y, self._by, self._scale = path, x, y, tuple(by), x_scale
         self._series: dict[tuple[str, ...], _Rows] = {}
         try:
@@ -104,7 +104,7 @@ class LongTable:
         rows = self._series.get(key)
         if rows is None:
             if len(self._series) >= most:
-                hint = f"do {', '.join(self._by)} really tell series apart?" if self._by else None
+                hint = f"do {', '.join(self._by)} really distinguish series?" if self._by else None
                 raise UsageError(f"{self._path}:{line}: there are more than {MOST_SERIES:,} series", hint=hint)
             rows = self._series[key] = _Rows()
         if rows.error is None:

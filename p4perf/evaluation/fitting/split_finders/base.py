@@ -92,7 +92,7 @@ class SplitProblem:
                 f"not {self.y.shape}, {self.cost.shape} and {self.ranks.shape}"
             )
         if self.segments < 1 or self.min_points < 1:
-            raise UsageError("the numbers of segments and of samples per segment must be 1 at least")
+            raise UsageError("the numbers of segments and of samples per segment must be at least 1")
         if self.candidates and len(self.candidates) != self.segments:
             raise UsageError(f"{self.segments} numbers of segments need as many sets of candidates")
 

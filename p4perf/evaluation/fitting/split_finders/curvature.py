@@ -48,7 +48,7 @@ class CurvatureFinder(SplitFinder):
 
     def __post_init__(self) -> None:
         if self.bends < 1 or self.neighbours < 0 or self.exhaustive_segments < 0:
-            raise UsageError("bends must be 1 at least, neighbours and exhaustive_segments must not be negative")
+            raise UsageError("bends must be at least 1, neighbours and exhaustive_segments must not be negative")
 
     @abstractmethod
     def curvatures(self, x: FloatArray, y: FloatArray, log_x: bool) -> Iterator[FloatArray]:
@@ -154,7 +154,7 @@ class SavitzkyGolay(CurvatureFinder):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.degree < 2 or not self.windows:
-            raise UsageError("there must be a window at least, and the degree must be 2 at least")
+            raise UsageError("at least one window is required, and the degree must be at least 2")
         for window in self.windows:
             _require_window(window, self.degree + 1)
 

@@ -215,7 +215,7 @@ class BruteForce(SplitFinder):
 
     def __post_init__(self) -> None:
         if self.max_combinations < 1:
-            raise UsageError("max_combinations must be 1 at least")
+            raise UsageError("max_combinations must be at least 1")
 
     @override
     def find(self, problem: SplitProblem) -> tuple[Breakpoints | None, ...]:

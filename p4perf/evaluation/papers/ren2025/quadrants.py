@@ -61,7 +61,7 @@ class Threshold:
     def __post_init__(self) -> None:
         if self.rule is Rule.NUMBER:
             if self.cycles is None or not math.isfinite(self.cycles) or self.cycles <= 0:
-                raise UsageError("a threshold has to be a positive number of cycles")
+                raise UsageError("a threshold must be a positive number of cycles")
             if self.without or self.of is not None:
                 raise UsageError("a threshold that is a number has no rows to choose")
         elif self.rule is Rule.PLATFORM_MEDIAN and self.of is not None:

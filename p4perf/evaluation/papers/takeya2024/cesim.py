@@ -66,13 +66,13 @@ class CacheHierarchy:
     def __post_init__(self) -> None:
         for name in ("clock_ghz", "l1_cycles"):
             if not 0 < getattr(self, name) < math.inf:
-                raise UsageError(f"has to be above 0, got {getattr(self, name)}", key=name)
+                raise UsageError(f"must be above 0, got {getattr(self, name)}", key=name)
         for name in ("l2_hit_ratio", "l3_hit_ratio"):
             if not 0 <= getattr(self, name) <= 1:
-                raise UsageError(f"has to be 0 to 1, got {getattr(self, name)}", key=name)
+                raise UsageError(f"must be 0 to 1, got {getattr(self, name)}", key=name)
         if not (self.l1_ns <= self.l2_ns <= self.l3_ns <= self.memory_total_ns < math.inf and self.memory_ns >= 0):
             raise UsageError(
-                "latencies have to rise from level to level: they are "
+                "latencies must rise from level to level: they are "
                 f"{self.l1_ns:g}, {self.l2_ns:g}, {self.l3_ns:g} and {self.memory_total_ns:g} ns",
                 key="l2_cycles",
             )
@@ -141,10 +141,10 @@ class CacheModel:
     def __post_init__(self) -> None:
         if not 0 <= self.alpha < 1:
             hint = "1 leaves no time for loads"
-            raise UsageError(f"has to be 0 to below 1, got {self.alpha}", key="alpha", hint=hint)
+            raise UsageError(f"must be 0 to below 1, got {self.alpha}", key="alpha", hint=hint)
         for name in ("best_mpps", "accesses_per_packet"):
             if not 0 < getattr(self, name) < math.inf:
-                raise UsageError(f"has to be above 0, got {getattr(self, name)}", key=name)
+                raise UsageError(f"must be above 0, got {getattr(self, name)}", key=name)
         if self.variant not in VARIANTS:
             raise UsageError(f"unknown variant {self.variant!r} (supported: {', '.join(VARIANTS)})", key="variant")
         if self.revision not in REVISIONS:
@@ -184,7 +184,7 @@ class CacheModel:
         """T(r) in Mpps, of the shape of ``hit_ratio`` (0 to 1)."""
         r = np.asarray(hit_ratio, dtype=float)
         if not np.all((r >= 0) & (r <= 1)):
-            raise UsageError("has to be 0 to 1", key="hit_ratio", hint="99.9 % is 0.999")
+            raise UsageError("must be 0 to 1", key="hit_ratio", hint="99.9 % is 0.999")
         l1_ns = self.hierarchy.l1_ns
         latency_ns = (l1_ns if self.revision == "fixed" else r * l1_ns) + (1 - r) * self._beyond_ns
         n, n0 = self.serial_accesses, self.accesses_per_packet
@@ -311,7 +311,7 @@ def fit_cache_model(hit_ratio: npt.ArrayLike, throughput_mpps: npt.ArrayLike, st
     if r.size < 3 or len(np.unique(r)) < 2:
         raise DataError(f"a fit needs three pairs with two hit ratios at least, there are {r.size}")
     if not (np.all((r >= 0) & (r <= 1)) and np.all(np.isfinite(measured)) and np.all(measured > 0)):
-        raise DataError("hit ratios have to be 0 to 1, and throughputs above 0")
+        raise DataError("hit ratios must be 0 to 1, and throughputs above 0")
     logs = np.log(measured)
 
     def model_of(alpha: float, power: float) -> CacheModel:

@@ -105,7 +105,7 @@ def guess_form(path: Path) -> Format:
     if "#include" in text:
         return "p4"
     raise DataError(
-        "is nothing that p4perf knows",
+        "is unknown to p4perf",
         location=Location(str(path)),
         hint="give a .p4, the .json of p4c-bm2-ss, the .spec of p4c-dpdk, or a p4perf spec (.yaml)",
     )
