@@ -18,7 +18,7 @@ import typer
 from jinja2 import Environment, StrictUndefined
 from typer.main import get_command
 
-from p4perf.cli import app
+from p4perf.cli import loaded
 from p4perf.cli.app import COMMANDS as COMMANDS_BY_HEADING
 from p4perf.cli.inspect import documents
 from p4perf.experiment.campaign import ReportFile
@@ -168,7 +168,7 @@ SHARED = 4
 def commands_page() -> str:
     """The page of commands: its introduction, exit codes and environment variables are written by hand."""
     found: dict[str, dict[str, Any]] = {}
-    for name, command in _commands(get_command(app), "p4perf"):
+    for name, command in _commands(get_command(loaded()), "p4perf"):
         context = typer.Context(command, info_name=name)
         arguments = [_argument(p) for p in command.params if p.param_type_name == "argument"]
         rows = [_option(p, context) for p in command.params if p.param_type_name == "option"]

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from typer.core import TyperGroup
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
 
 
 COMMANDS = {
-    "Measure": ("run", "measure", "resume", "learn"),
-    "Model": ("fit", "predict", "compare", "gate"),
-    "Look": ("list", "show", "open", "report", "status"),
-    "Share": ("import", "export", "pack", "reproduce"),
-    "Papers": ("estimate", "analyse"),
-    "Setup": ("doctor", "check", "generate"),
+    "Measure": {"run": "measure", "measure": "own", "resume": "measure", "learn": "predict"},
+    "Model": {"fit": "derive", "predict": "predict", "compare": "compare", "gate": "gate"},
+    "Look": {"list": "inspect", "show": "inspect", "open": "exchange", "report": "exchange", "status": "inspect"},
+    "Share": {"import": "exchange", "export": "exchange", "pack": "exchange", "reproduce": "compare"},
+    "Papers": {"estimate": "eo queue vio", "analyse": "opq vio"},
+    "Setup": {"doctor": "inspect", "check": "inspect", "generate": "generate"},
 }
-"""The commands in the order of the help, by heading."""
+"""The commands in the order of the help, by heading, with their modules."""
 
 
 class _Groups(TyperGroup):
@@ -90,18 +90,14 @@ def _root(
     pass
 
 
-def main() -> NoReturn:
-    """Run the command line and exit. See :class:`~p4perf.errors.ExitCode` for the exit codes."""
-    sys.exit(_run())
-
-
 _CommandLineError: type[Exception] = next(
     kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException" and issubclass(kind, Exception)
 )
 """What the parser of the command line raises; where it lives differs between versions of typer."""
 
 
-def _run() -> int:
+def run() -> int:
+    """Run the command line: the exit code."""
     try:
         result = int(app(sys.argv[1:], prog_name="p4perf", standalone_mode=False) or 0)
         sys.stdout.flush()

@@ -15,10 +15,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from jinja2 import ChoiceLoader, FileSystemLoader, PackageLoader, StrictUndefined
-from jinja2.sandbox import ImmutableSandboxedEnvironment
 from typing_extensions import override
 
 from p4perf.errors import SpecError
@@ -26,6 +24,9 @@ from p4perf.plugins import folder_beside
 from p4perf.programs.capabilities import OF_OWN_PROGRAMS
 from p4perf.programs.component import TrafficPlan
 from p4perf.programs.ir import Workload
+
+if TYPE_CHECKING:
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 OFFERED = frozenset(OF_OWN_PROGRAMS) - {
     "header of varying length",
@@ -130,29 +131,29 @@ def yaml_scalar(value: str | int | float | bool) -> str:
         raise SpecError(f"{value!r:.60} is no scalar of YAML") from error
 
 
-class _Environment(ImmutableSandboxedEnvironment):
-    """The sandbox, which asks once for every attribute of every type: its answer depends on nothing else."""
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**options)
-        self._safe: dict[tuple[type, str], bool] = {}
-
-    @override
-    def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
-        key = (type(obj), attr)
-        if key not in self._safe:
-            self._safe[key] = super().is_safe_attribute(obj, attr, value)
-        return self._safe[key]
-
-
 @cache
 def environment(folder: Path | None = None) -> ImmutableSandboxedEnvironment:
     """The environment: strict, sandboxed, without autoescape (the output is code, not HTML).
 
     Templates in the folder of a plug-in are looked up before those of p4perf.
     """
+    from jinja2 import ChoiceLoader, FileSystemLoader, PackageLoader, StrictUndefined  # what only predicts needs none
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+    safe: dict[tuple[type, str], bool] = {}
+
+    class Environment(ImmutableSandboxedEnvironment):
+        """The sandbox, which asks once for every attribute of every type: its answer depends on nothing else."""
+
+        @override
+        def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
+            key = (type(obj), attr)
+            if key not in safe:
+                safe[key] = super().is_safe_attribute(obj, attr, value)
+            return safe[key]
+
     own = PackageLoader("p4perf.generators", "templates")
-    env = _Environment(
+    env = Environment(
         loader=own if folder is None else ChoiceLoader([FileSystemLoader(folder), own]),
         undefined=StrictUndefined,
         autoescape=False,

@@ -14,8 +14,8 @@ from support.command import command, environment, p4perf
 from typer.main import get_command
 
 import p4perf as package
+from p4perf.cli import loaded
 from p4perf.cli.app import COMMANDS as HEADINGS
-from p4perf.cli.app import app
 from p4perf.specs.schema import json_schema_text
 
 SPEC = "mat/exact-entries"
@@ -80,7 +80,7 @@ class TestHelp:
 
     def test_every_command_stands_below_a_heading(self):
         listed = [name for names in HEADINGS.values() for name in names]
-        assert sorted(listed) == sorted(get_command(app).commands)
+        assert sorted(listed) == sorted(get_command(loaded()).commands)
         text = ok("--help").out
         assert all(f"\n{heading}:\n" in text for heading in HEADINGS)
 
@@ -100,7 +100,7 @@ class TestHelp:
 
     def test_short_options_mean_the_same_everywhere(self):
         meanings = {}
-        for path, each in commands(get_command(app)):
+        for path, each in commands(get_command(loaded())):
             for option in each.params:
                 for short in (name for name in option.opts if len(name) == 2):
                     meanings.setdefault(short, {}).setdefault(max(option.opts, key=len), []).append(path)
@@ -117,7 +117,8 @@ class TestHelp:
         assert ok("--version").out == f"p4perf {package.__version__}\n"
 
     def test_the_door_opens_without_the_heavy_libraries(self):
-        code = "import sys, p4perf.cli; print([m for m in ('pandas', 'matplotlib', 'scipy') if m in sys.modules])"
+        heavy = ("pandas", "matplotlib", "scipy")
+        code = f"import sys; from p4perf.cli import loaded; loaded(); print([m for m in {heavy} if m in sys.modules])"
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
         assert done.stdout == "[]\n"
 

@@ -13,7 +13,7 @@ import pytest
 from support.command import command, environment, p4perf
 from typer.main import get_command
 
-from p4perf.cli import app
+from p4perf.cli import loaded
 from p4perf.errors import ExitCode, P4PerfError
 from p4perf.models.component import ComponentModel
 
@@ -48,7 +48,7 @@ def of(path, *more, by="target,metric"):
 
 def call(capsys, *arguments):
     """Exit code, stdout and stderr, in this process."""
-    code = get_command(app)(list(map(str, arguments)), standalone_mode=False)
+    code = get_command(loaded())(list(map(str, arguments)), standalone_mode=False)
     captured = capsys.readouterr()
     return int(code or 0), captured.out, captured.err
 
@@ -60,7 +60,7 @@ def printed(capsys, *arguments):
 
 def refused(*arguments):
     with pytest.raises(P4PerfError) as caught:
-        get_command(app)(list(map(str, arguments)), standalone_mode=False)
+        get_command(loaded())(list(map(str, arguments)), standalone_mode=False)
     return caught.value.exit_code, str(caught.value)
 
 

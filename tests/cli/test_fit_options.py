@@ -10,7 +10,7 @@ import pytest
 from support.command import p4perf
 from typer.main import get_command
 
-from p4perf.cli import app
+from p4perf.cli import loaded
 from p4perf.plugins import plugin_names
 
 ENTRIES = [round(10 ** (k / 4)) for k in range(1, 25)]
@@ -160,7 +160,7 @@ def test_options_of_files(data, tmp_path, options):
 
 
 def test_no_option_is_left_out():
-    real = {option for parameter in get_command(app).commands["fit"].params for option in parameter.opts}
+    real = {option for parameter in get_command(loaded()).commands["fit"].params for option in parameter.opts}
     tried = {word for word in words([*CHECKS, *OF_FILES]) if word.startswith("--")}
     tried |= {"--x", "--y", "--output", "--format", "--region"}
     tried |= {"--by", "--resamples", "--processes", "--scheduler", "--tls", "--restart"}  # test_fit_many.py

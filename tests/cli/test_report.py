@@ -6,13 +6,13 @@ from pathlib import Path
 from support.runs import make_run
 from typer.testing import CliRunner
 
-from p4perf.cli import app
+from p4perf.cli import loaded
 
 
 def test_report_writes_a_site_and_tells_where(tmp_path: Path) -> None:
     run = make_run(tmp_path / "runs", lambda x: 100 + x, starts=1)
     arguments = ["report", str(run), "-o", str(tmp_path / "site"), "--title", "My <runs>", "--format", "json"]
-    result = CliRunner().invoke(app, arguments)
+    result = CliRunner().invoke(loaded(), arguments)
     assert result.exit_code == 0, result.output
     said = json.loads(result.stdout)
     assert said["kind"] == "report"

@@ -25,7 +25,7 @@ from support.command import p4perf
 from support.sampling import sampled
 from typer.main import get_command
 
-from p4perf.cli import app
+from p4perf.cli import loaded
 from p4perf.specs import load_experiment
 
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
@@ -69,7 +69,7 @@ def mentioned(page):
 @pytest.mark.parametrize("page", [*PAGES, *FRONT], ids=lambda p: p.name)
 def test_commands_that_are_mentioned_exist(page):
     """Those of the pages in blocks `console` are run as well, see below."""
-    parser = get_command(app)
+    parser = get_command(loaded())
     for line in mentioned(page):
         command, arguments = command_named(parser, re.split(r"\s#|[|;>]", line)[0].split())
         known = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}

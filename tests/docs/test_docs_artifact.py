@@ -7,7 +7,7 @@ import yaml
 from docs_pages import DOCS, ROOT, blocks, headings, tables
 from typer.main import get_command
 
-from p4perf.cli import app
+from p4perf.cli import loaded
 from p4perf.specs import list_catalogue
 from p4perf.version import __version__
 
@@ -57,7 +57,7 @@ def test_the_citation_can_be_read():
 
 
 def test_commands_of_the_workflow_exist():
-    parser = get_command(app)
+    parser = get_command(loaded())
     (text,) = [block.text for block in blocks(DOCS / "comparing.md") if block.language == "yml"]
     steps = yaml.safe_load(text)["jobs"]["gate"]["steps"]
     lines = [step["run"] for step in steps if "p4perf" in step.get("run", "")]

@@ -24,12 +24,12 @@ def test_a_reference_page_is_current(name):
 def test_every_command_and_option_is_there():
     from typer.main import get_command
 
-    from p4perf.cli import app
+    from p4perf.cli import loaded
 
     page = (DOCS / "commands.md").read_text()
     common = page.partition("\n## Common options\n")[2].partition("\n## ")[0]
     known = []
-    for name, command in get_command(app).commands.items():
+    for name, command in get_command(loaded()).commands.items():
         inner = getattr(command, "commands", {})
         known += [(f"{name} {under}", each) for under, each in inner.items()] or [(name, command)]
     for name, command in known:

@@ -7,7 +7,7 @@ import pytest
 from docs_pages import DOCS, command_named
 from typer.main import get_command
 
-from p4perf.cli import app
+from p4perf.cli import loaded
 from p4perf.evaluation.papers import shipped_papers
 from p4perf.evaluation.report import render_markdown
 
@@ -28,7 +28,7 @@ def test_the_tables_are_current(request):
 
 @pytest.mark.parametrize("paper", shipped_papers(), ids=lambda paper: paper.key)
 def test_commands_of_claims_exist(paper):
-    parser = get_command(app)
+    parser = get_command(loaded())
     for claim in paper.claims:
         command, arguments = command_named(parser, shlex.split(claim.command)[1:])
         known = {option for parameter in command.params for option in parameter.opts}

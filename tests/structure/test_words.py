@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from typer.main import get_command
 
-from p4perf.cli import app
+from p4perf.cli import loaded
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "p4perf"
@@ -76,7 +76,7 @@ def helps(command: object, name: str = "p4perf") -> Iterator[tuple[str, str]]:
 
 
 def test_help_texts() -> None:
-    texts = list(helps(get_command(app)))
+    texts = list(helps(get_command(loaded())))
     assert len(texts) > 200
     assert {name: found for name, text in texts if (found := refused(text))} == {}
 

@@ -2,7 +2,7 @@
 
 import typer.main
 
-from p4perf.cli.app import app
+from p4perf.cli import loaded
 
-COMMAND = typer.main.get_command(app)
+COMMAND = typer.main.get_command(loaded())
 typer.main.get_command = lambda _app: COMMAND  # type: ignore[assignment]

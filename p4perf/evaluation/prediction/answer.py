@@ -325,10 +325,8 @@ class Prediction:
     paths: Mapping[PathName, ProgramPath]
     breakdowns: Mapping[PathName, Itemised]
     spread: CostSpread
-    warnings: tuple[str, ...]
     changes: tuple[str, ...] = ()
     values: Mapping[str, object] = field(default_factory=dict)
-    memory: ProgramMemory | None = None
 
     @property
     def expected(self) -> Itemised:
@@ -402,6 +400,31 @@ class Prediction:
         """Whether something has neither a price nor a bound, so that the cost may be any amount higher."""
         return any(line.charge.basis == "unknown" for line in self.expected.lines)
 
+    @cached_property
+    def memory(self) -> ProgramMemory | None:
+        """Tables and arrays, sized when they are first asked for; None if the model knows no sizes."""
+        return None if self.model.memory is None else self.model.memory(self.graph)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """All that a reader should know."""
+        lines = [line for path in PATHS for line in self.breakdowns[path].lines]
+        single = {line.charge.what.where for line in lines if line.charge.basis in dict(_BASES)} - {""}
+        # What a model says of single constructs is said below, of all at once.
+        found = [w for w in self.expected.breakdown.warnings if not any(name in w for name in single)]
+        for basis, text in _BASES:
+            named = {line.label: line for line in lines if line.charge.basis == basis}
+            if named:
+                remarks = dict.fromkeys(line.charge.remark for line in named.values() if line.charge.remark)
+                said = f" ({'; '.join(list(remarks)[:MOST_NAMED])})" if remarks else ""
+                found.append(f"{text}: {_listed([f'{label} at {line.node}' for label, line in named.items()])}{said}")
+        if assumed := _listed([name for name in self.analysis.assumed if self.analysis.visits[name] > 0]):
+            text = f"unknown branch probabilities at {assumed}"
+            found.append(f"{text}: all edges from there count the same (--probabilities)")
+        if self.overloaded:
+            found.append(OVERLOADED)
+        return (*self.graph.remarks, *found, *(self.memory.warnings if self.memory else ()))
+
     @property
     def advice(self) -> tuple[str, ...]:
         """What a reader should do for a better answer, the most important first."""
@@ -470,7 +493,6 @@ def predict(
     if model.elsewhere:
         itemised = (_widened(itemised[0]), _widened(itemised[1]), _widened(itemised[2]))
     breakdowns: dict[PathName, Itemised] = dict(zip(PATHS, itemised, strict=True))
-    memory = None if model.memory is None else model.memory(graph)
     expected = band(breakdowns["expected"].breakdown)
     if not expected.value > 0:
         raise UsageError(f"{graph.name} costs {expected.value:g} cycles on {model.name}: there is no rate to tell")
@@ -478,12 +500,9 @@ def predict(
     spread = spread.moved_to(expected.value, floor=max(breakdowns["expected"].breakdown.baseline, 0.0))
     taken = (analysis.most_probable[0], lowest[0], highest[0])
     paths: dict[PathName, ProgramPath] = dict(zip(PATHS, taken, strict=True))
-    found = Prediction(
-        graph, model, conditions, analysis, paths, breakdowns, spread, (), changes, dict(values or {}), memory
-    )
-    unknown = memory.warnings if memory else ()
-    warnings = (*graph.remarks, *_warnings(analysis, breakdowns, overloaded=found.overloaded), *unknown)
-    return replace(found, warnings=warnings)
+    found = Prediction(graph, model, conditions, analysis, paths, breakdowns, spread, changes, dict(values or {}))
+    _ = found.overloaded  # refuses what no queue can take
+    return found
 
 
 def _widened(found: Itemised) -> Itemised:
@@ -538,26 +557,6 @@ def placed(graph: ProgramGraph, met: Sequence[tuple[Construct, float]]) -> list[
     everywhere = Node("all decisions", "condition")  # of mispredicted branches
     found = ((nodes.get(what.where, everywhere), what, times) for what, times in met)
     return [Met(node.name, node.kind, what, times) for node, what, times in found]
-
-
-def _warnings(analysis: Analysis, breakdowns: Mapping[PathName, Itemised], *, overloaded: bool) -> Sequence[str]:
-    lines = [line for path in PATHS for line in breakdowns[path].lines]
-    single = {line.charge.what.where for line in lines if line.charge.basis in dict(_BASES)} - {""}
-    # What a model says of single constructs is said below, of all at once.
-    found = [w for w in breakdowns["expected"].breakdown.warnings if not any(name in w for name in single)]
-    for basis, text in _BASES:
-        named = {line.label: line for line in lines if line.charge.basis == basis}
-        if named:
-            remarks = dict.fromkeys(line.charge.remark for line in named.values() if line.charge.remark)
-            said = f" ({'; '.join(list(remarks)[:MOST_NAMED])})" if remarks else ""
-            found.append(f"{text}: {_listed([f'{label} at {line.node}' for label, line in named.items()])}{said}")
-    if assumed := [name for name in analysis.assumed if analysis.visits[name] > 0]:
-        found.append(
-            f"unknown branch probabilities at {_listed(assumed)}: all edges from there count the same (--probabilities)"
-        )
-    if overloaded:
-        found.append(OVERLOADED)
-    return found
 
 
 MOST_NAMED = 5

@@ -114,17 +114,25 @@ def is_cost_model(text: str) -> bool:
     return isinstance(value, dict) and value.get("schema") == SCHEMA
 
 
-def parse_cost_model(text: str, file: str, machine: str = "") -> TargetModel:
-    """The model that a text is; its machine is called as its processor is, unless another name is given."""
+def parse_cost_model(text: str, file: str) -> TargetModel:
+    """The model that a text is; its machine is called as its processor is."""
+    return _priced(_unpriced(text, file))
+
+
+def _unpriced(text: str, file: str, machine: str = "") -> TargetModel:
+    """What is known of a model without its prices, which take time to read; its machine may have another name."""
     model = read_cost_model(text, file=file)
-    model = replace(model, parts=ProgramParts.from_record(dict(model.primitives), file=file))
     called = machine_name(model.machine.get("cpu_model", ""))
     here = _here(model)
     if machine and here == called:
         here = machine
-    return TargetModel(
-        model, machine or called, _clock_hz(model, file), file, here, MemoryModel(model), batches=model.batches
-    )
+    return TargetModel(model, machine or called, _clock_hz(model, file), file, here, batches=model.batches)
+
+
+def _priced(found: TargetModel) -> TargetModel:
+    assert isinstance(found.pricing, CostModel)  # noqa: S101 - it was read here
+    model = replace(found.pricing, parts=ProgramParts.from_record(dict(found.pricing.primitives), file=found.origin))
+    return replace(found, pricing=model, memory=MemoryModel(model))
 
 
 @cache
@@ -182,7 +190,7 @@ REFERENCE = "reference"
 """Origin of the models that ship with p4perf."""
 
 
-def available_models(targets: Sequence[str] = ()) -> tuple[TargetModel, ...]:
+def _available(targets: Sequence[str] = ()) -> tuple[TargetModel, ...]:
     """The models of :data:`FOLDER`, then those that ship with p4perf as far as the folder has none of their name.
 
     Files of the folder that are no cost models of programs are passed over.
@@ -191,26 +199,22 @@ def available_models(targets: Sequence[str] = ()) -> tuple[TargetModel, ...]:
         targets: only those that ship of these, by their file names; none: all.
     """
     texts = {str(file): read_text(file) for file in sorted(FOLDER.glob("*.json")) if file.is_file()}
-    models = [parse_cost_model(text, file) for file, text in texts.items() if is_cost_model(text)]
-    wanted = tuple(f"{target.replace(':', '-')}@" for target in targets)
+    models = [_unpriced(text, file) for file, text in texts.items() if is_cost_model(text)]
+    wanted = tuple(f"{target.replace(':', '-')}@" for target in targets) or ""
     shipped = files("p4perf.models") / REFERENCE
-    names = sorted(file.name for file in shipped.iterdir() if file.name.endswith(".json")) if shipped.is_dir() else []
-    names = [name for name in names if not wanted or name.startswith(wanted)]
-    texts = {name: (shipped / name).read_text(encoding="utf-8") for name in names}
-    ours = [
-        parse_cost_model(text, f"{REFERENCE}/{name}", Path(name).stem.partition("@")[2])
-        for name, text in texts.items()
-        if is_cost_model(text)
-    ]
+    for name in sorted(file.name for file in shipped.iterdir() if file.name.endswith(".json")):
+        if name.startswith(wanted):
+            machine = Path(name).stem.partition("@")[2]
+            models.append(_unpriced((shipped / name).read_text(encoding="utf-8"), REFERENCE, machine))
     found: dict[str, TargetModel] = {}
-    for model in (*models, *(replace(each, origin=REFERENCE) for each in ours)):
+    for model in models:
         found.setdefault(model.name, model)
     return tuple(found.values())
 
 
 def reference_model(target: str) -> CostModel | None:
     """The model of a target that ships, of the nearest machine; None if there is none."""
-    ours = _nearest([m for m in available_models([target]) if m.origin == REFERENCE and m.target == target])
+    ours = _nearest([m for m in _available([target]) if m.origin == REFERENCE and m.target == target])
     return ours[0].pricing if ours and isinstance(ours[0].pricing, CostModel) else None
 
 
@@ -227,22 +231,22 @@ def open_models(given: Sequence[str], targets: Sequence[str] = ()) -> tuple[Targ
         DataError: a model is damaged or of another version.
         TargetUnavailableError: there is no model for a target.
     """
-    models = tuple(_given(text) for text in given) or available_models(targets)
+    models = tuple(_given(text) for text in given) or _available(targets)
     own = tuple(m for m in models if m.origin != REFERENCE)
     if not targets:
         if not models:
             raise TargetUnavailableError("there is no cost model", hint=_LEARN)
-        return models if given else own or _nearest(models)
+        return tuple(map(_priced, models if given else own or _nearest(models)))
     found: dict[str, TargetModel] = {}
     for target in dict.fromkeys(targets):
         matching: Sequence[TargetModel] = [m for m in own if m.target == target]
         matching = matching or _nearest([m for m in models if m.target == target])
         if not matching:
-            others = ", ".join(sorted({m.target for m in (models if given else available_models())}))
+            others = ", ".join(sorted({m.target for m in (models if given else _available())}))
             raise TargetUnavailableError(
                 f"there is no cost model for target {target}, only for {others}", hint=_LEARN.replace("TARGET", target)
             )
-        found |= {m.name: m for m in matching}
+        found |= {m.name: _priced(m) for m in matching}
     return tuple(found.values())
 
 
@@ -265,8 +269,8 @@ def _given(text: str) -> TargetModel:
             raise DataError(
                 "is not a cost model of programs", location=Location(text), hint="p4perf learn makes such models"
             )
-        return parse_cost_model(content, text)
-    known = available_models()
+        return _unpriced(content, text)
+    known = _available()
     matching = [m for m in known if text in (m.name, m.machine)]
     if len(matching) == 1:
         return matching[0]
