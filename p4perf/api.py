@@ -52,6 +52,9 @@ if TYPE_CHECKING:
     from p4perf.testbeds.base import Testbed
 
 PathLike = str | Path
+Texts = str | Sequence[str]
+Changes = Mapping[str, object] | Texts
+"""Keys with values, such as ``{"entries": 1000}``, ``"entries=1000"``, or several such texts."""
 
 DEFAULT_TARGET = "dpdk-c"
 
@@ -93,44 +96,30 @@ def load_model(path: PathLike) -> LoadedModel:
     return LoadedModel.of(read_model(find_run(path)))
 
 
+# fmt: off
 @overload
 def run(
-    spec: PathLike,
-    target: str = ...,
-    *,
-    testbed: str | Testbed = ...,
-    settings: Mapping[str, object] | None = ...,
-    points: int | None = ...,
-    accuracy: float | None = ...,
-    budget_s: None = ...,
-    skip_impossible: bool = ...,
-    output: PathLike = ...,
-    progress: Progress | None = ...,
+    spec: PathLike, target: str = ..., *, testbed: str | Testbed = ..., settings: Changes = ...,
+    points: int | None = ..., accuracy: float | None = ..., budget_s: None = ..., skip_impossible: bool = ...,
+    output: PathLike = ..., progress: Progress | None = ...,
 ) -> OpenRun: ...
 
 
 @overload
 def run(
-    spec: PathLike | Sequence[PathLike],
-    target: str | Sequence[str] = ...,
-    *,
-    testbed: str | Testbed = ...,
-    settings: Mapping[str, object] | None = ...,
-    points: int | None = ...,
-    accuracy: float | None = ...,
-    budget_s: float | None = ...,
-    skip_impossible: bool = ...,
-    output: PathLike = ...,
-    progress: Progress | None = ...,
+    spec: PathLike | Sequence[PathLike], target: Texts = ..., *, testbed: str | Testbed = ...,
+    settings: Changes = ..., points: int | None = ..., accuracy: float | None = ...,
+    budget_s: float | None = ..., skip_impossible: bool = ..., output: PathLike = ..., progress: Progress | None = ...,
 ) -> OpenRun | RunList: ...
+# fmt: on
 
 
 def run(
     spec: PathLike | Sequence[PathLike],
-    target: str | Sequence[str] = DEFAULT_TARGET,
+    target: Texts = DEFAULT_TARGET,
     *,
     testbed: str | Testbed = "local",
-    settings: Mapping[str, object] | None = None,
+    settings: Changes = (),
     points: int | None = None,
     accuracy: float | None = None,
     budget_s: float | None = None,
@@ -157,44 +146,41 @@ def run(
         TestbedError, TargetUnavailableError: the testbed or the target cannot be used.
         MeasurementError: the target computes something wrong.
     """
-    from p4perf.experiment import measure_run, new_run, open_target, open_testbed
+    from p4perf.experiment import measure_anew, open_target, open_testbed
     from p4perf.experiment.evaluate import evaluate_run
     from p4perf.programs.component import component_parameters
     from p4perf.specs import load_experiment
 
-    changes = [(key, value if isinstance(value, str) else json.dumps(value)) for key, value in (settings or {}).items()]
+    changes = [(key.strip(), value.strip()) for key, _, value in (text.partition("=") for text in _texts(settings))]
     if skip_impossible:
         changes.append(("sweep.skip_impossible", "true"))
     if not (isinstance(spec, PathLike) and isinstance(target, str) and budget_s is None):
-        from p4perf.experiment.campaign import Campaign, new_campaign, write_report
+        from p4perf.experiment.campaign import measure_campaign, new_campaign
 
-        specs = [str(spec)] if isinstance(spec, PathLike) else list(map(str, spec))
-        targets = [target] if isinstance(target, str) else list(target)
         if not isinstance(testbed, str):
             raise UsageError("several experiments or targets take the address of a testbed")
         folder = new_campaign(
-            specs,
-            targets,
-            testbed,
-            Path(output),
-            budget_s=budget_s,
-            accuracy=accuracy,
-            overrides=changes,
-            points=points,
-        )
-        write_report(folder, Campaign(folder, lambda line: None).measure())
+            _listed(spec), _listed(target), testbed, Path(output),
+            budget_s=budget_s, accuracy=accuracy, overrides=changes, points=points,
+        )  # fmt: skip
+        measure_campaign(folder, lambda line: None)
         return list_runs(folder.path)
     experiment = load_experiment(str(spec), overrides=changes, points=points, parameters_of=component_parameters)
-    chosen = open_target(target)
     place = open_testbed(testbed) if isinstance(testbed, str) else testbed
-    notes = None if accuracy is None else {"design": {"accuracy": accuracy}}
-    directory, plan = new_run(experiment, chosen, place, Path(output), notes=notes)
+    chosen = open_target(target)
+    directory, plan, outcome = measure_anew(experiment, chosen, place, Path(output), progress, accuracy=accuracy)
     _warn(f"{point.label} is left out: {point.reason}" for point in plan.refused)
+    _conclude(outcome)
     measured = OpenRun(directory)
-    _conclude(measure_run(experiment, plan.points, chosen, place, directory, progress))
     with suppress(NoVerdictError):
         evaluate_run(measured)
     return measured
+
+
+def _texts(given: Changes) -> list[str]:
+    if not isinstance(given, Mapping):
+        return _listed(given)
+    return [f"{key}={value if isinstance(value, str) else json.dumps(value)}" for key, value in given.items()]
 
 
 def _warn(texts: Iterable[str]) -> None:
@@ -218,18 +204,18 @@ def measure(
     p4info: PathLike | None = None,
     arch: str | None = None,
     std: str | None = None,
-    defines: Sequence[str] = (),
-    includes: Sequence[PathLike] = (),
-    fill: Sequence[str] = (),
+    defines: Changes = (),
+    includes: PathLike | Sequence[PathLike] = (),
+    fill: Changes = (),
     default_fill: int = 64,
-    miss: Sequence[str] = (),
+    miss: Changes = (),
     zipf: float = 0.0,
     probabilities: PathLike | None = None,
     packets: int = 256,
     capture: PathLike | None = None,
     port: int = 0,
     frame_size_bytes: int = 128,
-    sizes: Sequence[int] = (64, 128, 256, 512, 1024, 1500),
+    sizes: Sequence[int] = (),
     repetitions: int = 3,
     testbed: str | Testbed = "local",
     output: PathLike = FOLDER,
@@ -242,9 +228,9 @@ def measure(
 
     Args:
         program: JSON of p4c-bm2-ss, a specification of SWX, P4 where p4c is installed, or an operator in C.
-        fill: entries that are made up, such as ``ipv4_lpm=1000``.
+        fill: entries that are made up, such as ``{"ipv4_lpm": 1000}``.
         probabilities: YAML file of branch probabilities and traffic shares.
-        sizes: packet sizes in bytes of an operator in C.
+        sizes: packet sizes of an operator in C [bytes]; by default some from 64 to 1500.
         repetitions: starts of the process.
 
     Raises:
@@ -253,40 +239,19 @@ def measure(
         TestbedError, TargetUnavailableError: the testbed or the target cannot be used.
         MeasurementError: the target computes something wrong.
     """
-    from p4perf.experiment import measure_run, new_run, open_target, open_testbed, plan_sweep, require_usable
-    from p4perf.experiment.operator import build_operator, operator_experiment
-    from p4perf.experiment.own import own_experiment, try_specification
+    from p4perf.experiment import open_target, open_testbed
+    from p4perf.experiment.own import measure_own, own_experiment
 
-    path, chosen = Path(program), open_target(target)
-    place = open_testbed(testbed) if isinstance(testbed, str) else testbed
-    if path.suffix == ".c":
-        experiment = operator_experiment(path, list(sizes), repetitions)
-        plan = plan_sweep(experiment, chosen, require_usable(chosen, place))
-        build_operator(path, plan.points[0].plan.build, place)
-    else:
-        experiment = own_experiment(
-            path,
-            entries=_path(entries),
-            p4info=_path(p4info),
-            arch=arch,
-            std=std,
-            defines=defines,
-            includes=list(map(Path, includes)),
-            fill=fill,
-            default_fill=default_fill,
-            miss=miss,
-            zipf=zipf,
-            shares=_path(probabilities),
-            packets=packets,
-            capture=_path(capture),
-            port=port,
-            frame_size_bytes=frame_size_bytes,
-            repetitions=repetitions,
-        )
-        try_specification(path, experiment, chosen, place)
-    directory, plan = new_run(experiment, chosen, place, Path(output))
-    _conclude(measure_run(experiment, plan.points, chosen, place, directory, progress))
-    return OpenRun(directory)
+    path, place = Path(program), open_testbed(testbed) if isinstance(testbed, str) else testbed
+    experiment = own_experiment(
+        path, entries=_path(entries), p4info=_path(p4info), arch=arch, std=std, defines=_texts(defines),
+        includes=list(map(Path, _listed(includes))), fill=_texts(fill), default_fill=default_fill, miss=_texts(miss),
+        zipf=zipf, shares=_path(probabilities), packets=packets, capture=_path(capture), port=port,
+        frame_size_bytes=frame_size_bytes, repetitions=repetitions, sizes=sizes,
+    )  # fmt: skip
+    measured, outcome = measure_own(path, experiment, open_target(target), place, Path(output), progress)
+    _conclude(outcome)
+    return OpenRun(measured)
 
 
 def _path(given: PathLike | None) -> Path | None:
@@ -349,18 +314,9 @@ def fit(
             from p4perf.experiment.evaluate import evaluate_file
 
             return evaluate_file(
-                run,
-                y,
-                x,
-                region=region,
-                x_scale=x_scale,
-                working_set=working_set,
-                caches=caches,
-                output=_path(output),
-                changes=options,
-                every_plot=every_plot,
-                progress=progress,
-            )
+                run, y, x, region=region, x_scale=x_scale, working_set=working_set, caches=caches,
+                output=_path(output), changes=options, every_plot=every_plot, progress=progress,
+            )  # fmt: skip
         from p4perf.experiment.evaluate import evaluate_run
 
         opened = OpenRun.open(run) if isinstance(run, Path) else run
@@ -413,24 +369,24 @@ def fit_many(
 
 def predict(
     program: PathLike,
-    targets: str | Sequence[str] = (),
+    targets: Texts = (),
     *,
     models: PathLike | Sequence[PathLike] = (),
     frame_size: int | None = None,
     cores: int = 1,
-    line_rate: str = "10Gbit/s",
-    frequency: str | None = None,
+    line_rate: str | float = "10Gbit/s",
+    frequency: str | float | None = None,
     load: float | None = None,
-    rate: str | None = None,
+    rate: str | float | None = None,
     probabilities: PathLike | None = None,
     capture: PathLike | None = None,
     traffic: bool = False,
     arch: str | None = None,
-    defines: Sequence[str] = (),
+    defines: Changes = (),
     entries: PathLike | None = None,
-    fill: Sequence[str] = (),
-    settings: Sequence[str] = (),
-    without: Sequence[str] = (),
+    fill: Changes = (),
+    settings: Changes = (),
+    without: Texts = (),
     points: int | None = None,
     path: PathName = "expected",
     measure: bool = False,
@@ -449,10 +405,11 @@ def predict(
         program: name or file of an experiment, JSON of p4c-bm2-ss, a specification of SWX, or a .p4 where p4c is there.
         targets: only models of these targets; without any, of all.
         models: files of cost models, or ``TARGET@MACHINE``.
+        line_rate, frequency, rate: with their units, or as numbers in bit/s, Hz and Mpps.
         load: share of the possible rate, for latency and loss; or ``rate``, such as ``1Mpps``.
         probabilities: YAML file of branch probabilities and traffic shares, or ``uniform``.
         traffic: with the entries and packets that :func:`measure` gives the program.
-        settings: what if, such as ``ipv4_lpm.entries=1e6``; of an experiment, changes of the spec.
+        settings: what if, such as ``{"ipv4_lpm.entries": 1e6}``; of an experiment, changes of the spec.
         without: what if these tables or steps were not there.
         path: by whose cost differences are sorted.
         measure: measure it as well, with the packets of ``traffic`` if it is a program of your own.
@@ -469,22 +426,17 @@ def predict(
     from p4perf.evaluation.prediction.record import answer
 
     of_packets = traffic or (measure and Path(program).suffix in (".json", ".spec", ".p4"))
-    wanted = Wanted(
-        str(program),
-        tuple(settings),
-        tuple(without),
-        {} if of_packets else fill_counts(fill),
-        None if probabilities is None else str(probabilities),
-        _path(capture),
-        points,
-        ReadOptions(commands=_path(entries), arch=arch, defines=tuple(defines)),
-    )
+    options = ReadOptions(commands=_path(entries), arch=arch, defines=tuple(_texts(defines)))
+    counts = {} if of_packets else fill_counts(_texts(fill))
+    shares = None if probabilities is None else str(probabilities)
+    changes = tuple(_texts(settings)), tuple(_listed(without))
+    wanted = Wanted(str(program), *changes, counts, shares, _path(capture), points, options)
     conditions = conditions_of(frame_size, cores, line_rate, frequency, load, rate)
     chosen = open_models(_listed(models), _listed(targets))
     if of_packets:
         from p4perf.experiment.prediction import sent
 
-        pairs: tuple[Pair, ...] = (Pair(sent(wanted, fill, frame_size)),)
+        pairs: tuple[Pair, ...] = (Pair(sent(wanted, _texts(fill), frame_size)),)
     else:
         pairs = open_subjects(wanted)
     found = answer(pairs, chosen, conditions, path=path, check=_check_capability)
@@ -510,28 +462,20 @@ def _check_capability(subject: ProgramSubject, target: str) -> None:
         check_capability(subject.experiment, subject.point, target)
 
 
+# fmt: off
 @overload
 def compare(
-    subjects: Sequence[PathLike | Run],
-    *,
-    component: None = ...,
-    folder: PathLike = ...,
-    reference: str | None = ...,
-    metric: str | None = ...,
-    margin: float = ...,
+    subjects: Sequence[PathLike | Run], *, component: None = ..., folder: PathLike = ..., reference: str | None = ...,
+    metric: str | None = ..., margin: float = ...,
 ) -> RunComparison: ...
 
 
 @overload
 def compare(
-    subjects: Sequence[PathLike | Run],
-    *,
-    component: str,
-    at: Sequence[float] = ...,
-    folder: PathLike = ...,
-    reference: str | None = ...,
-    metric: str | None = ...,
+    subjects: Sequence[PathLike | Run], *, component: str, at: Sequence[float] = ..., folder: PathLike = ...,
+    reference: str | None = ..., metric: str | None = ...,
 ) -> ComparedModels: ...
+# fmt: on
 
 
 def compare(
@@ -562,7 +506,8 @@ def compare(
         DataError: a run or file cannot be read.
         NoVerdictError: no run of a target has a model.
     """
-    names = [str(each.path) if isinstance(each, Run) else str(each) for each in subjects]
+    given = [subjects] if isinstance(subjects, str | Path | Run) else subjects
+    names = [str(each.path) if isinstance(each, Run) else str(each) for each in given]
     if component is not None:
         from p4perf.experiment.subjects import compare_component
 
@@ -577,10 +522,10 @@ def compare(
 
 
 def reproduce(
-    claims: str | Sequence[str] = (),
+    claims: Texts = (),
     *,
     quick: bool = False,
-    only: Sequence[Kind] = (),
+    only: Kind | Sequence[Kind] = (),
     testbed: str = "local",
     budget_s: float = math.inf,
     output: PathLike | None = None,
@@ -603,7 +548,7 @@ def reproduce(
     from p4perf.experiment.recorder import Silent
     from p4perf.experiment.reproduction import Reproduction, ReproductionFolder, exit_code
 
-    chosen = chosen_claims(_listed(claims), tuple(only))
+    chosen = chosen_claims(_listed(claims), _listed(only))
     folder = ReproductionFolder.at(_path(output), datetime.now(UTC))
     session = Reproduction(folder, watcher or Silent(), testbed=testbed, quick=quick, budget_s=budget_s)
     findings = session.check(chosen)

@@ -15,11 +15,13 @@ from p4perf.results import Run
 from p4perf.results.names import RunSummary
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
     import pandas as pd
     from matplotlib.figure import Figure
 
     from p4perf.evaluation.papers import Finding, PaperClaims
     from p4perf.models.component import Fitting
+    from p4perf.models.templates import FloatArray
 
 
 class LoadedModel(ComponentModel):
@@ -28,6 +30,9 @@ class LoadedModel(ComponentModel):
     @classmethod
     def of(cls, model: ComponentModel) -> LoadedModel:
         return cls(**vars(model))
+
+    def __call__(self, x: npt.ArrayLike) -> FloatArray:
+        return self.evaluate(x)
 
     def to_frame(self) -> pd.DataFrame:
         """A row for each segment, with its parameters and their intervals."""

@@ -11,6 +11,7 @@ import json
 import math
 import os
 import re
+import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
@@ -301,6 +302,22 @@ def say_environment(run: Manifest) -> None:
 def say(text: str) -> None:
     """Print a line for people on stderr; what a terminal would obey, in names from data, is left out."""
     sys.stderr.write(_harmless(near(text)) + "\n")
+
+
+def resuming(path: object, scheduler: str | None = None, tls: Path | None = None) -> str:
+    """The command that continues a run or a campaign."""
+    of_cluster = {"--scheduler": scheduler, "--tls": tls}
+    options = [word for name, value in of_cluster.items() if value for word in (name, str(value))]
+    return shlex.join(["p4perf", "resume", str(path), *options])
+
+
+def say_stopped(path: object, scheduler: str | None = None, tls: Path | None = None) -> None:
+    say(f"\nstopped; everything finished is on disk. Continue with: {resuming(path, scheduler, tls)}")
+
+
+def told_by(*, quiet: bool) -> Callable[[str], None]:
+    """What prints lines that --quiet leaves out."""
+    return (lambda line: None) if quiet else say
 
 
 def _harmless(text: str) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from p4perf.cli.app import Format, FormatOption, QuietOption, app, emit, load, pairs, refuse, say, share
-from p4perf.cli.measure import DEFAULT_TARGET, resumable
+from p4perf.cli.measure import DEFAULT_TARGET
 from p4perf.errors import UsageError
 from p4perf.records import counted
 from p4perf.results import find_run
@@ -209,8 +209,8 @@ def _measured(
                 say(f"{spec} on {target}, in turns with its baseline: {counted(number, 'pair')} of starts a point")
                 for side, words in zip(sides, ("baseline", "new run"), strict=True):
                     say(f"{words}: {side.run.path}")
-            with resumable(sides[1].run.path):
-                outcomes = measure_in_turns(*sides, experiment)
+            progress.path = sides[1].run.path
+            outcomes = measure_in_turns(*sides, experiment)
         for label in dict.fromkeys(label for outcome in outcomes for label in outcome.starved):
             say(f"warning: {label} has no accepted start (p4perf doctor reports how quiet the machine is)")
         for label, reason in dict.fromkeys(failed for outcome in outcomes for failed in outcome.failed):

@@ -406,6 +406,9 @@ ELSEWHERE = (
 
 def documents() -> dict[str, type[Document]]:
     """All documents that commands print, by kind."""
+    from p4perf.cli import loaded
+
+    loaded()
     for module in ELSEWHERE:
         importlib.import_module(module)
     return dict(sorted(Document.KINDS.items()))

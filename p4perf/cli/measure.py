@@ -28,8 +28,11 @@ from p4perf.cli.app import (
     load,
     overrides_of,
     refuse,
+    resuming,
     say,
     say_environment,
+    say_stopped,
+    told_by,
 )
 from p4perf.errors import ExitCode, MeasurementError, NoVerdictError, UsageError
 from p4perf.records import Document, Record, Scalar, counted, doc, spread
@@ -38,6 +41,7 @@ from p4perf.results.campaign import CampaignDirectory
 
 if TYPE_CHECKING:
     from p4perf.experiment import Crew, SweepOutcome
+    from p4perf.experiment.planning import SweepPlan
     from p4perf.experiment.sizing import Cell
     from p4perf.results import RunDirectory
     from p4perf.specs import Experiment
@@ -128,18 +132,21 @@ def _measure(
     quiet: bool,
 ) -> int:
     """Measure what a campaign still needs and report on it; the exit code."""
-    from p4perf.experiment.campaign import Campaign, write_report
+    from p4perf.cli.progress import WholeProgress
+    from p4perf.experiment.campaign import measure_campaign
 
-    told: Callable[[str], None] = (lambda line: None) if quiet else say
-    content = folder.content()
+    told, content = told_by(quiet=quiet), folder.content()
     targets, budget_s = content["targets"], content["budget_s"]
     limit = "without a budget" if budget_s is None else f"within {budget_s / 60:.4g} minutes"
     number = len(content["experiments"])
     told(f"{counted(number * len(targets), 'run')}: {counted(number, 'experiment')} on {', '.join(targets)}, {limit}")
     told(f"campaign: {folder.path}")
-    with crew_opener(scheduler, tls, workers, quiet=quiet) as crew, resumable(folder.path, scheduler, tls):
-        cells = Campaign(folder, told, crew).measure()
-        files, note = write_report(folder, cells)
+    try:
+        with crew_opener(scheduler, tls, workers, quiet=quiet) as crew, WholeProgress(quiet=quiet) as bar:
+            cells, files, note = measure_campaign(folder, bar.told, crew, bar.reached)
+    except KeyboardInterrupt:
+        say_stopped(folder.path, scheduler, tls)
+        raise
     document = _campaign_document(folder.path, cells)
     emit(fmt, document)
     if note:
@@ -212,17 +219,6 @@ def crew_opener(
         yield open_once
 
 
-def resuming(path: object, scheduler: str | None, tls: Path | None = None) -> str:
-    of_cluster = {"--scheduler": scheduler, "--tls": tls}
-    words = [
-        "p4perf",
-        "resume",
-        str(path),
-        *(w for name, value in of_cluster.items() if value for w in (name, str(value))),
-    ]
-    return shlex.join(words)
-
-
 DEFAULT_TARGET = "dpdk-c"
 
 StrictOption = Annotated[bool, typer.Option("--strict", help="Derive no model from flagged trials: exit code 4.")]
@@ -281,7 +277,7 @@ def run(
     target and one report over all of them.
     """
     from p4perf.cli.progress import SweepProgress
-    from p4perf.experiment import measure_run, new_run, open_target, open_testbed
+    from p4perf.experiment import measure_anew, open_target, open_testbed
 
     check_cluster(scheduler, tls, workers)
     targets = list(dict.fromkeys(target or [DEFAULT_TARGET]))
@@ -311,13 +307,14 @@ def run(
         if dry_run:
             _show_plan(experiment, chosen, place, fmt)
             return 0
-        notes = None if wanted is None else {"design": {"accuracy": wanted}}
-        directory, plan = new_run(experiment, chosen, place, output, notes=notes)
-        if not quiet:
-            _say_beginning(experiment, targets[0], place, directory, len(plan.points))
-        _say_refused(plan.refused)
-        with SweepProgress(quiet=quiet) as progress, resumable(directory.path, scheduler, tls):
-            outcome = measure_run(experiment, plan.points, chosen, place, directory, progress)
+
+        def begins(run: RunDirectory, plan: SweepPlan) -> None:
+            if not quiet:
+                _say_beginning(experiment, targets[0], place, run, len(plan.points))
+            _say_refused(plan.refused)
+
+        with SweepProgress(begins, cluster=(scheduler, tls), quiet=quiet) as progress:
+            directory, _, outcome = measure_anew(experiment, chosen, place, output, progress, accuracy=wanted)
     return _conclude(Run(directory), outcome, fmt, strict=strict, quiet=quiet)
 
 
@@ -399,10 +396,10 @@ def resume(
         directory = Run.open(run).directory
         with directory.lock():
             directory.update_manifest({"design": None})
+    path = Run.open(run).path
     with (
         crew_opener(scheduler, tls, workers, quiet=quiet) as crew,
-        SweepProgress(quiet=quiet) as progress,
-        resumable(Run.open(run).path, scheduler, tls),
+        SweepProgress(path=path, cluster=(scheduler, tls), quiet=quiet) as progress,
     ):
         directory, outcome = resume_run(run, progress, crew=crew)
     if not quiet:
@@ -415,7 +412,7 @@ def _resume_pair(path: Path, *, quiet: bool) -> int:
     from p4perf.cli.progress import SweepProgress
     from p4perf.experiment.interleaved import measure_in_turns, reopened_pair
 
-    with SweepProgress(quiet=quiet) as progress, resumable(path):
+    with SweepProgress(path=path, quiet=quiet) as progress:
         baseline, new = reopened_pair(path, progress)
         outcomes = measure_in_turns(baseline, new, Run(new.run).experiment)
     say(f"both runs are finished; judge them: p4perf gate --baseline {baseline.run.path} {new.run.path}")
@@ -455,16 +452,6 @@ def _say_other_runs(run: Run) -> None:
             say(f"{other.path}: {state}")
     if left := [name for name in dict.fromkeys(asked) if name not in found]:
         say(f"not begun, or refused: {command_for(command, left)}")
-
-
-@contextmanager
-def resumable(path: Path, scheduler: str | None = None, tls: Path | None = None) -> Iterator[None]:
-    """On an interruption, say how to continue."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        say(f"\nstopped; everything finished is on disk. Continue with: {resuming(path, scheduler, tls)}")
-        raise
 
 
 def _conclude(run: Run, outcome: SweepOutcome, fmt: Format, *, strict: bool, quiet: bool) -> int:
@@ -513,7 +500,7 @@ def _accuracy(run: Run) -> str:
         return "every point was measured; --accuracy 3% measures only those that are needed for that"
     error, wanted = design.get("error"), float(design["accuracy"])
     if error is None:
-        return f"the error is not known yet; {resuming(run.path, None)} continues"
+        return f"the error is not known yet; {resuming(run.path)} continues"
     reached = f"error at most {100 * error:.1f} % (90 %), largest at {design['worst']}"
     if error <= wanted:
         return f"{reached}; p4perf resume {run.path} --all-points completes the sweep"

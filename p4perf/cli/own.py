@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from p4perf.cli.app import Format, FormatOption, QuietOption, app, emit, say, say_environment
-from p4perf.cli.measure import DEFAULT_TARGET, command_for, resumable
+from p4perf.cli.measure import DEFAULT_TARGET, command_for
 from p4perf.errors import (
     CapabilityError,
     ExitCode,
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from p4perf.evaluation.papers.ren2025.costs import OperatorCost
+    from p4perf.experiment.planning import SweepPlan
+    from p4perf.results import RunDirectory
     from p4perf.specs import Experiment
     from p4perf.targets.base import Target
     from p4perf.testbeds.base import Testbed
@@ -72,9 +74,6 @@ class OperatorDocument(Document, kind="operator"):
 
     run: str = doc("path of the run directory")
     rows: tuple[_OperatorRow, ...] = doc("")
-
-
-SIZES = "64,128,256,512,1024,1500"
 
 
 def _packet_sizes(text: str) -> list[int]:
@@ -142,7 +141,7 @@ def measure(
     ] = None,
     port: Annotated[int, typer.Option("--port", min=0, max=510, help="Ingress port of all packets.")] = 0,
     sizes: Annotated[
-        str | None, typer.Option("--sizes", help=f"Of a .c: packet sizes in bytes. Default: {SIZES}.")
+        str | None, typer.Option("--sizes", help="Of a .c: packet sizes in bytes. Default: 64,128,256,512,1024,1500.")
     ] = None,
     repetitions: Annotated[int, typer.Option("--repetitions", min=1, max=1000, help="Starts of the process.")] = 3,
     testbed: Annotated[str, typer.Option("--testbed", help="Where it runs: local, ssh:FILE.")] = "local",
@@ -157,53 +156,19 @@ def measure(
     Each target is first verified: packets that take all paths of the program must give the results of the reference
     interpreter.
     """
-    of_c = program.suffix == ".c"
-    others = [label for label in target or () if label != DEFAULT_TARGET]
-    of_programs: dict[str, object] = {
-        "--entries": entries,
-        "--p4info": p4info,
-        "--fill": fill,
-        "--miss": miss,
-        "--probabilities": probabilities,
-        "--capture": capture,
-        "--target": others,
-    }
-    of_programs |= {"--include": includes, "--define": defines, "--arch": arch, "--std": std}
-    if wrong := [name for name, given in (of_programs if of_c else {"--sizes": sizes}).items() if given]:
-        raise UsageError(f"{wrong[0]} is for {'P4 programs' if of_c else 'operators in C'}, and {program} is none")
-    of_made = {"--miss": miss, "--zipf": zipf, "--probabilities": probabilities}
-    if capture is not None and (made := next((name for name, given in of_made.items() if given), None)):
-        raise UsageError(f"{made} is of packets that are made", hint="leave out --capture")
-    if of_c:
-        return _measure_operator(
-            program, SIZES if sizes is None else sizes, repetitions, testbed, output, quiet=quiet, fmt=fmt
-        )
     from p4perf.experiment import open_target, open_testbed
-    from p4perf.experiment.bench import refuse_batches
     from p4perf.experiment.own import own_experiment
 
     experiment = own_experiment(
-        program,
-        entries=entries,
-        p4info=p4info,
-        arch=arch,
-        std=std,
-        defines=defines or [],
-        includes=includes or [],
-        fill=fill or [],
-        default_fill=default_fill,
-        miss=miss or [],
-        zipf=zipf,
-        shares=probabilities,
-        packets=packets,
-        capture=capture,
-        port=port,
-        frame_size_bytes=frame_size,
-        repetitions=repetitions,
-    )
+        program, entries=entries, p4info=p4info, arch=arch, std=std, defines=defines or [], includes=includes or [],
+        fill=fill or [], default_fill=default_fill, miss=miss or [], zipf=zipf, shares=probabilities, packets=packets,
+        capture=capture, port=port, frame_size_bytes=frame_size, repetitions=repetitions,
+        sizes=() if sizes is None else _packet_sizes(sizes),
+    )  # fmt: skip
     place = open_testbed(testbed)
-    refuse_batches(place, "a program is built before it is measured")
     targets = [open_target(label) for label in dict.fromkeys(target or [DEFAULT_TARGET])]
+    if program.suffix == ".c":
+        return _measure_operator(program, experiment, targets[-1], place, output, quiet=quiet, fmt=fmt)
     rows: list[_TargetRow] = []
     worst = ExitCode.OK
     for number, chosen in enumerate(targets, 1):
@@ -237,17 +202,16 @@ def _measured(
 ) -> tuple[_TargetRow, ExitCode]:
     """Measure on one target: its row, and the exit code."""
     from p4perf.cli.progress import SweepProgress
-    from p4perf.experiment import measure_run, new_run
-    from p4perf.experiment.own import try_specification
+    from p4perf.experiment.own import measure_own
 
-    try_specification(program, experiment, target, place)
-    directory, plan = new_run(experiment, target, place, output)
-    if not quiet:
-        for note in plan.points[0].plan.workload.notes if first else ():
-            say(note)
-        say(f"{program} on {target.label} ({place.label}); run directory: {directory.path}")
-    with SweepProgress(quiet=quiet) as progress, resumable(directory.path):
-        outcome = measure_run(experiment, plan.points, target, place, directory, progress)
+    def begins(run: RunDirectory, plan: SweepPlan) -> None:
+        if not quiet:
+            for note in plan.points[0].plan.workload.notes if first else ():
+                say(note)
+            say(f"{program} on {target.label} ({place.label}); run directory: {run.path}")
+
+    with SweepProgress(begins, quiet=quiet) as progress:
+        directory, outcome = measure_own(program, experiment, target, place, output, progress)
     row = _row(target.label, directory.read_measurements(), said={"run": str(directory.path)})
     return row, ExitCode(outcome.exit_code)
 
@@ -296,27 +260,21 @@ def _row(label: str, measurements: pd.DataFrame | None = None, *, said: dict[str
 
 
 def _measure_operator(
-    source: Path, sizes: str, repetitions: int, testbed: str, output: Path, *, quiet: bool, fmt: Format
+    source: Path, experiment: Experiment, target: Target, place: Testbed, output: Path, *, quiet: bool, fmt: Format
 ) -> int:
     """Measure what an operator, a function in C, costs for a packet; the exit code."""
     from p4perf.cli.progress import SweepProgress
-    from p4perf.experiment import measure_run, new_run, open_target, open_testbed, plan_sweep, require_usable
-    from p4perf.experiment.bench import refuse_batches
-    from p4perf.experiment.operator import build_operator, operator_experiment
+    from p4perf.experiment.own import measure_own
 
-    experiment = operator_experiment(source, _packet_sizes(sizes), repetitions)
-    target, place = open_target(DEFAULT_TARGET), open_testbed(testbed)
-    refuse_batches(place, "an operator is built before it is measured")
-    facts = require_usable(target, place)
-    build_operator(source, plan_sweep(experiment, target, facts).points[0].plan.build, place)
-    directory, plan = new_run(experiment, target, place, output)
-    if not quiet:
-        say(f"{experiment.spec.name} on {target.label} ({place.label}): {counted(len(plan.points), 'packet size')}")
-        say_environment(directory.record())
-        say("note: what the operator computes is not checked")
-        say(f"run directory: {directory.path}")
-    with SweepProgress(quiet=quiet) as progress, resumable(directory.path):
-        outcome = measure_run(experiment, plan.points, target, place, directory, progress)
+    def begins(run: RunDirectory, plan: SweepPlan) -> None:
+        if not quiet:
+            say(f"{experiment.spec.name} on {target.label} ({place.label}): {counted(len(plan.points), 'packet size')}")
+            say_environment(run.record())
+            say("note: what the operator computes is not checked")
+            say(f"run directory: {run.path}")
+
+    with SweepProgress(begins, quiet=quiet) as progress:
+        directory, outcome = measure_own(source, experiment, target, place, output, progress)
     for label, reason in outcome.failed:
         say(f"warning: {label} failed: {reason}")
     for label in outcome.starved:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -22,6 +21,7 @@ from p4perf.cli.app import (
     print_table,
     refuse,
     say,
+    told_by,
 )
 from p4perf.errors import P4PerfError, TargetUnavailableError, UsageError
 from p4perf.records import Document, Record, counted, doc
@@ -350,31 +350,11 @@ def predict(
     from p4perf.evaluation.prediction.record import predict_document
 
     found = api.predict(
-        program,
-        targets or (),
-        models=models or (),
-        frame_size=frame_size,
-        cores=cores,
-        line_rate=line_rate,
-        frequency=frequency,
-        load=load,
-        rate=rate,
-        probabilities=probabilities,
-        capture=capture,
-        traffic=traffic,
-        arch=arch,
-        defines=defines or (),
-        entries=entries,
-        fill=fill or (),
-        settings=sets or (),
-        without=without or (),
-        points=points,
-        path=path,
-        measure=measure,
-        testbed=testbed,
-        runs=runs,
-        told=(lambda line: None) if quiet else say,
-    )
+        program, targets or (), models=models or (), frame_size=frame_size, cores=cores, line_rate=line_rate,
+        frequency=frequency, load=load, rate=rate, probabilities=probabilities, capture=capture, traffic=traffic,
+        arch=arch, defines=defines or (), entries=entries, fill=fill or (), settings=sets or (), without=without or (),
+        points=points, path=path, measure=measure, testbed=testbed, runs=runs, told=told_by(quiet=quiet),
+    )  # fmt: skip
     plots: tuple[Path, ...] = ()
     if output is not None:
         from p4perf.experiment.prediction import write_predictions
@@ -509,9 +489,8 @@ def _learn_operations(testbed: str, name: str, starts: int, *, plain: bool, outp
     from p4perf.experiment import open_testbed
     from p4perf.experiment.learning import calibrate
 
-    told: Callable[[str], None] = (lambda line: None) if quiet else say
     mode: Literal["plain", "gated"] = "plain" if plain else "gated"
-    found = calibrate(open_testbed(testbed), name=name, starts=starts, mode=mode, told=told)
+    found = calibrate(open_testbed(testbed), name=name, starts=starts, mode=mode, told=told_by(quiet=quiet))
     text = found.text()
     parse_hardware(text.encode(), str(output or "the description"))
     if output is None:
@@ -524,16 +503,16 @@ def _learn_operations(testbed: str, name: str, starts: int, *, plain: bool, outp
 def _measured(
     target: str, testbed: str, folder: Path, resume: bool, sets: list[str] | None, quiet: bool, *, quick: bool
 ) -> list[Run]:
-    from p4perf.cli.progress import SweepProgress
+    from p4perf.cli.progress import WholeProgress
     from p4perf.experiment.learning import FIXTURES, QUICK, measure_fixtures
 
-    told: Callable[[str], None] = (lambda line: None) if quiet else say
-    bar, overrides = partial(SweepProgress, quiet=quiet), overrides_of(sets)
+    names, overrides = FIXTURES[:QUICK] if quick else FIXTURES, overrides_of(sets)
     try:
-        names = FIXTURES[:QUICK] if quick else FIXTURES
-        return measure_fixtures(
-            target, testbed, folder, names=names, resume=resume, overrides=overrides, progress=bar, told=told
-        )
+        with WholeProgress(quiet=quiet) as bar:
+            return measure_fixtures(
+                target, testbed, folder, names=names, resume=resume, overrides=overrides,
+                told=bar.told, reached=bar.reached,
+            )  # fmt: skip
     except KeyboardInterrupt:
         say("\nstopped; everything finished is on disk")
         say(f"continue with: p4perf learn --target {target} --runs {folder} --resume")

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
+from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TaskID, TextColumn, TimeElapsedColumn
+from typing_extensions import override
 
+from p4perf.cli.app import near, say_stopped
 from p4perf.records import counted, duration_text
+
+if TYPE_CHECKING:
+    from p4perf.experiment.planning import SweepPlan
+    from p4perf.results import RunDirectory
 
 LINE_EVERY_S = 15.0
 """Without a terminal, shortest time between two lines."""
@@ -55,9 +63,22 @@ class _Shown:
 
 
 class SweepProgress(_Shown):
-    """Trials of a sweep: a bar from the beginning on."""
+    """Trials of a sweep: a bar from the beginning on.
 
-    def __init__(self, *, quiet: bool = False) -> None:
+    Args:
+        begins: prints what a new run is.
+        path: the run, once it is known; an interruption says how it is continued,
+        cluster: with these options of --scheduler and --tls.
+    """
+
+    def __init__(
+        self,
+        begins: Callable[[RunDirectory, SweepPlan], object] = lambda run, plan: None,
+        path: Path | None = None,
+        cluster: tuple[str | None, Path | None] = (None, None),
+        *,
+        quiet: bool = False,
+    ) -> None:
         super().__init__(
             TextColumn("[bold]{task.description}"),
             BarColumn(),
@@ -66,6 +87,17 @@ class SweepProgress(_Shown):
             quiet=quiet,
         )
         self._accepted = self._tried = 0
+        self.path, self._begins, self._cluster = path, begins, cluster
+
+    @override
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, tb: TracebackType | None) -> None:
+        super().__exit__(kind, value, tb)
+        if kind is KeyboardInterrupt and self.path is not None:
+            say_stopped(self.path, *self._cluster)
+
+    def begun(self, run: RunDirectory, plan: SweepPlan) -> None:
+        self.path = run.path
+        self._begins(run, plan)
 
     def planned(self, trials: int, finished: int) -> None:
         self._bar.start()
@@ -127,12 +159,12 @@ class WholeProgress(_Shown):
 
     def told(self, text: str) -> None:
         if not self._quiet:
-            self._bar.console.print(text, highlight=False, markup=False, soft_wrap=True)
+            self._bar.console.print(near(text), highlight=False, markup=False, soft_wrap=True)
 
     def reached(self, what: str, left_s: float) -> None:
         took_s, left = time.monotonic() - self._began, f"about {duration_text(left_s)} left"
+        self._line(f"{what}: {left}", now=self._task is None)
         if self._task is None:
             self._bar.start()
             self._task = self._bar.add_task(what, left=left)
         self._bar.update(self._task, description=what, completed=took_s, total=took_s + left_s, left=left)
-        self._line(f"{what}: {left}")

@@ -7,6 +7,7 @@ from p4perf.experiment.crew import open_crew as open_crew
 from p4perf.experiment.planning import plan_sweep as plan_sweep
 from p4perf.experiment.planning import point_workload as point_workload
 from p4perf.experiment.recorder import SweepOutcome as SweepOutcome
+from p4perf.experiment.session import measure_anew as measure_anew
 from p4perf.experiment.session import measure_run as measure_run
 from p4perf.experiment.session import new_run as new_run
 from p4perf.experiment.session import require_usable as require_usable

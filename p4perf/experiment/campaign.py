@@ -26,9 +26,9 @@ from p4perf.experiment.compare import RunComparison, compare_runs, write_compari
 from p4perf.experiment.conductor import TimeLimit
 from p4perf.experiment.crew import Crew
 from p4perf.experiment.evaluate import COST, evaluate_run, machine_text, metric_ends
-from p4perf.experiment.recorder import SweepOutcome
-from p4perf.experiment.session import measure_run, new_run, require_usable, resume_run
-from p4perf.experiment.sizing import FAILED, MEASURED, OPEN, REFUSED, UNAVAILABLE, Cell, Device, PlannedCells
+from p4perf.experiment.recorder import PartOfWork, Reached, SweepOutcome
+from p4perf.experiment.session import check_accuracy, measure_run, new_run, require_usable, resume_run
+from p4perf.experiment.sizing import FAILED, MEASURED, OPEN, REFUSED, UNAVAILABLE, Cell, Device, Pace, PlannedCells
 from p4perf.programs.component import component_parameters
 from p4perf.records import Record, counted, doc
 from p4perf.results import Run, RunDirectory
@@ -88,6 +88,9 @@ def new_campaign(
         UsageError: two experiments have the same name, or the testbed works in batches.
         SpecError: a spec is wrong.
     """
+    check_accuracy(accuracy)
+    if not sources or not targets or (budget_s is not None and not budget_s > 0):
+        raise UsageError("a campaign takes an experiment, a target and some time, one at least of each")
     place = None if cluster else open_testbed(testbed)
     if place is not None:
         refuse_batches(place, "a campaign decides between trials: run its experiments one after another")
@@ -113,6 +116,17 @@ def new_campaign(
     return CampaignDirectory.create(output, title, request, datetime.now().astimezone())
 
 
+def measure_campaign(
+    folder: CampaignDirectory,
+    told: Callable[[str], object],
+    crew: Callable[[str], Crew] | None = None,
+    reached: Reached = lambda what, left_s: None,
+) -> tuple[tuple[Cell, ...], list[Path], str]:
+    """Measure what a campaign still needs, and report: its cells, and what :func:`write_report` returns."""
+    cells = Campaign(folder, told, crew, reached).measure()
+    return cells, *write_report(folder, cells)
+
+
 class Campaign:
     """Measures what a campaign folder asks for; ``told`` gets a line for every cell that has ended."""
 
@@ -121,8 +135,10 @@ class Campaign:
         folder: CampaignDirectory,
         told: Callable[[str], object],
         crew: Callable[[str], Crew] | None = None,
+        reached: Reached = lambda what, left_s: None,
     ) -> None:
-        self._folder, self._told = folder, told
+        self._folder, self._told, self._reached = folder, told, reached
+        self._pace, self._rest = Pace(), list[str]()
         content = folder.content()
         names, sources = (map(str, content[key]) for key in ("experiments", "sources"))
         self._sources = dict(zip(names, sources, strict=True))
@@ -172,11 +188,14 @@ class Campaign:
             except P4PerfError as error:
                 device.problem = f"{error.message} ({error.hint})" if error.hint else error.message
         todo = [(name, device) for name in waiting for device in self._devices if self._waits(name, device)]
+        self._rest = [name for name, _ in todo]
+        self._reach("campaign", self._rest_s())
         weights = [self._weight(name) for name, _ in todo]
         planned: tuple[str, PlannedCells] | None = None
         for number, (name, device) in enumerate(todo):
             if planned is None or planned[0] != name:
                 planned = name, self._planned(name)
+            self._rest.pop(0)
             now = time.monotonic()
             share_s = max(0.0, self._deadline_s - now) * weights[number] / sum(weights[number:])
             limit = TimeLimit()
@@ -185,6 +204,21 @@ class Campaign:
             self._cell(name, device, planned[1], limit)
         if not math.isinf(self._left_s):
             self._refine()
+
+    def _reach(self, what: str, left_s: float) -> None:
+        """Say how far everything is: within a budget that is over when its time is, else when all is measured."""
+        budget_s = self._deadline_s - time.monotonic()
+        self._reached(what, max(0.0, budget_s) if math.isfinite(budget_s) else left_s)
+
+    def _rest_s(self) -> float:
+        """What the runs take that are not begun."""
+        sweeps = {name: self._load(name) for name in dict.fromkeys(self._rest)} if math.isinf(self._deadline_s) else {}
+        costs = {
+            name: self._pace.sweep_s(len(e.points), e.spec.trials.repetitions, len(e.points))
+            * (LOAD_WEIGHT if e.spec.asks_load else 1.0)
+            for name, e in sweeps.items()
+        }
+        return sum(costs.get(name, 0.0) for name in self._rest)
 
     def _refine(self) -> None:
         """Spend what is left of the budget on the cells with the largest errors, the others in turn."""
@@ -233,7 +267,7 @@ class Campaign:
 
     def _run(self, cell: Cell, earlier: Cell | None, planned: PlannedCells, device: Device, limit: TimeLimit) -> Cell:
         """Measure a cell, or continue it. It is on record before its first trial, so that a kill loses nothing."""
-        begun = time.monotonic()
+        begun, heard = time.monotonic(), PartOfWork(f"{cell.experiment} on {cell.target}", self._reach, self._rest_s())
         plan = planned.plans[device.label]
         cell = replace(
             cell,
@@ -247,7 +281,7 @@ class Campaign:
                 cell = replace(cell, run=earlier.run, wall_s=earlier.wall_s)
                 crew = self._crew
                 same_crew = None if crew is None else lambda address: crew
-                run, outcome = resume_run(self._folder.run(earlier.run), limit=limit, crew=same_crew)
+                run, outcome = resume_run(self._folder.run(earlier.run), heard, limit=limit, crew=same_crew)
             else:
                 run, plan = new_run(
                     planned.experiment, device.target, self._testbed, self._folder.runs, notes=self._notes
@@ -255,7 +289,7 @@ class Campaign:
                 cell = replace(cell, run=str(run.path.relative_to(self._folder.path)))
                 self._record(cell)
                 place = self._testbed
-                outcome = measure_run(planned.experiment, plan.points, device.target, place, run, limit=limit)
+                outcome = measure_run(planned.experiment, plan.points, device.target, place, run, heard, limit=limit)
             if run.state().trials:
                 # A run that allows no model keeps its numbers; the report compares those of several targets.
                 with suppress(NoVerdictError, SpecError):
@@ -267,6 +301,7 @@ class Campaign:
         except Exception as error:  # a defect that one run meets does not take the others along
             return replace(cell, state=FAILED, reason=sizing.defect(error))
         wall_s = time.monotonic() - begun
+        self._pace.learn(outcome, plan.builds, wall_s, load_s=plan.load_s, setup_s=plan.setup_s)
         return _measured(cell, outcome, wall_s, run) if run.state().trials else cell
 
     def _waits(self, name: str, device: Device) -> bool:

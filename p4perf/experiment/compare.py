@@ -196,6 +196,8 @@ def compare_runs(
             one experiment sweep or model different things.
         DataError: a run cannot be read, has no measurements, or none of that metric.
     """
+    if not paths:
+        raise UsageError("no run is named", hint="give two runs or more of the same experiment")
     require_distinct(paths)
     runs = [Run.open(path) for path in paths]
     for run in runs:  # a damaged one is refused before anything is compared

@@ -21,6 +21,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from typing_extensions import override
+
 from p4perf.errors import CapabilityError, DataError, TargetUnavailableError, UsageError
 from p4perf.experiment.bench import refuse_batches
 from p4perf.experiment.conductor import Conductor
@@ -212,17 +214,20 @@ def _open(
 
 
 @dataclass(frozen=True)
-class _Both:
+class _Both(Silent):
     """Progress of both sides, as the new one has it: every start of it stands for two."""
 
     heard: Progress
 
+    @override
     def planned(self, trials: int, finished: int) -> None:
         self.heard.planned(trials, finished)
 
+    @override
     def trial(self, label: str, accepted: bool, remaining: int, remaining_s: float) -> None:
         self.heard.trial(label, accepted, remaining, 2 * remaining_s)
 
+    @override
     def note(self, text: str) -> None:
         self.heard.note(text)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import re
 import statistics
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,16 +25,17 @@ from p4perf.evaluation.prediction.reading.swx_packets import UnknownDecisionErro
 from p4perf.experiment.bench import measured_gate_ratios, open_target, open_testbed, refuse_batches
 from p4perf.experiment.evaluate import BASELINE, COST
 from p4perf.experiment.own import FRAME_SIZE_BYTES, own_experiment
-from p4perf.experiment.planning import point_label, point_workload
-from p4perf.experiment.recorder import Progress, Silent
+from p4perf.experiment.planning import SweepPlan, plan_sweep, point_label, point_workload
+from p4perf.experiment.recorder import PartOfWork, Reached
 from p4perf.experiment.session import measure_run, new_run, require_usable, resume_run
+from p4perf.experiment.sizing import Pace
 from p4perf.generators.swx.spec import Pipeline
 from p4perf.models.program.costs import BatchCycles, CostModel
 from p4perf.models.program.memory import TABLE, MeasuredTable
 from p4perf.models.program.primitives import PrimitiveCosts
 from p4perf.plugins import load_plugin
 from p4perf.programs.component import TrafficPlan, build_workload, component_parameters
-from p4perf.records import counted
+from p4perf.records import counted, duration_text
 from p4perf.results import Run, readable_runs, run_folders
 from p4perf.results.campaign import RUNS
 from p4perf.results.files import temporary_folder
@@ -167,30 +168,41 @@ def measure_fixtures(
     names: Sequence[str] = FIXTURES,
     resume: bool = False,
     overrides: Sequence[tuple[str, str]] = (),
-    progress: Callable[[], AbstractContextManager[Progress]] = lambda: nullcontext(Silent()),
     told: Callable[[str], object],
+    reached: Reached = lambda what, left_s: None,
 ) -> list[Run]:
-    """Measure fixtures, each in a run directory of its own and with a new ``progress``."""
-    runs = []
-    device, place = open_target(target), open_testbed(testbed)
+    """Measure fixtures, each in a run directory of its own."""
+    device, place, pace = open_target(target), open_testbed(testbed), Pace()
+    facts = require_usable(device, place)
+    todo: dict[str, tuple[Experiment, SweepPlan]] = {}
     for name in names:
         experiment = _fixture(name, overrides)
+        try:
+            todo[name] = experiment, plan_sweep(experiment, device, facts)
+        except CapabilityError:
+            if name != FORWARD:  # some targets take no programs that were read
+                raise
+
+    def left_s(waiting: Sequence[str]) -> float:
+        return sum(pace.cost_s(todo[name][1], todo[name][0].spec.trials.repetitions) for name in waiting)
+
+    programs = counted(sum(len(plan.points) for _, plan in todo.values()), "program")
+    told(
+        f"{programs} in {counted(len(todo), 'run')} on {target} ({place.label}): about {duration_text(left_s([*todo]))}"
+    )
+    runs = []
+    for number, (name, (experiment, plan)) in enumerate(todo.items(), 1):
+        listener = PartOfWork(name, reached, left_s([*todo][number:]), told)
         begun = _begun(parent, experiment, device.label, place.label) if resume else None
         if begun is not None:
-            told(f"{name} on {target}: continuing {begun}")
-            with progress() as listener:
-                run, _ = resume_run(begun, listener)
+            told(f"{name}: continuing {begun}")
+            run, _ = resume_run(begun, listener)
         else:
-            try:
-                run, plan = new_run(experiment, device, place, parent)
-            except CapabilityError:
-                if name != FORWARD:
-                    raise
-                continue  # a target that takes no programs that were read
-            count = counted(len(plan.points), "program")
-            told(f"{name} on {target} ({place.label}): {count}, run directory {run.path}")
-            with progress() as listener:
-                measure_run(experiment, plan.points, device, place, run, listener)
+            run, plan = new_run(experiment, device, place, parent)
+            told(f"{name}: {counted(len(plan.points), 'program')}, run directory {run.path}")
+            started = time.monotonic()
+            outcome = measure_run(experiment, plan.points, device, place, run, listener)
+            pace.learn(outcome, plan.builds, time.monotonic() - started, load_s=plan.load_s, setup_s=plan.setup_s)
         runs.append(Run(run))
     return runs
 

@@ -21,6 +21,9 @@ from p4perf.testbeds.local import state_folder
 
 SMALLEST, LARGEST = 64, 2048
 
+SIZES_BYTES = (64, 128, 256, 512, 1024, 1500)
+"""Packet sizes that are measured where none are named."""
+
 SIGNATURE = "uint64_t operate(uint8_t *packet, uint32_t length)"
 
 _ERROR = re.compile(rf"^{re.escape(OWN_OPERATOR)}:(\d+):(?:(\d+):)? (?:fatal )?error: (.*)$", re.MULTILINE)

@@ -1,15 +1,18 @@
-"""Your own P4 program as an experiment of one point."""
+"""Your own P4 program as an experiment of one point, and how it is measured; an operator in C is measured like it."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from p4perf.errors import BuildError, DataError, Location, MeasurementError, UsageError
+from p4perf.experiment.bench import refuse_batches
+from p4perf.experiment.operator import SIZES_BYTES, build_operator, operator_experiment
 from p4perf.experiment.planning import plan_sweep
-from p4perf.experiment.session import require_usable
+from p4perf.experiment.recorder import Progress, SweepOutcome
+from p4perf.experiment.session import measure_anew, require_usable
 from p4perf.formats.pcap import read_capture
 from p4perf.formats.plain import bounded
 from p4perf.programs.component import OWN, component_parameters
@@ -18,6 +21,7 @@ from p4perf.programs.own import packed, read_own
 from p4perf.programs.reading.p4c import compile_p4
 from p4perf.programs.reading.shares import read_shares
 from p4perf.programs.reading.tree import read_text
+from p4perf.results import RunDirectory
 from p4perf.results.files import temporary_folder
 from p4perf.specs import Experiment, load_experiment
 from p4perf.specs.experiment import spec_yaml
@@ -57,14 +61,28 @@ def own_experiment(
     port: int = 0,
     frame_size_bytes: int = FRAME_SIZE_BYTES,
     repetitions: int = 3,
+    sizes: Sequence[int] = (),
 ) -> Experiment:
     """The experiment that measures a program: JSON of p4c-bm2-ss, a specification of SWX, or P4 where p4c is installed.
+
+    Of an operator in C, ``sizes`` are those of packets [bytes]; by default some from 64 to 1500.
 
     Raises:
         DataError: a file cannot be read, or the program uses what is not supported; with the place.
         UsageError: it is none of these, or an option is not for it.
         TargetUnavailableError: it is P4, and the compiler is not installed.
     """
+    options = {
+        "--entries": entries, "--p4info": p4info, "--fill": fill, "--miss": miss, "--probabilities": shares,
+        "--capture": capture, "--include": includes, "--define": defines, "--arch": arch, "--std": std, "--zipf": zipf,
+    }  # fmt: skip
+    if path.suffix == ".c":
+        _refuse(options, f"is for P4 programs, and {path} is none")
+        return operator_experiment(path, sizes or SIZES_BYTES, repetitions)
+    _refuse({"--sizes": sizes}, f"is for operators in C, and {path} is none")
+    if capture is not None:
+        made = {name: options[name] for name in ("--miss", "--zipf", "--probabilities")}
+        _refuse(made, "is of packets that are made", "leave out --capture")
     program, p4 = _texts_of(path, arch, std, defines, includes)
     files = {"entries": entries, "p4info": p4info, "shares": shares}
     texts = {name: "" if file is None else read_text(file) for name, file in files.items()}
@@ -108,6 +126,11 @@ def own_experiment(
             raise
 
 
+def _refuse(options: Mapping[str, object], why: str, hint: str | None = None) -> None:
+    if wrong := next((name for name, given in options.items() if given), None):
+        raise UsageError(f"{wrong} {why}", hint=hint)
+
+
 def _texts_of(
     path: Path, arch: str | None, std: str | None, defines: Sequence[str], includes: Sequence[Path]
 ) -> tuple[str, str]:
@@ -118,11 +141,30 @@ def _texts_of(
         raise UsageError(
             f"{path} is not a program", hint="JSON of p4c-bm2-ss (.json), P4 (.p4), .spec of SWX, or C (.c)"
         )
-    if wrong := [
-        name for name, given in (("--arch", arch), ("--std", std), ("-D", defines), ("-I", includes)) if given
-    ]:
-        raise UsageError(f"{wrong[0]} is for P4 text, and {path} is compiled already")
+    of_text = {"--arch": arch, "--std": std, "-D": defines, "-I": includes}
+    _refuse(of_text, f"is for P4 text, and {path} is compiled already")
     return read_text(path), ""
+
+
+def measure_own(
+    path: Path, experiment: Experiment, target: Target, testbed: Testbed, parent: Path, progress: Progress | None = None
+) -> tuple[RunDirectory, SweepOutcome]:
+    """Measure a program, or an operator in C, of which an experiment was made, as soon as it is known that it builds.
+
+    Raises:
+        DataError: the compiler or SWX refuses it; with the line.
+        Others as :func:`p4perf.experiment.measure_anew`.
+    """
+    refuse_batches(testbed, "what is your own is built before it is measured")
+    if path.suffix == ".c":
+        if target.name != "dpdk-c":
+            raise UsageError(f"--target is for P4 programs, and {path} is none")
+        plan = plan_sweep(experiment, target, require_usable(target, testbed))
+        build_operator(path, plan.points[0].plan.build, testbed)
+    else:
+        try_specification(path, experiment, target, testbed)
+    run, _, outcome = measure_anew(experiment, target, testbed, parent, progress)
+    return run, outcome
 
 
 def try_specification(path: Path, experiment: Experiment, target: Target, testbed: Testbed) -> None:

@@ -6,18 +6,21 @@ import json
 import math
 import statistics
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
+
+from typing_extensions import override
 
 from p4perf.errors import BuildError, ExitCode, MeasurementError
 from p4perf.evaluation.load.records import latency_log
 from p4perf.experiment.adaptive import Judgement, sweep_design
 from p4perf.experiment.bench import OWN, TrialDone, TrialOrder
 from p4perf.experiment.ledger import SIMULATION, Ledger
-from p4perf.experiment.planning import PlannedPoint
+from p4perf.experiment.planning import PlannedPoint, SweepPlan
+from p4perf.records import counted
 from p4perf.results import Run, RunDirectory
 from p4perf.specs import Experiment
 from p4perf.targets.base import BuildPlan, Job, JobResult, NodeFacts, Target, TrialOptions
@@ -40,6 +43,9 @@ does not take it, or workers of a cluster die of it (:class:`~p4perf.errors.Meas
 class Progress(Protocol):
     """Listener of a sweep: the command line shows what it hears, tests record it, the default ignores it."""
 
+    def begun(self, run: RunDirectory, plan: SweepPlan) -> None:
+        """A new run is planned and has its directory; nothing is measured yet."""
+
     def planned(self, trials: int, finished: int) -> None:
         """The number of all planned trials, and of those that are on disk already."""
 
@@ -56,7 +62,33 @@ class Silent:
     def note(self, *said: Any, **named: Any) -> None:
         pass
 
-    planned = trial = told = reached = note
+    begun = planned = trial = told = reached = note
+
+
+Reached = Callable[[str, float], object]
+"""Hears what is done now, and about how many seconds everything still takes."""
+
+
+class PartOfWork(Silent):
+    """Hears how far one run of several is, and says how long all of them take: ``rest_s`` beside this one."""
+
+    def __init__(
+        self, what: str, reached: Reached, rest_s: float, told: Callable[[str], object] = lambda text: None
+    ) -> None:
+        self._what, self._reached, self._rest_s, self._told = what, reached, rest_s, told
+
+    @override
+    def planned(self, trials: int, finished: int) -> None:
+        if finished:
+            self._told(f"{counted(trials, 'trial')} planned, {finished} of them finished before")
+
+    @override
+    def trial(self, label: str, accepted: bool, remaining: int, remaining_s: float) -> None:
+        self._reached(f"{self._what}, {label}", remaining_s + self._rest_s)
+
+    @override
+    def note(self, text: str) -> None:
+        self._told(f"note: {text}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,7 @@ from p4perf.experiment.bench import open_target, open_testbed, refuse_batches
 from p4perf.experiment.conductor import TimeLimit
 from p4perf.experiment.evaluate import evaluate_run, fit_options, run_factorial
 from p4perf.experiment.planning import SweepPlan, plan_sweep
-from p4perf.experiment.recorder import Silent
+from p4perf.experiment.recorder import PartOfWork
 from p4perf.experiment.session import measure_run, new_run, require_usable, resume_run
 from p4perf.experiment.sizing import Pace
 from p4perf.programs.component import component_parameters
@@ -310,9 +310,6 @@ _FAILURES: Mapping[type[P4PerfError], ExitCode] = {
 COMPUTED_S = 0.05
 """What a claim takes on average that is computed."""
 
-PACE = Pace(build_s=0.8, trial_s=0.35, rest_s=1.5)
-"""What builds and trials take on a machine of two cores, before this one has shown what they take here."""
-
 
 class Watcher(Protocol):
     """Listener of a reproduction: the command line shows what it hears."""
@@ -401,7 +398,7 @@ class Reproduction:
 
     def _cost_s(self, key: str) -> float:
         label, plan, repetitions = self._waiting[key]
-        return self._paces.setdefault(label, replace(PACE)).cost_s(plan, repetitions)
+        return self._paces.setdefault(label, Pace()).cost_s(plan, repetitions)
 
     def _check(self, paper: str, claim: Claim) -> Finding:
         begun = time.monotonic()
@@ -463,7 +460,8 @@ class Reproduction:
             raise _NoTimeError(f"its run takes about {needed}, and {duration_text(max(0.0, left_s))} were left")
         waiting = self._waiting.pop(key, None)
         self._watcher.told(f"measuring {measure.experiment} on {measure.target}")
-        listener = _OfRun(self._watcher, f"{measure.experiment} on {measure.target}", self._left_s())
+        what = f"{measure.experiment} on {measure.target}"
+        listener = PartOfWork(what, self._watcher.reached, self._left_s(), self._watcher.told)
         limit = TimeLimit(self._deadline_s, self._deadline_s)
         if path is not None:
             run, outcome = resume_run(self._folder.run(path), listener, limit=limit)
@@ -500,26 +498,6 @@ class Reproduction:
 
 class _NoTimeError(Exception):
     """The budget does not suffice for a claim; the message says why."""
-
-
-class _OfRun(Silent):
-    """Hears how far a run is, and tells how long everything takes: ``rest_s`` beside the run."""
-
-    def __init__(self, watcher: Watcher, what: str, rest_s: float) -> None:
-        self._watcher, self._what, self._rest_s = watcher, what, rest_s
-
-    @override
-    def planned(self, trials: int, finished: int) -> None:
-        if finished:
-            self._watcher.told(f"{counted(trials, 'trial')} planned, {finished} of them finished before")
-
-    @override
-    def trial(self, label: str, accepted: bool, remaining: int, remaining_s: float) -> None:
-        self._watcher.reached(f"{self._what}, {label}", remaining_s + self._rest_s)
-
-    @override
-    def note(self, text: str) -> None:
-        self._watcher.told(f"note: {text}")
 
 
 def measured_run(run: Run) -> MeasuredRun:

@@ -19,7 +19,7 @@ from p4perf.experiment.conductor import Conductor, TimeLimit
 from p4perf.experiment.crew import Crew
 from p4perf.experiment.operator import refuse_strange_code
 from p4perf.experiment.planning import PlannedPoint, SweepPlan, plan_sweep
-from p4perf.experiment.recorder import Progress, SweepOutcome
+from p4perf.experiment.recorder import Progress, Silent, SweepOutcome
 from p4perf.results import Run, RunDirectory
 from p4perf.specs import Experiment
 from p4perf.targets.base import NodeFacts, Target
@@ -111,6 +111,32 @@ def _commit() -> str:
     except (OSError, subprocess.SubprocessError):
         return ""
     return found.stdout.strip()
+
+
+def check_accuracy(accuracy: float | None) -> None:
+    """Refuse a relative error that none can be."""
+    if accuracy is not None and not 0 < accuracy < 1:
+        raise UsageError(f"--accuracy {accuracy}: expected a relative error", hint="for example 0.03")
+
+
+def measure_anew(
+    experiment: Experiment,
+    target: Target,
+    testbed: Testbed,
+    parent: Path,
+    progress: Progress | None = None,
+    *,
+    accuracy: float | None = None,
+) -> tuple[RunDirectory, SweepPlan, SweepOutcome]:
+    """Measure an experiment in a new run directory; with an ``accuracy`` only the points that it takes.
+
+    Raises: as :func:`new_run`, and what measuring does.
+    """
+    check_accuracy(accuracy)
+    notes = None if accuracy is None else {"design": {"accuracy": accuracy}}
+    run, plan = new_run(experiment, target, testbed, parent, notes=notes)
+    (progress or Silent()).begun(run, plan)
+    return run, plan, measure_run(experiment, plan.points, target, testbed, run, progress)
 
 
 def measure_run(

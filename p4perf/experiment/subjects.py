@@ -119,7 +119,7 @@ def _newest(component: str, target: str, folder: Path) -> Run:
     runs = [r for r in readable_runs(folder) if (r.identity.experiment, r.identity.target) == (component, target)]
     if found := [run for run in runs if run.has_model]:
         return max(found, key=lambda run: run.identity.created)
-    published = ", ".join(s for m in published_models() if m.name == component and (s := subject_of(m)))
+    published = ", ".join({s: None for m in published_models() if m.name == component and (s := subject_of(m))})
     hint = f"p4perf run {component} --target {target} makes one"
     hint += f"; published of {component}: {published}" if published else ""
     said = f"the {len(runs)} there have no model" if runs else f"there is none in {folder}"

@@ -164,6 +164,10 @@ class Quantity:
     unit: str = ""
     scale: Scale = "linear"
 
+    def __post_init__(self) -> None:
+        if self.scale not in get_args(Scale):
+            raise UsageError(f"unknown scale {self.scale!r}", hint=f"supported: {', '.join(get_args(Scale))}")
+
     def label(self) -> str:
         """Name and unit for an axis: ``entries`` or ``memory [B]``."""
         return f"{self.name} [{self.unit}]" if self.unit else self.name

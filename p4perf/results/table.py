@@ -234,7 +234,10 @@ class Samples:
         Raises:
             DataError: there are none, the lengths differ, or a value is not finite.
         """
-        xs, ys = np.asarray(x, dtype=np.float64).ravel(), np.asarray(y, dtype=np.float64).ravel()
+        try:
+            xs, ys = np.asarray(x, dtype=np.float64).ravel(), np.asarray(y, dtype=np.float64).ravel()
+        except (TypeError, ValueError) as error:
+            raise DataError(f"x and y must be numbers: {error}") from error
         if xs.size == 0 or xs.size != ys.size:
             raise DataError(f"x and y must have the same number of values, one at least, not {xs.size} and {ys.size}")
         if not (np.isfinite(xs).all() and np.isfinite(ys).all()):

@@ -95,14 +95,15 @@ def parse_quantity(text: str, dimension: Dimension, unit: str | None = None) -> 
 _PACKET_RATE = re.compile(r"(.*?)\s*([kmg]?)pps", re.IGNORECASE)
 
 
-def positive_quantity(text: str, dimension: Dimension, unit: str, option: str) -> float:
-    """The value of an option that is a number above zero with a unit, in that unit.
+def positive_quantity(given: str | float, dimension: Dimension, unit: str, option: str) -> float:
+    """The value of an option that is a number above zero with a unit, in that unit; in Python a number alone, too.
 
     Unlike in specs, ``mpps`` is understood as well: there are no millipackets.
 
     Raises:
         UsageError: it is none; the message names the option.
     """
+    text = given if isinstance(given, str) else f"{given} {unit}"
     if found := _PACKET_RATE.fullmatch(text.strip()):
         text = f"{found[1]} {found[2].lower().replace('m', 'M').replace('g', 'G')}pps"
     try:

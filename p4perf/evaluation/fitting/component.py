@@ -187,23 +187,7 @@ def fit(
     target: str = "",
     **options: Any,
 ) -> DerivedModel:
-    """Derive a piecewise model from two columns of numbers.
-
-    >>> import p4perf
-    >>> entries = list(range(1, 41))
-    >>> fit = p4perf.fit(entries, [40 if n <= 15 else 40 + 2 * (n - 15) for n in entries])
-    >>> print(fit)
-    1 .. 15: y = 40 (sMAPE < 0.0001 %)
-    16 .. 40: y = 10 + 2 x (sMAPE < 0.0001 %)
-
-    Args:
-        x: abscissae in any order; several with the same value are repetitions.
-        options: fields of :class:`p4perf.api.FitOptions`, such as ``max_segments=3``, ``segments=2``, ``loss="l1"``.
-
-    Raises:
-        UsageError: there is no such option, or a value is wrong.
-        DataError: the samples cannot be used.
-    """
+    """The model of two columns of numbers, several with the same x as repetitions. See :func:`p4perf.fit`."""
     chosen = known_options(options)
     samples = Samples.from_arrays(x, y, x_name=x_name, y_name=y_name, y_unit=y_unit)
     return derive_model(samples, name=name, target=target, x_scale=x_scale, x_unit=x_unit, options=chosen)
@@ -215,7 +199,10 @@ def known_options(options: Mapping[str, Any]) -> FitOptions:
     for option in options:
         if option not in known:
             raise UsageError(f"there is no option {option!r}", hint=f"known: {', '.join(known)}")
-    return FitOptions(**options)
+    try:
+        return FitOptions(**options)
+    except TypeError as error:
+        raise UsageError(f"an option of the fit has a value of the wrong type: {error}") from error
 
 
 def uncertainty(samples: Samples, fitting: PiecewiseFitting, options: FitOptions) -> Uncertainty | None:

@@ -9,6 +9,7 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from types import MappingProxyType, ModuleType
+from typing import get_args
 
 from p4perf.errors import DataError, UsageError
 from p4perf.evaluation.papers import shapes
@@ -96,7 +97,7 @@ def _known_checks(paper: PaperClaims, root: SourceNode) -> PaperClaims:
     return paper
 
 
-def chosen_claims(names: Sequence[str], kinds: Sequence[Kind] = ()) -> tuple[tuple[PaperClaims, Claim], ...]:
+def chosen_claims(names: Sequence[str], kinds: Sequence[str] = ()) -> tuple[tuple[PaperClaims, Claim], ...]:
     """The requested claims, in the order of the papers.
 
     Args:
@@ -107,6 +108,8 @@ def chosen_claims(names: Sequence[str], kinds: Sequence[Kind] = ()) -> tuple[tup
         UsageError: there is no such paper or claim; names the nearest. Or nothing is left.
         DataError: a file cannot be read or is wrong.
     """
+    if wrong := [kind for kind in kinds if kind not in get_args(Kind)]:
+        raise UsageError(f"there is no kind {wrong[0]!r} of claims", hint=f"kinds: {', '.join(get_args(Kind))}")
     files_given = [Path(name) for name in names if name.endswith(SUFFIXES)]
     own = [_known_checks(*read_strictly(path, PaperClaims, "file of claims")) for path in files_given]
     by_key = {paper.key: paper for paper in (*shipped_papers(), *own)}

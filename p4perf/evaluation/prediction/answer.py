@@ -293,7 +293,12 @@ DEFAULT_LOAD = 0.7
 
 
 def conditions_of(
-    frame_size: int | None, cores: int, line_rate: str, frequency: str | None, load: float | None, rate: str | None
+    frame_size: int | None,
+    cores: int,
+    line_rate: str | float,
+    frequency: str | float | None,
+    load: float | None,
+    rate: str | float | None,
 ) -> Conditions:
     """The conditions that options name; a UsageError if a value is wrong."""
     from p4perf.specs.units import positive_quantity

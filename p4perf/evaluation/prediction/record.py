@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from typing_extensions import override
 
-from p4perf.errors import CapabilityError
+from p4perf.errors import CapabilityError, UsageError
 from p4perf.evaluation.prediction.answer import (
     PATHS,
     Conditions,
@@ -95,6 +95,8 @@ def answer(
         P4PerfError: as :func:`~p4perf.evaluation.prediction.answer.predict`.
         CapabilityError: no target can do any of the programs; with the reason of the first.
     """
+    if path not in PATHS:
+        raise UsageError(f"there is no path {path!r}", hint=f"paths: {', '.join(PATHS)}")
     predictions: list[Prediction] = []
     differences: list[CostDifference] = []
     refusals: list[Refusal] = []

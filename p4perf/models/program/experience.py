@@ -115,7 +115,7 @@ class Experience:
     def _root(self) -> FloatArray:
         """A triangle R; R'R is the inverse of the kernel of the known programs, which the noise keeps regular."""
         kernel = self._kernel(self._known, self._known) + self.noise**2 * np.eye(len(self.programs))
-        return _inverse_triangle(np.linalg.cholesky(kernel))
+        return _inverse_triangle(np.asarray(np.linalg.cholesky(kernel), dtype=np.float64))
 
     @cached_property
     def _ratios(self) -> FloatArray:
