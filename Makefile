@@ -83,6 +83,7 @@ clean: ## remove what was installed or built here, not the results
 	@if [ -d $(RUNS) ]; then echo "Results in $(RUNS)/ are kept."; fi
 
 system:
+	@[ -e $(STAMP) ] || echo "== installing what is missing of: system packages (apt-get, may ask for a password), two headers of DPDK, p4perf and its tools in $(VENV); about 5 minutes, most of it downloads"
 	@sh tools/install-system-packages.sh $(SYSTEM_PACKAGES)
 
 $(STAMP): pyproject.toml setup.py constraints.txt $(wildcard p4perf/evaluation/fitting/engine/*.[ch] p4perf/models/queue/*.[ch]) | system
