@@ -18,7 +18,7 @@ from support.runs import make_run
 
 import p4perf
 from p4perf import api, plugins
-from p4perf.errors import DataError, UsageError
+from p4perf.errors import DataError, P4PerfError, UsageError
 
 SWITCH = Path(p4perf.__file__).parents[1] / "examples" / "programs" / "l2_switch" / "l2_switch.json"
 OFFERED = ["compare", "fit", "list_runs", "load_model", "measure", "open_run", "predict", "reproduce", "run"]
@@ -110,6 +110,24 @@ class TestFit:
         with pytest.raises(UsageError, match="no option 'segmentz'"):
             p4perf.fit([1, 2], [1, 2], segmentz=1)
 
+    @pytest.mark.parametrize(
+        ("given", "options", "words"),
+        [
+            (([1, 2], [1, 2]), {"x_scale": "cubic"}, "unknown scale 'cubic'"),
+            (([1, 2], [1, 2]), {"max_segments": "two"}, "wrong type"),
+            (([1, 2], ["one", "two"]), {}, "must be numbers"),
+            (([1, 2],), {}, "there are no samples"),
+        ],
+    )
+    def test_what_is_wrong_is_said(self, given, options, words):
+        with pytest.raises(P4PerfError, match=words):
+            p4perf.fit(*given, **options)
+
+    def test_a_model_is_a_function(self, tmp_path):
+        found = p4perf.fit([1, 2, 3], [1.0, 2.0, 3.0])
+        (tmp_path / "model.json").write_text(found.model.to_json())
+        assert p4perf.load_model(tmp_path / "model.json")(2) == pytest.approx(found(2)) == pytest.approx(2)
+
     def test_of_a_folder_of_runs(self, runs, tmp_path):
         found = api.fit_many([tmp_path / "runs"], options={"resamples": 0}, processes=1)
         assert len(found.to_frame()) == 3
@@ -162,6 +180,12 @@ class TestRuns:
         assert "verdict" in found._repr_html_()
         assert not (runs[0].parents[1] / "comparisons").exists()
 
+    def test_comparisons_of_too_little(self, runs):
+        with pytest.raises(UsageError, match="no run is named"):
+            p4perf.compare([])
+        with pytest.raises(UsageError, match="the only run of mat/exact-entries"):
+            p4perf.compare("latest")
+
     def test_comparison_of_models(self, runs):
         p4perf.fit(runs[0], resamples=20)
         found = p4perf.compare(["t4p4s@scholz2021", "latest~2"], component=SPEC, at=[10, 100])
@@ -182,6 +206,34 @@ class TestMeasuring:
         found = p4perf.run([SPEC], ["fake", "fake-small"], points=2, output=tmp_path)
         assert {run.manifest.target for run in found} == {"fake", "fake-small"}
         assert len(p4perf.list_runs(tmp_path)) == 2
+
+    @pytest.mark.parametrize(
+        ("given", "words"),
+        [
+            ((SPEC, "fake", {"accuracy": 3}), "--accuracy 3: expected a relative error"),
+            (([], "fake", {}), "takes an experiment, a target and some time"),
+            (([SPEC], [], {}), "takes an experiment, a target and some time"),
+            ((SPEC, "fake", {"budget_s": 0}), "takes an experiment, a target and some time"),
+            ((SPEC, "fake", {"settings": {"entrys": 3}}), "entrys"),
+        ],
+    )
+    def test_what_cannot_be_measured_is_refused_before(self, fakes, tmp_path, given, words):
+        spec, target, options = given
+        with pytest.raises(P4PerfError, match=words):
+            p4perf.run(spec, target, output=tmp_path / "runs", **options)
+        assert not (tmp_path / "runs").exists()
+
+    def test_settings_are_texts_or_a_mapping(self, fakes, tmp_path):
+        ways = ({"entries": [1, 10], "trials.repetitions": 1}, ["entries=[1, 10]", "trials.repetitions=1"])
+        hashes = {p4perf.run(SPEC, "fake", settings=way, output=tmp_path).manifest.spec_hash for way in ways}
+        assert len(hashes) == 1
+
+    def test_options_of_programs_are_refused_for_operators(self, tmp_path):
+        (tmp_path / "a.c").write_text("")
+        with pytest.raises(UsageError, match=r"--fill is for P4 programs, and .*a\.c is none"):
+            p4perf.measure(tmp_path / "a.c", fill={"fib": 3})
+        with pytest.raises(UsageError, match="--sizes is for operators in C"):
+            p4perf.measure(SWITCH, sizes=[64])
 
     def test_points_that_are_left_out_are_said(self, fakes, tmp_path):
         with pytest.warns(UserWarning, match="entries=5000 is left out: 5,000 exact entries are more than the 100"):
@@ -214,6 +266,15 @@ def test_prediction():
     assert "<svg" in found._repr_html_()
     with pytest.raises(UsageError, match="--load and --rate"):
         p4perf.predict(SPEC, load=0.5, rate="1Mpps")
+    with pytest.raises(UsageError, match="there is no path 'best'"):
+        p4perf.predict(SPEC, "dpdk-c", path="best")
+
+
+def test_numbers_stand_for_quantities_and_mappings_for_changes():
+    texts = p4perf.predict(SPEC, "dpdk-c", line_rate="1Gbit/s", frequency="2GHz", settings="entries=5")
+    numbers = p4perf.predict(SPEC, "dpdk-c", line_rate=1e9, frequency=2e9, settings={"entries": 5})
+    assert texts.to_frame().equals(numbers.to_frame())
+    assert len(texts.to_frame()) == 1
 
 
 def test_reproduction(tmp_path):
@@ -223,6 +284,8 @@ def test_reproduction(tmp_path):
     assert all(path.is_file() for path in found.files)
     assert "claims, " in repr(found)
     assert "verdict" in found._repr_html_()
+    with pytest.raises(UsageError, match="no kind 'analytical' of claims"):
+        p4perf.reproduce("gebert2016", only="analytical")
 
 
 def test_types_of_results_can_be_named():

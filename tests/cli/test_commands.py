@@ -116,6 +116,15 @@ class TestHelp:
     def test_version(self):
         assert ok("--version").out == f"p4perf {package.__version__}\n"
 
+    def test_a_command_is_in_its_modules(self):
+        app, found = loaded(), {}
+        for info in app.registered_commands:
+            found[info.name or info.callback.__name__] = {info.callback.__module__}
+        for group in app.registered_groups:
+            found[group.name] = {info.callback.__module__ for info in group.typer_instance.registered_commands}
+        named = {name: modules for names in HEADINGS.values() for name, modules in names.items()}
+        assert found == {name: {f"p4perf.cli.{m}" for m in modules.split()} for name, modules in named.items()}
+
     def test_the_door_opens_without_the_heavy_libraries(self):
         heavy = ("pandas", "matplotlib", "scipy")
         code = f"import sys; from p4perf.cli import loaded; loaded(); print([m for m in {heavy} if m in sys.modules])"

@@ -1,6 +1,7 @@
 """p4perf learn: fixtures are measured or runs are read, and a cost model is written."""
 
 import json
+import re
 
 import pytest
 from support.command import p4perf
@@ -22,7 +23,10 @@ def session(tmp_path_factory):
 def test_fixtures_are_measured_and_a_model_is_written(session):
     folder, done = session
     for count, name in ((50, "components"), (32, "programs"), (14, "context")):
-        assert f"composition/{name} on fake-adding (local): {count} programs" in done.err
+        assert f"composition/{name}: {count} programs, run directory " in done.err
+    total = re.search(r"^(\d+) programs in 4 runs on fake-adding \(local\): about \d", done.err, re.MULTILINE)
+    assert int(total[1]) > 50 + 32 + 14
+    assert done.err.index(total[0]) < done.err.index("run directory"), "the estimate comes first"
     model = read_cost_model((folder / "model.json").read_text())
     assert model.target == "fake-adding"
     assert model.baseline == pytest.approx(20, abs=0.1)

@@ -67,6 +67,23 @@ def test_every_experiment_on_every_target(tmp_path):
     assert "my/prefixes" in listener.told[0], "small experiments come first"
 
 
+def test_what_is_left_is_estimated_before_and_shrinks(tmp_path):
+    campaign = new_campaign(tmp_path, specs(tmp_path, HEADERS, TABLES), ["fake"], overrides=FEW)
+    heard = []
+    measure(campaign, reached=lambda what, left_s: heard.append((what, left_s)))
+    assert heard[0][0] == "campaign"
+    assert heard[0][1] > heard[-1][1] > 0
+    assert any(what.startswith("my/headers on fake, headers=") for what, _ in heard)
+
+
+def test_within_a_budget_that_is_what_is_left_of_it(tmp_path):
+    campaign = new_campaign(tmp_path, specs(tmp_path, HEADERS), ["fake"], budget_s=500, overrides=FEW)
+    heard = []
+    measure(campaign, reached=lambda what, left_s: heard.append(left_s))
+    assert heard
+    assert all(300 < left_s <= 500 for left_s in heard)
+
+
 def test_a_run_that_fails_stops_nothing(tmp_path):
     campaign = new_campaign(tmp_path, specs(tmp_path, HEADERS), ["fake-wrong", "fake-defect", "fake"], overrides=FEW)
     cells = measure(campaign)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import math
 
+import numpy as np
 import pytest
 
 from p4perf.errors import DataError, UsageError
 from p4perf.evaluation.prediction.library import open_models
 from p4perf.models.program import Construct, Pricing, construct
 from p4perf.models.program.costs import CostModel
+from p4perf.models.program.experience import _inverse_triangle
 from p4perf.models.program.graph import mispredicted_branch
 from p4perf.models.program.prices import Curve, Domain, Price, price_key, surplus
 from p4perf.models.program.primitives import Agreement, PrimitiveCosts, beyond_forwarding
@@ -308,3 +310,9 @@ def test_the_models_that_ship_know_what_lists_cost_per_entry(target: str) -> Non
     per_entry = {bits: (many[bits] - few[bits]) / 1000 for bits in many}  # half of the entries are passed
     short, long = {"dpdk-c": (1.1, 2.1), "xdp": (31.0, 34.0)}[target]
     assert per_entry == pytest.approx({32: short, 104: long}, rel=0.15)
+
+
+@pytest.mark.parametrize("size", [1, 40, 63, 64, 131])
+def test_the_inverse_of_a_triangle(size: int) -> None:
+    lower = np.tril(np.random.default_rng(size).normal(size=(size, size)), -1) / size + np.eye(size)
+    assert _inverse_triangle(lower) @ lower == pytest.approx(np.eye(size), abs=1e-12)

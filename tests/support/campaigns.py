@@ -51,9 +51,9 @@ def new_campaign(folder, sources, targets, *, budget_s=None, overrides=(), point
     return CampaignDirectory.create(folder / "runs", "catalogue", request, datetime(2026, 11, 21, 10, 15, tzinfo=UTC))
 
 
-def measure(campaign, listener=None, conclude=evaluate_run):
+def measure(campaign, listener=None, conclude=evaluate_run, reached=lambda what, left_s: None):
     """Measure, and draw nothing; the cells by experiment and target."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "evaluate_run", lambda run, plots: conclude(run, plots=False))
-        cells = Campaign(campaign, listener or Listener()).measure()
+        cells = Campaign(campaign, listener or Listener(), reached=reached).measure()
     return {(c.experiment, c.target): c for c in cells}
