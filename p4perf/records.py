@@ -2,7 +2,7 @@
 
 A record is a class with one annotated :func:`doc` for each key of a JSON object, in the order of printing. The values
 come as keyword arguments, or by name from another object (:meth:`Record.read`). The JSON value, the rows of tables, the
-JSON Schema (:func:`json_schema`) and the documentation (:func:`key_table`) are made from the same declaration.
+JSON Schema (:func:`json_schema`) and the documentation are made from the same declaration.
 """
 
 from __future__ import annotations
@@ -290,59 +290,6 @@ def _schema(hint: Any) -> dict[str, Any]:
     if get_origin(kind) is tuple:
         return {"type": "array", "items": _schema(get_args(kind)[0])}
     return {"type": "object"} if get_origin(kind) is dict else {"type": _TYPES[kind]}
-
-
-@dataclass(frozen=True, slots=True)
-class DescribedKey:
-    """A line of the documentation: a key with its place, such as ``rows[].name``."""
-
-    key: str
-    type: str
-    unit: str
-    meaning: str
-
-
-def key_table(record: type[Record], place: str = "") -> Iterator[DescribedKey]:
-    """All keys of a record, those of nested records below them."""
-    for name, declared in record.KEYS.items():
-        hint = _hints(record)[name]
-        rest = ", optional" if declared.optional else ""
-        if declared.stands_for:
-            kind = _word(get_args(hint)[1]) + rest
-            yield DescribedKey(f"{place}<{declared.stands_for}>", kind, declared.unit, declared.meaning)
-            continue
-        nested, dots = _nested(hint)
-        if nested is not None and (declared.meaning or _without_none(hint)[1]):
-            yield DescribedKey(place + name, _word(hint) + rest, declared.unit, declared.meaning)
-        if nested is not None:
-            yield from key_table(nested, f"{place}{name}{dots}")
-            continue
-        for each, meaning, kind in _described(name, declared, hint):
-            yield DescribedKey(place + each, _word(kind) + rest, declared.unit, meaning)
-
-
-def _nested(hint: Any) -> tuple[type[Record] | None, str]:
-    """The record of an annotation, and what its keys are behind; intervals are explained once."""
-    kind, _ = _without_none(hint)
-    dots = "."
-    if get_origin(kind) is tuple:
-        kind, dots = get_args(kind)[0], "[]."
-    is_record = isinstance(kind, type) and issubclass(kind, Record) and kind is not Interval
-    return (kind if is_record else None), dots
-
-
-def _word(hint: Any) -> str:
-    """The type of a value, as the documentation writes it."""
-    kind, nullable = _without_none(hint)
-    if nullable:
-        return f"{_word(kind)} or null"
-    if kind is Any:
-        return "any"
-    if get_origin(kind) is tuple:
-        return f"list of {_word(get_args(kind)[0])}"
-    if get_origin(kind) in (Union, UnionType):
-        return "scalar" if set(get_args(kind)) == set(get_args(Scalar)) else " or ".join(map(_word, get_args(kind)))
-    return "interval" if kind is Interval else _TYPES.get(kind, "mapping")
 
 
 def duration_text(seconds: float) -> str:

@@ -1,13 +1,14 @@
 """Records: values, JSON, schema and documentation come from one declaration."""
 
 import math
+import runpy
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import jsonschema
 import pytest
 
-from p4perf.records import Interval, Record, Scalar, doc, interval, json_schema, key_table, spread
+from p4perf.records import Interval, Record, Scalar, doc, interval, json_schema, spread
 
 
 class Inner(Record):
@@ -91,7 +92,8 @@ def test_the_schema_accepts_the_value_and_refuses_others():
 
 
 def test_the_documentation_has_every_key_with_its_place():
-    rows = {row.key: (row.type, row.unit, row.meaning) for row in key_table(Outer)}
+    reference = runpy.run_path(str(Path(__file__).parents[1] / "tools" / "reference.py"))
+    rows = {row.key: (row.type, row.unit, row.meaning) for row in reference["key_table"](Outer)}
     assert rows["cost_high"] == ("number or null", "cycles", "upper end")
     assert rows["<variable>"] == ("scalar", "", "value of a swept variable")
     assert rows["items[].name"] == ("string", "", "name of it")

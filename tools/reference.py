@@ -10,19 +10,21 @@ import sys
 import textwrap
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from types import UnionType
+from typing import Any, Union, get_args, get_origin
 
 import typer
 from jinja2 import Environment, StrictUndefined
 from typer.main import get_command
 
+from p4perf import records
 from p4perf.cli import loaded
 from p4perf.cli.app import COMMANDS as COMMANDS_BY_HEADING
 from p4perf.cli.inspect import documents
 from p4perf.experiment.campaign import ReportFile
-from p4perf.records import DOCUMENT_VERSION, DescribedKey, Record, key_table, text_of
+from p4perf.records import DOCUMENT_VERSION, Interval, Record, Scalar, text_of
 from p4perf.specs.schema import ExperimentSpec
 
 MARK = "<!-- From here to the next mark written by tools/reference.py from the code; a test compares them. -->"
@@ -245,6 +247,59 @@ def specs_page() -> str:
     rows = list(_rows(schema, schema["$defs"]))
     page = (Path(__file__).parents[1] / "docs" / "specs.md").read_text(encoding="utf-8")
     return _between(page, MARK, _page(SPECS, rows=rows), END)
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedKey:
+    """A line of the documentation: a key with its place, such as ``rows[].name``."""
+
+    key: str
+    type: str
+    unit: str
+    meaning: str
+
+
+def key_table(record: type[Record], place: str = "") -> Iterator[DescribedKey]:
+    """All keys of a record, those of nested records below them."""
+    for name, declared in record.KEYS.items():
+        hint = records._hints(record)[name]
+        rest = ", optional" if declared.optional else ""
+        if declared.stands_for:
+            kind = _word(get_args(hint)[1]) + rest
+            yield DescribedKey(f"{place}<{declared.stands_for}>", kind, declared.unit, declared.meaning)
+            continue
+        nested, dots = _nested(hint)
+        if nested is not None and (declared.meaning or records._without_none(hint)[1]):
+            yield DescribedKey(place + name, _word(hint) + rest, declared.unit, declared.meaning)
+        if nested is not None:
+            yield from key_table(nested, f"{place}{name}{dots}")
+            continue
+        for each, meaning, kind in records._described(name, declared, hint):
+            yield DescribedKey(place + each, _word(kind) + rest, declared.unit, meaning)
+
+
+def _nested(hint: Any) -> tuple[type[Record] | None, str]:
+    """The record of an annotation, and what its keys are behind; intervals are explained once."""
+    kind, _ = records._without_none(hint)
+    dots = "."
+    if get_origin(kind) is tuple:
+        kind, dots = get_args(kind)[0], "[]."
+    is_record = isinstance(kind, type) and issubclass(kind, Record) and kind is not Interval
+    return (kind if is_record else None), dots
+
+
+def _word(hint: Any) -> str:
+    """The type of a value, as the documentation writes it."""
+    kind, nullable = records._without_none(hint)
+    if nullable:
+        return f"{_word(kind)} or null"
+    if kind is Any:
+        return "any"
+    if get_origin(kind) is tuple:
+        return f"list of {_word(get_args(kind)[0])}"
+    if get_origin(kind) in (Union, UnionType):
+        return "scalar" if set(get_args(kind)) == set(get_args(Scalar)) else " or ".join(map(_word, get_args(kind)))
+    return "interval" if kind is Interval else records._TYPES.get(kind, "mapping")
 
 
 def documents_page() -> str:

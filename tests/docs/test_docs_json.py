@@ -14,7 +14,6 @@ from support.runs import make_run
 from test_docs_reference import reference
 
 from p4perf.cli.inspect import documents
-from p4perf.records import key_table
 from p4perf.targets.builds import HARNESS_FILES, LOAD_FILES, harness_text
 
 SWEEP = ["mat/exact-entries", "--set", "entries={log: [1, 1e6], points_per_decade: 3}"]
@@ -55,7 +54,7 @@ def listed(title):
 def section(title):
     """Key -> type, of the record that the page is made from, else of the first list below a title of the page."""
     if record := {**documents(), **reference().FILES}.get(title):
-        return {row.key: row.type for row in key_table(record)}
+        return {row.key: row.type for row in reference().key_table(record)}
     return {key: kind_of(said) for key, said in listed(title)[0].items()}
 
 

@@ -1,6 +1,7 @@
 """The reference pages are what the code says today."""
 
 import importlib.util
+import sys
 
 import pytest
 from docs_pages import DOCS
@@ -10,7 +11,7 @@ SCRIPT = DOCS.parent / "tools" / "reference.py"
 
 def reference():
     spec = importlib.util.spec_from_file_location("reference", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 

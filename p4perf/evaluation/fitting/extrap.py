@@ -26,11 +26,10 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Annotated, Any, NoReturn, TypeVar
 
-import numpy as np
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, FiniteFloat, ValidationError
 
 from p4perf.errors import DataError, Location, UsageError
-from p4perf.results.files import parse_object, read_text, write_text_atomically
+from p4perf.results.files import parse_object, read_text
 from p4perf.results.table import Samples
 from p4perf.specs.messages import describe, nearest
 
@@ -394,32 +393,6 @@ def parse_text(text: str, file: str) -> ExtrapExperiment:
     return reader.experiment
 
 
-def extrap_text(samples: Samples, *, region: str = "main") -> str:
-    """Samples in the text format; numbers are written exactly, without exponents.
-
-    Points without a repetition are left out. Names are kept, except that white space in the name of the variable
-    becomes an underscore: Extra-P would take it for several parameters. The unit stands in a comment.
-    """
-    metric, unit = _words(samples.y_name), f" [{samples.y_unit}]" if samples.y_unit else ""
-    lines = [
-        f"# {metric}{unit} over {_words(samples.x_name)}",
-        f"PARAMETER {_words(samples.x_name).replace(' ', '_')}",
-        f"POINTS {' '.join(f'({_exact(x)})' for x in samples.x)}",
-        f"METRIC {metric}",
-        f"REGION {_words(region)}",
-        *(f"DATA {' '.join(map(_exact, values))}" for values in samples.values),
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def _words(name: str) -> str:
-    return " ".join(name.split()) or "unnamed"
-
-
-def _exact(value: float) -> str:
-    return np.format_float_positional(value, trim="-")
-
-
 def parse_extrap(text: str, file: str, *, x: str | None = None) -> tuple[ExtrapSeries, ...]:
     """Series of an Extra-P experiment in its text, JSON or JSON Lines format, recognised by the first character."""
     parse = parse_json if text.lstrip().startswith("{") else parse_text
@@ -436,8 +409,3 @@ def read_extrap(path: Path, *, x: str | None = None) -> tuple[ExtrapSeries, ...]
         DataError: the file cannot be read, and as in :func:`parse_extrap`.
     """
     return parse_extrap(read_text(path).removeprefix("\ufeff"), str(path), x=x)
-
-
-def write_extrap_text(samples: Samples, path: Path, *, region: str = "main") -> None:
-    """Write samples in the text format of Extra-P, see :func:`extrap_text`."""
-    write_text_atomically(path, extrap_text(samples, region=region))

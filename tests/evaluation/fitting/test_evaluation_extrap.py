@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from p4perf.errors import DataError, P4PerfError, StorageError, UsageError
-from p4perf.evaluation.fitting.extrap import extrap_text, parse_extrap, read_extrap, select_series, write_extrap_text
+from p4perf.errors import DataError, P4PerfError, UsageError
+from p4perf.evaluation.fitting.extrap import parse_extrap, read_extrap, select_series
 from p4perf.results.table import Samples
 
 TEXT = """\
@@ -291,35 +291,3 @@ WORDS = st.sampled_from(
 def test_whatever_the_text_the_error_is_ours(text: str) -> None:
     with contextlib.suppress(P4PerfError):
         parse_extrap(text, "f")
-
-
-# --- and back
-
-
-NUMBERS = st.floats(allow_nan=False, allow_infinity=False).map(lambda v: v + 0.0)
-
-
-@given(st.dictionaries(NUMBERS, st.lists(NUMBERS, min_size=1, max_size=3), min_size=1, max_size=5))
-def test_what_is_written_is_read_again(data: dict[float, list[float]]) -> None:
-    xs = sorted(data)
-    samples = Samples(tuple(xs), tuple(tuple(data[x]) for x in xs), "entries", "cycles per packet", "cycles")
-    (series,) = parse_extrap(extrap_text(samples, region="main->lookup"), "f")
-    assert (series.region, series.metric, series.samples.x_name) == ("main->lookup", "cycles per packet", "entries")
-    assert (series.samples.x, series.samples.values) == (samples.x, samples.values)
-
-
-def test_writing(tmp_path: Path) -> None:
-    samples = Samples.from_arrays([1e-7, 1e-7, 2e9], [3.0, 0.1, 1e22], x_name="table size", y_name="t", y_unit="ns")
-    write_extrap_text(samples, tmp_path / "out.txt")
-    assert (tmp_path / "out.txt").read_text() == (
-        "# t [ns] over table size\n"
-        "PARAMETER table_size\n"
-        "POINTS (0.0000001) (2000000000)\n"
-        "METRIC t\n"
-        "REGION main\n"
-        "DATA 3 0.1\n"
-        "DATA 10000000000000000000000\n"
-    )
-    (tmp_path / "file").write_text("")
-    with pytest.raises(StorageError, match="cannot write"):
-        write_extrap_text(samples, tmp_path / "file" / "out.txt")
