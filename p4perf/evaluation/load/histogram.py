@@ -269,13 +269,6 @@ class LatencyHistogram:
         found = self.layout.histogram(self.counts).get_percentile_to_value_dict(supported) if supported else {}
         return {p: float(found[p]) / NS_PER_US if p in found else None for p in wanted}
 
-    def unsupported_text(self, wanted: Sequence[float] = tuple(PERCENTILES.values())) -> str:
-        """Which percentiles are left out and why; empty if none is."""
-        left_out = [f"p{p:g}" for p in wanted if not self.supports(p)]
-        if not left_out:
-            return ""
-        return f"{', '.join(left_out)} left out: fewer than {SUPPORT} of {self.samples} samples lie beyond"
-
     def merge(self, *others: LatencyHistogram) -> LatencyHistogram:
         if any(other.layout != self.layout for other in others):
             raise UsageError("histograms of different layouts cannot be merged")
