@@ -9,17 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from p4perf import errors
 from p4perf.cli.app import Format, FormatOption, QuietOption, app, emit, say, say_environment
 from p4perf.cli.measure import DEFAULT_TARGET, command_for
-from p4perf.errors import (
-    CapabilityError,
-    ExitCode,
-    MeasurementError,
-    P4PerfError,
-    StorageError,
-    TestbedError,
-    UsageError,
-)
 from p4perf.records import Document, Record, counted, doc
 
 if TYPE_CHECKING:
@@ -80,7 +72,9 @@ def _packet_sizes(text: str) -> list[int]:
     """Sizes in bytes, from numbers joined by commas."""
     parts = [part.strip() for part in text.split(",")]
     if not all(part.isascii() and part.isdigit() and len(part) < 6 for part in parts):
-        raise UsageError(f"--sizes {text}: expected whole numbers joined by commas", hint="for example 64,128,256")
+        raise errors.UsageError(
+            f"--sizes {text}: expected whole numbers joined by commas", hint="for example 64,128,256"
+        )
     return [int(part) for part in parts]
 
 
@@ -170,24 +164,24 @@ def measure(
     if program.suffix == ".c":
         return _measure_operator(program, experiment, targets[-1], place, output, quiet=quiet, fmt=fmt)
     rows: list[_TargetRow] = []
-    worst = ExitCode.OK
+    worst = errors.ExitCode.OK
     for number, chosen in enumerate(targets, 1):
         try:
             row, code = _measured(program, experiment, chosen, place, output, quiet=quiet, first=not rows)
-        except (StorageError, TestbedError):
+        except (errors.StorageError, errors.TestbedError):
             raise
         except KeyboardInterrupt:
             if left := [other.label for other in targets[number:]]:
                 say(f"not begun: {command_for(sys.argv[1:], left)}")
             raise
-        except P4PerfError as error:
+        except errors.P4PerfError as error:
             if len(targets) == 1:
                 raise
-            refused = isinstance(error, CapabilityError)
+            refused = isinstance(error, errors.CapabilityError)
             reason = f"{error.location}: {error.message}" if error.location else error.message
             say(f"{'refused' if refused else 'warning'}: {chosen.label}: {reason}")
             row = _row(chosen.label, said={"refused" if refused else "failed": reason})
-            code = ExitCode.UNAVAILABLE if refused else error.exit_code
+            code = errors.ExitCode.UNAVAILABLE if refused else error.exit_code
         rows.append(row)
         worst = max(worst, code)
     table = [_text_row(row) for row in rows] if fmt is Format.TABLE else None
@@ -199,7 +193,7 @@ def measure(
 
 def _measured(
     program: Path, experiment: Experiment, target: Target, place: Testbed, output: Path, *, quiet: bool, first: bool
-) -> tuple[_TargetRow, ExitCode]:
+) -> tuple[_TargetRow, errors.ExitCode]:
     """Measure on one target: its row, and the exit code."""
     from p4perf.cli.progress import SweepProgress
     from p4perf.experiment.own import measure_own
@@ -213,7 +207,7 @@ def _measured(
     with SweepProgress(begins, quiet=quiet) as progress:
         directory, outcome = measure_own(program, experiment, target, place, output, progress)
     row = _row(target.label, directory.read_measurements(), said={"run": str(directory.path)})
-    return row, ExitCode(outcome.exit_code)
+    return row, errors.ExitCode(outcome.exit_code)
 
 
 def _text_row(row: _TargetRow) -> dict[str, object]:
@@ -280,7 +274,7 @@ def _measure_operator(
     for label in outcome.starved:
         say(f"warning: {label} has no accepted trial (p4perf doctor reports how quiet the machine is)")
     if not outcome.complete:
-        raise MeasurementError(
+        raise errors.MeasurementError(
             "no start was accepted: the machine was disturbed", hint=f"p4perf resume {directory.path}"
         )
     _emit_costs(directory.read_measurements(), fmt, run=str(directory.path))

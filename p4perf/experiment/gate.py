@@ -21,23 +21,10 @@ from p4perf.evaluation.comparison.gate import ComponentShifts, judge
 from p4perf.evaluation.comparison.ratios import MARGIN, ComparisonOutcome, measured_ratios
 from p4perf.evaluation.comparison.shifts import PointShifts, paired_shifts, point_shifts, scattered
 from p4perf.evaluation.report import render_markdown
+from p4perf.experiment import gate_sides
 from p4perf.experiment.compare import KeyDifference, differences, spec_differences
 from p4perf.experiment.evaluate import BASELINE
 from p4perf.experiment.gate_drift import ComparedRuns, GateDrift, with_drifts
-from p4perf.experiment.gate_sides import (
-    GateSide,
-    Key,
-    PointKey,
-    Starts,
-    pairs_of,
-    place_of_run,
-    read_sides,
-    run_group,
-    runs_are_far,
-    side_origin,
-    together,
-    with_partners,
-)
 from p4perf.models.component import ComponentModel
 from p4perf.models.estimate import Estimate
 from p4perf.records import Document, Interval, Record, counted, doc, interval
@@ -124,8 +111,8 @@ def gate_runs(
         UsageError: nothing of the runs is in the baseline, or a path makes no sense.
         DataError: something is damaged.
     """
-    new, whole = read_sides(runs)
-    old = with_partners(read_sides(baseline)[0], new)
+    new, whole = gate_sides.read_sides(runs)
+    old = gate_sides.with_partners(gate_sides.read_sides(baseline)[0], new)
     if any(side.model is not None for side in new.values()):
         raise UsageError("a model is no new run", hint="only the baseline may be a model")
     if not old.keys() & new.keys():
@@ -181,16 +168,16 @@ def _undecided(row: GateRow) -> bool:
     return row.verdict == ComparisonOutcome.NO_VERDICT
 
 
-def _name(key: Key) -> str:
+def _name(key: gate_sides.Key) -> str:
     return f"{key[0]} on {key[1]}"
 
 
-def _named(sides: dict[Key, GateSide]) -> str:
+def _named(sides: dict[gate_sides.Key, gate_sides.GateSide]) -> str:
     names = [_name(key) for key in sides]
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
-def _nothing(key: Key, reason: str, metric: str = "", against: str = "runs") -> _Prepared:
+def _nothing(key: gate_sides.Key, reason: str, metric: str = "", against: str = "runs") -> _Prepared:
     known: dict[str, Any] = {"experiment": key[0], "target": key[1], "metric": metric, "unit": "", "against": against}
     known |= {"starts": 0, "baseline_starts": 0, "differences": ()}
     known |= dict.fromkeys(("baseline_program_ratio", "relative_ratio"))
@@ -198,24 +185,29 @@ def _nothing(key: Key, reason: str, metric: str = "", against: str = "runs") -> 
 
 
 def _prepared(
-    old: GateSide, new: GateSide, metric: str | None, relative: bool, margin: float, warnings: list[str]
+    old: gate_sides.GateSide,
+    new: gate_sides.GateSide,
+    metric: str | None,
+    relative: bool,
+    margin: float,
+    warnings: list[str],
 ) -> _Prepared:
     """Everything about a component but its verdict; what cannot be compared has a reason instead."""
     for side, words in ((old, "the baseline"), (new, "the new run")):
         if side.reason:
             return _nothing(new.key, f"{words}: {side.reason}")
     against = "runs" if old.model is None else "model"
-    warnings += [*side_origin(new), *(side_origin(old) if old.model is None else ())]
+    warnings += [*gate_sides.side_origin(new), *(gate_sides.side_origin(old) if old.model is None else ())]
     differences = _differences(old, new, warnings)
     chosen = metric or new.headline()
-    every: Sequence[Sequence[Starts]] = ((), ())
+    every: Sequence[Sequence[gate_sides.Starts]] = ((), ())
     paired = bool(new.pair) and old.pair == new.pair
     try:
         if old.model is not None:
             before, (shifts, labels, after) = None, _against_model(old.model, new, chosen, relative)
         else:
             every = [side.starts_of_runs(chosen, relative=relative) for side in (old, new)]
-            before, after = map(together, every)
+            before, after = map(gate_sides.together, every)
             shifts, labels = _against_runs(before, after, len(every[1]), len(every[0]), paired=paired)
     except P4PerfError as error:
         return _nothing(new.key, error.message, chosen, against)
@@ -237,14 +229,14 @@ def _prepared(
             )
     runs = ComparedRuns(
         chosen,
-        place_of_run(new.runs[0]),
-        run_group(old, every[0]),
-        run_group(new, every[1]),
+        gate_sides.place_of_run(new.runs[0]),
+        gate_sides.run_group(old, every[0]),
+        gate_sides.run_group(new, every[1]),
         max(1, len(old.runs)),
         len(new.runs),
         paired=paired,
     )
-    if not paired and runs_are_far(old, new):
+    if not paired and gate_sides.runs_are_far(old, new):
         warnings.append(
             f"{_name(new.key)}: the baseline runs were made close together, the new one much later: their drift says "
             "little of it"
@@ -261,7 +253,7 @@ def _prepared(
     return _Prepared(known, ComponentShifts(chosen, shifts, labels, reason), runs)
 
 
-def _differences(old: GateSide, new: GateSide, warnings: list[str]) -> tuple[KeyDifference, ...]:
+def _differences(old: gate_sides.GateSide, new: gate_sides.GateSide, warnings: list[str]) -> tuple[KeyDifference, ...]:
     """What differs between the specs and the machines of the first runs of both sides; warns of it."""
     specs: tuple[KeyDifference, ...] = ()
     if old.runs and new.runs:
@@ -278,7 +270,7 @@ def _differences(old: GateSide, new: GateSide, warnings: list[str]) -> tuple[Key
 
 
 def _against_runs(
-    before: Starts, after: Starts, runs: int = 1, reference_runs: int = 1, *, paired: bool = False
+    before: gate_sides.Starts, after: gate_sides.Starts, runs: int = 1, reference_runs: int = 1, *, paired: bool = False
 ) -> tuple[PointShifts | None, tuple[str, ...]]:
     if before.variables != after.variables:
         swept = [", ".join(s.variables) or "nothing" for s in (before, after)]
@@ -288,7 +280,7 @@ def _against_runs(
     shared = sorted((key for key in after.points if key in before.points), key=_order)
     names = [_label(after.variables, key) for key in shared]
     if paired:
-        pairs = [pairs_of(before, after, key) for key in shared]
+        pairs = [gate_sides.pairs_of(before, after, key) for key in shared]
         positive = [np.log([new / old for old, new in each if min(old, new) > 0]) for each in pairs]
         some = [n for n, ratios in enumerate(positive) if len(ratios) > 1]
         some = some or [n for n, ratios in enumerate(positive) if len(ratios)]
@@ -298,12 +290,12 @@ def _against_runs(
     return point_shifts(found, runs, reference_runs), tuple(names[int(point.x)] for point in kept)
 
 
-def _order(key: PointKey) -> tuple[tuple[bool, float, str], ...]:
+def _order(key: gate_sides.PointKey) -> tuple[tuple[bool, float, str], ...]:
     """Points in ascending order of their values, numbers before words."""
     return tuple((not isinstance(v, int | float), float(v) if isinstance(v, int | float) else 0.0, str(v)) for v in key)
 
 
-def _label(variables: Sequence[str], key: PointKey) -> str:
+def _label(variables: Sequence[str], key: gate_sides.PointKey) -> str:
     named = (
         f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}"
         for name, value in zip(variables, key, strict=True)
@@ -312,8 +304,8 @@ def _label(variables: Sequence[str], key: PointKey) -> str:
 
 
 def _against_model(
-    model: ComponentModel, new: GateSide, metric: str, relative: bool
-) -> tuple[PointShifts | None, tuple[str, ...], Starts]:
+    model: ComponentModel, new: gate_sides.GateSide, metric: str, relative: bool
+) -> tuple[PointShifts | None, tuple[str, ...], gate_sides.Starts]:
     """Shifts of the points within the domain of a model.
 
     The scatter about the common shift holds that of the starts and the misfit of the curve; the band of the curve may
@@ -321,7 +313,7 @@ def _against_model(
     """
     if relative:
         raise UsageError("a model holds no baseline program to be relative to", hint="give the run of the model")
-    starts = together(new.starts_of_runs(metric))
+    starts = gate_sides.together(new.starts_of_runs(metric))
     if model.y.name != metric:
         raise UsageError(f"the model is one of {model.y.name}, not of {metric}")
     if starts.variables != (model.x.name,):
@@ -347,7 +339,7 @@ def _against_model(
     return scattered(centres.tolist(), shared), labels, starts
 
 
-def _drift(old: GateSide, new: GateSide) -> Estimate | None:
+def _drift(old: gate_sides.GateSide, new: gate_sides.GateSide) -> Estimate | None:
     """The ratio of the interleaved baseline program, over all starts."""
     before, after = old.baseline(), new.baseline()
     if not before or not after:
@@ -357,12 +349,12 @@ def _drift(old: GateSide, new: GateSide) -> Estimate | None:
     return found.points[0].ratio if found.points else None
 
 
-def _relative(old: GateSide, new: GateSide, metric: str) -> Estimate | None:
+def _relative(old: gate_sides.GateSide, new: gate_sides.GateSide, metric: str) -> Estimate | None:
     """The common ratio in units of the interleaved baseline program; None where it is unknown."""
     if old.model is not None or not old.baseline() or not new.baseline():
         return None
     try:
-        before, after = (together(side.starts_of_runs(metric, relative=True)) for side in (old, new))
+        before, after = (gate_sides.together(side.starts_of_runs(metric, relative=True)) for side in (old, new))
         shifts, _ = _against_runs(before, after, paired=bool(new.pair) and old.pair == new.pair)
     except P4PerfError:
         return None

@@ -15,15 +15,7 @@ from dataclasses import dataclass, replace
 from typing_extensions import override
 
 from p4perf.errors import UsageError
-from p4perf.programs import ir
-from p4perf.programs.analysis import (
-    applied_tables,
-    control_nodes,
-    destination,
-    flattened,
-    operands,
-    subexpressions,
-)
+from p4perf.programs import analysis, ir
 from p4perf.programs.distributions import DISTRIBUTIONS, MAX_ENTRIES, Distribution, Shape, rows
 from p4perf.programs.exercise import frames
 from p4perf.programs.interpreter import Interpreter
@@ -137,7 +129,7 @@ def filled(
     asked = {named_table(program, name).name: fill for name, fill in fills.items()}
     rng = random.Random(seed)  # noqa: S311
     waiting = {}
-    for table in applied_tables(program):
+    for table in analysis.applied_tables(program):
         fill = asked.get(table.name, Fill(0 if table.listing else default))
         if table.keys and fill.count > len(table.listing):
             waiting[table.name] = fill
@@ -169,8 +161,8 @@ def _independent(program: ir.Program, waiting: Sequence[str]) -> list[str]:
         keys = {key.field for key in table.keys}
         if not keys & written and not {ref.header for ref in keys} & moved:
             found.append(name)
-        for s in (s for action in table.actions for s in flattened(program.action(action).body)):
-            if (ref := destination(s)) is not None:
+        for s in (s for action in table.actions for s in analysis.flattened(program.action(action).body)):
+            if (ref := analysis.destination(s)) is not None:
                 written.add(ref)
             elif isinstance(s, ir.AddHeader | ir.RemoveHeader):
                 moved.add(s.header)
@@ -208,13 +200,13 @@ def _actions(program: ir.Program, table: ir.Table, wanted: Collection[str]) -> l
     """The actions that entries take in turn: those wanted, and that do something after which packets are sent."""
     listed = [a for a in map(program.action, table.actions) if a.body or a.label or a.name != table.default_action]
     groups = _configured(program)
-    useful = [a for a in listed if a.body and not any(_loses(s, groups) for s in flattened(a.body))]
+    useful = [a for a in listed if a.body and not any(_loses(s, groups) for s in analysis.flattened(a.body))]
     return [a for a in listed if a in useful or a.name in wanted] if useful or wanted else listed
 
 
 def _configured(program: ir.Program) -> tuple[int, ...]:
     """The multicast groups that are configured."""
-    asked = (n.condition for n in control_nodes(program.control) if isinstance(n, ir.If))
+    asked = (n.condition for n in analysis.control_nodes(program.control) if isinstance(n, ir.If))
     equal = (c for c in asked if isinstance(c, ir.Compare) and c.comparator == "==" and c.left in GROUPS)
     return tuple(c.right.value for c in equal if isinstance(c.right, ir.Const))
 
@@ -250,7 +242,7 @@ class _Values:
 
     def _cells(self, action: ir.Action) -> Iterator[tuple[str, int]]:
         """The parameters that are indices, with the sizes of their arrays."""
-        for statement in flattened(action.body):
+        for statement in analysis.flattened(action.body):
             match statement:
                 case (
                     ir.CountPacket(name, ir.ParameterRef(index))
@@ -276,14 +268,14 @@ _values = ir.once(_Values)
 
 def _parameters(program: ir.Program, fields: set[ir.FieldRef], *kinds: type[ir.Statement]) -> set[tuple[str, str]]:
     """The actions and their parameters from which some fields come, or the operands of some kinds of statements."""
-    everywhere = [(a.name, s) for a in program.actions for s in flattened(a.body)]
+    everywhere = [(a.name, s) for a in program.actions for s in analysis.flattened(a.body)]
     found: set[tuple[str, str]] = set()
     size = -1
     while size != len(fields) + len(found):
         size = len(fields) + len(found)
         for name, s in everywhere:
             if isinstance(s, kinds) or (isinstance(s, ir.Assign) and s.destination in fields):
-                inside = [e for whole in operands(s) for e in subexpressions(whole)]
+                inside = [e for whole in analysis.operands(s) for e in analysis.subexpressions(whole)]
                 fields |= {e for e in inside if isinstance(e, ir.FieldRef)}
                 found |= {(name, e.name) for e in inside if isinstance(e, ir.ParameterRef)}
     return found

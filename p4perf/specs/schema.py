@@ -15,21 +15,11 @@ from pydantic import model_validator as checked
 from pydantic_core import CoreSchema
 
 from p4perf.plugins import GROUPS, plugin_names
+from p4perf.specs import types as kinds
 from p4perf.specs.grids import VariableSpec
 from p4perf.specs.messages import nearest, quoted, validation_error
 from p4perf.specs.metrics import LOAD_METRICS, METRICS, MODELLED_PATTERN, metric_named
 from p4perf.specs.sections import CombinedSpec, MultiplexSpec, ProgramSpec, TrafficSpec, VariantSpec
-from p4perf.specs.types import (
-    WORD_SCHEMA,
-    DurationMs,
-    ExperimentName,
-    FrequencyGhz,
-    Strict,
-    Whole,
-    Word,
-    check_once,
-    check_word,
-)
 
 IMPORTED = "imported"
 """The component of a run that was imported: what the program was is not known, and it cannot be generated."""
@@ -77,15 +67,15 @@ MetricName = Annotated[str, _known("metric", METRICS.keys, "supported"), _Metric
 """The name of a metric that can be collected."""
 
 
-class SourceSpec(Strict):
+class SourceSpec(kinds.Strict):
     """Where an experiment was published."""
 
     paper: str = Field(description="key of the paper, such as scholz2021")
     section: str | None = Field(None, description="section of the paper")
-    figure: Whole | str | None = Field(None, description="figure of the paper")
+    figure: kinds.Whole | str | None = Field(None, description="figure of the paper")
 
 
-class MetricsSpec(Strict):
+class MetricsSpec(kinds.Strict):
     """What is measured. A target that cannot give a metric of ``collect`` refuses the experiment."""
 
     collect: tuple[MetricName, ...] = Field(
@@ -100,29 +90,29 @@ class MetricsSpec(Strict):
 
     @checked(mode="after")
     def _once(self) -> MetricsSpec:
-        check_once("metric", {("collect",): self.collect, ("optional",): self.optional})
+        kinds.check_once("metric", {("collect",): self.collect, ("optional",): self.optional})
         return self
 
 
-class DeviceSpec(Strict):
+class DeviceSpec(kinds.Strict):
     """Settings of the machine under test, where its testbed can make them."""
 
-    cpu_frequency: FrequencyGhz | None = Field(
+    cpu_frequency: kinds.FrequencyGhz | None = Field(
         None, description="frequency of the measuring core in GHz; without it as it is"
     )
 
 
-_GROUP: dict[str, Any] = {"type": "array", "items": WORD_SCHEMA}
+_GROUP: dict[str, Any] = {"type": "array", "items": kinds.WORD_SCHEMA}
 
 
-class SweepSpec(Strict):
+class SweepSpec(kinds.Strict):
     """The swept variables and how they are combined: as a product, unless ``zip`` or ``multiplex`` say otherwise."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
     __pydantic_extra__: dict[str, VariableSpec] = Field(init=False)
 
     zip: Annotated[
-        tuple[tuple[Word, ...], ...], WithJsonSchema({"anyOf": [_GROUP, {"type": "array", "items": _GROUP}]})
+        tuple[tuple[kinds.Word, ...], ...], WithJsonSchema({"anyOf": [_GROUP, {"type": "array", "items": _GROUP}]})
     ] = Field((), description="variables that advance together, such as [a, b]; or a list of such groups")
     filter: tuple[str, ...] = Field((), description='conditions that points must satisfy, such as "$writes <= $fields"')
     skip_impossible: bool = Field(
@@ -142,7 +132,7 @@ class SweepSpec(Strict):
         data = dict(data)
         for name, values in data.items():
             if name not in cls.model_fields:
-                check_word(name, (name,), key=True)
+                kinds.check_word(name, (name,), key=True)
                 if name in RESERVED:
                     raise validation_error(f"{name} is a column of the tables of results", path=(name,), key=True)
                 if name == VARIANT:
@@ -177,12 +167,12 @@ class SweepSpec(Strict):
         return CombinedSpec.model_construct()
 
 
-class TrialsSpec(Strict):
+class TrialsSpec(kinds.Strict):
     """How often, how long and in which order the points are measured."""
 
     repetitions: StrictInt = Field(3, ge=1, le=1000, description="starts of the process for every point")
-    duration_ms: DurationMs = Field(20.0, gt=0, description="counted time of the program in a trial, in ms")
-    warmup_ms: DurationMs = Field(10.0, description="time before it that is not measured, in ms")
+    duration_ms: kinds.DurationMs = Field(20.0, gt=0, description="counted time of the program in a trial, in ms")
+    warmup_ms: kinds.DurationMs = Field(10.0, description="time before it that is not measured, in ms")
     interleave_baseline: bool = Field(True, strict=True, description="measure the baseline beside every trial")
     order: Literal["random", "sequential"] = Field("random", description="order of the points")
     seed: StrictInt = Field(1, ge=0, le=2**63 - 1, description="seed of all that is random")
@@ -192,19 +182,19 @@ class TrialsSpec(Strict):
     max_attempts: StrictInt = Field(5, ge=1, le=1000, description="attempts before a gated trial is given up")
 
 
-class LoadSpec(Strict):
+class LoadSpec(kinds.Strict):
     """How load is offered and throughput searched, for metrics that need a load generator."""
 
-    generator: Word | None = Field(
+    generator: kinds.Word | None = Field(
         None, description="load generator (p4perf list load-generators); that of the testbed if not given, or native"
     )
     link: Literal["ring", "memif", "af-packet"] | None = Field(
         None, description="what connects load generator and device; the fastest that the target has if not given"
     )
     slots: StrictInt = Field(1024, ge=32, le=32768, description="packets that the link holds in each direction")
-    search: Word = Field("mlrsearch", description="how throughput is searched (p4perf list searches)")
-    trial_ms: DurationMs = Field(200.0, ge=1, description="duration of a trial of the search, in ms")
-    latency_ms: DurationMs = Field(400.0, ge=1, description="duration of a measurement of latency, in ms")
+    search: kinds.Word = Field("mlrsearch", description="how throughput is searched (p4perf list searches)")
+    trial_ms: kinds.DurationMs = Field(200.0, ge=1, description="duration of a trial of the search, in ms")
+    latency_ms: kinds.DurationMs = Field(400.0, ge=1, description="duration of a measurement of latency, in ms")
     width: float = Field(
         0.005, gt=0, le=0.5, description="the search ends when its bounds are so close, relative to the upper one"
     )
@@ -228,15 +218,17 @@ ModelledName = Annotated[str, AfterValidator(_modelled), _MetricSchema(modelled=
 """The name of a metric that can be modelled."""
 
 
-class ModelSpec(Strict):
+class ModelSpec(kinds.Strict):
     """The model that is fitted: ``y`` over ``x``, in segments."""
 
-    x: Word | None = Field(None, description="swept variable; the only one if not given")
+    x: kinds.Word | None = Field(None, description="swept variable; the only one if not given")
     y: ModelledName = Field("cycles_per_packet", description="metric that is modelled")
     x_scale: Literal["linear", "log"] = Field("linear", description="axis on which the points are even")
     max_segments: StrictInt = Field(5, ge=1, le=6, description="largest number of segments")
-    segments: Whole | None = Field(None, ge=1, le=6, description="number of segments; without it the number is chosen")
-    min_points: Whole | None = Field(None, ge=1, description="fewest points of a segment")
+    segments: kinds.Whole | None = Field(
+        None, ge=1, le=6, description="number of segments; without it the number is chosen"
+    )
+    min_points: kinds.Whole | None = Field(None, ge=1, description="fewest points of a segment")
     error: Annotated[
         str,
         _known(GROUPS["p4perf.error_metrics"], lambda: plugin_names("p4perf.error_metrics")),
@@ -254,11 +246,11 @@ class ModelSpec(Strict):
     )
 
 
-class ExperimentSpec(Strict):
+class ExperimentSpec(kinds.Strict):
     """One experiment, complete: what is measured, with which traffic, on which program."""
 
     spec_version: Literal[1] = Field(1, description="version of this format")
-    name: ExperimentName = Field(description="name, such as mat/exact-entries")
+    name: kinds.ExperimentName = Field(description="name, such as mat/exact-entries")
     title: str = Field("", description="one line for people")
     description: str = Field("", description="what the experiment is for")
     source: SourceSpec | None = Field(None, description="where it was published")
@@ -269,7 +261,7 @@ class ExperimentSpec(Strict):
     traffic: TrafficSpec = TrafficSpec()
     program: ProgramSpec
     device: DeviceSpec = DeviceSpec()
-    variants: dict[Word, VariantSpec] = Field(
+    variants: dict[kinds.Word, VariantSpec] = Field(
         default_factory=dict, description="named changes, which inherit from each other and sweeps combine"
     )
     sweep: SweepSpec = SweepSpec()

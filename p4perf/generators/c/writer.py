@@ -12,16 +12,7 @@ from functools import cached_property
 from typing import ClassVar
 
 from p4perf.errors import CapabilityError
-from p4perf.programs import ir
-from p4perf.programs.analysis import (
-    condition_operands,
-    expressions,
-    flattened,
-    operands,
-    statements,
-    subexpressions,
-    unused_metadata,
-)
+from p4perf.programs import analysis, ir
 from p4perf.programs.capabilities import standing_at
 from p4perf.programs.interpreter import RECIRCULATED, RESUBMITTED
 from p4perf.programs.ranges import Range, signed, unsigned, value_range
@@ -65,8 +56,8 @@ def cells(size: int) -> int:
 
 def check_passes(program: ir.Program, owner: str) -> None:
     """Refuse programs that ask how a packet came back where that may have happened in two ways."""
-    passing = {type(s) for s in statements(program) if isinstance(s, ir.Recirculate | ir.Resubmit)}
-    if len(passing) > 1 and ir.Intrinsic("instance_type") in set(expressions(program)):
+    passing = {type(s) for s in analysis.statements(program) if isinstance(s, ir.Recirculate | ir.Resubmit)}
+    if len(passing) > 1 and ir.Intrinsic("instance_type") in set(analysis.expressions(program)):
         raise CapabilityError(f"{owner} does not tell recirculated from resubmitted packets")
 
 
@@ -318,7 +309,7 @@ class CWriter(ABC):
     def intrinsic(self, name: str) -> str:
         """What :class:`~p4perf.programs.ir.Intrinsic` names."""
         if name == "instance_type":
-            recirculates = any(isinstance(s, ir.Recirculate) for s in statements(self.program))
+            recirculates = any(isinstance(s, ir.Recirculate) for s in analysis.statements(self.program))
             return f"(p->pass == 0 ? 0ull : {RECIRCULATED if recirculates else RESUBMITTED}ull)"
         return self.intrinsics.get(name, self.zero).format(port=self.program.port)
 
@@ -333,7 +324,7 @@ class CWriter(ABC):
     def assign(self, ref: ir.FieldRef, value: ir.Expression) -> Iterator[str]:
         """Statements that write the value of an expression to a field, of any width."""
         words = [self.expression(value, low) for low in self._words(ref)]
-        if len(words) == 1 or ref not in set(subexpressions(value)):
+        if len(words) == 1 or ref not in set(analysis.subexpressions(value)):
             yield from self.store_words(ref, words)
             return
         # A word may depend on another one, as in shifts: all are known before one is written.
@@ -351,7 +342,7 @@ class CWriter(ABC):
 
     def statement(self, statement: ir.Statement) -> Iterator[str]:
         match statement:
-            case ir.Assign(ref, ir.Intrinsic("unknown")) if ref in unused_metadata(self.program):
+            case ir.Assign(ref, ir.Intrinsic("unknown")) if ref in analysis.unused_metadata(self.program):
                 pass  # compilers leave out all else that nothing depends on, but no reading of a clock
             case ir.Assign(ref, value):
                 yield from self.assign(ref, value)
@@ -435,15 +426,15 @@ class CWriter(ABC):
                 yield from indented(self.taken("bits / 8"))
                 yield "}"
             case ir.Verify(condition, error):
-                yield from self._seen(condition_operands(condition))
+                yield from self._seen(analysis.condition_operands(condition))
                 yield from self._guarded(f"!({self.condition(condition)})", error)
             case _:
-                yield from self._seen(operands(statement))
+                yield from self._seen(analysis.operands(statement))
                 yield from self.statement(statement)
 
     def _seen(self, looked_at: Iterable[ir.Expression]) -> Iterator[str]:
         """A parser error where something looks further ahead than the packet goes."""
-        inside = (e for whole in looked_at for e in subexpressions(whole))
+        inside = (e for whole in looked_at for e in analysis.subexpressions(whole))
         ends = [e.offset_bits + e.width_bits for e in inside if isinstance(e, ir.Lookahead)]
         if ends:
             yield from self._guarded(self.beyond(str(-(-max(ends) // 8))), ir.PACKET_TOO_SHORT)
@@ -469,7 +460,7 @@ class CWriter(ABC):
     def exits(self) -> frozenset[str]:
         """Actions that may end a block of the control flow."""
         actions = self.program.actions
-        return frozenset(a.name for a in actions if any(isinstance(s, ir.Exit) for s in flattened(a.body)))
+        return frozenset(a.name for a in actions if any(isinstance(s, ir.Exit) for s in analysis.flattened(a.body)))
 
     def control(self, nodes: Iterable[ir.ControlNode], end: str = "end", found: str = "") -> Iterator[str]:
         """The control flow.

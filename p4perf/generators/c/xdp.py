@@ -21,17 +21,7 @@ from p4perf.generators.base import OFFERED, GeneratedFile, Generator, render
 from p4perf.generators.c import xdp_layout
 from p4perf.generators.c.writer import WORD_BITS, cells, check_passes, mask, number
 from p4perf.generators.c.xdp_text import XdpWriter, hashed_bytes, store_sub
-from p4perf.programs import ir
-from p4perf.programs.analysis import (
-    applied_tables,
-    changes_layout,
-    control_nodes,
-    needs_restore,
-    operands,
-    statements,
-    subexpressions,
-    used_actions,
-)
+from p4perf.programs import analysis, ir
 from p4perf.programs.capabilities import Capabilities, Limit, constructs, standing_at
 from p4perf.programs.component import TrafficPlan
 from p4perf.programs.entries import check_entries
@@ -131,7 +121,7 @@ class Xdp(Generator):
 def _render(template: str, program: ir.Program, stream: _Stream) -> str:
     layout = xdp_layout.header_layout(program)
     writer = XdpWriter(program, layout)
-    applied = {table.name for table in applied_tables(program)}
+    applied = {table.name for table in analysis.applied_tables(program)}
     tables = [table for table in program.tables if table.name in applied]
     maps = {table.name: xdp_layout.table_map(program, table) for table in tables}
     for table in tables:
@@ -141,7 +131,7 @@ def _render(template: str, program: ir.Program, stream: _Stream) -> str:
         if not layout.whole and field.width_bits > WORD_BITS:
             raise CapabilityError(f"xdp keeps metadata in registers of {WORD_BITS} bit; {field.name} is wider")
     present = {*layout.offsets, *layout.in_place}
-    hashes = {s.algorithm for s in statements(program) if isinstance(s, ir.Hash)}
+    hashes = {s.algorithm for s in analysis.statements(program) if isinstance(s, ir.Hash)}
     crc_tables = {name: crc_table(polynomial) for name, polynomial in CRC_POLYNOMIALS.items() if name in hashes}
     longest = max(
         (n for table in tables if (n := xdp_layout.key_bytes(program, table)) > MAX_STACK_KEY_BYTES), default=0
@@ -161,7 +151,7 @@ def _render(template: str, program: ir.Program, stream: _Stream) -> str:
         mapped=mapped,
         flow=writer,
         cells=cells,
-        actions=[program.action(name) for name in used_actions(program)],
+        actions=[program.action(name) for name in analysis.used_actions(program)],
         used=constructs(program),
         verified=[c for c in program.verified if c.header in present],
         updated=[c for c in program.updated if c.header in present],
@@ -179,7 +169,9 @@ def _render(template: str, program: ir.Program, stream: _Stream) -> str:
 def _check_expressions(program: ir.Program) -> None:
     """Refuse statements with more fields than clang compiles in reasonable time."""
     for place, statement in chain.from_iterable(a.placed for a in program.actions):
-        read = sum(isinstance(e, ir.FieldRef) for whole in operands(statement) for e in subexpressions(whole))
+        read = sum(
+            isinstance(e, ir.FieldRef) for whole in analysis.operands(statement) for e in analysis.subexpressions(whole)
+        )
         if read > MAX_READ_FIELDS:
             with standing_at(place):
                 raise CapabilityError(
@@ -206,7 +198,7 @@ def _check_sums(program: ir.Program, tables: int, areas: tuple[object, ...]) -> 
 
 def _parts(control: tuple[ir.ControlNode, ...]) -> list[tuple[ir.ControlNode, ...]]:
     """The control flow cut between its nodes, for functions of their own; nothing if one function holds it."""
-    lookups = [sum(isinstance(inner, ir.ApplyTable) for inner in control_nodes((node,))) for node in control]
+    lookups = [sum(isinstance(inner, ir.ApplyTable) for inner in analysis.control_nodes((node,))) for node in control]
     if sum(lookups) <= MAX_INLINE_LOOKUPS:
         return []
     parts: list[list[ir.ControlNode]] = [[]]
@@ -248,7 +240,7 @@ def frames_stream(workload: ir.Workload) -> _Stream:
 def _stream(program: ir.Program, packets: ir.PacketSpec) -> _Stream:
     """What has to be written before every packet: nothing but the keys, if the program leaves the packet usable."""
     data = frame(program, packets)
-    restored = headers_size_bytes(program, packets) if needs_restore(program) else 0
+    restored = headers_size_bytes(program, packets) if analysis.needs_restore(program) else 0
     restore, at = [], 0
     while at < restored:
         size = next(n for n in (8, 4, 2, 1) if n <= restored - at)
@@ -262,4 +254,4 @@ def _stream(program: ir.Program, packets: ir.PacketSpec) -> _Stream:
         bits = min(WORD_BITS, width - field.free_bits)
         varying.append(tuple(store_sub("data", offset + width - field.free_bits - bits, bits, "key")))
         touched = max(touched, (offset + width + 7) // 8)
-    return _Stream(changes_layout(program), len(data), touched, tuple(restore), tuple(varying))
+    return _Stream(analysis.changes_layout(program), len(data), touched, tuple(restore), tuple(varying))

@@ -39,17 +39,7 @@ from scipy import fft, sparse, special
 from scipy.sparse import linalg
 
 from p4perf.errors import UsageError
-from p4perf.models.queue.distributions import (
-    RESOLUTION,
-    TAIL,
-    FloatArray,
-    Lattice,
-    QueueResult,
-    as_lattice,
-    check_lattice,
-    convolve,
-    powers,
-)
+from p4perf.models.queue import distributions as lattices
 from p4perf.models.queue.stationary import stationary_by_iteration
 
 MAX_RING = 16_384
@@ -78,7 +68,7 @@ class Poisson:
             raise UsageError(f"a mean time is positive and finite, not {self.mean:g} steps")
 
 
-Arrivals = Lattice | Bernoulli | Poisson
+Arrivals = lattices.Lattice | Bernoulli | Poisson
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,13 +87,13 @@ class PollQueue:
     """
 
     arrival: Arrivals
-    service: Lattice
-    batch_cost: Lattice | int = 0
+    service: lattices.Lattice
+    batch_cost: lattices.Lattice | int = 0
     ring: int = 1024
     burst: int = 32
     empty_poll: int = 1
     step_us: float = 1.0
-    idle_cost: Lattice | int = 0
+    idle_cost: lattices.Lattice | int = 0
 
     def __post_init__(self) -> None:
         if not 0 < self.step_us < math.inf:
@@ -114,20 +104,20 @@ class PollQueue:
             raise UsageError(f"a batch has 1 to {MAX_BURST} packets, not {self.burst}")
         if self.empty_poll < 1:
             raise UsageError("an empty poll takes one step at least", hint="take a finer lattice")
-        check_lattice(self.arrival.mean, "interarrival time")
-        check_lattice(self.service.mean, "service time")
+        lattices.check_lattice(self.arrival.mean, "interarrival time")
+        lattices.check_lattice(self.service.mean, "service time")
         if self.service.last + self.cost.last == 0 or self.service.first + self.cost.first == 0:
             raise UsageError("a batch takes one step at least", hint="take a finer lattice")
-        if self.extra.last and isinstance(self.arrival, Lattice):
+        if self.extra.last and isinstance(self.arrival, lattices.Lattice):
             raise UsageError("batches behind an empty look cost more only where arrivals have no memory")
 
     @cached_property
-    def cost(self) -> Lattice:
-        return as_lattice(self.batch_cost, "work for a batch")
+    def cost(self) -> lattices.Lattice:
+        return lattices.as_lattice(self.batch_cost, "work for a batch")
 
     @cached_property
-    def extra(self) -> Lattice:
-        return as_lattice(self.idle_cost, "work for a batch behind an empty look")
+    def extra(self) -> lattices.Lattice:
+        return lattices.as_lattice(self.idle_cost, "work for a batch behind an empty look")
 
     @property
     def most(self) -> int:
@@ -139,14 +129,14 @@ class PollQueue:
         """Offered load: the work of full batches over the time between arrivals."""
         return (self.cost.mean / self.burst + self.service.mean) / self.arrival.mean
 
-    def solve(self) -> QueueResult:
+    def solve(self) -> lattices.QueueResult:
         """Processing time, loss and load.
 
         Raises:
             UsageError: the stationary distribution could not be found.
         """
         work = batch_work(self)
-        if isinstance(self.arrival, Lattice):
+        if isinstance(self.arrival, lattices.Lattice):
             cycle = follow_renewal(self, self.arrival, work)
         else:
             cycle = follow_memoryless(self, self.arrival, work)
@@ -155,9 +145,9 @@ class PollQueue:
         # The chain counts a packet at the moment of a poll as seen: one step earlier than it comes here.
         delay = _delays(self, cycle).shifted(0 if isinstance(self.arrival, Poisson) else 1)
         accepted = float(cycle.arrivals.sum() + cycle.first.sum())
-        return QueueResult(
+        return lattices.QueueResult(
             delay=delay,
-            loss=loss if loss >= RESOLUTION else 0.0,
+            loss=loss if loss >= lattices.RESOLUTION else 0.0,
             load=self.load,
             packet_load=self.service.mean / self.arrival.mean,
             utilisation=cycle.busy / cycle.mean_time,
@@ -166,7 +156,7 @@ class PollQueue:
             step_us=self.step_us,
             residual=cycle.residual,
             balance=(accepted - cycle.taken) / offered,
-            seen=Lattice(cycle.ring / cycle.ring.sum()),
+            seen=lattices.Lattice(cycle.ring / cycle.ring.sum()),
         )
 
 
@@ -185,34 +175,34 @@ class Cycle:
         residual: as in :class:`~p4perf.models.queue.distributions.QueueResult`.
     """
 
-    arrivals: FloatArray
-    first: FloatArray
+    arrivals: lattices.FloatArray
+    first: lattices.FloatArray
     lost: float
     mean_time: float
     busy: float
     taken: float
     full_cycles: float
-    ring: FloatArray
+    ring: lattices.FloatArray
     residual: float
 
 
-def batch_work(queue: PollQueue) -> FloatArray:
+def batch_work(queue: PollQueue) -> lattices.FloatArray:
     """Row n is the distribution of T_n, n = 0 .. burst; row 0 is that of an empty poll."""
     most = min(queue.burst, queue.ring)
     longest = queue.cost.last + most * queue.service.last
     length = max(longest, queue.empty_poll) + 1
     cost = queue.cost.dense(queue.cost.last + 1)
-    out = powers(queue.service.dense(queue.service.last + 1), most, length)
+    out = lattices.powers(queue.service.dense(queue.service.last + 1), most, length)
     for n in range(1, most + 1):
-        out[n] = convolve(out[n], cost)[:length]
+        out[n] = lattices.convolve(out[n], cost)[:length]
     out[0] = 0.0
     out[0, queue.empty_poll] = 1.0
     tail = np.cumsum(out[:, ::-1], axis=1)[:, ::-1].max(axis=0)
-    kept = out[:, : max(int(np.flatnonzero(tail > TAIL)[-1]), queue.empty_poll) + 1]
+    kept = out[:, : max(int(np.flatnonzero(tail > lattices.TAIL)[-1]), queue.empty_poll) + 1]
     return np.ascontiguousarray(kept / kept.sum(axis=1, keepdims=True))
 
 
-def _delays(queue: PollQueue, cycle: Cycle) -> Lattice:
+def _delays(queue: PollQueue, cycle: Cycle) -> lattices.Lattice:
     """The delay of accepted packets, by FFT."""
     most = queue.most
     full = queue.cost.last + most * queue.service.last
@@ -224,7 +214,7 @@ def _delays(queue: PollQueue, cycle: Cycle) -> Lattice:
     work, idle = (_waits(queue, came, behind, (cost, service), size) for came in (cycle.arrivals, cycle.first))
     delay = fft.irfft((work + idle * fft.rfft(queue.extra.dense(size))) * cost, size)
     delay[delay < 1e-16 * float(delay.max())] = 0.0
-    return Lattice(delay / delay.sum())
+    return lattices.Lattice(delay / delay.sum())
 
 
 Spectrum = npt.NDArray[np.complex128]
@@ -232,8 +222,8 @@ Spectrum = npt.NDArray[np.complex128]
 
 def _waits(
     queue: PollQueue,
-    arrivals: FloatArray,
-    behind: Callable[[int], FloatArray],
+    arrivals: lattices.FloatArray,
+    behind: Callable[[int], lattices.FloatArray],
     spectra: tuple[Spectrum, Spectrum],
     size: int,
 ) -> Spectrum:
@@ -261,15 +251,15 @@ def _waits(
     return total
 
 
-def _behind(queue: PollQueue, length: int) -> Callable[[int], FloatArray]:
+def _behind(queue: PollQueue, length: int) -> Callable[[int], lattices.FloatArray]:
     """Element [k, y] for g: probability that k packets come in y steps and g full batches of mean length."""
     most, arrival = queue.most, queue.arrival
     batch = queue.cost.mean + most * queue.service.mean
     number, steps = np.arange(most)[:, None], np.arange(length)
-    if isinstance(arrival, Lattice):
+    if isinstance(arrival, lattices.Lattice):
         # Of k packets and no more: f(k) has come by then, f(k + 1) has not.
         longest = int(most * arrival.mean + 20 * arrival.std * math.sqrt(most)) + length + 1
-        came = np.cumsum(powers(arrival.dense(longest), most, longest), axis=1)
+        came = np.cumsum(lattices.powers(arrival.dense(longest), most, longest), axis=1)
         exactly = came[:most] - came[1:]
         return lambda full: exactly[:, np.minimum(steps + round(full * batch), longest - 1)]
     if isinstance(arrival, Bernoulli):
@@ -279,14 +269,14 @@ def _behind(queue: PollQueue, length: int) -> Callable[[int], FloatArray]:
     return lambda full: _poisson(np.asarray((steps + full * batch) / arrival.mean), number)
 
 
-def _poisson(expected: FloatArray, number: npt.NDArray[np.int64]) -> FloatArray:
+def _poisson(expected: lattices.FloatArray, number: npt.NDArray[np.int64]) -> lattices.FloatArray:
     return np.asarray(np.exp(special.xlogy(number, expected) - special.gammaln(number + 1) - expected))
 
 
 _RESIDUAL = 1e-9
 
 
-def follow_memoryless(queue: PollQueue, arrival: Bernoulli | Poisson, work: FloatArray) -> Cycle:
+def follow_memoryless(queue: PollQueue, arrival: Bernoulli | Poisson, work: lattices.FloatArray) -> Cycle:
     """A stationary cycle; row n of ``work`` is the distribution of T_n."""
     places, most = queue.ring, work.shape[0] - 1
     # Kinds of cycles: by the packets that a poll takes behind work, 0 for none, then 1, .. behind an empty look.
@@ -295,7 +285,7 @@ def follow_memoryless(queue: PollQueue, arrival: Bernoulli | Poisson, work: Floa
     kinds = np.zeros((2 * most + 1, length))
     kinds[: most + 1, : work.shape[1]] = work
     for n in range(1, most + 1):
-        kinds[most + n] = convolve(work[n], extra)[:length]
+        kinds[most + n] = lattices.convolve(work[n], extra)[:length]
     mean = length / arrival.mean
     count = math.ceil(mean + 10 * math.sqrt(mean) + 40)
     times = np.arange(length)
@@ -307,7 +297,7 @@ def follow_memoryless(queue: PollQueue, arrival: Bernoulli | Poisson, work: Floa
     else:
         given = _poisson(times[:, None] / arrival.mean, number[None, :])
     arrivals = kinds @ given
-    arrivals[arrivals < TAIL] = 0.0
+    arrivals[arrivals < lattices.TAIL] = 0.0
     arrivals /= arrivals.sum(axis=1, keepdims=True)
     ring, residual = _stationary(arrivals, places, most, overload=queue.load >= 1)
     if residual > _RESIDUAL:
@@ -345,7 +335,9 @@ def _states(places: int, most: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[
     return held, np.where(np.arange(held.size) <= places, taken, most + taken)
 
 
-def _stationary(arrivals: FloatArray, places: int, most: int, *, overload: bool) -> tuple[FloatArray, float]:
+def _stationary(
+    arrivals: lattices.FloatArray, places: int, most: int, *, overload: bool
+) -> tuple[lattices.FloatArray, float]:
     """Distribution of the states at polls, and its residual; sparse LU with one equation replaced."""
     held, kind = _states(places, most)
     count = arrivals.shape[1]
@@ -366,7 +358,7 @@ def _stationary(arrivals: FloatArray, places: int, most: int, *, overload: bool)
     return u, float(np.abs(chain.T @ u - u).sum())
 
 
-def _later(arrival: Bernoulli | Poisson, work: FloatArray, count: int) -> FloatArray:
+def _later(arrival: Bernoulli | Poisson, work: lattices.FloatArray, count: int) -> lattices.FloatArray:
     """Element [n, k, y]: probability that arrival k + 1 of a cycle with T_n comes y steps before its end."""
     length = work.shape[1]
     x = np.arange(length, dtype=np.float64)
@@ -389,7 +381,7 @@ def _later(arrival: Bernoulli | Poisson, work: FloatArray, count: int) -> FloatA
     return out
 
 
-def _poisson_epochs(mean: float, length: int, count: int) -> tuple[FloatArray, FloatArray]:
+def _poisson_epochs(mean: float, length: int, count: int) -> tuple[lattices.FloatArray, lattices.FloatArray]:
     """The epoch of arrival k + 1 of a Poisson process, shared between the steps around it so that its mean stays.
 
     Returns:
@@ -424,11 +416,11 @@ class _Steps:
         spectra: real transforms of the rows of ``work``, of even length.
     """
 
-    more: FloatArray
-    sums: FloatArray
-    work: FloatArray
+    more: lattices.FloatArray
+    sums: lattices.FloatArray
+    work: lattices.FloatArray
     residuals: int
-    idle: FloatArray
+    idle: lattices.FloatArray
     places: int
     spectra: npt.NDArray[np.complex128]
 
@@ -436,7 +428,7 @@ class _Steps:
     def most(self) -> int:
         return int(self.work.shape[0]) - 1
 
-    def cycles(self, state: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def cycles(self, state: lattices.FloatArray) -> tuple[lattices.FloatArray, lattices.FloatArray]:
         """What cycles come to, by the packets that stay in the ring.
 
         Returns:
@@ -458,7 +450,7 @@ class _Steps:
         np.add.at(came[0], (self.idle - np.arange(1, self.residuals + 1)).astype(np.int64), state[0])
         return came, lags[:, : -self.residuals - 1 : -1]
 
-    def step(self, state: FloatArray) -> FloatArray:
+    def step(self, state: lattices.FloatArray) -> lattices.FloatArray:
         """The distribution at the next poll."""
         places = self.places
         out = np.zeros_like(state)
@@ -472,7 +464,7 @@ class _Steps:
         return np.asarray(out / out.sum())
 
 
-def follow_renewal(queue: PollQueue, arrival: Lattice, work: FloatArray) -> Cycle:
+def follow_renewal(queue: PollQueue, arrival: lattices.Lattice, work: lattices.FloatArray) -> Cycle:
     """A stationary cycle; row n of ``work`` is the distribution of T_n."""
     steps = _steps(queue, arrival, work)
     state = np.zeros((queue.ring + 1, steps.residuals))
@@ -485,7 +477,7 @@ def follow_renewal(queue: PollQueue, arrival: Lattice, work: FloatArray) -> Cycl
     return _cycle(queue, steps, state, residual)
 
 
-def _steps(queue: PollQueue, arrival: Lattice, work: FloatArray) -> _Steps:
+def _steps(queue: PollQueue, arrival: lattices.Lattice, work: lattices.FloatArray) -> _Steps:
     residuals = arrival.last
     if (queue.ring + 1) * residuals > MAX_STATES:
         message = f"ring and interarrival times give {(queue.ring + 1) * residuals} states, more than {MAX_STATES}"
@@ -496,8 +488,8 @@ def _steps(queue: PollQueue, arrival: Lattice, work: FloatArray) -> _Steps:
     a = arrival.dense(length + residuals + 1)
     count = int(2 * length / arrival.mean) + 32
     while True:
-        sums = powers(a[:length], count, length)
-        small = np.flatnonzero(sums.sum(axis=1) < TAIL)
+        sums = lattices.powers(a[:length], count, length)
+        small = np.flatnonzero(sums.sum(axis=1) < lattices.TAIL)
         if small.size:
             sums = sums[: int(small[0])]
             break
@@ -511,7 +503,7 @@ def _steps(queue: PollQueue, arrival: Lattice, work: FloatArray) -> _Steps:
     return _Steps(more, sums, work, residuals, idle.astype(np.float64), queue.ring, spectra)
 
 
-def _cycle(queue: PollQueue, steps: _Steps, state: FloatArray, residual: float) -> Cycle:
+def _cycle(queue: PollQueue, steps: _Steps, state: lattices.FloatArray, residual: float) -> Cycle:
     """What an average cycle from one poll to the next that finds a packet, or from such a poll on, does."""
     came, _ = steps.cycles(state)
     sums, places, most = steps.sums, steps.places, steps.most

@@ -20,29 +20,15 @@ import numpy.typing as npt
 from scipy.optimize import nnls
 
 from p4perf.models.component import Scale
+from p4perf.models.program import prices as pricing
 from p4perf.models.program.graph import Construct
-from p4perf.models.program.prices import (
-    CACHED,
-    COMPARED,
-    HIT,
-    LAYOUT,
-    MISPREDICTION,
-    MISPREDICTIONS,
-    TABLE_BYTES,
-    Curve,
-    changes_layout,
-    missed,
-    numeric_sizes,
-    price_key,
-    surplus,
-)
 from p4perf.models.templates import FloatArray
 
 FREE = ("drop",)
 """Kinds without a price of their own: a packet is dropped where it misses, and what that saves belongs to the miss."""
 
 STRUCTURE = frozenset(
-    {"extract", "select", "emit", "add header", "remove header", "set egress", LAYOUT, *MISPREDICTIONS}
+    {"extract", "select", "emit", "add header", "remove header", "set egress", pricing.LAYOUT, *pricing.MISPREDICTIONS}
 )
 """What every program has in the same combinations: a header that is parsed or added is emitted or removed. How their
 cost is divided among them does not matter to the cost of a program."""
@@ -89,9 +75,9 @@ class PriceAxis:
         found[:, :-1] = np.minimum(found[:, :-1], 1.0)
         return np.maximum(found, 0.0)
 
-    def curve(self, size: str, growth: Sequence[float]) -> Curve:
+    def curve(self, size: str, growth: Sequence[float]) -> pricing.Curve:
         """The curve with so much growth over each part."""
-        return Curve(size, self.scale, self.knots, (0.0, *np.cumsum(growth).tolist()))
+        return pricing.Curve(size, self.scale, self.knots, (0.0, *np.cumsum(growth).tolist()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,25 +94,25 @@ def parts_of(row: PriceRow) -> dict[str, list[Part]]:
     for what, times in row.met:
         if what.kind in FREE:
             continue
-        sizes = numeric_sizes(what)
+        sizes = pricing.numeric_sizes(what)
         if what.kind != "lookup":
-            found.setdefault(price_key(what), []).append(Part(times, sizes))
+            found.setdefault(pricing.price_key(what), []).append(Part(times, sizes))
             continue
-        share = what.number(HIT)
-        miss, searched = missed(what)
-        parts = ((price_key(what), share, sizes), (miss, 1 - share, numeric_sizes(searched)))
-        for key, part, of in (*parts, (MISPREDICTION, min(share, 1 - share), {})):
+        share = what.number(pricing.HIT)
+        miss, searched = pricing.missed(what)
+        parts = ((pricing.price_key(what), share, sizes), (miss, 1 - share, pricing.numeric_sizes(searched)))
+        for key, part, of in (*parts, (pricing.MISPREDICTION, min(share, 1 - share), {})):
             if part:
                 found.setdefault(key, []).append(Part(part * times, of))
-    if changed := changes_layout(row.met):
-        found[LAYOUT] = [Part(changed, {})]
+    if changed := pricing.changes_layout(row.met):
+        found[pricing.LAYOUT] = [Part(changed, {})]
     return found
 
 
 Axes = Mapping[tuple[str, str], PriceAxis]
 """The axis of every price and size over which it is a curve."""
 
-Factors = Mapping[str, tuple[Curve, ...]]
+Factors = Mapping[str, tuple[pricing.Curve, ...]]
 """By the names of prices, what all that depends on the axes is multiplied by."""
 
 
@@ -169,7 +155,7 @@ class Design:
 
     def beyond(self, key: str, many: float) -> FloatArray:
         """How many of a price are too many in a row, at every point."""
-        return np.array([sum(surplus(row.met, {key: many})) for row in self.rows])
+        return np.array([sum(pricing.surplus(row.met, {key: many})) for row in self.rows])
 
     def sizes(self, key: str) -> list[str]:
         return [size for k, size in self.axes if k == key]
@@ -201,7 +187,7 @@ class Design:
                 found[:, columns.start + 1] = self.beyond(key, self.many[key])
         return found
 
-    def curves(self, key: str, numbers: FloatArray) -> tuple[Curve, ...]:
+    def curves(self, key: str, numbers: FloatArray) -> tuple[pricing.Curve, ...]:
         found, at = [], 1 + (key in self.many)
         for size in self.sizes(key):
             axis = self.axes[key, size]
@@ -234,7 +220,7 @@ CHEAP_PENALTY = 0.002
 """Of these kinds one costs a few cycles: a program is as wrong by this for every cycle of such a price. So a few
 programs that are dear for another reason do not say that a shift costs hundreds."""
 
-PIPELINE = dict(zip(MISPREDICTIONS, (30.0, 25.0), strict=True))
+PIPELINE = dict(zip(pricing.MISPREDICTIONS, (30.0, 25.0), strict=True))
 PIPELINE_PENALTY = 0.03
 """What a misprediction costs on processors of this age [cycles], and how much a program is as wrong by for every cycle
 that the price is away from it."""
@@ -397,7 +383,9 @@ def choose_axes(design: Design, problem: PriceProblem, *, lists: bool = False) -
         lists: ternary tables are searched entry by entry, so that they cost in proportion between two sizes.
     """
     found = {(k, s): values for (k, s), values in _sizes_of_axes(design).items() if len(values) > 1 and s != "cells"}
-    sizes = {place: values for place, values in found.items() if place[1] not in (TABLE_BYTES, COMPARED)}
+    sizes = {
+        place: values for place, values in found.items() if place[1] not in (pricing.TABLE_BYTES, pricing.COMPARED)
+    }
     room = {key: _points(design, key) for key in design.points}
     axes: dict[tuple[str, str], PriceAxis] = {}
     for place in sorted(sizes, key=lambda p: -len(sizes[p])):
@@ -419,7 +407,7 @@ def choose_axes(design: Design, problem: PriceProblem, *, lists: bool = False) -
                 best, error = candidate, loses - GAIN * (1 + more)
     for key in [key for key, size in best.axes if size == "entries"]:
         searched = lists and key == "lookup ternary"
-        bulk, gain = ((key, COMPARED), -GAIN) if searched else ((key, TABLE_BYTES), GAIN)
+        bulk, gain = ((key, pricing.COMPARED), -GAIN) if searched else ((key, pricing.TABLE_BYTES), GAIN)
         if bulk not in found:
             continue
         rest = {place: axis for place, axis in best.axes.items() if place != (key, "entries")}
@@ -463,7 +451,7 @@ def _shapes(place: tuple[str, str], values: Sequence[float], lists: bool) -> lis
     entry.
     """
     first, last, (key, size) = values[0], values[-1], place
-    if size in CACHED and len(values) > 2:
+    if size in pricing.CACHED and len(values) > 2:
         axes = [PriceAxis(scale, _spread(values)) for scale in ("log", "linear")]
         return axes[1:] if lists and key == "lookup ternary" else axes
     wide = first > 0 and last / first >= SPANS
@@ -509,16 +497,16 @@ def choose_products(design: Design, problem: PriceProblem) -> Design:
     """
     best, error = design, None
     for key in design.points:
-        grows = next((size for size in design.sizes(key) if size in CACHED), None)
+        grows = next((size for size in design.sizes(key) if size in pricing.CACHED), None)
         if not key.startswith("lookup ") or grows is None:
             continue
-        others = [size for size in design.sizes(key) if size not in CACHED and _crossed(design, key, size)]
+        others = [size for size in design.sizes(key) if size not in pricing.CACHED and _crossed(design, key, size)]
         if not others:
             continue
         error = loss(best, problem) if error is None else error
         numbers = solve(best, problem)[best.columns[key]]
         curves = {curve.size: curve for curve in best.curves(key, numbers)}
-        factors: list[Curve] = []
+        factors: list[pricing.Curve] = []
         points = best.points[key]
         usual = {s: _commonest(points.sizes[s]) for s in curves}
         for size in others:
@@ -526,7 +514,7 @@ def choose_products(design: Design, problem: PriceProblem) -> Design:
             rest = numbers[0] + sum(curves[s].at(usual[s] if s != grows else grown) for s in curves if s != size)
             if (unit := rest + curves[size].at(usual[size])) > 0:
                 values = tuple((rest + value) / unit for value in curves[size].values)
-                factors.append(Curve(size, curves[size].scale, curves[size].knots, values))
+                factors.append(pricing.Curve(size, curves[size].scale, curves[size].knots, values))
         if not factors:
             continue
         axes = {p: a for p, a in best.axes.items() if p[0] != key or p[1] not in {f.size for f in factors}}

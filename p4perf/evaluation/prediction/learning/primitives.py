@@ -24,21 +24,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from p4perf.errors import NoVerdictError
-from p4perf.evaluation.prediction.learning.design import (
-    ROUNDS,
-    STRUCTURE,
-    Design,
-    PriceProblem,
-    PriceRow,
-    choose_axes,
-    choose_many,
-    choose_products,
-    left_out,
-    measured_sizes,
-    parts_of,
-    solve,
-    told_apart,
-)
+from p4perf.evaluation.prediction.learning import design as designs
 from p4perf.evaluation.prediction.reading.names import SWX
 from p4perf.models.program.experience import Experience, KnownProgram, features
 from p4perf.models.program.prices import Domain, Price
@@ -56,7 +42,7 @@ FEWEST = 3.0
 
 
 def learn_prices(
-    rows: Sequence[PriceRow], target: str, *, baseline: float | None = None, remarks: Sequence[str] = ()
+    rows: Sequence[designs.PriceRow], target: str, *, baseline: float | None = None, remarks: Sequence[str] = ()
 ) -> PrimitiveCosts:
     """The prices of one target.
 
@@ -68,14 +54,16 @@ def learn_prices(
         f"{name}: lookups of one key in one table, again and again, were left out"
         for name in dict.fromkeys(row.experiment for row in repeated)
     ]
-    told = [row for row in rows if row not in repeated and parts_of(row)]
+    told = [row for row in rows if row not in repeated and designs.parts_of(row)]
     if not told:
         raise NoVerdictError(f"no measured point of {target} has a construct beyond the baseline")
-    problem = PriceProblem.of(told)
+    problem = designs.PriceProblem.of(told)
     lists = target.partition(":")[0] != SWX
-    design = choose_products(choose_many(choose_axes(Design.of(told), problem, lists=lists), problem), problem)
-    numbers = solve(design, problem, rounds=ROUNDS)
-    unseen = left_out(design, problem)
+    design = designs.choose_products(
+        designs.choose_many(designs.choose_axes(designs.Design.of(told), problem, lists=lists), problem), problem
+    )
+    numbers = designs.solve(design, problem, rounds=designs.ROUNDS)
+    unseen = designs.left_out(design, problem)
     like = [row for row in rows if row.whole] or rows
     cost = float(np.median([row.baseline for row in like])) if baseline is None else baseline
     prices = _prices(design, problem, numbers, unseen)
@@ -86,21 +74,23 @@ def learn_prices(
     return PrimitiveCosts(target, cost, {p.key: p for p in prices}, agreement, (*remarks, *notes), experience)
 
 
-def known_program(row: PriceRow, cycles: float) -> KnownProgram:
+def known_program(row: designs.PriceRow, cycles: float) -> KnownProgram:
     """A whole program, and what prices say of it that were learnt without it [cycles over the baseline]."""
     predicted = max(row.baseline + cycles, 1.0)
     ratio = math.log(max(row.baseline + row.cycles, 1.0) / predicted)
     return KnownProgram(features(row.met, predicted), ratio)
 
 
-def _repeats(row: PriceRow) -> bool:
+def _repeats(row: designs.PriceRow) -> bool:
     """Whether packets look up the same key in the same table again: what they find is in the nearest cache then."""
     again = any(what.kind in ("recirculate", "resubmit") for what, _ in row.met)
     return not again and any(what.kind == "lookup" and times > 1 for what, times in row.met)
 
 
-def _prices(design: Design, problem: PriceProblem, numbers: FloatArray, unseen: FloatArray) -> list[Price]:
-    sizes = measured_sizes(design)
+def _prices(
+    design: designs.Design, problem: designs.PriceProblem, numbers: FloatArray, unseen: FloatArray
+) -> list[Price]:
+    sizes = designs.measured_sizes(design)
     matrix = design.matrix
     costs = {key: matrix[:, where] @ numbers[where] for key, where in design.columns.items()}
     total = np.maximum(sum(np.abs(c) for c in costs.values()), 1e-9)
@@ -133,7 +123,7 @@ def _prices(design: Design, problem: PriceProblem, numbers: FloatArray, unseen: 
     return found
 
 
-def _sources(design: Design, problem: PriceProblem, key: str, share: FloatArray) -> tuple[str, ...]:
+def _sources(design: designs.Design, problem: designs.PriceProblem, key: str, share: FloatArray) -> tuple[str, ...]:
     """Experiments with a price, that of which it is the largest share first."""
     largest: dict[str, float] = {}
     for row, parts, part in zip(problem.rows, design.parts, share, strict=True):
@@ -142,7 +132,7 @@ def _sources(design: Design, problem: PriceProblem, key: str, share: FloatArray)
     return tuple(sorted(largest, key=lambda name: -largest[name]))
 
 
-def _limits(design: Design, problem: PriceProblem, costs: dict[str, FloatArray]) -> dict[str, float]:
+def _limits(design: designs.Design, problem: designs.PriceProblem, costs: dict[str, FloatArray]) -> dict[str, float]:
     """Of prices that the points do not tell from others: what one such construct costs at most.
 
     Nothing costs less than nothing, so it costs at most what a point has beyond the cost of constructs whose prices are
@@ -162,24 +152,24 @@ def _limits(design: Design, problem: PriceProblem, costs: dict[str, FloatArray])
     return found
 
 
-def _unknown(design: Design, problem: PriceProblem) -> list[str]:
+def _unknown(design: designs.Design, problem: designs.PriceProblem) -> list[str]:
     """The prices that the points do not tell from others.
 
     Those of the structure are known together where points have nothing else. All others are known if no other price
     could take their place, once those of the structure are given.
     """
     columns = design.columns
-    pure = {key for parts in design.parts if set(parts) <= STRUCTURE for key in parts}
+    pure = {key for parts in design.parts if set(parts) <= designs.STRUCTURE for key in parts}
     matrix = design.matrix / problem.scale[:, None]
     kept = np.ones(matrix.shape[1], dtype=bool)
-    for key in STRUCTURE & set(columns):
+    for key in designs.STRUCTURE & set(columns):
         kept[columns[key]] = False
     places = np.cumsum(kept) - 1
     found = []
     for key, where in columns.items():
         first = int(places[where.start])
         inner = slice(first, first + where.stop - where.start)
-        if key not in pure if key in STRUCTURE else not told_apart(matrix[:, kept], inner):
+        if key not in pure if key in designs.STRUCTURE else not designs.told_apart(matrix[:, kept], inner):
             found.append(key)
     return found
 
@@ -196,7 +186,7 @@ def _interval(ratios: FloatArray, weights: FloatArray) -> tuple[float, float]:
     return min(low, 1.0), max(high, 1.0)
 
 
-def agreement_of(rows: Sequence[PriceRow], predicted: FloatArray) -> tuple[Agreement, ...]:
+def agreement_of(rows: Sequence[designs.PriceRow], predicted: FloatArray) -> tuple[Agreement, ...]:
     """How well what prices say of points [cycles over the baseline] meets what was measured, by experiment."""
     found = []
     cycles = np.array([row.cycles for row in rows])
