@@ -138,6 +138,51 @@ def test_one_kind_of_queues_for_all_claims():
     assert named == {"dpdk_split"}
 
 
+def test_one_reading_of_rates_for_all_claims_about_figure_3():
+    """Frames of 134 B cannot reach 10 Gbit/s without what is between them; all claims count the passes alike."""
+    claims = [c for c in PAPERS["scholz2021"].claims if c.check is not None and c.source.figure == "3"]
+    rates = [c for c in claims if c.check.name in ("passes-on-the-line", "lossless-frame-bytes")]
+    assert len(rates) == 4
+    assert all("count preamble and gap" in " ".join(claim.inference.split()) for claim in rates)
+    assert {name for c in rates for name in c.expect} == {"gbps", "lowest_bytes", "highest_bytes"}
+
+
+OF_BOUNDS = ("gebert2016", "scholz2021")
+
+
+@pytest.mark.parametrize("key", OF_BOUNDS)
+def test_bounds_and_negative_verdicts_of_ours_are_explained(key):
+    """Bounds that no paper prints, and verdicts that rest on curves or readings of ours, say so."""
+    for claim in PAPERS[key].claims:
+        bounds = any(each.at_least is not None or each.at_most is not None for each in claim.expect.values())
+        if claim.basis == "independent" and bounds:
+            assert claim.inference, claim.id
+        if claim.basis == "own":
+            assert claim.inference or claim.check.name == "curve-line", claim.id
+
+
+def test_commands_of_queues_show_the_points_of_their_checks():
+    """Arrivals, rate and interval of the command are those of an operating point of the check."""
+    names = {"det": "det", "pois": "poisson-pmf", "geo": "geometric", "nbin": "nbin"}
+    seen = 0
+    for claim in PAPERS["gebert2016"].claims:
+        arguments = claim.check.arguments if claim.check is not None else {}
+        given = [arguments.get(name, ()) for name in ("point", "points", "first", "second")]
+        points = [p for each in given for p in ((each,) if isinstance(each, str) else each) if p.count(" ") == 2]
+        if points:
+            words = claim.command.split()
+            kind, rate = (words[words.index(option) + 1] for option in ("--arrivals", "--rate"))
+            intervals = [words[i + 1] for i, word in enumerate(words) if word == "--moderation"]
+            shown = {(kind, rate, interval) for interval in intervals}
+            known = {(names[p.split()[0]], f"{1e6 / float(p.split()[1]):.0f}pps", f"{p.split()[2]}us") for p in points}
+            assert shown <= known, claim.id
+            assert ("printed" in claim.command) == (arguments.get("profile") == "printed" or "eq6" in claim.id), (
+                claim.id
+            )
+            seen += 1
+    assert seen > 25
+
+
 def test_claims_that_are_a_reading_of_ours_say_so():
     """Curves that are made up, and conclusions that the paper does not draw."""
     read = {f"{key}:{claim.id}" for key, paper in PAPERS.items() for claim in paper.claims if claim.inference}

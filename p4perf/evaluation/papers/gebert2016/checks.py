@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from functools import cache
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Literal
 
 import numpy as np
@@ -49,14 +49,17 @@ Number = Literal[
 
 
 def queue_point(point: str, profile: Profile = "exact", overhead: int = OVERHEAD_US) -> dict[str, Quantity]:
-    """Processing time, loss, load and batch size at an operating point."""
+    """Processing time, loss, load and batch size at an operating point.
+
+    ``max_wait_us`` is the longest processing time less the interval and the longest service.
+    """
     found = _solved(point, profile, overhead)
     return {
         "mean_us": found.mean_us,
         "std_us": found.std_us,
         "p50_us": found.quantile_us(0.5),
         "p99_us": found.quantile_us(0.99),
-        "max_us": found.max_us,
+        "max_wait_us": found.max_us - _parsed(point)[2] - _service().last,
         "loss_percent": 100 * found.loss,
         "load": found.load,
         "packet_load": found.packet_load,
@@ -69,11 +72,12 @@ SIMULATED_PACKETS = 1_000_000
 
 
 def over_simulation(point: str, profile: Profile = "exact") -> dict[str, Quantity]:
-    """Mean, deviation and quantiles of the processing time over those of simulated packets at an operating point."""
+    """Interval of batches, and mean, deviation and quantiles of the processing time, over those that are simulated."""
     kind, mean, moderation = _parsed(point)
     queue = ModeratedQueue(ARRIVALS[kind](mean), _service(), moderation, OVERHEAD_US, LIMIT_US)
     seen, found = simulate(queue, SIMULATED_PACKETS), _solved(point, profile, OVERHEAD_US)
     return {
+        "interval": found.mean_interval / (seen.mean_batch.value * mean),
         "mean": found.mean_us / seen.mean_us.value,
         "std": found.std_us / seen.std_us.value,
         "p50": found.quantile_us(0.5) / seen.quantiles_us[0.5].value,
@@ -81,23 +85,36 @@ def over_simulation(point: str, profile: Profile = "exact") -> dict[str, Quantit
     }
 
 
-def queue_ratio(quantity: Number, first: str, second: str) -> dict[str, Quantity]:
-    """A number at one operating point over the same at another."""
-    one, other = (number_of(queue_point(point), quantity) for point in (first, second))
-    return {"ratio": one / other if other else math.inf, "first": one, "second": other}
+def queue_ratio(quantity: Number, first: str | tuple[str, ...], second: str | tuple[str, ...]) -> dict[str, Quantity]:
+    """A number at one operating point over the same at another, or such ratios of several pairs.
+
+    A single point is the partner of all.
+    """
+    firsts, seconds = ((points,) if isinstance(points, str) else points for points in (first, second))
+    ratios = []
+    for one, other in zip(firsts, seconds * len(firsts) if len(seconds) == 1 else seconds, strict=True):
+        over = number_of(queue_point(other), quantity)
+        ratios.append(number_of(queue_point(one), quantity) / over if over else math.inf)
+    return {"ratio": ratios[0] if len(ratios) == 1 else tuple(ratios)}
 
 
 def queue_spread(quantity: Number, arrivals: tuple[str, ...], mean: float, moderation: int) -> dict[str, Quantity]:
     """Largest less smallest of a number over kinds of arrivals, as a share of the smallest."""
-    found = [number_of(queue_point(f"{kind} {mean:g} {moderation}"), quantity) for kind in arrivals]
-    return {"spread": (max(found) - min(found)) / min(found), "values": tuple(found)}
+    points = [queue_point(f"{kind} {mean:g} {moderation}") for kind in arrivals]
+    found = [number_of(point, quantity) for point in points]
+    return {
+        "spread": (max(found) - min(found)) / min(found),
+        "values": tuple(found),
+        "largest_std_us": max(number_of(point, "std_us") for point in points),
+    }
 
 
-def queue_loss(arrivals: tuple[str, ...], means: tuple[float, ...], moderation: int) -> dict[str, Quantity]:
-    """Least and largest loss over kinds of arrivals and mean times between packets, in per cent."""
-    found = [
-        number_of(queue_point(f"{kind} {mean:g} {moderation}"), "loss_percent") for kind in arrivals for mean in means
-    ]
+def queue_loss(
+    arrivals: tuple[str, ...], means: tuple[float, ...], moderations: tuple[int, ...], profile: Profile = "exact"
+) -> dict[str, Quantity]:
+    """Least and largest loss over kinds of arrivals, mean times between packets and intervals, in per cent."""
+    points = [f"{kind} {mean:g} {moderation}" for kind, mean, moderation in product(arrivals, means, moderations)]
+    found = [number_of(queue_point(point, profile), "loss_percent") for point in points]
     return {"least_percent": min(found), "most_percent": max(found)}
 
 
@@ -115,10 +132,19 @@ def queue_distance(first: str, second: str) -> dict[str, Quantity]:
     return {"distance": _distance(first, second)}
 
 
-def queue_nearer(point: str, near: str, far: str) -> dict[str, Quantity]:
-    """Whether the processing times of a point are nearer to those of a second than to those of a third one."""
-    to_near, to_far = _distance(point, near), _distance(point, far)
-    return {"nearer": to_near < to_far, "to_near": to_near, "to_far": to_far}
+def queue_nearer(arrivals: str, near: str, far: str, means: tuple[float, ...], moderation: int) -> dict[str, Quantity]:
+    """Whether the processing times of a kind of arrivals are nearer to those of a second than to those of a third one.
+
+    By mean time between packets, as is ``mean_over_far``, the mean processing time over that of the third kind.
+    """
+    points = [[f"{kind} {mean:g} {moderation}" for kind in (arrivals, near, far)] for mean in means]
+    to_near, to_far = (tuple(_distance(row[0], row[i]) for row in points) for i in (1, 2))
+    return {
+        "nearer": tuple(one < other for one, other in zip(to_near, to_far, strict=True)),
+        "to_near": to_near,
+        "to_far": to_far,
+        "mean_over_far": tuple(number_of(queue_ratio("mean_us", row[0], row[2]), "ratio") for row in points),
+    }
 
 
 def queue_convergence(first: str, second: str, means: tuple[float, ...], moderation: int) -> dict[str, Quantity]:
@@ -127,24 +153,31 @@ def queue_convergence(first: str, second: str, means: tuple[float, ...], moderat
     return {"distances": found, "falling": all(a > b for a, b in pairwise(found)), "last": found[-1]}
 
 
-def queue_over_means(quantity: Number, arrivals: str, means: tuple[float, ...], moderation: int) -> dict[str, Quantity]:
-    """A number over the mean time between packets: its values, and where the smallest is."""
-    values = tuple(number_of(queue_point(f"{arrivals} {mean:g} {moderation}"), quantity) for mean in means)
-    lowest = min(range(len(values)), key=lambda i: values[i])
+def queue_over(quantity: Number, points: tuple[str, ...]) -> dict[str, Quantity]:
+    """A number over operating points: its values, and where the smallest is."""
+    values = tuple(number_of(queue_point(point), quantity) for point in points)
+    lowest = values.index(min(values))
     return {
         "values": values,
         "first_over_last": values[0] / values[-1],
         "falls_first": values[0] > values[1],
         "rises_last": values[-1] > values[lowest],
-        "lowest_at": means[lowest],
+        "lowest_at": points[lowest],
     }
 
 
-def queue_segments(point: str) -> dict[str, Quantity]:
-    """How many peaks the distribution of the processing time has."""
-    pmf = _solved(point, "exact", OVERHEAD_US).delay
-    dense = pmf.dense(pmf.last + 2)
-    return {"segments": sum(1 for i in range(1, dense.size - 1) if dense[i - 1] < dense[i] >= dense[i + 1])}
+def queue_segments(point: str, profile: Profile = "exact") -> dict[str, Quantity]:
+    """How many peaks the distribution of the processing time has, and the mean batch."""
+    found = _solved(point, profile, OVERHEAD_US)
+    dense = found.delay.dense(found.delay.last + 2)
+    peaks = sum(1 for i in range(1, dense.size - 1) if dense[i - 1] < dense[i] >= dense[i + 1])
+    return {"segments": peaks, "mean_batch": found.mean_batch}
+
+
+def batch_over_share(arrivals: str, mean: float, moderations: tuple[int, ...]) -> dict[str, Quantity]:
+    """The mean batch over tau / E[A], by interval."""
+    points = {tau: queue_point(f"{arrivals} {mean:g} {tau}") for tau in moderations}
+    return {"ratio": tuple(number_of(found, "mean_batch") * mean / tau for tau, found in points.items())}
 
 
 def waiting_in_card(point: str, packet: int) -> dict[str, Quantity]:
@@ -155,13 +188,19 @@ def waiting_in_card(point: str, packet: int) -> dict[str, Quantity]:
     for _ in range(packet - 1):
         after = np.convolve(after, arrival.dense(arrival.last + 1))
     left = np.maximum(moderation - np.arange(after.size), 0)
-    return {"printed_us": float(after @ left), "conditioned_us": float(after @ left / after[left > 0].sum())}
+    printed, conditioned = float(after @ left), float(after @ left / after[left > 0].sum())
+    return {"printed_us": printed, "conditioned_us": conditioned, "over_conditioned": printed / conditioned}
 
 
-def line_rate(gbps: float) -> dict[str, Quantity]:
-    """The smallest frames that a link carries, and what bits of frames alone would give [packets per second]."""
-    bits = 1e9 * gbps / 8
-    return {"pps": bits / (MIN_FRAME_BYTES + OVERHEAD_BYTES), "frames_alone_pps": bits / MIN_FRAME_BYTES}
+def line_rate(gbps: tuple[float, ...]) -> dict[str, Quantity]:
+    """The smallest frames that links carry, and what bits of frames alone would give [packets per second]."""
+    size = {"pps": MIN_FRAME_BYTES + OVERHEAD_BYTES, "frames_alone_pps": MIN_FRAME_BYTES}
+    return {name: tuple(1e9 * rate / 8 / frame for rate in gbps) for name, frame in size.items()}
+
+
+def overhead_share() -> dict[str, Quantity]:
+    """The share of its time that the processor spends on interrupts if every packet has its own."""
+    return {"share": OVERHEAD_US / (OVERHEAD_US + _service().mean)}
 
 
 def interrupt_load(per_second: float, point: str) -> dict[str, Quantity]:
@@ -177,8 +216,9 @@ def arrival_shape(arrivals: str, mean: float) -> dict[str, Quantity]:
 
 
 def geometric_is_negative_binomial(mean: float) -> dict[str, Quantity]:
-    """The r of the negative binomial whose standard deviation is its mean; the geometric one has r = 1."""
-    return {"r": mean / (mean - 1)}
+    """The r of the negative binomial distribution of this mean, by its moments; the geometric one has r = 1."""
+    found = ARRIVALS["nbin"](mean)
+    return {"r": found.mean**2 / ((found.cv * found.mean) ** 2 - found.mean)}
 
 
 def buffer_limit(service_us: float, buffer_bytes: float, payload_bytes: float) -> dict[str, Quantity]:
