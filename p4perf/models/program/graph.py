@@ -16,8 +16,8 @@ from p4perf.errors import UsageError
 Kind = Literal[
     "component", "extract", "select", "emit", "lookup", "write", "compute", "condition", "hash", "checksum verify",
     "checksum update", "counter", "meter", "register read", "register write", "random", "add header", "remove header",
-    "recirculate", "resubmit", "clone", "multicast", "set egress", "drop", "jump", "call", "overlap", "clock",
-    "mispredicted branch", "unknown",
+    "recirculate", "resubmit", "clone", "multicast", "set egress", "drop", "jump", "overlap", "mispredicted branch",
+    "clock", "unknown",
 ]  # fmt: skip
 
 Size = float | str | bool
@@ -49,7 +49,6 @@ KINDS: Mapping[Kind, tuple[str, ...]] = MappingProxyType(
         "set egress": (),
         "drop": (),
         "jump": (),  # to another place of the program, whatever the packet is
-        "call": (),  # of a table without keys, which is its action
         # A read that waits for a write to some of its bytes. ``code``: compiled or interpreted code of SWX, with
         # the number of waits before it, and 1 if the bytes of a field are turned around to compute with it;
         # gathered: a key that is put together of several places; stored: a field of a header that was just written.

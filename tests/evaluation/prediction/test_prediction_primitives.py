@@ -288,21 +288,6 @@ def test_what_programs_cost_beyond_their_prices_moves_no_price() -> None:
         assert transferred(costs, here, 20.0).charge(what).cycles.value > 1.3 * alone
 
 
-def test_what_the_reference_has_no_price_of_gets_one_here() -> None:
-    """Calls cost 12 cycles here, and the reference was made when nobody counted them."""
-    costs = learnt(additive)
-    like = rows(additive, ["mat/entries", "parser/headers", "action/writes"])
-    call = construct("call")
-    assert costs.charge(call).cycles.value == 0
-    here = [
-        replace(r, met=(*r.met, (call, float(n % 4))), cycles=r.cycles + 12 * (n % 4), whole=True)
-        for n, r in enumerate(like * 3)
-    ]
-    assert transferred(costs, here, costs.baseline).charge(call).cycles.value == pytest.approx(12, rel=0.15)
-    few = [r for r in here if not r.met[-1][1]] + [r for r in here if r.met[-1][1]][:5]
-    assert transferred(costs, few, costs.baseline).charge(call).cycles.value == 0, "five points are too few"
-
-
 def test_intervals_are_as_wide_as_programs_of_this_machine_need() -> None:
     """Elsewhere programs cost what their prices say, to a percent, and here to a fifth."""
     rng = random.Random(1)

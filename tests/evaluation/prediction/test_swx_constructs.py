@@ -77,19 +77,6 @@ def test_a_table_may_be_applied_twice() -> None:
     assert {"seen", "seen@2"} <= set(nodes)
 
 
-def test_a_table_without_keys_is_a_call() -> None:
-    keyed = "\tkey {\n\t\th.ipv4.dst lpm\n\t}\n"
-    text = TUNNEL.read_text()
-    assert keyed in text
-
-    def calls(text: str) -> list[str]:
-        nodes = graph_of(text).nodes.values()
-        return [n.name for n in nodes if any(c.kind == "call" for c in n.constructs)]
-
-    assert calls(text) == []
-    assert calls(text.replace(keyed, "")) == ["routes"]
-
-
 def test_loops_are_refused() -> None:
     text = (
         TUNNEL.read_text()

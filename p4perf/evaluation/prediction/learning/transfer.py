@@ -18,7 +18,6 @@ intervals, by what nine of ten points are off.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -43,12 +42,6 @@ WIDER = 1.8
 """Intervals of a moved model are wider by this over the root of the number of points of this machine: the fewer, the
 more they leave out. With the 50 points of ``learn --quick`` they held 85 to 92 % of 160 programs on each target."""
 
-GUESS = "write header"
-"""Key of the price that others are taken to have at first, of which the reference knows nothing."""
-
-FEWEST_OF_ONE = 8
-"""Fewest points that say what such a price is."""
-
 LIST = "lookup ternary"
 """Key of the price whose growth is that of a list, in the caches, too."""
 
@@ -65,7 +58,6 @@ def transferred(reference: PrimitiveCosts, rows: Sequence[PriceRow], baseline: f
     Raises:
         NoVerdictError: there are too few points with a construct that the reference has a price of.
     """
-    reference = _guessed(reference, rows)
     charged = [_charged(reference, row) for row in rows]
     told = [n for n, parts in enumerate(charged) if any(parts.values())]
     if len(told) < FEWEST:
@@ -109,20 +101,6 @@ def transferred(reference: PrimitiveCosts, rows: Sequence[PriceRow], baseline: f
         experience = replace(experience, noise=math.hypot(experience.noise, noise))
     agreement = agreement_of([rows[n] for n in told], (base + matrix @ found) * beyond - base)
     return replace(reference, baseline=baseline, prices=prices, agreement=agreement, experience=experience)
-
-
-def _guessed(reference: PrimitiveCosts, rows: Sequence[PriceRow]) -> PrimitiveCosts:
-    """The reference with a first guess for what points have and it charges nothing for: a write to a header field."""
-    guess = reference.prices.get(GUESS)
-    met = Counter(key for row in rows for key, parts in parts_of(row).items() if any(part.times > 0 for part in parts))
-    if guess is None:
-        return reference
-    found = {}
-    for key in (key for key, points in met.items() if points >= FEWEST_OF_ONE and not key.startswith("lookup ")):
-        price = reference.prices.get(key, Price(key, 0.0, sources=("programs",)))
-        if not price.constant and not price.curves:
-            found[key] = replace(price, constant=guess.constant, limit=None)
-    return replace(reference, prices={**reference.prices, **found})
 
 
 def _group(part: Part) -> str:

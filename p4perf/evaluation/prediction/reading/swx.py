@@ -195,7 +195,6 @@ class _Reader:
         missed = starts[default_name] if default_name else after
         self._add(Step(f"{site} miss", "block", (), (Edge("", missed),), where, (Assigned(HIT, 0),)))
         if not constructs:
-            constructs = (construct("call", where),)
             jumps: tuple[tuple[str, int | str], ...] = ((default_name or "", f"{site} miss"),)
         else:
             known = self.used.get(name)
