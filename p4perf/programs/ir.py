@@ -210,8 +210,6 @@ class Table(Placed):
     """A counter with a cell for every entry of an :class:`EntryList`, which counts the packets that take the entry."""
     size: int = field(default=0, compare=False)
     """How many entries the program says that it may hold; 0 if it does not."""
-    members: int = field(default=0, compare=False)
-    """How many choices the action profile of its entries may have; 0 if it has no profile."""
 
     @property
     def rule(self) -> EntrySet:

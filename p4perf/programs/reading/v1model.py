@@ -447,7 +447,7 @@ class _Flow:
         default, data = reader.default_of(tree, name)
         label, size = name, tree.whole("max_size") if tree.has("max_size") else 0
         name = distinct(identifier(name), [table.name for table in self.tables])
-        selector, members = self._selector(name, tree)
+        selector = self._selector(name, tree)
         if selector is not None:
             prepared.append(selector)
         if tree.has("direct_meters"):
@@ -456,7 +456,7 @@ class _Flow:
         listed = tuple(dict.fromkeys([*reader.listed(tree), default]))
         counter = reader.counter_of(name, entries.entries) if tree.flag("with_counters") else ""
         chosen = selector.destination if selector is not None else None
-        table = ir.Table(name, tuple(keys), listed, default, entries, data, chosen, counter, size, members)
+        table = ir.Table(name, tuple(keys), listed, default, entries, data, chosen, counter, size)
         self.tables.append(replace(table, place=place(tree), label=label))
         self.called |= set(listed)
         return name, before
@@ -489,17 +489,14 @@ class _Flow:
         ref = names.scratch(f"key_{number}_of_{identifier(table)}", width)
         return ref, ir.Assign(ref, value)
 
-    def _selector(self, table: str, tree: Tree) -> tuple[ir.Hash | ir.Assign | None, int]:
-        """What computes the field by which packets choose among the actions of an entry, and how many there may be."""
+    def _selector(self, table: str, tree: Tree) -> ir.Hash | ir.Assign | None:
+        """What computes the field by which packets choose among the actions of an entry, if they do."""
         profile, convert = self.profiles.get(tree.optional("action_profile") or ""), self.reader.convert
-        if profile is None:
-            return None, 0
-        members = profile.whole("max_size") if profile.has("max_size") else 1
-        if not profile.has("selector"):
-            return None, members
+        if profile is None or not profile.has("selector"):
+            return None
         selector = profile.at("selector")
         choice = self.reader.names.scratch(f"choice_of_{table}", convert.hash_bits(selector))
-        return convert.calculated(choice, selector), members
+        return convert.calculated(choice, selector)
 
 
 def _trimmed(program: ir.Program) -> ir.Program:

@@ -15,11 +15,6 @@ from p4perf.programs.analysis import operands, subexpressions
 from p4perf.programs.decisions import INDEX_BITS, width_bits
 from p4perf.programs.reading.actions import DROP_PORT
 
-"""Width in which indices, ports and passes are computed."""
-
-MEMBER_BITS = 32
-"""Width of the number of a member of an action profile (bmv2's mbr_hdl_t)."""
-
 _OUT, _LEAVING = "psa_ingress_output_metadata", "psa_egress_output_metadata"
 
 PORTS = ("standard_metadata__egress_spec", f"{_OUT}__egress_port")
@@ -231,6 +226,8 @@ def _is_gathered(program: ir.Program, table: ir.Table) -> bool:
 def of_table(program: ir.Program, table: ir.Table, where: str, entries: int | None = None) -> tuple[Construct, ...]:
     """What a packet meets at a table, before its action.
 
+    What entries have of an action profile stands in them, so that nothing more is looked up.
+
     Args:
         entries: how many it holds; None: those of the program.
     """
@@ -247,20 +244,8 @@ def of_table(program: ir.Program, table: ir.Table, where: str, entries: int | No
                 match_kind=_match_kind(program, table),
                 entries=count,
                 key_bits=program.key_bits(table),
-                action_data_bytes=MEMBER_BITS // 8 if table.members else data,
-                hit=0.5,
-            )
-        )
-    if table.keys and table.members:
-        found.append(
-            construct(
-                "lookup",
-                f"{where}, action profile",
-                match_kind="exact",
-                entries=min(table.members, count) if count else table.members,
-                key_bits=MEMBER_BITS,
                 action_data_bytes=data,
-                hit=1.0,
+                hit=0.5,
             )
         )
     if table.counter:
