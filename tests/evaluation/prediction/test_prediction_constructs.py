@@ -17,6 +17,7 @@ from p4perf.evaluation.prediction.learning.constructs import (
     PacketPath,
     packet_path,
     workload_increment,
+    workload_path,
 )
 from p4perf.evaluation.prediction.operations import drawn_packets
 from p4perf.evaluation.prediction.reading import ReadOptions, read_program, shares_of_trace
@@ -155,6 +156,19 @@ def test_selects_that_packets_take_differently_are_mispredicted() -> None:
     assert not any("mispredicted" in line for line in shown(met("parser_branches", branches=1)))
 
 
+@pytest.mark.parametrize("target", ["dpdk-c", "dpdk-swx"])
+def test_a_decision_that_an_earlier_one_has_made_is_predicted(target: str) -> None:
+    """Whether there is a tag is asked by the parser, and once more."""
+
+    def mispredicted(condition: str) -> float:
+        body = f"{condition}\nmov h.tag.value 0x7\nmov h.ethernet.dst 0x1\nON : mov h.ethernet.src 0x2"
+        return sum(times for what, times in path_of_spec(body, target=target) if what.kind == "mispredicted branch")
+
+    once = mispredicted("mov m.spare 0x1")
+    assert 0 < mispredicted("jmpnv ON h.tag") == pytest.approx(once)
+    assert mispredicted("jmplt ON h.ethernet.src 0x7fffffffffff") > 1.5 * once
+
+
 def counted(met: Iterable[tuple[Construct, float]]) -> dict[tuple[object, ...], float]:
     """How often each construct is met wherever it stands, and how often a lookup finds an entry."""
     found: Counter[tuple[object, ...]] = Counter()
@@ -250,12 +264,17 @@ apply {
 """
 
 
-def of_spec(body: str, last: str = "tx m.port") -> list[str]:
-    """Kinds of what packets meet on dpdk-c in a program that looks for a tag."""
+def path_of_spec(body: str, last: str = "tx m.port", target: str = "dpdk-c") -> PacketPath:
+    """What packets meet in a program that looks for a tag."""
     text = SPEC.replace("BODY", body.replace("\n", "\n\t")).replace("LAST", last)
     given = {"program": packed(text, "own.spec"), "seed": 1}
     workload = build_workload([(OWN, given)], frame_size_bytes=FRAME_BYTES)
-    return [what.kind for what, times in packet_path(workload.program, workload, TrafficPlan(FRAME_BYTES)) if times]
+    return workload_path(target, workload, TrafficPlan(FRAME_BYTES))
+
+
+def of_spec(body: str, last: str = "tx m.port") -> list[str]:
+    """Kinds of what packets meet on dpdk-c in a program that looks for a tag."""
+    return [what.kind for what, times in path_of_spec(body, last) if times]
 
 
 NOTHING = "mov m.spare 0x1"

@@ -25,6 +25,9 @@ from dataclasses import replace
 from fractions import Fraction
 from types import MappingProxyType
 
+import numpy as np
+import numpy.typing as npt
+
 from p4perf.errors import CapabilityError
 from p4perf.evaluation.prediction.operations import drawn_packets
 from p4perf.evaluation.prediction.reading.names import SENT, SWX
@@ -44,6 +47,7 @@ from p4perf.formats.swx_spec import read_specification
 from p4perf.generators.swx.spec import Pipeline
 from p4perf.models.program import Construct, ProgramGraph, construct
 from p4perf.models.program.graph import Size, mispredicted_branch
+from p4perf.models.templates import FloatArray
 from p4perf.programs import ir
 from p4perf.programs.analysis import statements
 from p4perf.programs.component import TrafficPlan
@@ -69,10 +73,10 @@ def packet_path(program: Program, workload: Workload, traffic: TrafficPlan) -> P
         visits: Counter[str] = Counter()
         for decisions in packets.run(data):
             passed = None
-            tally.begin()
+            tally.begin(weight)
             for passed in passed_steps(flow, decisions):
                 visits[passed.step.name] += 1
-                tally.count(passed, f"{passed.step.name}, {visits[passed.step.name]}", weight)
+                tally.count(passed, f"{passed.step.name}, {visits[passed.step.name]}")
                 kept = kept or passed.step.name == SENT or any(what.kind in _LASTING for what in passed.constructs)
             if passed is None or passed.step.edges:
                 short += weight
@@ -153,29 +157,62 @@ def without(whole: PacketPath, part: PacketPath) -> PacketPath:
     return tuple(found)
 
 
-class Tally:
-    """How often each construct is met, and how decisions go."""
+DECIDED = 0.5
+"""Once an earlier decision of a packet is known, a later one that goes otherwise than expected at most so often as
+without it is predicted from it, as processors predict branches from those before them."""
 
-    def __init__(self) -> None:
+Place = tuple[str, str, bool]
+"""A decision: where it is made, at what kind of step, and whether behind a lookup."""
+
+
+class Tally:
+    """How often each construct is met, and how decisions go.
+
+    Args:
+        in_turn: whether other packets take their turn at every table, and with it the history of branches.
+    """
+
+    def __init__(self, *, in_turn: bool = False) -> None:
         self._times: dict[Construct, Fraction] = {}
         self._hits: dict[Construct, Fraction] = {}
-        self._outcomes: dict[tuple[str, bool], dict[str, Fraction]] = {}
-        self._late = False
+        self._made: list[tuple[Fraction, dict[Place, str]]] = []
+        self._weight = Fraction(0)
+        self._late, self._in_turn = False, in_turn
 
-    def begin(self) -> None:
-        """Begin with a pass of a packet."""
-        self._late = False
+    def begin(self, weight: Fraction) -> None:
+        """Begin with a pass of a share of the packets."""
+        self._late, self._weight = False, weight
+        self._made.append((weight, {}))
 
-    def count(self, passed: Passed, place: str, times: Fraction) -> None:
-        """Count a step that a share of the packets passes; ``place`` tells its decision from others."""
+    def count(self, passed: Passed, place: str) -> None:
+        """Count a step that these packets pass; ``place`` tells its decision from others."""
+        times = self._weight
         for what in passed.constructs:
             self._times[what] = self._times.get(what, Fraction(0)) + times
             if what.kind == "lookup":  # how many packets find an entry is known only at the end
                 self._hits[what] = self._hits.get(what, Fraction(0)) + (0 if passed.label == "miss" else times)
-        if passed.decided and passed.step.kind != "table":
-            outcomes = self._outcomes.setdefault((place, self._late), {})
-            outcomes[passed.to] = outcomes.get(passed.to, Fraction(0)) + times
+        if passed.step.kind == "table" and self._in_turn:
+            self._made.append((times, {}))
+        if passed.decided:
+            self._made[-1][1][place, passed.step.kind, self._late] = passed.to
         self._late = self._late or any(what.kind == "lookup" for what in passed.constructs)
+
+    def _mispredicted(self) -> dict[bool, float]:
+        """How often decisions go otherwise than expected at the start of a packet, and behind lookups."""
+        weights = np.array([float(weight) for weight, _ in self._made])
+        found, taken = {False: 0.0, True: 0.0}, dict[Place, npt.NDArray[np.int64]]()
+        for place in dict.fromkeys(place for _, made in self._made for place in made):
+            numbers = {"": 0}
+            ways = np.array([numbers.setdefault(made.get(place, ""), len(numbers)) for _, made in self._made])
+            if len(numbers) < 3:
+                continue
+            if place[1] != "table":  # hits and misses are those of the lookup
+                here = ways > 0
+                alone = _rest(weights[here], ways[here], 0 * ways[here])
+                best = min((_rest(weights[here], ways[here], way[here]) for way in taken.values()), default=alone)
+                found[place[2]] += best if best <= DECIDED * alone else alone
+            taken[place] = ways
+        return found
 
     def met(self, guessed: Mapping[str, float] = MappingProxyType({})) -> PacketPath:
         """All constructs.
@@ -188,9 +225,7 @@ class Tally:
             if what in self._hits:
                 what = construct("lookup", what.where, **dict(what.sizes) | {"hit": float(self._hits[what] / times)})
             found.append((what, float(times)))
-        for late in (False, True):
-            outcomes = [each.values() for (_, behind), each in self._outcomes.items() if behind == late]
-            wrong = float(sum((sum(shares) - max(shares) for shares in outcomes), Fraction(0)))
+        for late, wrong in self._mispredicted().items():
             if late:
                 lookups = [(table_of(what), times) for what, times in found if what.kind == "lookup"]
                 wrong += sum(guessed.get(name, 0.0) * times for name, times in lookups)
@@ -199,21 +234,28 @@ class Tally:
         return tuple(found)
 
 
+def _rest(weights: FloatArray, ways: npt.NDArray[np.int64], before: npt.NDArray[np.int64]) -> float:
+    """How many packets go another way than most of those that went the same way before."""
+    counts = np.zeros((before.max() + 1, ways.max() + 1))
+    np.add.at(counts, (before, ways), weights)
+    return float((counts.sum(axis=1) - counts.max(axis=1)).sum())
+
+
 def swx_path(program: Program, workload: Workload, traffic: TrafficPlan) -> PacketPath:
     """What an average packet of a workload meets in a program on SWX: in its own specification, or the generated one.
 
     The reference interpreter says what lookups find.
     """
     _, machine, reference = _on_swx(program, workload)
-    tally, short = Tally(), Fraction(0)
+    tally, short = Tally(in_turn=True), Fraction(0)
     for data, weight in packets_of(workload, traffic):
         reference.run(data)
-        tally.begin()
+        tally.begin(weight)
         visits: Counter[str] = Counter()
         try:
             for passed in machine.walk(data):
                 visits[passed.step.name] += 1
-                tally.count(passed, f"{passed.step.name}, {visits[passed.step.name]}", weight)
+                tally.count(passed, f"{passed.step.name}, {visits[passed.step.name]}")
         except ShortPacketError:
             short += weight
     _check_lengths(short)
