@@ -17,7 +17,7 @@ Kind = Literal[
     "component", "extract", "select", "emit", "lookup", "write", "compute", "condition", "hash", "checksum verify",
     "checksum update", "counter", "meter", "register read", "register write", "random", "add header", "remove header",
     "recirculate", "resubmit", "clone", "multicast", "set egress", "drop", "jump", "overlap", "mispredicted branch",
-    "clock", "unknown",
+    "clock", "default action", "unknown",
 ]  # fmt: skip
 
 Size = float | str | bool
@@ -51,11 +51,13 @@ KINDS: Mapping[Kind, tuple[str, ...]] = MappingProxyType(
         "jump": (),  # to another place of the program, whatever the packet is
         # A read that waits for a write to some of its bytes. ``code``: compiled or interpreted code of SWX, with
         # the number of waits before it, and 1 if the bytes of a field are turned around to compute with it;
-        # gathered: a key that is put together of several places; stored: a field of a header that was just written.
+        # gathered: a key that is put together of several places; copied: a header that was written in pieces and is
+        # copied in words; stored: a field of a header that was just written.
         "overlap": ("code", "earlier", "swaps"),
         # A decision that goes otherwise than for most packets; ``after``: lookup, if it waits for one, or start.
         "mispredicted branch": ("after",),
         "clock": (),  # a time stamp
+        "default action": (),  # of a table without a key, where that is called as any other
         "unknown": ("name",),
     }
 )

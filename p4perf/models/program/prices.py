@@ -148,7 +148,9 @@ class Curve:
     """A piecewise-linear function of one size.
 
     Between two knots it is a straight line over the axis. Below the first knot it is constant, so that it is no lower
-    than what was measured; above the last one it continues as steep as before.
+    than what was measured; above the last one it continues as steep as before. Over the width of a key it is there at
+    least as steep as from end to end: keys are searched byte by byte, and if the last two widths that were measured
+    cost the same by chance, wider ones do not.
 
     Args:
         scale: axis on which its parts are straight.
@@ -172,8 +174,15 @@ class Curve:
         if x <= self.knots[0]:
             return self.values[0]
         n = next((n for n, knot in enumerate(self.knots[1:-1]) if x <= knot), len(self.knots) - 2)
-        a, b, t = self.axis(self.knots[n]), self.axis(self.knots[n + 1]), self.axis(x)
-        return self.values[n] + (self.values[n + 1] - self.values[n]) * (t - a) / (b - a)
+        steep = self._steep(n, n + 1)
+        if self.size == "key_bits" and x > self.knots[-1]:
+            n, steep = len(self.knots) - 1, max(steep, self._steep(0, -1))
+        return self.values[n] + steep * (self.axis(x) - self.axis(self.knots[n]))
+
+    def _steep(self, first: int, last: int) -> float:
+        """How steep the line between two knots is."""
+        rise = self.values[last] - self.values[first]
+        return rise / (self.axis(self.knots[last]) - self.axis(self.knots[first]))
 
     def axis(self, x: float) -> float:
         return math.log(x) if self.scale == "log" else x
@@ -439,7 +448,7 @@ _RULES: Mapping[tuple[Kind, str], _Rule] = {
 
 def stand_in(what: Construct, prices: Mapping[str, Price]) -> Quote:
     """A bound for a construct of a kind that was not measured; nothing where there is no sensible one."""
-    if what.kind == "drop":  # a mark; what is not done for the packet is saved anyway
+    if what.kind in ("drop", "default action"):  # what a drop saves, or an action does, is counted anyway
         return Quote(NOTHING, "measured")
     if what.kind in _ALIKE:
         key, why = _ALIKE[what.kind]

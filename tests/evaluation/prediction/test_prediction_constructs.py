@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from p4perf.evaluation.prediction.operations import drawn_packets
 from p4perf.evaluation.prediction.reading import ReadOptions, read_program, shares_of_trace
 from p4perf.evaluation.prediction.reading.constructs import of_table
 from p4perf.evaluation.prediction.reading.own import load_point, of_condition, read_own
+from p4perf.evaluation.prediction.reading.packets import Lookups
 from p4perf.experiment.planning import point_workload
 from p4perf.models.program import Construct
 from p4perf.models.program.paths import analyse
@@ -264,17 +266,17 @@ apply {
 """
 
 
-def path_of_spec(body: str, last: str = "tx m.port", target: str = "dpdk-c") -> PacketPath:
+def path_of_spec(body: str, last: str = "tx m.port", target: str = "dpdk-c", text: str = SPEC) -> PacketPath:
     """What packets meet in a program that looks for a tag."""
-    text = SPEC.replace("BODY", body.replace("\n", "\n\t")).replace("LAST", last)
+    text = text.replace("BODY", body.replace("\n", "\n\t")).replace("LAST", last)
     given = {"program": packed(text, "own.spec"), "seed": 1}
     workload = build_workload([(OWN, given)], frame_size_bytes=FRAME_BYTES)
     return workload_path(target, workload, TrafficPlan(FRAME_BYTES))
 
 
-def of_spec(body: str, last: str = "tx m.port") -> list[str]:
+def of_spec(body: str, last: str = "tx m.port", text: str = SPEC) -> list[str]:
     """Kinds of what packets meet on dpdk-c in a program that looks for a tag."""
-    return [what.kind for what, times in path_of_spec(body, last) if times]
+    return [what.kind for what, times in path_of_spec(body, last, text=text) if times]
 
 
 NOTHING = "mov m.spare 0x1"
@@ -306,7 +308,7 @@ def test_what_is_done_for_packets_that_are_dropped_in_any_case_costs_nothing() -
 
 
 A, B, C = (ir.FieldRef("h", name) for name in "abc")
-M = ir.FieldRef(ir.METADATA, "m")
+M, BIT = (ir.FieldRef(ir.METADATA, name) for name in ("m", "bit"))
 
 
 def small(*body: ir.Statement, keys: tuple[ir.FieldRef, ...] = (A,)) -> ir.Program:
@@ -314,7 +316,7 @@ def small(*body: ir.Statement, keys: tuple[ir.FieldRef, ...] = (A,)) -> ir.Progr
     return ir.Program(
         name="small",
         headers=(ir.Header("h", (ir.Field("a", 8), ir.Field("b", 8), ir.Field("c", 8))),),
-        metadata=(ir.Field("m", 8),),
+        metadata=(ir.Field("m", 8), ir.Field("bit", 1)),
         parser=(extracting("start", ("h",)),),
         actions=(ir.Action("go", body=(*body, ir.SetEgress(ir.Const(1)))),),
         tables=(ir.Table("t", tuple(ir.Key(key) for key in keys), ("go",), "go", ir.EntryList(())),),
@@ -325,7 +327,7 @@ def small(*body: ir.Statement, keys: tuple[ir.FieldRef, ...] = (A,)) -> ir.Progr
 
 @pytest.mark.parametrize(
     ("keys", "gathered"),
-    [((A,), 0), ((A, B), 0), ((A, C), 1), ((B, A), 1), ((A, M), 1), ((M, A), 1), ((M,), 0)],
+    [((A,), 0), ((A, B), 0), ((A, C), 1), ((B, A), 1), ((A, M), 1), ((A, BIT), 0), ((M, A), 1), ((M,), 0)],
 )
 def test_a_key_of_several_places_is_put_together(keys: tuple[ir.FieldRef, ...], gathered: int) -> None:
     program = small(keys=keys)
@@ -338,6 +340,73 @@ def test_a_field_that_was_just_written_is_waited_for() -> None:
     graph = read_own(small(*body), "small", 64)
     waits = [c for step in graph.steps.values() for c in step.constructs if c.kind == "overlap"]
     assert [c.size("code") for c in waits] == ["stored", "stored"]
+
+
+def copying(*before: ir.Statement) -> Counter[str]:
+    """What a packet meets that gets a copy of another header, after some statements."""
+    same = tuple((ref.field, replace(ref, header="other")) for ref in (A, B, C))
+    copied = ir.Branch(ir.IsValid("other"), (ir.AddHeader("h", same),), (ir.RemoveHeader("h"),))
+    program = small(*before, copied, keys=())
+    program = replace(program, headers=(*program.headers, replace(program.headers[0], name="other")))
+    program = replace(program, actions=(replace(program.actions[0], label="go"),))
+    workload = ir.Workload(program, program, ir.PacketSpec((), (), 64), ("",), (bytes(60),))
+    found: Counter[str] = Counter()
+    for what, times in packet_path(program, workload, TrafficPlan(64)):
+        found[f"overlap {what.size('code')}" if what.kind == "overlap" else what.kind] += times  # type: ignore[assignment]
+    return found
+
+
+def test_a_copy_of_a_header_that_is_not_there_makes_none() -> None:
+    assert copying()["add header"] == 0
+    assert copying(ir.AddHeader("other", ()))["add header"] == 1
+
+
+def test_headers_that_were_written_in_pieces_are_waited_for_where_they_are_copied() -> None:
+    other = replace(A, header="other")
+    whole = copying(ir.AddHeader("other", ()))
+    assert whole["overlap copied"] == 0
+    asked = ir.Branch(ir.Compare("==", B, ir.Const(7)), (ir.Assign(M, ir.Const(1)),), ())
+    pieces = (ir.AddHeader("other", ()), ir.Assign(other, ir.Const(1)))
+    assert copying(*pieces, asked)["overlap copied"] == 1
+    assert copying(*pieces)["overlap copied"] == 0, "what was written is still in registers"
+    assert copying(ir.AddHeader("other", ()), ir.Assign(A, ir.Const(1)), asked)["overlap copied"] == 0, "overwritten"
+
+
+def test_a_deparser_waits_for_headers_that_were_written_in_pieces_if_it_moves_them() -> None:
+    def waits(body: str) -> int:
+        return sum(what.kind == "overlap" and what.size("code") == "copied" for what, _ in path_of_spec(body))
+
+    assert waits("mov h.ethernet.dst 0x2") == 0
+    assert waits("validate h.tag") == 0
+    assert waits("mov h.ethernet.dst 0x2\nvalidate h.tag") == 1
+    everywhere = path_of_spec("mov h.ethernet.dst 0x2", target="xdp")
+    assert ("overlap", "copied") in [(what.kind, dict(what.sizes).get("code")) for what, _ in everywhere]
+
+
+def test_a_header_that_is_extracted_and_never_sent_is_taken_away() -> None:
+    lost = SPEC.replace("\temit h.tag\n", "")
+    assert "remove header" in of_spec("mov m.spare 0x1", text=lost)
+    assert "remove header" not in of_spec("mov m.spare 0x1")
+
+
+def test_a_search_of_a_list_that_always_ends_at_one_entry_is_predicted() -> None:
+    """The price of a list is that of searches that end at another entry for every packet."""
+    program = small()
+    entries = tuple(ir.Entry((ir.Match.masked(n, 0xFF),), "go") for n in range(8))
+    table = replace(program.tables[0], keys=(ir.Key(A, "ternary"),), entries=ir.EntryList(entries))
+    program = replace(program, tables=(table,))
+    (what,) = of_table(program, table, "table t")
+    what = replace(what, sizes=tuple((name, 1.0 if name == "hit" else size) for name, size in what.sizes))
+
+    def mispredicted(*keys: int) -> float:
+        lookups = Lookups(program)
+        for key in keys:
+            lookups.run(bytes((key,)).ljust(60, b"\0"))
+        return sum(times for part, times in lookups.searched(what, 1.0) if part.kind == "mispredicted branch")
+
+    assert mispredicted(*range(8)) == pytest.approx(0, abs=0.15)
+    assert mispredicted(*[7] * 8) < -0.7
+    assert mispredicted(*[0] * 8) == 0
 
 
 @pytest.mark.parametrize("wanted", ["verify", "update"])

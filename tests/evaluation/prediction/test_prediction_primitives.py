@@ -255,6 +255,18 @@ def test_prices_move_to_a_machine_where_a_few_points_were_measured() -> None:
         transferred(costs, there[:2], 10.0)
 
 
+def test_a_price_that_the_reference_has_not_is_learnt_where_prices_move() -> None:
+    costs, action = learnt(additive), construct("default action")
+    points = rows(additive, ["mat/entries", "parser/headers", "action/writes"])
+    there = [
+        replace(r, met=(*r.met, (action, float(n % 3))), cycles=r.cycles + 23.0 * (n % 3)) for n, r in enumerate(points)
+    ]
+    assert costs.charge(action).cycles.value == 0
+    assert transferred(costs, there, 20.0).charge(action).cycles.value == pytest.approx(23.0, rel=0.1)
+    alone = [replace(r, met=r.met[:-1]) for r in there[2:]]
+    assert transferred(costs, [*there[:2], *alone], 20.0).charge(action).cycles.value == 0
+
+
 def test_the_growth_of_a_list_moves_apart_from_its_first_entry() -> None:
     """An entry of a list costs a third there, in the caches, too, and a lookup in a list of one entry as much."""
     price = Price(
@@ -300,6 +312,13 @@ def test_intervals_are_as_wide_as_programs_of_this_machine_need() -> None:
     assert here is not None
     assert here.widths[0] > 1.3 * whole.widths[0]
     assert Experience.learn([*known, *local[:5]], 5) == Experience.learn([*known, *local[:5]]), "five say nothing"
+
+
+def test_wider_keys_than_were_measured_cost_more_where_the_last_two_widths_did_not() -> None:
+    curve = Curve("key_bits", "linear", (32.0, 96.0, 128.0), (0.0, 96.0, 96.0))
+    assert (curve.at(64.0), curve.at(112.0), curve.at(128.0)) == (48.0, 96.0, 96.0)
+    assert curve.at(224.0) == 192.0
+    assert Curve("bytes", "linear", curve.knots, curve.values).at(224.0) == 96.0
 
 
 def test_longer_headers_than_were_measured_cost_as_much() -> None:

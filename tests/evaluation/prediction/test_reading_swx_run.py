@@ -252,6 +252,7 @@ def test_waits_in_a_row_are_counted_up_to_where_others_take_their_turn() -> None
         ("mov m.key_b 0x1\ntable acl\nmov m.bucket 0x1", 0),  # others take their turn at a table
         ("table routes\nmov m.key_a 0x1", 2),  # its action has written the port; tx reads it
         ("mov h.ipv4.src 0x1\nmov m.key_b 0x1", 0),  # other structures
+        ("add h.ethernet.type 0x1\nmov m.seen h.ipv4.before_ttl", 1),  # behind a header the next one lies in the packet
         ("mov m.key_b 0x1\n" + "mov h.ethernet.dst 0x1\n" * 20 + "mov m.bucket 0x1", 0),  # long ago
         ("mov m.key_b 0x1\nmov m.seen 0x1\nadd h.ipv4.src m.bucket\nadd h.ipv4.dst m.bucket", 2),
     ],

@@ -44,6 +44,7 @@ from p4perf.evaluation.prediction.reading.packets import (
 from p4perf.evaluation.prediction.reading.swx import is_run, renamed, swx_flow
 from p4perf.evaluation.prediction.reading.swx_packets import ShortPacketError, SwxMachine
 from p4perf.formats.swx_spec import read_specification
+from p4perf.generators.c.xdp_layout import header_layout
 from p4perf.generators.swx.spec import Pipeline
 from p4perf.models.program import Construct, ProgramGraph, construct
 from p4perf.models.program.graph import Size, mispredicted_branch
@@ -56,12 +57,18 @@ from p4perf.programs.ir import Program, Workload
 from p4perf.programs.packets import FCS_BYTES, frame
 from p4perf.programs.reading.flow import FULL, Flow, resolve
 
+XDP = "xdp"
+"""The target whose programs that were read work on a copy of their headers."""
+
 PacketPath = tuple[tuple[Construct, float], ...]
 """What an average packet meets: constructs in the order in which they are met first, and how often."""
 
 
-def packet_path(program: Program, workload: Workload, traffic: TrafficPlan) -> PacketPath:
+def packet_path(program: Program, workload: Workload, traffic: TrafficPlan, *, copied: bool = False) -> PacketPath:
     """What an average packet of a workload meets in its program, or in its baseline.
+
+    Args:
+        copied: whether the deparser copies the headers of every packet.
 
     Raises:
         CapabilityError: a packet cannot be followed to its end.
@@ -74,7 +81,7 @@ def packet_path(program: Program, workload: Workload, traffic: TrafficPlan) -> P
         for decisions in packets.run(data):
             passed = None
             tally.begin(weight)
-            for passed in passed_steps(flow, decisions):
+            for passed in passed_steps(flow, decisions, copied=copied):
                 visits[passed.step.name] += 1
                 tally.count(passed, f"{passed.step.name}, {visits[passed.step.name]}")
                 kept = kept or passed.step.name == SENT or any(what.kind in _LASTING for what in passed.constructs)
@@ -125,7 +132,8 @@ def workload_path(target: str, workload: Workload, traffic: TrafficPlan, *, base
     """
     program = workload.baseline if baseline else workload.program
     if target.partition(":")[0] != SWX:
-        return packet_path(program, workload, traffic)
+        copied = target == XDP and header_layout(program).whole
+        return packet_path(program, workload, traffic, copied=copied)
     return tuple((what, times) for what, times in swx_path(program, workload, traffic) if is_run(what, target))
 
 
@@ -148,7 +156,7 @@ def without(whole: PacketPath, part: PacketPath) -> PacketPath:
         left[what.kind, what.sizes] = left.get((what.kind, what.sizes), 0.0) + times
     found = []
     for what, times in whole:
-        less = min(times, left.get((what.kind, what.sizes), 0.0))
+        less = max(min(times, left.get((what.kind, what.sizes), 0.0)), 0.0)
         if less:
             left[what.kind, what.sizes] -= less
         if times != less:
@@ -191,11 +199,12 @@ class Tally:
             self._times[what] = self._times.get(what, Fraction(0)) + times
             if what.kind == "lookup":  # how many packets find an entry is known only at the end
                 self._hits[what] = self._hits.get(what, Fraction(0)) + (0 if passed.label == "miss" else times)
-        if passed.step.kind == "table" and self._in_turn:
+        looked_up = any(what.kind == "lookup" for what in passed.constructs)
+        if looked_up and self._in_turn:
             self._made.append((times, {}))
         if passed.decided:
             self._made[-1][1][place, passed.step.kind, self._late] = passed.to
-        self._late = self._late or any(what.kind == "lookup" for what in passed.constructs)
+        self._late = self._late or looked_up
 
     def _mispredicted(self) -> dict[bool, float]:
         """How often decisions go otherwise than expected at the start of a packet, and behind lookups."""

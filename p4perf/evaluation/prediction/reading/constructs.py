@@ -206,8 +206,11 @@ def of_condition(program: ir.Program, condition: ir.Condition, where: str) -> tu
 
 
 def _is_gathered(program: ir.Program, table: ir.Table) -> bool:
-    """Whether the key of an exact table is put together of several places, and then read again in words."""
-    if program.match_kind(table) != "exact":
+    """Whether the key of an exact table is put together of several places, and then read again in words.
+
+    Fields that do not fill their bytes are put together in words already.
+    """
+    if program.match_kind(table) != "exact" or any(program.width_bits(key.field) % 8 for key in table.keys):
         return False
     ends: set[tuple[str, int]] = set()
     for number, key in enumerate(table.keys):

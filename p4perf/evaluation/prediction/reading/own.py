@@ -171,7 +171,8 @@ class _Reader:
         self.unused = unused_metadata(self.program) if self.was_read else frozenset()
         unneeded = unneeded_headers(self.program) if self.was_read else frozenset()
         self.dead = unneeded - set(self.program.emit)
-        self.idle = set() if changes_layout(self.program) else _idle_states(self.program, unneeded)
+        kept = {name for state in self.program.parser for name in state.extracts} <= set(self.program.emit)
+        self.idle = _idle_states(self.program, unneeded) if kept and not changes_layout(self.program) else set()
         types = (s.destination for s in self.program.initial if s.value == _INSTANCE)
         self.instance = next((f"{ref.header}.{ref.field}" for ref in types), None)
         self.packet_bytes = PACKET_BYTES if self.frame_bytes is None else self.frame_bytes - FCS_BYTES
@@ -321,6 +322,8 @@ class _Reader:
                     self._remark(f"header {header} has a varying length and is counted with its greatest, {size} B")
                     yield from computed(self.program, varying_bits, INDEX_BITS, where)
                 yield construct("extract", where, bytes=self._size(header))
+                if header not in self.program.emit and self.was_read:
+                    yield construct("remove header", where, bytes=self._size(header))
             case ir.Advance(bits):
                 yield from computed(self.program, bits, INDEX_BITS, where)
                 yield construct("unknown", where, name="advance")
@@ -452,16 +455,22 @@ class _Reader:
         lost = _overwritten([s for _, s in body])
         kept = [(place, s) for n, (place, s) in enumerate(body) if n not in lost]
         stored = _stored_before([s for _, s in kept])
-        constructs = tuple(
-            c
-            for (place, s), waits in zip(kept, stored, strict=True)
-            for c in (*waits, *self._met(s, located(site.what, place), added=site.added))
-        )
+        constructs: list[Construct] = []
+        present: list[tuple[Fact, Construct]] = []
+        for (place, s), waits in zip(kept, stored, strict=True):
+            here = (*waits, *self._met(s, located(site.what, place), added=site.added))
+            if (copied := copied_header(s)) is not None:  # one that is not there leaves nothing to be made
+                present += [(copied[1], what) for what in here]
+            else:
+                constructs += here
         effects = tuple(e for _, s in body for e in self._effects(s))
         if not constructs and not effects:
             return after
         where = located(site.what, body[0][0])
-        return self._add(Step(site.name + part, "action", constructs, (Edge("", after),), where, effects))
+        edges = (Edge("", after),)
+        return self._add(
+            Step(site.name + part, "action", tuple(constructs), edges, where, effects, present=tuple(present))
+        )
 
     def _branch(self, s: ir.Branch, place: str, site: _Site, after: str) -> str:
         name, where = site.name + self.sites[id(s)], located(site.what, place)
@@ -561,7 +570,7 @@ class _Reader:
                 if (copied := copied_header(statement)) is not None:
                     to, source = copied
                     unknown = (Assigned(f"{to}.{f.name}", None) for f in self.program.header(to).fields)
-                    return [Valid(to, source), *unknown]
+                    return [*unknown, Valid(to, source)]
         written = destination(statement)
         return [] if written is None else [Assigned(f"{written.header}.{written.field}", None)]
 

@@ -14,7 +14,8 @@ from typing_extensions import override
 from p4perf.evaluation.prediction.reading.constructs import is_prefixes
 from p4perf.evaluation.prediction.reading.names import DROPPED, PORT, RESUBMITTED, STACK_FULL
 from p4perf.generators.swx.spec import Pipeline
-from p4perf.models.program.graph import Construct, Node, ProgramGraph, mispredicted_branch
+from p4perf.models.program.graph import Construct, Node, ProgramGraph, construct, mispredicted_branch
+from p4perf.models.program.prices import compared_words
 from p4perf.programs import ir
 from p4perf.programs.decisions import Decision, Decisions, called
 from p4perf.programs.interpreter import Interpreter, PacketOutcome
@@ -48,22 +49,34 @@ class Passed:
     decided: bool
 
 
-def passed_steps(flow: Flow, decisions: Iterable[Decision]) -> Iterator[Passed]:
+COPIED = construct("overlap", code="copied", earlier=0.0, swaps=0.0)
+
+
+def passed_steps(flow: Flow, decisions: Iterable[Decision], *, copied: bool = False) -> Iterator[Passed]:
     """The steps that a packet passes on one path through a program.
 
     Args:
+        copied: whether the deparser copies the headers of every packet, and not only where one was added or removed.
         decisions: of one pass. Where there are no more of them although the next step asks for one, the path ends: the
             packet was too short for what the parser extracts.
     """
     facts: dict[str, int | bool | None] = {}
     left = iter(decisions)
     step = flow.steps[flow.start]
+    written: set[str] = set()  # headers with fields that were written one by one
     while True:
+        waits, before = 0, frozenset(written)  # what one step writes and copies, compilers keep in registers
         for effect in step.effects:
             if isinstance(effect, Assigned):
                 facts[effect.field] = effect.value
-            else:
-                facts[effect.header] = facts.get(effect.now, False) if isinstance(effect.now, str) else effect.now
+                written.add(effect.field.rpartition(".")[0])
+                continue
+            now = facts.get(effect.now, False) if isinstance(effect.now, str) else effect.now
+            if isinstance(effect.now, str) or now != facts.get(effect.header, False):
+                waits += effect.now in before and bool(now)
+                copied = copied or step.kind != "parser state"
+                written.discard(effect.header)
+            facts[effect.header] = now
         label, decided = "", False
         if step.test is not None and step.test[0] in (DROPPED, PORT, RESUBMITTED):
             label = "true" if _holds(step.test, facts) else "false"
@@ -77,8 +90,10 @@ def passed_steps(flow: Flow, decisions: Iterable[Decision]) -> Iterator[Passed]:
         elif step.edges:
             label = step.edges[0].label
         met = (what for fact, what in step.present if _holds(fact, facts))
+        if step.kind == "deparser" and copied:
+            waits = sum(fact in written and _holds(fact, facts) for fact, _ in step.present)
         to = next((edge.to for edge in step.edges if edge.label == label), "")
-        yield Passed(step, (*step.constructs, *met), label, to, decided)
+        yield Passed(step, (*step.constructs, *met, *(COPIED,) * waits), label, to, decided)
         if not step.edges:
             return
         step = flow.steps[to]
@@ -190,6 +205,9 @@ def _next(made: Iterator[Decision], node: str) -> str | None:
     return next((label for name, label in made if name in names), None)
 
 
+MISS = -1
+"""Where searches end that find no entry."""
+
 FIRST_LEVEL_BITS = 24
 """Prefixes up to that length are found at the first level of rte_lpm, longer ones a level of 8 bits each further."""
 
@@ -209,7 +227,7 @@ class Lookups(Interpreter):
         super().__init__(program, **given)
         self._made: list[tuple[Table, Action, Mapping[str, int], bool]] = []
         self._keys: dict[str, set[tuple[int, ...]]] = {}
-        self._positions: dict[str, list[int]] = {}
+        self._ends: dict[str, Counter[int]] = {}
         self._levels: dict[str, Counter[int]] = {}
 
     @override
@@ -230,11 +248,12 @@ class Lookups(Interpreter):
     @override
     def _found(self, table: Table, values: list[int]) -> int | None:
         position = super()._found(table, values)
+        for name in {table.name, called(table)}:
+            self._ends.setdefault(name, Counter())[MISS if position is None else position] += 1
         if position is not None:
             bits = sum(match.mask.bit_count() for match in table.listing[position].matches)
             levels = -(-max(bits - FIRST_LEVEL_BITS, 0) // 8)
             for name in {table.name, called(table)}:
-                self._positions.setdefault(name, []).append(position)
                 self._levels.setdefault(name, Counter())[levels] += 1
         return position
 
@@ -246,17 +265,26 @@ class Lookups(Interpreter):
 
     def searched(self, what: Construct, times: float) -> tuple[tuple[Construct, float], ...]:
         """The same where ternary tables are lists that are searched from their beginning: hits and misses apart."""
-        positions = self._positions.get(table_of(what))
-        if what.kind != "lookup" or what.size("match_kind") != "ternary" or not positions:
+        ended = self._ends.get(table_of(what))
+        if what.kind != "lookup" or what.size("match_kind") != "ternary" or not ended:
             return ((self.seen(what), times),)
-        share = what.number("hit")
-        ends = min(what.number("entries"), 2.0 * sum(positions) / len(positions) + 1.0)
+        share, count, hits = what.number("hit"), what.number("entries"), ended.total() - ended[MISS]
+        mean = sum(at * packets for at, packets in ended.items() if at != MISS) / max(hits, 1)
+        ends = min(count, 2.0 * mean + 1.0)
+        # Prices are those of searches that end elsewhere for every packet.
+        usual = share * self._elsewhere(what, ends) + (1 - share) * self._elsewhere(what, 2 * count)
+        wrong = 1 - max(ended.values()) / ended.total() - usual
         parts: tuple[tuple[Construct, float], ...] = (
             (_resized(what, entries=ends, hit=1.0), share * times),
             (_resized(what, hit=0.0), (1 - share) * times),
+            (mispredicted_branch(after_lookup=True), wrong * times),
         )
-        wrong = (mispredicted_branch(after_lookup=True), min(share, 1 - share) * times)
-        return tuple(part for part in (*parts, wrong) if part[1])
+        return tuple(part for part in parts if part[1])
+
+    @staticmethod
+    def _elsewhere(what: Construct, entries: float) -> float:
+        """How often a search of a list of so many entries, each found as often as the others, ends elsewhere."""
+        return 1 - 1 / max(compared_words(entries, what.number("key_bits")) / 2, 1.0)
 
     def seen(self, what: Construct) -> Construct:
         """A lookup in the part of its table that the packets touch: a few keys, again and again, are as few entries."""

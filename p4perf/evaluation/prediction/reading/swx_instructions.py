@@ -19,8 +19,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
-from p4perf.formats.swx_spec import COMPARE, COMPUTE, JUMPS, Specification, SpecLine, number
+from p4perf.formats.swx_spec import COMPARE, COMPUTE, JUMPS, Specification, SpecLine, labelled, number
 from p4perf.models.program.graph import Construct, construct
 from p4perf.programs.reading.flow import Assigned, Effect, Fact, Instruction, Valid
 
@@ -180,8 +181,11 @@ LONGEST_KEY_BYTES = 64
 YIELDS = ("rx", "table", "tx", "drop", "extern")
 """Instructions at which other packets take their turn: what was written before has arrived afterwards."""
 
+ENDS = ("jmp", "return", "tx", "drop")
+"""Instructions after which the next one is not the one behind them."""
+
 Span = tuple[str, int, int]
-"""A structure, and the bytes of it from the first one up to the one behind the last."""
+"""A structure, or the packet (empty), and the bytes of it from the first one up to the one behind the last."""
 
 
 def swaps(line: SpecLine) -> int:
@@ -250,13 +254,13 @@ class Waits:
                 arrives.setdefault(target, now)
             if op == "return" and self.end is None:
                 self.end = now.moved(-n)
-            if op in ("jmp", "return", "tx", "drop"):
+            if op in ENDS:
                 now = None
         return found
 
     def _step(self, n: int, line: SpecLine, now: Pending) -> tuple[bool, Pending]:
         waits, after = False, now
-        for span in self._loads(line):
+        for span in map(self._placed, self._loads(line)):
             store = self._blocking(span, now, n)
             if store is not None and store.at >= after.waited:
                 waits, after = True, replace(after, waited=n, waits=now.waits + 1)
@@ -264,8 +268,31 @@ class Waits:
             return waits, self.after.get(line.word(1), Pending()).moved(n)
         if line.word(0) in YIELDS:
             return waits, Pending()
-        stores = tuple(_Store(span, n) for span in self._stores(line))
+        stores = tuple(_Store(self._placed(span), n) for span in self._stores(line))
         return waits, replace(after, stores=(*stores, *after.stores)[:RECENT])
+
+    def _placed(self, span: Span) -> Span:
+        """The same, in the packet if the structure is a header that lies there: next to it begins the next header."""
+        at = self._extracted.get(span[0])
+        return span if at is None else ("", span[1] + at, span[2] + at)
+
+    @cached_property
+    def _extracted(self) -> Mapping[str, int]:
+        """Where in the packet headers begin that are extracted, on the first path that leads there."""
+        labels, lines = labelled(self.spec.apply.lines)
+        found: dict[str, int] = {}
+        arrives: dict[int, int] = {}
+        at: int | None = 0
+        for n, line in enumerate(lines):
+            at = arrives.get(n, 0) if at is None else at
+            if line.word(0) == "extract":
+                found.setdefault(line.word(1), at)
+                at += self.spec.header_bits(line.word(1), line) // 8
+            if line.word(0) in JUMPS and (target := labels.get(line.words[1])) is not None:
+                arrives.setdefault(target, at)
+            if line.word(0) in ENDS:
+                at = None
+        return found
 
     @staticmethod
     def _blocking(span: Span, now: Pending, n: int) -> _Store | None:
