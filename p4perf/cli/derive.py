@@ -54,11 +54,11 @@ class ModelDocument(Document, kind="model"):
     breakpoint_intervals: tuple[tuple[float, ...], ...] = doc("lower and upper end for each breakpoint", "of x")
     candidates: tuple[CandidateRow, ...] = doc("")
     explanations: tuple[str, ...] = doc(
-        "for each breakpoint, where it may come from (for people); empty if cache marks do not apply"
+        "possible reason of each breakpoint (for people); empty if cache marks do not apply"
     )
     points_without_accepted_trials: tuple[float, ...] = doc("x that are not in the model", "of x")
-    outliers: tuple[float, ...] = doc("x of points that were left out as outliers", "of x")
-    remarks: tuple[str, ...] = doc("what to know before using the model, and what to do (for people)")
+    outliers: tuple[float, ...] = doc("x of points left out as outliers", "of x")
+    remarks: tuple[str, ...] = doc("doubts about the model, and what to do (for people)")
     plots: tuple[str, ...] = doc("paths of the plots")
 
 

@@ -58,7 +58,7 @@ class _Printed(Record):
 class _OperationLine(Record):
     function: str = doc("function that the operation belongs to")
     operation: str = doc("the operation with its arguments", of="call")
-    times: float = doc("how often a packet meets it, on average")
+    times: float = doc("average number of times that a packet meets it")
     cycles: Interval = interval("cycles of all these times", "cycles/packet")
     accesses: dict[str, Any] = doc("accesses by level", "accesses/packet")
     table_bytes: float = doc("size of the table that it uses; 0 without one", "B")

@@ -141,7 +141,7 @@ class _PublishedModel(Record):
     unit: str = doc("its unit", of="y.unit")
     first: float = doc("first x of the curve")
     last: float = doc("last x of the curve")
-    derived: bool = doc("whether the curve follows from printed numbers, but is not itself printed")
+    derived: bool = doc("whether the curve is derived from printed numbers")
 
 
 listing("list.models", _PublishedModel, "`p4perf list models`: published models.")
@@ -472,7 +472,7 @@ def _rounded(row: _ShowRow) -> dict[str, Any]:
 
 class _DoctorRow(Record):
     area: str = doc("`testbed`, `target`, `load generator`, `metric`, `tool`, `setting` or `noise`")
-    check: str = doc("what was looked at, for people")
+    check: str = doc("what was checked, for people")
     state: str = doc("`ok`, `warning`, `missing` or `info`")
     value: str = doc("what was found, for people")
     advice: str = doc("what to do; empty if nothing")

@@ -64,8 +64,8 @@ class _CampaignRow(Record):
     points: int = doc("points that were planned on this target")
     accepted: int = doc("points with accepted trials")
     repetitions: int = doc("accepted trials that each point was to have")
-    wall_s: float = doc("time that it took, with its model", "s")
-    what: str = doc("what became of it, for people")
+    wall_s: float = doc("time, including its model", "s")
+    what: str = doc("outcome, for people")
     run: str = doc("path of its run directory; empty without one")
 
 
@@ -77,7 +77,7 @@ class CampaignDocument(Document, kind="campaign"):
     """
 
     campaign: str = doc("path of its folder")
-    accepted_share: float = doc("planned points that have accepted trials", "ratio")
+    accepted_share: float = doc("share of planned points with accepted trials", "ratio")
     rows: tuple[_CampaignRow, ...] = doc("")
 
 

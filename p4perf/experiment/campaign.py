@@ -407,7 +407,7 @@ class CellRecord(Record):
     repetitions: int = doc("accepted trials that each point was to have")
     trials: int = doc("trials on disk")
     wall_s: float = doc("time that it took", "s")
-    error: float | None = doc("largest relative error by now, at 90 %; null if it is not known", "ratio")
+    error: float | None = doc("current largest relative error, at 90 %; null if unknown", "ratio")
     first_cost_cycles_per_packet: float | None = doc(
         "median of the cost over the baseline at the first accepted point", "cycles/packet"
     )
@@ -424,7 +424,7 @@ class CellRecord(Record):
 class ReportFile(Record):
     """The content of ``report.json``."""
 
-    accepted_share: float = doc("planned points that have accepted trials", "ratio")
+    accepted_share: float = doc("share of planned points with accepted trials", "ratio")
     cells: tuple[CellRecord, ...] = doc("")
 
 

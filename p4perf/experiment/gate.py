@@ -48,7 +48,7 @@ class GateRow(Record):
     regression: bool = doc("whether that is worse", of="worse")
     ratio: Interval | None = interval("new runs over baseline, over all shared points", "ratio")
     detectable: float | None = doc(
-        "smallest change that would have been found; null also where it is beyond all bounds",
+        "smallest change that would have been found; null if unbounded",
         "ratio",
     )
     detectable_at_a_point: float | None = doc("the same, of a change at one point only", "ratio")
@@ -76,10 +76,10 @@ class GateDocument(Document, kind="gate"):
     verdict: str = doc("`passed`, `failed` or `no verdict`")
     exit_code: int = doc("0, 1 or 6")
     margin: float = doc("smallest change that matters", "ratio")
-    level: float = doc("coverage that intervals aim at", "ratio")
+    level: float = doc("intended coverage of intervals", "ratio")
     relative: bool = doc("whether all is in units of the interleaved baseline program")
     drifts: tuple[GateDrift, ...] = doc("")
-    warnings: tuple[str, ...] = doc("what the reader should know, for people")
+    warnings: tuple[str, ...] = doc("warnings, for people")
     rows: tuple[GateRow, ...] = doc("")
 
 

@@ -211,9 +211,9 @@ class ClaimRecord(Record):
 
     paper: str = doc("key of the paper")
     claim: str = doc("name of the claim", of="claim.id")
-    source: str = doc("where it stands in the paper", of="claim.source.text()")
+    source: str = doc("its place in the paper", of="claim.source.text()")
     text: str = doc("what is claimed", of="claim.claim")
-    inference: str = doc("what of it is our reading of the paper, or empty", of="claim.inference")
+    inference: str = doc("the part that is our reading of the paper, or empty", of="claim.inference")
     kind: str = doc("`analytic`, `published data` or `re-measured by shape`", of="claim.kind")
     evidence: str | None = doc(
         "what the verdict rests on, `independent`, `transcribed` or `own`; null where nothing is checked",
@@ -251,15 +251,15 @@ class ReproductionDocument(Document, kind="reproduction"):
 class _ListedClaim(Record):
     paper: str = doc("key of the paper")
     claim: str = doc("name of the claim", of="id")
-    source: str = doc("where it stands in the paper", of="source.text()")
+    source: str = doc("its place in the paper", of="source.text()")
     text: str = doc("what is claimed", of="claim")
-    inference: str = doc("what of it is our reading of the paper, or empty")
+    inference: str = doc("the part that is our reading of the paper, or empty")
     kind: str = doc("as above")
     evidence: str | None = doc("as above", of="basis")
     command: str = doc("the command that shows it")
     paper_value: str = doc("what the paper says, with its unit", of="paper_text()")
     expected: str = doc("the expected verdict")
-    reason: str = doc("why it is not expected to be reproduced, or empty")
+    reason: str = doc("why it should not be reproduced, or empty")
 
 
 ReproductionClaimsDocument = listing(

@@ -81,7 +81,7 @@ def summary(cell: Cell) -> str:
 
 
 def accepted_share(cells: Sequence[Cell]) -> float:
-    """Share of the planned points that have accepted trials, over all cells that were begun."""
+    """Share of the share of planned points with accepted trials, over all cells that were begun."""
     planned = sum(c.points for c in cells)
     return sum(c.accepted for c in cells) / planned if planned else 0.0
 

@@ -182,8 +182,8 @@ class _CurvePair(Record):
     reference: str = doc("the reference")
     compared: str | None = doc("metric whose ratio it is; null if there is none", of="compared.name")
     domain: tuple[float, ...] | None = doc("first and last x of the shared domain")
-    increase_from: float | None = doc("x over whose value both curves are increases; null if compared as they are")
-    reason: str = doc("why there is no ratio, or an extrapolated one only; else empty")
+    increase_from: float | None = doc("x whose value is subtracted from both curves; null if compared directly")
+    reason: str = doc("why there is no ratio, or only an extrapolated one; otherwise empty")
     crossings: tuple[CrossingRecord, ...] | None = doc("null without a shared domain")
 
 
@@ -210,7 +210,7 @@ class CurvesDocument(Document, kind="curves"):
     reference: str = doc("subject that the others are compared with")
     subjects: tuple[_Subject, ...] = doc("")
     differences: tuple[KeyDifference, ...] = doc("")
-    cautions: tuple[str, ...] = doc("what to know before believing it, for people")
+    cautions: tuple[str, ...] = doc("what to know before trusting it, for people")
     pairs: tuple[_CurvePair, ...] = doc("")
     rows: tuple[_CurvesRow, ...] = doc("")
 

@@ -91,10 +91,10 @@ class RunSummary(Record):
     points: int = doc("planned points")
     finished: int = doc("points that need no more trials")
     trials: int = doc("trials on disk, rejected ones too")
-    complete: bool = doc("whether all points are finished, or as many as the accuracy needs")
-    accuracy: float | None = doc("largest relative error that was asked for; null if all points are measured", "ratio")
-    error: float | None = doc("largest relative error by now, at 90 %; null if it is not known", "ratio")
-    left_s: float | None = doc("time until the accuracy is reached, roughly", "s")
+    complete: bool = doc("whether all points are finished, or enough for the accuracy")
+    accuracy: float | None = doc("requested largest relative error; null if all points are measured", "ratio")
+    error: float | None = doc("current largest relative error, at 90 %; null if unknown", "ratio")
+    left_s: float | None = doc("estimated time until the accuracy is reached", "s")
     imported: str | None = doc("importer of an [imported](fitting.md#results-of-other-tools) run; null if measured")
 
     @classmethod

@@ -164,7 +164,7 @@ def find_memory_file(place):
         ((*EXACT, "xdp", T4P4S), ExitCode.NO_VERDICT, "have no model"),
         ((*EXACT, "bmv2", T4P4S), ExitCode.NO_VERDICT, "bmv2 has no run of mat/exact-entries"),
         (("--component", "mat/lpm-entries", "new-run", T4P4S), ExitCode.USAGE, "a model of mat/exact-entries"),
-        ((*EXACT, "dpdk-c", T4P4S, "--reference", "xdp"), ExitCode.USAGE, "none of the subjects"),
+        ((*EXACT, "dpdk-c", T4P4S, "--reference", "xdp"), ExitCode.USAGE, "not one of the subjects"),
         ((*EXACT, "dpdk-c", T4P4S, "--metric", "memory_bytes"), ExitCode.USAGE, "not of memory_bytes"),
         (("new-run", "new-run", "--at", "3"), ExitCode.USAGE, "--at goes with --component"),
     ],

@@ -163,7 +163,7 @@ class TestMistakes:
             (["--by", "metrik"], "there is no column 'metrik' (--by)\nhint: did you mean metric?"),
             (["--by", "target,,metric"], "a name of a column is missing"),
             (["--by", "target", "--by", "target"], "duplicate column target"),
-            (["--by", "entries"], "cannot tell series apart"),
+            (["--by", "entries"], "cannot distinguish series"),
             (["--error", "smap"], "smap"),
             (["--split-finder", "dynamo"], "did you mean dynamic?"),
             (["--restart"], "name it with --output"),

@@ -124,7 +124,7 @@ def test_a_function_of_ones_own():
         ({"segments": 0}, "must be at least 1"),
         ({"max_segments": 0}, "must be at least 1"),
         ({"segments": 20}, "cannot make 20 segments"),
-        ({"templates": ()}, "one template at least"),
+        ({"templates": ()}, "at least one template"),
     ],
 )
 def test_wrong_options(options, wanted):

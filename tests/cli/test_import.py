@@ -146,7 +146,7 @@ def test_bad_sources(tmp_path):
         ("binary", b"\0\1\2", "is binary"),
         ("empty", b"", "is empty"),
         ("archive.csv.gz", b"\x1f\x8b\x08\0", "unpack it first"),
-        ("notes", b"hello\n", "of no kind that is known"),
+        ("notes", b"hello\n", "of an unknown kind"),
     ):
         (tmp_path / name).write_bytes(data)
         done = p4perf("import", tmp_path / name, "-o", tmp_path / "runs")

@@ -212,7 +212,7 @@ def test_other_folders_are_left_alone(tmp_path, claims):
     (tmp_path / "out" / "reproduction.json").write_text("{}")
     done = p4perf(*claims(), cwd=tmp_path)
     assert done.code == 2
-    assert "no reproduction that this p4perf can read" in done.err
+    assert "not a reproduction that this p4perf can read" in done.err
     (tmp_path / "file").touch()
     assert p4perf("reproduce", "mine.yaml", "-o", "file", cwd=tmp_path).code == 2
 

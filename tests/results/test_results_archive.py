@@ -94,7 +94,7 @@ def test_links_are_refused(run, tmp_path, inside):
 
 def test_pipes_are_refused(run, tmp_path):
     os.mkfifo(run / "pipe")
-    assert "no file that can be packed" in refused(run, tmp_path / "a.zip")
+    assert "not a file that can be packed" in refused(run, tmp_path / "a.zip")
 
 
 def test_names_that_are_no_text_are_refused(run, tmp_path):

@@ -75,7 +75,7 @@ class FitOptions:
         search: ``exact``; ``coarse`` (from coarse to fine); or ``auto``: coarse for more than
             :data:`COARSE_POINTS` samples. Only with the default split finder of the profile exact.
         threads: number of threads; default all processors of this process. The result does not depend on it.
-        level: coverage that intervals aim at.
+        level: intended coverage of intervals.
         resamples: bootstrap resamples; 0 leaves the uncertainty out.
     """
 

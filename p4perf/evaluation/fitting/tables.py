@@ -113,7 +113,7 @@ class CandidateRow(Record):
     breakpoint_x: tuple[float, ...] = doc("first x of each segment but the first", "of x")
     templates: tuple[str, ...] = doc("template of each segment")
     families: tuple[str, ...] = doc("family of each template")
-    chosen: bool = doc("whether this number of segments was taken")
+    chosen: bool = doc("whether this number of segments was chosen")
 
 
 def candidate_rows(derivation: Derivation) -> tuple[CandidateRow, ...]:

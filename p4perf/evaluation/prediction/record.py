@@ -132,7 +132,7 @@ _EXACT_COUNT = 2**53
 
 class _PredictRow(Record):
     program: str = doc("name of the program", of="graph.name")
-    change: str = doc("what was changed in it; empty for the program as it is")
+    change: str = doc("changes to it; empty for the unchanged program")
     values: dict[str, Scalar] = spread("variable", "value of a swept variable")
     target: str = doc("target, with its variant", of="model.target")
     machine: str = doc("machine that the model is of", of="model.machine")
@@ -146,16 +146,16 @@ class _PredictRow(Record):
     gbps: Interval = interval("the same on the line, with preamble and gap", "Gbit/s", of="rate.gbps")
     bound: str = doc("what limits the rate: `cpu` or `line`", of="rate.bound")
     line_rate_from_bytes: int | None = doc("smallest frame that fills the line; null where none does", "B")
-    load: float | None = doc("work that is offered to a core, over time", "ratio", of="latency.load.value")
+    load: float | None = doc("offered work per core, as a share of time", "ratio", of="latency.load.value")
     p50_us: float | None = doc("median latency at that load", "us")
     p99_us: float | None = doc("99 % quantile", "us")
-    loss: float | None = doc("share of the packets that find a full ring", "lost/sent", of="latency.loss.value")
+    loss: float | None = doc("share of packets that find a full ring", "lost/sent", of="latency.loss.value")
     memory_bytes: float | None = doc(
-        "memory of tables and arrays, as far as it is known; null if nothing is",
+        "known memory of tables and arrays; null if none is known",
         "B",
         of="memory.size_bytes",
     )
-    open_above: bool = doc("whether something has neither a price nor a bound")
+    open_above: bool = doc("whether part of the program has neither price nor bound")
 
 
 class _Model(Record):
@@ -182,8 +182,8 @@ class _Size(Record):
 
 class _Latency(Record):
     rate_mpps: float = doc("packets that come to all cores", "Mpps")
-    load: Interval = doc("work that is offered to a core, over time", "ratio")
-    loss: Interval = doc("share of the packets that find a full ring", "lost/sent")
+    load: Interval = doc("offered work per core, as a share of time", "ratio")
+    loss: Interval = doc("share of packets that find a full ring", "lost/sent")
     mean_us: Interval = doc("mean time from arrival to the end of service", "us")
     p50_us: Interval = doc("median", "us")
     p90_us: Interval = doc("90 % quantile", "us")
@@ -194,7 +194,7 @@ class _Latency(Record):
 
 class _Memory(Record):
     what: str = doc("a table, an array, or `code`")
-    bytes: float | None = doc("what it takes; null if unknown", "B", of="size_bytes")
+    bytes: float | None = doc("its size; null if unknown", "B", of="size_bytes")
     basis: str = doc("how that is known: `measured`, `interpolated`, `formula`, `unknown`")
     source: str = doc("the component that was measured, or the library whose layout it is")
 
@@ -202,13 +202,13 @@ class _Memory(Record):
 class _Charge(Record):
     construct: str = doc("kind of the construct", of="what.kind")
     sizes: dict[str, Any] = doc("its sizes", of="what.sizes")
-    where: str = doc("where it stands, for people", of="what.where")
-    times: float = doc("how often a packet meets it, on average")
-    cycles: float = doc("of all these times together", "cycles/packet", of="cycles.value")
+    where: str = doc("its place in the program, for people", of="what.where")
+    times: float = doc("average number of times that a packet meets it")
+    cycles: float = doc("for all these times together", "cycles/packet", of="cycles.value")
     low: float = doc("lower end of its interval", "cycles/packet", of="cycles.low")
     high: float = doc("upper end", "cycles/packet", of="cycles.high")
     basis: str = doc("`measured`, `interpolated`, `extrapolated`, `bounded` or `unknown` (then `cycles` is 0)")
-    source: str = doc("what the price comes from; empty if there is none")
+    source: str = doc("source of the price; empty if there is none")
     remark: str = doc("for people")
 
 
@@ -243,7 +243,7 @@ class _Prediction(Record):
     program: str = doc("name of the program", of="graph.name")
     source: str = doc("what it was read from: `p4perf`, `bmv2`, `swx` or `p4c`", of="graph.source")
     packets: str = doc(
-        "what the packets meet in the tables, where these are the packets that are sent for measuring; else empty",
+        "what the packets meet in the tables if they are those sent for measuring; otherwise empty",
         of="graph.packets",
     )
     changes: tuple[str, ...] = doc("what was changed in it")
@@ -251,15 +251,15 @@ class _Prediction(Record):
     model: _Model = doc("")
     conditions: _Condition = doc("")
     cycles: Interval = doc("expected cost", "cycles/packet", of="cycles()")
-    level: float = doc("coverage that the intervals of costs and rates aim at", "ratio", of="expected.breakdown.level")
-    open_above: bool = doc("whether something has neither a price nor a bound")
+    level: float = doc("intended coverage of the intervals of costs and rates", "ratio", of="expected.breakdown.level")
+    open_above: bool = doc("whether part of the program has neither price nor bound")
     mpps_per_core: Interval = doc("rate of one core", "Mpps", of="core_mpps")
     sizes: tuple[_Size, ...] = doc("")
     line_rate_from_bytes: Interval = doc(
         "smallest frame that fills the line at the expected rate, its lower and its upper end", "B"
     )
     latency: _Latency | None = doc("")
-    memory_bytes: float | None = doc("memory of tables and arrays, as far as it is known", "B", of="memory.size_bytes")
+    memory_bytes: float | None = doc("known memory of tables and arrays", "B", of="memory.size_bytes")
     memory: tuple[_Memory, ...] = doc("", of="memory.items")
     path_count: float = doc("paths through the program")
     deviation_cycles: float = doc(
@@ -269,7 +269,7 @@ class _Prediction(Record):
     most_probable: tuple[_ProgramPath, ...] = doc("the most probable paths", of="analysis.most_probable")
     most_expensive: tuple[_ProgramPath, ...] = doc("the paths of highest cost", of="analysis.most_expensive")
     sources: tuple[str, ...] = doc("component models that the expected cost breakdown rests on")
-    warnings: tuple[str, ...] = doc("what a reader has to know")
+    warnings: tuple[str, ...] = doc("warnings")
 
 
 class _Line(Record):
@@ -288,7 +288,7 @@ class _Difference(Record):
         "changed less unchanged, of the path `path`; null if the difference of a line is not known", "cycles/packet"
     )
     mpps_per_core: Interval | None = doc("the same of the rate of one core", "Mpps", of="mpps")
-    unknown: tuple[str, ...] = doc("the steps of whose difference nothing is known")
+    unknown: tuple[str, ...] = doc("the steps whose difference is unknown")
     interaction_cycles: float = doc("part of it that is interaction", "cycles/packet", of="interaction")
     lines: tuple[_Line, ...] = doc("")
 
@@ -314,7 +314,7 @@ class _Measured(Record):
     measured_low: float = doc("lower end of its 95 % interval", "cycles/packet", of="cycles.low")
     measured_high: float = doc("upper end", "cycles/packet", of="cycles.high")
     error: float = doc("predicted less measured, over measured", "ratio")
-    interval_holds: bool = doc("whether the interval of the prediction holds the measured median", of="holds")
+    interval_holds: bool = doc("whether the interval of the prediction contains the measured median", of="holds")
     starts: int = doc("accepted starts")
     flags: tuple[str, ...] = doc("their [quality flags](measuring.md#quality-flags)")
     folder: str = doc("where the raw records are")

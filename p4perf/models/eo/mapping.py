@@ -25,7 +25,7 @@ class BreakdownLine:
     """What one operation of a function costs a packet.
 
     Attributes:
-        times: how often a packet meets it, on average.
+        times: average number of times that a packet meets it.
         cycles: core cycles of all of these, with every constant of the machine at the ends of its interval.
         accesses: accesses to memory, by the level where they hit.
     """

@@ -204,7 +204,7 @@ class Call:
     """One operation with its arguments.
 
     Attributes:
-        times: how often a packet meets it, on average.
+        times: average number of times that a packet meets it.
         table: name of the table that it uses; operations on one table share its memory. Empty: a table of its own.
     """
 

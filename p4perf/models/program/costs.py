@@ -24,8 +24,8 @@ class Charge:
     """The price of one construct.
 
     Args:
-        times: how often a packet meets it, on average.
-        cycles: of all these times together, per packet, with their interval.
+        times: average number of times that a packet meets it.
+        cycles: for all these times together, per packet, with their interval.
         source: the component model that says so, such as ``mat/exact-entries``; empty if there is none.
         basis: how it is known. ``extrapolated``: outside of what was measured; ``bounded``: no model, but a bound;
             ``unknown``: neither, and ``cycles`` are 0.

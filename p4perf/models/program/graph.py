@@ -70,7 +70,7 @@ class Construct:
 
     Args:
         sizes: its sizes, in the order of :data:`KINDS`; of a component its name and then its parameters.
-        where: where it stands, for people: ``table ipv4_lpm``, ``action set_nhop, router.p4:53``.
+        where: its place in the program, for people: ``table ipv4_lpm``, ``action set_nhop, router.p4:53``.
     """
 
     kind: Kind

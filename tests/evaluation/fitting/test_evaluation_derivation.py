@@ -221,7 +221,7 @@ def test_bad_samples(x, y, message: str) -> None:
         ({"profile": "fast"}, "no profile"),
         ({"max_segments": 0}, "must be at least 1"),
         ({"segments": 5, "min_points": 5}, "cannot make 5 segments"),
-        ({"templates": ()}, "one template at least"),
+        ({"templates": ()}, "at least one template"),
     ],
 )
 def test_bad_options(options, message: str) -> None:

@@ -368,7 +368,7 @@ class TestOptions:
     def test_where_to_fit(self) -> None:
         with pytest.raises(UsageError, match="not both"):
             fit_many(SERIES, processes=2, scheduler="tcp://127.0.0.1:1")
-        with pytest.raises(UsageError, match="one process at least"):
+        with pytest.raises(UsageError, match="at least one process"):
             fit_many(SERIES, processes=0)
 
 

@@ -79,7 +79,7 @@ def test_conditions_by_name_and_by_their_text(tmp_path: Path) -> None:
         ("tables:\n  routes:\n    hit: 1.5", 3, "from 0 to 1"),
         ("tables:\n  routes:\n    hit: often", 3, "from 0 to 1"),
         ("tables:\n  routes:\n    actions: {nexthop: 1}", 3, "did you mean"),
-        ("tables:\n  routes:\n    entries: -1", 3, "no number of entries"),
+        ("tables:\n  routes:\n    entries: -1", 3, "not a number of entries"),
         ("tables:\n  tbl_note: {hit: 1}", 2, "has no key"),
         ("parser:\n  start: {0x86dd: 0.5}", 2, "no case of start"),
         ("parser:\n  begin: {0x800: 0.5}", 2, "no parser state 'begin'"),
