@@ -86,7 +86,7 @@ class MetricsSpec(kinds.Strict):
         min_length=1,
         description="metrics that must be measured",
     )
-    optional: tuple[MetricName, ...] = Field((), description="metrics measured where the target can")
+    optional: tuple[MetricName, ...] = Field((), description="metrics measured if the target can")
 
     @checked(mode="after")
     def _once(self) -> MetricsSpec:
@@ -98,7 +98,7 @@ class DeviceSpec(kinds.Strict):
     """Settings of the machine under test, where its testbed can make them."""
 
     cpu_frequency: kinds.FrequencyGhz | None = Field(
-        None, description="frequency of the measuring core in GHz; without it as it is"
+        None, description="frequency of the measuring core in GHz; default: unchanged"
     )
 
 
@@ -116,7 +116,7 @@ class SweepSpec(kinds.Strict):
     ] = Field((), description="variables that advance together, such as [a, b]; or a list of such groups")
     filter: tuple[str, ...] = Field((), description='conditions that points must satisfy, such as "$writes <= $fields"')
     skip_impossible: bool = Field(
-        False, strict=True, description="leave out points of which no program exists, such as headers beyond the frame"
+        False, strict=True, description="leave out impossible points, such as headers beyond the frame"
     )
     multiplex: MultiplexSpec = Field(
         default_factory=dict,
@@ -173,9 +173,9 @@ class TrialsSpec(kinds.Strict):
     repetitions: StrictInt = Field(3, ge=1, le=1000, description="starts of the process for every point")
     duration_ms: kinds.DurationMs = Field(20.0, gt=0, description="counted time of the program in a trial, in ms")
     warmup_ms: kinds.DurationMs = Field(10.0, description="time before it that is not measured, in ms")
-    interleave_baseline: bool = Field(True, strict=True, description="measure the baseline beside every trial")
+    interleave_baseline: bool = Field(True, strict=True, description="measure the baseline in every trial")
     order: Literal["random", "sequential"] = Field("random", description="order of the points")
-    seed: StrictInt = Field(1, ge=0, le=2**63 - 1, description="seed of all that is random")
+    seed: StrictInt = Field(1, ge=0, le=2**63 - 1, description="random seed")
     mode: Literal["gated", "plain"] = Field(
         "gated", description="gated: windows between calibrations, for shared machines; plain: for an isolated core"
     )
@@ -186,17 +186,17 @@ class LoadSpec(kinds.Strict):
     """How load is offered and throughput searched, for metrics that need a load generator."""
 
     generator: kinds.Word | None = Field(
-        None, description="load generator (p4perf list load-generators); that of the testbed if not given, or native"
+        None, description="load generator (p4perf list load-generators); default: that of the testbed, or native"
     )
     link: Literal["ring", "memif", "af-packet"] | None = Field(
-        None, description="what connects load generator and device; the fastest that the target has if not given"
+        None, description="link between load generator and device; default: the fastest of the target"
     )
     slots: StrictInt = Field(1024, ge=32, le=32768, description="packets that the link holds in each direction")
     search: kinds.Word = Field("mlrsearch", description="how throughput is searched (p4perf list searches)")
     trial_ms: kinds.DurationMs = Field(200.0, ge=1, description="duration of a trial of the search, in ms")
     latency_ms: kinds.DurationMs = Field(400.0, ge=1, description="duration of a measurement of latency, in ms")
     width: float = Field(
-        0.005, gt=0, le=0.5, description="the search ends when its bounds are so close, relative to the upper one"
+        0.005, gt=0, le=0.5, description="the search ends when its bounds differ by this share of the upper one"
     )
     pdr_loss_ratio: float = Field(0.005, gt=0, lt=1, description="loss ratio of the partial drop rate")
     exceed_ratio: float = Field(
@@ -223,7 +223,7 @@ class ModelSpec(kinds.Strict):
 
     x: kinds.Word | None = Field(None, description="swept variable; the only one if not given")
     y: ModelledName = Field("cycles_per_packet", description="metric that is modelled")
-    x_scale: Literal["linear", "log"] = Field("linear", description="axis on which the points are even")
+    x_scale: Literal["linear", "log"] = Field("linear", description="axis on which the points are evenly spaced")
     max_segments: StrictInt = Field(5, ge=1, le=6, description="largest number of segments")
     segments: kinds.Whole | None = Field(
         None, ge=1, le=6, description="number of segments; without it the number is chosen"
@@ -235,14 +235,14 @@ class ModelSpec(kinds.Strict):
         WithJsonSchema({"type": "string"}),
     ] = Field("smape", description="error metric: smape, smape_pooled, mape, rmse, emd, or a plug-in")
     loss: Literal["auto", "squares", "l1"] = Field(
-        "auto", description="what parameters minimise: squares, l1 (relative distances), or auto: l1 where it is needed"
+        "auto", description="what parameters minimise: squares, l1 (relative distances), or auto: l1 where needed"
     )
     split_finder: Annotated[
         Annotated[str, _known(GROUPS["p4perf.split_finders"], lambda: plugin_names("p4perf.split_finders"))] | None,
         WithJsonSchema({"type": ["string", "null"]}),
     ] = Field(None, description="dynamic, brute-force, second-derivative, savitzky-golay, or a plug-in")
     profile: Literal["exact", "scholz2021"] = Field(
-        "exact", description="exact: the best fit; scholz2021: the rules of the paper to the letter"
+        "exact", description="exact: the best fit; scholz2021: the rules of the paper, literally"
     )
 
 
@@ -252,10 +252,10 @@ class ExperimentSpec(kinds.Strict):
     spec_version: Literal[1] = Field(1, description="version of this format")
     name: kinds.ExperimentName = Field(description="name, such as mat/exact-entries")
     title: str = Field("", description="one line for people")
-    description: str = Field("", description="what the experiment is for")
+    description: str = Field("", description="purpose of the experiment")
     source: SourceSpec | None = Field(None, description="where it was published")
     extends: str | None = Field(
-        None, description="spec to start from: a name of the catalogue, or a file beside this one (./base.yaml)"
+        None, description="spec to start from: a name of the catalogue, or a file in the same folder (./base.yaml)"
     )
     metrics: MetricsSpec = MetricsSpec()
     traffic: TrafficSpec = TrafficSpec()

@@ -49,7 +49,7 @@ class BurstSpec(Strict):
 
     length: kinds.BurstLength = Field(32, description="packets in a burst")
     gap_us: kinds.BurstGap | None = Field(
-        None, description="pause after a burst in us; without it, what the offered load leaves"
+        None, description="pause after a burst in us; default: set by the offered load"
     )
     spacing_ns: float = Field(0.0, ge=0, le=1e9, description="time between packets of a burst in ns")
 
@@ -57,7 +57,7 @@ class BurstSpec(Strict):
 class ReplaySpec(Strict):
     """Frames of a capture instead of generated ones. The last 16 bytes of each are the stamp of the load generator."""
 
-    pcap: kinds.CaptureName = Field(description="capture in the format of libpcap, beside the spec or below it")
+    pcap: kinds.CaptureName = Field(description="libpcap capture, in the folder of the spec or below")
     timing: Literal["recorded", "offered"] = Field(
         "offered", description="recorded: the gaps of the capture; offered: the pattern and offered load of the traffic"
     )
@@ -106,7 +106,7 @@ class TrafficSpec(Strict):
         "00", description="bytes after the headers, in hexadecimal digits, repeated to the end"
     )
     offered_load: OfferedLoad = Field("max", description="packets offered per second")
-    flows: FlowsSpec = Field(FlowsSpec(), description="how the packets are spread over keys")
+    flows: FlowsSpec = Field(FlowsSpec(), description="distribution of the packets over keys")
     replay: ReplaySpec | None = Field(None, description="a capture to send instead of generated frames")
     latency_at: tuple[kinds.Fraction, ...] = Field(
         (), description="loads at which latency is measured, as fractions of the maximum"
