@@ -325,7 +325,7 @@ class BatchConductor(SweepConductor):
         if results.facts is None:
             if results.outcomes:
                 raise DataError(
-                    "the results do not say which machine they are of: there is no facts.txt with them",
+                    "the results do not name their machine: facts.txt is missing",
                     location=Location(results.place),
                 )
             return
@@ -344,7 +344,7 @@ class BatchConductor(SweepConductor):
             try:
                 self._record.calibrated(calibration.results[TRIAL])
             except (ValueError, KeyError, TypeError, AttributeError):
-                self._progress.note("the calibration of the batch printed nonsense, and is left out")
+                self._progress.note("the calibration of the batch is unreadable and is ignored")
             self._batches.write(replace(batch, calibrated=True))
         points = {p.point.index: p for p in self._points}
         fresh = 0

@@ -144,7 +144,7 @@ def adopt(
     there are, do not depend on in what the machines differ. Which compiler and processor it was is a part of a point's
     hash, so points get other ones.
     """
-    hint = "put facts.txt of its results into a new folder, beside nothing else, and start a new run with that folder"
+    hint = "put facts.txt of its results into a new, otherwise empty folder, and start a new run with that folder"
     try:
         plan = plan_sweep(experiment, target, found)
     except CapabilityError as error:

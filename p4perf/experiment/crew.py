@@ -141,7 +141,7 @@ def run_errand(request: bytes) -> bytes:
         try:
             errand: Errand = pickle.loads(packed)  # noqa: S301
         except Exception as error:
-            what = f"it cannot read what it shall do: {type(error).__name__}: {error}"
+            what = f"it cannot read its task: {type(error).__name__}: {error}"
             raise TestbedError(what, hint="install the same plug-ins on all workers") from error
         answer = errand(_opened(address))
     except P4PerfError as error:

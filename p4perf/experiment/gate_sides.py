@@ -167,7 +167,7 @@ def read_sides(paths: Sequence[Path]) -> tuple[dict[Key, GateSide], bool]:
         The components, and whether a campaign is among the paths.
     """
     if not paths:
-        raise UsageError("nothing is given that could be compared")
+        raise UsageError("nothing to compare is given")
     require_distinct(paths)
     found: dict[Key, GateSide] = {}
     campaign = False

@@ -280,7 +280,7 @@ def learn_from_runs(
     if len(frames) > 1:
         raise DataError(
             f"the programs have frames of {', '.join(map(str, frames))} B",
-            hint="what is compared has to have frames of one size; the experiments composition/* have",
+            hint="compared programs must have frames of one size, as those of composition/* have",
         )
     more = [] if catalogue is None else _runs_below(catalogue, runs[0])
     moved = None if catalogue is not None else reference
