@@ -180,7 +180,7 @@ class TestManual:
         measure(folder)
         (folder / "results" / "facts.txt").unlink()
         refused = p4perf("import", folder)
-        assert (refused.code, "do not say which machine" in refused.err) == (2, True), refused.err
+        assert (refused.code, "do not name their machine" in refused.err) == (2, True), refused.err
 
     def test_a_folder_with_something_else_in_it(self, tmp_path):
         (tmp_path / "mine.txt").write_text("mine")
