@@ -32,6 +32,7 @@ from p4perf.cli.app import (
     say,
     say_environment,
     say_stopped,
+    share,
     told_by,
 )
 from p4perf.errors import ExitCode, MeasurementError, NoVerdictError, UsageError
@@ -89,18 +90,6 @@ def duration_s(text: str) -> float:
     if not seconds:
         raise UsageError(f"--budget {text}: expected a time", hint="for example 90s, 30m or 1h30m")
     return seconds
-
-
-def accuracy_of(text: str) -> float:
-    """A relative error such as ``3%`` or ``0.03``."""
-    number, percent, rest = text.strip().partition("%")
-    try:
-        accuracy = float(number) / (100 if percent else 1)
-    except ValueError:
-        accuracy = 0.0
-    if rest or not 0 < accuracy < 1:
-        raise UsageError(f"--accuracy {text}: expected a relative error", hint="for example 3% or 0.03")
-    return accuracy
 
 
 def chosen_experiments(specs: Sequence[str], *, every: bool, only: Sequence[str]) -> list[str]:
@@ -282,7 +271,7 @@ def run(
     check_cluster(scheduler, tls, workers)
     targets = list(dict.fromkeys(target or [DEFAULT_TARGET]))
     names = chosen_experiments(specs or [], every=every, only=only or [])
-    wanted = None if accuracy is None else accuracy_of(accuracy)
+    wanted = None if accuracy is None else share(accuracy, "--accuracy")
     if every or budget is not None or len(names) > 1 or len(targets) > 1:
         if dry_run or strict:
             option = "--dry-run" if dry_run else "--strict"
