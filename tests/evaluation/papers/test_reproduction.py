@@ -76,13 +76,13 @@ def found(key):
 
 def test_the_five_papers():
     assert list(PAPERS) == ["baldi2018", "gebert2016", "ren2025", "scholz2021", "takeya2024"]
-    assert sum(len(paper.claims) for paper in PAPERS.values()) > 300
+    assert sum(len(paper.claims) for paper in PAPERS.values()) > 250
 
 
 @pytest.mark.parametrize("key", PAPERS)
 def test_every_computed_claim_is_as_expected(key):
     computed = [c for c in PAPERS[key].claims if c.measure is None and c.kind != "re-measured by shape"]
-    assert len(computed) > 25
+    assert len(computed) >= 20
     findings = [found(f"{key}:{claim.id}") for claim in computed]
     assert [(f.key, f.verdict, f.missed, f.drifted) for f in findings if not f.as_expected] == []
     assert {f.verdict for f in findings} == {"reproduced", "not reproduced", "not possible here"} - (
@@ -125,8 +125,8 @@ def test_every_checked_claim_has_its_evidence():
 
 def test_what_is_ours_does_not_blame_a_paper():
     """Reconstructions and curves of our own say so, and what is wrong with them does not count against the paper."""
-    for key in ("baldi2018:access-by-formulas", "baldi2018:core-by-formulas", "baldi2018:inc-checksum-accesses",
-                "scholz2021:aic-is-too-aggressive"):  # fmt: skip
+    for key in ("baldi2018:access-by-formulas", "baldi2018:core-by-formulas", "scholz2021:aic-is-too-aggressive",
+                "takeya2024:dpdk-s1", "takeya2024:dpdk-s4", "takeya2024:tipping-points"):  # fmt: skip
         finding = found(key)
         assert (finding.verdict, finding.claim.basis) == ("not reproduced", "own")
         assert "says nothing against" in finding.claim.inference
@@ -263,10 +263,10 @@ def test_gebert2016_needs_the_end_of_the_interval(monkeypatch):
 
 
 def test_ren2025_needs_the_exponent_that_splits(monkeypatch):
-    assert found("ren2025:crc-alone-accelerates-on-x86").verdict == "reproduced"
+    assert found("ren2025:crc-alone-accelerates").verdict == "reproduced"
     monkeypatch.setattr(quadrants, "LINEAR", 1.3)
-    assert breaks("ren2025:crc-alone-accelerates-on-x86")
-    assert found("ren2025:crc-alone-accelerates-on-arm").verdict == "reproduced"
+    assert breaks("ren2025:crc-alone-accelerates")
+    assert found("ren2025:crc-alone-accelerates").quantities == {"arm": ("CRC",), "x86": ()}
 
 
 def test_takeya2024_needs_the_latencies_of_the_model(monkeypatch):

@@ -25,11 +25,15 @@ from p4perf.models.eo import HardwareValue, mapping, parse_expression
 from p4perf.results import RunDirectory
 
 
+def _forget():
+    for cached in (gebert2016._solved, takeya2024._findings, takeya2024._factors):
+        cached.cache_clear()
+
+
 @pytest.fixture(autouse=True)
 def _nothing_is_remembered():
     yield
-    for cached in (gebert2016._solved, takeya2024._findings, takeya2024._factors):
-        cached.cache_clear()
+    _forget()
 
 
 def found(key, **arguments):
@@ -109,6 +113,13 @@ TURNED_BY_ARGUMENTS = (
     ("ren2025:table-ii-as-printed", {"operators": ("CRC", "Checksum", "hash", "htons", "rte_log", "printf")}),
     ("ren2025:crc-costs-more-per-byte", {"operator": "hash"}),
     ("ren2025:other-increases-diminish", {"operators": ("hash", "CRC")}),
+    ("ren2025:printf-and-rte-log", {"cheap": "CRC"}),
+    ("ren2025:hash-takes-fewer-cycles-on-x86", {"operator": "CRC"}),
+    ("ren2025:crc-is-a-latent-trap", {"operators": ("hash",)}),
+    ("ren2025:htons-and-checksum-on-arm-start-high", {"threshold": "lower-median"}),
+    ("ren2025:shifts-from-arm-to-x86", {"threshold": "30"}),
+    ("ren2025:shifts-with-a-threshold-of-30", {"threshold": "34.1"}),
+    ("ren2025:crc-and-hash-shift-most", {"threshold": "800"}),
     ("scholz2021:eq3-relative-margin-of-small-errors", {"kappa_rel": 10.0}),
     ("scholz2021:eq3-absolute-margin-of-small-errors", {"kappa": 1e-4}),
     ("scholz2021:aic-is-simpler-in-some-scenarios", {"points": (65,), "noises": (0.005,), "series": 1}),
@@ -126,10 +137,13 @@ TURNED_BY_ARGUMENTS = (
     ("takeya2024:factor-d-2-kilobytes", {"items": ("012",)}),
     ("takeya2024:factor-f-1024-packets", {"items": ("067", "072", "079")}),
     ("takeya2024:15-gbps-are-15-to-20-mpps", {"gbps": 12}),
-    ("takeya2024:every-factor-counts-on-s1", {"server": "S4"}),
-    ("takeya2024:every-factor-counts-on-s4", {"server": "S1"}),
+    ("takeya2024:best-item-has-all-factors", {"servers": ("S4",)}),
+    ("takeya2024:best-item-of-every-server-has-all-factors", {"servers": ("S1", "S2", "S3")}),
+    ("takeya2024:buffer-header-is-most-influential", {"servers": ("S3",)}),
     ("takeya2024:prefetching-shares-falsely", {"servers": ("S2", "S3")}),
-    ("takeya2024:larger-headers-cost", {"item": "018"}),
+    ("takeya2024:larger-headers-cost", {"items": ("018",)}),
+    ("takeya2024:zero-copy-is-marginal", {"items": ("044", "105")}),
+    ("takeya2024:model-has-the-throughput-of-the-best-item", {"server": "S4"}),
     ("takeya2024:model-has-the-hit-ratios-of-the-best-item", {"item": "001"}),
     ("takeya2024:parallelised-model-fits-better", {"alpha": 0.999999}),
     ("takeya2024:parallelised-model-fits", {"server": "S2"}),
@@ -172,6 +186,10 @@ def _without(item):
     return _other_study(lambda table: table[table["item"] != item])
 
 
+def _faster(table: pd.DataFrame) -> pd.DataFrame:
+    return table.assign(mpps=2 * table["mpps"])
+
+
 def _more_misses(table: pd.DataFrame) -> pd.DataFrame:
     return table.assign(l1_hit_pct=table["l1_hit_pct"] - 2)
 
@@ -207,9 +225,11 @@ TURNED_BY_CONSTANTS = (
     ("takeya2024:items-on-every-server", takeya2024, "_study", _without("012")),
     ("takeya2024:configurational-items", takeya2024, "read_items", tuple),
     ("takeya2024:copies-do-15-gbps", takeya2024, "OVERHEAD_BYTES", 40),
-    ("takeya2024:best-item-has-all-factors", takeya2024, "_study", _without("104")),
+    ("takeya2024:best-item-has-all-factors", takeya2024, "_study", _without("106")),
+    ("takeya2024:best-item-of-every-server-has-all-factors", takeya2024, "_study", _without("104")),
     ("takeya2024:l2-and-l3-are-seldom-reached", takeya2024, "_study", _other_study(_more_misses)),
-    ("takeya2024:l2-and-l3-are-seldom-reached-on-s1", takeya2024, "_study", _other_study(_more_misses)),
+    ("takeya2024:hit-ratio-of-99-99-is-necessary", takeya2024, "_study", _other_study(_more_misses)),
+    ("takeya2024:nothing-is-fast-with-the-header", takeya2024, "_study", _other_study(_faster)),
     ("takeya2024:model-has-the-clock-of-s1", takeya2024, "CacheHierarchy", partial(CacheHierarchy, clock_ghz=3.8)),
 )
 
@@ -220,7 +240,7 @@ TURNED_BY_CONSTANTS = (
 )
 def test_another_constant_turns_the_verdict(monkeypatch, key, module, name, value):
     assert found(key).as_expected
-    gebert2016._solved.cache_clear()
+    _forget()
     monkeypatch.setattr(module, name, value)
     assert not found(key).as_expected
 

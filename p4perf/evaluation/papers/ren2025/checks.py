@@ -5,8 +5,6 @@ Table II is ``platforms/ren2025.yaml``.
 
 from __future__ import annotations
 
-from typing import Literal
-
 from p4perf.errors import UsageError
 from p4perf.evaluation.papers.claims import Quantity, number_of
 from p4perf.evaluation.papers.ren2025 import OpqAnalysis, OpqOptions, Threshold, analyse, load_platforms
@@ -59,34 +57,23 @@ def rows_of_table(operators: tuple[str, ...]) -> dict[str, Quantity]:
     }
 
 
-def operator_quadrant(
-    platform: str,
-    operator: str,
-    threshold: str = "global-median",
-    ties: Literal["high", "low"] = "high",
-    without: tuple[str, ...] = (),
-    of: str | None = None,
+def operator_quadrants(
+    operators: tuple[str, ...], platforms: tuple[str, ...], threshold: str = "global-median"
 ) -> dict[str, Quantity]:
-    """The quadrant of an operator under a rule for the threshold."""
-    found = _analysed(Threshold.parse(threshold, ties=ties, without=without, of=of))
-    placed = _placement(found, platform, operator)
+    """The quadrants of operators on platforms under a rule for the threshold, and whether to avoid each of them."""
+    found = _analysed(Threshold.parse(threshold))
+    placed = [_placement(found, platform, name) for name in operators for platform in platforms]
     return {
-        "quadrant": _quadrant(placed),
-        "threshold_cycles": placed.threshold_cycles,
-        "avoid": placed.strategy == AVOID,
+        "quadrants": tuple(_quadrant(each) for each in placed),
+        "threshold_cycles": placed[0].threshold_cycles,
+        "avoided": all(each.strategy == AVOID for each in placed),
     }
 
 
-def quadrants_of(operators: tuple[str, ...], platform: str, threshold: str = "global-median") -> dict[str, Quantity]:
-    """The quadrants of several operators on one platform."""
-    found = _analysed(Threshold.parse(threshold))
-    return {"quadrants": tuple(_quadrant(_placement(found, platform, name)) for name in operators)}
-
-
-def shifted_operators(threshold: str = "global-median") -> dict[str, Quantity]:
-    """Operators whose quadrant differs between both platforms."""
-    found = _analysed(Threshold.parse(threshold))
-    return {"operators": tuple(sorted(s.start.profile.operator for s in found.shifts if s.changed))}
+def shifts_of(operators: tuple[str, ...], threshold: str = "global-median") -> dict[str, Quantity]:
+    """Whether the quadrants of operators differ between both platforms, and all operators of which they do."""
+    every = {s.start.profile.operator for s in _analysed(Threshold.parse(threshold)).shifts if s.changed}
+    return {"shifted": tuple(name in every for name in operators), "every_shift": tuple(sorted(every))}
 
 
 def operators_in(quadrant: str, threshold: str = "global-median") -> dict[str, Quantity]:
@@ -95,11 +82,13 @@ def operators_in(quadrant: str, threshold: str = "global-median") -> dict[str, Q
     return {"operators": sum(p.quadrant is kind for p in _analysed(Threshold.parse(threshold)).placements)}
 
 
-def accelerating_operators(platform: str) -> dict[str, Quantity]:
-    """Operators with an exponent above 1, and how many have one below."""
-    quadrants = {p.profile.operator: p.quadrant for p in _analysed().of(platform)}
-    growing = tuple(sorted(n for n, q in quadrants.items() if q in (Quadrant.LATENT_TRAP, Quadrant.EMERGENT)))
-    return {"operators": growing, "others": len(quadrants) - len(growing)}
+def accelerating_operators() -> dict[str, Quantity]:
+    """Operators with an exponent above 1, of each platform."""
+    growing = (Quadrant.LATENT_TRAP, Quadrant.EMERGENT)
+    return {
+        platform.lower(): tuple(sorted(p.profile.operator for p in _analysed().of(platform) if p.quadrant in growing))
+        for platform in CLOCKS_GHZ
+    }
 
 
 def accelerating_share(of_class: str) -> dict[str, Quantity]:
@@ -111,29 +100,28 @@ def accelerating_share(of_class: str) -> dict[str, Quantity]:
     return {"share": len(growing) / len(names)}
 
 
-def cost_per_byte(platform: str, operator: str) -> dict[str, Quantity]:
-    """By Eq. 4, cycles per byte of packets of 256 B over those of 64 B, and of the last 128 B over the 64 B before."""
-    at = operator_row(platform, operator)
-    low, middle, high = (number_of(at, f"cycles_{size}") for size in (64, 128, 256))
-    return {"ratio": high / 256 / (low / 64), "increase_ratio": (high - middle) / 128 / ((middle - low) / 64)}
+def cost_per_byte(operator: str) -> dict[str, Quantity]:
+    """Cycles per byte of 256 B over those of 64 B by Eq. 4, and of the last 128 B of packets over the 64 B before."""
+    ratios, increases = [], []
+    for platform in CLOCKS_GHZ:
+        at = operator_row(platform, operator)
+        low, middle, high = (number_of(at, f"cycles_{size}") for size in (64, 128, 256))
+        ratios.append(high / 256 / (low / 64))
+        increases.append((high - middle) / 128 / ((middle - low) / 64))
+    return {"ratios": tuple(ratios), "increase_ratios": tuple(increases), "highest_increase": max(increases)}
 
 
 def highest_increase(operators: tuple[str, ...]) -> dict[str, Quantity]:
-    """The highest ``increase_ratio`` of :func:`cost_per_byte` of operators on both platforms, and whose it is."""
-    ratios = {
-        f"{name} on {platform}": number_of(cost_per_byte(platform, name), "increase_ratio")
-        for name in operators
-        for platform in CLOCKS_GHZ
-    }
+    """The highest ``increase_ratios`` of :func:`cost_per_byte` of operators, and whose it is."""
+    ratios = {name: number_of(cost_per_byte(name), "highest_increase") for name in operators}
     worst = max(ratios, key=lambda name: ratios[name])
     return {"ratio": ratios[worst], "operator": worst}
 
 
-def cost_contrast(platform: str, dear: str, cheap: str) -> dict[str, Quantity]:
-    """The base cost of one operator over that of another."""
+def cost_contrast(dear: str, cheap: str) -> dict[str, Quantity]:
+    """The base cost of one operator over that of another, on each platform."""
     found = analyse(load_platforms("ren2025"), OpqOptions(contrasts=((dear, cheap),)))
-    ratios = [c.ratio.value for c in found.contrasts if c.platform == platform and c.ratio is not None]
-    return {"ratio": ratios[0]}
+    return {c.platform.lower(): c.ratio.value for c in found.contrasts if c.ratio is not None}
 
 
 def platform_ratio(operator: str) -> dict[str, Quantity]:
@@ -143,22 +131,15 @@ def platform_ratio(operator: str) -> dict[str, Quantity]:
     return {"cycles_ratio": arm / x86, "time_ratio": arm / x86 * CLOCKS_GHZ["x86"] / CLOCKS_GHZ["Arm"]}
 
 
-def dearest_operator(platform: str) -> dict[str, Quantity]:
-    """The operator with the highest base cost, and how many times that is the next one's."""
-    ranked = sorted(((_base(p), p.profile.operator) for p in _analysed().of(platform)), reverse=True)
-    return {"operator": ranked[0][1], "ratio": ranked[0][0] / ranked[1][0]}
-
-
-def goodness_of_fits() -> dict[str, Quantity]:
-    """The lowest R2 of Table II."""
-    values = [p.profile.r_squared for p in _analysed().placements if p.profile.r_squared is not None]
-    return {"lowest": min(values)}
-
-
-def threshold_of_table(threshold: str = "global-median", without: tuple[str, ...] = ()) -> dict[str, Quantity]:
-    """Where base costs are split [cycles]."""
-    found = _analysed(Threshold.parse(threshold, without=without))
-    return {"cycles": found.placements[0].threshold_cycles}
+def dearest_operators() -> dict[str, Quantity]:
+    """The operator with the highest base cost of each platform, and how many times that is the next one's."""
+    ranked = [
+        sorted(((_base(p), p.profile.operator) for p in _analysed().of(name)), reverse=True) for name in CLOCKS_GHZ
+    ]
+    return {
+        "operators": tuple(first[1] for first, *_ in ranked),
+        "ratios": tuple(first[0] / second[0] for first, second, *_ in ranked),
+    }
 
 
 def burst_in_cache(packet_bytes: int, cache_bytes: int) -> dict[str, Quantity]:

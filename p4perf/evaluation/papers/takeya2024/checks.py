@@ -22,14 +22,12 @@ def study_claim(number: int) -> dict[str, Quantity]:
     return {"verdict": _findings()[number].verdict}
 
 
-def study_number(number: int, path: str) -> dict[str, Quantity]:
-    """A number of such a row; ``path`` leads to it, as in ``lowest_hit_pct.0``."""
-    value: object = _findings()[number].numbers
-    for part in path.split("."):
-        value = value[int(part)] if isinstance(value, list | tuple) else _below(value, part)
-    if not isinstance(value, bool | int | float | str):
-        raise UsageError(f"{path} of claim {number} is not a number")
-    return {"value": value}
+def study_numbers(number: int, path: str) -> dict[str, Quantity]:
+    """The numbers of such a row under a name, such as ``lowest_hit_pct``, mostly of the servers in their order."""
+    found = _findings()[number].numbers
+    if not isinstance(values := found.get(path), list):
+        raise UsageError(f"there are no numbers {path!r} of claim {number}")
+    return {"values": tuple(values)}
 
 
 def throughput(server: str, item: str) -> dict[str, Quantity]:
@@ -74,9 +72,11 @@ def changes_of_factor(factor: str, items: tuple[str, ...]) -> dict[str, Quantity
     """Sizes before and after some items, whether these belong to a factor, and the first size less the others."""
     found = [_CHANGE.search(item.change) for item in read_items() if item.number in items]
     before = [int(change["before"]) for change in found if change]
+    after = [int(change["after"]) for change in found if change and change["after"]]
     return {
         "before": tuple(before),
-        "after": tuple(int(change["after"]) for change in found if change and change["after"]),
+        "after": tuple(after),
+        "smaller": len(after) == len(before) and all(new < old for new, old in zip(after, before, strict=True)),
         "rest": before[0] - sum(before[1:]),
         "of_factor": set(items) <= set(FACTORS[factor][1]),
     }
@@ -95,28 +95,29 @@ def bits_as_packets(gbps: float) -> dict[str, Quantity]:
     return {"mpps": bits / (MIN_FRAME_BYTES + OVERHEAD_BYTES), "mpps_of_frames_alone": bits / MIN_FRAME_BYTES}
 
 
-def gains_over_servers(item: str, servers: tuple[str, ...] = tuple(eivu.SERVERS)) -> dict[str, Quantity]:
-    """Throughput of an item over that of the base, on several servers."""
-    return {"ratios": tuple(_mpps(server, item) / _mpps(server, "001") for server in servers)}
+def gains_over_servers(items: tuple[str, ...], servers: tuple[str, ...] = tuple(eivu.SERVERS)) -> dict[str, Quantity]:
+    """Throughput of items over that of the base, of each on several servers."""
+    return {"ratios": tuple(_mpps(server, item) / _mpps(server, "001") for item in items for server in servers)}
 
 
-def best_items() -> dict[str, Quantity]:
-    """The factors of the fastest item of each server."""
-    ranked = [_study().items(server).sort_values("mpps") for server in eivu.SERVERS]
-    return {"factors": tuple(str(rows["factors"].iloc[-1]) for rows in ranked)}
+def best_items(servers: tuple[str, ...] = tuple(eivu.SERVERS)) -> dict[str, Quantity]:
+    """The factors of the fastest item of each server, and its throughput [Mpps]."""
+    fastest = [_study().items(server).sort_values("mpps").iloc[-1] for server in servers]
+    return {
+        "factors": tuple(str(item["factors"]) for item in fastest),
+        "mpps": tuple(float(item["mpps"]) for item in fastest),
+    }
 
 
-def least_of_factors(server: str) -> dict[str, Quantity]:
-    """The factor with the smallest gain as the last one, and that gain."""
-    last = {name: gain.value for name, gain in _factors(server).last.items() if gain is not None}
-    least = min(last, key=lambda name: last[name])
-    return {"factor": least, "ratio": last[least]}
+def first_factors(servers: tuple[str, ...] = tuple(eivu.SERVERS)) -> dict[str, Quantity]:
+    """The factor that gains most as the last one, on each server."""
+    gains = [{n: g.value for n, g in _factors(server).last.items() if g is not None} for server in servers]
+    return {"first": tuple(max(last, key=lambda name, of=last: of[name]) for last in gains)}
 
 
 def median_miss_percent() -> dict[str, Quantity]:
     """The median share of loads that miss L1 over the items of each server [%]."""
-    medians = [float(100 - _study().items(server)["l1_hit_pct"].median()) for server in eivu.SERVERS]
-    return {"first_percent": medians[0], "percents": tuple(medians)}
+    return {"percents": tuple(float(100 - _study().items(s)["l1_hit_pct"].median()) for s in eivu.SERVERS)}
 
 
 def hit_ratios_of(server: str, item: str) -> dict[str, Quantity]:
@@ -142,17 +143,6 @@ def model_errors(server: str, alpha: float) -> dict[str, Quantity]:
     hit_ratio, model = rows["l1_hit_pct"].to_numpy() / 100, CacheModel(alpha)
     simple, parallelised = (log_error(m, hit_ratio, rows["mpps"]) for m in (model.with_variant("simple"), model))
     return {"simple": simple, "parallelised": parallelised, "ratio": simple / parallelised}
-
-
-def factor_effects(server: str, factor: str) -> dict[str, Quantity]:
-    """The gain of a factor as the last one, the factor with the largest, and the best throughput without the first."""
-    found = _factors(server)
-    last = {name: gain.value for name, gain in found.last.items() if gain is not None}
-    return {
-        "ratio": last[factor],
-        "first": max(last, key=lambda name: last[name]),
-        "best_without_mpps": found.best_without(factor) or 0.0,
-    }
 
 
 def loads_per_packet(server: str, item: str) -> dict[str, Quantity]:
@@ -224,9 +214,3 @@ def _mpps(server: str, item: str) -> float:
         raise UsageError(f"there is no server {server!r}", hint=f"known: {', '.join(eivu.SERVERS)}")
     rows = _study().dpdk(server) if item.startswith("dpdk") else _study().items(server)
     return eivu.number_at(rows, item, "mpps")
-
-
-def _below(value: object, part: str) -> object:
-    if not isinstance(value, dict) or part not in value:
-        raise UsageError(f"there is no number {part!r}")
-    return value[part]
