@@ -38,34 +38,24 @@ def function_cost(
     return {**_costs(found.breakdown), **_rates(found.mpps_per_core, found)}
 
 
+def cycles_of(functions: tuple[str, ...]) -> dict[str, Quantity]:
+    """Cycles of functions by the printed formulas."""
+    return {"cycles": tuple(_estimated(name, "formula", 64).breakdown.cycles.value for name in functions)}
+
+
 def field_cost(field_bytes: int, level: Literal["L1", "L2"], in_cache: bool = True) -> dict[str, Quantity]:
     """Cycles and accesses of parsing a field by the other forms of its formula: from L2, or not in a cache yet."""
-    accesses = "0" if in_cache else LINES
-    hardware = _with_rule(load_hardware(MACHINE, "formula"), "parse", f"{level} * ceil(b / 8)", accesses)
+    hardware = load_hardware(MACHINE, "formula")
+    cycles, accesses = (eo.parse_expression(text) for text in (f"{level} * ceil(b / 8)", "0" if in_cache else LINES))
+    rule = replace(hardware.rules["parse"], cycles=cycles, accesses=accesses)
+    hardware = replace(hardware, rules={**hardware.rules, "parse": rule})
     return _costs(_breakdown(f"parse({field_bytes})", hardware))
-
-
-def total_with_access_of_checksum(function: str) -> dict[str, Quantity]:
-    """Cycles and accesses of a function if its incremental checksum has the memory access of the formula."""
-    hardware = load_hardware(MACHINE, "paper")
-    rule = hardware.rules["inc_checksum"]
-    hardware = _with_rule(hardware, "inc_checksum", str(rule.cycles), LINES)
-    return _costs(eo.make_breakdown([load_function(function)], hardware, frame_bytes=64))
 
 
 def estimates_over_sizes(function: str, profile: str, frame_bytes: tuple[int, ...]) -> dict[str, Quantity]:
     """The estimates that figures 10 to 12 draw over packet sizes: lowest and highest rate of one core [Mpps]."""
     rates = [_estimated(function, profile, size).mpps_per_core for size in frame_bytes]
     return {"lowest_mpps": min(rates), "highest_mpps": max(rates)}
-
-
-def frame_where_links_bind(function: str, profile: str) -> dict[str, Quantity]:
-    """The frame size at which all links of the machine carry just what one core does [bytes]."""
-    found = _estimated(function, profile, 64)
-    links = found.hardware.links
-    assert links is not None  # noqa: S101 - the machine of the paper has two ports
-    overhead = found.wire_bytes - found.frame_bytes
-    return {"frame_bytes": links.ports * links.rate_bps / (8e6 * found.mpps_per_core) - overhead}
 
 
 def share_of_links(function: str, profile: str, frame_bytes: tuple[int, int]) -> dict[str, Quantity]:
@@ -122,8 +112,8 @@ def rates_of_cycles(clock_ghz: float, cycles: tuple[float, ...]) -> dict[str, Qu
 
 
 def both_directions(mpps: tuple[float, float]) -> dict[str, Quantity]:
-    """What is possible of two directions together at equal packet rates, if one or the other alone has some rate."""
-    return {"mpps": 2 / sum(1 / each for each in mpps)}
+    """The average of the rates of two directions, and what is possible of both at equal packet rates [Mpps]."""
+    return {"average_mpps": sum(mpps) / 2, "equal_mpps": 2 / sum(1 / each for each in mpps)}
 
 
 def memory_ratio(first: str, second: str) -> dict[str, Quantity]:
@@ -237,13 +227,6 @@ def _costs(breakdown: OperationBreakdown) -> dict[str, Quantity]:
 
 def _rates(mpps: float, found: eo.RateEstimate) -> dict[str, Quantity]:
     return {"mpps": mpps, "gbps": mpps * found.wire_bytes * 8 / 1e3}
-
-
-def _with_rule(hardware: eo.Hardware, operation: str, cycles: str, accesses: str) -> eo.Hardware:
-    rule = replace(
-        hardware.rules[operation], cycles=eo.parse_expression(cycles), accesses=eo.parse_expression(accesses)
-    )
-    return replace(hardware, rules={**hardware.rules, operation: rule})
 
 
 def _estimated(function: str, profile: str, frame_bytes: int, clock_ghz: float | None = None) -> eo.RateEstimate:
