@@ -62,10 +62,8 @@ def items_of_servers() -> dict[str, Quantity]:
 
 
 def kinds_of_items(category: str) -> dict[str, Quantity]:
-    """The kinds of modification of a category, by how many items there are of each."""
-    kinds = [item.group.split(" / ")[0] for item in read_items() if item.category == category]
-    ranked = sorted(set(kinds), key=lambda kind: (-kinds.count(kind), kind))
-    return {"kinds": tuple(ranked), "items": tuple(kinds.count(kind) for kind in ranked)}
+    """The kinds of modification that the items of a category have."""
+    return {"kinds": tuple(sorted({i.group.split(" / ")[0] for i in read_items() if i.category == category}))}
 
 
 def changes_of_factor(factor: str, items: tuple[str, ...]) -> dict[str, Quantity]:
