@@ -132,6 +132,22 @@ def test_what_is_ours_does_not_blame_a_paper():
         assert "says nothing against" in finding.claim.inference
 
 
+PRINTED_BOUNDS = {"takeya2024:hit-ratio-of-99-99-is-necessary", "ren2025:printf-is-110-times-dearer-here"}
+
+
+@pytest.mark.parametrize("key", ["baldi2018", "ren2025", "takeya2024"])
+def test_bounds_and_readings_of_ours_say_so(key):
+    silent = [claim for claim in PAPERS[key].claims if not claim.inference]
+    assert [claim.id for claim in silent if claim.basis == "own"] == []
+    bounded = {
+        f"{key}:{claim.id}"
+        for claim in silent
+        if claim.basis == "independent"
+        and any(each.at_least is not None or each.at_most is not None for each in claim.expect.values())
+    }
+    assert bounded <= PRINTED_BOUNDS
+
+
 def test_one_kind_of_queues_for_all_claims():
     calls = [claim.check.arguments for claim in PAPERS["takeya2024"].claims if claim.check is not None]
     named = {value for arguments in calls for value in arguments.values() if str(value).startswith("dpdk")}

@@ -40,9 +40,13 @@ def throughput_gain(server: str, item: str, over: str) -> dict[str, Quantity]:
 
 
 def dpdk_range(queues: str) -> dict[str, Quantity]:
-    """Lowest and highest throughput of DPDK over the servers, with ``dpdk_split`` or ``dpdk_packed`` queues [Mpps]."""
-    found = [_mpps(server, queues) for server in eivu.SERVERS]
-    return {"lowest_mpps": min(found), "highest_mpps": max(found)}
+    """Lowest and highest throughput of DPDK over the servers, with ``dpdk_split`` or ``dpdk_packed`` queues.
+
+    Bit rates count preamble and gap.
+    """
+    low, high = (of(_mpps(server, queues) for server in eivu.SERVERS) for of in (min, max))
+    bits = 8 * (MIN_FRAME_BYTES + OVERHEAD_BYTES) / 1e3
+    return {"lowest_mpps": low, "highest_mpps": high, "lowest_gbps": bits * low, "highest_gbps": bits * high}
 
 
 def counts() -> dict[str, Quantity]:
@@ -80,13 +84,6 @@ def changes_of_factor(factor: str, items: tuple[str, ...]) -> dict[str, Quantity
     }
 
 
-def dpdk_bit_rates() -> dict[str, Quantity]:
-    """Lowest and highest rate of DPDK over servers and queues, with preamble and gap [Gbit/s]."""
-    found = [_mpps(server, queues) for server in eivu.SERVERS for queues in ("dpdk_split", "dpdk_packed")]
-    bits = 8 * (MIN_FRAME_BYTES + OVERHEAD_BYTES) / 1e3
-    return {"lowest_gbps": bits * min(found), "highest_gbps": bits * max(found)}
-
-
 def bits_as_packets(gbps: float) -> dict[str, Quantity]:
     """Packets of 64 B of a rate in Gbit/s, if that counts preamble and gap, and if it does not [Mpps]."""
     bits = 1e3 * gbps / 8
@@ -110,7 +107,7 @@ def best_items(servers: tuple[str, ...] = tuple(eivu.SERVERS)) -> dict[str, Quan
 def first_factors(servers: tuple[str, ...] = tuple(eivu.SERVERS)) -> dict[str, Quantity]:
     """The factor that gains most as the last one, on each server."""
     gains = [{n: g.value for n, g in _factors(server).last.items() if g is not None} for server in servers]
-    return {"first": tuple(max(last, key=lambda name, of=last: of[name]) for last in gains)}
+    return {"first": tuple(max(last, key=last.__getitem__) for last in gains)}
 
 
 def median_miss_percent() -> dict[str, Quantity]:
