@@ -273,7 +273,8 @@ def _tipping_point(study: Study) -> _Finding:
     return (
         "throughput rises steeply above a hit ratio of 99.9 %",
         _verdict(all(good) and by_hit["S4"].middle >= STEEP_HIT_PCT, all(good)),
-        f"best two levels split at {text}; by misses per packet the levels are (Mpps) {levels}",
+        f"best two levels split at {text} (S4 counts speculative loads, too); levels by misses per packet are (Mpps) "
+        f"{levels}",
         {
             "hit_split": {s: [split.low, split.high] for s, split in by_hit.items()},
             "hit_split_middle": [split.middle for split in by_hit.values()],
