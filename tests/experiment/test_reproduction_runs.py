@@ -192,7 +192,7 @@ def test_what_was_found_before_an_interruption_is_kept(tmp_path):
         def reached(self, what, left_s):
             assert left_s > 0
 
-    claims = chosen_claims(["ren2025:eq3-cost-from-two-rates", "ren2025:fits-are-good"])
+    claims = chosen_claims(["ren2025:eq3-cost-from-two-rates", "ren2025:table-ii-as-printed"])
     folder = ReproductionFolder.at(tmp_path / "out", datetime.now(UTC))
     with pytest.raises(KeyboardInterrupt):
         Reproduction(folder, Impatient()).check(claims)

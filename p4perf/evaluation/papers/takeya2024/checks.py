@@ -95,19 +95,22 @@ def gains_over_servers(items: tuple[str, ...], servers: tuple[str, ...] = tuple(
     return {"ratios": tuple(_mpps(server, item) / _mpps(server, "001") for item in items for server in servers)}
 
 
-def best_items(servers: tuple[str, ...] = tuple(eivu.SERVERS)) -> dict[str, Quantity]:
+def best_items() -> dict[str, Quantity]:
     """The factors of the fastest item of each server, and its throughput [Mpps]."""
-    fastest = [_study().items(server).sort_values("mpps").iloc[-1] for server in servers]
+    fastest = [_study().items(server).sort_values("mpps").iloc[-1] for server in eivu.SERVERS]
     return {
         "factors": tuple(str(item["factors"]) for item in fastest),
         "mpps": tuple(float(item["mpps"]) for item in fastest),
     }
 
 
-def first_factors(servers: tuple[str, ...] = tuple(eivu.SERVERS)) -> dict[str, Quantity]:
-    """The factor that gains most as the last one, on each server."""
-    gains = [{n: g.value for n, g in _factors(server).last.items() if g is not None} for server in servers]
-    return {"first": tuple(max(last, key=last.__getitem__) for last in gains)}
+def gains_of_factor(factor: str) -> dict[str, Quantity]:
+    """The gain of a factor as the last one, and the factor that gains most so, on each server."""
+    every = [{n: g.value for n, g in _factors(server).last.items() if g is not None} for server in eivu.SERVERS]
+    return {
+        "ratios": tuple(gains[factor] for gains in every),
+        "first": tuple(max(gains, key=gains.__getitem__) for gains in every),
+    }
 
 
 def median_miss_percent() -> dict[str, Quantity]:
