@@ -16,8 +16,8 @@ from p4perf.errors import UsageError
 Kind = Literal[
     "component", "extract", "select", "emit", "lookup", "write", "compute", "condition", "hash", "checksum verify",
     "checksum update", "counter", "meter", "register read", "register write", "random", "add header", "remove header",
-    "recirculate", "resubmit", "clone", "multicast", "set egress", "drop", "jump", "overlap", "mispredicted branch",
-    "clock", "default action", "unknown",
+    "recirculate", "resubmit", "clone", "multicast", "set egress", "drop", "jump", "call", "overlap", "clock",
+    "mispredicted branch", "unknown",
 ]  # fmt: skip
 
 Size = float | str | bool
@@ -49,6 +49,7 @@ KINDS: Mapping[Kind, tuple[str, ...]] = MappingProxyType(
         "set egress": (),
         "drop": (),
         "jump": (),  # to another place of the program, whatever the packet is
+        "call": (),  # of a table without keys, which is its action
         # A read that waits for a write to some of its bytes. ``code``: compiled or interpreted code of SWX, with
         # the number of waits before it, and 1 if the bytes of a field are turned around to compute with it;
         # gathered: a key that is put together of several places; copied: a header that was written in pieces and is
@@ -57,7 +58,6 @@ KINDS: Mapping[Kind, tuple[str, ...]] = MappingProxyType(
         # A decision that goes otherwise than for most packets; ``after``: lookup, if it waits for one, or start.
         "mispredicted branch": ("after",),
         "clock": (),  # a time stamp
-        "default action": (),  # of a table without a key, where that is called as any other
         "unknown": ("name",),
     }
 )

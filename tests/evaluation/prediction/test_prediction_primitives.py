@@ -255,18 +255,6 @@ def test_prices_move_to_a_machine_where_a_few_points_were_measured() -> None:
         transferred(costs, there[:2], 10.0)
 
 
-def test_a_price_that_the_reference_has_not_is_learnt_where_prices_move() -> None:
-    costs, action = learnt(additive), construct("default action")
-    points = rows(additive, ["mat/entries", "parser/headers", "action/writes"])
-    there = [
-        replace(r, met=(*r.met, (action, float(n % 3))), cycles=r.cycles + 23.0 * (n % 3)) for n, r in enumerate(points)
-    ]
-    assert costs.charge(action).cycles.value == 0
-    assert transferred(costs, there, 20.0).charge(action).cycles.value == pytest.approx(23.0, rel=0.1)
-    alone = [replace(r, met=r.met[:-1]) for r in there[2:]]
-    assert transferred(costs, [*there[:2], *alone], 20.0).charge(action).cycles.value == 0
-
-
 def test_the_growth_of_a_list_moves_apart_from_its_first_entry() -> None:
     """An entry of a list costs a third there, in the caches, too, and a lookup in a list of one entry as much."""
     price = Price(
@@ -298,6 +286,21 @@ def test_what_programs_cost_beyond_their_prices_moves_no_price() -> None:
         alone = costs.charge(what).cycles.value
         assert transferred(reference, here, 20.0).charge(what).cycles.value == pytest.approx(alone, rel=0.15)
         assert transferred(costs, here, 20.0).charge(what).cycles.value > 1.3 * alone
+
+
+def test_what_the_reference_has_no_price_of_gets_one_here() -> None:
+    """Calls cost 12 cycles here, and the reference was made when nobody counted them."""
+    costs = learnt(additive)
+    like = rows(additive, ["mat/entries", "parser/headers", "action/writes"])
+    call = construct("call")
+    assert costs.charge(call).cycles.value == 0
+    here = [
+        replace(r, met=(*r.met, (call, float(n % 4))), cycles=r.cycles + 12 * (n % 4), whole=True)
+        for n, r in enumerate(like * 3)
+    ]
+    assert transferred(costs, here, costs.baseline).charge(call).cycles.value == pytest.approx(12, rel=0.15)
+    few = [r for r in here if not r.met[-1][1]] + [r for r in here if r.met[-1][1]][:5]
+    assert transferred(costs, few, costs.baseline).charge(call).cycles.value == 0, "five points are too few"
 
 
 def test_intervals_are_as_wide_as_programs_of_this_machine_need() -> None:

@@ -71,17 +71,23 @@ def test_sizes_of_lookups() -> None:
     assert graph.nodes["routes"].constructs[0].number("entries") == 5
 
 
-def test_a_table_without_a_key_is_called_all_the_same() -> None:
-    text = TUNNEL.read_text(encoding="utf-8").replace("\t\th.ipv4.dst lpm\n", "")
-    graph = graph_of(text)
-    assert [c.kind for c in graph.nodes["routes"].constructs] == ["default action"]
-    assert [edge.to for edge in graph.nodes["routes"].edges] == ["routes miss"]
-
-
 def test_a_table_may_be_applied_twice() -> None:
     text = TUNNEL.read_text().replace("\ttable seen\n", "\ttable seen\n\tjmph END\n\ttable seen\n")
     nodes = graph_of(text).nodes
     assert {"seen", "seen@2"} <= set(nodes)
+
+
+def test_a_table_without_keys_is_a_call() -> None:
+    keyed = "\tkey {\n\t\th.ipv4.dst lpm\n\t}\n"
+    text = TUNNEL.read_text()
+    assert keyed in text
+
+    def calls(text: str) -> list[str]:
+        nodes = graph_of(text).nodes.values()
+        return [n.name for n in nodes if any(c.kind == "call" for c in n.constructs)]
+
+    assert calls(text) == []
+    assert calls(text.replace(keyed, "")) == ["routes"]
 
 
 def test_loops_are_refused() -> None:

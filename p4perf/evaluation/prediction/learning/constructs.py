@@ -64,11 +64,11 @@ PacketPath = tuple[tuple[Construct, float], ...]
 """What an average packet meets: constructs in the order in which they are met first, and how often."""
 
 
-def packet_path(program: Program, workload: Workload, traffic: TrafficPlan, *, copied: bool = False) -> PacketPath:
+def packet_path(program: Program, workload: Workload, traffic: TrafficPlan, *, apart: bool = False) -> PacketPath:
     """What an average packet of a workload meets in its program, or in its baseline.
 
     Args:
-        copied: whether the deparser copies the headers of every packet.
+        apart: whether headers are kept apart from the packet.
 
     Raises:
         CapabilityError: a packet cannot be followed to its end.
@@ -81,7 +81,7 @@ def packet_path(program: Program, workload: Workload, traffic: TrafficPlan, *, c
         for decisions in packets.run(data):
             passed = None
             tally.begin(weight)
-            for passed in passed_steps(flow, decisions, copied=copied):
+            for passed in passed_steps(flow, decisions, apart=apart):
                 visits[passed.step.name] += 1
                 tally.count(passed, f"{passed.step.name}, {visits[passed.step.name]}")
                 kept = kept or passed.step.name == SENT or any(what.kind in _LASTING for what in passed.constructs)
@@ -132,8 +132,7 @@ def workload_path(target: str, workload: Workload, traffic: TrafficPlan, *, base
     """
     program = workload.baseline if baseline else workload.program
     if target.partition(":")[0] != SWX:
-        copied = target == XDP and header_layout(program).whole
-        return packet_path(program, workload, traffic, copied=copied)
+        return packet_path(program, workload, traffic, apart=target == XDP and header_layout(program).whole)
     return tuple((what, times) for what, times in swx_path(program, workload, traffic) if is_run(what, target))
 
 

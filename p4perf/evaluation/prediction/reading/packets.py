@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import repeat
+from itertools import islice, repeat
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,6 @@ from p4perf.evaluation.prediction.reading.constructs import is_prefixes
 from p4perf.evaluation.prediction.reading.names import DROPPED, PORT, RESUBMITTED, STACK_FULL
 from p4perf.generators.swx.spec import Pipeline
 from p4perf.models.program.graph import Construct, Node, ProgramGraph, construct, mispredicted_branch
-from p4perf.models.program.prices import compared_words
 from p4perf.programs import ir
 from p4perf.programs.decisions import Decision, Decisions, called
 from p4perf.programs.interpreter import Interpreter, PacketOutcome
@@ -52,11 +51,12 @@ class Passed:
 COPIED = construct("overlap", code="copied", earlier=0.0, swaps=0.0)
 
 
-def passed_steps(flow: Flow, decisions: Iterable[Decision], *, copied: bool = False) -> Iterator[Passed]:
+def passed_steps(flow: Flow, decisions: Iterable[Decision], *, apart: bool = False) -> Iterator[Passed]:
     """The steps that a packet passes on one path through a program.
 
     Args:
-        copied: whether the deparser copies the headers of every packet, and not only where one was added or removed.
+        apart: whether headers are kept apart from the packet, copied to each other field by field, and written back for
+            every packet, and not only where one was added or removed.
         decisions: of one pass. Where there are no more of them although the next step asks for one, the path ends: the
             packet was too short for what the parser extracts.
     """
@@ -64,18 +64,24 @@ def passed_steps(flow: Flow, decisions: Iterable[Decision], *, copied: bool = Fa
     left = iter(decisions)
     step = flow.steps[flow.start]
     written: set[str] = set()  # headers with fields that were written one by one
+    sent = {fact for step in flow.steps.values() if step.kind == "deparser" for fact, _ in step.present}
+    moved = apart
     while True:
-        waits, before = 0, frozenset(written)  # what one step writes and copies, compilers keep in registers
+        waits, lost, before = 0, 0, frozenset(written)  # what one step writes and copies, compilers keep in registers
         for effect in step.effects:
             if isinstance(effect, Assigned):
                 facts[effect.field] = effect.value
                 written.add(effect.field.rpartition(".")[0])
                 continue
-            now = facts.get(effect.now, False) if isinstance(effect.now, str) else effect.now
-            if isinstance(effect.now, str) or now != facts.get(effect.header, False):
-                waits += effect.now in before and bool(now)
-                copied = copied or step.kind != "parser state"
-                written.discard(effect.header)
+            source = effect.now if isinstance(effect.now, str) else ""
+            now = facts.get(source, False) if source else bool(effect.now)
+            was = facts.get(effect.header, False)
+            lost += bool(source and was and not now)
+            if source or now != was:
+                waits += bool(now and source and source in before and not apart)
+                moved = moved or (step.kind != "parser state" and effect.header in sent and bool(now or was))
+                if not (source and apart):
+                    written.discard(effect.header)
             facts[effect.header] = now
         label, decided = "", False
         if step.test is not None and step.test[0] in (DROPPED, PORT, RESUBMITTED):
@@ -89,8 +95,10 @@ def passed_steps(flow: Flow, decisions: Iterable[Decision], *, copied: bool = Fa
             label, decided = found, True
         elif step.edges:
             label = step.edges[0].label
-        met = (what for fact, what in step.present if _holds(fact, facts))
-        if step.kind == "deparser" and copied:
+        met = [what for fact, what in step.present if _holds(fact, facts)]
+        absent = (what for fact, what in step.present if not _holds(fact, facts) and what.kind == "add header")
+        met += [replace(what, kind="remove header") for what in islice(absent, lost)]
+        if step.kind == "deparser" and moved:
             waits = sum(fact in written and _holds(fact, facts) for fact, _ in step.present)
         to = next((edge.to for edge in step.edges if edge.label == label), "")
         yield Passed(step, (*step.constructs, *met, *(COPIED,) * waits), label, to, decided)
@@ -251,16 +259,21 @@ class Lookups(Interpreter):
         for name in {table.name, called(table)}:
             self._ends.setdefault(name, Counter())[MISS if position is None else position] += 1
         if position is not None:
-            bits = sum(match.mask.bit_count() for match in table.listing[position].matches)
-            levels = -(-max(bits - FIRST_LEVEL_BITS, 0) // 8)
+            entry = table.listing[position]
+            bits = sum(match.mask.bit_count() for match in entry.matches)
+            levels = len(entry.choices) if table.selector else -(-max(bits - FIRST_LEVEL_BITS, 0) // 8)
             for name in {table.name, called(table)}:
                 self._levels.setdefault(name, Counter())[levels] += 1
         return position
 
     @property
     def guessed_levels(self) -> Mapping[str, float]:
-        """How often a lookup of a longest prefix ends at another level than most do in its table, by its name."""
-        names = {name for t in self._program.tables if is_prefixes(self._program, t) for name in (t.name, called(t))}
+        """How often a lookup of a longest prefix ends at another level than most do in its table, by its name.
+
+        Of a table with a selector: how often an entry has another number of choices.
+        """
+        guessed = (t for t in self._program.tables if t.selector or is_prefixes(self._program, t))
+        names = {name for t in guessed for name in (t.name, called(t))}
         return {name: 1 - max(c.values()) / c.total() for name, c in self._levels.items() if name in names}
 
     def searched(self, what: Construct, times: float) -> tuple[tuple[Construct, float], ...]:
@@ -272,7 +285,7 @@ class Lookups(Interpreter):
         mean = sum(at * packets for at, packets in ended.items() if at != MISS) / max(hits, 1)
         ends = min(count, 2.0 * mean + 1.0)
         # Prices are those of searches that end elsewhere for every packet.
-        usual = share * self._elsewhere(what, ends) + (1 - share) * self._elsewhere(what, 2 * count)
+        usual = share * (1 - 1 / ends) + (1 - share) * (1 - 1 / max(2 * count, 1.0))
         wrong = 1 - max(ended.values()) / ended.total() - usual
         parts: tuple[tuple[Construct, float], ...] = (
             (_resized(what, entries=ends, hit=1.0), share * times),
@@ -280,11 +293,6 @@ class Lookups(Interpreter):
             (mispredicted_branch(after_lookup=True), wrong * times),
         )
         return tuple(part for part in parts if part[1])
-
-    @staticmethod
-    def _elsewhere(what: Construct, entries: float) -> float:
-        """How often a search of a list of so many entries, each found as often as the others, ends elsewhere."""
-        return 1 - 1 / max(compared_words(entries, what.number("key_bits")) / 2, 1.0)
 
     def seen(self, what: Construct) -> Construct:
         """A lookup in the part of its table that the packets touch: a few keys, again and again, are as few entries."""

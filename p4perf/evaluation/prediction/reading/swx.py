@@ -194,7 +194,8 @@ class _Reader:
         starts = {a: self._action(a, site, after) for a in dict.fromkeys([*actions, *filter(None, [default_name])])}
         missed = starts[default_name] if default_name else after
         self._add(Step(f"{site} miss", "block", (), (Edge("", missed),), where, (Assigned(HIT, 0),)))
-        if constructs[0].kind == "default action":
+        if not constructs:
+            constructs = (construct("call", where),)
             jumps: tuple[tuple[str, int | str], ...] = ((default_name or "", f"{site} miss"),)
         else:
             known = self.used.get(name)
@@ -235,7 +236,7 @@ class _Reader:
     def _lookup(self, table: SpecLine, name: str, actions: list[str], where: str) -> tuple[Construct, ...]:
         keys = _block(table, "key")
         if not keys:
-            return (construct("default action", where),)
+            return ()
         kinds = {line.word(1) if len(line.words) > 1 else "exact" for line in keys}
         kind = "ternary" if "wildcard" in kinds else "lpm" if "lpm" in kinds else "exact"
         size = table.inner("size")
