@@ -262,7 +262,7 @@ class ExperimentSpec(kinds.Strict):
     program: ProgramSpec
     device: DeviceSpec = DeviceSpec()
     variants: dict[kinds.Word, VariantSpec] = Field(
-        default_factory=dict, description="named changes, which inherit from each other and sweeps combine"
+        default_factory=dict, description="named changes, which can inherit from each other and which sweeps combine"
     )
     sweep: SweepSpec = SweepSpec()
     trials: TrialsSpec = TrialsSpec()
