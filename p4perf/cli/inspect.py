@@ -353,7 +353,7 @@ def check(
         _print_schema(spec)
         return
     if spec is None:
-        raise UsageError("no spec given", hint="p4perf list has the catalogue")
+        raise UsageError("no spec given", hint="p4perf list shows the catalogue")
     experiment = load(spec, sets, points, skip=skip_impossible)
     skipped: Sequence[RefusedPoint]
     if target is None:

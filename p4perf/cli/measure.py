@@ -102,7 +102,7 @@ def chosen_experiments(specs: Sequence[str], *, every: bool, only: Sequence[str]
         raise UsageError("name experiments or write --all, not both")
     if not every:
         if not specs:
-            raise UsageError("no spec given", hint="p4perf list has the catalogue; --all is everything in it")
+            raise UsageError("no spec given", hint="p4perf list shows the catalogue; --all runs all of it")
         return list(dict.fromkeys(specs))
     catalogue = [e.name for e in list_catalogue() if not e.name.startswith(NOT_IN_A_CATALOGUE)]
     for pattern in only:

@@ -456,7 +456,7 @@ def learn(
     from p4perf.models.program.costs_storage import cost_model_json
 
     if bool(runs) == bool(target):
-        raise UsageError("name run directories, or --target to measure fixtures; one of both")
+        raise UsageError("name either run directories, or --target to measure fixtures")
     if runs and (resume or sets):
         raise UsageError("--resume and --set are for --target: the runs are measured already")
     if quick and catalogue is not None:

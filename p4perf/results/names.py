@@ -76,7 +76,8 @@ def _newest(paths: Sequence[Path], back: int, name: str, folder: Path) -> Path:
             continue
         times.append((run.identity.created, run.directory.spec_file.stat().st_mtime_ns, path))
     if back >= len(times):
-        raise UsageError(f"{name}: there are only {counted(len(times), 'run')} in {folder}", hint="p4perf list runs")
+        what = f"there are only {counted(len(times), 'run')}" if times else "there are no runs"
+        raise UsageError(f"{name}: {what} in {folder}", hint="p4perf list runs shows the runs, p4perf run makes one")
     return sorted(times, reverse=True)[back][2]
 
 

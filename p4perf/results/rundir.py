@@ -105,7 +105,7 @@ class RunDirectory:
         except OSError as error:
             raise DataError(f"cannot be read: {error.strerror}", location=where) from error
         if not found[0]:
-            raise DataError("there is no such run directory", location=where, hint="p4perf list runs has them")
+            raise DataError("there is no such run directory", location=where, hint="p4perf list runs shows the runs")
         if not found[1]:
             inside = sorted(entry.parent.name for entry in path.glob(f"[!.]*/{_MANIFEST}"))
             hint = f"it contains {len(inside)} run directories; the last by name is {inside[-1]}" if inside else None

@@ -65,8 +65,8 @@ def test_a_session_goes_on(session, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ((), "one of both"),
-        (("--target", "fake-adding", "run"), "one of both"),
+        ((), "name either run directories"),
+        (("--target", "fake-adding", "run"), "name either run directories"),
         (("run", "--resume"), "measured already"),
         (("run", "--quick", "--catalogue", "runs"), "both say where prices come from"),
     ],

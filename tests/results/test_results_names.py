@@ -66,7 +66,7 @@ def test_within_the_folder_of_the_runs(place, monkeypatch):
 def test_in_another_folder(place, monkeypatch, tmp_path_factory):
     monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
     assert target_of(find_run("latest~1", place / "runs")) == "middle"
-    with pytest.raises(UsageError, match="latest: there are only 0 runs in runs"):
+    with pytest.raises(UsageError, match="latest: there are no runs in runs"):
         find_run("latest")
 
 

@@ -117,11 +117,11 @@ def _arch(text: str, arch: str | None, path: Path) -> str:
     found = set(_INCLUDE.findall(text))
     if len(found) != 1:
         raise DataError(
-            "does not say for which architecture it is: it includes none of v1model.p4, psa.p4, pna.p4, ebpf_model.p4"
+            "does not state its architecture: it includes none of v1model.p4, psa.p4, pna.p4, ebpf_model.p4"
             if not found
             else f"includes several architectures: {', '.join(sorted(found))}",
             location=Location(str(path)),
-            hint=f"--arch says which one: {', '.join(_ARCHITECTURES)}",
+            hint=f"--arch states it: {', '.join(_ARCHITECTURES)}",
         )
     return str(found.pop())
 

@@ -58,7 +58,7 @@ def test_options_that_are_none(options: ReadOptions, message: str) -> None:
 def test_the_architecture_is_that_of_the_include(tmp_path: Path) -> None:
     path = tmp_path / "program.p4"
     path.write_text("control C() { apply {} }\n")
-    with pytest.raises(DataError, match="does not say for which architecture"):
+    with pytest.raises(DataError, match="does not state its architecture"):
         read_program(path)
     path.write_text("#include <psa.p4>\n#include <v1model.p4>\n")
     with pytest.raises(DataError, match="includes several architectures: psa, v1model"):
