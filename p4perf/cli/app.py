@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+from typer import Option
 from typer.core import TyperGroup
 from typing_extensions import override
 
@@ -84,9 +85,7 @@ def _version(show: bool) -> None:
 
 @app.callback()
 def _root(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
-    ] = False,
+    version: Annotated[bool, Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
 ) -> None:
     pass
 
@@ -188,7 +187,7 @@ class Format(StrEnum):
     CSV = "csv"
 
 
-FormatOption = Annotated[Format, typer.Option("--format", "-f", help="How to print the result.")]
+FormatOption = Annotated[Format, Option("--format", "-f", help="How to print the result.")]
 
 Row = Mapping[str, Any]
 
@@ -325,11 +324,11 @@ def _harmless(text: str) -> str:
 
 
 SetOption = Annotated[
-    list[str] | None, typer.Option("--set", help="Change the spec: entries=1000, trials.repetitions=5. Repeatable.")
+    list[str] | None, Option("--set", help="Change the spec: entries=1000, trials.repetitions=5. Repeatable.")
 ]
-SkipOption = Annotated[bool, typer.Option("--skip-impossible", help="Leave out impossible points, and say which.")]
+SkipOption = Annotated[bool, Option("--skip-impossible", help="Leave out impossible points, and say which.")]
 PointsOption = Annotated[
-    int | None, typer.Option("--points", min=1, help="Keep at most N values of every swept variable, evenly spaced.")
+    int | None, Option("--points", min=1, help="Keep at most N values of every swept variable, evenly spaced.")
 ]
 
 
@@ -383,11 +382,10 @@ def refuse(options: Mapping[str, object], reason: str) -> None:
 
 Scale = Literal["linear", "log"]
 """Of an axis."""
-QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")]
+QuietOption = Annotated[bool, Option("--quiet", "-q", help="No progress on stderr.")]
 
 TlsOption = Annotated[
-    Path | None,
-    typer.Option("--tls", help="With --scheduler tls://...: folder of ca.pem, cert.pem and key.pem."),
+    Path | None, Option("--tls", help="With --scheduler tls://...: folder of ca.pem, cert.pem and key.pem.")
 ]
 
 

@@ -9,20 +9,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option
 
-from p4perf.cli.app import (
-    Format,
-    FormatOption,
-    QuietOption,
-    app,
-    emit,
-    print_table,
-    refuse,
-    say,
-    share,
-    with_interval,
-)
+from p4perf.cli.app import Format, FormatOption, QuietOption, app, emit, print_table, refuse, say, share, with_interval
 from p4perf.errors import UsageError
 from p4perf.records import Interval, counted
 from p4perf.results.files import json_text, write_text_atomically
@@ -114,34 +103,23 @@ def _cell(found: Interval | None, extrapolated: bool) -> str:
 def compare(
     runs: Annotated[
         list[str],
-        typer.Argument(
-            help="Run directories, two or more of each experiment; with --component, anything with a model."
-        ),
+        Argument(help="Run directories, two or more of each experiment; with --component, anything with a model."),
     ],
     component: Annotated[
         str | None,
-        typer.Option(
-            "--component",
-            help="Compare models of this component: published (t4p4s@scholz2021), model files, runs, targets.",
-        ),
+        Option(help="Compare models of this component: published (t4p4s@scholz2021), model files, runs, targets."),
     ] = None,
-    at: Annotated[
-        list[float] | None, typer.Option("--at", help="With --component: an x at which to compare. Repeatable.")
-    ] = None,
-    folder: Annotated[
-        Path, typer.Option("--in", help="Folder to search for runs and, with --component, targets.")
-    ] = Path("runs"),
+    at: Annotated[list[float] | None, Option(help="With --component: an x at which to compare. Repeatable.")] = None,
+    folder: Annotated[Path, Option("--in", help="Folder to search for runs and, with --component, targets.")] = Path(
+        "runs"
+    ),
     reference: Annotated[
-        str | None,
-        typer.Option("--reference", help="Target or run to compare the others with; default: the first."),
+        str | None, Option(help="Target or run to compare the others with; default: the first.")
     ] = None,
-    metric: Annotated[str | None, typer.Option("--metric", help="Metric; default: the modelled one.")] = None,
-    margin: Annotated[
-        str, typer.Option("--margin", help="Smallest difference that matters, such as 5% or 0.05.")
-    ] = "5%",
+    metric: Annotated[str | None, Option(help="Metric; default: the modelled one.")] = None,
+    margin: Annotated[str, Option(help="Smallest difference that matters, such as 5% or 0.05.")] = "5%",
     output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="Folder for data and plots; default: write nothing."),
+        Path | None, Option("--output", "-o", help="Folder for data and plots; default: write nothing.")
     ] = None,
     fmt: FormatOption = Format.TABLE,
 ) -> None:
@@ -297,29 +275,21 @@ _KINDS: dict[Only, Kind] = {
 def reproduce(
     claims: Annotated[
         list[str] | None,
-        typer.Argument(
+        Argument(
             metavar="[PAPER[:CLAIM]]...",
             help="Papers (scholz2021), their figures, tables and equations (scholz2021:fig2), single claims "
             "(scholz2021:fig2-four-parts), eivu, or a FILE.yaml of your own; default: all.",
             show_default=False,
         ),
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Measure few points; takes a few minutes.")] = False,
-    only: Annotated[
-        list[Only] | None, typer.Option("--only", help="Only claims of this kind. Repeatable.", show_default=False)
-    ] = None,
-    show: Annotated[bool, typer.Option("--list", help="List the claims without checking them.")] = False,
-    data: Annotated[
-        Path | None, typer.Option("--data", help="Of eivu: folder with an eivu_results.csv of your own.")
-    ] = None,
-    testbed: Annotated[str, typer.Option("--testbed", help="Where experiments run, as in p4perf run.")] = "local",
-    budget: Annotated[
-        str | None,
-        typer.Option("--budget", help="Total time, such as 5m: claims that do not fit are not run."),
-    ] = None,
+    quick: Annotated[bool, Option("--quick", help="Measure few points; takes a few minutes.")] = False,
+    only: Annotated[list[Only] | None, Option(help="Only claims of this kind. Repeatable.", show_default=False)] = None,
+    show: Annotated[bool, Option("--list", help="List the claims without checking them.")] = False,
+    data: Annotated[Path | None, Option(help="Of eivu: folder with an eivu_results.csv of your own.")] = None,
+    testbed: Annotated[str, Option(help="Where experiments run, as in p4perf run.")] = "local",
+    budget: Annotated[str | None, Option(help="Total time, such as 5m: claims that do not fit are not run.")] = None,
     output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="Folder of a new or an earlier reproduction; default: a new one."),
+        Path | None, Option("--output", "-o", help="Folder of a new or an earlier reproduction; default: a new one.")
     ] = None,
     quiet: QuietOption = False,
     fmt: FormatOption = Format.TABLE,

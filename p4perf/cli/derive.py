@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import typer
+from typer import Argument, Option
 
 from p4perf.cli.app import Format, FormatOption, Scale, TlsOption, app, check_cluster, emit, refuse, say, say_origin
 from p4perf.errors import ExitCode, UsageError
@@ -142,81 +142,74 @@ def _document(derived: DerivedModel | None, run: str | None) -> ModelDocument:
 def fit(
     data: Annotated[
         list[Path],
-        typer.Argument(
+        Argument(
             metavar="DATA...",
             parser=find_run,
             help="Runs, folders of runs, CSV files with a header line, files of Extra-P; - is the standard input.",
         ),
     ],
-    x: Annotated[str | None, typer.Option("--x", help="File: column of the variable (Extra-P: parameter).")] = None,
-    y: Annotated[str | None, typer.Option("--y", help="File: column of the cost (Extra-P: metric).")] = None,
+    x: Annotated[str | None, Option(help="File: column of the variable (Extra-P: parameter).")] = None,
+    y: Annotated[str | None, Option(help="File: column of the cost (Extra-P: metric).")] = None,
     by: Annotated[
-        list[str] | None,
-        typer.Option("--by", help="Many series: columns that distinguish them, separated by commas. Repeatable."),
+        list[str] | None, Option(help="Many series: columns that distinguish them, separated by commas. Repeatable.")
     ] = None,
-    region: Annotated[str | None, typer.Option("--region", help="Extra-P: region or callpath.")] = None,
-    segments: Annotated[int | None, typer.Option("--segments", min=1, help="Fix the number of segments.")] = None,
-    max_segments: Annotated[int | None, typer.Option("--max-segments", min=1, help="Most segments; files: 5.")] = None,
-    min_points: Annotated[int | None, typer.Option("--min-points", min=1, help="Fewest points of a segment.")] = None,
+    region: Annotated[str | None, Option(help="Extra-P: region or callpath.")] = None,
+    segments: Annotated[int | None, Option(min=1, help="Fix the number of segments.")] = None,
+    max_segments: Annotated[int | None, Option(min=1, help="Most segments; files: 5.")] = None,
+    min_points: Annotated[int | None, Option(min=1, help="Fewest points of a segment.")] = None,
     profile: Annotated[
-        Literal["exact", "scholz2021"] | None, typer.Option("--profile", help="scholz2021: the rules of the paper.")
+        Literal["exact", "scholz2021"] | None, Option(help="scholz2021: the rules of the paper.")
     ] = None,
     error: Annotated[
-        str | None, typer.Option("--error", help="Error metric: smape, smape_pooled, mape, rmse, emd, or a plug-in.")
+        str | None, Option(help="Error metric: smape, smape_pooled, mape, rmse, emd, or a plug-in.")
     ] = None,
     loss: Annotated[
         Literal["auto", "squares", "l1"] | None,
-        typer.Option("--loss", help="auto: squares, l1 where samples are outliers or near zero; l1: relative, robust."),
+        Option(help="auto: squares, l1 where samples are outliers or near zero; l1: relative, robust."),
     ] = None,
     template: Annotated[
-        list[str] | None,
-        typer.Option("--template", help="Allow this function, such as power or spline. Repeatable."),
+        list[str] | None, Option(help="Allow this function, such as power or spline. Repeatable.")
     ] = None,
     split_finder: Annotated[
-        str | None,
-        typer.Option("--split-finder", help="dynamic, brute-force, second-derivative, savitzky-golay, or a plug-in."),
+        str | None, Option(help="dynamic, brute-force, second-derivative, savitzky-golay, or a plug-in.")
     ] = None,
     search: Annotated[
-        Literal["auto", "exact", "coarse"] | None,
-        typer.Option("--search", help="auto: coarse for more than 1000 points."),
+        Literal["auto", "exact", "coarse"] | None, Option(help="auto: coarse for more than 1000 points.")
     ] = None,
-    level: Annotated[float | None, typer.Option("--level", min=0.5, max=0.999, help="Coverage of intervals.")] = None,
+    level: Annotated[float | None, Option(min=0.5, max=0.999, help="Coverage of intervals.")] = None,
     resamples: Annotated[
-        int | None,
-        typer.Option("--resamples", min=0, max=100_000, help="Bootstrap resamples; 0: no intervals, faster."),
+        int | None, Option(min=0, max=100_000, help="Bootstrap resamples; 0: no intervals, faster.")
     ] = None,
     threads: Annotated[
-        int | None, typer.Option("--threads", min=1, max=1024, help="Threads, one series; default: all processors.")
+        int | None, Option(min=1, max=1024, help="Threads, one series; default: all processors.")
     ] = None,
     processes: Annotated[
-        int | None,
-        typer.Option("--processes", min=1, max=1024, help="Many series: processes; default: all processors."),
+        int | None, Option(min=1, max=1024, help="Many series: processes; default: all processors.")
     ] = None,
     scheduler: Annotated[
-        str | None, typer.Option("--scheduler", help="Many series: address of a Dask cluster: tcp://10.0.0.1:8786.")
+        str | None, Option(help="Many series: address of a Dask cluster: tcp://10.0.0.1:8786.")
     ] = None,
     tls: TlsOption = None,
-    x_scale: Annotated[Scale | None, typer.Option("--x-scale", help="File: axis of the plots.")] = None,
+    x_scale: Annotated[Scale | None, Option(help="File: axis of the plots.")] = None,
     working_set: Annotated[
         str | None,
-        typer.Option(
-            "--working-set",
+        Option(
             help="File: bytes that grow with x, as FIXED+PER_X, or scholz2021:KEY,ACTION_DATA (bytes of an exact "
-            "table of t4p4s, Eq. 5). With --cache, breakpoints are compared with it.",
+            "table of t4p4s, Eq. 5). With --cache, breakpoints are compared with it."
         ),
     ] = None,
-    cache: Annotated[list[str] | None, typer.Option("--cache", help="File: a cache: L2=256KiB. Repeatable.")] = None,
+    cache: Annotated[list[str] | None, Option(help="File: a cache: L2=256KiB. Repeatable.")] = None,
     output: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             "--output",
             "-o",
             help="File: folder of model.json and plots. Many series: FILE.jsonl, a line for each model, or a folder "
             "for models.jsonl; what is there already is not fitted again.",
         ),
     ] = None,
-    restart: Annotated[bool, typer.Option("--restart", help="Many series: begin the file of models anew.")] = False,
-    every_plot: Annotated[bool, typer.Option("--every-plot", help="Draw one figure per number of segments.")] = False,
+    restart: Annotated[bool, Option("--restart", help="Many series: begin the file of models anew.")] = False,
+    every_plot: Annotated[bool, Option("--every-plot", help="Draw one figure per number of segments.")] = False,
     fmt: FormatOption = Format.TABLE,
 ) -> int:
     """Derive piecewise models from runs or files of measurements.

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from p4perf.cli.app import (
     Format,
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from p4perf.specs import Experiment
 
 
-ProfileOption = Annotated[str | None, typer.Option("--profile", help="Profile of the description; default: the first.")]
+ProfileOption = Annotated[str | None, Option("--profile", help="Profile of the description; default: the first.")]
 FrameOption = Annotated[
-    int | None, typer.Option("--frame-size", help="Frame size in bytes, with FCS; by default what the function says.")
+    int | None, Option("--frame-size", help="Frame size in bytes, with FCS; by default what the function says.")
 ]
 RemoteOption = Annotated[
-    float, typer.Option("--remote", help="Share of packets that the NIC places in another socket's cache.")
+    float, Option("--remote", help="Share of packets that the NIC places in another socket's cache.")
 ]
 
 
@@ -138,15 +138,15 @@ class PlaceDocument(Document, kind="place"):
 @estimate_app.command()
 def eo(
     functions: Annotated[
-        list[str], typer.Argument(metavar="FUNCTION...", help="Functions (name or file) in a row, or one experiment.")
+        list[str], Argument(metavar="FUNCTION...", help="Functions (name or file) in a row, or one experiment.")
     ],
-    hardware: Annotated[str, typer.Option("--hardware", help="Machine: a name of the catalogue, or a file.")],
+    hardware: Annotated[str, Option(help="Machine: a name of the catalogue, or a file.")],
     profile: ProfileOption = None,
     frame_size: FrameOption = None,
-    cores: Annotated[int, typer.Option("--cores", help="Cores that run the functions.")] = 1,
+    cores: Annotated[int, Option(help="Cores that run the functions.")] = 1,
     remote: RemoteOption = 0.0,
-    symbols: Annotated[list[str] | None, typer.Option("--symbol", help="A symbol: ps=1000. Repeatable.")] = None,
-    keep_io: Annotated[bool, typer.Option("--keep-io", help="Several functions: each receives and sends.")] = False,
+    symbols: Annotated[list[str] | None, Option("--symbol", help="A symbol: ps=1000. Repeatable.")] = None,
+    keep_io: Annotated[bool, Option("--keep-io", help="Several functions: each receives and sends.")] = False,
     sets: SetOption = None,
     points: PointsOption = None,
     fmt: FormatOption = Format.TABLE,
@@ -261,14 +261,14 @@ def _compared(printed: Printed, source: str) -> str:
 def place(
     demands: Annotated[
         list[str],
-        typer.Argument(metavar="FUNCTION=LOAD...", help="Functions and loads: switch/basic=5Mpps; chains: a+b=2Mpps."),
+        Argument(metavar="FUNCTION=LOAD...", help="Functions and loads: switch/basic=5Mpps; chains: a+b=2Mpps."),
     ],
-    host: Annotated[list[str], typer.Option("--host", help="Hardware (name or file) and free cores: NAME:4. Repeat.")],
+    host: Annotated[list[str], Option(help="Hardware (name or file) and free cores: NAME:4. Repeat.")],
     profile: ProfileOption = None,
     frame_size: FrameOption = None,
     remote: RemoteOption = 0.0,
     share_cores: Annotated[
-        bool, typer.Option("--share-cores", help="Let functions share cores; default: each has its own.")
+        bool, Option("--share-cores", help="Let functions share cores; default: each has its own.")
     ] = False,
     fmt: FormatOption = Format.TABLE,
 ) -> int:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+from typer import Argument, Option
 
 from p4perf.cli.app import Format, FormatOption, Scale, app, emit, near, pairs, say
 from p4perf.errors import UsageError
@@ -77,48 +78,42 @@ class ImportPlanDocument(Document, _Source, kind="import.plan"):
 
 @app.command("import")
 def import_(
-    sources: Annotated[list[Path], typer.Argument(help="Files, or a result folder, all of one kind.")],
-    kind: Annotated[str | None, typer.Option("--from", help="pos, moongen, trex, csit, csv, or a plug-in.")] = None,
+    sources: Annotated[list[Path], Argument(help="Files, or a result folder, all of one kind.")],
+    kind: Annotated[str | None, Option("--from", help="pos, moongen, trex, csit, csv, or a plug-in.")] = None,
     x: Annotated[
         list[str] | None,
-        typer.Option("--x", help="Variable, or VARIABLE=NAME of the source; the first is the abscissa. Repeatable."),
+        Option(help="Variable, or VARIABLE=NAME of the source; the first is the abscissa. Repeatable."),
     ] = None,
     metric: Annotated[
-        list[str] | None,
-        typer.Option("--metric", help="Import only this metric, or METRIC=NAME of the source. Repeatable."),
+        list[str] | None, Option(help="Import only this metric, or METRIC=NAME of the source. Repeatable.")
     ] = None,
-    unit: Annotated[list[str] | None, typer.Option("--unit", help="CSV: UNIT, or METRIC=UNIT. Repeatable.")] = None,
+    unit: Annotated[list[str] | None, Option(help="CSV: UNIT, or METRIC=UNIT. Repeatable.")] = None,
     sets: Annotated[
-        list[str] | None, typer.Option("--set", help="VARIABLE=VALUE that the source does not state. Repeatable.")
+        list[str] | None, Option("--set", help="VARIABLE=VALUE that the source does not state. Repeatable.")
     ] = None,
-    only: Annotated[list[str] | None, typer.Option("--only", help="Import only VARIABLE=VALUE. Repeatable.")] = None,
-    repetition: Annotated[str | None, typer.Option("--repetition", help="Variable or column of repetitions.")] = None,
+    only: Annotated[list[str] | None, Option(help="Import only VARIABLE=VALUE. Repeatable.")] = None,
+    repetition: Annotated[str | None, Option(help="Variable or column of repetitions.")] = None,
     pattern: Annotated[
         str | None,
-        typer.Option("--name", help="Meaning of numbers in file or test names: 'rx-{frame_size}-{repetition}.csv'."),
+        Option("--name", help="Meaning of numbers in file or test names: 'rx-{frame_size}-{repetition}.csv'."),
     ] = None,
-    value: Annotated[
-        str | None, typer.Option("--value", help="CSV with one value per line: column of the values.")
-    ] = None,
-    metric_column: Annotated[
-        str | None, typer.Option("--metric-column", help="CSV with one value per line: column of the metrics.")
-    ] = None,
-    unit_column: Annotated[str | None, typer.Option("--unit-column", help="CSV: column of the units.")] = None,
-    device: Annotated[str | None, typer.Option("--device", help="MoonGen: which of several devices counts.")] = None,
+    value: Annotated[str | None, Option(help="CSV with one value per line: column of the values.")] = None,
+    metric_column: Annotated[str | None, Option(help="CSV with one value per line: column of the metrics.")] = None,
+    unit_column: Annotated[str | None, Option(help="CSV: column of the units.")] = None,
+    device: Annotated[str | None, Option(help="MoonGen: which of several devices counts.")] = None,
     skip_damaged: Annotated[
-        bool, typer.Option("--skip-damaged", help="Folders: leave damaged files out instead of stopping.")
+        bool, Option("--skip-damaged", help="Folders: leave damaged files out instead of stopping.")
     ] = False,
     experiment: Annotated[
-        str | None,
-        typer.Option("--experiment", help="Name of the experiment; runs with the same name can be compared."),
+        str | None, Option(help="Name of the experiment; runs with the same name can be compared.")
     ] = None,
-    title: Annotated[str | None, typer.Option("--title", help="One line for people.")] = None,
-    target: Annotated[str | None, typer.Option("--target", "-t", help="What was measured.")] = None,
-    testbed: Annotated[str | None, typer.Option("--testbed", help="Where it was measured.")] = None,
-    y: Annotated[str | None, typer.Option("--y", help="Metric to model; default: the first.")] = None,
-    x_scale: Annotated[Scale, typer.Option("--x-scale", help="Axis of the abscissa.")] = "linear",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be imported, without writing.")] = False,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder that gets the run directory.")] = Path("runs"),
+    title: Annotated[str | None, Option(help="One line for people.")] = None,
+    target: Annotated[str | None, Option("--target", "-t", help="What was measured.")] = None,
+    testbed: Annotated[str | None, Option(help="Where it was measured.")] = None,
+    y: Annotated[str | None, Option(help="Metric to model; default: the first.")] = None,
+    x_scale: Annotated[Scale, Option(help="Axis of the abscissa.")] = "linear",
+    dry_run: Annotated[bool, Option("--dry-run", help="Show what would be imported, without writing.")] = False,
+    output: Annotated[Path, Option("--output", "-o", help="Folder that gets the run directory.")] = Path("runs"),
     fmt: FormatOption = Format.TABLE,
 ) -> int:
     """Read results of other tools into a run directory.
@@ -242,10 +237,10 @@ def _say_left_out(reasons: Sequence[Mapping[str, Any]]) -> None:
 @app.command()
 def export(
     model: Annotated[
-        Path, typer.Argument(metavar="MODEL", parser=find_run, help="A model.json, or a run directory that has one.")
+        Path, Argument(metavar="MODEL", parser=find_run, help="A model.json, or a run directory that has one.")
     ],
-    language: Annotated[Literal["python", "c", "latex"], typer.Option("--as", help="What to write.")] = "python",
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="File to write; default: stdout.")] = None,
+    language: Annotated[Literal["python", "c", "latex"], Option("--as", help="What to write.")] = "python",
+    output: Annotated[Path | None, Option("--output", "-o", help="File to write; default: stdout.")] = None,
 ) -> None:
     """Write a model as a function in Python or C, or as LaTeX."""
     from p4perf.models.export import export_model
@@ -282,17 +277,17 @@ class ReportDocument(Document, kind="report"):
 def report(
     runs: Annotated[
         list[Path],
-        typer.Argument(
+        Argument(
             metavar="RUN...",
             parser=find_run,
             help="Runs, campaigns, comparisons, predictions, claims (folders or JSON), or folders of these.",
         ),
     ],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder of the site; a site there is replaced.")],
-    title: Annotated[str | None, typer.Option("--title", help="Heading of the site; default: its contents.")] = None,
+    output: Annotated[Path, Option("--output", "-o", help="Folder of the site; a site there is replaced.")],
+    title: Annotated[str | None, Option(help="Heading of the site; default: its contents.")] = None,
     jobs: Annotated[
         int | None,
-        typer.Option("--jobs", "-j", min=1, max=1024, help="Processes that read runs; default: one per processor."),
+        Option("--jobs", "-j", min=1, max=1024, help="Processes that read runs; default: one per processor."),
     ] = None,
     fmt: FormatOption = Format.TABLE,
 ) -> None:
@@ -313,10 +308,9 @@ def report(
 @app.command("open")
 def open_(
     what: Annotated[
-        Path,
-        typer.Argument(metavar="[RUN]", parser=find_run, help="A run, campaign, comparison or prediction."),
+        Path, Argument(metavar="[RUN]", parser=find_run, help="A run, campaign, comparison or prediction.")
     ] = Path("latest"),
-    no_browser: Annotated[bool, typer.Option("--no-browser", help="Only print the path.")] = False,
+    no_browser: Annotated[bool, Option("--no-browser", help="Only print the path.")] = False,
 ) -> None:
     """Open the page of a run in a browser, and print its path."""
     from p4perf.experiment.report.site import find_sources, write_site
@@ -347,18 +341,15 @@ PackDocument = listing("pack", _PackRow, "`p4perf pack FOLDER`: one row.\n\nSee 
 
 @app.command()
 def pack(
-    folder: Annotated[
-        Path, typer.Argument(metavar="FOLDER", parser=find_run, help="Run directory, campaign or comparison.")
-    ],
+    folder: Annotated[Path, Argument(metavar="FOLDER", parser=find_run, help="Run directory, campaign or comparison.")],
     output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="Name of the zip; default: that of the folder, in the current one."),
+        Path | None, Option("--output", "-o", help="Name of the zip; default: that of the folder, in the current one.")
     ] = None,
     licence: Annotated[
-        str | None, typer.Option("--licence", "--license", help="SPDX identifier or address, such as CC-BY-4.0.")
+        str | None, Option("--licence", "--license", help="SPDX identifier or address, such as CC-BY-4.0.")
     ] = None,
-    author: Annotated[list[str] | None, typer.Option("--author", help="'Jane Doe [<ORCID>]'. Repeatable.")] = None,
-    title: Annotated[str | None, typer.Option("--title", help="Title; default: what was measured.")] = None,
+    author: Annotated[list[str] | None, Option(help="'Jane Doe [<ORCID>]'. Repeatable.")] = None,
+    title: Annotated[str | None, Option(help="Title; default: what was measured.")] = None,
     fmt: FormatOption = Format.TABLE,
 ) -> None:
     """Pack results into a self-describing zip (RO-Crate)."""

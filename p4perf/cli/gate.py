@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Option
 
 from p4perf.cli.app import Format, FormatOption, QuietOption, app, emit, load, pairs, refuse, say, share
 from p4perf.cli.measure import DEFAULT_TARGET
@@ -28,7 +28,7 @@ _PROGRAMS = (".p4", ".json", ".spec")
 def gate(
     runs: Annotated[
         list[str] | None,
-        typer.Argument(
+        Argument(
             metavar="[RUN]...",
             help="New run directories or campaigns; with --interleaved, specs or P4 programs to measure.",
             show_default=False,
@@ -36,63 +36,53 @@ def gate(
     ] = None,
     baseline: Annotated[
         list[str] | None,
-        typer.Option(
-            "--baseline",
-            help="A run directory, campaign or model.json, repeatable; with --interleaved, another spec or program.",
+        Option(
+            help="A run directory, campaign or model.json, repeatable; with --interleaved, another spec or program."
         ),
     ] = None,
-    margin: Annotated[str, typer.Option("--margin", help="Smallest change that matters, such as 5% or 0.05.")] = "5%",
+    margin: Annotated[str, Option(help="Smallest change that matters, such as 5% or 0.05.")] = "5%",
     drift: Annotated[
-        str | None,
-        typer.Option("--drift", help="Assume this standard deviation between runs, such as 1%; default: measured."),
+        str | None, Option(help="Assume this standard deviation between runs, such as 1%; default: measured.")
     ] = None,
-    metric: Annotated[str | None, typer.Option("--metric", help="Metric; default: the modelled one.")] = None,
+    metric: Annotated[str | None, Option(help="Metric; default: the modelled one.")] = None,
     relative: Annotated[
-        bool, typer.Option("--relative", help="Compare in units of the baseline program, which each start measures.")
+        bool, Option("--relative", help="Compare in units of the baseline program, which each start measures.")
     ] = False,
-    junit: Annotated[Path | None, typer.Option("--junit", help="Write JUnit XML to this file.")] = None,
-    summary: Annotated[Path | None, typer.Option("--summary", help="Append a table in Markdown to this file.")] = None,
+    junit: Annotated[Path | None, Option(help="Write JUnit XML to this file.")] = None,
+    summary: Annotated[Path | None, Option(help="Append a table in Markdown to this file.")] = None,
     history: Annotated[
-        bool, typer.Option("--history", help="Show how much runs on this machine differed; compare nothing.")
+        bool, Option("--history", help="Show how much runs on this machine differed; compare nothing.")
     ] = False,
     interleaved: Annotated[
-        bool, typer.Option("--interleaved", help="Measure both sides now, in alternating starts: drift cancels.")
+        bool, Option("--interleaved", help="Measure both sides now, in alternating starts: drift cancels.")
     ] = False,
     target: Annotated[
         str | None,
-        typer.Option("--target", "-t", help="With --interleaved: target of both sides.", show_default=DEFAULT_TARGET),
+        Option("--target", "-t", help="With --interleaved: target of both sides.", show_default=DEFAULT_TARGET),
     ] = None,
-    baseline_target: Annotated[
-        str | None, typer.Option("--baseline-target", help="With --interleaved: another target of the baseline.")
-    ] = None,
+    baseline_target: Annotated[str | None, Option(help="With --interleaved: another target of the baseline.")] = None,
     sets: Annotated[
-        list[str] | None, typer.Option("--set", help="With --interleaved: change the spec of both sides. Repeatable.")
+        list[str] | None, Option("--set", help="With --interleaved: change the spec of both sides. Repeatable.")
     ] = None,
     baseline_sets: Annotated[
-        list[str] | None,
-        typer.Option("--baseline-set", help="With --interleaved: change only the spec of the baseline."),
+        list[str] | None, Option("--baseline-set", help="With --interleaved: change only the spec of the baseline.")
     ] = None,
     baseline_environment: Annotated[
         list[str] | None,
-        typer.Option(
-            "--baseline-env", help="With --interleaved: environment variable of the baseline, such as CC=gcc-12."
-        ),
+        Option("--baseline-env", help="With --interleaved: environment variable of the baseline, such as CC=gcc-12."),
     ] = None,
     baseline_tree: Annotated[
-        Path | None,
-        typer.Option("--baseline-tree", help="With --interleaved: checkout of p4perf that generates the baseline."),
+        Path | None, Option(help="With --interleaved: checkout of p4perf that generates the baseline.")
     ] = None,
     points: Annotated[
-        int | None, typer.Option("--points", min=1, help="With --interleaved: most values of every swept variable.")
+        int | None, Option(min=1, help="With --interleaved: most values of every swept variable.")
     ] = None,
     number: Annotated[
-        int | None, typer.Option("--pairs", min=2, help="With --interleaved: pairs of starts per point; default: 6.")
+        int | None, Option("--pairs", min=2, help="With --interleaved: pairs of starts per point; default: 6.")
     ] = None,
-    testbed: Annotated[
-        str | None, typer.Option("--testbed", help="With --interleaved: where it runs; default: local.")
-    ] = None,
+    testbed: Annotated[str | None, Option(help="With --interleaved: where it runs; default: local.")] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="With --interleaved: folder for the runs; default: runs.")
+        Path | None, Option("--output", "-o", help="With --interleaved: folder for the runs; default: runs.")
     ] = None,
     quiet: QuietOption = False,
     fmt: FormatOption = Format.TABLE,

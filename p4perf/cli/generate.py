@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
 from p4perf.cli.app import Format, FormatOption, PointsOption, SetOption, app, emit, load, say
 from p4perf.errors import ExitCode, UsageError
@@ -30,27 +31,23 @@ _OF_TARGET = {"bmv2": "v1model", "dpdk-swx": "swx", "nfp4000": "nfp"}
 
 @app.command()
 def generate(
-    spec: Annotated[str | None, typer.Argument(help="Experiment of the catalogue, or path of a spec file.")] = None,
+    spec: Annotated[str | None, Argument(help="Experiment of the catalogue, or path of a spec file.")] = None,
     generator: Annotated[
         list[str] | None,
-        typer.Option("--generator", "-g", help="Generator (p4perf list generators); repeatable. Default: all."),
+        Option("--generator", "-g", help="Generator (p4perf list generators); repeatable. Default: all."),
     ] = None,
     target: Annotated[
-        list[str] | None, typer.Option("--target", "-t", help="Target whose generator it is, such as bmv2. Repeatable.")
+        list[str] | None, Option("--target", "-t", help="Target whose generator it is, such as bmv2. Repeatable.")
     ] = None,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the files.")] = Path("generated"),
+    output: Annotated[Path, Option("--output", "-o", help="Folder for the files.")] = Path("generated"),
     sets: SetOption = None,
     points: PointsOption = None,
     max_entries: Annotated[
         int | None,
-        typer.Option(
-            "--max-entries",
-            min=0,
-            help=f"Leave out entry files of larger tables; default: {MAX_ENTRIES}, or 0 with --all.",
-        ),
+        Option(min=0, help=f"Leave out entry files of larger tables; default: {MAX_ENTRIES}, or 0 with --all."),
     ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Every experiment of the catalogue.")] = False,
-    verify: Annotated[bool, typer.Option("--verify", help="Compile the P4 programs with the tools of p4c.")] = False,
+    everything: Annotated[bool, Option("--all", help="Every experiment of the catalogue.")] = False,
+    verify: Annotated[bool, Option("--verify", help="Compile the P4 programs with the tools of p4c.")] = False,
     fmt: FormatOption = Format.TABLE,
 ) -> None:
     """Write programs, table entries and load-generator scripts.

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+from typer import Argument, Option
 
 from p4perf.cli.app import (
     Format,
@@ -183,21 +184,17 @@ class ShowDocument(Document, kind="show"):
 
 @app.command("list")
 def list_(
-    what: Annotated[What, typer.Argument(help="What to list.")] = "experiments",
-    folder: Annotated[Path, typer.Option("--in", help="Folder of the runs.")] = Path("runs"),
+    what: Annotated[What, Argument(help="What to list.")] = "experiments",
+    folder: Annotated[Path, Option("--in", help="Folder of the runs.")] = Path("runs"),
     components: Annotated[
-        bool, typer.Option("--components", help="Of targets or generators: show which experiments they support.")
+        bool, Option("--components", help="Of targets or generators: show which experiments they support.")
     ] = False,
     limits: Annotated[
-        bool, typer.Option("--limits", help="Of targets or generators: show missing constructs and limits.")
+        bool, Option("--limits", help="Of targets or generators: show missing constructs and limits.")
     ] = False,
-    item: Annotated[
-        list[str] | None, typer.Option("--item", help="Of eivu: only these items, such as 014. Repeatable.")
-    ] = None,
-    as_spec: Annotated[bool, typer.Option("--spec", help="Of eivu: print a spec that measures the items.")] = False,
-    data: Annotated[
-        Path | None, typer.Option("--data", help="Of eivu-cells: folder with an eivu_results.csv of your own.")
-    ] = None,
+    item: Annotated[list[str] | None, Option(help="Of eivu: only these items, such as 014. Repeatable.")] = None,
+    as_spec: Annotated[bool, Option("--spec", help="Of eivu: print a spec that measures the items.")] = False,
+    data: Annotated[Path | None, Option(help="Of eivu-cells: folder with an eivu_results.csv of your own.")] = None,
     fmt: FormatOption = Format.TABLE,
 ) -> None:
     """List experiments, runs, targets, metrics, models and more."""
@@ -322,18 +319,18 @@ def _short(rows: Sequence[RunSummary]) -> list[dict[str, Any]]:
 def check(
     spec: Annotated[
         str | None,
-        typer.Argument(
+        Argument(
             help="Experiment of the catalogue, or path of a spec file; with --schema, kind of a document of JSON.",
             show_default=False,
         ),
     ] = None,
     schema: Annotated[
-        bool, typer.Option("--schema", help="Print the JSON Schema of specs, or of a kind of document.")
+        bool, Option("--schema", help="Print the JSON Schema of specs, or of a kind of document.")
     ] = False,
     target: Annotated[
-        str | None, typer.Option("--target", "-t", help="Also check that this target can measure it here.")
+        str | None, Option("--target", "-t", help="Also check that this target can measure it here.")
     ] = None,
-    testbed: Annotated[str, typer.Option("--testbed", help="Where the target runs.")] = "local",
+    testbed: Annotated[str, Option(help="Where the target runs.")] = "local",
     sets: SetOption = None,
     points: PointsOption = None,
     skip_impossible: SkipOption = False,
@@ -417,7 +414,7 @@ def documents() -> dict[str, type[Document]]:
 @app.command()
 def status(
     run: Annotated[
-        Path, typer.Argument(metavar="RUN", parser=find_run, help="A run directory, or the folder of a campaign.")
+        Path, Argument(metavar="RUN", parser=find_run, help="A run directory, or the folder of a campaign.")
     ],
     fmt: FormatOption = Format.TABLE,
 ) -> None:
@@ -438,8 +435,8 @@ def status(
 
 @app.command()
 def show(
-    run: Annotated[Path, typer.Argument(metavar="RUN", parser=find_run, help="A run directory.")],
-    metric: Annotated[str | None, typer.Option("--metric", help="Metric to show; default: the modelled one.")] = None,
+    run: Annotated[Path, Argument(metavar="RUN", parser=find_run, help="A run directory.")],
+    metric: Annotated[str | None, Option(help="Metric to show; default: the modelled one.")] = None,
     fmt: FormatOption = Format.TABLE,
 ) -> None:
     """Show the measured points of a run.
@@ -488,9 +485,9 @@ class DoctorDocument(Document, kind="doctor"):
 
 @app.command()
 def doctor(
-    fix: Annotated[bool, typer.Option("--fix", help="Apply reversible settings: hugepages, autogroup (root).")] = False,
-    undo: Annotated[bool, typer.Option("--undo", help="Restore what --fix changed (root).")] = False,
-    testbed: Annotated[str, typer.Option("--testbed", help="Where to look: local, or ssh:FILE:NODE.")] = "local",
+    fix: Annotated[bool, Option("--fix", help="Apply reversible settings: hugepages, autogroup (root).")] = False,
+    undo: Annotated[bool, Option("--undo", help="Restore what --fix changed (root).")] = False,
+    testbed: Annotated[str, Option(help="Where to look: local, or ssh:FILE:NODE.")] = "local",
     fmt: FormatOption = Format.TABLE,
 ) -> int:
     """Report what is usable here, and how well it can measure.

@@ -12,7 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from p4perf.cli.app import (
     Format,
@@ -112,13 +112,7 @@ def chosen_experiments(specs: Sequence[str], *, every: bool, only: Sequence[str]
 
 
 def _measure(
-    folder: CampaignDirectory,
-    scheduler: str | None,
-    tls: Path | None,
-    workers: str | None,
-    fmt: Format,
-    *,
-    quiet: bool,
+    folder: CampaignDirectory, scheduler: str | None, tls: Path | None, workers: str | None, fmt: Format, *, quiet: bool
 ) -> int:
     """Measure what a campaign still needs and report on it; the exit code."""
     from p4perf.cli.progress import WholeProgress
@@ -175,14 +169,13 @@ def exit_code(cells: Sequence[Cell]) -> ExitCode:
 
 SchedulerOption = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--scheduler", help="Measure on all devices of a Dask cluster: address of its scheduler, tcp://10.0.0.1:8786."
     ),
 ]
 
 WorkersOption = Annotated[
-    str | None,
-    typer.Option("--workers", help="With --scheduler: only workers whose names match, such as 'xeon-*'."),
+    str | None, Option("--workers", help="With --scheduler: only workers whose names match, such as 'xeon-*'.")
 ]
 
 
@@ -210,14 +203,14 @@ def crew_opener(
 
 DEFAULT_TARGET = "dpdk-c"
 
-StrictOption = Annotated[bool, typer.Option("--strict", help="Derive no model from flagged trials: exit code 4.")]
+StrictOption = Annotated[bool, Option("--strict", help="Derive no model from flagged trials: exit code 4.")]
 
 
 @app.command()
 def run(
     specs: Annotated[
         list[str] | None,
-        typer.Argument(
+        Argument(
             metavar="[SPEC]...",
             help="Names of experiments of the catalogue, or paths of spec files.",
             show_default=False,
@@ -225,37 +218,32 @@ def run(
     ] = None,
     target: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "--target",
             "-t",
             help="Device under test (p4perf list targets), with variants as in dpdk-swx:interpreter. Repeatable.",
             show_default=DEFAULT_TARGET,
         ),
     ] = None,
-    testbed: Annotated[
-        str, typer.Option("--testbed", help="Where it runs: local, netns, ssh:FILE, pos:FILE, manual:FOLDER.")
-    ] = "local",
+    testbed: Annotated[str, Option(help="Where it runs: local, netns, ssh:FILE, pos:FILE, manual:FOLDER.")] = "local",
     scheduler: SchedulerOption = None,
     tls: TlsOption = None,
     workers: WorkersOption = None,
-    every: Annotated[bool, typer.Option("--all", help="Measure every experiment of the catalogue.")] = False,
+    every: Annotated[bool, Option("--all", help="Measure every experiment of the catalogue.")] = False,
     only: Annotated[
-        list[str] | None,
-        typer.Option("--only", help="With --all: experiments that match, such as 'mat/*'. Repeatable."),
+        list[str] | None, Option(help="With --all: experiments that match, such as 'mat/*'. Repeatable.")
     ] = None,
     budget: Annotated[
-        str | None,
-        typer.Option("--budget", help="Total time, such as 30m: measure the points that reduce errors most."),
+        str | None, Option(help="Total time, such as 30m: measure the points that reduce errors most.")
     ] = None,
     accuracy: Annotated[
-        str | None,
-        typer.Option("--accuracy", help="Measure only the points needed for this largest error, such as 3%."),
+        str | None, Option(help="Measure only the points needed for this largest error, such as 3%.")
     ] = None,
     sets: SetOption = None,
     points: PointsOption = None,
     skip_impossible: SkipOption = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Plan and print the points without measuring.")] = False,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder that gets the run directory.")] = Path("runs"),
+    dry_run: Annotated[bool, Option("--dry-run", help="Plan and print the points without measuring.")] = False,
+    output: Annotated[Path, Option("--output", "-o", help="Folder that gets the run directory.")] = Path("runs"),
     strict: StrictOption = False,
     quiet: QuietOption = False,
     fmt: FormatOption = Format.TABLE,
@@ -357,13 +345,13 @@ def _say_refused(refused: Any) -> None:
 @app.command()
 def resume(
     run: Annotated[
-        Path, typer.Argument(metavar="RUN", parser=find_run, help="A run directory, or the folder of a campaign.")
+        Path, Argument(metavar="RUN", parser=find_run, help="A run directory, or the folder of a campaign.")
     ],
     scheduler: SchedulerOption = None,
     tls: TlsOption = None,
     workers: WorkersOption = None,
     all_points: Annotated[
-        bool, typer.Option("--all-points", help="Complete the sweep of a run that chose its points.")
+        bool, Option("--all-points", help="Complete the sweep of a run that chose its points.")
     ] = False,
     strict: StrictOption = False,
     quiet: QuietOption = False,

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import typer
+from typer import Argument, Option
 
 from p4perf.cli.app import Format, FormatOption, analyse_app, emit, print_table, say
 from p4perf.errors import ExitCode, UsageError
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def opq(
     runs: Annotated[
         list[Path] | None,
-        typer.Argument(
+        Argument(
             metavar="[RUN]...",
             parser=find_run,
             help="Run directories that swept operator and packet_size.",
@@ -31,36 +31,25 @@ def opq(
         ),
     ] = None,
     beside: Annotated[
-        list[str] | None,
-        typer.Option("--with", help="Platforms to compare with: ren2025, or your own file. Repeatable."),
+        list[str] | None, Option("--with", help="Platforms to compare with: ren2025, or your own file. Repeatable.")
     ] = None,
     threshold: Annotated[
         str,
-        typer.Option(
-            "--threshold",
-            help="Threshold of base costs: global-median, lower-median, platform-median, or a number of cycles.",
-        ),
+        Option(help="Threshold of base costs: global-median, lower-median, platform-median, or a number of cycles."),
     ] = "global-median",
-    ties: Annotated[
-        Literal["high", "low"], typer.Option("--ties", help="Side of a base cost equal to the threshold.")
-    ] = "high",
+    ties: Annotated[Literal["high", "low"], Option(help="Side of a base cost equal to the threshold.")] = "high",
     without: Annotated[
-        list[str] | None,
-        typer.Option("--median-without", help="Operator to exclude from the median. Repeatable."),
+        list[str] | None, Option("--median-without", help="Operator to exclude from the median. Repeatable.")
     ] = None,
     of: Annotated[
-        str | None, typer.Option("--median-of", help="Take the median over the operators of this platform only.")
+        str | None, Option("--median-of", help="Take the median over the operators of this platform only.")
     ] = None,
-    contrast: Annotated[
-        list[str] | None, typer.Option("--contrast", help="Two operators to compare: HIGH,LOW. Repeatable.")
-    ] = None,
-    clock: Annotated[Literal["core", "tsc"], typer.Option("--clock", help="Clock of the cycles.")] = "core",
-    agree: Annotated[
-        bool, typer.Option("--agree", help="Check that two runs agree; exit code 1 if they do not.")
-    ] = False,
-    level: Annotated[float, typer.Option("--level", min=0.5, max=0.999, help="Intended coverage of intervals.")] = 0.95,
+    contrast: Annotated[list[str] | None, Option(help="Two operators to compare: HIGH,LOW. Repeatable.")] = None,
+    clock: Annotated[Literal["core", "tsc"], Option(help="Clock of the cycles.")] = "core",
+    agree: Annotated[bool, Option("--agree", help="Check that two runs agree; exit code 1 if they do not.")] = False,
+    level: Annotated[float, Option(min=0.5, max=0.999, help="Intended coverage of intervals.")] = 0.95,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Folder for the data and the plots; default: a new one.")
+        Path | None, Option("--output", "-o", help="Folder for the data and the plots; default: a new one.")
     ] = None,
     fmt: FormatOption = Format.TABLE,
 ) -> int:

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from p4perf import errors
 from p4perf.cli.app import Format, FormatOption, QuietOption, app, emit, say, say_environment
@@ -81,67 +81,45 @@ def _packet_sizes(text: str) -> list[int]:
 @app.command()
 def measure(
     program: Annotated[
-        Path,
-        typer.Argument(
-            metavar="PROGRAM", help="JSON of p4c-bm2-ss, .spec of SWX, .p4 with p4c, or operator in C (.c)."
-        ),
+        Path, Argument(metavar="PROGRAM", help="JSON of p4c-bm2-ss, .spec of SWX, .p4 with p4c, or operator in C (.c).")
     ],
     target: Annotated[
-        list[str] | None, typer.Option("--target", "-t", help="Target to measure on; repeatable. Default: dpdk-c.")
+        list[str] | None, Option("--target", "-t", help="Target to measure on; repeatable. Default: dpdk-c.")
     ] = None,
     entries: Annotated[
-        Path | None, typer.Option("--entries", help="Entries: simple_switch_CLI commands, P4Runtime text, JSON, CSV.")
+        Path | None, Option(help="Entries: simple_switch_CLI commands, P4Runtime text, JSON, CSV.")
     ] = None,
-    p4info: Annotated[
-        Path | None, typer.Option("--p4info", help="P4Info as text, for entries with numeric ids.")
-    ] = None,
+    p4info: Annotated[Path | None, Option(help="P4Info as text, for entries with numeric ids.")] = None,
     includes: Annotated[
-        list[Path] | None, typer.Option("--include", "-I", help="Of a .p4: folder of include files. Repeatable.")
+        list[Path] | None, Option("--include", "-I", help="Of a .p4: folder of include files. Repeatable.")
     ] = None,
     defines: Annotated[
-        list[str] | None, typer.Option("--define", "-D", help="Of a .p4: NAME or NAME=VALUE. Repeatable.")
+        list[str] | None, Option("--define", "-D", help="Of a .p4: NAME or NAME=VALUE. Repeatable.")
     ] = None,
     arch: Annotated[
         str | None,
-        typer.Option(
-            "--arch", help="Of a .p4: v1model (p4c-bm2-ss), psa or pna (p4c-dpdk), ebpf_model; default: its include."
-        ),
+        Option(help="Of a .p4: v1model (p4c-bm2-ss), psa or pna (p4c-dpdk), ebpf_model; default: its include."),
     ] = None,
-    std: Annotated[str | None, typer.Option("--std", help="Of a .p4: p4-14 or p4-16; default: p4-16.")] = None,
+    std: Annotated[str | None, Option(help="Of a .p4: p4-14 or p4-16; default: p4-16.")] = None,
     fill: Annotated[
-        list[str] | None,
-        typer.Option("--fill", help="TABLE=N or TABLE=N:bgp|classbench: generate entries. Repeatable."),
+        list[str] | None, Option(help="TABLE=N or TABLE=N:bgp|classbench: generate entries. Repeatable.")
     ] = None,
     default_fill: Annotated[
-        int, typer.Option("--default-fill", min=0, max=100_000, help="Entries to generate in each table that has none.")
+        int, Option(min=0, max=100_000, help="Entries to generate in each table that has none.")
     ] = 64,
-    miss: Annotated[
-        list[str] | None, typer.Option("--miss", help="SHARE or TABLE=SHARE of packets that miss. Repeatable.")
-    ] = None,
-    zipf: Annotated[
-        float, typer.Option("--zipf", min=0, max=10, help="Zipf exponent of the popularity of entries; 0: uniform.")
-    ] = 0.0,
-    probabilities: Annotated[
-        Path | None, typer.Option("--probabilities", help="YAML file of branch probabilities and traffic shares.")
-    ] = None,
-    frame_size: Annotated[
-        int, typer.Option("--frame-size", min=64, max=1518, help="Frame size in bytes, FCS included.")
-    ] = 128,
-    packets: Annotated[
-        int, typer.Option("--packets", min=1, max=65536, help="Number of different packets, sent in random order.")
-    ] = 256,
-    capture: Annotated[
-        Path | None, typer.Option("--capture", help="Packets to send: a capture in the format of libpcap.")
-    ] = None,
-    port: Annotated[int, typer.Option("--port", min=0, max=510, help="Ingress port of all packets.")] = 0,
+    miss: Annotated[list[str] | None, Option(help="SHARE or TABLE=SHARE of packets that miss. Repeatable.")] = None,
+    zipf: Annotated[float, Option(min=0, max=10, help="Zipf exponent of the popularity of entries; 0: uniform.")] = 0.0,
+    probabilities: Annotated[Path | None, Option(help="YAML file of branch probabilities and traffic shares.")] = None,
+    frame_size: Annotated[int, Option(min=64, max=1518, help="Frame size in bytes, FCS included.")] = 128,
+    packets: Annotated[int, Option(min=1, max=65536, help="Number of different packets, sent in random order.")] = 256,
+    capture: Annotated[Path | None, Option(help="Packets to send: a capture in the format of libpcap.")] = None,
+    port: Annotated[int, Option(min=0, max=510, help="Ingress port of all packets.")] = 0,
     sizes: Annotated[
-        str | None, typer.Option("--sizes", help="Of a .c: packet sizes in bytes. Default: 64,128,256,512,1024,1500.")
+        str | None, Option(help="Of a .c: packet sizes in bytes. Default: 64,128,256,512,1024,1500.")
     ] = None,
-    repetitions: Annotated[int, typer.Option("--repetitions", min=1, max=1000, help="Starts of the process.")] = 3,
-    testbed: Annotated[str, typer.Option("--testbed", help="Where it runs: local, ssh:FILE.")] = "local",
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder that gets the run directories.")] = Path(
-        "runs"
-    ),
+    repetitions: Annotated[int, Option(min=1, max=1000, help="Starts of the process.")] = 3,
+    testbed: Annotated[str, Option(help="Where it runs: local, ssh:FILE.")] = "local",
+    output: Annotated[Path, Option("--output", "-o", help="Folder that gets the run directories.")] = Path("runs"),
     quiet: QuietOption = False,
     fmt: FormatOption = Format.TABLE,
 ) -> int:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import typer
+from typer import Argument, Option
 
 from p4perf.cli.app import (
     Format,
@@ -267,78 +267,67 @@ def _verdict(each: MeasuredPrediction) -> str:
 def predict(
     program: Annotated[
         str,
-        typer.Argument(
+        Argument(
             metavar="PROG", help="An experiment (name or file), the JSON of p4c-bm2-ss, a .spec of SWX, or a .p4 file."
         ),
     ],
     models: Annotated[
         list[str] | None,
-        typer.Option("--model", "-m", help="Cost model: a file, or TARGET@MACHINE. Repeatable; default: all."),
+        Option("--model", "-m", help="Cost model: a file, or TARGET@MACHINE. Repeatable; default: all."),
     ] = None,
     targets: Annotated[
-        list[str] | None, typer.Option("--target", "-t", help="Only models of this target. Repeatable.")
+        list[str] | None, Option("--target", "-t", help="Only models of this target. Repeatable.")
     ] = None,
     frame_size: Annotated[
-        int | None,
-        typer.Option("--frame-size", help="Frame size in bytes, with FCS; default: that of the program, or 64."),
+        int | None, Option(help="Frame size in bytes, with FCS; default: that of the program, or 64.")
     ] = None,
-    cores: Annotated[int, typer.Option("--cores", min=1, help="Cores that run the program.")] = 1,
-    line_rate: Annotated[str, typer.Option("--line-rate", help="Rate of the line.")] = "10Gbit/s",
+    cores: Annotated[int, Option(min=1, help="Cores that run the program.")] = 1,
+    line_rate: Annotated[str, Option(help="Rate of the line.")] = "10Gbit/s",
     frequency: Annotated[
-        str | None, typer.Option("--frequency", help="Clock of the cores, such as 3GHz; default: that of the model.")
+        str | None, Option(help="Clock of the cores, such as 3GHz; default: that of the model.")
     ] = None,
     load: Annotated[
-        float | None, typer.Option("--load", help="For latency and loss: share of the possible rate; default: 0.7.")
+        float | None, Option(help="For latency and loss: share of the possible rate; default: 0.7.")
     ] = None,
-    rate: Annotated[str | None, typer.Option("--rate", help="For latency and loss: rate, such as 1Mpps.")] = None,
+    rate: Annotated[str | None, Option(help="For latency and loss: rate, such as 1Mpps.")] = None,
     probabilities: Annotated[
-        str | None,
-        typer.Option("--probabilities", help="YAML file of branch probabilities and traffic shares; or uniform."),
+        str | None, Option(help="YAML file of branch probabilities and traffic shares; or uniform.")
     ] = None,
-    capture: Annotated[
-        Path | None, typer.Option("--capture", help="A .pcap: count the paths of its packets through the program.")
-    ] = None,
-    traffic: Annotated[bool, typer.Option("--traffic", help="Use the entries and packets of p4perf measure.")] = False,
+    capture: Annotated[Path | None, Option(help="A .pcap: count the paths of its packets through the program.")] = None,
+    traffic: Annotated[bool, Option("--traffic", help="Use the entries and packets of p4perf measure.")] = False,
     arch: Annotated[
-        str | None,
-        typer.Option("--arch", help="Of a .p4: v1model (p4c-bm2-ss), psa or pna (p4c-dpdk); default: its include."),
+        str | None, Option(help="Of a .p4: v1model (p4c-bm2-ss), psa or pna (p4c-dpdk); default: its include.")
     ] = None,
     defines: Annotated[
-        list[str] | None, typer.Option("--define", "-D", help="Of a .p4 file: NAME or NAME=VALUE. Repeatable.")
+        list[str] | None, Option("--define", "-D", help="Of a .p4 file: NAME or NAME=VALUE. Repeatable.")
     ] = None,
     entries: Annotated[
-        Path | None, typer.Option("--entries", help="Entries: simple_switch_CLI commands, P4Runtime text, JSON, CSV.")
+        Path | None, Option(help="Entries: simple_switch_CLI commands, P4Runtime text, JSON, CSV.")
     ] = None,
-    fill: Annotated[
-        list[str] | None, typer.Option("--fill", help="TABLE=N: how many entries a table holds. Repeatable.")
-    ] = None,
+    fill: Annotated[list[str] | None, Option(help="TABLE=N: how many entries a table holds. Repeatable.")] = None,
     sets: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "--set",
             help="What if: TABLE.entries=1e6, TABLE.match_kind=lpm, TABLE.hit=0.5; of an experiment as everywhere.",
         ),
     ] = None,
-    without: Annotated[
-        list[str] | None, typer.Option("--without", help="What if this table or step were not there. Repeatable.")
-    ] = None,
+    without: Annotated[list[str] | None, Option(help="What if this table or step were not there. Repeatable.")] = None,
     points: Annotated[
-        int | None, typer.Option("--points", min=1, help="Of an experiment: at most N values of every swept variable.")
+        int | None, Option(min=1, help="Of an experiment: at most N values of every swept variable.")
     ] = None,
     path: Annotated[
-        Literal["expected", "lowest-cost", "highest-cost"],
-        typer.Option("--path", help="Path whose cost breakdown is printed."),
+        Literal["expected", "lowest-cost", "highest-cost"], Option(help="Path whose cost breakdown is printed.")
     ] = "expected",
     measure: Annotated[
-        bool,
-        typer.Option("--measure", help="Measure it as well; your own program with the packets of --traffic."),
+        bool, Option("--measure", help="Measure it as well; your own program with the packets of --traffic.")
     ] = False,
-    testbed: Annotated[str, typer.Option("--testbed", help="With --measure: where the target runs.")] = "local",
-    runs: Annotated[Path, typer.Option("--runs", help="With --measure: folder for the records.")] = Path("runs"),
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Folder for prediction.json and plots.")] = None,
+    testbed: Annotated[str, Option(help="With --measure: where the target runs.")] = "local",
+    runs: Annotated[Path, Option(help="With --measure: folder for the records.")] = Path("runs"),
+    output: Annotated[Path | None, Option("--output", "-o", help="Folder for prediction.json and plots.")] = None,
     quiet: QuietOption = False,
     verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Paths, rates, latency, memory, every construct and warning.")
+        bool, Option("--verbose", "-v", help="Paths, rates, latency, memory, every construct and warning.")
     ] = False,
     fmt: FormatOption = Format.TABLE,
 ) -> None:
@@ -387,7 +376,7 @@ class CostModelDocument(Document, kind="cost-model"):
 def learn(
     runs: Annotated[
         list[Path] | None,
-        typer.Argument(
+        Argument(
             metavar="[RUN]...",
             parser=find_run,
             help="Run directories to learn from; default: measure fixtures.",
@@ -395,36 +384,30 @@ def learn(
         ),
     ] = None,
     target: Annotated[
-        str | None, typer.Option("--target", "-t", help="Device to measure, with variants as in dpdk-swx:interpreter.")
+        str | None, Option("--target", "-t", help="Device to measure, with variants as in dpdk-swx:interpreter.")
     ] = None,
-    testbed: Annotated[str, typer.Option("--testbed", help="Where it is measured (p4perf list testbeds).")] = "local",
+    testbed: Annotated[str, Option(help="Where it is measured (p4perf list testbeds).")] = "local",
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output", "-o", help="File for the cost model (JSON), or the description (YAML); default: stdout."
-        ),
+        Option("--output", "-o", help="File for the cost model (JSON), or the description (YAML); default: stdout."),
     ] = None,
-    folder: Annotated[Path, typer.Option("--runs", help="Folder for the runs of the fixtures.")] = Path("runs"),
-    resume: Annotated[bool, typer.Option("--resume", help="Continue the newest runs in that folder.")] = False,
+    folder: Annotated[Path, Option("--runs", help="Folder for the runs of the fixtures.")] = Path("runs"),
+    resume: Annotated[bool, Option("--resume", help="Continue the newest runs in that folder.")] = False,
     catalogue: Annotated[
-        Path | None,
-        typer.Option("--catalogue", help="Folder with runs of the catalogue on that target, to learn prices anew."),
+        Path | None, Option(help="Folder with runs of the catalogue on that target, to learn prices anew.")
     ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Measure few fixtures, and take the rest from the shipped model.")
+        bool, Option("--quick", help="Measure few fixtures, and take the rest from the shipped model.")
     ] = False,
     operations: Annotated[
-        bool, typer.Option("--operations", help="Measure elementary operations, and describe the machine in YAML.")
+        bool, Option("--operations", help="Measure elementary operations, and describe the machine in YAML.")
     ] = False,
-    name: Annotated[
-        str | None, typer.Option("--name", help="With --operations: name of the machine; default: its processor.")
-    ] = None,
+    name: Annotated[str | None, Option(help="With --operations: name of the machine; default: its processor.")] = None,
     starts: Annotated[
-        int | None,
-        typer.Option("--starts", min=1, max=100, help="With --operations: accepted starts of each benchmark; 3."),
+        int | None, Option(min=1, max=100, help="With --operations: accepted starts of each benchmark; 3.")
     ] = None,
     plain: Annotated[
-        bool, typer.Option("--plain", help="With --operations, on an isolated core: no gate, no real-time bursts.")
+        bool, Option("--plain", help="With --operations, on an isolated core: no gate, no real-time bursts.")
     ] = False,
     sets: SetOption = None,
     quiet: QuietOption = False,

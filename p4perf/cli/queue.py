@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 import typer
+from typer import Option
 
 from p4perf.cli.app import Format, FormatOption, emit, estimate_app, say
 from p4perf.errors import UsageError
@@ -108,60 +109,43 @@ def queue(
     context: typer.Context,
     service: Annotated[
         str,
-        typer.Option(
-            "--service",
-            help="Service time: det:7us, exponential:7us, gamma:7us,0.4, run:DIR[x=1], model:FILE[x=1], .csv, .hlog.",
+        Option(
+            help="Service time: det:7us, exponential:7us, gamma:7us,0.4, run:DIR[x=1], model:FILE[x=1], .csv, .hlog."
         ),
     ],
     arrivals: Annotated[
         list[str] | None,
-        typer.Option(
-            "--arrivals",
+        Option(
             help="poisson (a process), det, geometric, nbin, poisson-pmf, pcap:FILE, spec:SPEC, "
-            "a .csv. Repeatable; poisson by default.",
+            "a .csv. Repeatable; poisson by default."
         ),
     ] = None,
-    rate: Annotated[list[str] | None, typer.Option("--rate", help="Offered load, such as 0.5Mpps. Repeatable.")] = None,
-    mode: Annotated[Mode, typer.Option("--mode", help="Moderated interrupts, or polling.")] = "moderated",
+    rate: Annotated[list[str] | None, Option(help="Offered load, such as 0.5Mpps. Repeatable.")] = None,
+    mode: Annotated[Mode, Option(help="Moderated interrupts, or polling.")] = "moderated",
     moderation: Annotated[
-        list[str] | None,
-        typer.Option("--moderation", help="Moderation interval, such as 100us. Repeatable; 100us by default."),
+        list[str] | None, Option(help="Moderation interval, such as 100us. Repeatable; 100us by default.")
     ] = None,
-    overhead: Annotated[str, typer.Option("--overhead", help="Work of an interrupt.")] = "0us",
-    buffer: Annotated[
-        str, typer.Option("--buffer", help="Size of the buffer: a time of work, a number of packets, or none.")
-    ] = "none",
-    batch_cost: Annotated[str, typer.Option("--batch-cost", help="Poll: work per batch.")] = "0us",
-    idle_cost: Annotated[
-        str, typer.Option("--idle-cost", help="Poll: additional work of a batch after an empty poll.")
-    ] = "0us",
-    ring: Annotated[int, typer.Option("--ring", min=1, help="Poll: packets in the ring.")] = 1024,
-    burst: Annotated[int, typer.Option("--burst", min=1, help="Poll: most packets in a batch.")] = 32,
-    empty_poll: Annotated[
-        str | None, typer.Option("--empty-poll", help="Poll: time of an empty poll; default: one step.")
-    ] = None,
-    lattice: Annotated[
-        str | None, typer.Option("--lattice", help="Step of the lattice, such as 1us or 10ns; chosen by default.")
-    ] = None,
-    frequency: Annotated[
-        str | None, typer.Option("--frequency", help="Frequency of the core, to convert cycles to time.")
-    ] = None,
+    overhead: Annotated[str, Option(help="Work of an interrupt.")] = "0us",
+    buffer: Annotated[str, Option(help="Size of the buffer: a time of work, a number of packets, or none.")] = "none",
+    batch_cost: Annotated[str, Option(help="Poll: work per batch.")] = "0us",
+    idle_cost: Annotated[str, Option(help="Poll: additional work of a batch after an empty poll.")] = "0us",
+    ring: Annotated[int, Option(min=1, help="Poll: packets in the ring.")] = 1024,
+    burst: Annotated[int, Option(min=1, help="Poll: most packets in a batch.")] = 32,
+    empty_poll: Annotated[str | None, Option(help="Poll: time of an empty poll; default: one step.")] = None,
+    lattice: Annotated[str | None, Option(help="Step of the lattice, such as 1us or 10ns; chosen by default.")] = None,
+    frequency: Annotated[str | None, Option(help="Frequency of the core, to convert cycles to time.")] = None,
     profile: Annotated[
-        Literal["exact", "printed"],
-        typer.Option("--profile", help="printed: the equations of the paper to the letter."),
+        Literal["exact", "printed"], Option(help="printed: the equations of the paper to the letter.")
     ] = "exact",
-    check: Annotated[bool, typer.Option("--check", help="Solve by a second method as well, and compare.")] = False,
-    simulate: Annotated[int, typer.Option("--simulate", min=0, help="Also simulate N packets; 0: none.")] = 0,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the simulation.")] = 1,
+    check: Annotated[bool, Option("--check", help="Solve by a second method as well, and compare.")] = False,
+    simulate: Annotated[int, Option(min=0, help="Also simulate N packets; 0: none.")] = 0,
+    seed: Annotated[int, Option(min=0, help="Seed of the simulation.")] = 1,
     tune: Annotated[
-        str | None,
-        typer.Option("--tune", help="Search the moderation interval with the smallest mean, or percentile (p99)."),
+        str | None, Option(help="Search the moderation interval with the smallest mean, or percentile (p99).")
     ] = None,
-    max_loss: Annotated[float, typer.Option("--max-loss", help="With --tune: largest loss allowed.")] = 0.0,
-    measured: Annotated[
-        Path | None, typer.Option("--measured", help="A run with latency over load, or a .csv, to compare with.")
-    ] = None,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Folder for the plots.")] = None,
+    max_loss: Annotated[float, Option(help="With --tune: largest loss allowed.")] = 0.0,
+    measured: Annotated[Path | None, Option(help="A run with latency over load, or a .csv, to compare with.")] = None,
+    output: Annotated[Path | None, Option("--output", "-o", help="Folder for the plots.")] = None,
     fmt: FormatOption = Format.TABLE,
 ) -> None:
     """Predict latency and loss at a load from the cost of a packet."""

@@ -9,7 +9,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import typer
+from typer import Argument, Option
 
 from p4perf.cli.app import (
     Format,
@@ -85,35 +85,29 @@ class VariantName(StrEnum):
 @estimate_app.command()
 def cesim(
     hit_ratio: Annotated[
-        list[float] | None, typer.Option("--hit-ratio", "-r", help="L1 hit ratio, such as 0.999. Repeatable.")
+        list[float] | None, Option("--hit-ratio", "-r", help="L1 hit ratio, such as 0.999. Repeatable.")
     ] = None,
     inverse: Annotated[
-        list[str] | None,
-        typer.Option("--inverse", help="Throughput whose hit ratio is wanted, such as 100mpps. Repeatable."),
+        list[str] | None, Option(help="Throughput whose hit ratio is wanted, such as 100mpps. Repeatable.")
     ] = None,
-    variant: Annotated[
-        list[VariantName] | None, typer.Option("--variant", help="Variant of the model; default: all. Repeatable.")
-    ] = None,
+    variant: Annotated[list[VariantName] | None, Option(help="Variant of the model; default: all. Repeatable.")] = None,
     revision: Annotated[
-        Literal["fixed", "pre-fix"],
-        typer.Option("--revision", help="fixed, or pre-fix for latencies weighted with hit ratios."),
+        Literal["fixed", "pre-fix"], Option(help="fixed, or pre-fix for latencies weighted with hit ratios.")
     ] = "fixed",
-    alpha: Annotated[float, typer.Option("--alpha", help="Share of pure processing in a packet's best time.")] = 0.5,
-    best: Annotated[str, typer.Option("--best", help="Throughput at a hit ratio of 1.")] = "172mpps",
-    accesses: Annotated[float, typer.Option("--accesses", help="Loads per packet.")] = 163.0,
-    clock_ghz: Annotated[float, typer.Option("--clock-ghz", help="Clock of the core in GHz.")] = 3.5,
-    l1_cycles: Annotated[float, typer.Option("--l1-cycles", help="Latency of L1 in cycles.")] = 4.0,
-    l2_cycles: Annotated[float, typer.Option("--l2-cycles", help="Latency of L2 in cycles.")] = 14.0,
-    l3_cycles: Annotated[float, typer.Option("--l3-cycles", help="Latency of L3 in cycles.")] = 68.0,
-    memory_cycles: Annotated[float, typer.Option("--memory-cycles", help="Latency of memory, part in cycles.")] = 79.0,
-    memory_ns: Annotated[float, typer.Option("--memory-ns", help="Latency of memory, part in ns.")] = 50.0,
-    l2_hit_ratio: Annotated[float, typer.Option("--l2-hit-ratio", help="Hit ratio of L2.")] = 0.7,
-    l3_hit_ratio: Annotated[float, typer.Option("--l3-hit-ratio", help="Hit ratio of L3.")] = 0.79,
-    fit: Annotated[
-        Path | None, typer.Option("--fit", help="CSV of hit ratios and throughputs to fit alpha and beta to.")
-    ] = None,
-    x: Annotated[str, typer.Option("--x", help="With --fit: column of hit ratios.")] = "hit_ratio",
-    y: Annotated[str, typer.Option("--y", help="With --fit: column of throughputs in Mpps.")] = "throughput_mpps",
+    alpha: Annotated[float, Option(help="Share of pure processing in a packet's best time.")] = 0.5,
+    best: Annotated[str, Option(help="Throughput at a hit ratio of 1.")] = "172mpps",
+    accesses: Annotated[float, Option(help="Loads per packet.")] = 163.0,
+    clock_ghz: Annotated[float, Option(help="Clock of the core in GHz.")] = 3.5,
+    l1_cycles: Annotated[float, Option(help="Latency of L1 in cycles.")] = 4.0,
+    l2_cycles: Annotated[float, Option(help="Latency of L2 in cycles.")] = 14.0,
+    l3_cycles: Annotated[float, Option(help="Latency of L3 in cycles.")] = 68.0,
+    memory_cycles: Annotated[float, Option(help="Latency of memory, part in cycles.")] = 79.0,
+    memory_ns: Annotated[float, Option(help="Latency of memory, part in ns.")] = 50.0,
+    l2_hit_ratio: Annotated[float, Option(help="Hit ratio of L2.")] = 0.7,
+    l3_hit_ratio: Annotated[float, Option(help="Hit ratio of L3.")] = 0.79,
+    fit: Annotated[Path | None, Option(help="CSV of hit ratios and throughputs to fit alpha and beta to.")] = None,
+    x: Annotated[str, Option(help="With --fit: column of hit ratios.")] = "hit_ratio",
+    y: Annotated[str, Option(help="With --fit: column of throughputs in Mpps.")] = "throughput_mpps",
     fmt: FormatOption = Format.TABLE,
 ) -> None:
     """Estimate throughput from the L1 hit ratio, or the reverse."""
@@ -326,23 +320,17 @@ SHOWN_PAIRS = 5
 @analyse_app.command()
 def factors(
     source: Annotated[
-        Path,
-        typer.Argument(metavar="SOURCE", parser=find_run, help="A run directory of combined variants, or a CSV file."),
+        Path, Argument(metavar="SOURCE", parser=find_run, help="A run directory of combined variants, or a CSV file.")
     ],
-    metric: Annotated[
-        str | None, typer.Option("--metric", help="Metric, or column of the file; default: the first of the spec.")
-    ] = None,
+    metric: Annotated[str | None, Option(help="Metric, or column of the file; default: the first of the spec.")] = None,
     names: Annotated[
-        str | None,
-        typer.Option("--factors", help="Variables or columns of 0 and 1: a,b,c; default: the combined variants."),
+        str | None, Option("--factors", help="Variables or columns of 0 and 1: a,b,c; default: the combined variants.")
     ] = None,
-    where: Annotated[
-        list[str] | None, typer.Option("--where", help="Value of another swept variable: frame=64. Repeatable.")
-    ] = None,
-    cache: Annotated[str | None, typer.Option("--cache", help="Metric or column of cache use, such as misses.")] = None,
-    lower: Annotated[bool, typer.Option("--lower-is-better", help="File: lower is better, as for cycles.")] = False,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the intervals.")] = 1,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Folder for figures; default: the run.")] = None,
+    where: Annotated[list[str] | None, Option(help="Value of another swept variable: frame=64. Repeatable.")] = None,
+    cache: Annotated[str | None, Option(help="Metric or column of cache use, such as misses.")] = None,
+    lower: Annotated[bool, Option("--lower-is-better", help="File: lower is better, as for cycles.")] = False,
+    seed: Annotated[int, Option(min=0, help="Seed of the intervals.")] = 1,
+    output: Annotated[Path | None, Option("--output", "-o", help="Folder for figures; default: the run.")] = None,
     fmt: FormatOption = Format.TABLE,
 ) -> None:
     """Analyse combined variants: effects, interactions and the best order."""
