@@ -25,19 +25,7 @@ from p4perf.programs.analysis import statements, used_actions
 from p4perf.programs.capabilities import Capabilities, Limit
 from p4perf.programs.component import TrafficPlan
 from p4perf.programs.packets import frame
-from p4perf.targets import windows
-from p4perf.targets.base import (
-    BuildPlan,
-    Job,
-    JobResult,
-    MetricValue,
-    NodeFacts,
-    PointPlan,
-    TrialOptions,
-    TrialRecord,
-    TrialSummary,
-    ending,
-)
+from p4perf.targets import base, windows
 from p4perf.targets.bmv2_program import LANGUAGE, check_own, own_commands, own_states, own_verification, sending_ports
 from p4perf.targets.builds import COMPILE_TIME_FILE, GENERATOR, context_of, generator_plan, harness_text, shell
 from p4perf.targets.link import LinkPlan, check_frame_size, check_link, link_files, load_arguments
@@ -63,11 +51,11 @@ _DEVICE = f'exec "${{CC:-cc}}" -std=gnu11 -O2 -Wall -Wextra -D_GNU_SOURCE -o {DE
 _TOGETHER = f'cp "$1/{DEVICE}" "$2/{GENERATOR}" "$3/baseline.json" .'
 
 
-def compiler(facts: NodeFacts) -> str:
+def compiler(facts: base.NodeFacts) -> str:
     return facts.text("tool_p4c_bm2_ss", "p4c-bm2-ss")
 
 
-def build_plan(generated: Mapping[str, str], facts: NodeFacts) -> BuildPlan:
+def build_plan(generated: Mapping[str, str], facts: base.NodeFacts) -> base.BuildPlan:
     """The build of a program; harness, load generator and baseline are built once for all programs.
 
     Args:
@@ -77,14 +65,14 @@ def build_plan(generated: Mapping[str, str], facts: NodeFacts) -> BuildPlan:
     native = context_of(facts, "cc_version", "machine")
     baseline = shell(_COMPILE, compiler(facts), "baseline")
     parts = {
-        "device": BuildPlan(harness_text(DEVICE_FILES), (shell(_DEVICE),), DEVICE, native),
+        "device": base.BuildPlan(harness_text(DEVICE_FILES), (shell(_DEVICE),), DEVICE, native),
         "generator": generator_plan(facts),
-        "baseline": BuildPlan({"baseline.p4": generated["baseline.p4"]}, (baseline,), "baseline.json", context),
+        "baseline": base.BuildPlan({"baseline.p4": generated["baseline.p4"]}, (baseline,), "baseline.json", context),
     }
     together = shell(_TOGETHER, "{device}", "{generator}", "{baseline}")
     program = {name: text for name, text in generated.items() if name != "baseline.p4"}
     compiled = shell(f"echo 0 >{COMPILE_TIME_FILE}") if "program.json" in program else None
-    return BuildPlan(
+    return base.BuildPlan(
         program,
         (compiled or shell(_COMPILE, compiler(facts), "program"), together),
         GENERATOR,
@@ -151,7 +139,7 @@ LEAST_BUSY = 0.9
 """Under overload the switch has the core all the time; a window in which it had less of it does not count."""
 
 
-def trial_record(result: JobResult) -> TrialRecord:
+def trial_record(result: base.JobResult) -> base.TrialRecord:
     """The record of a trial, with its windows as all local targets have them."""
     lines = list(_lines(result))
     for line in lines:
@@ -168,7 +156,7 @@ def trial_record(result: JobResult) -> TrialRecord:
         ready = next(line for line in lines if "ready" in line)
         answers = [line for line in lines if "segments" in line]
         if result.returncode != 0 or ready["load_version"] != LOAD_VERSION:
-            raise MeasurementError(f"the load generator {ending(result.returncode)} or speaks another version")
+            raise MeasurementError(f"the load generator {base.ending(result.returncode)} or speaks another version")
         if len(answers) != trial["orders"]:
             raise MeasurementError(f"the load generator answered {len(answers)} of {trial['orders']} orders")
         measured = list(_windows(answers[trial["warmup"] :], float(ready["tsc_hz"]), own=bool(trial.get("own"))))
@@ -190,12 +178,14 @@ def trial_record(result: JobResult) -> TrialRecord:
         }
     except (StopIteration, KeyError, IndexError, TypeError, ValueError) as error:
         tail = result.tail[:300] or "no output"
-        raise MeasurementError(f"the trial {ending(result.returncode)} and its output is no record: {tail}") from error
+        raise MeasurementError(
+            f"the trial {base.ending(result.returncode)} and its output is no record: {tail}"
+        ) from error
     windows.window_statistics(record)
     return record
 
 
-def _lines(result: JobResult) -> Iterator[Mapping[str, Any]]:
+def _lines(result: base.JobResult) -> Iterator[Mapping[str, Any]]:
     for text in result.stdout.splitlines():
         if text.startswith("{"):
             try:
@@ -349,7 +339,9 @@ class Bmv2Target(HarnessTarget, Connects):
         return SWITCH_BYTES + ENTRY_BYTES * _entries(workload.program)
 
     @override
-    def build(self, workload: ir.Workload, traffic: TrafficPlan, facts: NodeFacts) -> tuple[BuildPlan, Sequence[Any]]:
+    def build(
+        self, workload: ir.Workload, traffic: TrafficPlan, facts: base.NodeFacts
+    ) -> tuple[base.BuildPlan, Sequence[Any]]:
         own = workload.text(LANGUAGE)
         written = workload if own is None else replace(workload, program=workload.baseline)
         texts = {f.path: f.text() for f in RuntimeV1Model().generate(written, traffic) if f.path.endswith(".p4")}
@@ -363,7 +355,7 @@ class Bmv2Target(HarnessTarget, Connects):
         return ENTRY_S * _entries(program)
 
     @override
-    def trial(self, plan: PointPlan, options: TrialOptions, facts: NodeFacts) -> Job:
+    def trial(self, plan: base.PointPlan, options: base.TrialOptions, facts: base.NodeFacts) -> base.Job:
         orders = [_order(WARMUP_MS, program, options.seed) for program in PROGRAMS]
         warmup = len(orders)
         orders += [_order(WINDOW_MS, program, options.seed + n) for n in range(options.windows) for program in PROGRAMS]
@@ -376,16 +368,16 @@ class Bmv2Target(HarnessTarget, Connects):
         files = {**conversation.files, "orders.txt": "".join(f"{order}\n" for order in orders).encode()}
         # A window is followed by the packets that wait in the ring of the switch then.
         timeout_s = conversation.timeout_s + len(orders) * 1.0
-        return Job((*head, *conversation.argv), timeout_s, plan.build, files)
+        return base.Job((*head, *conversation.argv), timeout_s, plan.build, files)
 
     @override
-    def load(self, plan: PointPlan, link: LinkPlan, facts: NodeFacts) -> Job:
+    def load(self, plan: base.PointPlan, link: LinkPlan, facts: base.NodeFacts) -> base.Job:
         check_link(self.label, self.links, link)
         largest = max((plan.traffic.frame_size_bytes, *link.sizes_bytes))
         check_frame_size("the link to bmv2", largest, MAX_FRAME_BYTES)
         return self._conversation(plan, link, facts)
 
-    def _conversation(self, plan: PointPlan, link: LinkPlan, facts: NodeFacts, *more_words: str) -> Job:
+    def _conversation(self, plan: base.PointPlan, link: LinkPlan, facts: base.NodeFacts, *more_words: str) -> base.Job:
         workload, ports = plan.workload, ports_of(plan.workload)
         start_s = START_S + PATIENCE * ENTRY_S * _entries(workload.program)
         commands = _commands(workload, plan.traffic)
@@ -413,24 +405,24 @@ class Bmv2Target(HarnessTarget, Connects):
             expected = verification_file(workload, foreign_packets=not possibly_absent(workload.program))
         files = {"verify.bin": expected, **link_files(link, MAX_FRAME_BYTES), **frame_files(workload)}
         files |= {name: text.encode() for name, text in commands.items()}
-        return Job(argv, start_s + 10, plan.build, files)
+        return base.Job(argv, start_s + 10, plan.build, files)
 
     def _source(self, workload: ir.Workload, traffic: TrafficPlan) -> list[str]:
         return source_arguments(workload, traffic, self.name, restored=False)
 
     @override
-    def parse(self, result: JobResult) -> TrialRecord:
+    def parse(self, result: base.JobResult) -> base.TrialRecord:
         return trial_record(result)
 
     @override
-    def summarise(self, record: TrialRecord, gate_ratio: float | None) -> TrialSummary:
+    def summarise(self, record: base.TrialRecord, gate_ratio: float | None) -> base.TrialSummary:
         summary = super().summarise(record, gate_ratio)
         # Without real-time priorities of its threads a switch under overload drops what it began, gated or not.
         flags = {*summary.flags, *(() if record["realtime"] else ("no_realtime",))}
         return replace(summary, flags=tuple(sorted(flags)))
 
     @override
-    def values(self, record: TrialRecord, *statistics: windows.WindowStatistics) -> Sequence[MetricValue]:
+    def values(self, record: base.TrialRecord, *statistics: windows.WindowStatistics) -> Sequence[base.MetricValue]:
         program, baseline = statistics
         return (
             *windows.cost_metrics(program, baseline),
@@ -463,6 +455,6 @@ def _commands(workload: ir.Workload, traffic: TrafficPlan) -> dict[str, str]:
     return {**found, COMMANDS["program"]: own} if own else found
 
 
-def _with_two_cpus(facts: NodeFacts) -> NodeFacts:
+def _with_two_cpus(facts: base.NodeFacts) -> base.NodeFacts:
     """Facts with the first two CPUs where they are unknown or too few, which the problems of the target report."""
-    return facts if len(facts.cpus) >= 2 else NodeFacts({**facts.values, "cpus_allowed": "0-1"})
+    return facts if len(facts.cpus) >= 2 else base.NodeFacts({**facts.values, "cpus_allowed": "0-1"})

@@ -17,20 +17,7 @@ from p4perf.generators.base import render
 from p4perf.programs.capabilities import of_program
 from p4perf.programs.component import TrafficPlan
 from p4perf.programs.ir import Program, Workload
-from p4perf.targets.base import (
-    BuildPlan,
-    JobResult,
-    MetricValue,
-    NodeFacts,
-    PointPlan,
-    Problem,
-    TrialOptions,
-    TrialRecord,
-    TrialSummary,
-    ending,
-    placed,
-    point_key,
-)
+from p4perf.targets import base
 from p4perf.targets.roles import Measures
 from p4perf.targets.windows import (
     Undisturbed,
@@ -50,13 +37,13 @@ MEMORY_SHARE = 0.9
 class Need:
     """What a node has to have, and the problem if it does not; ``{kernel}`` stands for the release of its kernel."""
 
-    met: Callable[[NodeFacts], bool]
+    met: Callable[[base.NodeFacts], bool]
     what: str
     hint: str
     fatal: bool = True
 
 
-def has(fact: str) -> Callable[[NodeFacts], bool]:
+def has(fact: str) -> Callable[[base.NodeFacts], bool]:
     return lambda facts: bool(facts.text(fact))
 
 
@@ -82,13 +69,13 @@ HUGEPAGES = Need(
 )
 
 
-def harness_record(result: JobResult, version: int) -> TrialRecord:
+def harness_record(result: base.JobResult, version: int) -> base.TrialRecord:
     """The record that a harness printed as the last line that begins with a brace."""
     lines = [line for line in result.stdout.splitlines() if line.startswith("{")]
     if result.timed_out:
         raise MeasurementError(f"the program was stopped after {result.duration_s:.0f} s without a result")
     if not lines:
-        message = f"the program {ending(result.returncode)} and left no result: {result.tail or 'no output'}"
+        message = f"the program {base.ending(result.returncode)} and left no result: {result.tail or 'no output'}"
         raise MeasurementError(message)
     try:
         record = json.loads(lines[-1])
@@ -98,7 +85,7 @@ def harness_record(result: JobResult, version: int) -> TrialRecord:
         kind = str(record.get("kind", ""))
         raise MeasurementError(str(record["error"]), key="verify" if kind == "verifier" else kind or None)
     if result.returncode != 0 or record.get("harness_version") != version:
-        raise MeasurementError(f"the program {ending(result.returncode)} or speaks another version")
+        raise MeasurementError(f"the program {base.ending(result.returncode)} or speaks another version")
     window_statistics(record)
     return dict(record)
 
@@ -117,12 +104,14 @@ class HarnessTarget(Measures):
     no_load_hint: ClassVar[str] = "use pattern: cbr and offered_load: max"
 
     @override
-    def problems(self, facts: NodeFacts) -> tuple[Problem, ...]:
+    def problems(self, facts: base.NodeFacts) -> tuple[base.Problem, ...]:
         missing = (need for need in self.needs if not need.met(facts))
-        return tuple(Problem(need.what.format(kernel=facts.text("kernel")), need.hint, need.fatal) for need in missing)
+        return tuple(
+            base.Problem(need.what.format(kernel=facts.text("kernel")), need.hint, need.fatal) for need in missing
+        )
 
     @override
-    def plan(self, workload: Workload, traffic: TrafficPlan, facts: NodeFacts) -> PointPlan:
+    def plan(self, workload: Workload, traffic: TrafficPlan, facts: base.NodeFacts) -> base.PointPlan:
         with of_program(workload.program):
             self.check(workload, traffic)
             memory_bytes = self.memory_bytes(workload)
@@ -131,7 +120,9 @@ class HarnessTarget(Measures):
             build, identity = self.build(workload, traffic, facts)
         if workload.frames:
             identity = (*identity, _digest(workload))
-        return PointPlan(point_key(*identity), build, workload, traffic, memory_bytes, self.setup_s(workload.program))
+        return base.PointPlan(
+            base.point_key(*identity), build, workload, traffic, memory_bytes, self.setup_s(workload.program)
+        )
 
     def check(self, workload: Workload, traffic: TrafficPlan) -> None:
         """Refuse what is beyond the limits."""
@@ -145,7 +136,7 @@ class HarnessTarget(Measures):
         return False
 
     @override
-    def check_program(self, workload: Workload, traffic: TrafficPlan, facts: NodeFacts) -> None:
+    def check_program(self, workload: Workload, traffic: TrafficPlan, facts: base.NodeFacts) -> None:
         if not self.runs_text(workload):
             super().check_program(workload, traffic, facts)
 
@@ -163,7 +154,9 @@ class HarnessTarget(Measures):
             raise CapabilityError(f"the {self.memory_noun} take about {gibibytes}", key="entries", hint=hint)
 
     @abstractmethod
-    def build(self, workload: Workload, traffic: TrafficPlan, facts: NodeFacts) -> tuple[BuildPlan, Sequence[Any]]:
+    def build(
+        self, workload: Workload, traffic: TrafficPlan, facts: base.NodeFacts
+    ) -> tuple[base.BuildPlan, Sequence[Any]]:
         """The build of a point, and the JSON data by which the point is known."""
 
     def setup_s(self, program: Program) -> float:
@@ -171,20 +164,20 @@ class HarnessTarget(Measures):
         return 0.0
 
     @override
-    def parse(self, result: JobResult) -> TrialRecord:
+    def parse(self, result: base.JobResult) -> base.TrialRecord:
         return harness_record(result, self.harness_version)
 
     @override
-    def summarise(self, record: TrialRecord, gate_ratio: float | None) -> TrialSummary:
+    def summarise(self, record: base.TrialRecord, gate_ratio: float | None) -> base.TrialSummary:
         statistics = tuple(window_statistics(record, gate_ratio).values())
         return trial_summary(statistics, self.values(record, *statistics), environment_flags(record))
 
     @abstractmethod
-    def values(self, record: TrialRecord, *statistics: WindowStatistics) -> Sequence[MetricValue]:
+    def values(self, record: base.TrialRecord, *statistics: WindowStatistics) -> Sequence[base.MetricValue]:
         """Metric values of a record with the statistics of its programs, usually program and baseline."""
 
     @override
-    def undisturbed(self, record: TrialRecord) -> Undisturbed | None:
+    def undisturbed(self, record: base.TrialRecord) -> Undisturbed | None:
         return undisturbed_core(record)
 
 
@@ -202,7 +195,7 @@ def _digest(workload: Workload) -> str:
 
 
 def window_arguments(
-    options: TrialOptions, *further: str, window: tuple[str, int] | None = None, warmup: bool = True
+    options: base.TrialOptions, *further: str, window: tuple[str, int] | None = None, warmup: bool = True
 ) -> list[str]:
     """Arguments of a harness: how many windows of which length, time limit, warm-up, gate.
 
@@ -251,7 +244,7 @@ def refuse_larger_tables(label: str, program: Program) -> None:
             )
 
 
-def hugepages_hold(size_bytes: int, facts: NodeFacts) -> bool:
+def hugepages_hold(size_bytes: int, facts: base.NodeFacts) -> bool:
     """Whether that much memory is free in hugepages of 2 MiB."""
     if facts.number("hugepage_bytes") != HUGEPAGE_BYTES:
         return False
@@ -281,16 +274,16 @@ _RECORDED = {
 """Metrics that stand in a record as they are, with key and unit."""
 
 
-def recorded(record: Mapping[str, Any], *metrics: str) -> tuple[MetricValue, ...]:
+def recorded(record: Mapping[str, Any], *metrics: str) -> tuple[base.MetricValue, ...]:
     """Metrics that stand in a record as they are."""
     rows = ((metric, *_RECORDED[metric]) for metric in metrics)
-    return tuple(MetricValue(metric, float(record[key]), unit) for metric, key, unit in rows)
+    return tuple(base.MetricValue(metric, float(record[key]), unit) for metric, key, unit in rows)
 
 
-def standalone_files(target: Measures, plan: PointPlan) -> Mapping[str, bytes]:
+def standalone_files(target: Measures, plan: base.PointPlan) -> Mapping[str, bytes]:
     """A planned point as a folder: files by name; ``sh build.sh && sh run.sh`` prints what one trial measures."""
-    job = target.trial(plan, TrialOptions(), NodeFacts({}))
-    argv = placed(job.argv, {"build": ".", "folder": "."})
+    job = target.trial(plan, base.TrialOptions(), base.NodeFacts({}))
+    argv = base.placed(job.argv, {"build": ".", "folder": "."})
     files, commands = _flat(plan.build)
     scripts = {
         "build.sh": render("sh/build.sh.j2", commands=[shlex.join(command) for command in commands]),
@@ -299,7 +292,7 @@ def standalone_files(target: Measures, plan: PointPlan) -> Mapping[str, bytes]:
     return {**{name: text.encode() for name, text in (files | scripts).items()}, **job.files}
 
 
-def _flat(plan: BuildPlan) -> tuple[dict[str, str], list[tuple[str, ...]]]:
+def _flat(plan: base.BuildPlan) -> tuple[dict[str, str], list[tuple[str, ...]]]:
     """Files and commands of a plan and all of its parts, for one folder."""
     files: dict[str, str] = {}
     commands: list[tuple[str, ...]] = []

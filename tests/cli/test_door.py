@@ -170,7 +170,7 @@ class TestDoctor:
     def test_rows_fit_the_terminal(self, tmp_path):
         first, *rows = on_a_terminal("doctor", cwd=tmp_path, columns=100).splitlines()
         assert first.startswith("You can measure on ")
-        assert max(len(row) for row in rows if not row.startswith("For ")) <= 100
+        assert max(len(row) for row in rows if not row.startswith("To measure P4 ")) <= 100
 
     def test_metrics_do_not_contradict_tools(self):
         found = json.loads(p4perf("doctor", "--format", "json").out)

@@ -243,7 +243,7 @@ def test_latency_at_a_rate_and_loss_beyond_saturation(here):
     [
         (["fib.spec", "--target", "bmv2"], 3, "p4perf learn --target bmv2"),
         (["fib.spec", "--model", "nothing@there"], 2, "there is no model"),
-        (["fib.spec", "--model", "fib.spec"], 2, "no cost model"),
+        (["fib.spec", "--model", "fib.spec"], 2, "not a cost model"),
         (["fib.spec", "--model", "newer.json"], 2, "schema_version"),
         (["fib.spec", "--probabilities", "strange.yaml"], 2, "strange.yaml"),
         (["fib.spec", "--load", "0.5", "--rate", "1Mpps"], 2, "--load and --rate"),
@@ -281,7 +281,7 @@ def test_what_is_slow_to_load_is_not_loaded(here):
     code = """
 import atexit, sys
 from p4perf.cli import main
-heavy = "pandas pyarrow matplotlib plotly scipy dask rich.console MLRsearch jinja2 p4perf.cli.eo".split()
+heavy = "pandas pyarrow matplotlib plotly scipy.stats scipy.optimize dask rich.console MLRsearch p4perf.cli.eo".split()
 atexit.register(lambda: print([m for m in heavy if m in sys.modules], file=sys.stderr))
 sys.argv = ["p4perf", "predict", "fib.spec", "--format", "json"]
 main()
