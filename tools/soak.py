@@ -1,13 +1,15 @@
-"""Usage: soak.py N [--kind KIND ...] [--record FILE] [--seconds S]. Kill p4perf at random moments, judge what is left.
+"""Usage: soak.py N [--kind KIND ...] [--record FILE] [--seconds S] [--jobs J]. Kill p4perf, and judge what is left.
 
 An episode runs one command with an output of its own. Its seed says how often something is killed (kill -9) and when,
-within the time that the command takes undisturbed. What was killed is begun anew, as a user would: runs and campaigns
-are resumed. In the end, everything that was on disk at a kill has to be there still (else it is lost), nothing may be
-there twice (doubled), the files have to be those of an undisturbed command (different), the command has to end as that
-does (refused), and nobody may be left: no temporary file, process, network interface or namespace, page of memory.
+within the time, or the processor time, that the command takes undisturbed. What was killed is begun anew, as a user
+would: runs and campaigns are resumed. In the end, everything that was on disk at a kill has to be there still (else it
+is lost), nothing may be there twice (doubled), the files have to be those of an undisturbed command (different), the
+command has to end as that does (refused), and nobody may be left: no temporary file, process, network interface or
+namespace, page of memory. An episode that finds something while the machine stood still for a while is repeated.
 
 N is the number of kills of sweeps; other kinds get their share of it. With ``--record``, episodes that the file has are
-not repeated; with ``--seconds``, none is begun after that time.
+not repeated; with ``--seconds``, none is begun after that time. ``--jobs`` kinds run at a time, but for those that
+judge what is left on the whole machine.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ import hashlib
 import json
 import math
 import os
+import platform
 import random
 import re
 import signal
@@ -28,7 +31,9 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, field
+from multiprocessing import get_context
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
@@ -41,10 +46,15 @@ from support.dask_cluster import DaskCluster  # noqa: E402
 from support.sshd import Sshd, why_not  # noqa: E402
 
 LONGEST_S = 300.0
-"""A command that takes longer hangs."""
+"""A command that takes longer, while the machine does not stand still, hangs."""
 
 PAUSE_S = 5.0
-"""What happened while the harness did not run for so long is tried again."""
+"""The machine stands still if this process does not run for so long."""
+
+PROGRESS_S = 20.0
+"""Time between two lines of progress of a kind."""
+
+TICKS = os.sysconf("SC_CLK_TCK")
 
 GRACE_S = 10.0
 """How long processes and interfaces may take to go."""
@@ -52,11 +62,13 @@ GRACE_S = 10.0
 MACHINE = [Path(p) for p in ("/run/netns", "/sys/class/net", "/dev/hugepages", "/dev/shm", "/sys/fs/bpf")]  # noqa: S108
 """Folders of the system in which a data plane may leave something."""
 
-SWEEP = ["mat/exact-entries", "--set", "entries={log: [1, 10000], points_per_decade: 3}", "-t", "fake"]
-SMALL = ["mat/exact-entries", "--set", "entries=[10, 100, 1000]", "--set", "trials.repetitions=2"]
-REAL = [*SMALL, "--set", "trials.mode=plain"]
+SWEEP = ["mat/exact-entries", "--set", "entries=[1, 10, 100, 1000, 10000]", "-t", "fake"]
+SMALL = ["mat/exact-entries", "--set", "entries=[10, 100, 1000]", "--set", "trials.repetitions=2", "-t", "fake"]
+REAL = ["mat/exact-entries", "--set", "entries=[10, 1000]", "--set", "trials.repetitions=2"]
+REAL += ["--set", "trials.mode=plain", "--set", "trials.max_attempts=2"]
 TEMPORARY = re.compile(r"\.p4perf-.*\.tmp|\..*\.old|.*\.tmp")
 DATE = re.compile(r"--\d{8}T\d{6}(?=/|$)")
+TIME = re.compile(rb"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d")
 
 Trials = Mapping[str, list[tuple[object, ...]]]
 """What journals hold of every trial but its times, by path."""
@@ -67,7 +79,6 @@ class World:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.seconds: dict[str, float] = {}
 
     def words(self, kind: Kind, place: Path) -> list[str]:
         """The command that begins or continues an episode."""
@@ -121,7 +132,7 @@ class Cluster(World):
             self._workers[name] = self._cluster.worker(name)
         else:
             self._cluster.stop()
-            command.join(LONGEST_S)
+            finish(command)
             self._start()
 
     def close(self) -> None:
@@ -178,7 +189,7 @@ class Runs(World):
         finish(forked(["run", *SWEEP, "-o", "runs", "-q"], folder, output(folder), **variables(folder)))
         (run,) = (folder / "runs").iterdir()
         run.rename(folder / "run")
-        (folder / "table.csv").write_text("x,y\n" + "".join(f"{x},{3 * x}\n" for x in range(1, 2000)))
+        (folder / "table.csv").write_text("x,y\n" + "".join(f"{x},{3 * x}\n" for x in range(1, 40)))
         for name in ("tables", "headers"):
             base = {"tables": "mat/exact-entries", "headers": "parser/headers"}[name]
             (folder / f"{name}.yaml").write_text(
@@ -235,29 +246,34 @@ class Kind:
     codes: Sequence[int] = (0,)
     sleep_s: float = 0.0
 
+    @property
+    def alone(self) -> bool:
+        """Whether it is judged by what is left on the whole machine."""
+        return not self.exact or "netns" in self.words
+
 
 LEARN = ["learn", "-t", "fake-adding", "--set", "trials.repetitions=1", "--runs", "OUT/runs", "--resume"]
 CAMPAIGN = ["run", "WORLD/tables.yaml", "WORLD/headers.yaml", "-t", "fake", "-t", "fake-small"]
-THERE = ["run", *SWEEP, "--testbed", "ssh:WORLD/nodes.yaml", "-o", "OUT"]
+THERE = ["run", *SMALL, "--testbed", "ssh:WORLD/nodes.yaml", "-o", "OUT"]
 
 KINDS = {
-    "sweep": Kind(["run", *SWEEP, "-o", "OUT"], 1.0, resumed=True, sleep_s=0.01),
-    "campaign": Kind([*CAMPAIGN, "-o", "OUT"], world=Runs, resumed=True, sleep_s=0.01),
+    "sweep": Kind(["run", *SWEEP, "-o", "OUT"], 1.0, resumed=True),
+    "campaign": Kind([*CAMPAIGN, "-o", "OUT"], world=Runs, resumed=True),
     "learn": Kind([*LEARN, "-o", "OUT/costs.json", "-q"]),
-    "reproduce": Kind(["reproduce", "WORLD/claims.yaml", "-o", "OUT"], world=Runs, sleep_s=0.05),
+    "reproduce": Kind(["reproduce", "WORLD/claims.yaml", "-o", "OUT"], world=Runs),
     "report": Kind(["report", "WORLD/run", "-o", "OUT/site"], world=Runs),
     "pack": Kind(["pack", "WORLD/run", "-o", "OUT/run.zip"], world=Runs),
     "import": Kind(
         ["import", "WORLD/table.csv", "--x", "x", "--metric", "cycles_per_packet=y", "-o", "OUT"], world=Runs
     ),
     "generate": Kind(["generate", "mat/exact-entries", "--points", "4", "-o", "OUT/generated"]),
-    "dask client": Kind(["run", *SWEEP, "-o", "OUT"], world=Cluster, resumed=True),
-    "dask worker": Kind(["run", *SWEEP, "-o", "OUT"], world=Worker, resumed=True),
-    "dask scheduler": Kind(["run", *SWEEP, "-o", "OUT"], world=DaskScheduler, resumed=True),
+    "dask client": Kind(["run", *SMALL, "-o", "OUT"], world=Cluster, resumed=True),
+    "dask worker": Kind(["run", *SMALL, "-o", "OUT"], world=Worker, resumed=True),
+    "dask scheduler": Kind(["run", *SMALL, "-o", "OUT"], world=DaskScheduler, resumed=True),
     "ssh connection": Kind(THERE, world=Connection, resumed=True),
     "ssh process": Kind(THERE, world=RemoteProcess, resumed=True),
     "ssh node": Kind(THERE, world=Node, resumed=True),
-    "netns": Kind(["run", *SWEEP, "--testbed", "netns", "-o", "OUT"], resumed=True),
+    "netns": Kind(["run", *SMALL, "--testbed", "netns", "-o", "OUT"], resumed=True),
     "dpdk-c": Kind(["run", *REAL, "-t", "dpdk-c", "-o", "OUT"], 0.1, resumed=True, exact=False, codes=(0, 4)),
     "xdp": Kind(["run", *REAL, "-t", "xdp", "-o", "OUT"], 0.1, resumed=True, exact=False, codes=(0, 4)),
 }
@@ -274,15 +290,18 @@ class Result:
     trials: Trials
     files: Mapping[str, str]
     seconds: float = 0.0
+    processor_s: float = 0.0
 
 
 @dataclass
 class Episode:
-    """What became of a command of which something was killed."""
+    """What became of a command of which something was killed; ``trials`` were on disk at each kill."""
 
     kind: str
     seed: int
     kills: int = 0
+    trials: list[int] = field(default_factory=list)
+    stopped: int = 0
     seconds: float = 0.0
     lost: list[str] = field(default_factory=list)
     doubled: list[str] = field(default_factory=list)
@@ -308,13 +327,30 @@ def output(place: Path) -> tuple[Path, Path]:
     return place / "stdout", place / "stderr"
 
 
+def used(command: BaseProcess) -> float:
+    """The processor time of a command, with that of its children that ended; 0 if it has ended itself."""
+    with contextlib.suppress(OSError):
+        numbers = Path(f"/proc/{command.pid}/stat").read_text().rpartition(")")[2].split()
+        return sum(map(int, numbers[11:15])) / TICKS
+    return 0.0
+
+
+def reach(command: BaseProcess, seconds: float, *, of_processor: bool) -> None:
+    """Wait until a command has run, or has used the processor, for so long, or has ended."""
+    if not of_processor:
+        command.join(seconds)
+    while of_processor and command.exitcode is None and used(command) < seconds:
+        command.join(0.005)
+
+
 def finish(command: BaseProcess) -> int | None:
     """The exit code; None for a command that hung and was killed."""
-    command.join(LONGEST_S)
-    if command.exitcode is None:
-        kill(command)
-        return None
-    return command.exitcode
+    for _ in range(round(LONGEST_S)):  # by seconds that pass while the machine does not stand still
+        command.join(1.0)
+        if command.exitcode is not None:
+            return command.exitcode
+    kill(command)
+    return None
 
 
 def trials_of(place: Path) -> Trials:
@@ -328,15 +364,15 @@ def trials_of(place: Path) -> Trials:
     return found
 
 
-def result_of(place: Path, seconds: float = 0.0) -> Result:
+def result_of(place: Path, seconds: float = 0.0, processor_s: float = 0.0) -> Result:
     files = {}
     for path in sorted((place / "out").rglob("*")):
         name = DATE.sub("", str(path.relative_to(place)))
         if path.is_file() and path.name != ".lock" and not TEMPORARY.search(name):
-            data = path.read_bytes().replace(str(place).encode(), b"PLACE")
+            data = TIME.sub(b"TIME", path.read_bytes().replace(str(place).encode(), b"PLACE"))
             number = sum(known == name or known.startswith(f"{name} (") for known in files)
             files[f"{name} ({number + 1})" if number else name] = hashlib.sha256(data).hexdigest()
-    return Result(trials_of(place), files, seconds)
+    return Result(trials_of(place), files, seconds, processor_s)
 
 
 def processes_of(places: Sequence[Path], groups: Sequence[int]) -> list[int]:
@@ -385,17 +421,14 @@ def leftovers(place: Path, world: World, groups: Sequence[int], before: set[str]
 
 
 @contextlib.contextmanager
-def worlds() -> Iterator[Callable[[type[World]], World]]:
-    """Makes a world of every kind once."""
-    with contextlib.ExitStack() as stack:
-
-        @functools.cache
-        def world(kind: type[World]) -> World:
-            made = kind(Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="p4perf-soak-"))))
-            stack.callback(made.close)
-            return made
-
-        yield world
+def made(kind: Kind) -> Iterator[World]:
+    """What the episodes of a kind share."""
+    with tempfile.TemporaryDirectory(prefix="p4perf-soak-") as folder:
+        world = kind.world(Path(folder))
+        try:
+            yield world
+        finally:
+            world.close()
 
 
 class Clock(threading.Thread):
@@ -422,14 +455,18 @@ def undisturbed(kind: Kind, world: World) -> Result:
         with tempfile.TemporaryDirectory(prefix="p4perf-soak-") as folder:
             place, begun = Path(folder), time.monotonic()
             (place / "out").mkdir()
-            words, said = world.words(kind, place), output(place)
-            code = finish(forked(words, place, said, **variables(place, kind.sleep_s)))
+            words, said, processor_s = world.words(kind, place), output(place), 0.0
+            command = forked(words, place, said, **variables(place, kind.sleep_s))
+            while command.exitcode is None and time.monotonic() < begun + LONGEST_S:
+                processor_s = max(processor_s, used(command))
+                command.join(0.05)
+            seconds, code = time.monotonic() - begun, finish(command)
             if code not in kind.codes:
                 raise CommandError(f"p4perf {' '.join(words)} ends with {code}: {said[1].read_text()}")
-            results.append(result_of(place, time.monotonic() - begun))
+            results.append(result_of(place, seconds, processor_s))
     first, second = results
     files = {name: digest if digest == second.files.get(name) else "" for name, digest in first.files.items()}
-    return Result(first.trials, files, min(first.seconds, second.seconds))
+    return Result(first.trials, files, min(first.seconds, second.seconds), min(first.processor_s, second.processor_s))
 
 
 def judge(episode: Episode, kind: Kind, reference: Result, found: Result) -> None:
@@ -454,45 +491,48 @@ def judge(episode: Episode, kind: Kind, reference: Result, found: Result) -> Non
         episode.different += sorted(n for n in names if reference.files[n] not in ("", found.files[n]))
 
 
-def without_pause(act: Callable[[], Any]) -> Any:
-    """What comes of an action during which the harness was not stopped for a while."""
+def without_pause(act: Callable[[], Episode | Result]) -> Any:
+    """What comes of an action that is repeated as long as it fails while the machine stands still; how often it was."""
+    stopped = 0
     while True:
-        before, failure = CLOCK.pauses, None
+        before = CLOCK.pauses
         try:
             found = act()
-        except CommandError as error:
-            failure = error
-        if CLOCK.pauses == before:
-            if failure is not None:
-                raise failure
-            return found
+            if CLOCK.pauses == before or isinstance(found, Result) or not found.findings():
+                return found, stopped
+        except CommandError:
+            if CLOCK.pauses == before:
+                raise
+        stopped += 1
 
 
 def run_episode(name: str, kind: Kind, seed: int, world: World, reference: Result) -> Episode:
     rng = random.Random(f"{name} {seed}")  # noqa: S311 - the same moments every time
     episode, begun = Episode(name, seed), time.monotonic()
-    before = None if kind.exact and name != "netns" else machine()
+    before = machine() if kind.alone else None
     with tempfile.TemporaryDirectory(prefix="p4perf-soak-") as folder:
         place = Path(folder)
         (place / "out").mkdir()
         start = functools.partial(forked, cwd=place, files=output(place), **variables(place, kind.sleep_s))
         groups: list[int] = []
         kept: Trials = {}
-        wanted, command = rng.choice((1, 2, 3, 5, 8)), None
+        wanted, command = rng.choice((1, 2, 4, 7, 11)), None
         while True:
             if command is None:
                 command = start(world.words(kind, place))
                 groups.append(command.pid or 0)
             if episode.kills < wanted:
-                command.join(rng.uniform(0, min(reference.seconds, world.seconds.get(name, math.inf))))
+                of_processor, share, more = rng.random() < 0.5, rng.random(), rng.uniform(0, 0.02)
+                most = reference.processor_s if of_processor else reference.seconds
+                reach(command, share * most, of_processor=of_processor)
+                command.join(more)
                 if command.exitcode is None:
                     world.strike(command, rng)
                     episode.kills += 1
                     kept = _still(episode, kept, trials_of(place))
+                    episode.trials.append(sum(map(len, kept.values())))
             if episode.kills >= wanted or command.exitcode is not None:
                 code = finish(command)
-                if not episode.kills:  # the machine is faster now
-                    world.seconds[name] = min(world.seconds.get(name, math.inf), time.monotonic() - begun)
                 if code in (0, *kind.codes):
                     break
                 if code is None or (code > 0 and kind.world is World):
@@ -523,36 +563,79 @@ def _still(episode: Episode, before: Trials, now: Trials) -> Trials:
 
 
 def episodes(
+    name: str, kills: int, begin: int, known: Mapping[tuple[str, int], Episode], deadline: float = math.inf
+) -> Iterator[Episode]:
+    """Episodes of a kind until so much was killed, or it is late."""
+    kind, seed = KINDS[name], begin
+    while kills > 0 and (name, seed) in known:
+        yield known[name, seed]
+        kills -= known[name, seed].kills
+        seed += 1
+    if kills <= 0 or time.time() > deadline:
+        return
+    with made(kind) as world:
+        reference, _ = without_pause(functools.partial(undisturbed, kind, world))
+        while kills > 0 and time.time() < deadline:
+            act = functools.partial(run_episode, name, kind, seed, world, reference)
+            episode, episode.stopped = without_pause(act)
+            yield episode
+            kills -= episode.kills
+            seed += 1
+
+
+def soak(
     name: str,
     kills: int,
     begin: int,
     known: Mapping[tuple[str, int], Episode],
-    world: Callable[[type[World]], World],
-) -> Iterator[Episode]:
-    """Episodes of a kind until so much was killed; ``world`` makes what they share, where it is needed."""
-    kind, seed, reference = KINDS[name], begin, None
-    while kills > 0:
-        episode = known.get((name, seed))
-        if episode is None:
-            there = world(kind.world)
-            if reference is None:
-                reference = without_pause(functools.partial(undisturbed, kind, there))
-            episode = without_pause(functools.partial(run_episode, name, kind, seed, there, reference))
-        kills -= episode.kills
-        seed += 1
-        yield episode
+    record: Path | None = None,
+    deadline: float = math.inf,
+) -> list[Episode]:
+    """The episodes of a kind; what is new is printed and comes into the record."""
+    CLOCK.is_alive() or CLOCK.start()
+    found: list[Episode] = []
+    said = time.monotonic()
+    for episode in episodes(name, kills, begin, known, deadline):
+        found.append(episode)
+        for what, items in episode.findings().items():
+            print(f"{name}, seed {episode.seed}, {what}: {'; '.join(items[:3])}", flush=True)
+        if (name, episode.seed) in known:
+            continue
+        if record is not None:
+            with record.open("a") as file:
+                file.write(json.dumps(asdict(episode)) + "\n")
+        if time.monotonic() > said + PROGRESS_S:
+            said, done = time.monotonic(), sum(e.kills for e in found)
+            bad = sum(bool(e.findings()) for e in found)
+            print(
+                f"{time.strftime('%H:%M:%S')} {name}: {done} of {kills} kills in {len(found)} episodes, {bad} bad",
+                file=sys.stderr,
+                flush=True,
+            )
+    return found
 
 
 def table(found: Sequence[Episode]) -> str:
-    """A line for every kind."""
-    lines = [f"{'kind':16}{'seeds':>12}{'kills':>7}" + "".join(f"{n:>11}" for n in FINDINGS) + f"{'time':>9}"]
+    """A line for every kind; ``midway`` are kills at which some trials, but not all of the episode, were on disk."""
+    lines = [f"{'kind':16}{'seeds':>12}{'kills':>7}{'midway':>8}" + "".join(f"{n:>11}" for n in FINDINGS)]
+    lines[0] += f"{'stopped':>9}{'time':>9}"
     for name in KINDS:
         if mine := [e for e in found if e.kind == name]:
             seeds = f"{min(e.seed for e in mine)}..{max(e.seed for e in mine)}"
             counts = Counter({n: sum(len(getattr(e, n)) for e in mine) for n in FINDINGS})
-            line = f"{name:16}{seeds:>12}{sum(e.kills for e in mine):7}" + "".join(f"{counts[n]:11}" for n in FINDINGS)
+            most = max((n for e in mine for n in e.trials), default=0)
+            midway = sum(0 < n < most for e in mine for n in e.trials)
+            line = f"{name:16}{seeds:>12}{sum(e.kills for e in mine):7}{midway:8}"
+            line += "".join(f"{counts[n]:11}" for n in FINDINGS) + f"{sum(e.stopped for e in mine):9}"
             lines.append(f"{line}{sum(e.seconds for e in mine):7.0f} s")
     return "\n".join(lines)
+
+
+def here() -> str:
+    """The machine, as a report names it."""
+    models = re.findall(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
+    model, cores = next(iter(models), platform.machine()), len(os.sched_getaffinity(0))
+    return f"{model}, {cores} cores, {platform.release()}, Python {platform.python_version()}"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -562,29 +645,34 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--begin", type=int, default=0)
     parser.add_argument("--record", type=Path)
     parser.add_argument("--seconds", type=float, default=math.inf)
+    parser.add_argument("--jobs", type=int, default=1)
     chosen = parser.parse_args(arguments)
-    CLOCK.is_alive() or CLOCK.start()
     known: dict[tuple[str, int], Episode] = {}
     if chosen.record is not None and chosen.record.exists():
         read = [Episode(**json.loads(line)) for line in chosen.record.read_text().splitlines()]
         known = {(e.kind, e.seed): e for e in read}
-    found, deadline = [], time.monotonic() + chosen.seconds
-    with worlds() as world:
-        for name in chosen.kind or KINDS:
-            kills = max(1, round(chosen.count * KINDS[name].share))
-            if name.startswith("ssh") and (reason := why_not()):
-                print(f"{name} is left out: {reason}")
-                continue
-            for episode in episodes(name, kills, chosen.begin, known, world):
-                found.append(episode)
-                for what, items in episode.findings().items():
-                    print(f"{name}, seed {episode.seed}, {what}: {'; '.join(items[:3])}", flush=True)
-                if chosen.record is not None and (name, episode.seed) not in known:
-                    with chosen.record.open("a") as record:
-                        record.write(json.dumps(asdict(episode)) + "\n")
-                if time.monotonic() > deadline:
-                    break
+    names = []
+    for name in chosen.kind or KINDS:
+        if name.startswith("ssh") and (reason := why_not()):
+            print(f"{name} is left out: {reason}")
+        else:
+            names.append(name)
+
+    def of(name: str) -> tuple[Any, ...]:
+        kills = max(1, round(chosen.count * KINDS[name].share))
+        return name, kills, chosen.begin, known, chosen.record, deadline
+
+    begun, deadline, found = time.strftime("%Y-%m-%d %H:%M:%S"), time.time() + chosen.seconds, []
+    together = [name for name in names if chosen.jobs > 1 and not KINDS[name].alone]
+    if together:
+        with ProcessPoolExecutor(chosen.jobs, get_context("spawn")) as pool:
+            for future in as_completed([pool.submit(soak, *of(name)) for name in together]):
+                found += future.result()
+    for name in names:
+        if name not in together:
+            found += soak(*of(name))
     print(table(found))
+    print(f"{begun} to {time.strftime('%H:%M:%S')}, {here()}", file=sys.stderr)
     return 1 if any(episode.findings() for episode in found) else 0
 
 

@@ -138,10 +138,24 @@ class ReproductionFolder(RecordFolder):
         path = self._content["runs"].get(key)
         return path if isinstance(path, str) and is_run(self.run(path)) else None
 
+    def finished_run(self, key: str) -> str | None:
+        """The run of a key if nothing is left to do for it."""
+        path = None if key in self._content.get("open", ()) else self.run_of(key)
+        return path if path and self.is_complete(path) else None
+
+    def is_complete(self, path: str) -> bool:
+        """Whether a run has all its trials."""
+        return Run.open(self.run(path)).directory.state().complete
+
     def begin_run(self, key: str, path: Path) -> None:
         """Note a run before its first trial, so that a kill loses nothing."""
         self._content["runs"][key] = path.relative_to(self._path).as_posix()
+        self._content["open"] = sorted({*self._content.get("open", ()), key})
         self.write()
+
+    def end_run(self, key: str) -> None:
+        """Note that a run has its tables, model and plots: a kill before left some of them out."""
+        self._content["open"] = [each for each in self._content.get("open", ()) if each != key]
 
     def forget_run(self, key: str) -> None:
         """Do not take up a run again; its folder stays."""
@@ -374,8 +388,7 @@ class Reproduction:
         measured = {self._key(c.measure): c.measure for c in claims if c.measure is not None and c.check is not None}
         self._computed = sum(claim.measure is None for claim in claims)
         for key, measure in measured.items():
-            path = self._folder.run_of(key)
-            if path is None or not self._complete(path):
+            if self._folder.finished_run(key) is None:
                 # What is wrong with an experiment or a target is said when its claims come.
                 with suppress(P4PerfError):
                     experiment, target = self._experiment(measure), open_target(measure.target)
@@ -413,7 +426,7 @@ class Reproduction:
         if claim.measure is not None:
             key = self._key(claim.measure)
             finding = replace(finding, quick=self._quick, run=self._folder.run_of(key) or "")
-            if finding.failure is not ExitCode.OK and finding.run and self._complete(finding.run):
+            if finding.failure is not ExitCode.OK and finding.run and self._folder.is_complete(finding.run):
                 self._folder.forget_run(key)  # nothing is left to resume: the next call measures anew
         return replace(finding, duration_s=round(time.monotonic() - begun, 3))
 
@@ -451,9 +464,9 @@ class Reproduction:
         return known
 
     def _measure(self, measure: Remeasured, key: str) -> MeasuredRun:
-        path = self._folder.run_of(key)
-        if path is not None and self._complete(path):
+        if path := self._folder.finished_run(key):
             return measured_run(Run.open(self._folder.run(path)))
+        path = self._folder.run_of(key)
         begun, left_s = time.monotonic(), self._deadline_s - time.monotonic()
         if key in self._waiting and self._cost_s(key) > left_s:
             needed = duration_text(self._cost_s(key))
@@ -464,6 +477,7 @@ class Reproduction:
         listener = PartOfWork(what, self._watcher.reached, self._left_s(), self._watcher.told)
         limit = TimeLimit(self._deadline_s, self._deadline_s)
         if path is not None:
+            self._folder.begin_run(key, self._folder.run(path))
             run, outcome = resume_run(self._folder.run(path), listener, limit=limit)
         else:
             experiment = self._experiment(measure)
@@ -476,6 +490,7 @@ class Reproduction:
             raise _NoTimeError(f"the time ended after {outcome.complete} of {counted(outcome.points, 'point')}")
         with suppress(NoVerdictError):
             evaluate_run(Run(run), plots=not self._quick)
+        self._folder.end_run(key)
         if waiting is not None:
             label, plan, _ = waiting
             took_s = time.monotonic() - begun
@@ -486,9 +501,6 @@ class Reproduction:
         pairs = [text.partition("=") for text in (*measure.change, *(measure.quick if self._quick else ()))]
         overrides = [(key.strip(), value.strip()) for key, _, value in pairs]
         return load_experiment(measure.experiment, overrides=overrides, parameters_of=component_parameters)
-
-    def _complete(self, path: str) -> bool:
-        return Run.open(self._folder.run(path)).directory.state().complete
 
     def _key(self, measure: Remeasured) -> str:
         """Identifies a run: claims with the same key share one."""

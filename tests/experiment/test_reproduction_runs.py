@@ -153,6 +153,23 @@ def test_a_run_that_was_stopped_is_gone_on_with(tmp_path, claims):
     assert [path.name for path in (tmp_path / "out" / "runs").iterdir()] == [run.name]
 
 
+def test_what_a_kill_left_out_behind_the_last_trial_is_made(tmp_path, claims):
+    reproduced(claims(), tmp_path)
+    (run,) = (tmp_path / "out" / "runs").iterdir()
+    report = tmp_path / "out" / "reproduction.json"
+    content = json.loads(report.read_text())
+    assert content["open"] == []
+    report.write_text(json.dumps({**content, "claims": {}, "open": list(content["runs"])}))
+    made = [run / "measurements.parquet", run / "model.json", *run.glob("plots/*")]
+    for path in made:
+        path.unlink()
+    answer, _ = reproduced(claims(), tmp_path)
+    assert [row["verdict"] for row in answer["rows"][:2]] == ["shape reproduced"] * 2
+    assert [path for path in made if not path.exists()] == []
+    assert json.loads(report.read_text())["open"] == []
+    assert [path.name for path in (tmp_path / "out" / "runs").iterdir()] == [run.name]
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize(
     ("target", "code", "reason"),
