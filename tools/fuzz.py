@@ -1,17 +1,22 @@
-"""Usage: fuzz.py N [--begin SEED] [--jobs J] [--keep FOLDER]. Give damaged files to all readers, and report by reader.
+"""Usage: fuzz.py N [--begin SEED] [--jobs J] [--record FILE] [--keep FOLDER]. Give damaged files to all readers.
 
-An input is what its seed makes of a whole file: tokens are exchanged, bytes changed, pieces cut, repeated, or taken
-from another file. A reader may refuse it with an error of p4perf. Anything else is a failure, as is an input that takes
-longer than 10 s of processor time. Failures are made smaller and kept. With ``--begin``, seeds continue where an
-earlier call ended.
+An input is what its seed makes of a whole file: values of JSON and YAML are exchanged, removed or moved, tokens
+exchanged, bytes changed, pieces cut, repeated, or taken from another file. A reader may refuse it with an error of
+p4perf. Anything else is a failure, as is an input that takes longer than 10 s of processor time or more than 2 GB of
+memory. Failures are made smaller and kept. With ``--begin``, seeds continue where an earlier call ended; with
+``--record``, the thousands of inputs that the file has are not tried again.
 """
 
 from __future__ import annotations
 
 import argparse
 import atexit
+import copy
+import json
+import math
 import random
 import re
+import resource
 import shutil
 import signal
 import struct
@@ -19,35 +24,46 @@ import sys
 import tempfile
 import time
 import warnings
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from functools import cache, partial
 from importlib.resources import files
 from pathlib import Path
+from typing import Any, get_args
+
+import yaml
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
+from support.command import p4perf  # noqa: E402
 from support.runs import make_run  # noqa: E402
 
 from p4perf.errors import P4PerfError  # noqa: E402
 from p4perf.evaluation.fitting import datafiles, extrap  # noqa: E402
+from p4perf.evaluation.fitting.tables import model_html  # noqa: E402
+from p4perf.evaluation.imports.base import ImportOptions, Named  # noqa: E402
 from p4perf.evaluation.load import histogram, queueing  # noqa: E402
 from p4perf.evaluation.papers import parse_paper  # noqa: E402
+from p4perf.evaluation.papers.baldi2018.files import parse_hardware  # noqa: E402
 from p4perf.evaluation.prediction.library import parse_cost_model  # noqa: E402
 from p4perf.evaluation.prediction.reading.program import ReadOptions, read_program  # noqa: E402
 from p4perf.experiment.generation import Generation  # noqa: E402
+from p4perf.experiment.imports import ImportOrder, read_import  # noqa: E402
 from p4perf.experiment.own import own_experiment  # noqa: E402
 from p4perf.experiment.report.runs import read_run  # noqa: E402
+from p4perf.experiment.report.site import find_sources, write_site  # noqa: E402
 from p4perf.formats.moongen import parse_counters  # noqa: E402
 from p4perf.formats.pcap import read_capture  # noqa: E402
 from p4perf.models.component import ComponentModel  # noqa: E402
+from p4perf.models.export import ExportLanguage, export_model  # noqa: E402
 from p4perf.programs.component import component_parameters  # noqa: E402
+from p4perf.programs.reading.shares import read_shares  # noqa: E402
 from p4perf.results import Run  # noqa: E402
 from p4perf.results.campaign import CampaignDirectory  # noqa: E402
 from p4perf.results.files import read_text  # noqa: E402
+from p4perf.results.names import RunSummary  # noqa: E402
 from p4perf.specs import load_experiment  # noqa: E402
 from p4perf.testbeds.nodes import read_node  # noqa: E402
 from p4perf.testbeds.tuning import read_record  # noqa: E402
@@ -55,22 +71,70 @@ from p4perf.testbeds.tuning import read_record  # noqa: E402
 LONGEST_S = 10.0
 """Most processor time of one input."""
 
+MOST_BYTES = 2_000_000_000
+"""Most memory that a process takes to read inputs, beyond what it has before."""
+
+CHUNK = 1000
+"""Inputs between two lines of progress, and in a line of the record."""
+
 WORDS = [
-    *(b"0", b"-1", b"1e308", b"-1e308", b"1e-320", b"NaN", b"Infinity", b"18446744073709551616", b"9" * 400, b"null"),
+    *(b"0", b"-1", b"1e308", b"-1e308", b"1e-320", b"NaN", b"Infinity", b"18446744073709551616", b"9" * 5000, b"null"),
     *(b"true", b"[]", b"{}", b'""', b"[" * 300, b"{" * 300, b"'", b'"', b"\\", b"\0", b"\xff", b"\xed\xa0\x80", b"\r"),
     *(b"\n\n", b"\t", b"../../../etc/passwd", b"/dev/zero", b"$(id)", b"$x^{$", b"*a", b"&a [*a]"),
     *(b"!!python/object:os.system", b"x" * 5000),
 ]  # fmt: skip
+VALUES = [
+    *(
+        None,
+        True,
+        0,
+        -1,
+        1.5,
+        1e308,
+        -1e308,
+        1e-320,
+        math.nan,
+        2**64,
+        10**400,
+        "",
+        "x",
+        "1",
+        "\0",
+        "\ud800",
+        "x" * 5000,
+        "9" * 5000,
+    ),
+    *([], {}, [[]], [None], ["x"], [1, "x"], {"x": 1}, {"": {}}, "../../x", "/dev/zero", "2026-01-01", "x\n\x1b[31m"),
+]
 TOKEN = re.compile(rb"-?\d[\d.eE+-]*|\w+|\S")
+
+
+CLAIMS = """\
+reproduction_version: 1
+paper: mine2026
+title: ours
+authors: we
+published: nowhere
+claims:
+  - id: computed
+    source: {equation: 5}
+    claim: A table of 1000 entries takes 152 kB.
+    kind: analytic
+    command: p4perf list
+    check: {name: working-set-bytes, arguments: {key_bytes: 16, action_data_bytes: 64, entries: 1000}}
+    expect: {bytes: {value: 152128, unit: B}}
+"""
 
 
 @dataclass(frozen=True)
 class Reader:
-    """A reader of files, or of folders of which one file is damaged; ``sources`` are whole ones."""
+    """A reader of files, or of folders of which one file is damaged; ``sources`` are whole. Slow ones weigh less."""
 
     read: Callable[[Path], object]
     sources: Sequence[tuple[str, bytes]]
     folder: Path | None = None
+    weight: int = 5
+    """How often it comes, compared to others."""
 
 
 def _text(path: Path, parse: Callable[[str, str], object]) -> object:
@@ -84,6 +148,18 @@ def _of_run(path: Path) -> None:
     for point in run.directory.points():
         run.directory.trials(point)
     read_run(path)
+    RunSummary.of(run)
+
+
+def _of_model(path: Path) -> None:
+    model = ComponentModel.from_json(read_text(path), file=str(path))
+    model_html(model)
+    for language in get_args(ExportLanguage):
+        export_model(model, language)
+
+
+def _of_site(path: Path) -> None:
+    write_site(find_sources([path]), path.parent / "site", processes=1)
 
 
 @cache
@@ -103,6 +179,18 @@ def readers() -> dict[str, Reader]:
         ' ["mat/exact-entries"], "targets": ["dpdk-c"], "testbed": "local", "budget_s": null, "overrides": [["a", "1"]]'
         ', "points": 3, "spent_s": 1.5, "left_s": null, "cells": []}'
     )
+    other = make_run(place, lambda x: 30.0 + x, starts=2, target="xdp", overrides=(("entries", "[1, 10, 100]"),))
+    (place / "claims.yaml").write_text(CLAIMS)
+    program = str(next(ROOT.glob("examples/programs/l2_switch/*.json")))
+    documents = {"comparison": place / "compared", "prediction": place / "predicted", "reproduction": place / "checked"}
+    for words in (
+        ["compare", run, other, "-o", documents["comparison"]],
+        ["predict", program, "-o", documents["prediction"]],
+        ["reproduce", place / "claims.yaml", "-o", documents["reproduction"]],
+    ):
+        done = p4perf(*words, cwd=place)
+        if done.code:
+            raise RuntimeError(done.err)
     specs = sorted(p for p in (ROOT / "p4perf/specs/catalogue").rglob("*.yaml"))
     pick = [(p.name, p.read_bytes()) for p in specs]
     programs = [(p.name, p.read_bytes()) for p in sorted((ROOT / "examples/programs").glob("*/*.json"))]
@@ -125,16 +213,26 @@ def readers() -> dict[str, Reader]:
     )
     data = b"".join(b"DATA %d\n" % 2**n for n in range(5))
     series = b"PARAMETER p\nPOINTS 1 2 4 8 16\nREGION r\nMETRIC time\n" + data
+    columns = ImportOptions(variables=(Named("x", "x"),), metrics=(Named("cycles_per_packet", "y"),))
     table = b"x,y\n" + b"".join(b"%d,%d\n" % (x, 3 * x) for x in range(1, 9))
+    router, switch = (ROOT / f"examples/programs/{name}/{name}.json" for name in ("ipv4_router", "l2_switch"))
+    switch, shares = read_program(switch, ReadOptions("bmv2")), switch.with_name("shares.yaml").read_bytes()
+    commands = b"table_add MainControl.routes MainControl.set_next_hop 10.0.0.0/8 => 1\n"
+    commands += b"table_set_default MainControl.routes no_route\nmc_mgrp_create 1\nmc_node_create 0 1 2\n"
+    hops = b"table,scalars.metadata_t.next_hop,action,mac\nMainControl.next_hops,1,no_neighbour,\n"
+    planes = [("c.txt", commands), ("c.csv", hops)]
+    machines = [
+        (p.name, p.read_bytes()) for p in sorted(ROOT.glob("p4perf/evaluation/papers/baldi2018/**/hardware/*.yaml"))
+    ]
     loads = b"rate_mpps,mean_us,p99_us\n1,2,3\n2,3,4\n"
     return {
         "spec": Reader(lambda p: load_experiment(str(p), parameters_of=component_parameters), pick),
         "bmv2": Reader(lambda p: read_program(p, ReadOptions(form="bmv2")), programs),
         "measured program": Reader(own_experiment, programs),
         "swx": Reader(lambda p: read_program(p, ReadOptions(form="swx")), swx),
-        "component model": Reader(lambda p: _text(p, lambda t, f: ComponentModel.from_json(t, file=f)), models),
+        "component model": Reader(_of_model, models),
         "cost model": Reader(partial(_text, parse=parse_cost_model), [(costs.name, costs.read_bytes())]),
-        "claims": Reader(lambda p: parse_paper(p.read_bytes(), str(p)), papers),
+        "claims": Reader(lambda p: parse_paper(p.read_bytes(), str(p)), papers, weight=1),
         "csv": Reader(lambda p: datafiles.read_csv(p, "x", "y"), [("t.csv", table)]),
         "extrap": Reader(extrap.read_extrap, [("e.txt", series)]),
         "histogram": Reader(histogram.read_moongen_histogram, [("h.csv", b"1,2\n3,4\n10,1\n")]),
@@ -143,8 +241,16 @@ def readers() -> dict[str, Reader]:
         "capture": Reader(read_capture, [("c.pcap", capture)]),
         "nodes": Reader(lambda p: read_node(p, None), [("nodes.yaml", nodes)]),
         "undo record": Reader(read_record, [("undo.json", undo)]),
-        "run": Reader(_of_run, _files(run), run),
+        "run": Reader(_of_run, _files(run), run, weight=3),
         "campaign": Reader(lambda p: CampaignDirectory.open(p).content(), _files(campaign), campaign),
+        "control plane": Reader(lambda p: read_program(router, ReadOptions("bmv2", commands=p)), planes),
+        "shares": Reader(lambda p: read_shares(p, switch), [("shares.yaml", shares)]),
+        "machine": Reader(lambda p: _text(p, lambda t, f: parse_hardware(t.encode(), f)), machines),
+        "import": Reader(lambda p: read_import([p], columns, ImportOrder()), [("t.csv", table)]),
+        **{
+            name: Reader(_of_site, [(f"{name}.json", (folder / f"{name}.json").read_bytes())], weight=1)
+            for name, folder in documents.items()
+        },
     }
 
 
@@ -152,8 +258,45 @@ def _files(folder: Path) -> list[tuple[str, bytes]]:
     return [(str(p.relative_to(folder)), p.read_bytes()) for p in sorted(folder.rglob("*")) if p.is_file()]
 
 
+def restructured(data: bytes, rng: random.Random) -> bytes:
+    """JSON or YAML with some values exchanged, removed or moved; as it is if it is neither."""
+    lines = data.splitlines(keepends=True)
+    if len(lines) > 1 and all(line.startswith(b"{") for line in lines):
+        at = rng.randrange(len(lines))
+        return b"".join([*lines[:at], restructured(lines[at], rng), b"\n", *lines[at + 1 :]])
+    try:
+        content = json.loads(data) if data.lstrip()[:1] in b"{[" else yaml.load(data, yaml.CSafeLoader)
+    except (ValueError, yaml.YAMLError):
+        return data
+    for _ in range(rng.choice((1, 1, 1, 2, 3))):
+        places = list(_places(content))
+        if not places:
+            break
+        holder, key = rng.choice(places)
+        match rng.randrange(5):
+            case 0:
+                del holder[key]
+            case 1:
+                other, name = rng.choice(places)
+                holder[key] = copy.deepcopy(other[name])
+            case 2 if isinstance(holder, dict):
+                holder[rng.choice(("x", "", str(key).upper(), "../x"))] = holder.pop(key)
+            case _:
+                holder[key] = copy.deepcopy(rng.choice(VALUES))
+    return json.dumps(content, default=str).encode()
+
+
+def _places(content: Any) -> Iterator[tuple[Any, Any]]:
+    """Every container in a value, with each of its keys or indices."""
+    for key in list(content) if isinstance(content, dict) else range(len(content) if isinstance(content, list) else 0):
+        yield content, key
+        yield from _places(content[key])
+
+
 def damaged(data: bytes, other: bytes, rng: random.Random) -> bytes:
     """The bytes after some mutations; ``other`` is a file of the same kind."""
+    if rng.random() < 0.4 and (changed := restructured(data, rng)) != data:
+        return changed
     for _ in range(rng.choice((1, 1, 2, 4))):
         at, end = sorted(rng.randrange(len(data) + 1) for _ in range(2))
         end = min(end, at + rng.choice((1, 8, 200)))
@@ -221,7 +364,8 @@ def try_seed(seed: int) -> Outcome:
     """Damage a file of a reader, both chosen by the seed, and let it be read; a failure comes with a small input."""
     known = readers()
     rng = random.Random(seed)  # noqa: S311 - the same inputs every time
-    chosen = list(known)[seed % len(known)]
+    names = [name for name, reader in known.items() for _ in range(reader.weight)]
+    chosen = names[seed % len(names)]
     reader = known[chosen]
     name, data = rng.choice(reader.sources)
     data = damaged(data, rng.choice(reader.sources)[1], rng)
@@ -259,32 +403,76 @@ def outcomes(begin: int, count: int, jobs: int) -> Iterator[Outcome]:
         yield from pool.map(try_seed, seeds, chunksize=20)
 
 
+@dataclass(frozen=True)
+class Row:
+    """What became of the inputs of a reader."""
+
+    read: int = 0
+    refused: int = 0
+    failed: int = 0
+    slowest_s: float = 0.0
+
+    def __add__(self, other: Row) -> Row:
+        numbers = [getattr(self, name) + getattr(other, name) for name in ("read", "refused", "failed")]
+        return Row(*numbers, max(self.slowest_s, other.slowest_s))
+
+
+def chunk(begin: int, count: int, jobs: int, keep: Path) -> dict[str, Row]:
+    """Try these inputs; failures are printed and kept."""
+    rows: dict[str, Row] = {}
+    for each in outcomes(begin, count, jobs):
+        good = each.verdict in ("read", "refused")
+        row = Row(each.verdict == "read", each.verdict == "refused", not good, round(each.seconds, 3))
+        rows[each.reader] = rows.get(each.reader, Row()) + row
+        if not good:
+            keep.mkdir(parents=True, exist_ok=True)
+            path = keep / f"{each.reader.replace(' ', '-')}-{each.seed}"
+            path.write_bytes(each.data)
+            print(f"{each.reader}, seed {each.seed}: {each.verdict} ({path})", flush=True)
+    return rows
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("count", type=int)
     parser.add_argument("--begin", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--record", type=Path)
     parser.add_argument("--keep", type=Path, default=Path("fuzz-failures"))
     chosen = parser.parse_args(arguments)
-    counts: Counter[tuple[str, str]] = Counter()
-    slowest: dict[str, float] = {}
-    failures = 0
-    for each in outcomes(chosen.begin, chosen.count, chosen.jobs):
-        good = each.verdict in ("read", "refused")
-        counts[each.reader, each.verdict if good else "failed"] += 1
-        slowest[each.reader] = max(slowest.get(each.reader, 0.0), each.seconds)
-        if not good:
-            failures += 1
-            chosen.keep.mkdir(parents=True, exist_ok=True)
-            path = chosen.keep / f"{each.reader.replace(' ', '-')}-{each.seed}"
-            path.write_bytes(each.data)
-            print(f"{each.reader}, seed {each.seed}: {each.verdict} ({path})")
+    known = {}
+    if chosen.record is not None and chosen.record.exists():
+        lines = [json.loads(line) for line in chosen.record.read_text().splitlines()]
+        known = {(line["begin"], line["count"]): {n: Row(*row) for n, row in line["rows"].items()} for line in lines}
+    total: dict[str, Row] = {}
+    end = chosen.begin + chosen.count
+    for begin in range(chosen.begin, end, CHUNK):
+        count = min(CHUNK, end - begin)
+        rows = known.get((begin, count))
+        if rows is None:
+            rows = chunk(begin, count, chosen.jobs, chosen.keep)
+            if chosen.record is not None:
+                with chosen.record.open("a") as file:
+                    line = {"begin": begin, "count": count, "rows": {name: astuple(row) for name, row in rows.items()}}
+                    file.write(json.dumps(line) + "\n")
+            most = (
+                max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)) >> 10
+            )
+            bad = sum(row.failed for row in (*total.values(), *rows.values()))
+            done = f"{begin + count - chosen.begin} of {chosen.count} inputs, {bad} failed, at most {most} MiB"
+            print(f"{time.strftime('%H:%M:%S')} {done}", file=sys.stderr, flush=True)
+        total = {name: total.get(name, Row()) + rows.get(name, Row()) for name in {**total, **rows}}
     print(f"{'reader':18}{'inputs':>8}{'read':>8}{'refused':>9}{'failed':>8}{'slowest':>10}")
-    for name in slowest:
-        found = [counts[name, verdict] for verdict in ("read", "refused", "failed")]
-        print(f"{name:18}{sum(found):8}{found[0]:8}{found[1]:9}{found[2]:8}{slowest[name]:8.2f} s")
-    return 1 if failures else 0
+    for name in readers():
+        row = total.get(name, Row())
+        inputs = row.read + row.refused + row.failed
+        print(f"{name:18}{inputs:8}{row.read:8}{row.refused:9}{row.failed:8}{row.slowest_s:8.2f} s")
+    return 1 if any(row.failed for row in total.values()) else 0
 
 
 if __name__ == "__main__":
+    readers()
+    pages = int(Path("/proc/self/statm").read_text().split()[5])
+    most = pages * resource.getpagesize() + MOST_BYTES
+    resource.setrlimit(resource.RLIMIT_DATA, (most, most))  # more is a MemoryError, and so a failure
     sys.exit(main())
