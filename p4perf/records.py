@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -222,6 +223,49 @@ def json_value(value: Any) -> Any:
         return [json_value(each) for each in value]
     return str(value) if isinstance(value, PurePath) else value
 
+
+def mismatch(hint: Any, value: Any, place: str = "") -> str:
+    """The first place where a value that was read from JSON is not as it is declared; empty if there is none.
+
+    Keys that are missing, or not declared, are passed over: another version of p4perf may have written it.
+
+    Args:
+        hint: a record, or the annotation of a key.
+        place: of the value, for the message.
+    """
+    kind, nullable = _without_none(hint)
+    if kind is Any or (value is None and (nullable or kind is float)):  # a number that is not finite is null
+        return ""
+    items: Iterator[tuple[str, Any, Any]] = iter(())
+    fits = isinstance(value, {tuple: list, dict: dict}.get(get_origin(kind), dict))
+    if isinstance(kind, type) and issubclass(kind, Record):
+        items = _members(kind, value) if fits else items
+    elif get_origin(kind) is tuple:
+        items = ((f"[{n}]", get_args(kind)[0], each) for n, each in enumerate(value if fits else ()))
+    elif get_origin(kind) is dict:
+        items = ((f".{name}", get_args(kind)[1], each) for name, each in (value if fits else {}).items())
+    else:
+        fits = any(_is_scalar(each, value) for each in get_args(kind) or (kind,))
+    if not fits:
+        return f"{place.lstrip('.') or 'it'} is not {_word(hint)}"
+    return next((found for name, own, each in items if (found := mismatch(own, each, f"{place}{name}"))), "")
+
+
+def _members(record: type[Record], value: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
+    """Name, annotation and value of the keys of a record that are there."""
+    for name, declared in record.KEYS.items():
+        for each, _, kind in () if declared.stands_for else _described(name, declared, _hints(record)[name]):
+            if each in value:
+                yield f".{each}", kind, value[each]
+
+
+def _is_scalar(kind: type, value: Any) -> bool:
+    if kind is float:
+        return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= _LARGEST
+    return isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
+
+
+_LARGEST = sys.float_info.max
 
 # --- descriptions
 

@@ -63,7 +63,6 @@ MACHINE = [Path(p) for p in ("/run/netns", "/sys/class/net", "/dev/hugepages", "
 """Folders of the system in which a data plane may leave something."""
 
 SWEEP = ["mat/exact-entries", "--set", "entries=[1, 10, 100, 1000, 10000]", "-t", "fake"]
-SMALL = ["mat/exact-entries", "--set", "entries=[10, 100, 1000]", "--set", "trials.repetitions=2", "-t", "fake"]
 REAL = ["mat/exact-entries", "--set", "entries=[10, 1000]", "--set", "trials.repetitions=2"]
 REAL += ["--set", "trials.mode=plain", "--set", "trials.max_attempts=2"]
 TEMPORARY = re.compile(r"\.p4perf-.*\.tmp|\..*\.old|.*\.tmp")
@@ -77,6 +76,9 @@ Trials = Mapping[str, list[tuple[object, ...]]]
 class World:
     """What the episodes of a kind share, and what is killed in them: here the command itself."""
 
+    local = True
+    """Whether the command itself does most of the work."""
+
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
@@ -89,9 +91,10 @@ class World:
             return ["resume", str(runs[0])]
         return [w.replace("OUT", str(place / "out")).replace("WORLD", str(self.folder)) for w in kind.words]
 
-    def strike(self, command: BaseProcess, rng: random.Random) -> None:
-        """Kill, and put in its place what has to be there when the command is begun anew."""
+    def strike(self, command: BaseProcess, rng: random.Random) -> bool:
+        """Kill what is there, and put in its place what has to be there then; whether there was anything."""
         kill(command)
+        return True
 
     def places(self) -> list[Path]:
         """Folders, beside that of an episode, by which its processes are known."""
@@ -110,6 +113,7 @@ class Cluster(World):
     """A Dask scheduler with two workers, one of which is killed, or both with the scheduler, or the client."""
 
     victim = "client"
+    local = False
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
@@ -122,7 +126,7 @@ class Cluster(World):
     def words(self, kind: Kind, place: Path) -> list[str]:
         return [*super().words(kind, place), "--scheduler", self._cluster.address]
 
-    def strike(self, command: BaseProcess, rng: random.Random) -> None:
+    def strike(self, command: BaseProcess, rng: random.Random) -> bool:
         if self.victim == "client":
             kill(command)
         elif self.victim == "worker":
@@ -134,6 +138,7 @@ class Cluster(World):
             self._cluster.stop()
             finish(command)
             self._start()
+        return True
 
     def close(self) -> None:
         self._cluster.stop()
@@ -151,13 +156,15 @@ class Node(World):
     """A node behind ssh. Its connections are cut, or it is switched off and on, or one of its processes is killed."""
 
     victim = "node"
+    local = False
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
         self._node = Sshd(folder).start()
         self._node.node_file(folder / "nodes.yaml")
 
-    def strike(self, command: BaseProcess, rng: random.Random) -> None:
+    def strike(self, command: BaseProcess, rng: random.Random) -> bool:
+        there = self._node.connections()
         if self.victim == "connection":
             self._node.cut()
         elif self.victim == "node":
@@ -165,6 +172,7 @@ class Node(World):
         elif there := [pid for pid in processes_of([self._node.work], []) if pid != self._node.process.pid]:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(rng.choice(there), signal.SIGKILL)
+        return bool(there)
 
     def places(self) -> list[Path]:
         return [self._node.work]
@@ -254,7 +262,7 @@ class Kind:
 
 LEARN = ["learn", "-t", "fake-adding", "--set", "trials.repetitions=1", "--runs", "OUT/runs", "--resume"]
 CAMPAIGN = ["run", "WORLD/tables.yaml", "WORLD/headers.yaml", "-t", "fake", "-t", "fake-small"]
-THERE = ["run", *SMALL, "--testbed", "ssh:WORLD/nodes.yaml", "-o", "OUT"]
+THERE = ["run", *SWEEP, "--testbed", "ssh:WORLD/nodes.yaml", "-o", "OUT"]
 
 KINDS = {
     "sweep": Kind(["run", *SWEEP, "-o", "OUT"], 1.0, resumed=True),
@@ -267,13 +275,13 @@ KINDS = {
         ["import", "WORLD/table.csv", "--x", "x", "--metric", "cycles_per_packet=y", "-o", "OUT"], world=Runs
     ),
     "generate": Kind(["generate", "mat/exact-entries", "--points", "4", "-o", "OUT/generated"]),
-    "dask client": Kind(["run", *SMALL, "-o", "OUT"], world=Cluster, resumed=True),
-    "dask worker": Kind(["run", *SMALL, "-o", "OUT"], world=Worker, resumed=True),
-    "dask scheduler": Kind(["run", *SMALL, "-o", "OUT"], world=DaskScheduler, resumed=True),
+    "dask client": Kind(["run", *SWEEP, "-o", "OUT"], world=Cluster, resumed=True),
+    "dask worker": Kind(["run", *SWEEP, "-o", "OUT"], world=Worker, resumed=True),
+    "dask scheduler": Kind(["run", *SWEEP, "-o", "OUT"], world=DaskScheduler, resumed=True),
     "ssh connection": Kind(THERE, world=Connection, resumed=True),
     "ssh process": Kind(THERE, world=RemoteProcess, resumed=True),
     "ssh node": Kind(THERE, world=Node, resumed=True),
-    "netns": Kind(["run", *SMALL, "--testbed", "netns", "-o", "OUT"], resumed=True),
+    "netns": Kind(["run", *SWEEP, "--testbed", "netns", "-o", "OUT"], resumed=True),
     "dpdk-c": Kind(["run", *REAL, "-t", "dpdk-c", "-o", "OUT"], 0.1, resumed=True, exact=False, codes=(0, 4)),
     "xdp": Kind(["run", *REAL, "-t", "xdp", "-o", "OUT"], 0.1, resumed=True, exact=False, codes=(0, 4)),
 }
@@ -523,11 +531,11 @@ def run_episode(name: str, kind: Kind, seed: int, world: World, reference: Resul
                 groups.append(command.pid or 0)
             if episode.kills < wanted:
                 of_processor, share, more = rng.random() < 0.5, rng.random(), rng.uniform(0, 0.02)
+                of_processor &= kind.world.local
                 most = reference.processor_s if of_processor else reference.seconds
                 reach(command, share * most, of_processor=of_processor)
                 command.join(more)
-                if command.exitcode is None:
-                    world.strike(command, rng)
+                if command.exitcode is None and world.strike(command, rng):
                     episode.kills += 1
                     kept = _still(episode, kept, trials_of(place))
                     episode.trials.append(sum(map(len, kept.values())))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -311,7 +312,7 @@ def _host(text: str, profile: str | None) -> Host:
     from p4perf.models.eo import Host
 
     name, colon, amount = text.rpartition(":")
-    if not colon or not amount.isdigit():
+    if not colon or not re.fullmatch("[0-9]{1,9}", amount):
         name, amount = text, ""
     machine = load_hardware(name, profile)
     cores = int(amount) if amount else machine.total_cores

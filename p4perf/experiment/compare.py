@@ -28,7 +28,7 @@ from p4perf.evaluation.papers.ren2025.costs import OPERATOR
 from p4perf.evaluation.plots.style import write_outputs
 from p4perf.experiment.evaluate import fit_options, plain
 from p4perf.models.component import ComponentModel, Quantity, Scale
-from p4perf.records import Document, Interval, Record, Scalar, as_rows, counted, doc, interval
+from p4perf.records import Document, Interval, Record, as_rows, counted, doc, interval
 from p4perf.results import Manifest, Run
 from p4perf.results.files import csv_text, file_word, json_text
 from p4perf.results.table import LEVEL, RESAMPLES, SEED, Samples, summarise
@@ -469,7 +469,7 @@ class _Experiment(Record):
 class _ComparisonRow(Record):
     experiment: str = doc("name of the experiment")
     variable: str = doc("swept variable")
-    x: Scalar = doc("its value", "of x")
+    x: float = doc("its value", "of x")
     run: str = doc("label of the run")
     median: float | None = doc("median of the accepted starts; null without any", "of the metric")
     low: float | None = doc("lower end of its 95 % interval", "of the metric")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -80,7 +81,7 @@ class NodeFacts:
     def number(self, key: str) -> int | None:
         """A fact as an integer, or None if it is absent or no integer."""
         value = self.values.get(key, "")
-        return int(value) if value.lstrip("-").isdigit() else None
+        return int(value) if re.fullmatch("-?[0-9]{1,18}", value) else None
 
     @property
     def cache_bytes(self) -> dict[str, int]:
@@ -101,12 +102,8 @@ class NodeFacts:
 
 def cpu_list(text: str) -> list[int]:
     """CPUs of a list such as ``0-3,8``."""
-    found: list[int] = []
-    for part in text.split(","):
-        first, _, last = part.strip().partition("-")
-        if first.isdigit() and (last.isdigit() or not last):
-            found += range(int(first), int(last or first) + 1)
-    return found
+    parts = (re.fullmatch("([0-9]{1,5})(?:-([0-9]{1,5}))?", part.strip()) for part in text.split(","))
+    return [cpu for part in parts if part for cpu in range(int(part[1]), int(part[2] or part[1]) + 1)]
 
 
 def differences(began: NodeFacts, found: NodeFacts) -> str:
@@ -258,7 +255,7 @@ def typed_manifest(content: Mapping[str, Any], path: Path) -> Manifest:
             RefusedEntry(mapping_of(entry.get("values")), str(entry.get("reason", "")))
             for entry in _mappings(content.get("refused"))
         ),
-        node=NodeFacts({str(key): value for key, value in content["node"].items()}),
+        node=NodeFacts({str(key): str(value) for key, value in content["node"].items()}),
         hugepages=content.get("hugepages"),
         versions={str(key): str(value) for key, value in content["versions"].items()},
         commit=str(content.get("commit") or ""),

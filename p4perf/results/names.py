@@ -6,9 +6,10 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from p4perf.errors import DataError, UsageError
-from p4perf.records import Record, counted, doc
+from p4perf.errors import DataError, Location, UsageError
+from p4perf.records import Record, counted, doc, mismatch
 from p4perf.results.campaign import RUNS
+from p4perf.results.manifest import mapping_of
 from p4perf.results.run import Run, run_folders
 
 FOLDER = Path("runs")
@@ -102,8 +103,8 @@ class RunSummary(Record):
     def of(cls, run: Run) -> RunSummary:
         """The summary of a run, from its manifest and the names of its files."""
         identity, state = run.identity, run.directory.state()
-        design = run.directory.manifest().get("design") or {}
-        return cls.read(
+        design = mapping_of(run.directory.manifest().get("design"))
+        found = cls.read(
             identity,
             run=run.path,
             points=len(state.planned),
@@ -115,6 +116,9 @@ class RunSummary(Record):
             left_s=design.get("left_s"),
             imported=None if identity.imported is None else identity.imported.importer,
         )
+        if wrong := mismatch(cls, found.as_dict()):
+            raise DataError(f"is damaged: {wrong}", location=Location(str(run.directory.manifest_file)))
+        return found
 
     @property
     def state(self) -> str:

@@ -155,7 +155,10 @@ class Run:
 
 def is_run(folder: Path) -> bool:
     """Whether a folder is a run directory, perhaps a damaged one."""
-    return RunDirectory(folder).manifest_file.is_file()
+    try:
+        return RunDirectory(folder).manifest_file.is_file()
+    except OSError:  # such as a name that is too long
+        return False
 
 
 def run_folders(folder: Path) -> list[Path]:

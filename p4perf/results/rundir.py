@@ -255,8 +255,8 @@ class RunDirectory:
         if planned is None:
             manifest = self.manifest()
             planned = manifest.get("planned_points")
-            done = bool((manifest.get("design") or {}).get("done"))
-            if not isinstance(planned, list) or not all(isinstance(point, str) for point in planned):
+            done = bool(manifests.mapping_of(manifest.get("design")).get("done"))
+            if not isinstance(planned, list) or not all(map(_POINT_HASH.fullmatch, map(str, planned))):
                 where = Location(str(self._path / _MANIFEST))
                 raise DataError("is missing or not a list of hashes", location=where, key="planned_points")
         plan = tuple(planned)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -96,7 +97,7 @@ def placed(root: SourceNode) -> Iterator[None]:
 
 def key_path(key: str) -> KeyPath:
     """The path of a key as messages write it, ``sweep.filter.0``."""
-    return tuple(int(part) if part.isdigit() else part for part in key.split("."))
+    return tuple(int(part) if re.fullmatch("[0-9]{1,9}", part) else part for part in key.split("."))
 
 
 def explain(error: ValidationError, root: SourceNode, prefix: KeyPath = ()) -> SpecError:

@@ -239,7 +239,7 @@ def test_predictions_and_claims_have_pages(tmp_path: Path, version: int) -> None
     unpriced = {**line, "construct": "hash", "basis": "unknown", "cycles": 0.0}
     prediction = {
         "program": EVIL, "values": {"n": 3}, "changes": [], "model": {"name": "m", "target": "flat", "machine": "b"},
-        "cycles": cycles, "open_above": True, "mpps_per_core": None, "sizes": [], "warnings": ["take care"],
+        "cycles": cycles, "open_above": True, "mpps_per_core": {**cycles, "high": None}, "sizes": [], "warnings": ["take care"],
         "memory_bytes": 4096.0, "memory": [
             {"what": f"table {EVIL}", "bytes": 4096.0, "basis": "formula", "source": "layout of DPDK"},
             {"what": "array a", "bytes": None, "basis": "unknown", "source": ""},
@@ -259,7 +259,7 @@ def test_predictions_and_claims_have_pages(tmp_path: Path, version: int) -> None
     claims = {"kind": "reproduction", "created": "2026-01-02T03:04:05+00:00", "claims": {"who2020:it-grows": claim}}
     (tmp_path / "reproduction.json").write_text(json.dumps(claims))
     site = write_site(find_sources([tmp_path]), tmp_path / "site")
-    assert site.pages["document"] == 2
+    assert site.pages["document"] == 2, site.notes
     predicted = text_of(site, "predictions/*.html")
     bars = predicted.partition('<ol class="bars">')[2].partition("</ol>")[0]
     assert re.findall(r"<span>([^<]*)</span>.*?width: ([\d.]+)%", bars) == [

@@ -10,11 +10,12 @@ from typing import Any
 
 from p4perf.errors import P4PerfError
 from p4perf.evaluation.plots.style import UNITS
+from p4perf.evaluation.prediction.record import PredictDocument
 from p4perf.evaluation.report.figures import DrawnSeries, lower_panel, series_figure
-from p4perf.experiment.compare import KeyDifference, compare_runs, comparison_document
+from p4perf.experiment.compare import ComparisonDocument, KeyDifference, compare_runs, comparison_document
 from p4perf.experiment.prediction import current_keys
 from p4perf.experiment.report.runs import RunPage, axis_text
-from p4perf.records import counted
+from p4perf.records import counted, mismatch
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,9 @@ class Compared:
 
 
 def stored(content: Mapping[str, Any]) -> list[Compared]:
+    """The experiments of a comparison; a ValueError says where it is damaged."""
+    if wrong := mismatch(ComparisonDocument, content):
+        raise ValueError(wrong)
     rows: dict[str, list[Mapping[str, Any]]] = {}
     for row in content["rows"]:
         rows.setdefault(row["experiment"], []).append(row)
@@ -72,7 +76,7 @@ def comparison_context(compared: Compared, pages: Mapping[str, RunPage], hrefs: 
     labels = [run["label"] for run in record["runs"]]
     points: dict[float, dict[str, Mapping[str, Any]]] = {}
     for row in compared.rows:
-        points.setdefault(float(row["x"]), {})[row["run"]] = row
+        points.setdefault(row["x"], {})[row["run"]] = row
     names = {run["label"]: Path(run["run"]).name for run in record["runs"]}
     unit = UNITS.get(record["unit"], record["unit"])
     return {
@@ -145,6 +149,11 @@ class DocumentPage:
     context: Mapping[str, Any]
 
 
+def damaged(path: Path | str, error: Exception) -> str:
+    missing = " is missing" if isinstance(error, KeyError) else ""
+    return f"{path} is damaged or of another version of p4perf: {error}{missing}"
+
+
 def documents(stored: Sequence[tuple[Path, Mapping[str, Any]]], notes: list[str]) -> list[DocumentPage]:
     """The pages of predictions and claims; what cannot be read is noted."""
     found: list[DocumentPage] = []
@@ -152,7 +161,7 @@ def documents(stored: Sequence[tuple[Path, Mapping[str, Any]]], notes: list[str]
         try:
             found += (_predictions if content["kind"] == "predict" else _claims)(path, content)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            notes.append(f"{path} is damaged or of another version of p4perf: {type(error).__name__}, {error}")
+            notes.append(damaged(path, error))
     return found
 
 
@@ -163,6 +172,8 @@ def _predictions(path: Path, content: Mapping[str, Any]) -> list[DocumentPage]:
     found = []
     if content["schema_version"] == 1:
         content = current_keys(content)
+    if wrong := mismatch(PredictDocument, content):
+        raise ValueError(wrong)
     for each in content["predictions"]:
         values = (f"{k}={v}" for k, v in each["values"].items())
         words = [each["program"], *values, *map(str, each["changes"]), each["model"]["target"]]

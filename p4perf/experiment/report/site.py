@@ -8,13 +8,23 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from jinja2 import UndefinedError
+
 from p4perf.errors import DataError, UsageError
 from p4perf.evaluation.report import render_page
 from p4perf.evaluation.report.drawing import drawing, thumbnail
 from p4perf.evaluation.report.figures import assets, script_json
 from p4perf.experiment.evaluate import COST
 from p4perf.experiment.report.history import histories, history_context, history_figure
-from p4perf.experiment.report.pages import Compared, comparison_context, documents, missing, stored
+from p4perf.experiment.report.pages import (
+    Compared,
+    DocumentPage,
+    comparison_context,
+    damaged,
+    documents,
+    missing,
+    stored,
+)
 from p4perf.experiment.report.runs import RunPage, axis_text, read_runs
 from p4perf.experiment.sizing import MEASURED, Cell, cell_of
 from p4perf.records import counted
@@ -172,6 +182,8 @@ class _Maker:
             (_free(f"history/{file_word(h.experiment)}--{file_word(h.target)}", taken), h)
             for h in histories(self._pages)
         ]
+        self._run_hrefs = {page.name: href for href, page in reversed(self._runs)}
+        self._stored = self._stored_pages()
         self._experiment_hrefs = {each.experiment: href for href, each in reversed(self._comparison_pages)}
         self._history_hrefs = {each.page.name: href for href, h in self._histories for each in h.runs}
         self._thumbs = {p.name: thumbnail(p.figure) for p in self._pages if p.figure is not None}
@@ -181,9 +193,9 @@ class _Maker:
             "index": 1,
             "matrix": int(self._has_matrix()),
             "run": len(self._pages),
-            "comparison": len(self._compared),
+            "comparison": len(self._comparison_pages),
             "history": len(self._histories),
-            "document": len(self._documents),
+            "document": len(self._document_pages),
         }
 
     def files(self) -> dict[str, bytes]:
@@ -198,27 +210,39 @@ class _Maker:
                 "history": self._history_hrefs.get(page.name, ""),
             }
             texts[href] = self._render("run", href, known | _shown(page.figure, _run_caption(page), "Residuals"))
-        by_name = {page.name: page for page in self._pages}
-        hrefs = {page.name: href for href, page in reversed(self._runs)}
-        for href, compared in self._comparison_pages:
-            context = comparison_context(compared, by_name, hrefs)
-            caption = (
-                "Medians with intervals and the fitted models of all runs; below, the ratio to the reference "
-                f"{compared.record['reference']}. Every run has its own mark and line."
-            )
-            texts[href] = self._render("comparison", href, context | _shown(context["drawn"], caption, "Ratios"))
         for href, history in self._histories:
             caption = (
                 "Medians with 95 % intervals at the first and at the last point that all runs have; below, the ratio "
                 "of each run to the one before, over all points, as the gate finds it."
             )
-            context = history_context(history, hrefs) | _shown(history_figure(history), caption, "Ratios")
+            context = history_context(history, self._run_hrefs) | _shown(history_figure(history), caption, "Ratios")
             texts[href] = self._render("history", href, context)
-        for href, document in self._document_pages:
-            texts[href] = self._render(document.template, href, {**document.context, "run_hrefs": hrefs})
-        return {name: text.encode() for name, text in texts.items()} | {
+        return {name: text.encode(errors="replace") for name, text in (texts | self._stored).items()} | {
             f"assets/{name}": data for name, data in assets().items()
         }
+
+    def _stored_pages(self) -> dict[str, str]:
+        """The pages of comparisons, predictions and claims; those of damaged ones are left out and noted."""
+        by_name = {page.name: page for page in self._pages}
+        texts = {}
+        for pages in (self._comparison_pages, self._document_pages):
+            for href, page in list(pages):
+                try:
+                    texts[href] = self._stored_page(href, page, by_name)
+                except (KeyError, TypeError, UndefinedError) as error:
+                    self.notes.append(damaged(href, error))
+                    pages.remove((href, page))
+        return texts
+
+    def _stored_page(self, href: str, page: Compared | DocumentPage, by_name: Mapping[str, RunPage]) -> str:
+        if isinstance(page, DocumentPage):
+            return self._render(page.template, href, {**page.context, "run_hrefs": self._run_hrefs})
+        context = comparison_context(page, by_name, self._run_hrefs)
+        caption = (
+            "Medians with intervals and the fitted models of all runs; below, the ratio to the reference "
+            f"{page.record['reference']}. Every run has its own mark and line."
+        )
+        return self._render("comparison", href, context | _shown(context["drawn"], caption, "Ratios"))
 
     def _comparisons(self, sources: Sources) -> tuple[list[Compared], list[Mapping[str, Any]]]:
         found: list[Compared] = []
@@ -227,8 +251,8 @@ class _Maker:
             try:
                 found += stored(content)
                 ranks += content["rank_correlations"]
-            except (KeyError, TypeError) as error:
-                self.notes.append(f"{path} is damaged or of another version of p4perf: {error!r} is missing")
+            except (KeyError, ValueError) as error:
+                self.notes.append(damaged(path, error))
         more, notes = missing(self._pages, found)
         self.notes += notes
         return sorted([*found, *more], key=lambda c: c.experiment), ranks
