@@ -247,7 +247,8 @@ def mismatch(hint: Any, value: Any, place: str = "") -> str:
     else:
         fits = any(_is_scalar(each, value) for each in get_args(kind) or (kind,))
     if not fits:
-        return f"{place.lstrip('.') or 'it'} is not {_word(hint)}"
+        known = _schema(hint)["type"]
+        return f"{place.lstrip('.') or 'it'} is not {known if isinstance(known, str) else ' or '.join(known)}"
     return next((found for name, own, each in items if (found := mismatch(own, each, f"{place}{name}"))), "")
 
 

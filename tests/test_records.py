@@ -8,7 +8,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from p4perf.records import Interval, Record, Scalar, doc, interval, json_schema, spread
+from p4perf.records import Interval, Record, Scalar, doc, interval, json_schema, mismatch, spread
 
 
 class Inner(Record):
@@ -89,6 +89,23 @@ def test_the_schema_accepts_the_value_and_refuses_others():
     for wrong in ({"path": 3}, {"rate": "fast"}, {"items": [{}]}):
         with pytest.raises(jsonschema.ValidationError):
             jsonschema.validate(value | wrong, schema)
+
+
+def test_a_value_that_was_read_is_compared_with_its_declaration():
+    value = Outer.read(Source(one=Source.Item("y"))).as_dict()
+    assert mismatch(Outer, value) == ""
+    assert mismatch(Outer, {"rate": None, "other": 3}) == "", "a key may be of another version"
+    for wrong, found in {
+        "path": (3, "path is not string"),
+        "cost_low": ("x", "cost_low is not number or null"),
+        "items": ([{"name": "a"}, []], "items[1] is not object"),
+        "one": ({"name": None}, "one.name is not string"),
+        "rate": (10**400, "rate is not number or null"),
+        "note": (True, "note is not string"),
+    }.items():
+        given, text = found
+        assert mismatch(Outer, value | {wrong: given}) == text
+    assert mismatch(Outer, []) == "it is not object"
 
 
 def test_the_documentation_has_every_key_with_its_place():

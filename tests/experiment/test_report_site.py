@@ -6,6 +6,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.runs import make_run
@@ -292,6 +293,36 @@ def test_a_damaged_comparison_is_noted(tmp_path: Path) -> None:
     (tmp_path / "comparison.json").write_text('{"kind": "comparison", "experiments": [{}]}')
     site = write_site(find_sources([tmp_path]), tmp_path / "site")
     assert "comparison.json is damaged" in site.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "note"),
+    [
+        ((), [], "experiments is not array"),
+        ((0, "runs", 0, "model", "formulas"), {"x": 1}, "formulas is not array"),
+        ((0, "runs", 0, "label"), {"x": 1}, "experiments[0].runs[0].label is not string"),
+        ((0, "runs", 1, "label"), "another", "experiments/mat-exact-entries.html is damaged"),
+        ((0, "pairs", 0, "ratios", 0, "x"), "1", "experiments[0].pairs[0].ratios[0].x is not number"),
+        ((0, "pairs", 0, "ratios", 0, "ratio"), int("9" * 400), "ratios[0].ratio is not number"),
+        ((0, "unit"), "\ud800", ""),
+        ((0, "runs", 0, "run"), "x" * 5000, ""),
+    ],
+)
+def test_a_comparison_from_a_stranger(
+    runs: Path, tmp_path: Path, place: tuple[str | int, ...], value: object, note: str
+) -> None:
+    content = comparison_document(compare_runs(sorted(runs.iterdir()))).as_dict()
+    holder: Any = content["experiments"]
+    for key in place[:-1]:
+        holder = holder[key]
+    if place:
+        holder[place[-1]] = value
+    else:
+        content["experiments"] = {}
+    (tmp_path / "comparison.json").write_text(json.dumps(content))
+    site = write_site(find_sources([tmp_path]), tmp_path / "site")
+    assert note in " ".join(site.notes)
+    assert site.index.is_file()
 
 
 def test_what_a_campaign_did_not_measure_stands_in_the_matrix_with_its_reason(tmp_path: Path) -> None:
