@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import json
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
@@ -104,7 +105,8 @@ class Testbed(ABC):
         """Hold the cores of the node at a frequency for a body, and set them back.
 
         Raises:
-            TestbedError: there is no cpufreq, it cannot be written (no root), or it does not take that frequency.
+            TestbedError: there is no cpufreq, it cannot be written (no root), it does not take that frequency, or
+                somebody else set another one meanwhile.
         """
         khz, script = round(frequency_ghz * 1e6), (package_files("p4perf.testbeds") / HOLD).read_bytes()
         words = (str(cpus), str(khz), str(round(TOLERANCE * khz)))
@@ -115,11 +117,15 @@ class Testbed(ABC):
             except MeasurementError as error:
                 what = error.message.partition(": ")[2] or error.message
                 raise TestbedError(f"{self.label}, setting the frequency: {what}") from error
+            changed = False
             try:
                 yield
             finally:
                 with contextlib.suppress(P4PerfError):  # what ended it has set them back
-                    held.ask("release", HOLD_S)
+                    changed = json.loads(held.ask("release", HOLD_S))["changed"]
+            if changed:
+                what = "somebody else changed the frequency of its cores while they were measured"
+                raise TestbedError(f"{self.label}: {what}", hint="stop what manages frequencies, and run again")
 
     @abstractmethod
     def run(self, job: Job, folder: Path) -> JobResult:

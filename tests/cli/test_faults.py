@@ -9,12 +9,13 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 from support.command import Result, command, environment, p4perf
 from support.dask_cluster import dask_cluster
-from support.sshd import wait_until
+from support.sshd import alive, wait_until
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "docs"))
@@ -47,6 +48,7 @@ class Place:
         self.folder, self.fixture = folder, request.getfixturevalue
         (folder / "bin").mkdir()
         self.environment = {"XDG_CACHE_HOME": str(folder / "cache")}
+        self.prefix = []  # a command that starts p4perf elsewhere
 
     def p4perf(self, *words, **env):
         return p4perf(*words, cwd=self.folder, **self.environment, **env)
@@ -55,14 +57,14 @@ class Place:
         """The command in a process that was started for it: what is preloaded and limited counts from the start."""
         limited = ["bash", "-c", f'{before}\nexec "$@"', "bash"] if before else []
         done = subprocess.run(
-            [*limited, *command(*words)], cwd=self.folder, env=environment(**self.environment, **env),
+            [*self.prefix, *limited, *command(*words)], cwd=self.folder, env=environment(**self.environment, **env),
             stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=300,
         )  # fmt: skip
         return Result(done.returncode, done.stdout, done.stderr)
 
     def started(self, *words, **env):
         return subprocess.Popen(
-            command(*words), cwd=self.folder, env=environment(**self.environment, **env),
+            [*self.prefix, *command(*words)], cwd=self.folder, env=environment(**self.environment, **env),
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
 
@@ -85,7 +87,7 @@ class Place:
     def resumed(self):
         """The rest of a run, which is as if nothing had happened."""
         before = self.trials()
-        done = self.p4perf("resume", self.run, "-q")
+        done = (self.alone if self.prefix else self.p4perf)("resume", self.run, "-q")
         assert done.code == 0, done.err
         after = self.trials()
         assert sum(map(len, after.values())) == TRIALS
@@ -360,11 +362,46 @@ def crashing_compiler(place):
     return place.p4perf(*RUN, "dpdk-c", **place.tool("cc", "kill -SEGV $$"))
 
 
+@fault("p4c, or the preprocessor that it starts, hangs")
+def hanging_preprocessor(place):
+    program = place.folder / "program.p4"
+    program.write_text("#include <v1model.p4>\n")
+    path = place.tool("p4c-bm2-ss", "cpp program.p4 && echo done")
+    place.tool("cpp", f"echo $$ >{place.folder}/pid; sleep 600")
+    done = place.p4perf("predict", program, **path, P4PERF_TEST_P4C_S="1")
+    wait_until(lambda: not alive(int((place.folder / "pid").read_text())), what="the end of the preprocessor")
+    return done
+
+
 @fault("p4c crashes")
 def crashing_p4c(place):
     program = place.folder / "program.p4"
     program.write_text("#include <v1model.p4>\n")
     return place.p4perf("predict", program, **place.tool("p4c-bm2-ss", "kill -SEGV $$"))
+
+
+@fault("the frequency of the cores is changed in a run")
+def frequency_changed(place):
+    policy = place.folder / "cpus" / "cpu0" / "cpufreq"
+    policy.mkdir(parents=True)
+    for end, khz in (("min", 1000000), ("max", 2000000)):
+        for kind in ("scaling", "cpuinfo"):
+            (policy / f"{kind}_{end}_freq").write_text(f"{khz}\n")
+    bind = 'mount --bind "$0" /sys/devices/system/cpu && exec "$@"'
+    place.prefix = ["unshare", "--mount", "sh", "-c", bind, str(place.folder / "cpus")]
+    if os.geteuid() != 0 or subprocess.run([*place.prefix, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("mounting needs privileges")
+    words = (*RUN, "fake", "-q", "--set", "device.cpu_frequency=1.5GHz")
+    with place.started(*words, P4PERF_FAKE_SLEEP_S="0.5") as process:
+        after_trials(place, process)
+        bound = policy / "scaling_max_freq"
+        wait_until(lambda: bound.read_text() == "2000000\n")
+        wait_until(lambda: bound.read_text() == "1500000\n")
+        time.sleep(0.2)  # it is held by now
+        bound.write_text("1900000\n")
+        done = ended(process)
+    place.resumed()
+    return done
 
 
 @fault("too little memory for p4perf itself")
@@ -493,7 +530,12 @@ def fits(done, name):
 
 
 SLOW = {
-    *("no space at any write of a run", "the quota is used up", "a Dask worker dies in a run"),
+    *(
+        "the frequency of the cores is changed in a run",
+        "no space at any write of a run",
+        "the quota is used up",
+        "a Dask worker dies in a run",
+    ),
     *("the Dask scheduler dies in a run", "a node is switched off in a run", "the program prints without end"),
     *("the tools of network namespaces are gone in a run", "the device fails when data is forced to it"),
 }

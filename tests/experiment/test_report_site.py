@@ -240,7 +240,8 @@ def test_predictions_and_claims_have_pages(tmp_path: Path, version: int) -> None
     unpriced = {**line, "construct": "hash", "basis": "unknown", "cycles": 0.0}
     prediction = {
         "program": EVIL, "values": {"n": 3}, "changes": [], "model": {"name": "m", "target": "flat", "machine": "b"},
-        "cycles": cycles, "open_above": True, "mpps_per_core": {**cycles, "high": None}, "sizes": [], "warnings": ["take care"],
+        "cycles": cycles, "open_above": True, "sizes": [], "warnings": ["take care"],
+        "mpps_per_core": {**cycles, "high": None},
         "memory_bytes": 4096.0, "memory": [
             {"what": f"table {EVIL}", "bytes": 4096.0, "basis": "formula", "source": "layout of DPDK"},
             {"what": "array a", "bytes": None, "basis": "unknown", "source": ""},

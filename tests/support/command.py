@@ -133,6 +133,10 @@ def _child(
         from support import stand_ins
 
         stand_ins.install(names.split())
+    if seconds := variables.get("P4PERF_TEST_P4C_S"):
+        from p4perf.programs.reading import p4c
+
+        p4c.TIMEOUT_S = float(seconds)  # type: ignore[assignment]
     importlib.import_module(program).main()
 
 

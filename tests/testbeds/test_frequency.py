@@ -99,6 +99,16 @@ def test_a_kernel_that_takes_another_frequency(held, kernel):
         pass
 
 
+@pytest.mark.parametrize("end", ["min", "max"])
+def test_a_frequency_that_changes_meanwhile(cpus, held, end):
+    bound = cpus / "cpufreq" / "policy2" / f"scaling_{end}_freq"
+    with pytest.raises(TestbedError, match=r"local: somebody else changed the frequency .* measured"), held(1.5):
+        bound.write_text("1600000\n")
+    assert bounds(cpus) == BOUNDS
+    with pytest.raises(TestbedError, match="changed the frequency"), held(1.5):
+        bound.unlink()  # the core went offline
+
+
 def test_a_machine_without_cpufreq(tmp_path):
     with pytest.raises(TestbedError, match="has no cpufreq"), LocalTestbed().at_frequency(1.0, tmp_path / "none"):
         pytest.fail("the body is not run")
