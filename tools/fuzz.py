@@ -188,7 +188,7 @@ def readers() -> dict[str, Reader]:
         ["predict", program, "-o", documents["prediction"]],
         ["reproduce", place / "claims.yaml", "-o", documents["reproduction"]],
     ):
-        done = p4perf(*words, cwd=place)
+        done = p4perf(*words, cwd=place, timeout=3600)
         if done.code:
             raise RuntimeError(done.err)
     specs = sorted(p for p in (ROOT / "p4perf/specs/catalogue").rglob("*.yaml"))

@@ -31,9 +31,8 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
-from multiprocessing import get_context
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
@@ -600,7 +599,6 @@ def soak(
     deadline: float = math.inf,
 ) -> list[Episode]:
     """The episodes of a kind; what is new is printed and comes into the record."""
-    CLOCK.is_alive() or CLOCK.start()
     found: list[Episode] = []
     said = time.monotonic()
     for episode in episodes(name, kills, begin, known, deadline):
@@ -655,6 +653,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seconds", type=float, default=math.inf)
     parser.add_argument("--jobs", type=int, default=1)
     chosen = parser.parse_args(arguments)
+    CLOCK.is_alive() or CLOCK.start()
     known: dict[tuple[str, int], Episode] = {}
     if chosen.record is not None and chosen.record.exists():
         read = [Episode(**json.loads(line)) for line in chosen.record.read_text().splitlines()]
@@ -672,10 +671,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     begun, deadline, found = time.strftime("%Y-%m-%d %H:%M:%S"), time.time() + chosen.seconds, []
     together = [name for name in names if chosen.jobs > 1 and not KINDS[name].alone]
-    if together:
-        with ProcessPoolExecutor(chosen.jobs, get_context("spawn")) as pool:
-            for future in as_completed([pool.submit(soak, *of(name)) for name in together]):
-                found += future.result()
+    with ThreadPoolExecutor(chosen.jobs) as pool:
+        for each in pool.map(lambda name: soak(*of(name)), together):
+            found += each
     for name in names:
         if name not in together:
             found += soak(*of(name))

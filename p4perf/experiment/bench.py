@@ -12,7 +12,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from p4perf.errors import BuildError, CapabilityError, DataError, MeasurementError, P4PerfError, UsageError
+from p4perf.errors import (
+    BuildError,
+    CapabilityError,
+    DataError,
+    MeasurementError,
+    P4PerfError,
+    TestbedError,
+    UsageError,
+)
 from p4perf.experiment.load import LoadMeasurement, LoadPlan
 from p4perf.experiment.planning import PlannedPoint, SweepPlan, plan_sweep, point_workload
 from p4perf.plugins import load_plugin
@@ -20,7 +28,7 @@ from p4perf.results import Manifest, RunDirectory
 from p4perf.results.manifest import differences
 from p4perf.specs import Experiment, Point
 from p4perf.targets.base import BuildPlan, NodeFacts, Problem, Target, TrialOptions
-from p4perf.targets.roles import Measures, Simulates, SizesMemory, calibration_of, measuring, serving
+from p4perf.targets.roles import Measures, Simulates, SizesMemory, calibration_of, measuring, serving, uses_hugepages
 from p4perf.targets.windows import GateRatios
 from p4perf.testbeds.base import Testbed
 from p4perf.testbeds.batch.base import BatchTestbed
@@ -227,8 +235,16 @@ class Bench:
             if planned.load is not None:
                 entry["load"] = self._offer(order, planned.load, folder)
         except (MeasurementError, BuildError) as error:
+            self._require_hugepages(order)
             return TrialDone(entry, time.monotonic() - begun, error)
         return TrialDone(entry, time.monotonic() - begun)
+
+    def _require_hugepages(self, order: TrialOrder) -> None:
+        """Raise a TestbedError if there are no longer enough for a trial of a run that was begun on them."""
+        needed = order.planned.plan.memory_bytes
+        if order.options.hugepages and not uses_hugepages(self.target, needed, self.testbed.facts()):
+            what = "the hugepages that the run was begun on are no longer free"
+            raise TestbedError(f"{self.testbed.label}: {what}", hint="p4perf doctor says how many are; then resume it")
 
     def simulate(self, planned: PlannedPoint, options: TrialOptions, folder: Path) -> dict[str, Any] | None:
         """Count by simulation: ``metrics``, or ``failure`` with the reason; None if nothing can be simulated."""

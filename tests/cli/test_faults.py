@@ -380,6 +380,44 @@ def crashing_p4c(place):
     return place.p4perf("predict", program, **place.tool("p4c-bm2-ss", "kill -SEGV $$"))
 
 
+def bound(place, path, to):
+    """Start p4perf where a file or folder of the system is another one."""
+    script = 'mount --bind "$1" "$0" && shift && exec "$@"'
+    place.prefix = ["unshare", "--mount", "sh", "-c", script, str(to), str(path)]
+    if os.geteuid() != 0 or subprocess.run([*place.prefix, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("mounting needs privileges")
+
+
+@fault("a core goes offline in a run")
+def core_gone(place):
+    cores = sorted(os.sched_getaffinity(0))
+    if len(cores) < 2:
+        pytest.skip("needs two cores")
+    with place.started(*RUN, "fake", "-q", P4PERF_FAKE_SLEEP_S="0.1") as process:
+        after_trials(place, process)
+        for task in Path(f"/proc/{process.pid}/task").iterdir():
+            os.sched_setaffinity(int(task.name), cores[:1])
+        done = ended(process)
+    assert sum(map(len, place.trials().values())) == TRIALS
+    return done
+
+
+@fault("hugepages are taken away in a run")
+def hugepages_gone(place):
+    there = Path("/proc/meminfo").read_text()
+    numbers = place.folder / "meminfo"
+    free = lambda count: numbers.write_text(re.sub(r"(HugePages_Free: *)\d+", rf"\g<1>{count}", there))  # noqa: E731
+    free(8)
+    bound(place, numbers, "/proc/meminfo")
+    with place.started(*RUN, "fake-hugepages", "-q", P4PERF_FAKE_SLEEP_S="0.1") as process:
+        after_trials(place, process)
+        free(0)
+        done = ended(process)
+    free(8)
+    place.resumed()
+    return done
+
+
 @fault("the frequency of the cores is changed in a run")
 def frequency_changed(place):
     policy = place.folder / "cpus" / "cpu0" / "cpufreq"
@@ -387,18 +425,15 @@ def frequency_changed(place):
     for end, khz in (("min", 1000000), ("max", 2000000)):
         for kind in ("scaling", "cpuinfo"):
             (policy / f"{kind}_{end}_freq").write_text(f"{khz}\n")
-    bind = 'mount --bind "$0" /sys/devices/system/cpu && exec "$@"'
-    place.prefix = ["unshare", "--mount", "sh", "-c", bind, str(place.folder / "cpus")]
-    if os.geteuid() != 0 or subprocess.run([*place.prefix, "true"], capture_output=True, check=False).returncode:
-        pytest.skip("mounting needs privileges")
+    bound(place, place.folder / "cpus", "/sys/devices/system/cpu")
     words = (*RUN, "fake", "-q", "--set", "device.cpu_frequency=1.5GHz")
     with place.started(*words, P4PERF_FAKE_SLEEP_S="0.5") as process:
         after_trials(place, process)
-        bound = policy / "scaling_max_freq"
-        wait_until(lambda: bound.read_text() == "2000000\n")
-        wait_until(lambda: bound.read_text() == "1500000\n")
+        highest = policy / "scaling_max_freq"
+        wait_until(lambda: highest.read_text() == "2000000\n")
+        wait_until(lambda: highest.read_text() == "1500000\n")
         time.sleep(0.2)  # it is held by now
-        bound.write_text("1900000\n")
+        highest.write_text("1900000\n")
         done = ended(process)
     place.resumed()
     return done
@@ -530,12 +565,8 @@ def fits(done, name):
 
 
 SLOW = {
-    *(
-        "the frequency of the cores is changed in a run",
-        "no space at any write of a run",
-        "the quota is used up",
-        "a Dask worker dies in a run",
-    ),
+    *("no space at any write of a run", "the quota is used up", "a Dask worker dies in a run"),
+    *("hugepages are taken away in a run", "the frequency of the cores is changed in a run"),
     *("the Dask scheduler dies in a run", "a node is switched off in a run", "the program prints without end"),
     *("the tools of network namespaces are gone in a run", "the device fails when data is forced to it"),
 }

@@ -87,6 +87,19 @@ class HarnessOfFake(FakeTarget):
         return harness_record(result, 1)
 
 
+class HugepagesOfFake(HarnessOfFake):
+    """Needs hugepages, if there were any when the run began."""
+
+    name = "fake-hugepages"
+    script = "grep -q 'HugePages_Free: *[1-9]' /proc/meminfo || exit 1; " + FakeTarget.script
+
+    def use_hugepages(self, memory_bytes, facts):
+        return bool(facts.number("hugepages_free"))
+
+    def parse(self, result):
+        return FakeTarget.parse(self, result)
+
+
 class BuiltTarget(FakeTarget):
     """Its program is compiled."""
 
