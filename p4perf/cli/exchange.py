@@ -314,10 +314,10 @@ def open_(
 ) -> None:
     """Open the page of a run in a browser, and print its path."""
     from p4perf.experiment.report.site import find_sources, write_site
-    from p4perf.results.files import file_word
+    from p4perf.results.files import file_word, real
     from p4perf.testbeds.local import cache_folder
 
-    place = cache_folder() / "pages" / file_word(what.resolve().name)
+    place = cache_folder() / "pages" / file_word(real(what).name)
     site = write_site(find_sources([what]), place)
     page = site.index
     if site.pages["run"] == 1:

@@ -30,7 +30,7 @@ from p4perf.experiment.evaluate import fit_options, plain
 from p4perf.models.component import ComponentModel, Quantity, Scale
 from p4perf.records import Document, Interval, Record, as_rows, counted, doc, interval
 from p4perf.results import Manifest, Run
-from p4perf.results.files import csv_text, file_word, json_text
+from p4perf.results.files import csv_text, file_word, json_text, real
 from p4perf.results.table import LEVEL, RESAMPLES, SEED, Samples, summarise
 from p4perf.specs import ExperimentSpec
 from p4perf.specs.schema import IMPORTED
@@ -89,9 +89,9 @@ def numbered(names: list[str]) -> list[str]:
 def require_distinct(paths: Sequence[Path]) -> None:
     seen: set[Path] = set()
     for path in paths:
-        if path.resolve() in seen:
+        if real(path) in seen:
             raise UsageError(f"{path} is given twice")
-        seen.add(path.resolve())
+        seen.add(real(path))
 
 
 def spec_differences(specs: Mapping[str, ExperimentSpec]) -> tuple[KeyDifference, ...]:
@@ -235,7 +235,7 @@ def _reference_label(wanted: str | None, groups: Sequence[Sequence[Run]], labels
         return labels[0][0]
     for group, names in zip(groups, labels, strict=True):
         for run, name in zip(group, names, strict=True):
-            if wanted == name or Path(wanted).resolve() == run.path.resolve():
+            if wanted == name or real(Path(wanted)) == real(run.path):
                 return name
     known = ", ".join(dict.fromkeys(name for names in labels for name in names))
     raise UsageError(f"--reference {wanted} is not one of the runs", hint=f"there are {known}")

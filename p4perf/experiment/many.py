@@ -22,6 +22,7 @@ from p4perf.experiment.evaluate import fit_options
 from p4perf.models.component import ComponentModel, Scale
 from p4perf.records import Document, Record, as_rows, doc, spread
 from p4perf.results import Run, all_run_folders, is_run
+from p4perf.results.files import real
 from p4perf.results.table import Samples
 
 if TYPE_CHECKING:
@@ -67,9 +68,9 @@ def open_sources(
     for path in data:
         if not path.exists():
             raise UsageError(f"there is no run directory or file {path}")
-        if path.resolve() in seen:
+        if real(path) in seen:
             raise UsageError(f"{path} is named twice")
-        seen.add(path.resolve())
+        seen.add(real(path))
     if all(path.is_dir() for path in data) and (wrong := [n for n, v in (("--x", x), ("--by", by)) if v]):
         raise UsageError(f"{', '.join(wrong)}: for files only; a run knows its variable")
     sources: list[SeriesSource] = []

@@ -48,6 +48,11 @@ def shown(path: Path) -> str:
     return text if len(text) <= 500 else f"...{text[-500:]}"
 
 
+def real(path: Path) -> Path:
+    """The path with all links followed; a loop of links stays as it is, and cannot be opened."""
+    return Path(os.path.realpath(path))
+
+
 def read_bytes(path: Path, limit: int = MAX_BYTES, hint: str | None = None) -> bytes:
     """The bytes of a file.
 

@@ -72,7 +72,7 @@ class RecordFolder:
             DataError: it lies outside of the folder.
         """
         path = self._path / relpath
-        if not relpath or "\0" in relpath or not path.resolve().is_relative_to(self._path.resolve()):
+        if not relpath or "\0" in relpath or not files.real(path).is_relative_to(files.real(self._path)):
             what = f"names a run that leads out of the {self.NOUN}: {relpath!r:.200}"
             raise DataError(what, location=Location(str(self.file)))
         return path

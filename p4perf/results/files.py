@@ -28,6 +28,7 @@ from p4perf.formats.plain import decoded as decoded
 from p4perf.formats.plain import read_bytes as read_bytes
 from p4perf.formats.plain import read_text as read_text
 from p4perf.formats.plain import reading as reading
+from p4perf.formats.plain import real as real
 from p4perf.formats.plain import shown
 
 _REASONS = {

@@ -180,7 +180,7 @@ class RunDirectory:
         pure = PurePosixPath(relpath)
         path = self._path / pure
         inside = "\0" not in relpath and pure.parts and not pure.is_absolute() and ".." not in pure.parts
-        if not inside or not path.resolve().is_relative_to(self._path.resolve()):
+        if not inside or not files.real(path).is_relative_to(files.real(self._path)):
             raise UsageError(f"{relpath!r} is not a path inside the run directory {self._path}")
         return path
 
@@ -221,7 +221,7 @@ class RunDirectory:
     def point_texts(self, point_hash: str, wanted: Callable[[str], bool]) -> Iterator[tuple[str, str]]:
         """Names and contents of text files beside the trials of a point, sorted; what is no text is left out."""
         folder = self._path / _POINTS / point_hash
-        if not folder.resolve().is_relative_to(self._path.resolve()) or not folder.is_dir():
+        if not files.real(folder).is_relative_to(files.real(self._path)) or not folder.is_dir():
             return
         for path in sorted(folder.iterdir()):
             if wanted(path.name) and path.is_file() and not path.is_symlink():

@@ -15,6 +15,7 @@ from typing_extensions import override
 
 from p4perf.errors import DataError, Location, SpecError
 from p4perf.formats.pcap import Capture, read_capture
+from p4perf.formats.plain import real
 from p4perf.specs.loader import load_tree, set_value
 from p4perf.specs.messages import explain, key_path, nearest, placed
 from p4perf.specs.points import ParametersOf, Point, make_points
@@ -139,8 +140,8 @@ def _with_capture(spec: ExperimentSpec, source: Path) -> tuple[ExperimentSpec, C
     replay = spec.traffic.replay
     if replay is None:
         return spec, None
-    folder = source.resolve().parent
-    path = (folder / replay.pcap).resolve()
+    folder = real(source).parent
+    path = real(folder / replay.pcap)
     if not source.is_file() or not path.is_relative_to(folder):
         raise SpecError(f"{replay.pcap} is outside of the folder of this spec", key="traffic.replay.pcap")
     try:

@@ -10,6 +10,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from p4perf.errors import Location, SpecError
+from p4perf.formats.plain import real
 from p4perf.specs.messages import nearest, quoted
 from p4perf.specs.schema import ExperimentSpec, SweepSpec
 from p4perf.specs.source import MAX_BYTES, KeyPath, SourceNode, parse_bytes, parse_text, read_bytes
@@ -88,7 +89,7 @@ def _read(origin: _Origin) -> SourceNode:
 
 
 def _identity(origin: _Origin) -> str:
-    return origin if isinstance(origin, str) else str(origin.resolve())
+    return origin if isinstance(origin, str) else str(real(origin))
 
 
 _FORMER = {"parts": "segments", "max_parts": "max_segments"}
@@ -151,12 +152,12 @@ def _base(origin: _Origin, extends: SourceNode) -> _Origin:
         raise _refused(extends, f"there is no {quoted(name)} in the catalogue", hint)
     if isinstance(origin, str):
         raise _refused(extends, "a spec of the catalogue extends only others of it")
-    folder = origin.resolve().parent
+    folder = real(origin).parent
     try:
-        path = (folder / name).resolve()
+        path = real(folder / name)
         inside = not Path(name).is_absolute() and path.is_relative_to(folder)
         found = inside and path.is_file()
-    except (OSError, ValueError, RuntimeError):
+    except (OSError, ValueError):
         inside = found = False
     if not inside:
         hint = "extend a file of the same folder or below it, or a name of the catalogue"

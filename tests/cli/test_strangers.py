@@ -118,8 +118,20 @@ def a_pipe_and_a_device(stranger):
     stranger.link("measurements.parquet", "/dev/zero")
 
 
+def loops_of_links(stranger):
+    for name in ("points", "plots", "batches", "model.json", "loop.yaml"):
+        stranger.link(name, name)
+    spec = stranger.run / "spec.yaml"
+    spec.write_text(spec.read_text().replace("traffic:\n", "traffic:\n  replay: {pcap: loop.yaml}\n", 1))
+
+
+def hashes(stranger):
+    points = json.loads((stranger.run / "manifest.json").read_text())["planned_points"]
+    stranger.change("manifest.json", "planned_points", ["../../../home", *points[1:]])
+
+
 KINDS = [
-    *(links_to_a_file, a_hard_link, links_to_a_folder, names),
+    *(links_to_a_file, a_hard_link, links_to_a_folder, loops_of_links, names, hashes),
     *(words_of_the_spec, a_model, a_place, a_pipe_and_a_device),
 ]
 

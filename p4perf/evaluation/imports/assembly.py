@@ -8,6 +8,7 @@ from pathlib import Path
 
 from p4perf.errors import DataError, Location, UsageError
 from p4perf.evaluation.imports import base
+from p4perf.formats.plain import real
 from p4perf.plugins import load_plugin, plugin_names
 from p4perf.specs.messages import nearest
 from p4perf.specs.sweep import MAX_POINTS
@@ -252,7 +253,7 @@ def read_sources(
         DataError: something is damaged, or no reader recognises it.
         UsageError: there is no such reader, a path is given twice, or the options do not suit it.
     """
-    if len({path.resolve() for path in paths}) < len(paths):
+    if len({real(path) for path in paths}) < len(paths):
         raise UsageError("a path is given twice")
     for path in paths:
         if not path.exists():

@@ -16,7 +16,7 @@ from typing_extensions import override
 
 from p4perf.errors import DataError, Location, UsageError
 from p4perf.formats.moongen import without_colours
-from p4perf.results.files import decoded, parse_object, read_bytes, reading
+from p4perf.results.files import decoded, parse_object, read_bytes, reading, real
 from p4perf.specs.messages import nearest
 from p4perf.specs.metrics import METRICS, metric_named
 from p4perf.specs.schema import RESERVED
@@ -355,13 +355,13 @@ def json_of(path: Path) -> dict[str, Any]:
 
 def files_below(folder: Path) -> Iterator[Path]:
     """All files below a folder, in order; hidden ones and their folders are passed over."""
-    root = folder.resolve()
+    root = real(folder)
     count = 0
     for place, folders, names in os.walk(folder, onerror=_unreadable):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in (*folders, *sorted(names)):
             path = Path(place, name)
-            if path.is_symlink() and not path.resolve().is_relative_to(root):
+            if path.is_symlink() and not real(path).is_relative_to(root):
                 raise DataError(f"is a link to a place outside of {folder}", location=Location(str(path)))
         for name in sorted(names):
             if name.startswith("."):

@@ -30,7 +30,7 @@ from p4perf.experiment.sizing import MEASURED, Cell, cell_of
 from p4perf.records import counted
 from p4perf.results import is_run, run_folders
 from p4perf.results.campaign import RUNS, CampaignDirectory
-from p4perf.results.files import file_word, json_text, parse_object, read_text, replace_folder
+from p4perf.results.files import file_word, json_text, parse_object, read_text, real, replace_folder
 from p4perf.version import __version__
 
 _DOCUMENTS = ("comparison.json", "prediction.json", "reproduction.json")
@@ -64,7 +64,7 @@ def find_sources(paths: Sequence[Path]) -> Sources:
                 f"{path} holds no run, campaign, comparison, prediction or claims",
                 hint="name a run directory, a campaign folder, or a folder that holds some",
             )
-    found.runs = list({run.resolve(): run for run in found.runs}.values())
+    found.runs = list({real(run): run for run in found.runs}.values())
     return found
 
 

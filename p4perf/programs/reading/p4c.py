@@ -21,7 +21,7 @@ from typing import IO, Literal
 from p4perf.errors import BuildError, DataError, Location, TargetUnavailableError, UsageError
 from p4perf.programs.reading.ebpf import as_v1model
 from p4perf.programs.reading.tree import read_text
-from p4perf.results.files import temporary_folder
+from p4perf.results.files import real, temporary_folder
 
 TIMEOUT_S = 300
 """Longest time that a compiler gets."""
@@ -90,8 +90,8 @@ def compile_p4(
         name = path.name if _PLAIN_NAME.fullmatch(path.name) else "program.p4"
         shutil.copyfile(path, place / name)
         words = [found]
-        for n, source in enumerate((path.resolve().parent, *includes)):
-            (place / f"include{n}").symlink_to(source.resolve())
+        for n, source in enumerate((real(path).parent, *includes)):
+            (place / f"include{n}").symlink_to(real(source))
             words += ["-I", f"include{n}"]
         out = place / f"out.{suffix}"
         printed = place / "printed.p4"
