@@ -92,7 +92,7 @@ def decoded(data: bytes, path: Path) -> str:
 
 
 @contextlib.contextmanager
-def bounded() -> Iterator[None]:
+def bounded(where: Location | None = None) -> Iterator[None]:
     """Limit memory and processor time of a body that reads what may come from elsewhere; also decorates functions.
 
     The time is limited in the main thread only, where Python handles signals.
@@ -107,7 +107,7 @@ def bounded() -> Iterator[None]:
     known = [limit for limit in before if limit != resource.RLIM_INFINITY]
 
     def stop(number: int, frame: FrameType | None) -> NoReturn:
-        raise DataError(f"reading takes more than {MAX_PROCESSOR_S:.0f} s of processor time", hint=hint)
+        raise DataError(f"reading takes more than {MAX_PROCESSOR_S:.0f} s of processor time", location=where, hint=hint)
 
     handler = signal.signal(signal.SIGVTALRM, stop) if timed else None
     resource.setrlimit(resource.RLIMIT_DATA, (min([most, *known]), before[1]))
@@ -116,7 +116,8 @@ def bounded() -> Iterator[None]:
             signal.setitimer(signal.ITIMER_VIRTUAL, MAX_PROCESSOR_S)
         yield
     except MemoryError as error:
-        raise DataError(f"reading takes more than {MAX_MEMORY_BYTES >> 20} MiB of memory", hint=hint) from error
+        what = f"reading takes more than {MAX_MEMORY_BYTES >> 20} MiB of memory"
+        raise DataError(what, location=where, hint=hint) from error
     finally:
         resource.setrlimit(resource.RLIMIT_DATA, before)
         if timed:

@@ -24,6 +24,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any, NoReturn
 
 from p4perf.errors import DataError, Location, StorageError, UsageError
+from p4perf.formats.plain import bounded as bounded
 from p4perf.formats.plain import decoded as decoded
 from p4perf.formats.plain import read_bytes as read_bytes
 from p4perf.formats.plain import read_text as read_text
@@ -46,6 +47,9 @@ LOCK = ".lock"
 
 TEMPORARY = re.compile(r"\.p4perf-(\d+)-[0-9a-f]{8}\.tmp")
 """Names of :func:`temporary_sibling`."""
+
+_LARGE_JSON = 1 << 24
+"""Longer texts are parsed within limits of memory and time: each byte may become many."""
 
 _UNFIT = re.compile(r"[^A-Za-z0-9._+-]+")
 
@@ -284,7 +288,8 @@ def parse_object(text: str | bytes, path: Path, *, line: int | None = None) -> d
         DataError: it is damaged or not an object; the location names the place.
     """
     try:
-        value = json.loads(text, parse_constant=_refuse_constant)
+        with bounded(Location(str(path))) if len(text) > _LARGE_JSON else contextlib.nullcontext():
+            value = json.loads(text, parse_constant=_refuse_constant)
     except json.JSONDecodeError as error:
         where = Location(
             str(path), error.lineno if line is None else line, error.colno, _line_of(error.doc, error.lineno)

@@ -10,8 +10,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from p4perf.errors import DataError, NoVerdictError, UsageError
-from p4perf.results.files import read_text
+from p4perf.errors import DataError, Location, NoVerdictError, UsageError
+from p4perf.results.files import bounded, read_text
 from p4perf.results.manifest import Manifest, NodeFacts, RunIdentity
 from p4perf.results.rundir import RunDirectory
 
@@ -190,4 +190,5 @@ def read_model(path: Path) -> ComponentModel:
 def read_model_file(file: Path) -> ComponentModel:
     from p4perf.models.component import ComponentModel  # here, so that what needs no model starts without numpy
 
-    return ComponentModel.from_json(read_text(file), file=str(file))
+    with bounded(Location(str(file))):
+        return ComponentModel.from_json(read_text(file), file=str(file))

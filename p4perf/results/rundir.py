@@ -254,9 +254,10 @@ class RunDirectory:
         done = False
         if planned is None:
             manifest = self.manifest()
-            planned = manifest.get("planned_points")
+            known = manifest.get("planned_points")
+            planned = known if isinstance(known, list) else [""]
             done = bool(manifests.mapping_of(manifest.get("design")).get("done"))
-            if not isinstance(planned, list) or not all(map(_POINT_HASH.fullmatch, map(str, planned))):
+            if not all(isinstance(point, str) and _POINT_HASH.fullmatch(point) for point in planned):
                 where = Location(str(self._path / _MANIFEST))
                 raise DataError("is missing or not a list of hashes", location=where, key="planned_points")
         plan = tuple(planned)
@@ -284,7 +285,8 @@ class RunDirectory:
         data = files.read_bytes(path)
         try:
             # Without threads: Arrow's, still running when the interpreter ends, now and then abort the process.
-            return pd.read_parquet(io.BytesIO(data), engine="pyarrow", use_threads=False, pre_buffer=False)
+            with files.bounded(where):  # a small file can hold a table of any size
+                return pd.read_parquet(io.BytesIO(data), engine="pyarrow", use_threads=False, pre_buffer=False)
         except (OSError, TypeError, ValueError) as error:
             raise DataError(f"is not a Parquet table: {error}", location=where) from error
 

@@ -12,10 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from p4perf.errors import DataError, ExitCode, UsageError
-from p4perf.results import RunDirectory
+from p4perf.formats import plain
+from p4perf.results import RunDirectory, read_model
 from p4perf.results.manifest import SCHEMA_VERSION, RunState
 
 Make = Callable[..., RunDirectory]
@@ -347,6 +350,23 @@ def test_missing_and_damaged_measurements_are_named(run: RunDirectory) -> None:
         path.write_bytes(damage)
         with pytest.raises(DataError, match=r"measurements\.parquet: is not a Parquet table"):
             run.read_measurements()
+
+
+def test_a_small_file_that_holds_a_large_table(run: RunDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plain, "MAX_MEMORY_BYTES", 128 << 20)
+    column = pa.DictionaryArray.from_arrays(pa.array([0] * 5000, pa.int32()), pa.array(["x" * 100_000]))
+    path = run.path / "measurements.parquet"
+    pq.write_table(pa.table({"flags": column}), path, store_schema=False)
+    assert path.stat().st_size < 100_000
+    with pytest.raises(DataError, match=r"measurements\.parquet: reading takes more than 128 MiB of memory"):
+        run.read_measurements()
+
+
+def test_a_file_of_json_that_holds_many_values(run: RunDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plain, "MAX_MEMORY_BYTES", 64 << 20)
+    run.model_file.write_text('{"x": [' + "[]," * 6_000_000 + "0]}")
+    with pytest.raises(DataError, match=r"model\.json: reading takes more than 64 MiB of memory"):
+        read_model(run.model_file)
 
 
 def test_the_model_is_text(run: RunDirectory) -> None:

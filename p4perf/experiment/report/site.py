@@ -225,7 +225,8 @@ class _Maker:
         """The pages of comparisons, predictions and claims; those of damaged ones are left out and noted."""
         by_name = {page.name: page for page in self._pages}
         texts = {}
-        for pages in (self._comparison_pages, self._document_pages):
+        both: tuple[list[tuple[str, Any]], ...] = (self._comparison_pages, self._document_pages)
+        for pages in both:
             for href, page in list(pages):
                 try:
                     texts[href] = self._stored_page(href, page, by_name)
