@@ -116,11 +116,14 @@ class ReproductionFolder(RecordFolder):
         if claim.measure is not None and record["quick"] and not quick:
             return None
         if claim.check is None:
-            return replace(impossible(paper, claim, claim.reason), duration_s=record["duration_s"])
-        stored = record["quantities"].items()
-        quantities: dict[str, Quantity] = {n: tuple(v) if isinstance(v, list) else v for n, v in stored}
-        found = judge(paper, claim, quantities)
-        return replace(found, run=record["run"], quick=record["quick"], duration_s=record["duration_s"])
+            return replace(impossible(paper, claim, claim.reason), duration_s=0.0)
+        try:
+            stored = record["quantities"].items()
+            quantities: dict[str, Quantity] = {n: tuple(v) if isinstance(v, list) else v for n, v in stored}
+            found = judge(paper, claim, quantities)
+            return replace(found, run=str(record["run"]), quick=record["quick"], duration_s=float(record["duration_s"]))
+        except (AttributeError, TypeError, ValueError):  # it is damaged
+            return None
 
     def keep(self, finding: Finding) -> None:
         """Put a finding on disk; computed ones at most every :data:`KEEP_EVERY_S` seconds."""
@@ -140,7 +143,7 @@ class ReproductionFolder(RecordFolder):
 
     def finished_run(self, key: str) -> str | None:
         """The run of a key if nothing is left to do for it."""
-        path = None if key in self._content.get("open", ()) else self.run_of(key)
+        path = None if key in self._content["open"] else self.run_of(key)
         return path if path and self.is_complete(path) else None
 
     def is_complete(self, path: str) -> bool:
@@ -150,12 +153,12 @@ class ReproductionFolder(RecordFolder):
     def begin_run(self, key: str, path: Path) -> None:
         """Note a run before its first trial, so that a kill loses nothing."""
         self._content["runs"][key] = path.relative_to(self._path).as_posix()
-        self._content["open"] = sorted({*self._content.get("open", ()), key})
+        self._content["open"] = [*(each for each in self._content["open"] if each != key), key]
         self.write()
 
     def end_run(self, key: str) -> None:
         """Note that a run has its tables, model and plots: a kill before left some of them out."""
-        self._content["open"] = [each for each in self._content.get("open", ()) if each != key]
+        self._content["open"] = [each for each in self._content["open"] if each != key]
 
     def forget_run(self, key: str) -> None:
         """Do not take up a run again; its folder stays."""
@@ -198,6 +201,8 @@ class ReproductionFolder(RecordFolder):
         where = Location(str(self.file))
         if content["kind"] != KIND:
             raise DataError("is not a reproduction that this p4perf can read", location=where, key="kind")
+        if not isinstance(content.setdefault("open", []), list):
+            raise DataError("is not a list", location=where, key="open")
         for record in content["claims"].values():
             if not isinstance(record, dict) or not all(key in record for key in _CLAIM_KEYS):
                 raise DataError("is missing or not what it should be", location=where, key="claims")

@@ -170,6 +170,20 @@ def test_what_a_kill_left_out_behind_the_last_trial_is_made(tmp_path, claims):
     assert [path.name for path in (tmp_path / "out" / "runs").iterdir()] == [run.name]
 
 
+@pytest.mark.parametrize(("key", "value"), [("quantities", ["x"]), ("duration_s", "x"), ("run", {})])
+def test_a_damaged_finding_is_made_again(tmp_path, claims, key, value):
+    text = claims() and (tmp_path / "mine.yaml").read_text()
+    (tmp_path / "mine.yaml").write_text(text[: text.index("  - id: grows")] + text[text.index("  - id: computed") :])
+    reproduced(claims_only := ("reproduce", "mine.yaml", "-o", "out"), tmp_path)
+    report = tmp_path / "out" / "reproduction.json"
+    content = json.loads(report.read_text())
+    content["claims"]["mine2026:computed"][key] = value
+    report.write_text(json.dumps(content))
+    answer, _ = reproduced(claims_only, tmp_path)
+    assert answer["rows"][0]["verdict"] == "reproduced"
+    assert json.loads(report.read_text())["claims"]["mine2026:computed"]["quantities"] == {"bytes": 152128}
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize(
     ("target", "code", "reason"),
