@@ -71,11 +71,11 @@ bench: $(STAMP) ## measure the speed of p4perf itself
 	@$(if $(BENCHMARKS),:,echo "There are no benchmarks yet.")
 	@set -e; for script in $(BENCHMARKS); do echo "== $$script"; $(BIN)/python "$$script"; done
 
-fuzz: $(STAMP) ## give N damaged files, with seeds from BEGIN on, to all readers; failures are in fuzz-failures
-	@$(BIN)/python tools/fuzz.py $(or $(N),100000) --begin $(BEGIN) --jobs $$(nproc)
+fuzz: $(STAMP) ## give N damaged files, with seeds from BEGIN on, to all readers; fuzz.jsonl keeps what was tried
+	@$(BIN)/python tools/fuzz.py $(or $(N),100000) --begin $(BEGIN) --jobs $$(nproc) --record fuzz.jsonl
 
 soak: $(STAMP) ## kill p4perf N times in sweeps, and less often in what else it does; soak.jsonl keeps what was tried
-	@$(BIN)/python tools/soak.py $(or $(N),1000) --begin $(BEGIN) --record soak.jsonl
+	@$(BIN)/python tools/soak.py $(or $(N),1000) --begin $(BEGIN) --jobs $$(nproc) --record soak.jsonl
 
 clean: ## remove what was installed or built here, not the results
 	rm -rf $(VENV) build dist p4perf/evaluation/fitting/engine/*.so p4perf/models/queue/*.so *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

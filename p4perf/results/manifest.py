@@ -102,7 +102,7 @@ class NodeFacts:
 
 def cpu_list(text: str) -> list[int]:
     """CPUs of a list such as ``0-3,8``."""
-    parts = (re.fullmatch("([0-9]{1,5})(?:-([0-9]{1,5}))?", part.strip()) for part in text.split(","))
+    parts = (re.fullmatch("([0-9]{1,5})(?:-([0-9]{0,5}))?", part.strip()) for part in text.split(","))
     return [cpu for part in parts if part for cpu in range(int(part[1]), int(part[2] or part[1]) + 1)]
 
 

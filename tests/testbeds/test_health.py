@@ -135,7 +135,13 @@ def test_a_machine_that_does_not_let_one_look():
 
 
 @pytest.mark.parametrize(
-    ("text", "cpus"), [("", []), ("3", [3]), ("0,2-4", [0, 2, 3, 4]), ("x,1-,5-4", [1]), ("-", [])]
+    ("text", "cpus"),
+    [("", []), ("3", [3]), ("0,2-4", [0, 2, 3, 4]), ("x,1-,5-4", [1]), ("-", []), ("0-99999999999,²,1-²,7", [7])],
 )
 def test_lists_of_cpus(text, cpus):
     assert cpu_list(text) == cpus
+
+
+@pytest.mark.parametrize(("text", "number"), [("12", 12), ("-3", -3), ("²", None), ("9" * 5000, None), ("--3", None)])
+def test_numbers(text, number):
+    assert NodeFacts({"cpus": text}).number("cpus") == number
