@@ -262,11 +262,9 @@ def _members(record: type[Record], value: Mapping[str, Any]) -> Iterator[tuple[s
 
 def _is_scalar(kind: type, value: Any) -> bool:
     if kind is float:
-        return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= _LARGEST
+        return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
     return isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
 
-
-_LARGEST = sys.float_info.max
 
 # --- descriptions
 

@@ -219,7 +219,7 @@ def readers() -> dict[str, Reader]:
     switch, shares = read_program(switch, ReadOptions("bmv2")), switch.with_name("shares.yaml").read_bytes()
     commands = b"table_add MainControl.routes MainControl.set_next_hop 10.0.0.0/8 => 1\n"
     commands += b"table_set_default MainControl.routes no_route\nmc_mgrp_create 1\nmc_node_create 0 1 2\n"
-    hops = b"table,scalars.metadata_t.next_hop,action,mac\nMainControl.next_hops,1,no_neighbour,\n"
+    hops = b"table,next_hop,action\nMainControl.next_hops,1,no_neighbour\n"
     planes = [("c.txt", commands), ("c.csv", hops)]
     machines = [
         (p.name, p.read_bytes()) for p in sorted(ROOT.glob("p4perf/evaluation/papers/baldi2018/**/hardware/*.yaml"))

@@ -1,6 +1,7 @@
 """Damaged files and the readers: 3,000 inputs here, as many as wanted with make fuzz."""
 
 import importlib.util
+import json
 import random
 import sys
 from pathlib import Path
@@ -49,6 +50,31 @@ def test_the_same_seed_makes_the_same_input(fuzz):
     inputs = [[fuzz.damaged(whole, other, random.Random(seed)) for seed in range(50)] for _ in range(2)]
     assert inputs[0] == inputs[1]
     assert len(set(inputs[0])) > 40
+
+
+def test_values_of_json_and_yaml_are_exchanged(fuzz):
+    whole = {"a": {"b": [1, {"c": "x"}]}, "d": None}
+    changed = [json.loads(fuzz.restructured(json.dumps(whole).encode(), random.Random(seed))) for seed in range(60)]
+    assert sum(each != whole for each in changed) > 50
+    assert any("d" not in each for each in changed), "keys are removed"
+    lines = b'{"a": 1}\n{"a": 2}\n'
+    assert all(fuzz.restructured(lines, random.Random(seed)).count(b"\n") == 2 for seed in range(20))
+    assert fuzz.restructured(b"a: [", random.Random(1)) == b"a: [", "what is damaged already stays as it is"
+    assert json.loads(fuzz.restructured(b"a: {b: 1}", random.Random(1))) != {"a": {"b": 1}}
+
+
+def test_what_was_tried_is_not_tried_again(fuzz, tmp_path, monkeypatch, capsys):
+    tried = []
+    reader = fuzz.Reader(lambda path: tried.append(path.read_bytes()), [("n.txt", b"1234567" * 40)])
+    monkeypatch.setattr(fuzz, "readers", lambda: {"numbers": reader})
+    monkeypatch.setattr(fuzz, "CHUNK", 4)
+    arguments = ["6", "--record", str(tmp_path / "fuzz.jsonl")]
+    assert fuzz.main(["4", *arguments[1:]]) == 0
+    assert "4 of 4 inputs, 0 failed" in capsys.readouterr().err
+    assert fuzz.main(arguments) == fuzz.main(arguments) == 0
+    assert len(tried) == 6
+    report = capsys.readouterr().out
+    assert report.splitlines()[1].split()[:4] == ["numbers", "6", "6", "0"]
 
 
 def test_a_failure_is_found_made_smaller_and_kept(fuzz, tmp_path, monkeypatch, capsys):

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -147,6 +148,38 @@ def test_the_same_seed_kills_at_the_same_moments(soak, tmp_path, monkeypatch):
     half = len(moments) // 2
     assert moments[:half] == moments[half:]
     assert any(moments[:-1])
+
+
+def test_a_moment_is_a_time_or_a_share_of_the_processor(soak):
+    with subprocess.Popen(["sh", "-c", "while :; do :; done"]) as process:
+        process.exitcode = None
+        process.join = time.sleep
+        try:
+            soak.reach(process, 0.2, of_processor=True)
+            used = soak.used(process)
+        finally:
+            process.kill()
+    assert used >= 0.2
+
+
+def test_what_fails_while_the_machine_stands_still_is_tried_again(soak, monkeypatch):
+    clock = soak.Clock()
+    monkeypatch.setattr(soak, "CLOCK", clock)
+    episodes = [soak.Episode("sweep", 1, lost=["x"]), soak.Episode("sweep", 1, kills=3)]
+
+    def act():
+        clock.pauses += len(episodes) - 1
+        return episodes.pop(0)
+
+    found, stopped = soak.without_pause(act)
+    assert (found.kills, stopped) == (3, 1)
+    kept = soak.Episode("sweep", 1, lost=["x"])
+    assert soak.without_pause(lambda: kept) == (kept, 0)
+
+
+def test_kills_in_the_middle_are_counted(soak):
+    rows = soak.table([soak.Episode("sweep", 3, kills=3, trials=[0, 4, 9]), soak.Episode("sweep", 4, 1, trials=[9])])
+    assert rows.splitlines()[1].split()[:4] == ["sweep", "3..4", "4", "1"]
 
 
 def test_an_episode_on_record_is_json(soak):
