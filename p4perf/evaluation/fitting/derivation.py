@@ -4,8 +4,8 @@ Two profiles:
 
 ``exact``
     In each segment the lowest rank among all templates whose error is within the margin of the best one; the
-    breakpoints of the lowest combined error, found exactly by dynamic programming; at least ``min_points`` samples per
-    segment.
+    breakpoints of the lowest combined error, every parameter charged what L1-BIC charges for it, found exactly by
+    dynamic programming; at least ``min_points`` samples per segment.
 ``scholz2021``
     The paper to the letter: ranks as its code counts them, parameters capped at gamma (Eq. 2), Eq. 3 pairwise in
     template order within segments and again in lexicographic order between combinations, segments of any length.
@@ -28,7 +28,17 @@ from p4perf.errors import DataError, UsageError
 from p4perf.evaluation.fitting.error_metrics import error_metric
 from p4perf.evaluation.fitting.intervals import FitProblem, IntervalTable, interval_table
 from p4perf.evaluation.fitting.noise import FEW_POINTS, error_floor, off_curve, outliers
-from p4perf.evaluation.fitting.selection import GAMMA, KAPPA, KAPPA_REL, Criteria, ExactRule, PairwiseRule, criteria
+from p4perf.evaluation.fitting.selection import (
+    GAMMA,
+    KAPPA,
+    KAPPA_REL,
+    Criteria,
+    ExactRule,
+    PairwiseRule,
+    criteria,
+    l1_bic,
+    parameter_price,
+)
 from p4perf.evaluation.fitting.split_finders import (
     Breakpoints,
     DynamicProgramming,
@@ -126,7 +136,7 @@ SHARES = (0.0, 0.42, 0.5, 0.92, 1.0)
 def coarse_to_fine(
     problem: FitProblem, segments: int, min_points: int
 ) -> tuple[IntervalTable, tuple[Breakpoints | None, ...]]:
-    """Breakpoints of about the lowest combined error for 1 to ``segments`` segments, and their table.
+    """About the best breakpoints for 1 to ``segments`` segments, and their table.
 
     First a segment may end only after every g-th sample; then, for each number of segments, within g samples of the
     breakpoints that were found. A number of segments can miss a breakpoint there because it spent its segments on what
@@ -361,12 +371,21 @@ def _derive(
 def _search(
     problem: FitProblem, finder: SplitFinder, segments: int, min_points: int, candidates: Candidates
 ) -> tuple[IntervalTable, tuple[Breakpoints | None, ...]]:
-    """Best breakpoints for each number of segments, and the table to read them with."""
+    """Best breakpoints for each number of segments, and the table to read them with.
+
+    In the profile exact, those of the lowest errors come first; the best of them by L1-BIC says what a parameter has to
+    be charged. Else a wavy curve would win that follows the samples little better than lines do.
+    """
     table = interval_table(problem, wanted_intervals(len(problem.x), min_points, candidates))
     search = SplitProblem(
         problem.x, problem.y, table.cost(), table.ranks(), segments, min_points, problem.rule, candidates
     )
-    return table, finder.find(search)
+    found = finder.find(search)
+    if isinstance(problem.rule, ExactRule) and (fittings := _fittings(table, found)):
+        best = min(fittings, key=lambda f: l1_bic(f, problem.metric, problem.y))
+        price = parameter_price(best, problem.metric, problem.y)
+        found = finder.find(replace(search, cost=search.cost + price * search.ranks))
+    return table, found
 
 
 def _fittings(table: IntervalTable, found: Sequence[Breakpoints | None]) -> tuple[PiecewiseFitting, ...]:

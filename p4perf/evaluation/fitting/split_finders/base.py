@@ -63,8 +63,8 @@ class SplitProblem:
     """What is searched.
 
     Args:
-        cost: matrix (n, n) of error times number of samples of the segment from row to column, both included. What is
-            not finite is never chosen: unknown segments are infinite.
+        cost: matrix (n, n) of error times number of samples of the segment from row to column, both included, plus the
+            price of its parameters. What is not finite is never chosen: unknown segments are infinite.
         ranks: matrix (n, n) of the ranks psi of the fittings of these segments.
         min_points: smallest number of samples of a segment. A single segment of all samples is always allowed.
         rule: what is optimal. With :class:`ExactRule` the lowest theta; with :class:`PairwiseRule` the winner of Eq. 3
