@@ -13,7 +13,9 @@ The sweeps are halved by name: constants are chosen on the half `tune`, the half
 Columns: points; trials of the full sweep; error of even thinning at a third of these trials, trials until the median
 error of the adaptive design stays below that, and their share of those of even thinning; trials until it stays within
 the accuracy; trials, stated and true error when it stops by itself; how often the truth lies within the stated error;
-share of the time of the full sweep; milliseconds for a decision.
+share of the time of the full sweep; share of that which decisions take; sharp breakpoints of the model of the full
+sweep, and how many of them the model of the chosen points has within one step of the grid. A breakpoint is sharp if
+another place, two points to either side, would cost four standard deviations.
 """
 
 from __future__ import annotations
@@ -29,12 +31,17 @@ from pathlib import Path
 
 import numpy as np
 
+from p4perf.evaluation.fitting.derivation import derive
 from p4perf.evaluation.fitting.working_set import run_marks
 from p4perf.experiment.adaptive import Chooser, GridPoint, Start, nearest
+from p4perf.models.component import PiecewiseFitting
 from p4perf.results import Run
 
 NO_DIFFERENCE = 0.01
 """Errors below this count as that: no trial tells them apart."""
+
+SHARP = 16.0
+"""Squared standard deviations that a breakpoint at another place has to cost."""
 
 
 @dataclass(frozen=True)
@@ -55,15 +62,16 @@ class Sweep:
 
     @property
     def margin(self) -> np.ndarray:
-        """Half of the 90 % band of the truth at all points together, relative.
+        """Half of the 90 % band of the truth at all points together, relative."""
+        return statistics.NormalDist().inv_cdf(1 - 0.05 / len(self.x)) * self.deviation
 
-        A median has 1.25 times the standard error of a mean.
-        """
+    @property
+    def deviation(self) -> np.ndarray:
+        """Relative standard deviation of the truth. That of a median is 1.25 times the one of a mean."""
         deviations = [np.array(s) / statistics.fmean(s) - 1 for s in self.starts]
         pooled = sum(float(d @ d) for d in deviations) / sum(len(d) - 1 for d in deviations)
         own = [(2 * pooled + float(d @ d)) / (2 + len(d) - 1) / len(d) for d in deviations]
-        z = statistics.NormalDist().inv_cdf(1 - 0.05 / len(self.x))
-        return z * 1.25 * np.sqrt(np.array(own))
+        return 1.25 * np.sqrt(np.array(own))
 
     @property
     def repetitions(self) -> int:
@@ -112,6 +120,9 @@ class Replay:
     stopped: int
     decision_s: float
     measured: tuple[int, ...]
+    """Places that were measured when it stopped."""
+    starts: dict[int, list[float]]
+    """Their values by then."""
 
 
 def replay(sweep: Sweep, accuracy: float, seed: int) -> Replay:
@@ -125,15 +136,14 @@ def replay(sweep: Sweep, accuracy: float, seed: int) -> Replay:
     trials: list[Start] = []
     built: set[str] = set()
     true, stated, seconds = [], [], []
-    stopped, spent, chosen = 0, 0.0, 0
-    measured: tuple[int, ...] = ()
+    stopped, spent = 0, 0.0
+    starts: dict[int, list[float]] = {}
     while True:
-        begun = time.perf_counter()
+        begun = time.process_time()
         judgement = designs[bool(stopped)].judge(trials)
         among = [key for key, left in zip(keys, queue, strict=True) if left]
         chosen_key = judgement.choose(among)
-        spent += time.perf_counter() - begun
-        chosen += 1
+        spent += 0.0 if stopped else time.process_time() - begun
         if trials:
             true.append(error(np.array(judgement.values), sweep))
             stated.append(judgement.error)
@@ -141,7 +151,8 @@ def replay(sweep: Sweep, accuracy: float, seed: int) -> Replay:
             if stopped:
                 break
             stopped = len(trials)
-            measured = tuple(sorted({keys.index(t.key) for t in trials}))
+            for trial in trials:
+                starts.setdefault(keys.index(trial.key), []).append(float(trial.value or 0.0))
             true.pop(), stated.pop()
             continue
         place = keys.index(chosen_key)
@@ -149,7 +160,7 @@ def replay(sweep: Sweep, accuracy: float, seed: int) -> Replay:
         built.add(sweep.programs[place])
         trials.append(Start(chosen_key, queue[place].pop(), sweep.seconds[place], build_s))
         seconds.append(sweep.seconds[place] + build_s)
-    return Replay(tuple(true), tuple(stated), tuple(seconds), stopped, spent / chosen, measured)
+    return Replay(tuple(true), tuple(stated), tuple(seconds), stopped, spent, tuple(sorted(starts)), starts)
 
 
 def error(values: np.ndarray, sweep: Sweep) -> float:
@@ -175,6 +186,38 @@ def until(errors: Sequence[float], wanted: float) -> int:
     return worse[-1] + 1 if worse else 1
 
 
+def model(starts: Sequence[Sequence[float]], x: Sequence[float]) -> PiecewiseFitting:
+    return derive(x, [statistics.median(s) for s in starts], repetitions=starts).best
+
+
+def sharp_breakpoints(sweep: Sweep) -> list[int]:
+    """The last points of the segments of the full sweep that end at a sharp breakpoint."""
+    found = model(sweep.starts, sweep.x)
+    x, deviation = np.array(sweep.x), np.maximum(sweep.deviation, NO_DIFFERENCE / 2) * np.abs(sweep.truth)
+
+    def off(segment: int, places: np.ndarray) -> float:
+        distances = (found.segments[segment].evaluate(x[places]) - sweep.truth[places]) / deviation[places]
+        return float(distances @ distances)
+
+    sharp = []
+    for number, last in enumerate(found.breakpoints):
+        before, after = np.arange(max(0, last - 1), last + 1), np.arange(last + 1, min(last + 3, len(x)))
+        later, earlier = off(number, after) - off(number + 1, after), off(number + 1, before) - off(number, before)
+        if min(later, earlier) > SHARP:
+            sharp.append(last)
+    return sharp
+
+
+def found_breakpoints(sweep: Sweep, wanted: Sequence[int], measured: Replay) -> int:
+    """How many of these breakpoints the model of the measured points has, within one step of the grid."""
+    places = measured.measured
+    if not wanted:
+        return 0
+    ends = model([measured.starts[p] for p in places], [sweep.x[p] for p in places]).breakpoints
+    middles = [(places[end] + places[end + 1]) / 2 for end in ends]
+    return sum(any(abs(middle - (last + 0.5)) <= 1 for middle in middles) for last in wanted)
+
+
 def half_of(name: str) -> str:
     return "tune" if hashlib.sha256(name.encode()).digest()[0] % 2 else "report"
 
@@ -192,7 +235,9 @@ class Row:
     true: float
     time_share: float
     held: float
-    decision_ms: float
+    decisions: float
+    sharp: int
+    found: float
 
     @property
     def full(self) -> int:
@@ -207,13 +252,13 @@ class Row:
         return (
             f"{self.sweep.name:36s} {len(self.sweep.x):3d} {self.full:4d}  {self.even:6.1%} {self.trials:4d} "
             f"{self.of_even:5.2f}  {self.accurate:4d}  {self.stopped:4.0f} {self.stated:6.1%} {self.true:6.1%} "
-            f"{self.held:5.0%} {self.time_share:5.0%} {self.decision_ms:5.1f}"
+            f"{self.held:5.0%} {self.time_share:5.0%} {self.decisions:5.1%} {self.sharp:5d} {self.found:5.1f}"
         )
 
 
 HEAD = (
     f"{'sweep':36s} {'n':>3s} {'full':>4s}  {'third':>6s} {'tri.':>4s} {'of it':>5s}  {'acc.':>4s}  {'stop':>4s} "
-    f"{'said':>6s} {'true':>6s} {'held':>5s} {'time':>5s} {'ms':>5s}"
+    f"{'said':>6s} {'true':>6s} {'held':>5s} {'time':>5s} {'fits':>5s} {'sharp':>5s} {'found':>5s}"
 )
 
 
@@ -225,7 +270,7 @@ def judged(sweep: Sweep, accuracy: float, seeds: int) -> Row:
     found = [replay(sweep, accuracy, seed) for seed in range(seeds)]
     even = statistics.median(evenly(sweep, thinned(sweep), seed) for seed in range(seeds))
     errors = np.median(np.array([f.true for f in found]), axis=0).tolist()
-    at = [f.stopped - 1 for f in found]
+    at, sharp = [f.stopped - 1 for f in found], sharp_breakpoints(sweep)
     whole_s = sum(s * sweep.repetitions + sweep.build_s for s in sweep.seconds)
     return Row(
         sweep=sweep,
@@ -237,7 +282,9 @@ def judged(sweep: Sweep, accuracy: float, seeds: int) -> Row:
         true=statistics.median(f.true[n] for f, n in zip(found, at, strict=True)),
         time_share=statistics.median(sum(f.seconds[: f.stopped]) for f in found) / whole_s,
         held=statistics.fmean(f.true[n] <= f.stated[n] for f, n in zip(found, at, strict=True)),
-        decision_ms=1000 * statistics.median(f.decision_s for f in found),
+        decisions=statistics.median(f.decision_s / sum(f.seconds[: f.stopped]) for f in found),
+        sharp=len(sharp),
+        found=statistics.fmean(found_breakpoints(sweep, sharp, f) for f in found),
     )
 
 
@@ -267,6 +314,10 @@ def main() -> None:
     print(f"trials when it stops: {stopped:.2f} of the full sweep in the median; ", end="")
     print(f"time {statistics.median(r.time_share for r in rows):.2f}")
     print(f"the truth lies within the stated error in {statistics.fmean(r.held for r in rows):.1%}")
+    print(f"decisions take {statistics.median(r.decisions for r in rows):.1%} of the time of trials, ", end="")
+    print(f"at most {max(r.decisions for r in rows):.1%}")
+    found, sharp = sum(r.found for r in rows), sum(r.sharp for r in rows)
+    print(f"sharp breakpoints: {found:.1f} of {sharp} within one step of the grid")
 
 
 if __name__ == "__main__":

@@ -30,6 +30,10 @@ URGENT = 0.5
 """Trials that lower a bound of at least this share of the largest one compete by what they gain per second."""
 
 
+EXPENSIVE = 4.0
+"""An end that takes longer than this many typical trials gets a second start only if its bound asks for it."""
+
+
 @dataclass(frozen=True, slots=True)
 class GridPoint:
     """A point of the grid. ``x`` is None if it is a word; ``line`` names the values of all other variables.
@@ -80,6 +84,8 @@ class Judgement:
     accuracy: float
     options: tuple[Option, ...]
     seed: str
+    open_ends: frozenset[str]
+    """The first and the last place, if they have no value yet: with them there is a first model."""
 
     @property
     def error(self) -> float:
@@ -143,12 +149,12 @@ class Chooser:
         costs = _Costs.of(self._places, found)
         values, bounds = np.full(len(self._places), np.nan), np.zeros(len(self._places))
         options: list[Option] = []
-        for line in self._lines:
-            numbers = [n for n in line if self._places[n].key not in closed]
-            if numbers:
-                places = [self._places[n] for n in numbers]
-                values[numbers], bounds[numbers], more = self._line(places, found, costs)
-                options += more
+        lines = [[n for n in line if self._places[n].key not in closed] for line in self._lines]
+        lines = [line for line in lines if line]
+        ends = frozenset(self._places[n].key for n in (lines[0][0], lines[-1][-1])) if lines else frozenset()
+        for line in lines:
+            values[line], bounds[line], more = self._line([self._places[n] for n in line], ends, found, costs)
+            options += more
         return Judgement(
             keys=tuple(p.key for p in self._places),
             values=tuple(values.tolist()),
@@ -156,23 +162,26 @@ class Chooser:
             accuracy=self.accuracy,
             options=tuple(options),
             seed=f"{self._seed}:{len(trials)}",
+            open_ends=ends - {t.key for t in trials if t.value is not None},
         )
 
     def _line(
-        self, places: Sequence[GridPoint], found: dict[str, list[Start]], costs: _Costs
+        self, places: Sequence[GridPoint], ends: Collection[str], found: dict[str, list[Start]], costs: _Costs
     ) -> tuple[Array, Array, list[Option]]:
         """Estimates, bounds and possible trials of one line, whose places ascend."""
         starts = [[t.value for t in found.get(p.key, ()) if t.value is not None] for p in places]
         line = polyline([p.x or 0.0 for p in places], starts)
         even = np.linspace(0, len(places) - 1, min(FIRST_POINTS, len(places)))
         first = {round(float(e)) for e in even} | {n for n, place in enumerate(places) if place.marked}
-        if missing := [n for n in sorted(first) if not starts[n]]:
-            ends = {0, len(places) - 1}
-            # A place that was tried in vain waits until all others have their first trial; the ends come first.
-            tried = {n: len(found.get(places[n].key, ())) for n in missing}
+        # An end has neighbours on one side only: little but a second start shows that the first one is bad.
+        twice = {n for n in (0, len(places) - 1) if costs.of_place(places[n]) <= EXPENSIVE * costs.trial_s}
+        wanted = {n: 2 if n in twice and len(places) > 1 else 1 for n in first}
+        if missing := [n for n in sorted(first) if len(starts[n]) < wanted[n]]:
+            # A place that was tried waits until all others have their first trial; the ends come first.
+            due = [(places[n], len(found.get(places[n].key, ()))) for n in missing]
             options = [
-                Option(places[n].key, math.inf, (2 if n in ends else 1) / 4 ** tried[n], costs.of_place(places[n]), 1)
-                for n in missing
+                Option(place.key, math.inf, (2 if place.key in ends else 1) / 4**tried, costs.of_place(place), 1)
+                for place, tried in due
             ]
             return line.values, np.full(len(places), np.inf), options
         trials = list(_worthwhile(starts, line.bounds))

@@ -1,8 +1,8 @@
 """Many experiments on several targets within a time budget: planned, measured one by one, resumable, and reported.
 
-Within a budget every run chooses its points (:mod:`p4perf.experiment.adaptive`). First come the first points of every
-cell, small experiments first and all targets one right after the other, so that each has a model early; then the cells
-are continued that are known least, until the time is over. Without a budget every cell is measured to its end.
+Within a budget every run chooses its points (:mod:`p4perf.experiment.adaptive`). First come the ends of all sweeps,
+small experiments first and all targets one right after the other, so that each has a model early; then the cells are
+continued that are known least, until the time is over. Without a budget every cell is measured to its end.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from pathlib import Path
 from p4perf.errors import BuildError, DataError, MeasurementError, NoVerdictError, P4PerfError, SpecError, UsageError
 from p4perf.evaluation.report import render_page
 from p4perf.experiment import sizing
-from p4perf.experiment.adaptive import FIRST_POINTS
 from p4perf.experiment.bench import open_target, open_testbed, refuse_batches
 from p4perf.experiment.compare import RunComparison, compare_runs, write_comparison
 from p4perf.experiment.conductor import TimeLimit
@@ -42,8 +41,11 @@ from p4perf.version import __version__
 RESERVE_SHARE = 0.06
 """Share of the budget that is kept for the report."""
 
-OVERTIME = 2.0
-"""Most of its share of the time that the first points of a cell may take, as a multiple."""
+OVERTIME = 1.5
+"""Most of its share of the time that the ends of a sweep may take, as a multiple: what one takes, the others lack."""
+
+ENDS = 2
+"""Points that every sweep has first."""
 
 SLICE_S = 12.0
 """Shortest time for which a cell is continued, in seconds."""
@@ -53,6 +55,9 @@ LEAST_S = 1.0
 
 BETTER = 0.7
 """A cell is continued until its error is this share of the largest of the others."""
+
+UNKNOWN = 100.0
+"""What counts as the error of a cell that has none yet."""
 
 IN_VAIN = 100
 """Turns that a cell loses which came to no trial in its own."""
@@ -152,6 +157,7 @@ class Campaign:
         self._testbed = self._crew or open_testbed(content["testbed"])
         self._devices = [Device(open_target(str(label))) for label in content["targets"]]
         self._cells: dict[tuple[str, str], Cell] = {}
+        self._plans: dict[str, PlannedCells] = {}
 
     def measure(self) -> tuple[Cell, ...]:
         """Measure what is not measured yet, as long as the budget lasts, and derive the models.
@@ -169,40 +175,46 @@ class Campaign:
             waiting = [e for e in self._sources if any(self._waits(e, d) for d in self._devices)]
             if waiting:
                 self._spent_s = float(content["spent_s"])
+                budget_s = math.inf if content["budget_s"] is None else float(content["budget_s"])
                 self._left_s = math.inf if content["left_s"] is None else float(content["left_s"])
                 self._begun = time.monotonic()
                 try:
-                    self._measure(sorted(waiting, key=self._trials))
+                    self._measure(sorted(waiting, key=self._trials), budget_s)
                     self._save()
-                    self._left_s = math.inf if content["budget_s"] is None else float(content["budget_s"])
+                    self._left_s = budget_s
                 finally:
                     self._save()
             return all_cells(self._folder)
 
-    def _measure(self, waiting: Sequence[str]) -> None:
-        """Measure the first points of every cell, the whole sweep without a design; then what is known least."""
-        self._deadline_s = self._begun + self._left_s * (1 - RESERVE_SHARE)
+    def _measure(self, waiting: Sequence[str], budget_s: float) -> None:
+        """Measure the ends of every sweep, without a budget all of it; then what is known least."""
+        self._deadline_s = self._begun + (self._left_s - RESERVE_SHARE * budget_s if self._budget else math.inf)
         for device in self._devices:
             try:
                 device.facts = require_usable(device.target, self._testbed)
             except P4PerfError as error:
                 device.problem = f"{error.message} ({error.hint})" if error.hint else error.message
-        todo = [(name, device) for name in waiting for device in self._devices if self._waits(name, device)]
+        # Everything is planned before anything is measured: what a target cannot do takes no share of the time.
+        todo: list[tuple[str, Device]] = []
+        for name in waiting:
+            self._plans[name] = self._planned(name)
+            for device in self._devices:
+                if not self._waits(name, device):
+                    continue
+                if device.label in self._plans[name].refusals:
+                    self._cell(name, device, TimeLimit())
+                elif not (self._budget and self._has_ends(name, device)):
+                    todo.append((name, device))
         self._rest = [name for name, _ in todo]
         self._reach("campaign", self._rest_s())
         weights = [self._weight(name) for name, _ in todo]
-        planned: tuple[str, PlannedCells] | None = None
         for number, (name, device) in enumerate(todo):
-            if planned is None or planned[0] != name:
-                planned = name, self._planned(name)
             self._rest.pop(0)
             now = time.monotonic()
             share_s = max(0.0, self._deadline_s - now) * weights[number] / sum(weights[number:])
-            limit = TimeLimit()
-            if not math.isinf(share_s):
-                limit = TimeLimit(-math.inf, min(self._deadline_s, now + OVERTIME * share_s))
-            self._cell(name, device, planned[1], limit)
-        if not math.isinf(self._left_s):
+            until_s = min(self._deadline_s, now + OVERTIME * share_s)
+            self._cell(name, device, TimeLimit(until_s, ends=self._budget))
+        if self._budget:
             self._refine()
 
     def _reach(self, what: str, left_s: float) -> None:
@@ -221,31 +233,28 @@ class Campaign:
         return sum(costs.get(name, 0.0) for name in self._rest)
 
     def _refine(self) -> None:
-        """Spend what is left of the budget on the cells with the largest errors, the others in turn."""
-        slices: Counter[tuple[str, str]] = Counter()
+        """Spend what is left of the budget on sweeps without ends and those with the largest errors, all in turn."""
         devices = {d.label: d for d in self._devices if d.facts is not None}
 
         def open_cells() -> list[tuple[str, str]]:
             found = [key for key, c in self._cells.items() if c.run and not c.complete and c.target in devices]
             return [key for key in found if self._cells[key].state in (MEASURED, OPEN)]
 
+        def urgency(key: tuple[str, str]) -> tuple[bool, float]:
+            cell = self._cells[key]
+            error = UNKNOWN if cell.error is None else cell.error
+            return cell.accepted < min(ENDS, cell.points) and cell.turns < IN_VAIN, error / (1 + cell.turns)
+
         while (waiting := open_cells()) and (left_s := self._deadline_s - time.monotonic()) >= LEAST_S:
-
-            def urgency(key: tuple[str, str]) -> float:
-                error = self._cells[key].error
-                return (math.inf if error is None else error) / (1 + slices[key])
-
             key = max(waiting, key=urgency)
-            slices[key] += 1
             until_s = time.monotonic() + min(left_s, max(SLICE_S, left_s / (4 * len(waiting))))
             others = [e for other in waiting if other != key and (e := self._cells[other].error) is not None]
-            limit = TimeLimit(until_s, until_s, BETTER * max(others, default=0.0))
-            before = self._cells[key].trials
-            self._cell(key[0], devices[key[1]], self._planned(key[0]), limit)
-            if self._cells[key].trials == before:
-                slices[key] += IN_VAIN
+            limit = TimeLimit(until_s, BETTER * max(others, default=0.0), ends=urgency(key)[0])
+            self._cells[key] = replace(self._cells[key], turns=self._cells[key].turns + 1)
+            self._cell(key[0], devices[key[1]], limit)
 
-    def _cell(self, name: str, device: Device, planned: PlannedCells, limit: TimeLimit) -> None:
+    def _cell(self, name: str, device: Device, limit: TimeLimit) -> None:
+        planned = self._plans[name]
         earlier = self._cells.get((name, device.label))
         refusal = planned.refusals.get(device.label)
         late = time.monotonic() >= self._deadline_s
@@ -260,6 +269,8 @@ class Campaign:
             return
         else:
             cell = self._run(cell, earlier, planned, device, limit)
+            if earlier is not None and earlier.turns:
+                cell = replace(cell, turns=earlier.turns + IN_VAIN * (cell.trials == earlier.trials))
         self._record(cell)
         number, total = len(self._cells), len(self._sources) * len(self._devices)
         where = f"[{number:{len(str(total))}d}/{total}] {cell.experiment} on {cell.target}"
@@ -281,15 +292,14 @@ class Campaign:
                 cell = replace(cell, run=earlier.run, wall_s=earlier.wall_s)
                 crew = self._crew
                 same_crew = None if crew is None else lambda address: crew
-                run, outcome = resume_run(self._folder.run(earlier.run), heard, limit=limit, crew=same_crew)
+                path = self._folder.run(earlier.run)
+                run, outcome = resume_run(path, heard, limit=limit, crew=same_crew, planned=lambda *_: plan)
             else:
-                run, plan = new_run(
-                    planned.experiment, device.target, self._testbed, self._folder.runs, notes=self._notes
-                )
+                experiment, target, place, runs = planned.experiment, device.target, self._testbed, self._folder.runs
+                run, _ = new_run(experiment, target, place, runs, notes=self._notes, planned=lambda *_: plan)
                 cell = replace(cell, run=str(run.path.relative_to(self._folder.path)))
                 self._record(cell)
-                place = self._testbed
-                outcome = measure_run(planned.experiment, plan.points, device.target, place, run, heard, limit=limit)
+                outcome = measure_run(experiment, plan.points, target, place, run, heard, limit=limit)
             if run.state().trials:
                 # A run that allows no model keeps its numbers; the report compares those of several targets.
                 with suppress(NoVerdictError, SpecError):
@@ -308,15 +318,19 @@ class Campaign:
         cell = self._cells.get((name, device.label))
         return cell is None or not cell.complete
 
+    def _has_ends(self, name: str, device: Device) -> bool:
+        """Whether a cell had its turn for the ends."""
+        cell = self._cells.get((name, device.label))
+        return cell is not None and cell.trials > 0
+
     def _trials(self, name: str) -> int:
         experiment = self._load(name)
         return len(experiment.points) * experiment.spec.trials.repetitions
 
     def _weight(self, name: str) -> float:
-        """What the first points of an experiment take, compared to those of others."""
-        experiment = self._load(name)
-        points = min(FIRST_POINTS, len(experiment.points)) if experiment.spec.variable else len(experiment.points)
-        return points * (LOAD_WEIGHT if experiment.spec.asks_load else 1.0)
+        """What the ends of an experiment take, compared to those of others."""
+        experiment = self._plans[name].experiment
+        return min(ENDS, len(experiment.points)) * (LOAD_WEIGHT if experiment.spec.asks_load else 1.0)
 
     def _planned(self, name: str) -> PlannedCells:
         """The experiment, or as it was begun before: all targets choose from the same points."""

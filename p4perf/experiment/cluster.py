@@ -106,13 +106,10 @@ class ClusterConductor(SweepConductor):
 
     def _waiting(self) -> list[PlannedPoint]:
         """Points that need another trial, for which there still is time."""
-        waiting = self._ledger.waiting(self._points)
-        return [p for p in waiting if not self._limit.over(first=self._ledger.is_first(p))]
+        return [] if self._late() else self._ledger.waiting(self._points)
 
     def _to_simulate(self) -> list[PlannedPoint]:
-        if not self._simulating:
-            return []
-        return [p for p in self._record.unsimulated() if not self._limit.over(first=self._ledger.is_first(p))]
+        return self._record.unsimulated() if self._simulating and not self._late() else []
 
     def _hand_out(self) -> None:
         for device in list(self._crew.devices.values()):
@@ -153,7 +150,7 @@ class ClusterConductor(SweepConductor):
 
     def _prepare(self, device: DeviceOfCrew) -> None:
         self._check(device)
-        wanted = self._record.open_builds()
+        wanted = self._record.open_builds(ends=self._limit.ends)
         if wanted:
             self._progress.note(f"building {counted(len(wanted), 'program')} on {device.name}, unless built before")
         self._send(device, partial(prepare, plans=wanted, calibration=self._record.calibration()))

@@ -19,6 +19,7 @@ from datetime import UTC, datetime
 from typing_extensions import override
 
 from p4perf.errors import BuildError, ExitCode, MeasurementError
+from p4perf.experiment.adaptive import Judgement
 from p4perf.experiment.bench import Bench, TrialDone, begin, tag_of
 from p4perf.experiment.ledger import Ledger
 from p4perf.experiment.planning import PlannedPoint
@@ -32,20 +33,21 @@ from p4perf.testbeds.base import Testbed
 
 @dataclass(frozen=True, slots=True)
 class TimeLimit:
-    """Until when trials are begun, as values of :func:`time.monotonic`; what is missing stays open for another time.
+    """Until when trials are begun, as a value of :func:`time.monotonic`; what is missing stays open for another time.
 
-    After ``soft_s`` only first trials are begun, of every point or of those with which a run begins that chooses its
-    points, so that it is not built for nothing; after ``hard_s`` none at all. A run that chooses its points also ends
-    as soon as its error does not exceed ``error``.
+    A run that chooses its points also ends as soon as its error does not exceed ``error``; with ``ends``, as soon as
+    the ends of its sweep are measured.
     """
 
-    soft_s: float = math.inf
-    hard_s: float = math.inf
+    until_s: float = math.inf
     error: float = 0.0
+    ends: bool = False
 
-    def over(self, *, first: bool) -> bool:
-        """Whether it is too late for another trial, which is a first one or not."""
-        return time.monotonic() >= (self.hard_s if first else min(self.soft_s, self.hard_s))
+    def over(self, judgement: Judgement | None) -> bool:
+        """Whether no trial is begun any more, given what the design makes of all trials so far."""
+        if judgement is not None and (judgement.error <= self.error or (self.ends and not judgement.open_ends)):
+            return True
+        return time.monotonic() >= self.until_s
 
 
 class SweepConductor(ABC):
@@ -156,6 +158,10 @@ class SweepConductor(ABC):
         self._record = Recorder(self._experiment, self._points, self._target, self._run, self._progress)
         self._ledger = self._record.ledger
 
+    def _late(self) -> bool:
+        """Whether it is too late for another trial."""
+        return self._limit.over(self._ledger.judgement())
+
     @abstractmethod
     def _start(self) -> None:
         """Open the record, and do what comes before the first trial."""
@@ -190,7 +196,7 @@ class Conductor(SweepConductor):
 
     @override
     def _sweep(self) -> str:
-        while (planned := self._ledger.next_trial(self._points)) and not self._late(planned):
+        while (planned := self._ledger.next_trial(self._points)) and not self._late():
             self.trial(planned)
         self._simulate()
         return ""
@@ -207,18 +213,12 @@ class Conductor(SweepConductor):
     def _node_facts(self) -> tuple[NodeFacts, NodeFacts]:
         return self._facts, self._testbed.facts()
 
-    def _late(self, planned: PlannedPoint) -> bool:
-        judgement = self._ledger.judgement()
-        if judgement is not None and judgement.error <= self._limit.error:
-            return True
-        return self._limit.over(first=self._ledger.is_first(planned))
-
     def _build(self) -> None:
         """Build the programs of all open points before anything is measured: compilers disturb measurements.
 
         A build that fails is left for the first trial of its point, which records the failure.
         """
-        wanted = self._record.open_builds()
+        wanted = self._record.open_builds(ends=self._limit.ends)
         if not wanted:
             return
         if len(wanted) > 1:
@@ -233,8 +233,8 @@ class Conductor(SweepConductor):
     def _simulate(self) -> None:
         """Count by simulation what the spec asks for: once a point, since a simulation repeats itself exactly."""
         for planned in self._record.unsimulated():
-            if self._late(planned):
-                continue
+            if self._late():
+                return
             options = self._record.options(self._experiment.spec.trials.seed, self._tag)
             counts = self._bench.simulate(planned, options, self._run.point_directory(planned.key))
             if counts is None:

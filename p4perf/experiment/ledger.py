@@ -289,10 +289,6 @@ class Ledger:
         first = {o.key for o in judgement.due({p.key for p in still})}
         return [p for p in still if p.key in first]
 
-    def is_first(self, planned: PlannedPoint) -> bool:
-        """Whether the next trial of a point is its first, or one with which the design begins."""
-        return self.status(planned.key).attempts == 0 if self._design is None else bool(self.due([planned]))
-
     def next_trial(self, points: Sequence[PlannedPoint]) -> PlannedPoint | None:
         """The point to measure next, None if all are done.
 

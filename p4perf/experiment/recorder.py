@@ -163,9 +163,12 @@ class Recorder:
         """The job that measures how undisturbed the machine is; None if trials are not gated or the target has none."""
         return calibration_of(self._target) if self.experiment.spec.trials.mode == "gated" else None
 
-    def open_builds(self) -> tuple[BuildPlan, ...]:
-        """Build plans of the points that are due, each once."""
-        plans = {p.plan.build.key: p.plan.build for p in self.ledger.due(self.points)}
+    def open_builds(self, *, ends: bool = False) -> tuple[BuildPlan, ...]:
+        """Build plans of the points that are due, each once; with ``ends``, of those of the ends alone."""
+        due, judgement = self.ledger.due(self.points), self.ledger.judgement()
+        if ends and judgement is not None:
+            due = [p for p in due if p.key in judgement.open_ends]
+        plans = {p.plan.build.key: p.plan.build for p in due}
         return tuple(plan for plan in plans.values() if plan.commands)
 
     def options(self, seed: int, testbed: str | None = None) -> TrialOptions:

@@ -480,7 +480,7 @@ class Reproduction:
         self._watcher.told(f"measuring {measure.experiment} on {measure.target}")
         what = f"{measure.experiment} on {measure.target}"
         listener = PartOfWork(what, self._watcher.reached, self._left_s(), self._watcher.told)
-        limit = TimeLimit(self._deadline_s, self._deadline_s)
+        limit = TimeLimit(self._deadline_s)
         if path is not None:
             self._folder.begin_run(key, self._folder.run(path))
             run, outcome = resume_run(self._folder.run(path), listener, limit=limit)

@@ -162,18 +162,20 @@ def resume_run(
     *,
     limit: TimeLimit | None = None,
     crew: Callable[[str], Crew] | None = None,
+    planned: Planner = plan_sweep,
 ) -> tuple[RunDirectory, SweepOutcome]:
     """Continue a run where it stopped; a complete run is left as it is.
 
     Args:
         crew: opens the devices of a cluster for the address of a testbed; it is closed by its owner.
+        planned: plans the points.
 
     Raises:
         UsageError: the run was imported.
         DataError: it is no run directory, or this machine would measure something else than the run began with.
         TestbedError, TargetUnavailableError, StorageError: as for a new run.
     """
-    experiment, plan, target, testbed, run = reopened(path, crew)
+    experiment, plan, target, testbed, run = reopened(path, crew, planned=planned)
     return run, measure_run(experiment, plan.points, target, testbed, run, progress, limit=limit)
 
 

@@ -47,6 +47,8 @@ class Cell:
     complete: bool = True
     error: float | None = None
     """Largest relative error by now, at 90 %, if the run chooses its points and knows it."""
+    turns: int = 0
+    """How often it was continued within a budget."""
 
     @property
     def thinned(self) -> bool:

@@ -7,6 +7,8 @@ import json
 import shutil
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
+from datetime import datetime
+from itertools import pairwise
 
 import pytest
 from support.command import p4perf
@@ -85,10 +87,10 @@ def start(fakes, tmp_path, monkeypatch):
     """Begins a run on a testbed."""
     monkeypatch.setenv("P4PERF_FAKE_DEVICE", str(tmp_path / "here"))
 
-    def begin(place, progress=None, folder="runs"):
-        experiment = load_experiment("mat/exact-entries", overrides=SETS, points=POINTS)
+    def begin(place, progress=None, folder="runs", points=POINTS, notes=None):
+        experiment = load_experiment("mat/exact-entries", overrides=SETS, points=points)
         target = open_target("fake-exclusive")
-        run, plan = new_run(experiment, target, place, tmp_path / folder)
+        run, plan = new_run(experiment, target, place, tmp_path / folder, notes=notes)
         try:
             return run, measure_run(experiment, plan.points, target, place, run, progress)
         except (KeyboardInterrupt, TestbedError) as error:
@@ -126,6 +128,28 @@ def finished(run):
     assert not any("failure" in e for entries in journals(run).values() for e in entries)
     assert run.state().complete
     return accepted
+
+
+def test_several_points_are_chosen_at_once(cluster, pair, start):
+    """Each of the free devices gets a point of its own, also after an interruption."""
+    accuracy = 0.005
+    with crew_of(cluster, pair, 2) as crew:
+        run, stopped = start(crew, After(9, interrupt), points=None, notes={"design": {"accuracy": accuracy}})
+        assert isinstance(stopped, KeyboardInterrupt)
+        outcome = resumed(run, crew)
+    assert outcome.judgement.error <= accuracy
+    found = journals(run)
+    trials = [
+        (datetime.fromisoformat(e["started"]).timestamp(), e["duration_s"], key, e["testbed"])
+        for key, entries in found.items()
+        for e in entries
+    ]
+    assert 9 < len(trials) < REPETITIONS * len(run.record().points) / 2
+    assert all(len({e["testbed"] for e in entries}) == 1 for entries in found.values())
+    trials.sort()
+    together = [(one, other) for one, other in pairwise(trials) if other[0] < one[0] + one[1] and one[3] != other[3]]
+    assert len(together) > len(trials) / 4
+    assert all(one[2] != other[2] for one, other in together)
 
 
 def test_the_same_run_as_without_a_cluster(cluster, pair, start, tmp_path):

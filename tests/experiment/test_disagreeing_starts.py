@@ -80,7 +80,7 @@ def test_they_get_further_starts_a_flag_and_a_wide_interval(tmp_path, target):
 def test_without_time_they_have_the_flag_and_a_resume_makes_further_starts(tmp_path, target, monkeypatch, most, trials):
     begun = itertools.count()
     with monkeypatch.context() as patch:
-        patch.setattr(TimeLimit, "over", lambda self, first: next(begun) >= trials)
+        patch.setattr(TimeLimit, "over", lambda self, judgement: next(begun) >= trials)
         run, points = measured(tmp_path, target)
     assert counts(run, points) == [3, most, most]
     assert not run.state().complete

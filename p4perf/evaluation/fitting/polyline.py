@@ -3,14 +3,16 @@
 Every place of the grid gets an estimate and a bound of its relative error, from the starts so far. The curve is
 a chain of straights, on the axes (linear, logarithmic in x, or in both) on which ``k`` straights have the least
 ``n ln(1 + S/n) + (3 k - 1) ln(n + 1)``; ``S`` are the squares of the distances of ``n`` points, in units of their
-variance. Around its straight the curve wiggles: what scatters more than starts of a point do among each other. At
+variance. Around its straight the curve wiggles: what scatters more than starts of a point do among each other. A cost
+is a sum of parts that wiggle by themselves, so the variance of the wiggle grows with the curve, not with its square. At
 the standard deviations ``w`` of the wiggle, ``s`` of the median of a point and ``l`` of the straight there,
 
 * a measured point is known to ``z sqrt((1 - a)^2 l^2 + a s^2)``, with the share ``a = w^2 / (w^2 + s^2)`` of its own,
 * a place between points of a straight to ``z sqrt(l^2 + w^2)``,
 * a place between two straights lies on one of them: half of their distance is added. A straight of two points is no
   evidence: half of their distance is added there;
-* a point without a straight of its own may be a bad start, until a second one agrees: half of its distance is added.
+* a point without a straight of its own may be a bad start, until a second one agrees: half of its distance is added;
+* of two starts that are far apart one is bad, until a third one says which: half of their distance is added.
 
 As long as few starts were repeated, any scatter counts as noise and as wiggle.
 """
@@ -21,7 +23,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from statistics import fmean, median
+from statistics import median
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,8 +34,14 @@ Z = 2.4
 NOISE, NOISE_WEIGHT = 0.01, 2.0
 """Relative standard deviation of starts before anything is known of it, and the degrees of freedom this counts for."""
 
+OUTLIER = 2.5
+"""Starts this many standard deviations from the median of their point are far apart from the others."""
+
+SIGMA_PER_DEVIATION = 1.5
+"""Standard deviation over the median of absolute deviations, of normally distributed values."""
+
 WIGGLE, WIGGLE_WEIGHT = 0.01, 2.0
-"""The same of the curve around its straights."""
+"""The same of the curve around its straights, where it has its median."""
 
 LEAST_WIGGLE = 0.1
 """Share of this variance that no evidence takes away."""
@@ -77,7 +85,10 @@ class _Points:
     medians: Array
     counts: NDArray[np.int_]
     squares: Array
-    """Sums of the squared relative deviations of the starts of every point from their mean."""
+    """Sums of the squared relative deviations of the starts of every point from their median.
+
+    An outlier hardly moves the median of three and more: there it counts as :data:`OUTLIER` standard deviations.
+    """
     least: float
     """What errors are relative to at least."""
 
@@ -85,12 +96,20 @@ class _Points:
     def of(cls, grid: Array, known: NDArray[np.int_], starts: Sequence[Sequence[float]]) -> _Points:
         medians = np.array([median(s) for s in starts])
         least = LEAST_SHARE * float(np.median(np.abs(medians))) or 1.0
-        squares = [sum((v - fmean(s)) ** 2 for v in s) for s in starts]
         scale = np.maximum(np.abs(medians), least)
-        return cls(grid, known, medians, np.array([len(s) for s in starts]), np.array(squares) / scale**2, least)
+        deviations = [np.sort(np.abs(np.array(s) - m)) / c for s, m, c in zip(starts, medians, scale, strict=True)]
+        # The median of three and more is one of them, or lies between two.
+        others = [d for own in deviations if len(own) > 1 for d in own[len(own) > 2 :]]
+        most = OUTLIER * max(NOISE, SIGMA_PER_DEVIATION * float(np.median(others)) if others else 0.0)
+        squares = [float(np.sum(np.minimum(d, most if len(d) > 2 else np.inf) ** 2)) for d in deviations]
+        return cls(grid, known, medians, np.array([len(s) for s in starts]), np.array(squares), least)
 
     def scale(self, values: Array) -> Array:
         return np.maximum(np.abs(values), self.least)
+
+    def wiggle(self, variance: float, values: Array) -> Array:
+        """Relative variance of the wiggle at some values of the curve, from that at their median."""
+        return variance * self.least / LEAST_SHARE / self.scale(values)
 
     def start_variances(self, prior: float) -> tuple[float, Array]:
         """Variance of a start: pooled over all points, and of each point, its own evidence shrunk to that."""
@@ -138,7 +157,11 @@ def _segments(points: _Points, axes: _Axes) -> _Segments:
     """The segments of least criterion, by dynamic programming over the sums of squares of all intervals."""
     u, v, n = axes.u(points.grid[points.known]), axes.v(points.medians), len(points.known)
     noise = points.start_variances(NOISE**2)[1] / points.counts
-    weights = 1 / (noise + WIGGLE**2) / (1.0 if axes.log_y else points.scale(points.medians) ** 2)
+    weights = (
+        1
+        / (noise + points.wiggle(WIGGLE**2, points.medians))
+        / (1.0 if axes.log_y else points.scale(points.medians) ** 2)
+    )
     a, b = (u - u[0]) / (float(u[-1] - u[0]) or 1.0), v - float(np.mean(v))
     sums = np.array([np.concatenate([[0.0], np.cumsum(weights * f)]) for f in (np.ones(n), a, b, a * a, a * b, b * b)])
     w, su, sv, suu, suv, svv = sums[:, None, :] - sums[:, :, None]
@@ -210,10 +233,11 @@ def _bounded(points: _Points, segments: _Segments, axes: _Axes, values: Array, b
     for (begin, end), straight in zip(ranges, straights, strict=True):
         inside = np.arange(known[begin], known[end - 1] + 1)
         values[inside], variance = on(straight, inside)
-        bounds[inside] = z * np.sqrt(variance + wiggle)
+        bounds[inside] = z * np.sqrt(variance + points.wiggle(wiggle, values[inside]))
         if end - begin == 2:
             bounds[inside] += abs(points.medians[begin] - points.medians[begin + 1]) / 2 / points.scale(values[inside])
-        here, share = known[begin:end], wiggle / (wiggle + noise[begin:end])
+        here, own = known[begin:end], points.wiggle(wiggle, points.medians[begin:end])
+        share = own / (own + noise[begin:end])
         variance = variance[here - known[begin]]
         values[here] += share * (points.medians[begin:end] - values[here])
         bounds[here] = z * np.sqrt((1 - share) ** 2 * variance + share * noise[begin:end])
@@ -224,7 +248,9 @@ def _bounded(points: _Points, segments: _Segments, axes: _Axes, values: Array, b
         reached = [np.clip(way, 2 * low - high, 2 * high - low) for way, _ in ways]
         values[gap] = (reached[0] + reached[1]) / 2
         apart = np.abs(reached[0] - reached[1]) / 2 / points.scale(values[gap])
-        bounds[gap] = apart + z * np.sqrt(np.maximum(ways[0][1], ways[1][1]) + wiggle)
+        bounds[gap] = apart + z * np.sqrt(np.maximum(ways[0][1], ways[1][1]) + points.wiggle(wiggle, values[gap]))
+    apart = np.where(points.counts == 2, np.sqrt(points.squares / 2), 0.0)
+    bounds[known] += np.where(apart > OUTLIER * NOISE, apart, 0.0)
     for begin, end in ranges:
         if end - begin == 1 and points.counts[begin] == 1 and len(known) > 1:
             near = [n for n in (begin - 1, begin + 1) if 0 <= n < len(known)]
