@@ -173,6 +173,7 @@ class Chooser:
         line = polyline([p.x or 0.0 for p in places], starts)
         even = np.linspace(0, len(places) - 1, min(FIRST_POINTS, len(places)))
         first = {round(float(e)) for e in even} | {n for n, place in enumerate(places) if place.marked}
+        first.add(len(places) // 2)
         # An end has neighbours on one side only: little but a second start shows that the first one is bad.
         twice = {n for n in (0, len(places) - 1) if costs.of_place(places[n]) <= EXPENSIVE * costs.trial_s}
         wanted = {n: 2 if n in twice and len(places) > 1 else 1 for n in first}

@@ -4,8 +4,9 @@ Every place of the grid gets an estimate and a bound of its relative error, from
 a chain of straights, on the axes (linear, logarithmic in x, or in both) on which ``k`` straights have the least
 ``n ln(1 + S/n) + (3 k - 1) ln(n + 1)``; ``S`` are the squares of the distances of ``n`` points, in units of their
 variance. Around its straight the curve wiggles: what scatters more than starts of a point do among each other. A cost
-is a sum of parts that wiggle by themselves, so the variance of the wiggle grows with the curve, not with its square. At
-the standard deviations ``w`` of the wiggle, ``s`` of the median of a point and ``l`` of the straight there,
+is a sum of parts that wiggle by themselves, so the variance of the wiggle grows with the curve, not with its square; on
+logarithmic axes of both it is relative. At the standard deviations ``w`` of the wiggle, ``s`` of the median of a point
+and ``l`` of the straight there,
 
 * a measured point is known to ``z sqrt((1 - a)^2 l^2 + a s^2)``, with the share ``a = w^2 / (w^2 + s^2)`` of its own,
 * a place between points of a straight to ``z sqrt(l^2 + w^2)``,
@@ -107,9 +108,10 @@ class _Points:
     def scale(self, values: Array) -> Array:
         return np.maximum(np.abs(values), self.least)
 
-    def wiggle(self, variance: float, values: Array) -> Array:
+    def wiggle(self, variance: float, axes: _Axes, values: Array) -> Array:
         """Relative variance of the wiggle at some values of the curve, from that at their median."""
-        return variance * self.least / LEAST_SHARE / self.scale(values)
+        at_median = variance * np.ones(len(values))
+        return at_median if axes.log_y else at_median * self.least / LEAST_SHARE / self.scale(values)
 
     def start_variances(self, prior: float) -> tuple[float, Array]:
         """Variance of a start: pooled over all points, and of each point, its own evidence shrunk to that."""
@@ -159,7 +161,7 @@ def _segments(points: _Points, axes: _Axes) -> _Segments:
     noise = points.start_variances(NOISE**2)[1] / points.counts
     weights = (
         1
-        / (noise + points.wiggle(WIGGLE**2, points.medians))
+        / (noise + points.wiggle(WIGGLE**2, axes, points.medians))
         / (1.0 if axes.log_y else points.scale(points.medians) ** 2)
     )
     a, b = (u - u[0]) / (float(u[-1] - u[0]) or 1.0), v - float(np.mean(v))
@@ -233,10 +235,10 @@ def _bounded(points: _Points, segments: _Segments, axes: _Axes, values: Array, b
     for (begin, end), straight in zip(ranges, straights, strict=True):
         inside = np.arange(known[begin], known[end - 1] + 1)
         values[inside], variance = on(straight, inside)
-        bounds[inside] = z * np.sqrt(variance + points.wiggle(wiggle, values[inside]))
+        bounds[inside] = z * np.sqrt(variance + points.wiggle(wiggle, axes, values[inside]))
         if end - begin == 2:
             bounds[inside] += abs(points.medians[begin] - points.medians[begin + 1]) / 2 / points.scale(values[inside])
-        here, own = known[begin:end], points.wiggle(wiggle, points.medians[begin:end])
+        here, own = known[begin:end], points.wiggle(wiggle, axes, points.medians[begin:end])
         share = own / (own + noise[begin:end])
         variance = variance[here - known[begin]]
         values[here] += share * (points.medians[begin:end] - values[here])
@@ -248,7 +250,7 @@ def _bounded(points: _Points, segments: _Segments, axes: _Axes, values: Array, b
         reached = [np.clip(way, 2 * low - high, 2 * high - low) for way, _ in ways]
         values[gap] = (reached[0] + reached[1]) / 2
         apart = np.abs(reached[0] - reached[1]) / 2 / points.scale(values[gap])
-        bounds[gap] = apart + z * np.sqrt(np.maximum(ways[0][1], ways[1][1]) + points.wiggle(wiggle, values[gap]))
+        bounds[gap] = apart + z * np.sqrt(np.maximum(ways[0][1], ways[1][1]) + points.wiggle(wiggle, axes, values[gap]))
     apart = np.where(points.counts == 2, np.sqrt(points.squares / 2), 0.0)
     bounds[known] += np.where(apart > OUTLIER * NOISE, apart, 0.0)
     for begin, end in ranges:
