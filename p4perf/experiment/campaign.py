@@ -321,7 +321,7 @@ class Campaign:
     def _has_ends(self, name: str, device: Device) -> bool:
         """Whether a cell had its turn for the ends."""
         cell = self._cells.get((name, device.label))
-        return cell is not None and cell.trials > 0
+        return cell is not None and cell.state == MEASURED and cell.trials > 0
 
     def _trials(self, name: str) -> int:
         experiment = self._load(name)
