@@ -199,10 +199,12 @@ def known_options(options: Mapping[str, Any]) -> FitOptions:
     for option in options:
         if option not in known:
             raise UsageError(f"there is no option {option!r}", hint=f"known: {', '.join(known)}")
+    chosen = FitOptions(**options)
     try:
-        return FitOptions(**options)
+        chosen.check()
     except TypeError as error:
         raise UsageError(f"an option of the fit has a value of the wrong type: {error}") from error
+    return chosen
 
 
 def uncertainty(samples: Samples, fitting: PiecewiseFitting, options: FitOptions) -> Uncertainty | None:
