@@ -234,6 +234,10 @@ def _print_difference(found: CostDifference, most: int) -> None:
     if found.interaction:
         rows.append({"part": "interaction", "node": "", "construct": "", "difference": f"{found.interaction:.4g}"})
     changes = "; ".join(found.after.changes)
+    if not rows:
+        where = f"{changes} on {found.after.model.name}: nothing differs on the expected path"
+        say(f"{where}; --traffic, --capture or --probabilities name other paths of packets")
+        return
     print_table(rows, title=f"{changes} on {found.after.model.name}: what differs [cycles/packet]")
     by = f"not known: {', '.join(found.unknown)} was not measured with such sizes"
     if found.cycles is not None and found.mpps is not None:

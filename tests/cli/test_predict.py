@@ -115,6 +115,17 @@ def test_verbose_shows_ways_rates_and_breakdown(here):
         assert said in done.err
 
 
+def test_what_if_of_a_table_that_no_packet_meets_says_so(here):
+    table = SPEC[SPEC.index("table fib") : SPEC.index("apply {")]
+    text = SPEC.replace("apply {", table.replace("table fib", "table rare") + "apply {")
+    where = "\tjmpneq USUAL h.ethernet.type 0x800\n\ttable rare\n\tjmp OUT\n\tUSUAL : table fib\n"
+    (here / "rare.spec").write_text(text.replace("\ttable fib\n\temit", where + "\tOUT : emit"))
+    done = p4perf("predict", "rare.spec", "--set", "rare.entries=10000", cwd=here)
+    assert done.code == 0, done.err
+    assert "rare.entries=10000 on fake@test: nothing differs on the expected path" in done.err
+    assert "nothing to show" not in done.out
+
+
 @pytest.mark.thorough
 def test_what_if_shows_both_and_the_difference(here):
     answer = predicted(here, "fib.spec", "--set", "fib.entries=10000", "--probabilities", "uniform")
@@ -243,6 +254,7 @@ def test_latency_at_a_rate_and_loss_beyond_saturation(here):
     [
         (["fib.spec", "--target", "bmv2"], 3, "p4perf learn --target bmv2"),
         (["fib.spec", "--model", "nothing@there"], 2, "there is no model"),
+        (["fib.spec", "--model", "models/fake.json", "--target", "xdp"], 2, "--model is for fake, and --target asks"),
         (["fib.spec", "--model", "fib.spec"], 2, "not a cost model"),
         (["fib.spec", "--model", "newer.json"], 2, "schema_version"),
         (["fib.spec", "--probabilities", "strange.yaml"], 2, "strange.yaml"),

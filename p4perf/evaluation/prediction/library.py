@@ -243,6 +243,9 @@ def open_models(given: Sequence[str], targets: Sequence[str] = ()) -> tuple[Targ
         matching = matching or _nearest([m for m in models if m.target == target])
         if not matching:
             others = ", ".join(sorted({m.target for m in (models if given else _available())}))
+            if given:
+                hint = "leave out one of the two options"
+                raise UsageError(f"--model is for {others}, and --target asks for {target}", hint=hint)
             raise TargetUnavailableError(
                 f"there is no cost model for target {target}, only for {others}", hint=_LEARN.replace("TARGET", target)
             )
