@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from typing import Literal, get_args
 
@@ -29,15 +30,16 @@ from p4perf.evaluation.fitting.error_metrics import error_metric
 from p4perf.evaluation.fitting.intervals import FitProblem, IntervalTable, interval_table
 from p4perf.evaluation.fitting.noise import FEW_POINTS, error_floor, off_curve, outliers
 from p4perf.evaluation.fitting.selection import (
+    EVIDENCE,
     GAMMA,
     KAPPA,
     KAPPA_REL,
+    TINY,
     Criteria,
     ExactRule,
     PairwiseRule,
     criteria,
     l1_bic,
-    parameter_price,
 )
 from p4perf.evaluation.fitting.split_finders import (
     Breakpoints,
@@ -373,8 +375,8 @@ def _search(
 ) -> tuple[IntervalTable, tuple[Breakpoints | None, ...]]:
     """Best breakpoints for each number of segments, and the table to read them with.
 
-    In the profile exact, those of the lowest errors come first; the best of them by L1-BIC says what a parameter has to
-    be charged. Else a wavy curve would win that follows the samples little better than lines do.
+    The profile exact searches once more, charging parameters as L1-BIC does with the best curve of the first search: of
+    the lowest errors, a wavy curve may win that is little better than lines. The first counts where it is as good.
     """
     table = interval_table(problem, wanted_intervals(len(problem.x), min_points, candidates))
     search = SplitProblem(
@@ -382,9 +384,12 @@ def _search(
     )
     found = finder.find(search)
     if isinstance(problem.rule, ExactRule) and (fittings := _fittings(table, found)):
-        best = min(fittings, key=lambda f: l1_bic(f, problem.metric, problem.y))
-        price = parameter_price(best, problem.metric, problem.y)
-        found = finder.find(replace(search, cost=search.cost + price * search.ranks))
+        score = partial(l1_bic, metric=problem.metric, y=problem.y)
+        best = min(fittings, key=score)
+        price = max(best.error, TINY) * math.log(best.points) / 2
+        priced = finder.find(replace(search, cost=search.cost + price * search.ranks))
+        if min(map(score, _fittings(table, priced))) < score(best) - EVIDENCE:
+            found = priced
     return table, found
 
 

@@ -47,6 +47,8 @@ from p4perf.models.templates import BasisTemplate, Exponential, FloatArray, Poly
 ERROR_FLOOR = 1e-6
 """Relative errors below one in a million are all the same when the number of segments is chosen."""
 TINY = 1e-300
+EVIDENCE = 2.0
+"""A criterion that is lower by less is not worth more than a bare mention (Kass and Raftery 1995, Bayes Factors)."""
 
 
 @dataclass(frozen=True)
@@ -98,16 +100,8 @@ def l1_bic(fitting: PiecewiseFitting, metric: ErrorMetric, y: FloatArray) -> flo
     n, m = fitting.points, free_parameters(fitting)
     if n <= m + 1:
         return math.inf
-    return 2 * n * math.log(_error(fitting, metric, y)) + m * math.log(n) * n / (n - m - 1)
-
-
-def parameter_price(fitting: PiecewiseFitting, metric: ErrorMetric, y: FloatArray) -> float:
-    """Sum of errors that L1-BIC takes for as bad as one more parameter of a curve of many samples."""
-    return _error(fitting, metric, y) * math.log(fitting.points) / 2
-
-
-def _error(fitting: PiecewiseFitting, metric: ErrorMetric, y: FloatArray) -> float:
-    return max(fitting.error, ERROR_FLOOR * metric.scale(y), TINY)
+    theta = max(fitting.error, ERROR_FLOOR * metric.scale(y), TINY)
+    return 2 * n * math.log(theta) + m * math.log(n) * n / (n - m - 1)
 
 
 def _deviance(y: FloatArray, f: FloatArray, least: float, *, proportional: bool) -> float:
