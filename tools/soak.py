@@ -555,7 +555,8 @@ def run_episode(name: str, kind: Kind, seed: int, world: World, reference: Resul
             if code not in kind.codes:
                 episode.refused.append(f"the last resume, exit code {code}: {output(place)[1].read_text()[-500:]}")
             _still(episode, kept, trials_of(place))
-        judge(episode, kind, reference, result_of(place))
+        if not episode.refused:  # what did not end is not complete
+            judge(episode, kind, reference, result_of(place))
         episode.leftovers += leftovers(place, world, groups, before)
         episode.seconds = round(time.monotonic() - begun, 2)
         for pid in processes_of([place], groups):
