@@ -161,7 +161,7 @@ def test_traces_of_rounding_are_zero(loss: str) -> None:
 
 def test_each_doubt_is_one_remark() -> None:
     rng = np.random.default_rng(5)
-    assert "one point only" in p4perf.fit([3], [5.0]).remarks[0]
+    assert "a single point" in p4perf.fit([3], [5.0]).remarks[0]
     few = p4perf.fit([1, 2, 3], [1.0, 2.1, 2.9]).remarks
     assert "measure 10 points or more" in few[0]
     assert any("L1-BIC is not defined for 3 points and 2 parameters" in remark for remark in few)
