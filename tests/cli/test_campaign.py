@@ -147,8 +147,8 @@ class TestOutput:
     def test_talk(self, campaign):
         done, path = campaign
         assert "4 runs: 2 experiments on fake, fake-small:bold, within 10 minutes" in done.err
-        assert "[1/4] my/prefixes on fake: 2 of 2 points accepted" in done.err
-        assert "[2/4] my/prefixes on fake-small:bold: refused: " in done.err
+        assert "[1/4] my/prefixes on fake-small:bold: refused: " in done.err, "what cannot be done is known first"
+        assert "/4] my/prefixes on fake: 2 of 2 points accepted" in done.err
         assert f"report: {path / 'report.html'}" in done.err
         assert "100.0 % of the planned points have accepted trials" in done.err
         assert "resume" not in done.err

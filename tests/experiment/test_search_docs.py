@@ -32,7 +32,7 @@ def test_options_of_searches():
     said = {(search, option): default for search, option, default, _ in rows("search")[:3]}
     kinds = (MLRSearch, Bisection, Overload)
     assert said == {(kind.name, f.name): str(f.default) for kind in kinds for f in dataclasses.fields(kind)}
-    assert all(re.search(rf"^`{kind.name}` ", PAGE, re.MULTILINE) for kind in kinds)
+    assert all(re.search(rf"^- `{kind.name}` ", PAGE, re.MULTILINE) for kind in kinds)
 
 
 def test_flags_and_ends():

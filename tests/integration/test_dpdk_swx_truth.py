@@ -481,7 +481,7 @@ DAMAGED = {
         "metarray m size 1\nmetarray m size 1\nregarray seen",
         "m: there is one",
     ),
-    "no rx": ("rx m.port_in\n", "\n", "the first instruction of a pipeline must be rx"),
+    "no rx": ("rx m.port_in\n", "\n", "the first instruction of a pipeline has to be rx"),
     "an action that does not end": ("port\n\treturn", "port", "send: DPDK takes each instruction"),
     "a default action of no use": ("send\n\t\ttoss\n", "send\n", "toss: the default action is none of"),
     "an instruction of pipelines in an action": (

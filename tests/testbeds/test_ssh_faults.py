@@ -154,7 +154,7 @@ class TestTheNode:
             opened(node, cores="[4095]").facts()
 
     def test_sessions_that_are_not_allowed(self, new_node, opened):
-        with pytest.raises(TestbedError, match="node dut, reading its facts: it takes no more sessions"):
+        with pytest.raises(TestbedError, match="node dut, reading its facts: it accepts no more sessions"):
             opened(new_node("dut", "MaxSessions 1")).facts()
 
     @pytest.mark.thorough  # minutes of compilers
