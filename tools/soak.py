@@ -482,7 +482,7 @@ def judge(episode: Episode, kind: Kind, reference: Result, found: Result) -> Non
         attempts = [trial["attempt"] for trial, _, _ in entries]
         if attempts != list(range(len(attempts))):
             episode.doubled.append(f"{path}: attempts {attempts}")
-    # Whether real measurements are good enough for a model, nobody knows before.
+    # It cannot be known beforehand whether real measurements are good enough for a model.
     there, wanted_files = ({n for n in r.files if kind.exact or "/points/" in n} for r in (found, reference))
     episode.doubled += sorted(there - wanted_files)
     episode.lost += sorted(wanted_files - there)

@@ -131,7 +131,7 @@ def platform_ratio(operator: str) -> dict[str, Quantity]:
     return {"cycles_ratio": arm / x86, "time_ratio": arm / x86 * CLOCKS_GHZ["x86"] / CLOCKS_GHZ["Arm"]}
 
 
-def dearest_operators() -> dict[str, Quantity]:
+def most_expensive_operators() -> dict[str, Quantity]:
     """The operator with the highest base cost of each platform, and how many times that is the next one's."""
     ranked = [
         sorted(((_base(p), p.profile.operator) for p in _analysed().of(name)), reverse=True) for name in CLOCKS_GHZ
