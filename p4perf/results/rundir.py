@@ -276,7 +276,7 @@ class RunDirectory:
         return self.write_bytes(_MEASUREMENTS, buffer.getvalue())
 
     def read_measurements(self) -> pd.DataFrame:
-        import pandas as pd  # here, so that what only lists runs starts at once
+        import pyarrow.parquet as pq  # here, so that what only lists runs starts at once
 
         path = self._path / _MEASUREMENTS
         where = Location(str(path))
@@ -286,7 +286,9 @@ class RunDirectory:
         try:
             # Without threads: Arrow's, still running when the interpreter ends, now and then abort the process.
             with files.bounded(where):  # a small file can hold a table of any size
-                return pd.read_parquet(io.BytesIO(data), engine="pyarrow", use_threads=False, pre_buffer=False)
+                table = pq.read_table(io.BytesIO(data), use_threads=False, pre_buffer=False)
+                table.validate(full=True)  # a text of damaged UTF-8 would only be met where it is used
+                return table.to_pandas(use_threads=False)
         except (OSError, TypeError, ValueError) as error:
             raise DataError(f"is not a Parquet table: {error}", location=where) from error
 

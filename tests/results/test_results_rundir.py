@@ -352,6 +352,15 @@ def test_missing_and_damaged_measurements_are_named(run: RunDirectory) -> None:
             run.read_measurements()
 
 
+def test_damaged_text_in_measurements(run: RunDirectory) -> None:
+    path = run.path / "measurements.parquet"
+    pq.write_table(pa.table({"flags": ["steal_time"]}), path, compression="none", use_dictionary=False)
+    data = path.read_bytes()
+    path.write_bytes(data.replace(b"steal_time", b"steal\xfftime"))
+    with pytest.raises(DataError, match=r"measurements\.parquet: is not a Parquet table: .*UTF8"):
+        run.read_measurements()
+
+
 def test_a_small_file_that_holds_a_large_table(run: RunDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plain, "MAX_MEMORY_BYTES", 128 << 20)
     column = pa.DictionaryArray.from_arrays(pa.array([0] * 5000, pa.int32()), pa.array(["x" * 100_000]))
