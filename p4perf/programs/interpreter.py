@@ -15,7 +15,7 @@ from typing import TypeVar
 from p4perf.programs import ir
 from p4perf.programs.entries import EntryIndex
 from p4perf.programs.operators import OPERATORS, STANDARD_HASHES, HashFunctions
-from p4perf.programs.packet_state import NO_ARGUMENTS, PacketState, ParserError, twos_complement
+from p4perf.programs.packet_state import NO_ARGUMENTS, Kept, PacketState, ParserError, twos_complement
 
 V = TypeVar("V")
 
@@ -83,7 +83,8 @@ class _Arrival:
     frame: bytes
     number: int = 0
     instance_type: int = 0
-    kept: Mapping[ir.FieldRef, int] = field(default_factory=dict)
+    kept: Kept = field(default_factory=dict)
+    mask: bytes | None = None
 
 
 RANDOM = -1
@@ -156,7 +157,8 @@ class Interpreter:
         """The packet behind the parser, None if that drops it."""
         program = self._program
         known = {"ingress_port": port, "packet_length": len(arrival.frame), "instance_type": arrival.instance_type}
-        packet = PacketState(program, arrival.frame, arrival.number, known, dict(arrival.kept))
+        packet = PacketState(program, arrival.frame, arrival.number, known, mask=arrival.mask)
+        packet.keep(arrival.kept)
         for statement in program.initial:
             if statement.destination not in arrival.kept:
                 self._execute(statement, NO_ARGUMENTS, packet)
@@ -168,7 +170,7 @@ class Interpreter:
                 return None
             packet.write(program.parser_error, error.number)
         for ref in program.verified:
-            if ref.header in packet.valid and packet.read(ref) != packet.checksum(ref):
+            if ref.header in packet.valid and packet.read(ref) != packet.checksum(ref)[0]:
                 return None
         return packet
 
@@ -188,7 +190,7 @@ class Interpreter:
         if packet.dropped:
             return
         if isinstance(packet.again, ir.Resubmit):
-            yield _Arrival(packet.frame, arrival.number + 1, RESUBMITTED, packet.kept(packet.again.keep))
+            yield _Arrival(packet.frame, arrival.number + 1, RESUBMITTED, packet.kept(packet.again.keep), packet.mask)
         elif packet.again is not None:
             yield self._recirculated(packet)
         elif packet.copies:
@@ -205,7 +207,8 @@ class Interpreter:
             for to, kept in packet.clones:
                 clone = packet.copied(egress_port=to, instance_type=EGRESS_CLONE)
                 clone.dropped, clone.again = False, None
-                clone.fields = {r: v for r, v in packet.fields.items() if r.header != ir.METADATA} | kept
+                clone.fields = {r: v for r, v in packet.fields.items() if r.header != ir.METADATA}
+                clone.keep(kept)
                 yield from self._leave(clone, to)
             if packet.dropped:
                 return
@@ -218,12 +221,14 @@ class Interpreter:
     def _recirculated(self, packet: PacketState) -> _Arrival:
         kept = packet.kept(packet.again.keep) if packet.again is not None else {}
         self._update(packet)
-        return _Arrival(packet.deparse()[0], packet.pass_number + 1, RECIRCULATED, kept)
+        frame, mask = packet.deparse()
+        return _Arrival(frame, packet.pass_number + 1, RECIRCULATED, kept, mask)
 
     def _update(self, packet: PacketState) -> None:
         for ref in self._program.updated:
             if ref.header in packet.valid:
-                packet.write(ref, packet.checksum(ref))
+                value, random = packet.checksum(ref)
+                packet.write(ref, value, random=random)
 
     def _parse(self, packet: PacketState) -> None:
         name = "start"

@@ -13,6 +13,9 @@ from p4perf.programs.operators import internet_checksum
 NO_ARGUMENTS: Mapping[str, int] = MappingProxyType({})
 """Of what stands in no action."""
 
+Kept = Mapping[ir.FieldRef, tuple[int, bool]]
+"""Metadata for a later pass or a copy: values, and whether random numbers are in them."""
+
 
 class ParserError(Exception):
     """A packet that the parser rejects, with the number of the error."""
@@ -30,6 +33,7 @@ class PacketState:
         frame: its bytes when the pass began.
         pass_number: from 0.
         known: what :class:`~p4perf.programs.ir.Intrinsic` names, as far as it is not ``unknown``.
+        mask: zeros where bits of the frame are random; None: none are.
     """
 
     program: ir.Program
@@ -38,6 +42,7 @@ class PacketState:
     known: dict[str, int] = field(default_factory=dict)
     fields: dict[ir.FieldRef, int] = field(default_factory=dict)
     random: set[ir.FieldRef] = field(default_factory=set)
+    mask: bytes | None = None
     valid: set[str] = field(default_factory=set)
     varying_bits: dict[str, int] = field(default_factory=dict)
     """Width of the varying field of a header."""
@@ -45,7 +50,7 @@ class PacketState:
     egress: int | None = None
     copies: tuple[tuple[int, int], ...] = ()
     """Port and replication id of each copy of a multicast."""
-    clones: list[tuple[int, dict[ir.FieldRef, int]]] = field(default_factory=list)
+    clones: list[tuple[int, Kept]] = field(default_factory=list)
     """Port of each clone, and the metadata that it keeps."""
     dropped: bool = False
     opaque: bool = False
@@ -66,9 +71,14 @@ class PacketState:
             clones=[],
         )
 
-    def kept(self, refs: Iterable[ir.FieldRef]) -> dict[ir.FieldRef, int]:
+    def kept(self, refs: Iterable[ir.FieldRef]) -> Kept:
         """The values of metadata fields, for a later pass or a copy."""
-        return {ref: self.fields.get(ref, 0) for ref in refs}
+        return {ref: (self.fields.get(ref, 0), ref in self.random) for ref in refs}
+
+    def keep(self, kept: Kept) -> None:
+        """Take over metadata of an earlier pass or of the packet that this is a copy of."""
+        for ref, (value, random) in kept.items():
+            self.write(ref, value, random=random)
 
     def _widths(self, header: ir.Header) -> Iterator[tuple[ir.FieldRef, int]]:
         """The fields of a header, and how wide they are in this packet."""
@@ -76,8 +86,8 @@ class PacketState:
         for f in header.fields:
             yield ir.FieldRef(header.name, f.name), varying_bits if f.varying else f.width_bits
 
-    def bits_ahead(self, offset_bits: int, width_bits: int) -> int:
-        """Bits that are not parsed yet.
+    def bits_ahead(self, offset_bits: int, width_bits: int) -> tuple[int, int]:
+        """Bits that are not parsed yet, and ones where they are random.
 
         Raises:
             ParserError: the packet is too short.
@@ -86,8 +96,12 @@ class PacketState:
         last = first + width_bits
         if last > 8 * len(self.frame):
             raise ParserError(ir.PACKET_TOO_SHORT)
-        chunk = int.from_bytes(self.frame[first // 8 : -(-last // 8)], "big")
-        return (chunk >> (-last % 8)) & ((1 << width_bits) - 1)
+        every = (1 << width_bits) - 1
+        value, known = (
+            every if of is None else int.from_bytes(of[first // 8 : -(-last // 8)], "big") >> (-last % 8) & every
+            for of in (self.frame, self.mask)
+        )
+        return value, known ^ every
 
     def extract(self, header: ir.Header, varying_bits: int = 0) -> None:
         """Take a header from the bytes that are not parsed yet.
@@ -102,11 +116,13 @@ class PacketState:
             raise ParserError(ir.PARSER_INVALID_ARGUMENT)
         self.varying_bits[header.name] = varying_bits
         left = header.width_bits - room + varying_bits
-        value = self.bits_ahead(0, left)
+        value, unknown = self.bits_ahead(0, left)
         self.parsed_bytes += left // 8
         for ref, width in self._widths(header):
             left -= width
-            self.fields[ref] = (value >> left) & ((1 << width) - 1)
+            every = (1 << width) - 1
+            self.fields[ref] = (value >> left) & every
+            (self.random.add if unknown >> left & every else self.random.discard)(ref)
         self.valid.add(header.name)
 
     def advance(self, bits: int) -> None:
@@ -160,7 +176,8 @@ class PacketState:
                 holds, random = self.holds(condition, arguments)
                 return int(holds), random
             case ir.Lookahead(offset_bits, width_bits):
-                return self.bits_ahead(offset_bits, width_bits), False
+                value, unknown = self.bits_ahead(offset_bits, width_bits)
+                return value, unknown != 0
             case ir.Intrinsic(name):
                 return self.known.get(name, 0), name == "unknown"
             case ir.PassNumber():
@@ -195,14 +212,15 @@ class PacketState:
             value, bits = value << width | self.read(ref) & ((1 << width) - 1), bits + width
         return value.to_bytes(bits // 8, "big")
 
-    def checksum(self, ref: ir.FieldRef) -> int:
-        """What the checksum of a header has to be, which is in one of its fields."""
+    def checksum(self, ref: ir.FieldRef) -> tuple[int, bool]:
+        """What the checksum of a header has to be, which is in one of its fields, and whether that is random."""
         header = self.program.header(ref.header)
-        value = 0
+        value, random = 0, False
         for f in header.fields:
-            number = 0 if f.name == ref.field else self.fields[ir.FieldRef(header.name, f.name)]
-            value = value << f.width_bits | number
-        return internet_checksum(value.to_bytes(header.size_bytes, "big"))
+            each = ir.FieldRef(header.name, f.name)
+            number = 0 if each == ref else self.fields[each]
+            value, random = value << f.width_bits | number, random or (each != ref and each in self.random)
+        return internet_checksum(value.to_bytes(header.size_bytes, "big")), random
 
     def deparse(self) -> tuple[bytes, bytes | None]:
         """The bytes as they would be sent, and a mask with zeros where bits are random (None: none are)."""
@@ -220,8 +238,9 @@ class PacketState:
         data = (out + self.frame[self.parsed_bytes :])[: self.size_bytes]
         if self.opaque:
             return data, bytes(len(data))
-        has_random = any(byte != 0xFF for byte in known)
-        return data, known.ljust(len(data), b"\xff")[: len(data)] if has_random else None
+        known += b"" if self.mask is None else self.mask[self.parsed_bytes :]
+        known = known.ljust(len(data), b"\xff")[: len(data)]
+        return data, known if any(byte != 0xFF for byte in known) else None
 
 
 def twos_complement(value: int, width_bits: int) -> int:

@@ -288,7 +288,8 @@ class RunDirectory:
             with files.bounded(where):  # a small file can hold a table of any size
                 table = pq.read_table(io.BytesIO(data), use_threads=False, pre_buffer=False)
                 table.validate(full=True)  # a text of damaged UTF-8 would only be met where it is used
-                return table.to_pandas(use_threads=False)
+                frame: pd.DataFrame = table.to_pandas(use_threads=False)
+                return frame
         except (OSError, TypeError, ValueError) as error:
             raise DataError(f"is not a Parquet table: {error}", location=where) from error
 

@@ -253,6 +253,17 @@ def test_recirculation_takes_the_deparsed_packet_and_metadata_starts_anew() -> N
     assert sent(run(whole, "0200")) == []
 
 
+def test_random_bits_stay_random_when_a_packet_goes_round() -> None:
+    again = ir.If(FIRST_PASS, (ir.CallAction("first"),))
+    actions = {"first": (ir.Random(B), ir.Random(M), ir.Recirculate(keep=(M,))), "second": (ir.Assign(A, M),)}
+    assert run(program(SEND, again, actions=actions), "0700ff").sent[0].known == bytes.fromhex("ff00ff")
+    kept = ir.If(FIRST_PASS, (ir.CallAction("first"),), (ir.CallAction("second"),))
+    assert run(program(SEND, kept, actions=actions), "0700ff").sent[0].known == bytes.fromhex("0000ff")
+    decided = ir.If(ir.Compare("==", B, ir.Const(0)), ())
+    with pytest.raises(ValueError, match="random"):
+        run(program(SEND, again, ir.If(ir.Not(FIRST_PASS), (decided,)), actions=actions), "0700ff")
+
+
 def test_resubmission_takes_the_packet_as_it_came_and_wins() -> None:
     for order in ((ir.Recirculate(), ir.Resubmit()), (ir.Resubmit(), ir.Recirculate())):
         whole = program(

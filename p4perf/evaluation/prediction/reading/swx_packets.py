@@ -19,7 +19,7 @@ from p4perf.programs import ir
 from p4perf.programs.decisions import Decision
 from p4perf.programs.interpreter import Interpreter
 from p4perf.programs.operators import STANDARD_HASHES, crc32c_raw
-from p4perf.programs.packet_state import NO_ARGUMENTS, PacketState, ParserError
+from p4perf.programs.packet_state import NO_ARGUMENTS, Kept, PacketState, ParserError
 from p4perf.programs.reading.commands import ControlPlane
 from p4perf.programs.reading.flow import Flow, Step
 from p4perf.programs.reading.swx import SwxReader
@@ -78,7 +78,7 @@ class SwxMachine(Interpreter):
 
     def walk(self, frame: bytes) -> Iterator[Passed]:
         """The steps that a packet passes, one after another, in all of its passes."""
-        kept: dict[ir.FieldRef, int] = {}
+        kept: Kept = {}
         for number in range(MAX_PASSES):
             packet, end = self._begin(frame, number, kept), None
             for end in self._pass_steps(packet):
@@ -90,9 +90,11 @@ class SwxMachine(Interpreter):
             frame = b"".join(parts) + packet.frame[packet.parsed_bytes :]
         raise UnknownDecisionError("packets that come back again and again")
 
-    def _begin(self, frame: bytes, number: int, kept: dict[ir.FieldRef, int]) -> PacketState:
+    def _begin(self, frame: bytes, number: int, kept: Kept) -> PacketState:
         self._action, self._arguments, self._hit, self._emitted = "", NO_ARGUMENTS, False, []
-        return PacketState(self._declared, frame, number, {"ingress_port": 0}, dict(kept))
+        packet = PacketState(self._declared, frame, number, {"ingress_port": 0})
+        packet.keep(kept)
+        return packet
 
     def _pass_steps(self, packet: PacketState) -> Iterator[Passed]:
         name = self._flow.start
