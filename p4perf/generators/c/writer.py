@@ -340,10 +340,17 @@ class CWriter(ABC):
             with standing_at(place):
                 yield from self.statement(statement)
 
-    def statement(self, statement: ir.Statement) -> Iterator[str]:
+    def is_left_out(self, statement: ir.Statement) -> bool:
+        """Whether nothing depends on a statement, which the compiler would not find out."""
         match statement:
-            case ir.Assign(ref, ir.Intrinsic("unknown")) if ref in analysis.unused_metadata(self.program):
-                pass  # compilers leave out all else that nothing depends on, but no reading of a clock
+            case ir.Assign(ref, ir.Intrinsic("unknown")):  # the reading of a clock
+                return ref in analysis.unused_metadata(self.program)
+        return False
+
+    def statement(self, statement: ir.Statement) -> Iterator[str]:
+        if self.is_left_out(statement):
+            return
+        match statement:
             case ir.Assign(ref, value):
                 yield from self.assign(ref, value)
             case ir.AddHeader(header, values):
@@ -398,7 +405,8 @@ class CWriter(ABC):
             yield f"\t{self.rejected}"
             return
         yield f"if ({condition}) {{"
-        yield from indented(self.store(noted, number(error)))
+        if not self.is_left_out(ir.Assign(noted, ir.Const(error))):
+            yield from indented(self.store(noted, number(error)))
         yield f"\t{self.accepted}"
         yield "}"
 

@@ -130,6 +130,7 @@ def _render(template: str, program: ir.Program, stream: _Stream) -> str:
     for field in program.metadata:
         if not layout.whole and field.width_bits > WORD_BITS:
             raise CapabilityError(f"xdp keeps metadata in registers of {WORD_BITS} bit; {field.name} is wider")
+    unneeded = analysis.unused_metadata(program) if layout.whole else ()
     present = {*layout.offsets, *layout.in_place}
     hashes = {s.algorithm for s in analysis.statements(program) if isinstance(s, ir.Hash)}
     crc_tables = {name: crc_table(polynomial) for name, polynomial in CRC_POLYNOMIALS.items() if name in hashes}
@@ -144,6 +145,7 @@ def _render(template: str, program: ir.Program, stream: _Stream) -> str:
         template,
         version=__version__,
         program=program,
+        metadata=[f for f in program.metadata if ir.FieldRef(ir.METADATA, f.name) not in unneeded],
         layout=layout,
         stream=stream,
         tables=tables,

@@ -68,12 +68,12 @@ def packet_path(program: Program, workload: Workload, traffic: TrafficPlan, *, a
     """What an average packet of a workload meets in its program, or in its baseline.
 
     Args:
-        apart: whether headers are kept apart from the packet.
+        apart: whether headers are kept apart from the packet, in memory.
 
     Raises:
         CapabilityError: a packet cannot be followed to its end.
     """
-    flow = read_own(program, program.name, workload.packets.frame_size_bytes, configured=True)
+    flow = read_own(program, program.name, workload.packets.frame_size_bytes, configured=True, apart=apart)
     tally, short, kept = Tally(), Fraction(0), False
     packets = Decisions(program, Lookups)
     for data, weight in packets_of(workload, traffic):

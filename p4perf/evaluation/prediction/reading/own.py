@@ -124,6 +124,7 @@ def read_own(
     source: str = "p4perf",
     entries: Mapping[str, int] | None = None,
     configured: bool = False,
+    apart: bool = False,
 ) -> Flow:
     """The steps of a program.
 
@@ -133,8 +134,9 @@ def read_own(
         entries: how many entries tables hold, by the names that the program has for them; those that are not named
             hold their constant entries, or count as full.
         configured: default actions are those of the program, and not any that may be set.
+        apart: whether headers are copied to memory, even those that nothing depends on.
     """
-    return _Reader(program, name, frame_bytes, source, entries or {}, configured).read()
+    return _Reader(program, name, frame_bytes, source, entries or {}, configured, apart).read()
 
 
 _LEFT_OUT = ("write", "compute", "condition", "hash", "register read", "add header", "remove header")
@@ -162,6 +164,7 @@ class _Reader:
     source: str
     entries: Mapping[str, int]
     configured: bool = False
+    apart: bool = False
     steps: dict[str, Step] = field(default_factory=dict)
     remarks: dict[str, None] = field(default_factory=dict)
 
@@ -172,7 +175,8 @@ class _Reader:
         unneeded = unneeded_headers(self.program) if self.was_read else frozenset()
         self.dead = unneeded - set(self.program.emit)
         kept = {name for state in self.program.parser for name in state.extracts} <= set(self.program.emit)
-        self.idle = _idle_states(self.program, unneeded) if kept and not changes_layout(self.program) else set()
+        kept = kept and not self.apart and not changes_layout(self.program)
+        self.idle = _idle_states(self.program, unneeded) if kept else set()
         types = (s.destination for s in self.program.initial if s.value == _INSTANCE)
         self.instance = next((f"{ref.header}.{ref.field}" for ref in types), None)
         self.packet_bytes = PACKET_BYTES if self.frame_bytes is None else self.frame_bytes - FCS_BYTES

@@ -12,6 +12,13 @@
 
 #include <rte_byteorder.h>
 
+/* Not those of rte_byteorder.h: they are volatile assembly, which no compiler merges or leaves out. */
+#if RTE_BYTE_ORDER == RTE_LITTLE_ENDIAN
+#define SWAPPED(bits, number) __builtin_bswap##bits(number)
+#else
+#define SWAPPED(bits, number) (number)
+#endif
+
 #define FIELD_INLINE static inline __attribute__((always_inline, unused))
 
 FIELD_INLINE uint64_t
@@ -26,27 +33,27 @@ load_bytes(const uint8_t *at, unsigned int bytes)
 		return *at;
 	case 2:
 		memcpy(&two, at, 2);
-		return rte_be_to_cpu_16(two);
+		return SWAPPED(16, two);
 	case 3:
 		memcpy(&two, at, 2);
-		return (uint64_t)rte_be_to_cpu_16(two) << 8 | at[2];
+		return (uint64_t)SWAPPED(16, two) << 8 | at[2];
 	case 4:
 		memcpy(&four, at, 4);
-		return rte_be_to_cpu_32(four);
+		return SWAPPED(32, four);
 	case 5:
 		memcpy(&four, at, 4);
-		return (uint64_t)rte_be_to_cpu_32(four) << 8 | at[4];
+		return (uint64_t)SWAPPED(32, four) << 8 | at[4];
 	case 6:
 		memcpy(&four, at, 4);
 		memcpy(&two, at + 4, 2);
-		return (uint64_t)rte_be_to_cpu_32(four) << 16 | rte_be_to_cpu_16(two);
+		return (uint64_t)SWAPPED(32, four) << 16 | SWAPPED(16, two);
 	case 7:
 		memcpy(&four, at, 4);
 		memcpy(&two, at + 4, 2);
-		return (uint64_t)rte_be_to_cpu_32(four) << 24 | (uint64_t)rte_be_to_cpu_16(two) << 8 | at[6];
+		return (uint64_t)SWAPPED(32, four) << 24 | (uint64_t)SWAPPED(16, two) << 8 | at[6];
 	default:
 		memcpy(&eight, at, 8);
-		return rte_be_to_cpu_64(eight);
+		return SWAPPED(64, eight);
 	}
 }
 
@@ -61,7 +68,7 @@ store_bytes(uint8_t *at, unsigned int bytes, uint64_t value)
 		*at = (uint8_t)value;
 		break;
 	case 2:
-		two = rte_cpu_to_be_16((uint16_t)value);
+		two = SWAPPED(16, (uint16_t)value);
 		memcpy(at, &two, 2);
 		break;
 	case 3:
@@ -69,7 +76,7 @@ store_bytes(uint8_t *at, unsigned int bytes, uint64_t value)
 		at[2] = (uint8_t)value;
 		break;
 	case 4:
-		four = rte_cpu_to_be_32((uint32_t)value);
+		four = SWAPPED(32, (uint32_t)value);
 		memcpy(at, &four, 4);
 		break;
 	case 5:
@@ -86,7 +93,7 @@ store_bytes(uint8_t *at, unsigned int bytes, uint64_t value)
 		at[6] = (uint8_t)value;
 		break;
 	default:
-		value = rte_cpu_to_be_64(value);
+		value = SWAPPED(64, value);
 		memcpy(at, &value, 8);
 		break;
 	}
