@@ -173,7 +173,7 @@ class _Reader:
         self.was_read = was_read(self.program)
         self.unused = unused_metadata(self.program) if self.was_read else frozenset()
         unneeded = unneeded_headers(self.program) if self.was_read else frozenset()
-        self.dead = unneeded - set(self.program.emit)
+        self.dead = frozenset() if self.apart else unneeded - set(self.program.emit)
         kept = {name for state in self.program.parser for name in state.extracts} <= set(self.program.emit)
         kept = kept and not self.apart and not changes_layout(self.program)
         self.idle = _idle_states(self.program, unneeded) if kept else set()
