@@ -176,7 +176,7 @@ class _Reader:
         self.dead = frozenset() if self.apart else unneeded - set(self.program.emit)
         kept = {name for state in self.program.parser for name in state.extracts} <= set(self.program.emit)
         kept = kept and not self.apart and not changes_layout(self.program)
-        self.idle = _idle_states(self.program, unneeded) if kept else set()
+        self.idle = _idle_states(self.program) if kept and self.was_read else set()
         types = (s.destination for s in self.program.initial if s.value == _INSTANCE)
         self.instance = next((f"{ref.header}.{ref.field}" for ref in types), None)
         self.packet_bytes = PACKET_BYTES if self.frame_bytes is None else self.frame_bytes - FCS_BYTES
@@ -665,19 +665,30 @@ def _stored_before(body: Sequence[ir.Statement]) -> Iterator[tuple[Construct, ..
             written.add(to)
 
 
-def _idle_states(program: ir.Program, unneeded: Set[str]) -> Set[str]:
+def _idle_states(program: ir.Program) -> Set[str]:
     """States of the parser from which on it finds only what nothing depends on."""
-    found: set[str] = set()
+    accepted = program.parser_error in unused_metadata(program)
+
+    def is_simple(statement: ir.ParserStatement) -> bool:
+        return (
+            not statement.varying_bits
+            if isinstance(statement, ir.Extract)
+            else accepted and isinstance(statement, ir.Verify)
+        )
+
+    left = {state.name: state for state in program.parser if all(map(is_simple, state.body))}
     while True:
+        ways = (replace(s, selected=(), cases=()) if s.name in left else s for s in program.parser)
+        unneeded = unneeded_headers(replace(program, parser=tuple(ways)))
         idle = {
-            state.name
-            for state in program.parser
-            if {*(case.next_state for case in state.cases), state.default} <= {ir.ACCEPT, *found}
-            and all(isinstance(s, ir.Extract) and not s.varying_bits and s.header in unneeded for s in state.body)
+            name: state
+            for name, state in left.items()
+            if {*(case.next_state for case in state.cases), state.default} <= {ir.ACCEPT, *left}
+            and unneeded.issuperset(state.extracts)
         }
-        if idle <= found:
-            return found - {"start"}
-        found |= idle
+        if idle == left:
+            return idle.keys() - {"start"}
+        left = idle
 
 
 def _looped(program: ir.Program) -> set[str]:
