@@ -112,7 +112,9 @@ class JsonReader:
         parser = tuple(UnrolledParser(self.root, self.convert).states())
         tables: list[ir.Table] = []
         control, egress = self._flow(pipelines, tables)
-        order = [self.names.header(h) for h in next(self.root.each("deparsers"), self.root).each("order")]
+        order = {self.names.header(h): h for h in next(self.root.each("deparsers"), self.root).each("order")}
+        for sent in order.keys() & self.names.metadata:
+            raise order[sent].error(f"{order[sent].text()!r} is metadata, which is not sent")
         program = ir.Program(
             name=identifier(name),
             headers=tuple(
@@ -123,7 +125,7 @@ class JsonReader:
             actions=tuple(self._made.values()),
             tables=tuple(tables),
             control=control,
-            emit=tuple(dict.fromkeys(order)),
+            emit=tuple(order),
             counters=(*self.convert.counters.values(), *self._direct),
             meters=(*self.convert.meters.values(), *self._direct_meters),
             registers=tuple(self.convert.registers.values()),
