@@ -238,7 +238,7 @@ def test_too_many_combinations_of_headers_are_bounded() -> None:
         (lambda d: d["pipelines"][0].update(init_table="x"), "/pipelines/0: there is no table"),
         (lambda d: d["pipelines"][0]["tables"][0].update(max_size="many"), "/max_size: is not a whole number"),
         (lambda d: d["deparsers"][0].update(order=[7]), "/deparsers/0/order/0: is not a string"),
-        (lambda d: d["deparsers"][0].update(order=["scalars"]), "/deparsers/0/order/0: 'scalars' is metadata"),
+        (lambda d: d["deparsers"][0].update(order=["standard_metadata"]), "order/0: 'standard_metadata' is metadata"),
     ],
 )
 def test_what_is_wrong_is_named_with_its_place(change: Any, message: str) -> None:
