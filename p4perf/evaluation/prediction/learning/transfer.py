@@ -46,6 +46,9 @@ more they leave out. With the 50 points of ``learn --quick`` they held 85 to 92 
 GUESS = "write header"
 """Key of the price that others are taken to have at first, of which the reference knows nothing."""
 
+ENOUGH = 60
+"""Whole programs of this machine which say what the other machine's would."""
+
 FEWEST_OF_ONE = 8
 """Fewest points that say what such a price is."""
 
@@ -66,6 +69,9 @@ def transferred(reference: PrimitiveCosts, rows: Sequence[PriceRow], baseline: f
         NoVerdictError: there are too few points with a construct that the reference has a price of.
     """
     reference = _guessed(reference, rows)
+    known = reference.experience
+    if known is not None and sum(row.whole for row in rows) >= ENOUGH:
+        known, reference = replace(known, programs=()), replace(reference, experience=None)
     charged = [_charged(reference, row) for row in rows]
     told = [n for n, parts in enumerate(charged) if any(parts.values())]
     if len(told) < FEWEST:
@@ -97,7 +103,7 @@ def transferred(reference: PrimitiveCosts, rows: Sequence[PriceRow], baseline: f
         return factors.get(part, shared.get(_group(part), 1.0))
 
     prices = {key: scaled(p, factor((key, False)), factor((key, True))) for key, p in reference.prices.items()}
-    experience = reference.experience
+    experience = known
     local = [known_program(rows[n], sums) for n, sums in zip(told, matrix @ found, strict=True)]
     if experience is not None and len(local) >= FEWEST_PROGRAMS:
         experience = Experience.learn([*experience.programs, *local], len(local)) or experience
