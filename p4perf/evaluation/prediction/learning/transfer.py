@@ -12,7 +12,7 @@ programs cost more or less than the sum of their prices on the other machine, to
 (:mod:`~p4perf.models.program.experience`).
 
 What whole programs say of sums on the other machine is kept: with all points of this machine among them, or with wider
-intervals, by what nine of ten points are off.
+intervals, by what nine of ten points are off. With many programs of this machine it is left out.
 """
 
 from __future__ import annotations
@@ -106,8 +106,9 @@ def transferred(reference: PrimitiveCosts, rows: Sequence[PriceRow], baseline: f
     experience = known
     local = [known_program(rows[n], sums) for n, sums in zip(told, matrix @ found, strict=True)]
     if experience is not None and len(local) >= FEWEST_PROGRAMS:
+        moved = bool(experience.programs)
         experience = Experience.learn([*experience.programs, *local], len(local)) or experience
-        wider = 1 + WIDER / math.sqrt(len(local))
+        wider = 1 + WIDER / math.sqrt(len(local)) if moved else 1.0
         experience = replace(experience, widths=(wider * experience.widths[0], wider * experience.widths[1]))
     elif experience is not None:
         off = np.abs(np.log(np.maximum(whole + matrix @ found - cycles, 1.0) / whole))
