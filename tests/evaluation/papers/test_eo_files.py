@@ -126,6 +126,7 @@ def test_unknown_names_are_told():
         ("32 KiB", "-32 KiB", 5, "caches.L1.size", "must be more than 0"),
         ("L1: {", "L4: {", 5, "caches.L4", "is not one of"),
         ("{value: 3, low: 2", "{value: 3, low: 5", 8, "constants.word", "does not hold the value 3"),
+        ("{value: 3, low: 2, high: 4", "{value: inf", 8, "constants.word.value", "finite"),
         ("  word:", "  L2:", 8, "constants.L2", "is the latency of a level"),
         ("clock: 2 GHz", "clock: 2 GB", 3, "clock", "is a data size, not a frequency"),
         ("clock: 2 GHz\n", "", 1, None, "the key 'clock' is missing"),

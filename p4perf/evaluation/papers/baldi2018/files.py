@@ -58,6 +58,7 @@ Formula = Annotated[eo.Expression, BeforeValidator(_formula)]
 Size = Annotated[int, _quantity("data size"), Field(gt=0, le=1 << 60)]
 Clock = Annotated[float, _quantity("frequency"), Field(gt=0, le=1e12)]
 Rate = Annotated[float, _quantity("data rate"), Field(gt=0, le=1e15)]
+Finite = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Words = Annotated[str, Field(max_length=2000)]
 Level = Literal["L1", "L2", "L3", "DRAM"]
 
@@ -69,9 +70,9 @@ class _Part(Strict):
 class ValueSpec(_Part):
     """A number with an interval; a number alone has none."""
 
-    value: float = Field(ge=0)
-    low: float | None = Field(None, ge=0)
-    high: float | None = Field(None, ge=0)
+    value: Finite
+    low: Finite | None = None
+    high: Finite | None = None
     unit: str = Field("cycles", max_length=40)
     what: Words = ""
 
