@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice, repeat
+from itertools import accumulate, islice, repeat
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from p4perf.evaluation.prediction.reading.names import DROPPED, PORT, RESUBMITTE
 from p4perf.generators.swx.spec import Pipeline
 from p4perf.models.program.graph import Construct, Node, ProgramGraph, construct, mispredicted_branch
 from p4perf.programs import ir
+from p4perf.programs.analysis import masked_values
 from p4perf.programs.decisions import Decision, Decisions, called
 from p4perf.programs.interpreter import Interpreter, PacketOutcome
 from p4perf.programs.ir import Action, Program, Table
@@ -224,6 +226,16 @@ def _resized(what: Construct, **sizes: float) -> Construct:
     return replace(what, sizes=tuple((name, sizes.get(name, size)) for name, size in what.sizes))
 
 
+def _rows_before(program: Program, table: Table) -> list[float]:
+    """How many rows are before each entry of a list, and how many there are: one for each prefix of a range."""
+    widths = [program.width_bits(key.field) for key in table.keys]
+    rows = (
+        math.prod(sum(1 for _ in masked_values(*each)) for each in zip(entry.matches, widths, strict=True))
+        for entry in table.listing
+    )
+    return [float(row) for row in accumulate(rows, initial=0)]
+
+
 def table_of(what: Construct) -> str:
     return what.where.removeprefix("table ").partition(",")[0]
 
@@ -237,6 +249,7 @@ class Lookups(Interpreter):
         self._keys: dict[str, set[tuple[int, ...]]] = {}
         self._ends: dict[str, Counter[int]] = {}
         self._levels: dict[str, Counter[int]] = {}
+        self._rows: dict[str, list[float]] = {}
 
     @override
     def run(self, frame: bytes, port: int | None = None) -> PacketOutcome:
@@ -257,6 +270,8 @@ class Lookups(Interpreter):
     def _found(self, table: Table, values: list[int]) -> int | None:
         position = super()._found(table, values)
         for name in {table.name, called(table)}:
+            if name not in self._rows:
+                self._rows[name] = _rows_before(self._program, table)
             self._ends.setdefault(name, Counter())[MISS if position is None else position] += 1
         if position is not None:
             entry = table.listing[position]
@@ -279,17 +294,20 @@ class Lookups(Interpreter):
     def searched(self, what: Construct, times: float) -> tuple[tuple[Construct, float], ...]:
         """The same where ternary tables are lists that are searched from their beginning: hits and misses apart."""
         ended = self._ends.get(table_of(what))
-        if what.kind != "lookup" or what.size("match_kind") != "ternary" or not ended:
+        if what.kind != "lookup" or what.size("match_kind") not in ("ternary", "range") or not ended:
             return ((self.seen(what), times),)
-        share, count, hits = what.number("hit"), what.number("entries"), ended.total() - ended[MISS]
-        mean = sum(at * packets for at, packets in ended.items() if at != MISS) / max(hits, 1)
+        what = replace(what, sizes=tuple((n, "ternary" if n == "match_kind" else size) for n, size in what.sizes))
+        before = self._rows[table_of(what)]
+        share, count, hits = what.number("hit"), before[-1], ended.total() - ended[MISS]
+        rows = ((before[at] + before[at + 1] - 1) / 2 * packets for at, packets in ended.items() if at != MISS)
+        mean = sum(rows) / max(hits, 1)
         ends = min(count, 2.0 * mean + 1.0)
         # Prices are those of searches that end elsewhere for every packet.
         usual = share * (1 - 1 / ends) + (1 - share) * (1 - 1 / max(2 * count, 1.0))
         wrong = 1 - max(ended.values()) / ended.total() - usual
         parts: tuple[tuple[Construct, float], ...] = (
             (_resized(what, entries=ends, hit=1.0), share * times),
-            (_resized(what, hit=0.0), (1 - share) * times),
+            (_resized(what, entries=count, hit=0.0), (1 - share) * times),
             (mispredicted_branch(after_lookup=True), wrong * times),
         )
         return tuple(part for part in parts if part[1])
