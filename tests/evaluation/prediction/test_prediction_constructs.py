@@ -412,6 +412,22 @@ def test_a_search_of_a_list_that_always_ends_at_one_entry_is_predicted() -> None
     assert mispredicted(*[0] * 8) == 0
 
 
+def test_ranges_are_searched_as_the_rows_that_they_become() -> None:
+    program = small()
+    ranges = (ir.Match(0xFF, 1, 14), ir.Match(0xFF, 16, 31))  # 1, 2-3, 4-7, 8-11, 12-13, 14; 16-31
+    entries = tuple(ir.Entry((each,), "go") for each in ranges)
+    table = replace(program.tables[0], keys=(ir.Key(A, "range"),), entries=ir.EntryList(entries), label="t")
+    program = replace(program, tables=(table,))
+    (what,) = of_table(program, table, "table t")
+    assert what.size("match_kind") == "range"
+    lookups = Lookups(program)
+    for key in (20, 25, 200, 201):
+        lookups.run(bytes((key,)).ljust(60, b"\0"))
+    found = [part for part, _ in lookups.searched(what, 1.0) if part.kind == "lookup"]
+    assert [part.size("match_kind") for part in found] == ["ternary", "ternary"]
+    assert [part.number("entries") for part in found] == [7, 7], "the last of seven rows, or all of them"
+
+
 def test_entries_with_more_choices_than_others_are_mispredicted() -> None:
     program = small()
     several = (("go", ()),) * 3
