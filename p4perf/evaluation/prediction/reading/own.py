@@ -676,7 +676,7 @@ def _idle_states(program: ir.Program) -> Set[str]:
             else accepted and isinstance(statement, ir.Verify)
         )
 
-    endless = {name for name in _looped(program) if not program.state(name).extracts}
+    endless = {name for name in _looped(program) if not program.state(name).body}
     left = {s.name: s for s in program.parser if s.name not in endless and all(map(is_simple, s.body))}
     while True:
         ways = (replace(s, selected=(), cases=()) if s.name in left else s for s in program.parser)
