@@ -221,7 +221,7 @@ class RunDirectory:
     def point_texts(self, point_hash: str, wanted: Callable[[str], bool]) -> Iterator[tuple[str, str]]:
         """Names and contents of text files beside the trials of a point, sorted; what is no text is left out."""
         folder = self._path / _POINTS / point_hash
-        if not files.real(folder).is_relative_to(files.real(self._path)) or not folder.is_dir():
+        if point_hash not in self.points() or not files.real(folder).is_relative_to(files.real(self._path)):
             return
         for path in sorted(folder.iterdir()):
             if wanted(path.name) and path.is_file() and not path.is_symlink():

@@ -111,6 +111,7 @@ def test_texts_behind_links_are_not_shown(run: RunDirectory, outside: Path) -> N
     run.write_point_file("aa", "program.c", "int x;")
     (run.path / "points" / "aa" / "secret.c").symlink_to(outside / "precious")
     assert dict(run.point_texts("aa", lambda name: name.endswith(".c"))) == {"program.c": "int x;"}
+    assert dict(run.point_texts("1" * 300, lambda name: True)) == {}, "no name of a folder"
 
 
 @pytest.fixture
