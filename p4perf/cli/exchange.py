@@ -150,13 +150,13 @@ def import_(
     if dry_run:
         _emit(fmt, ImportPlanDocument, found, _value_rows(found), run=None)
     else:
-        run = write_import(found, output)
+        run, new = write_import(found, output)
         _emit(fmt, ImportDocument, found, _metric_rows(found), run=str(run.path))
     _say_left_out(found.left_out())
     if not dry_run:
         if not found.spec.get("model"):
             say("no model: nothing numeric varies; p4perf show prints the points")
-        say(f"written: {run.path}")
+        say(f"written: {run.path}" if new else f"imported before: {run.path}")
     return 0
 
 

@@ -21,6 +21,7 @@ from p4perf.formats.plain import bounded
 from p4perf.models.component import Scale
 from p4perf.results import Run, RunDirectory
 from p4perf.results.files import read_bytes
+from p4perf.results.run import readable_runs
 from p4perf.results.table import TRIAL_COLUMNS, VALUE_COLUMNS
 from p4perf.specs import METRICS
 from p4perf.specs.experiment import spec_yaml
@@ -94,8 +95,10 @@ def read_import(
     return FoundResults(name, tuple(paths), tuple(readings), assembly, spec, target, testbed)
 
 
-def write_import(found: FoundResults, parent: Path) -> RunDirectory:
-    """Make the run directory; it appears when it is whole.
+def write_import(found: FoundResults, parent: Path) -> tuple[RunDirectory, bool]:
+    """Make the run directory, which appears when it is whole, and say whether it is new.
+
+    The same results in the same folder are the same run: a command that was killed at its end may be given again.
 
     Raises:
         DataError: a source file cannot be read any more, or the variables cannot be those of a spec.
@@ -106,6 +109,23 @@ def write_import(found: FoundResults, parent: Path) -> RunDirectory:
     contents = {path: read_bytes(path) for path in places}
     texts = (json.dumps(dict(point.values), sort_keys=True) for point in found.assembly.points)
     keys = [hashlib.sha256(f"{IMPORTED} {text}".encode()).hexdigest()[:16] for text in texts]
+    origin = {
+        "importer": found.importer,
+        "p4perf": __version__,
+        "sources": [str(path) for path in found.paths],
+        "files": [
+            {"file": name, "bytes": len(contents[path]), "sha256": hashlib.sha256(contents[path]).hexdigest()}
+            for path, name in places.items()
+        ],
+        "constants": dict(found.assembly.constants),
+        "left_out": found.left_out(),
+    }
+    spec = _HEAD + spec_yaml(found.spec)
+    for known in readable_runs(parent):
+        manifest = known.directory.manifest()
+        names = manifest.get("target"), manifest.get("testbed")
+        if (manifest.get("imported"), names, known.directory.spec()) == (origin, (found.target, found.testbed), spec):
+            return known.directory, False
     manifest = {
         "planned_points": keys,
         "points": [
@@ -117,17 +137,7 @@ def write_import(found: FoundResults, parent: Path) -> RunDirectory:
         "hugepages": None,
         "versions": {},
         "command": sys.argv[1:],
-        "imported": {
-            "importer": found.importer,
-            "p4perf": __version__,
-            "sources": [str(path) for path in found.paths],
-            "files": [
-                {"file": name, "bytes": len(contents[path]), "sha256": hashlib.sha256(contents[path]).hexdigest()}
-                for path, name in places.items()
-            ],
-            "constants": dict(found.assembly.constants),
-            "left_out": found.left_out(),
-        },
+        "imported": origin,
     }
 
     def fill(run: RunDirectory) -> None:
@@ -144,16 +154,17 @@ def write_import(found: FoundResults, parent: Path) -> RunDirectory:
             run.finish_point(key, {"accepted": len(records), "imported": True})
         run.write_measurements(imported_table(found.assembly, keys))
 
-    return RunDirectory.create(
+    made = RunDirectory.create(
         parent,
         experiment_name=str(found.spec["name"]),
         target=found.target,
         testbed=found.testbed,
-        resolved_spec=_HEAD + spec_yaml(found.spec),
+        resolved_spec=spec,
         manifest=manifest,
         now=datetime.now(UTC),
         fill=fill,
     )
+    return made, True
 
 
 def imported_table(assembly: Assembly, keys: Sequence[str]) -> pd.DataFrame:

@@ -21,7 +21,7 @@ X = ImportOptions(variables=(Named("entries"),))
 
 
 def imported(folder, path, options=X, **order):
-    return write_import(read_import([path], options, ImportOrder(**order)), folder / "runs")
+    return write_import(read_import([path], options, ImportOrder(**order)), folder / "runs")[0]
 
 
 @pytest.fixture
@@ -41,6 +41,17 @@ def test_the_manifest_says_that_nothing_was_measured_here(run, tmp_path):
         {k: item[k] for k in ("reason", "count")} for item in about["left_out"]
     ]
     assert "secret" not in json.dumps(manifest)
+
+
+def test_the_same_results_are_imported_once_into_a_folder(run, tmp_path):
+    source = tmp_path / "2020-10-07_23-22-39_868017"
+    again = imported(tmp_path, source, name="mat/their-entries", target="t4p4s")
+    assert again.path == run.path
+    assert imported(tmp_path, source, name="mat/their-entries", target="bmv2").path != run.path
+    changed = next(path for path in sorted(source.rglob("*")) if path.is_file() and b"64" in path.read_bytes())
+    changed.write_bytes(changed.read_bytes() + b"\n")
+    assert imported(tmp_path, source, name="mat/their-entries", target="t4p4s").path != run.path
+    assert len([path for path in run.path.parent.iterdir() if not path.name.startswith(".")]) == 3
 
 
 def test_the_source_is_kept_with_its_hash(run, tmp_path):
@@ -101,13 +112,6 @@ def test_it_cannot_be_resumed_or_measured(run):
         point_workload(experiment, experiment.points[0])
 
 
-def test_nothing_is_overwritten(tmp_path):
-    source = make_pos(tmp_path, RUNS)
-    first, second = imported(tmp_path, source), imported(tmp_path, source)
-    assert first.path != second.path
-    assert first.points() == second.points()
-
-
 def test_what_is_not_told_is_unknown(tmp_path):
     path = tmp_path / "Results of Monday.csv"
     path.write_text("size,cycles_per_packet\n1,2\n2,3\n")
@@ -123,7 +127,7 @@ def test_files_of_one_name_are_kept_apart(tmp_path):
         path.parent.mkdir()
         path.write_text(trex_bench(size=size, tx_pps=size * 1e4))
     options = ImportOptions(variables=(Named("frame_size", "packet_len"),))
-    run = write_import(read_import(paths, options, ImportOrder()), tmp_path / "runs")
+    run, _ = write_import(read_import(paths, options, ImportOrder()), tmp_path / "runs")
     assert [f["file"] for f in run.manifest()["imported"]["files"]] == ["source/0/ndr.json", "source/1/ndr.json"]
     assert len(run.points()) == 2
 
