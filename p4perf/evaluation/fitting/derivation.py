@@ -4,8 +4,8 @@ Two profiles:
 
 ``exact``
     In each segment the lowest rank among all templates whose error is within the margin of the best one; the
-    breakpoints of the lowest combined error, every parameter charged what L1-BIC charges for it, found exactly by
-    dynamic programming; at least ``min_points`` samples per segment.
+    breakpoints of the lowest combined error, without and with a price of parameters, found exactly by dynamic
+    programming; at least ``min_points`` samples per segment.
 ``scholz2021``
     The paper to the letter: ranks as its code counts them, parameters capped at gamma (Eq. 2), Eq. 3 pairwise in
     template order within segments and again in lexicographic order between combinations, segments of any length.
@@ -375,10 +375,12 @@ def _search(
 ) -> tuple[IntervalTable, tuple[Breakpoints | None, ...]]:
     """Best breakpoints for each number of segments, and the table to read them with.
 
-    The profile exact searches once more, charging parameters as L1-BIC does with the best curve of the first search: of
-    the lowest errors, a wavy curve may win that is little better than lines. The first counts where it is as good.
+    The profile exact searches once more, with a price of parameters and, where noise is large, a larger margin in
+    segments: of the lowest errors, a wavy curve may win that is little better than lines. The first search counts where
+    its L1-BIC is as good.
     """
-    table = interval_table(problem, wanted_intervals(len(problem.x), min_points, candidates))
+    intervals = wanted_intervals(len(problem.x), min_points, candidates)
+    table = interval_table(problem, intervals)
     search = SplitProblem(
         problem.x, problem.y, table.cost(), table.ranks(), segments, min_points, problem.rule, candidates
     )
@@ -386,10 +388,12 @@ def _search(
     if isinstance(problem.rule, ExactRule) and (fittings := _fittings(table, found)):
         score = partial(l1_bic, metric=problem.metric, y=problem.y)
         best = min(fittings, key=score)
-        price = max(best.error, TINY) * math.log(best.points) / 2
-        priced = finder.find(replace(search, cost=search.cost + price * search.ranks))
-        if min(map(score, _fittings(table, priced))) < score(best) - EVIDENCE:
-            found = priced
+        price, rule = max(best.error, TINY), problem.rule.in_noise(best.error)
+        plain = table if rule == problem.rule else interval_table(replace(problem, rule=rule, progress=None), intervals)
+        ranks = plain.ranks()
+        priced = finder.find(replace(search, cost=plain.cost() + price * ranks, ranks=ranks))
+        if min(map(score, _fittings(plain, priced))) < score(best) - EVIDENCE:
+            return plain, priced
     return table, found
 
 

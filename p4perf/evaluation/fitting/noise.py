@@ -97,9 +97,9 @@ OUTLIER_OFF = 0.2
 """An outlier is off by this share of its size at least: less is noise, or a feature that a curve can follow."""
 OUTLIER_SIGMA = 6.0
 """An outlier is off by this many standard deviations of the noise at least."""
-MAX_NOISE = 0.048
-"""With larger relative noise, outliers cannot be told from its tails. Measurements have 3 % at most, which 40 samples
-show as up to 4.7 %."""
+MAX_NOISE = 0.1
+"""With larger relative noise, a sample that is three times too high cannot be told from its tails. Measurements have
+3 % at most."""
 END_JUMP = 3.0
 """Samples near the ends have to stick out from their own neighbours too, because a curve may be steep there: the first
 or last is no outlier unless its distance from the next is this many times that of the next two."""

@@ -33,7 +33,7 @@ first, the third beats the second and the first beats the third, so the winner d
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -127,6 +127,9 @@ KAPPA_POINTS = 20
 that ten samples hardly show is beyond doubt with two hundred. Only in the profile exact."""
 KAPPA_REL = 0.005
 """Margin relative to the smaller error; what the authors of the paper used."""
+NOISE_MARGIN = 0.3
+"""Share of the error of a whole curve that the absolute margin is at least, in a second search. Errors of a few samples
+differ by that much between curves that follow the noise and those that do not."""
 GAMMA = 1e-5
 """Smallest magnitude of a parameter (Eq. 2); what the authors of the paper used."""
 SAMPLES_PER_PARAMETER = 2
@@ -171,6 +174,10 @@ class ExactRule:
         calm = (value.min(axis=1) >= low - room) & (value.max(axis=1) <= high + room)
         calm &= batch.points >= SAMPLES_PER_PARAMETER * len(template.parameter_names)
         return fit.only(calm)
+
+    def in_noise(self, error: float) -> ExactRule:
+        """The same with an absolute margin that suits a curve of this error."""
+        return replace(self, kappa=max(self.kappa, NOISE_MARGIN * error))
 
     def choice(self, metric: ErrorMetric | str) -> Choice:
         name, floor = (metric, 0.0) if isinstance(metric, str) else (metric.name, metric.floor)

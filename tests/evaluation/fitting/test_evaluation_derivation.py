@@ -52,11 +52,32 @@ def test_single_functions_are_recognised(fitcases) -> None:
 def test_curves_of_two_to_four_segments(fitcases) -> None:
     score = judge(fitcases, "d60_")
     assert (len(score.sharp), len(score.families), len(score.segments)) == (48, 90, 30)
-    assert sum(score.sharp) >= 45
-    assert sum(score.families) >= 78
-    assert sum(score.segments) >= 23
-    assert np.median(score.excess) <= 1
-    assert max(score.excess) <= 1.3
+    assert sum(score.sharp) >= 47
+    assert sum(score.families) >= 84
+    assert sum(score.segments) >= 26
+    assert np.median(score.excess) <= 0.97
+    assert max(score.excess) <= 1.15
+
+
+def test_curves_with_outliers_and_much_noise(fitcases) -> None:
+    """Their noise is 5 to 15 %, so a margin of half a point of sMAPE alone lets curves follow it."""
+    families = []
+    for name in fitcases.names("g_"):
+        truth, x, y = fitcases.load(name)
+        best = derive(x, y).best
+        assert len(best.segments) == len(truth["segments"]), name
+        ends = np.searchsorted(x, best.breakpoint_x) - 1
+        assert all(
+            abs(end - true) <= 1
+            for end, true, sharp in zip(ends, truth["splits"], truth["sharp"], strict=True)
+            if sharp
+        ), name
+        families += [
+            fitcases.family(p.template.name) == s["family"]
+            for p, s in zip(best.segments, truth["segments"], strict=True)
+        ]
+    assert len(families) == 9
+    assert sum(families) >= 7
 
 
 @pytest.mark.parametrize("name", ["b_fig3_n10", "b_fig3_n100"])
