@@ -252,9 +252,9 @@ def test_figure_3_and_the_checksum_of_a_header():
     assert [baldi2018.figure_3_words(size)["words"] for size in (2, 3, 4, 20)] == [1, 1, 2, 10]
 
 
-def curve(path, cost, l1_full_at=400.0, **more):
+def curve(path, cost, l1_full_at=400.0, most="1e6", **more):
     """What a check of shapes gets of a run over numbers of entries."""
-    sweep = (("entries", "{log: [1, 1e6], points_per_decade: 6}"),)
+    sweep = (("entries", f"{{log: [1, {most}], points_per_decade: 6}}"),)
     table = RunDirectory.open(make_run(path, cost, overrides=sweep)).read_measurements()
     marks = (CacheMark("L1", 48e3, l1_full_at), CacheMark("L2", 2e6, 18_000.0), CacheMark("L3", 3e7, 216_000.0))
     return MeasuredRun(table, "entries", FitOptions(max_segments=5, resamples=0), log_x=True, marks=marks, **more)
@@ -279,10 +279,10 @@ def test_shapes_at_the_caches_beyond(tmp_path):
     def cost(x, at):
         return 80.0 + 30 * (x > at) + 90 * (x > 12 * at)
 
-    there, elsewhere = (curve(tmp_path / str(at), lambda x, at=at: cost(x, at)) for at in (18_000, 100))
+    there, elsewhere = (curve(tmp_path / str(at), lambda x, at=at: cost(x, at), most="1e7") for at in (18_000, 100))
     assert shapes.breaks_at_caches(there)["share_as_good"] < 0.01
     assert shapes.breaks_at_caches(elsewhere)["share_as_good"] > 0.1
-    assert shapes.breaks_at_caches(there)["left_out_gain"] > 1.1
+    assert shapes.breaks_at_caches(there)["left_out_gain"] > 1.5
 
 
 @pytest.mark.parametrize(
