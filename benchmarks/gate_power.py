@@ -8,7 +8,8 @@ them a quarter of the points lies beyond the L2 cache, as in a tenth of the expe
 
 Then ten components while runs drift: every run has an offset of 0 to 4 % (standard deviation), of which all components
 have nothing, half of the variance, or all in common. Gates of a run against one other, which assume a drift and may
-fail beyond it, against three others, and interleaved gates during which the machine drifts as far.
+fail beyond it, against three others, and interleaved gates during which the machine drifts as far. Then interleaved
+gates of starts that scatter by 1.5 to 2.5 % (standard deviation).
 
 Real: pairs of runs of dpdk-c, one after the other; then the second of each pair with 5 % added to every start, and runs
 of a program with additions that the first does not have. With --real-interleaved, interleaved gates beside a busy loop
@@ -56,6 +57,7 @@ SLOWDOWN = 1.05
 LOUD_SHARE = 0.1
 OFFSETS = (0.0, 0.005, 0.01, 0.02, 0.04)
 DRIFTING, POINTS, PAIRS, BASELINES = 10, 4, 6, 3
+SHORT_POINTS, SCATTERS = 3, (0.015, 0.02, 0.025)
 LABELS = tuple(map(str, range(POINTS)))
 TABLES = """\
 name: mat/exact-entries
@@ -203,22 +205,57 @@ def gate_against_one(generator: np.random.Generator, offset: float, share: float
 def gate_in_turns(generator: np.random.Generator, offset: float, share: float, factor: float) -> list[GateVerdict]:
     """The same with one interleaved run of each component, while the machine drifts.
 
-    Half of the variance of an offset is a walk from start to start, half a neighbour that comes and goes.
+    Half of the variance of an offset is a walk from start to start, half a neighbour that comes and goes. Where
+    there is no verdict and nothing is slower, there are twice as many pairs, and the gate is judged once more.
     """
-    size = DRIFTING * POINTS * PAIRS * 2
+    count = POINTS * 2 * PAIRS * 2
     alike, alone = math.sqrt(share) * offset, math.sqrt(1 - share) * offset
-    found = []
-    walk = alike * machine(generator, size)
-    for number in range(DRIFTING):
-        count = POINTS * PAIRS * 2
-        drift = walk[number * count : (number + 1) * count] + alone * machine(generator, count)
-        levels = (drift + start_noise(generator, count)).reshape(PAIRS, POINTS, 2)
-        pairs = levels[:, :, 1] - levels[:, :, 0]
-        # The first of a pair is the baseline and the new one in turn.
-        turns = (np.arange(PAIRS)[:, None] + np.arange(POINTS)) % 2 * 2 - 1
-        logs = turns * pairs + (math.log(factor) if number == 0 else 0.0)
-        found.append(ComponentShifts(METRIC, paired_shifts(list(logs.T)), LABELS))
-    return list(judge(found))
+    walk = alike * machine(generator, DRIFTING * count)
+    drifts = [
+        walk[number * count : (number + 1) * count] + alone * machine(generator, count) for number in range(DRIFTING)
+    ]
+    return in_turns([drift + start_noise(generator, count) for drift in drifts], POINTS, factor)
+
+
+def in_turns(starts: Sequence[FloatArray], points: int, factor: float) -> list[GateVerdict]:
+    """A gate of logarithms of starts in pairs, twice :data:`PAIRS` a point; the first component is changed."""
+
+    def judged(pairs: Sequence[int]) -> list[GateVerdict]:
+        found = []
+        for number, (values, some) in enumerate(zip(starts, pairs, strict=True)):
+            levels = values.reshape(2 * PAIRS, points, 2)[:some]
+            # The first of a pair is the baseline and the new one in turn.
+            turns = (np.arange(some)[:, None] + np.arange(points)) % 2 * 2 - 1
+            logs = turns * (levels[:, :, 1] - levels[:, :, 0]) + (math.log(factor) if number == 0 else 0.0)
+            found.append(ComponentShifts(METRIC, paired_shifts(list(logs.T)), tuple(map(str, range(points)))))
+        return list(judge(found))
+
+    first = judged([PAIRS] * len(starts))
+    if any(v.worse for v in first):
+        return first
+    return judged([PAIRS * (1 + (v.outcome is ComparisonOutcome.NO_VERDICT)) for v in first])
+
+
+def noisy_starts(gates: int) -> bool:
+    """Interleaved gates over what starts scatter by, which decides how many pairs they need. Whether shares are met."""
+    generator, good = np.random.default_rng(5), True
+    print(f"simulated: interleaved gates of {SHORT_POINTS} points, {PAIRS} or {2 * PAIRS} pairs, {gates} gates each")
+    print("  starts, components: false, 5 % found")
+    for scatter in SCATTERS:
+        for components in (1, DRIFTING):
+
+            def gate(factor: float, scatter: float = scatter, components: int = components) -> list[GateVerdict]:
+                count = SHORT_POINTS * 2 * PAIRS * 2
+                scale = scatter / math.sqrt(3)  # t with 3 degrees of freedom has a standard deviation of this
+                starts = [start_noise(generator, count, scale) for _ in range(components)]
+                return in_turns(starts, SHORT_POINTS, factor)
+
+            failed = sum(any(v.worse for v in gate(1.0)) for _ in range(gates))
+            found = sum(gate(SLOWDOWN)[0].worse for _ in range(gates))
+            good = good and failed <= 0.05 * gates and found >= 0.9 * gates
+            shares = f"{100 * failed / gates:4.1f} %, {100 * found / gates:5.1f} %"
+            print(f"  {100 * scatter:4.1f} %, {components:2d}: {shares}", flush=True)
+    return good
 
 
 def machine(generator: np.random.Generator, size: int) -> FloatArray:
@@ -238,7 +275,8 @@ def drifting(gates: int) -> bool:
         (gate_in_turns, generator, 0.9),
     )
     print(f"simulated: {DRIFTING} components, {POINTS} points, offsets between runs, {gates} gates each")
-    print(f"  at other times: 1 new run, 1 or {BASELINES} of the baseline, 3 starts a point; in turns: {PAIRS} pairs")
+    pairs = f"{PAIRS} or {2 * PAIRS} pairs"
+    print(f"  at other times: 1 new run, 1 or {BASELINES} of the baseline, 3 starts a point; in turns: {pairs}")
     columns = "".join(f"   {name:25s}" for name in ("1 baseline run", f"{BASELINES} baseline runs", "in turns"))
     print(f"                  {columns}")
     print(f"  offset  shared  {'   false, found, no verdict ' * 3}")
@@ -402,6 +440,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not chosen.only_real:
         good = min([simulated(points, chosen.gates, chosen.components) for points in (8, 16)])
         good = drifting(2 * chosen.gates) and good
+        good = noisy_starts(2 * chosen.gates) and good
         resolution()
         print(f"simulated in {time.monotonic() - begin:.0f} s")
     if chosen.real or chosen.real_interleaved:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,17 +10,20 @@ from typer import Argument, Option
 
 from p4perf.cli.app import Format, FormatOption, QuietOption, app, emit, load, pairs, refuse, say, share
 from p4perf.cli.measure import DEFAULT_TARGET
-from p4perf.errors import UsageError
+from p4perf.errors import ExitCode, UsageError
 from p4perf.records import counted
 from p4perf.results import find_run
 from p4perf.results.files import write_atomically
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from p4perf.experiment.gate import GateDocument
+    from p4perf.experiment.recorder import SweepOutcome
     from p4perf.specs import Experiment
 
 PAIRS = 6
-"""Pairs of starts of a point of an interleaved gate."""
+"""Pairs of starts of a point of an interleaved gate; without a verdict twice as many."""
 
 _PROGRAMS = (".p4", ".json", ".spec")
 
@@ -78,7 +82,12 @@ def gate(
         int | None, Option(min=1, help="With --interleaved: most values of every swept variable.")
     ] = None,
     number: Annotated[
-        int | None, Option("--pairs", min=2, help="With --interleaved: pairs of starts per point; default: 6.")
+        int | None,
+        Option(
+            "--pairs",
+            min=2,
+            help="With --interleaved: pairs of starts per point; default: 6, or 12 if 6 give no verdict.",
+        ),
     ] = None,
     testbed: Annotated[str | None, Option(help="With --interleaved: where it runs; default: local.")] = None,
     output: Annotated[
@@ -120,19 +129,26 @@ def gate(
         refuse(of_turns, "only with --interleaved")
     if not runs:
         raise UsageError("nothing to compare: no run is given", hint="run directories, or --interleaved with a spec")
+    measured: list[_Turns] = []
     if interleaved:
-        before, after = _measured(
+        measured = _measured(
             runs, baseline or [], target or DEFAULT_TARGET, baseline_target, sets or [], baseline_sets or [],
             baseline_environment or [], baseline_tree, points, number or PAIRS, testbed or "local",
             output or Path("runs"), quiet=quiet,
         )  # fmt: skip
+        before, after = [each.baseline for each in measured], [each.new for each in measured]
     elif not baseline:
         raise UsageError("there is no --baseline", hint="name a run directory, a campaign or a model.json")
     else:
         before, after = [find_run(path) for path in baseline], [find_run(path) for path in runs]
-    from p4perf.experiment.gate import gate_runs
+    from p4perf.experiment.gate import NO_VERDICT, gate_runs
 
     found = gate_runs(before, after, metric=metric, relative=relative, margin=least, drift=given)
+    if interleaved and number is None and found.exit_code == ExitCode.NO_VERDICT:
+        for each in measured:
+            if any(row.verdict == NO_VERDICT and row.ratio and row.experiment == each.name for row in found.rows):
+                _measured_on(each, 2 * PAIRS, quiet=quiet)
+        found = gate_runs(before, after, metric=metric, relative=relative, margin=least)
     _write(found, junit, summary)
     return _conclude(found, f"against {', '.join(map(str, before))}, margin {100 * least:g} %", fmt)
 
@@ -158,6 +174,19 @@ def _conclude(found: GateDocument, title: str, fmt: Format) -> int:
     return found.exit_code
 
 
+@dataclass(frozen=True)
+class _Turns:
+    """Runs that were measured in turns, and the experiment of the new one."""
+
+    experiment: Experiment
+    baseline: Path
+    new: Path
+
+    @property
+    def name(self) -> str:
+        return self.experiment.spec.name
+
+
 def _measured(
     specs: list[str],
     baseline: list[str],
@@ -173,8 +202,8 @@ def _measured(
     output: Path,
     *,
     quiet: bool,
-) -> tuple[list[Path], list[Path]]:
-    """Measure every spec in turns with its baseline; the runs of both sides."""
+) -> list[_Turns]:
+    """Measure every spec in turns with its baseline."""
     from p4perf.cli.progress import SweepProgress
     from p4perf.experiment import open_target, open_testbed
     from p4perf.experiment.interleaved import GatedSide, measure_in_turns, new_pair
@@ -184,8 +213,7 @@ def _measured(
     variables = dict(pairs(environment, "--baseline-env", "NAME=VALUE", "for example --baseline-env CC=gcc-12"))
     place = open_testbed(testbed)
     of_both = [*sets, f"trials.repetitions={number}"]
-    before: list[Path] = []
-    after: list[Path] = []
+    measured = []
     chosen = [(_experiment(spec, of_both, points, number), spec) for spec in dict.fromkeys(specs)]
     for experiment, spec in chosen:
         other = experiment
@@ -200,14 +228,30 @@ def _measured(
                 for side, words in zip(sides, ("baseline", "new run"), strict=True):
                     say(f"{words}: {side.run.path}")
             progress.path = sides[1].run.path
-            outcomes = measure_in_turns(*sides, experiment)
-        for label in dict.fromkeys(label for outcome in outcomes for label in outcome.starved):
-            say(f"warning: {label} has no accepted start (p4perf doctor reports how quiet the machine is)")
-        for label, reason in dict.fromkeys(failed for outcome in outcomes for failed in outcome.failed):
-            say(f"warning: {label} failed: {reason}")
-        before.append(sides[0].run.path)
-        after.append(sides[1].run.path)
-    return before, after
+            _warn(measure_in_turns(*sides, experiment))
+        measured.append(_Turns(experiment, *(side.run.path for side in sides)))
+    return measured
+
+
+def _measured_on(turns: _Turns, number: int, *, quiet: bool) -> None:
+    """Measure more pairs, until each point has that number."""
+    from p4perf.cli.progress import SweepProgress
+    from p4perf.experiment.interleaved import measure_in_turns, reopened_pair
+
+    if not quiet:
+        say(f"{turns.name}: no verdict yet, {counted(number, 'pair')} of starts a point")
+    with SweepProgress(quiet=quiet) as progress:
+        sides = reopened_pair(turns.new, progress)
+        progress.path = turns.new
+        _warn(measure_in_turns(*sides, turns.experiment, number))
+
+
+def _warn(outcomes: Iterable[SweepOutcome]) -> None:
+    known = list(outcomes)
+    for label in dict.fromkeys(label for outcome in known for label in outcome.starved):
+        say(f"warning: {label} has no accepted start (p4perf doctor reports how quiet the machine is)")
+    for label, reason in dict.fromkeys(failed for outcome in known for failed in outcome.failed):
+        say(f"warning: {label} failed: {reason}")
 
 
 def _experiment(spec: str, sets: list[str], points: int | None, number: int) -> Experiment:

@@ -365,7 +365,8 @@ def _relative(old: gate_sides.GateSide, new: gate_sides.GateSide, metric: str) -
 
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-VERDICTS = {ExitCode.OK: "passed", ExitCode.VERDICT_FAILED: "failed", ExitCode.NO_VERDICT: "no verdict"}
+NO_VERDICT = str(ComparisonOutcome.NO_VERDICT)
+VERDICTS = {ExitCode.OK: "passed", ExitCode.VERDICT_FAILED: "failed", ExitCode.NO_VERDICT: NO_VERDICT}
 
 
 def counts(found: GateDocument) -> str:

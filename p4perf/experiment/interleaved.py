@@ -178,12 +178,15 @@ def _values(point: Point) -> str:
     return repr(sorted(point.values.items()))
 
 
-def measure_in_turns(baseline: Conductor, new: Conductor, experiment: Experiment) -> tuple[SweepOutcome, SweepOutcome]:
-    """Measure pairs until each point has as many as the trials of the experiment ask for."""
+def measure_in_turns(
+    baseline: Conductor, new: Conductor, experiment: Experiment, pairs: int | None = None
+) -> tuple[SweepOutcome, SweepOutcome]:
+    """Measure pairs until each point has a number of them; None: as many as the trials of the experiment ask for."""
     points, trials = shared_points(baseline, new), experiment.spec.trials
+    wanted = pairs or trials.repetitions
     with baseline.run.lock(), new.run.lock():
         with baseline.session(), new.session():
-            while open_points := list(_open(baseline, new, points, trials.repetitions, trials.max_attempts)):
+            while open_points := list(_open(baseline, new, points, wanted, trials.max_attempts)):
                 least = min(attempts for attempts, _ in open_points)
                 waiting = [index for attempts, index in open_points if attempts == least]
                 index = random.Random(f"{trials.seed}:{least}").choice(waiting)  # noqa: S311

@@ -100,6 +100,19 @@ def test_another_tree_generates_the_baseline(tmp_path):
     assert "holds no p4perf" in refused("--interleaved", *SPEC, "-t", "fake", "--baseline-tree", tmp_path)
 
 
+def test_without_a_verdict_there_are_more_pairs(tmp_path):
+    """Of the default number, up to twice as many; of a number that was asked for, no more."""
+    # Costs of the stand-in depend on the seed.
+    narrow = (*SPEC, "-t", "fake", "--margin", "0.2%", "--baseline-set", "trials.seed=5")
+    found, _ = gated(tmp_path / "default", *narrow, code=ExitCode.NO_VERDICT)
+    assert (found["rows"][0]["starts"], found["rows"][0]["baseline_starts"]) == (12, 12)
+    asked, _ = gated(tmp_path / "asked", *narrow, "--pairs", 6, code=ExitCode.NO_VERDICT)
+    assert asked["rows"][0]["starts"] == 6
+    assert found["rows"][0]["detectable"] < asked["rows"][0]["detectable"]
+    plain, _ = gated(tmp_path / "plain", *SPEC, "-t", "fake")
+    assert plain["rows"][0]["starts"] == 6
+
+
 def test_an_interrupted_gate_is_resumed_in_turns(tmp_path):
     words = command("gate", "--interleaved", *SPEC, "-t", "fake", "--pairs", 5, "-o", tmp_path / "runs")
     process = subprocess.Popen(

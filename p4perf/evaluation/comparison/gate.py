@@ -15,14 +15,14 @@ is to be 2.5 % in one direction. Where several runs show the drift, its floor ha
 3. *Same* if the interval lies within the margin: two one-sided tests (Schuirmann 1987), each at 2.5 %.
 4. *No verdict* otherwise.
 
-Significant is a shift beyond the floor, and meant for all components together: the 2K p-values of one direction
-(common and stretch of each) are adjusted after Holm (1979, Scandinavian Journal of Statistics 6, 65). If nothing
-changed, a gate of any number of components calls one of them slower with a chance of 2.5 % at most. For starts in
-pairs this holds however far runs drift. For three runs of the baseline or more it holds if the drift is about normally
-distributed and the runs were made as far apart as the new ones: a rare jump of all components, which no run of the
-baseline has, is beyond the floor. With fewer runs it holds if they drift no further than is assumed. *Same* needs no
-such correction: all of K components are said to be the same only if each of them is (an intersection-union test,
-Berger 1982).
+Significant is a shift beyond the floor, and meant for all components together: the 2K p-values of one direction (common
+and stretch of each) are adjusted after Holm (1979, Scandinavian Journal of Statistics 6, 65). If nothing changed, a
+gate of any number of components calls one of them slower with a chance of 2.5 % at most. For starts in pairs this holds
+however far runs drift; a gate that measures more of them where it has no verdict judges twice, so with a chance of 5 %
+at most. For three runs of the baseline or more it holds if the drift is about normally distributed and the runs were
+made as far apart as the new ones: a rare jump of all components, which no run of the baseline has, is beyond the floor.
+With fewer runs it holds if they drift no further than is assumed. *Same* needs no such correction: all of K components
+are said to be the same only if each of them is (an intersection-union test, Berger 1982).
 """
 
 from __future__ import annotations
