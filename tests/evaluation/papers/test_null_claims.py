@@ -29,7 +29,7 @@ MEASURED = {
     if claim.measure is not None
 }
 DRAWS = 6
-SLOW = {key for key, claim in MEASURED.items() if claim.check.name in ("curve-segments", "breaks-at-caches")}
+SLOW = {key for key, claim in MEASURED.items() if claim.check.name in null_claims.FITTED}
 
 
 def test_every_bound_on_a_shape_has_a_null_test():
@@ -57,9 +57,21 @@ def test_few_draws_of_the_curves_that_take_long():
 
 def test_the_page_has_the_bounds_of_the_claims_and_good_rates():
     text = null_claims.PAGE.read_text().split(null_claims.BEGIN)[1].split(null_claims.END)[0]
-    rows = re.findall(r"^\| `([^`]+)` \| (.+?) \| .+? \| (.+?) \| .+? \| (.+?) \| \d+ \|$", text, re.MULTILINE)
+    rows = re.findall(
+        r"^\| `([^`]+)` \| (.+?) \| .+? \| (.+?) \| .+? \| (.+?) \| \d+ <!-- (\w+) --> \|$", text, re.MULTILINE
+    )
     assert [key for key, *_ in rows] == list(null_claims.TESTS)
-    for key, bound, without, with_it in rows:
+    for key, bound, without, with_it, code in rows:
+        assert code == null_claims.code_digest(), f"shapes.py changed: run benchmarks/null_claims.py --write {key}"
         assert bound == null_claims._escaped(MEASURED[key].paper_text())
         assert max(map(float, re.findall(r"[\d.]+", without))) <= 100 * null_claims.MOST_WITHOUT, key
         assert min(map(float, re.findall(r"[\d.]+", with_it))) >= 100 * null_claims.LEAST_WITH, key
+
+
+def test_the_digest_is_that_of_the_code_and_not_of_its_texts(tmp_path):
+    digests = []
+    for text in ('"""A."""\nN = 1\n', '"""B."""\n# C\nN = 1\n"""D."""\n', "N = 2\n"):
+        file = tmp_path / f"{len(digests)}.py"
+        file.write_text(text)
+        digests.append(null_claims.code_digest(file))
+    assert digests[0] == digests[1] != digests[2]
