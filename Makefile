@@ -10,10 +10,13 @@ WORKERS ?= $(shell n=$$(nproc); echo $$((n < 4 ? n + 1 : 4)))
 
 VENV := .venv
 BIN := $(VENV)/bin
-STAMP := $(VENV)/.installed
+# What `make demo` and every other use needs, and what the tests need besides.
+USABLE := $(VENV)/.installed
+TESTABLE := $(VENV)/.installed-tests
 SYSTEM_PACKAGES := gcc libc6-dev make pkg-config python3 python3-dev python3-venv \
-                   dpdk libdpdk-dev libpcap-dev dpkg-dev luajit valgrind \
-                   clang llvm libbpf-dev libelf-dev bpftool chromium
+                   dpdk libdpdk-dev libpcap-dev dpkg-dev valgrind clang llvm libbpf-dev libelf-dev bpftool
+TEST_PACKAGES := luajit chromium
+EXTENSIONS := $(wildcard p4perf/evaluation/fitting/engine/*.[ch] p4perf/models/queue/*.[ch])
 SOURCES = $(wildcard p4perf tests benchmarks setup.py)
 ON_PATH = echo "p4perf is in $(BIN); 'source $(BIN)/activate' puts it on the PATH of this shell"
 BENCHMARKS = $(filter-out benchmarks/_%,$(wildcard benchmarks/*.py))
@@ -25,7 +28,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install system demo test test-all tests lint collected bench fuzz soak clean
+.PHONY: help install system test-system demo test test-all tests lint collected bench fuzz soak clean
 
 help: ## show this help
 	@echo "p4perf: what will this data-plane program cost on that target?"
@@ -34,31 +37,31 @@ help: ## show this help
 	@echo
 	@echo "PYTHON=$(PYTHON) is the interpreter, RUNS=$(RUNS) the folder of the demo's results, TARGET=$(TARGET) its target."
 
-install: $(STAMP) ## install what is missing: system packages, then p4perf and its tools in .venv
+install: $(USABLE) ## install what is missing: system packages, then p4perf in .venv
 	@$(ON_PATH)
 
-demo: $(STAMP) ## generate, build and measure the demo experiment on this machine; print its table and plot
+demo: $(USABLE) ## generate, build and measure the demo experiment on this machine; print its table and plot
 	$(BIN)/p4perf run demo/exact-entries --target $(TARGET) -o $(RUNS)
 	@$(ON_PATH)
 
 test: MARKED = not thorough
-test: tests ## lint, then run the tests that a change has to pass
+test: tests ## install the tools of the tests, lint, then run the tests that a change has to pass
 
 test-all: MARKED =
 test-all: tests ## lint, then run all tests, as a release needs
 
-tests: $(STAMP)
+tests: $(TESTABLE)
 	@$(MAKE) --no-print-directory --jobs 2 lint collected
 	@sh tools/fetch-sshd.sh build/sshd
 	@echo "== tests"
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "$(MARKED)"
 
 # Linters leave a processor idle: meanwhile, what the tests import is compiled for all their workers.
-collected: $(STAMP)
+collected: $(TESTABLE)
 	@$(BIN)/python -m compileall -q p4perf
 	@$(BIN)/python -m pytest --collect-only -qq >/dev/null 2>&1 || :
 
-lint: $(STAMP) ## check style, types and which room imports which
+lint: $(TESTABLE) ## check style, types and which room imports which
 	@echo "== style (ruff)"
 	@$(BIN)/ruff check $(SOURCES)
 	@$(BIN)/ruff format --check $(SOURCES)
@@ -67,14 +70,14 @@ lint: $(STAMP) ## check style, types and which room imports which
 	@echo "== floors (import-linter)"
 	@$(BIN)/lint-imports --no-logo
 
-bench: $(STAMP) ## measure the speed of p4perf itself
+bench: $(TESTABLE) ## measure the speed of p4perf itself
 	@$(if $(BENCHMARKS),:,echo "There are no benchmarks yet.")
 	@set -e; for script in $(BENCHMARKS); do echo "== $$script"; $(BIN)/python "$$script"; done
 
-fuzz: $(STAMP) ## give N damaged files, with seeds from BEGIN on, to all readers; fuzz.jsonl keeps what was tried
+fuzz: $(TESTABLE) ## give N damaged files, with seeds from BEGIN on, to all readers; fuzz.jsonl keeps what was tried
 	@$(BIN)/python tools/fuzz.py $(or $(N),100000) --begin $(BEGIN) --jobs $$(nproc) --record fuzz.jsonl
 
-soak: $(STAMP) ## kill p4perf N times in sweeps, and less often in what else it does; soak.jsonl keeps what was tried
+soak: $(TESTABLE) ## kill p4perf N times in sweeps, and less often in what else it does; soak.jsonl keeps what was tried
 	@$(BIN)/python tools/soak.py $(or $(N),1000) --begin $(BEGIN) --jobs $$(nproc) --record soak.jsonl
 
 clean: ## remove what was installed or built here, not the results
@@ -83,10 +86,18 @@ clean: ## remove what was installed or built here, not the results
 	@if [ -d $(RUNS) ]; then echo "Results in $(RUNS)/ are kept."; fi
 
 system:
-	@[ -e $(STAMP) ] || echo "== installing what is missing of: system packages (apt-get, may ask for a password), two headers of DPDK, p4perf and its tools in $(VENV); about 5 minutes, most of it downloads"
+	@[ -e $(USABLE) ] || echo "== installing what is missing of: system packages (apt-get, may ask for a password), two headers of DPDK, p4perf in $(VENV); about 4 minutes, most of it downloads"
 	@sh tools/install-system-packages.sh $(SYSTEM_PACKAGES)
 
-$(STAMP): pyproject.toml setup.py constraints.txt $(wildcard p4perf/evaluation/fitting/engine/*.[ch] p4perf/models/queue/*.[ch]) | system
+test-system:
+	@[ -e $(TESTABLE) ] || echo "== installing what is missing of: $(TEST_PACKAGES) (apt-get, may ask for a password), the tools of the tests in $(VENV); about 2 minutes, most of it downloads"
+	@sh tools/install-system-packages.sh $(TEST_PACKAGES)
+
+$(USABLE): pyproject.toml setup.py constraints.txt $(EXTENSIONS) | system
 	@sh tools/fetch-dpdk-headers.sh
 	@sh tools/make-environment.sh $(PYTHON) $(VENV)
+	@touch $@
+
+$(TESTABLE): $(USABLE) | test-system
+	@sh tools/make-environment.sh $(PYTHON) $(VENV) dev
 	@touch $@
