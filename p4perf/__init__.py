@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any
 from p4perf.version import __version__
 
 if TYPE_CHECKING:
-    from p4perf.api import compare, fit, list_runs, load_model, measure, open_run, predict, reproduce, run
+    from p4perf.api import compare, fit, gate, learn, list_runs, load_model, measure, open_run, predict, reproduce, run
 
 __all__ = [
     "__version__",
     "compare",
     "fit",
+    "gate",
+    "learn",
     "list_runs",
     "load_model",
     "measure",

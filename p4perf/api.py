@@ -23,11 +23,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
-from p4perf.errors import DataError, NoVerdictError, UsageError
+from p4perf.arguments import Changes, Count, Duration, PathLike, Paths, Share, Texts, checked
+from p4perf.errors import DataError, NoVerdictError, TargetUnavailableError, UsageError
+from p4perf.plugins import find_plugin
 from p4perf.results import Run, all_run_folders, find_run, read_model
 from p4perf.results.names import FOLDER, RunSummary
 from p4perf.specs.messages import nearest
-from p4perf.views import LoadedModel, OpenRun, Reproduced, RunList
+from p4perf.specs.units import seconds, share
+from p4perf.views import LearntModel, LoadedModel, OpenRun, Reproduced, RunList
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -43,6 +46,7 @@ if TYPE_CHECKING:
     from p4perf.evaluation.prediction.programs import ProgramSubject
     from p4perf.evaluation.prediction.record import Answers
     from p4perf.experiment.compare import RunComparison
+    from p4perf.experiment.gate import GateDocument
     from p4perf.experiment.many import FittedSeries
     from p4perf.experiment.recorder import Progress, SweepOutcome
     from p4perf.experiment.reproduction import Watcher
@@ -51,14 +55,10 @@ if TYPE_CHECKING:
     from p4perf.results.table import Samples as Samples
     from p4perf.testbeds.base import Testbed
 
-PathLike = str | Path
-Texts = str | Sequence[str]
-Changes = Mapping[str, object] | Texts
-"""Keys with values, such as ``{"entries": 1000}``, ``"entries=1000"``, or several such texts."""
-
 DEFAULT_TARGET = "dpdk-c"
 
 
+@checked
 def open_run(name: PathLike = "latest", folder: PathLike = FOLDER) -> OpenRun:
     """A run by its path or by its name.
 
@@ -73,6 +73,7 @@ def open_run(name: PathLike = "latest", folder: PathLike = FOLDER) -> OpenRun:
     return OpenRun.open(find_run(name, Path(folder)))
 
 
+@checked
 def list_runs(folder: PathLike = FOLDER, *, told: Callable[[str], object] = warnings.warn) -> RunList:
     """The runs in a folder and in the campaigns in it; damaged ones are left out, and ``told`` hears why."""
     found = []
@@ -87,6 +88,7 @@ def list_runs(folder: PathLike = FOLDER, *, told: Callable[[str], object] = warn
     return RunList(found)
 
 
+@checked
 def load_model(path: PathLike) -> LoadedModel:
     """The model in a file, or of a run that is given by its path or name.
 
@@ -100,29 +102,30 @@ def load_model(path: PathLike) -> LoadedModel:
 @overload
 def run(
     spec: PathLike, target: str = ..., *, testbed: str | Testbed = ..., settings: Changes = ...,
-    points: int | None = ..., accuracy: float | None = ..., budget_s: None = ..., skip_impossible: bool = ...,
+    points: Count | None = ..., accuracy: Share | None = ..., budget_s: None = ..., skip_impossible: bool = ...,
     output: PathLike = ..., progress: Progress | None = ...,
 ) -> OpenRun: ...
 
 
 @overload
 def run(
-    spec: PathLike | Sequence[PathLike], target: Texts = ..., *, testbed: str | Testbed = ...,
-    settings: Changes = ..., points: int | None = ..., accuracy: float | None = ...,
-    budget_s: float | None = ..., skip_impossible: bool = ..., output: PathLike = ..., progress: Progress | None = ...,
+    spec: Paths, target: Texts = ..., *, testbed: str | Testbed = ...,
+    settings: Changes = ..., points: Count | None = ..., accuracy: Share | None = ..., budget_s: Duration | None = ...,
+    skip_impossible: bool = ..., output: PathLike = ..., progress: Progress | None = ...,
 ) -> OpenRun | RunList: ...
 # fmt: on
 
 
+@checked
 def run(
-    spec: PathLike | Sequence[PathLike],
+    spec: Paths,
     target: Texts = DEFAULT_TARGET,
     *,
     testbed: str | Testbed = "local",
     settings: Changes = (),
-    points: int | None = None,
-    accuracy: float | None = None,
-    budget_s: float | None = None,
+    points: Count | None = None,
+    accuracy: Share | None = None,
+    budget_s: Duration | None = None,
     skip_impossible: bool = False,
     output: PathLike = FOLDER,
     progress: Progress | None = None,
@@ -136,8 +139,8 @@ def run(
         target: name of a target with its variants, or several.
         settings: changes of the spec, such as ``{"entries": 1000, "trials.repetitions": 5}``.
         points: most values that are kept of every swept variable.
-        accuracy: measure only the points that are needed for this relative error, such as 0.03.
-        budget_s: time for everything.
+        accuracy: measure only the points that are needed for this relative error, such as 0.03 or ``"3%"``.
+        budget_s: time for everything, in seconds or such as ``"30m"``.
         skip_impossible: leave out the points that the target cannot do, with a warning.
         output: folder that gets the run directory, or that of the campaign.
 
@@ -151,7 +154,7 @@ def run(
     from p4perf.programs.component import component_parameters
     from p4perf.specs import load_experiment
 
-    changes = [(key.strip(), value.strip()) for key, _, value in (text.partition("=") for text in _texts(settings))]
+    changes, wanted = _pairs(settings), _share(accuracy, "--accuracy")
     if skip_impossible:
         changes.append(("sweep.skip_impossible", "true"))
     if not (isinstance(spec, PathLike) and isinstance(target, str) and budget_s is None):
@@ -161,14 +164,14 @@ def run(
             raise UsageError("several experiments or targets take the address of a testbed")
         folder = new_campaign(
             _listed(spec), _listed(target), testbed, Path(output),
-            budget_s=budget_s, accuracy=accuracy, overrides=changes, points=points,
+            budget_s=_seconds(budget_s), accuracy=wanted, overrides=changes, points=points,
         )  # fmt: skip
         measure_campaign(folder, lambda line: None)
         return list_runs(folder.path)
     experiment = load_experiment(str(spec), overrides=changes, points=points, parameters_of=component_parameters)
     place = open_testbed(testbed) if isinstance(testbed, str) else testbed
     chosen = open_target(target)
-    directory, plan, outcome = measure_anew(experiment, chosen, place, Path(output), progress, accuracy=accuracy)
+    directory, plan, outcome = measure_anew(experiment, chosen, place, Path(output), progress, accuracy=wanted)
     _warn(f"{point.label} is left out: {point.reason}" for point in plan.refused)
     _conclude(outcome)
     measured = OpenRun(directory)
@@ -181,6 +184,21 @@ def _texts(given: Changes) -> list[str]:
     if not isinstance(given, Mapping):
         return _listed(given)
     return [f"{key}={value if isinstance(value, str) else json.dumps(value)}" for key, value in given.items()]
+
+
+def _pairs(given: Changes) -> list[tuple[str, str]]:
+    found = [(key.strip(), equals, value.strip()) for key, equals, value in (t.partition("=") for t in _texts(given))]
+    if wrong := [key for key, equals, _ in found if not (key and equals)]:
+        raise UsageError(f"settings: expected a mapping or key=value, got {wrong[0]!r}", hint="such as entries=1000")
+    return [(key, value) for key, _, value in found]
+
+
+def _share(given: Share | None, name: str) -> float | None:
+    return None if given is None else share(given, name)
+
+
+def _seconds(given: Duration | None) -> float | None:
+    return seconds(given, "--budget") if isinstance(given, str) else given
 
 
 def _warn(texts: Iterable[str]) -> None:
@@ -196,6 +214,7 @@ def _conclude(outcome: SweepOutcome) -> None:
         _warn([f"waiting: {outcome.waiting}"])
 
 
+@checked
 def measure(
     program: PathLike,
     target: str = DEFAULT_TARGET,
@@ -205,18 +224,18 @@ def measure(
     arch: str | None = None,
     std: str | None = None,
     defines: Changes = (),
-    includes: PathLike | Sequence[PathLike] = (),
+    includes: Paths = (),
     fill: Changes = (),
     default_fill: int = 64,
     miss: Changes = (),
     zipf: float = 0.0,
     probabilities: PathLike | None = None,
-    packets: int = 256,
+    packets: Count = 256,
     capture: PathLike | None = None,
     port: int = 0,
-    frame_size_bytes: int = 128,
+    frame_size_bytes: Count = 128,
     sizes: Sequence[int] = (),
-    repetitions: int = 3,
+    repetitions: Count = 3,
     testbed: str | Testbed = "local",
     output: PathLike = FOLDER,
     progress: Progress | None = None,
@@ -266,6 +285,7 @@ def fit(data: PathLike | Run | pd.DataFrame, y: str | None = ..., **options: Any
 def fit(data: npt.ArrayLike, y: npt.ArrayLike, **options: Any) -> DerivedModel: ...
 
 
+@checked
 def fit(
     data: Any,
     y: Any = None,
@@ -367,13 +387,14 @@ def fit_many(
     return fit_all(sources, known_options(options or {}), _path(output), **how)
 
 
+@checked
 def predict(
     program: PathLike,
     targets: Texts = (),
     *,
-    models: PathLike | Sequence[PathLike] = (),
-    frame_size: int | None = None,
-    cores: int = 1,
+    models: Paths = (),
+    frame_size: Count | None = None,
+    cores: Count = 1,
     line_rate: str | float = "10Gbit/s",
     frequency: str | float | None = None,
     load: float | None = None,
@@ -387,7 +408,7 @@ def predict(
     fill: Changes = (),
     settings: Changes = (),
     without: Texts = (),
-    points: int | None = None,
+    points: Count | None = None,
     path: PathName = "expected",
     measure: bool = False,
     testbed: str = "local",
@@ -432,7 +453,12 @@ def predict(
     changes = tuple(_texts(settings)), tuple(_listed(without))
     wanted = Wanted(str(program), *changes, counts, shares, _path(capture), points, options)
     conditions = conditions_of(frame_size, cores, line_rate, frequency, load, rate)
-    chosen = open_models(_listed(models), _listed(targets))
+    try:
+        chosen = open_models(_listed(models), _listed(targets))
+    except TargetUnavailableError:
+        for target in _listed(targets):
+            find_plugin("p4perf.targets", target.partition(":")[0])
+        raise
     if of_packets:
         from p4perf.experiment.prediction import sent
 
@@ -451,7 +477,7 @@ def predict(
     return replace(found, measured=measure_programs(beside, testbed, Path(runs), told))
 
 
-def _listed(given: PathLike | Sequence[PathLike]) -> list[str]:
+def _listed(given: Paths) -> list[str]:
     return [str(given)] if isinstance(given, str | Path) else list(map(str, given))
 
 
@@ -466,7 +492,7 @@ def _check_capability(subject: ProgramSubject, target: str) -> None:
 @overload
 def compare(
     subjects: Sequence[PathLike | Run], *, component: None = ..., folder: PathLike = ..., reference: str | None = ...,
-    metric: str | None = ..., margin: float = ...,
+    metric: str | None = ..., margin: Share = ...,
 ) -> RunComparison: ...
 
 
@@ -478,6 +504,7 @@ def compare(
 # fmt: on
 
 
+@checked
 def compare(
     subjects: Sequence[PathLike | Run],
     *,
@@ -486,7 +513,7 @@ def compare(
     folder: PathLike = FOLDER,
     reference: str | None = None,
     metric: str | None = None,
-    margin: float = 0.05,
+    margin: Share = 0.05,
 ) -> RunComparison | ComparedModels:
     """Compare runs of the same experiments, or models of one component. Nothing is written.
 
@@ -506,8 +533,7 @@ def compare(
         DataError: a run or file cannot be read.
         NoVerdictError: no run of a target has a model.
     """
-    given = [subjects] if isinstance(subjects, str | Path | Run) else subjects
-    names = [str(each.path) if isinstance(each, Run) else str(each) for each in given]
+    names, smallest = _names(subjects), share(margin, "--margin")
     if component is not None:
         from p4perf.experiment.subjects import compare_component
 
@@ -518,16 +544,145 @@ def compare(
 
     paths = [find_run(name, Path(folder)) for name in names]
     chosen = reference if reference is None else str(find_run(reference, Path(folder)))
-    return compare_runs(paths, reference=chosen, metric=metric, margin=margin)
+    return compare_runs(paths, reference=chosen, metric=metric, margin=smallest)
 
 
+@checked
+def gate(
+    runs: PathLike | Run | Sequence[PathLike | Run],
+    baseline: PathLike | Run | Sequence[PathLike | Run],
+    *,
+    folder: PathLike = FOLDER,
+    metric: str | None = None,
+    relative: bool = False,
+    margin: Share = 0.05,
+    drift: Share | None = None,
+) -> GateDocument:
+    """Judge whether new runs are slower than a baseline: a verdict for each experiment on each target.
+
+    Args:
+        runs: new runs or campaigns by path or name; of :func:`p4perf.api.measure_sides`, the new run.
+        baseline: runs, campaigns or files of models.
+        relative: in units of the baseline program, which each start measures.
+        margin: smallest change that matters.
+        drift: standard deviation between runs; by default what several runs show.
+
+    Raises:
+        UsageError: nothing of the runs is in the baseline, or a run is its own baseline.
+        DataError: something is damaged.
+    """
+    from p4perf.experiment.gate import gate_runs
+
+    if not (old := _names(baseline)):
+        raise UsageError("there is no --baseline", hint="name a run directory, a campaign or a model.json")
+    before, after = ([find_run(name, Path(folder)) for name in names] for names in (old, _names(runs)))
+    chosen = share(margin, "--margin"), _share(drift, "--drift")
+    return gate_runs(before, after, metric=metric, relative=relative, margin=chosen[0], drift=chosen[1])
+
+
+def _names(given: PathLike | Run | Sequence[PathLike | Run]) -> list[str]:
+    several = [given] if isinstance(given, str | Path | Run) else given
+    return [str(each.path) if isinstance(each, Run) else str(each) for each in several]
+
+
+@checked
+def measure_sides(
+    spec: PathLike,
+    baseline: PathLike | None = None,
+    *,
+    target: str = DEFAULT_TARGET,
+    baseline_target: str | None = None,
+    settings: Changes = (),
+    baseline_settings: Changes = (),
+    baseline_environment: Mapping[str, str] | None = None,
+    baseline_tree: PathLike | None = None,
+    points: Count | None = None,
+    pairs: Count = 6,
+    testbed: str | Testbed = "local",
+    output: PathLike = FOLDER,
+    progress: Progress | None = None,
+) -> tuple[OpenRun, OpenRun]:
+    """Measure a spec or program in turns with its baseline, for a gate without drift: the baseline and the new run.
+
+    >>> import p4perf
+    >>> old, new = p4perf.api.measure_sides("demo/exact-entries", baseline_target="dpdk-c:acl")  # doctest: +SKIP
+    >>> p4perf.gate(new, old).verdict  # doctest: +SKIP
+
+    Args:
+        baseline: another spec or program.
+        settings: changes of the spec on both sides; ``baseline_settings`` only on that of the baseline.
+        baseline_environment: variables such as ``{"CC": "gcc-12"}``.
+        baseline_tree: checkout of p4perf that generates the baseline.
+        pairs: pairs of starts of each point.
+
+    Raises:
+        As :func:`run`.
+    """
+    from p4perf.experiment import open_testbed
+    from p4perf.experiment.interleaved import measure_sides as measure_both
+
+    place = open_testbed(testbed) if isinstance(testbed, str) else testbed
+    (old, first), (new, second) = measure_both(
+        str(spec), None if baseline is None else str(baseline), target, baseline_target, place, Path(output),
+        overrides=_pairs(settings), baseline_overrides=_pairs(baseline_settings),
+        baseline_environment=baseline_environment, baseline_tree=_path(baseline_tree), points=points, pairs=pairs,
+        progress=progress,
+    )  # fmt: skip
+    for outcome in (first, second):
+        _conclude(outcome)
+    return OpenRun(old), OpenRun(new)
+
+
+@checked
+def learn(
+    runs: Paths = (),
+    target: str | None = None,
+    *,
+    testbed: str = "local",
+    folder: PathLike = FOLDER,
+    resume: bool = False,
+    catalogue: PathLike | None = None,
+    quick: bool = False,
+    settings: Changes = (),
+    output: PathLike | None = None,
+    told: Callable[[str], object] = lambda text: None,
+    reached: Callable[[str, float], object] = lambda what, left_s: None,
+) -> LearntModel:
+    """Learn what programs cost on a target of this machine: the cost model, for :func:`predict`.
+
+    Args:
+        runs: runs to learn from; without any, fixtures are measured on ``target`` for a few minutes.
+        folder: gets the runs of the fixtures; with ``resume``, the newest ones there are continued.
+        catalogue: folder with runs of the catalogue on that target, to learn prices anew.
+        quick: measure few fixtures, and take the rest from the model that ships.
+        output: file for the model.
+
+    Raises:
+        UsageError: there are neither runs nor a target, or no such target.
+        NoVerdictError: the runs say too little.
+    """
+    from p4perf.experiment.learning import learn as learn_model
+
+    opened = [Run.open(find_run(path, Path(folder))) for path in _listed(runs)]
+    model = LearntModel.of(
+        learn_model(
+            opened, target, testbed, Path(folder), resume=resume, catalogue=_path(catalogue), quick=quick,
+            overrides=_pairs(settings), told=told, reached=reached,
+        )
+    )  # fmt: skip
+    if output is not None:
+        model.save(Path(output))
+    return model
+
+
+@checked
 def reproduce(
     claims: Texts = (),
     *,
     quick: bool = False,
     only: Kind | Sequence[Kind] = (),
     testbed: str = "local",
-    budget_s: float = math.inf,
+    budget_s: Duration = math.inf,
     output: PathLike | None = None,
     watcher: Watcher | None = None,
 ) -> Reproduced:
@@ -550,7 +705,9 @@ def reproduce(
 
     chosen = chosen_claims(_listed(claims), _listed(only))
     folder = ReproductionFolder.at(_path(output), datetime.now(UTC))
-    session = Reproduction(folder, watcher or Silent(), testbed=testbed, quick=quick, budget_s=budget_s)
+    session = Reproduction(
+        folder, watcher or Silent(), testbed=testbed, quick=quick, budget_s=_seconds(budget_s) or math.inf
+    )
     findings = session.check(chosen)
     code = exit_code(findings)
     papers = tuple({paper.key: paper for paper, _ in chosen}.values())

@@ -41,7 +41,12 @@ def plugin_names(group: str) -> list[str]:
 
 
 def load_plugin(group: str, name: str) -> Any:
-    """The object behind one entry point.
+    """The object behind one entry point; raises as :func:`find_plugin`."""
+    return find_plugin(group, name).load()
+
+
+def find_plugin(group: str, name: str) -> EntryPoint:
+    """One entry point.
 
     Raises:
         UsageError: nothing of that name is registered; the message names the nearest that is.
@@ -52,7 +57,7 @@ def load_plugin(group: str, name: str) -> Any:
         near = difflib.get_close_matches(name, found, n=1)
         hint = f"did you mean {near[0]}?" if near else f"supported: {', '.join(sorted(found))}"
         raise UsageError(f"unknown {noun} {name!r}", hint=hint)
-    return found[name].load()
+    return found[name]
 
 
 def open_plugin(group: str, name: str, **options: Any) -> Any:

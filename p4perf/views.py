@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from typing_extensions import override
 
 from p4perf.errors import ExitCode
 from p4perf.models.component import ComponentModel
+from p4perf.models.program.costs import CostModel
+from p4perf.models.program.costs_storage import cost_model_json
+from p4perf.models.program.primitives import PrimitiveCosts
 from p4perf.records import counted
 from p4perf.results import Run
+from p4perf.results.files import write_text_atomically
 from p4perf.results.names import RunSummary
 
 if TYPE_CHECKING:
@@ -50,6 +54,43 @@ class LoadedModel(ComponentModel):
         from p4perf.evaluation.plots.style import picture
 
         return picture(self.plot()) + model_html(self)
+
+
+class LearntModel(CostModel):
+    """What programs cost on one target of this machine, as it was learnt."""
+
+    @classmethod
+    def of(cls, model: CostModel) -> LearntModel:
+        return cls(**{each.name: getattr(model, each.name) for each in fields(model)})
+
+    @override
+    def __repr__(self) -> str:
+        prices = len(self.primitives["prices"])
+        return f"<LearntModel of {self.target}: baseline {self.baseline:.1f} cycles, {prices} prices>"
+
+    def to_json(self) -> str:
+        """The text of a file for ``models=`` of predict."""
+        return cost_model_json(self)
+
+    def save(self, path: Path) -> None:
+        write_text_atomically(path, self.to_json())
+
+    def rows(self) -> list[dict[str, Any]]:
+        """How well sums of prices agree with what they were learnt from: a row for each experiment."""
+        agreement = PrimitiveCosts.from_record(dict(self.primitives)).agreement
+        return [
+            {"what": a.experiment, "points": a.points, "median_error": a.median, "p90_error": a.p90, "bias": a.bias}
+            for a in agreement
+        ]
+
+    def to_frame(self) -> pd.DataFrame:
+        """The rows as a table."""
+        import pandas as pd
+
+        return pd.DataFrame(self.rows())
+
+    def _repr_html_(self) -> str:
+        return self.to_frame().to_html(index=False)
 
 
 class OpenRun(Run):

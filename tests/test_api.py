@@ -18,10 +18,15 @@ from support.runs import make_run
 
 import p4perf
 from p4perf import api, plugins
-from p4perf.errors import DataError, P4PerfError, UsageError
+from p4perf.errors import DataError, P4PerfError, TargetUnavailableError, UsageError
+from p4perf.evaluation.prediction.library import reference_model
+from p4perf.views import LearntModel
 
 SWITCH = Path(p4perf.__file__).parents[1] / "examples" / "programs" / "l2_switch" / "l2_switch.json"
-OFFERED = ["compare", "fit", "list_runs", "load_model", "measure", "open_run", "predict", "reproduce", "run"]
+OFFERED = [
+    *("compare", "fit", "gate", "learn", "list_runs", "load_model", "measure", "open_run", "predict", "reproduce"),
+    "run",
+]
 SPEC = "mat/exact-entries"
 
 
@@ -194,6 +199,20 @@ class TestRuns:
         assert isinstance(found.plot(), Figure)
         assert "<svg" in found._repr_html_()
 
+    def test_the_gate(self, runs):
+        for run in runs:
+            manifest = json.loads((run / "manifest.json").read_text()) | {"target": "t"}
+            (run / "manifest.json").write_text(json.dumps(manifest))
+        found = p4perf.gate("latest", "latest~2", margin="5%")
+        assert (found.margin, found.verdict, found.exit_code) == (0.05, "failed", 1)
+        assert list(found.to_frame()["verdict"]) == ["slower"]
+        assert repr(found) == "<GateDocument: failed, 1 component: 1 slower>"
+        assert "slower" in found._repr_html_()
+        with pytest.raises(UsageError, match="is its own baseline"):
+            p4perf.gate(runs[0], [p4perf.open_run(runs[1]), p4perf.open_run(runs[0])])
+        with pytest.raises(UsageError, match="there is no --baseline"):
+            p4perf.gate(runs[0], [])
+
 
 class TestMeasuring:
     def test_an_experiment(self, fakes, tmp_path):
@@ -210,7 +229,7 @@ class TestMeasuring:
     @pytest.mark.parametrize(
         ("given", "words"),
         [
-            ((SPEC, "fake", {"accuracy": 3}), "--accuracy 3: expected a relative error"),
+            ((SPEC, "fake", {"accuracy": 3}), "--accuracy 3: expected a share below 1"),
             (([], "fake", {}), "takes an experiment, a target and some time"),
             (([SPEC], [], {}), "takes an experiment, a target and some time"),
             ((SPEC, "fake", {"budget_s": 0}), "takes an experiment, a target and some time"),
@@ -222,6 +241,34 @@ class TestMeasuring:
         with pytest.raises(P4PerfError, match=words):
             p4perf.run(spec, target, output=tmp_path / "runs", **options)
         assert not (tmp_path / "runs").exists()
+
+    @pytest.mark.parametrize(
+        ("options", "words"),
+        [
+            ({"points": "x"}, "points: expected a whole number of at least 1, got 'x'"),
+            ({"points": 0}, "points: expected a whole number of at least 1, got 0"),
+            ({"accuracy": "x"}, "--accuracy x: expected a share below 1"),
+            ({"budget_s": "x"}, "--budget x: expected a time"),
+            ({"settings": 5}, "settings: expected a mapping"),
+            ({"settings": "entries"}, "settings: expected a mapping or key=value, got 'entries'"),
+            ({"testbed": 5}, "testbed: expected an address"),
+            ({"output": 5}, "output: expected a path, got 5"),
+        ],
+    )
+    def test_what_an_option_does_not_take_is_refused_by_name(self, options, words):
+        with pytest.raises(UsageError, match=words):
+            p4perf.run(SPEC, **options)
+
+    def test_texts_of_the_command_line_are_understood(self, fakes, tmp_path):
+        run = p4perf.run(SPEC, "fake", accuracy="20%", output=tmp_path)
+        assert run.manifest.design["accuracy"] == 0.2
+        assert len(p4perf.run(SPEC, "fake", points=2, budget_s="1m", output=tmp_path)) == 1
+
+    def test_both_sides_of_a_gate_in_turns(self, fakes, tmp_path):
+        old, new = api.measure_sides(SPEC, target="fake", points=3, pairs=2, output=tmp_path)
+        found = p4perf.gate(new, old)
+        assert [row.verdict for row in found.rows] == ["same"]
+        assert old.points()["n"].tolist() == [2, 2, 2]
 
     def test_settings_are_texts_or_a_mapping(self, fakes, tmp_path):
         ways = ({"entries": [1, 10], "trials.repetitions": 1}, ["entries=[1, 10]", "trials.repetitions=1"])
@@ -257,7 +304,26 @@ class TestMeasuring:
         assert said.split() == ["[2]", "program/l2-switch"]
 
 
+def test_learning(fakes, tmp_path):
+    with pytest.raises(UsageError, match="name either run directories, or --target"):
+        p4perf.learn()
+    with pytest.raises(UsageError, match="unknown target 'fakes'"):
+        p4perf.learn(target="fakes", quick=True)
+    with pytest.raises(TargetUnavailableError, match="no cost model for target fake ships"):
+        p4perf.learn(target="fake", quick=True)
+    known = LearntModel.of(reference_model("dpdk-c"))
+    known.save(tmp_path / "model.json")
+    found = p4perf.predict(SPEC, models=tmp_path / "model.json", points=1)
+    assert found.to_frame()["target"].tolist() == ["dpdk-c"]
+    assert repr(known).startswith("<LearntModel of dpdk-c: baseline ")
+    assert {"what", "points", "median_error"} <= set(known.to_frame().columns)
+    assert "median_error" in known._repr_html_()
+
+
 def test_prediction():
+    with pytest.raises(UsageError, match="unknown target 'dpdk'") as caught:
+        p4perf.predict(SWITCH, "dpdk")
+    assert caught.value.hint == "did you mean dpdk-c?"
     found = p4perf.predict(SWITCH, "dpdk-c", line_rate="100Gbps")
     (row,) = found.to_frame().to_dict("records")
     assert row["cycles_low"] <= row["cycles"] <= row["cycles_high"]

@@ -37,6 +37,7 @@ import yaml
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
+from support.claims import COMPUTED, PAPER  # noqa: E402
 from support.command import p4perf  # noqa: E402
 from support.runs import make_run  # noqa: E402
 
@@ -109,23 +110,6 @@ VALUES = [
 TOKEN = re.compile(rb"-?\d[\d.eE+-]*|\w+|\S")
 
 
-CLAIMS = """\
-reproduction_version: 1
-paper: mine2026
-title: ours
-authors: we
-published: nowhere
-claims:
-  - id: computed
-    source: {equation: 5}
-    claim: A table of 1000 entries takes 152 kB.
-    kind: analytic
-    command: p4perf list
-    check: {name: working-set-bytes, arguments: {key_bytes: 16, action_data_bytes: 64, entries: 1000}}
-    expect: {bytes: {value: 152128, unit: B}}
-"""
-
-
 @dataclass(frozen=True)
 class Reader:
     """A reader of files, or of folders of which one file is damaged; ``sources`` are whole. Slow ones weigh less."""
@@ -180,7 +164,7 @@ def readers() -> dict[str, Reader]:
         ', "points": 3, "spent_s": 1.5, "left_s": null, "cells": []}'
     )
     other = make_run(place, lambda x: 30.0 + x, starts=2, target="xdp", overrides=(("entries", "[1, 10, 100]"),))
-    (place / "claims.yaml").write_text(CLAIMS)
+    (place / "claims.yaml").write_text(PAPER + COMPUTED)
     program = str(next(ROOT.glob("examples/programs/l2_switch/*.json")))
     documents = {"comparison": place / "compared", "prediction": place / "predicted", "reproduction": place / "checked"}
     for words in (

@@ -40,6 +40,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
+from support.claims import COMPUTED, GROWS, PAPER  # noqa: E402
 from support.command import forked  # noqa: E402
 from support.dask_cluster import DaskCluster  # noqa: E402
 from support.sshd import Sshd, why_not  # noqa: E402
@@ -203,36 +204,7 @@ class Runs(World):
                 f"{{name: my/{name}, extends: {base}, trials: {{repetitions: 2}}, sweep: "
                 + {"tables": "{entries: [1, 10, 100, 1000]}}", "headers": "{headers: [0, 2, 4]}}"}[name]
             )
-        (folder / "claims.yaml").write_text(CLAIMS)
-
-
-CLAIMS = """\
-reproduction_version: 1
-paper: mine2026
-title: ours
-authors: we
-published: nowhere
-claims:
-  - id: grows
-    source: {section: 3}
-    claim: Large tables cost more than small ones.
-    kind: re-measured by shape
-    command: p4perf run mat/exact-entries
-    measure:
-      experiment: mat/exact-entries
-      target: fake
-      change: ["sweep.entries=[10, 100, 1000, 10000, 100000, 1000000]", "trials.repetitions=1"]
-      quick: ["sweep.entries=[10, 1000, 1000000]"]
-    check: {name: curve-ratio, arguments: {low: 10, high: 1000000}}
-    expect: {ratio: {at_least: 2}}
-  - id: computed
-    source: {equation: 5}
-    claim: A table of 1000 entries takes 152 kB.
-    kind: analytic
-    command: p4perf list
-    check: {name: working-set-bytes, arguments: {key_bytes: 16, action_data_bytes: 64, entries: 1000}}
-    expect: {bytes: {value: 152128, unit: B}}
-"""
+        (folder / "claims.yaml").write_text(PAPER + GROWS + COMPUTED)
 
 
 @dataclass(frozen=True)

@@ -345,22 +345,9 @@ def load(spec: str, sets: list[str] | None, points: int | None, *, skip: bool = 
     return experiment
 
 
-def overrides_of(sets: list[str] | None) -> list[tuple[str, str]]:
+def overrides_of(sets: list[str] | None, option: str = "--set") -> list[tuple[str, str]]:
     """Keys and values of every ``--set``."""
-    return pairs(sets, "--set", "key=value", "for example --set entries=1000")
-
-
-def share(text: str, option: str) -> float:
-    """A share from ``5%`` or ``0.05``."""
-    number = text.strip().removesuffix("%").strip()
-    try:
-        value = float(number)
-    except ValueError:
-        value = float("nan")
-    value = value / 100 if text.strip().endswith("%") else value
-    if not 0 < value < 1:
-        raise UsageError(f"{option} {text}: expected a share below 1", hint=f"for example {option} 5% or {option} 0.05")
-    return value
+    return pairs(sets, option, "key=value", f"for example {option} entries=1000")
 
 
 def pairs(texts: Sequence[str] | None, option: str, form: str, hint: str | None = None) -> list[tuple[str, str]]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
-from p4perf.cli.app import Format, FormatOption, QuietOption, app, emit, print_table, refuse, say, share, with_interval
+from p4perf.cli.app import Format, FormatOption, QuietOption, app, emit, print_table, refuse, say, with_interval
 from p4perf.errors import UsageError
 from p4perf.records import Interval, counted
 from p4perf.results.files import json_text, write_text_atomically
@@ -126,7 +126,6 @@ def compare(
     """Compare runs of the same experiments, or models of one component."""
     from p4perf import api
 
-    smallest = share(margin, "--margin")
     if component is not None:
         from p4perf.experiment.subjects import curves_document
 
@@ -141,7 +140,7 @@ def compare(
         raise UsageError("--at goes with --component")
     from p4perf.experiment.compare import comparison_document, write_comparison
 
-    found = api.compare(runs, folder=folder, reference=reference, metric=metric, margin=smallest)
+    found = api.compare(runs, folder=folder, reference=reference, metric=metric, margin=margin)
     files: dict[str, Any] = {}
     if output is not None:
         files = dict(zip(("output", "plots"), write_comparison(found, output, datetime.now(UTC)), strict=True))
@@ -301,7 +300,6 @@ def reproduce(
     takes; claims that do not fit into --budget are not run. The same command with the same --output continues.
     """
     from p4perf import api
-    from p4perf.cli.measure import duration_s
     from p4perf.cli.progress import WholeProgress
     from p4perf.cli.vio import print_claims
     from p4perf.evaluation.papers import chosen_claims
@@ -319,11 +317,11 @@ def reproduce(
             raise UsageError("--list checks nothing", hint="leave --quick, --budget and --output out")
         emit(fmt, reproduction.listed(chosen_claims(claims or (), kinds)))
         return 0
-    budget_s = math.inf if budget is None else duration_s(budget)
+    limit = math.inf if budget is None else budget
     try:
         with WholeProgress(quiet=quiet) as bar:
             found = api.reproduce(
-                claims or (), quick=quick, only=kinds, testbed=testbed, budget_s=budget_s, output=output, watcher=bar
+                claims or (), quick=quick, only=kinds, testbed=testbed, budget_s=limit, output=output, watcher=bar
             )
     except KeyboardInterrupt:
         say("\nstopped; everything finished is on disk. Continue with the same command and --output and the folder")

@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
-from p4perf.cli.app import Format, FormatOption, QuietOption, app, emit, load, pairs, refuse, say, share
+from p4perf.cli.app import Format, FormatOption, QuietOption, app, emit, overrides_of, pairs, refuse, say
 from p4perf.cli.measure import DEFAULT_TARGET
 from p4perf.errors import ExitCode, UsageError
-from p4perf.records import counted
 from p4perf.results import find_run
 from p4perf.results.files import write_atomically
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
     from p4perf.experiment.gate import GateDocument
     from p4perf.experiment.recorder import SweepOutcome
-    from p4perf.specs import Experiment
-
-PAIRS = 6
-"""Pairs of starts of a point of an interleaved gate; without a verdict twice as many."""
-
-_PROGRAMS = (".p4", ".json", ".spec")
 
 
 @app.command()
@@ -82,12 +74,7 @@ def gate(
         int | None, Option(min=1, help="With --interleaved: most values of every swept variable.")
     ] = None,
     number: Annotated[
-        int | None,
-        Option(
-            "--pairs",
-            min=2,
-            help="With --interleaved: pairs of starts per point; default: 6, or 12 if 6 give no verdict.",
-        ),
+        int | None, Option("--pairs", min=2, help="With --interleaved: pairs of starts per point; default: 6.")
     ] = None,
     testbed: Annotated[str | None, Option(help="With --interleaved: where it runs; default: local.")] = None,
     output: Annotated[
@@ -100,8 +87,8 @@ def gate(
 
     Exit code 0 if nothing is slower, 1 if something is, 6 if the data are not conclusive.
     """
-    least = share(margin, "--margin")
-    given = None if drift is None else share(drift, "--drift")
+    from p4perf import api
+
     of_turns: dict[str, object] = {
         "--target": target,
         "--baseline-target": baseline_target,
@@ -129,28 +116,20 @@ def gate(
         refuse(of_turns, "only with --interleaved")
     if not runs:
         raise UsageError("nothing to compare: no run is given", hint="run directories, or --interleaved with a spec")
-    measured: list[_Turns] = []
     if interleaved:
-        measured = _measured(
-            runs, baseline or [], target or DEFAULT_TARGET, baseline_target, sets or [], baseline_sets or [],
-            baseline_environment or [], baseline_tree, points, number or PAIRS, testbed or "local",
-            output or Path("runs"), quiet=quiet,
+        before, after = _measured(
+            runs, baseline or [], target or DEFAULT_TARGET, baseline_target, sets, baseline_sets, baseline_environment,
+            baseline_tree, points, number, testbed or "local", output or Path("runs"), quiet=quiet,
         )  # fmt: skip
-        before, after = [each.baseline for each in measured], [each.new for each in measured]
-    elif not baseline:
-        raise UsageError("there is no --baseline", hint="name a run directory, a campaign or a model.json")
     else:
-        before, after = [find_run(path) for path in baseline], [find_run(path) for path in runs]
-    from p4perf.experiment.gate import NO_VERDICT, gate_runs
-
-    found = gate_runs(before, after, metric=metric, relative=relative, margin=least, drift=given)
-    if interleaved and number is None and found.exit_code == ExitCode.NO_VERDICT:
-        for each in measured:
-            if any(row.verdict == NO_VERDICT and row.ratio and row.experiment == each.name for row in found.rows):
-                _measured_on(each, 2 * PAIRS, quiet=quiet)
-        found = gate_runs(before, after, metric=metric, relative=relative, margin=least)
+        before, after = [find_run(path) for path in baseline or ()], [find_run(path) for path in runs]
+    found = api.gate(after, before, metric=metric, relative=relative, margin=margin, drift=drift)
+    if interleaved and number is None and (undecided := _undecided(found, after)):
+        for run in undecided:
+            _measure_more(run, quiet=quiet)
+        found = api.gate(after, before, metric=metric, relative=relative, margin=margin)
     _write(found, junit, summary)
-    return _conclude(found, f"against {', '.join(map(str, before))}, margin {100 * least:g} %", fmt)
+    return _conclude(found, f"against {', '.join(map(str, before))}, margin {100 * found.margin:g} %", fmt)
 
 
 def _write(found: GateDocument, junit: Path | None, summary: Path | None) -> None:
@@ -174,92 +153,78 @@ def _conclude(found: GateDocument, title: str, fmt: Format) -> int:
     return found.exit_code
 
 
-@dataclass(frozen=True)
-class _Turns:
-    """Runs that were measured in turns, and the experiment of the new one."""
-
-    experiment: Experiment
-    baseline: Path
-    new: Path
-
-    @property
-    def name(self) -> str:
-        return self.experiment.spec.name
-
-
 def _measured(
     specs: list[str],
     baseline: list[str],
     target: str,
     baseline_target: str | None,
-    sets: list[str],
-    baseline_sets: list[str],
-    environment: list[str],
+    sets: list[str] | None,
+    baseline_sets: list[str] | None,
+    environment: list[str] | None,
     tree: Path | None,
     points: int | None,
-    number: int,
+    number: int | None,
     testbed: str,
     output: Path,
     *,
     quiet: bool,
-) -> list[_Turns]:
-    """Measure every spec in turns with its baseline."""
+) -> tuple[list[Path], list[Path]]:
+    """Measure every spec in turns with its baseline; the runs of both sides."""
     from p4perf.cli.progress import SweepProgress
-    from p4perf.experiment import open_target, open_testbed
-    from p4perf.experiment.interleaved import GatedSide, measure_in_turns, new_pair
+    from p4perf.experiment import open_testbed
+    from p4perf.experiment.interleaved import PAIRS, measure_sides
 
     if len(baseline) > 1 or (baseline and len(specs) > 1):
         raise UsageError("one spec is measured in turns with one --baseline", hint="or name several specs without it")
     variables = dict(pairs(environment, "--baseline-env", "NAME=VALUE", "for example --baseline-env CC=gcc-12"))
-    place = open_testbed(testbed)
-    of_both = [*sets, f"trials.repetitions={number}"]
-    measured = []
-    chosen = [(_experiment(spec, of_both, points, number), spec) for spec in dict.fromkeys(specs)]
-    for experiment, spec in chosen:
-        other = experiment
-        if baseline or baseline_sets:
-            other = _experiment(baseline[0] if baseline else spec, [*of_both, *baseline_sets], points, number)
-        old = GatedSide(other, open_target(baseline_target or target), variables, tree)
-        new = GatedSide(experiment, open_target(target))
+    place, changes, others = open_testbed(testbed), overrides_of(sets), overrides_of(baseline_sets, "--baseline-set")
+    before: list[Path] = []
+    after: list[Path] = []
+    for spec in dict.fromkeys(specs):
         with SweepProgress(quiet=quiet) as progress:
-            sides = new_pair(old, new, place, output, progress)
-            if not quiet:
-                say(f"{spec} on {target}, in turns with its baseline: {counted(number, 'pair')} of starts a point")
-                for side, words in zip(sides, ("baseline", "new run"), strict=True):
-                    say(f"{words}: {side.run.path}")
-            progress.path = sides[1].run.path
-            _warn(measure_in_turns(*sides, experiment))
-        measured.append(_Turns(experiment, *(side.run.path for side in sides)))
-    return measured
+
+            def begun(old: Path, new: Path, spec: str = spec, progress: SweepProgress = progress) -> None:
+                progress.path = new
+                if not quiet:
+                    say(f"{spec} on {target}, in turns with its baseline: {number or PAIRS} pairs of starts a point")
+                    say(f"baseline: {old}")
+                    say(f"new run: {new}")
+
+            sides = measure_sides(
+                spec, baseline[0] if baseline else None, target, baseline_target, place, output,
+                overrides=changes, baseline_overrides=others, baseline_environment=variables, baseline_tree=tree,
+                points=points, pairs=number or PAIRS, progress=progress, begun=begun,
+            )  # fmt: skip
+        _warn([outcome for _, outcome in sides])
+        before.append(sides[0][0].path)
+        after.append(sides[1][0].path)
+    return before, after
 
 
-def _measured_on(turns: _Turns, number: int, *, quiet: bool) -> None:
-    """Measure more pairs, until each point has that number."""
+def _undecided(found: GateDocument, runs: list[Path]) -> list[Path]:
+    """The runs whose experiments have no verdict, where nothing is slower."""
+    from p4perf.experiment.gate import NO_VERDICT
+    from p4perf.results import Run
+
+    if found.exit_code != ExitCode.NO_VERDICT:
+        return []
+    names = {row.experiment for row in found.rows if row.verdict == NO_VERDICT and row.ratio}
+    return [run for run in runs if Run.open(run).manifest.experiment in names]
+
+
+def _measure_more(run: Path, *, quiet: bool) -> None:
     from p4perf.cli.progress import SweepProgress
-    from p4perf.experiment.interleaved import measure_in_turns, reopened_pair
+    from p4perf.experiment.interleaved import PAIRS, measure_more
 
     if not quiet:
-        say(f"{turns.name}: no verdict yet, {counted(number, 'pair')} of starts a point")
+        say(f"{run}: no verdict yet, {2 * PAIRS} pairs of starts a point")
     with SweepProgress(quiet=quiet) as progress:
-        sides = reopened_pair(turns.new, progress)
-        progress.path = turns.new
-        _warn(measure_in_turns(*sides, turns.experiment, number))
+        progress.path = run
+        _warn(measure_more(run, 2 * PAIRS, progress))
 
 
-def _warn(outcomes: Iterable[SweepOutcome]) -> None:
-    known = list(outcomes)
-    for label in dict.fromkeys(label for outcome in known for label in outcome.starved):
+def _warn(outcomes: Sequence[SweepOutcome]) -> None:
+    for label in dict.fromkeys(label for outcome in outcomes for label in outcome.starved):
         say(f"warning: {label} has no accepted start (p4perf doctor reports how quiet the machine is)")
-    for label, reason in dict.fromkeys(failed for outcome in known for failed in outcome.failed):
+    for label, reason in dict.fromkeys(failed for outcome in outcomes for failed in outcome.failed):
         say(f"warning: {label} failed: {reason}")
-
-
-def _experiment(spec: str, sets: list[str], points: int | None, number: int) -> Experiment:
-    """The experiment of a spec, or of a P4 program that is measured as it is."""
-    if Path(spec).suffix not in _PROGRAMS:
-        return load(spec, sets, points)
-    from p4perf.experiment.own import own_experiment
-
-    if len(sets) > 1 or points is not None:
-        raise UsageError(f"--set and --points change specs, and {spec} is a program", hint="leave them out")
-    return own_experiment(Path(spec), repetitions=number)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fnmatch
 import logging
-import re
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -32,7 +31,6 @@ from p4perf.cli.app import (
     say,
     say_environment,
     say_stopped,
-    share,
     told_by,
 )
 from p4perf.errors import ExitCode, MeasurementError, NoVerdictError, UsageError
@@ -52,8 +50,6 @@ if TYPE_CHECKING:
 
 NOT_IN_A_CATALOGUE = ("demo/", "composition/")
 """Experiments of the catalogue that repeat others, for a quick look, and those that ``p4perf learn`` measures."""
-
-_DURATION = re.compile(r"(?:(\d+(?:\.\d+)?)\s*h)?\s*(?:(\d+(?:\.\d+)?)\s*(?:m|min))?\s*(?:(\d+(?:\.\d+)?)\s*s)?")
 
 
 class _CampaignRow(Record):
@@ -80,16 +76,6 @@ class CampaignDocument(Document, kind="campaign"):
     campaign: str = doc("path of its folder")
     accepted_share: float = doc("share of planned points with accepted trials", "ratio")
     rows: tuple[_CampaignRow, ...] = doc("")
-
-
-def duration_s(text: str) -> float:
-    """A time such as ``90s``, ``30m``, ``1h30m`` or ``2 h``, in seconds."""
-    match = _DURATION.fullmatch(text.strip())
-    parts = [float(p) if p else 0.0 for p in match.groups()] if match else []
-    seconds = sum(p * unit for p, unit in zip(parts, (3600, 60, 1), strict=False))
-    if not seconds:
-        raise UsageError(f"--budget {text}: expected a time", hint="for example 90s, 30m or 1h30m")
-    return seconds
 
 
 def chosen_experiments(specs: Sequence[str], *, every: bool, only: Sequence[str]) -> list[str]:
@@ -255,6 +241,7 @@ def run(
     """
     from p4perf.cli.progress import SweepProgress
     from p4perf.experiment import measure_anew, open_target, open_testbed
+    from p4perf.specs.units import seconds, share
 
     check_cluster(scheduler, tls, workers)
     targets = list(dict.fromkeys(target or [DEFAULT_TARGET]))
@@ -273,7 +260,7 @@ def run(
             output,
             overrides=[*overrides_of(sets), *([("sweep.skip_impossible", "true")] if skip_impossible else [])],
             points=points,
-            budget_s=None if budget is None else duration_s(budget),
+            budget_s=None if budget is None else seconds(budget, "--budget"),
             accuracy=wanted,
             cluster=scheduler is not None,
         )

@@ -23,9 +23,8 @@ from p4perf.cli.app import (
     say,
     told_by,
 )
-from p4perf.errors import P4PerfError, TargetUnavailableError, UsageError
 from p4perf.records import Document, Record, counted, doc
-from p4perf.results import Run, find_run
+from p4perf.results import find_run
 from p4perf.results.files import write_text_atomically
 
 if TYPE_CHECKING:
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
     from p4perf.evaluation.prediction.programs import CostDifference
     from p4perf.evaluation.prediction.record import Answers
     from p4perf.models.estimate import Estimate
-    from p4perf.models.program.costs import CostModel
 
 
 MOST_STEPS = 12
@@ -438,36 +436,28 @@ def learn(
         _learn_operations(testbed, name or "", starts or 3, plain=plain, output=output, quiet=quiet)
         return
     refuse({"--name": name, "--starts": starts, "--plain": plain}, "for --operations only")
-    from p4perf.evaluation.prediction.library import reference_model
-    from p4perf.experiment.learning import learn_from_runs, measure_batches
-    from p4perf.models.program.costs_storage import cost_model_json
+    from p4perf import api
+    from p4perf.cli.progress import WholeProgress
 
-    if bool(runs) == bool(target):
-        raise UsageError("name either run directories, or --target to measure fixtures")
-    if runs and (resume or sets):
-        raise UsageError("--resume and --set are for --target: the runs are measured already")
-    if quick and catalogue is not None:
-        raise UsageError("--quick and --catalogue both say where prices come from", hint="give one of them")
-    measured = [Run.open(path) for path in runs or ()]
-    reference = reference_model(measured[0].manifest.target if measured else str(target))
-    if quick and reference is None:
-        raise TargetUnavailableError(f"no cost model for target {target} ships", hint="leave out --quick")
-    batches = None
-    if not measured:
-        measured = _measured(str(target), testbed, folder, resume, sets, quiet, quick=quick)
-        try:
-            batches = measure_batches(str(target), testbed)
-        except P4PerfError as error:  # what was measured before counts without it
-            say(f"note: the cost of batches behind a ring is unknown: {error.message}")
-    model = learn_from_runs(measured, reference=reference, catalogue=catalogue, batches=batches)
-    text = cost_model_json(model)
+    try:
+        with WholeProgress(quiet=quiet) as bar:
+            model = api.learn(
+                runs or (), target, testbed=testbed, folder=folder, resume=resume, catalogue=catalogue, quick=quick,
+                settings=dict(overrides_of(sets)), output=output, told=bar.told, reached=bar.reached,
+            )  # fmt: skip
+    except KeyboardInterrupt:
+        if target is not None:
+            say("\nstopped; everything finished is on disk")
+            say(f"continue with: p4perf learn --target {target} --runs {folder} --resume")
+        raise
     if output is None:
-        sys.stdout.write(text)
+        sys.stdout.write(model.to_json())
         return
-    write_text_atomically(output, text)
     if not quiet:
-        _tell(model)
-    emit(fmt, CostModelDocument.read(None, file=output, rows=_rows(model)))
+        say(f"baseline {model.baseline:.1f} cycles/packet, {len(model.primitives['prices'])} prices")
+        if moved := model.provenance.get("transferred"):
+            say(f"prices are those of the model of {moved} that ships, moved to this machine")
+    emit(fmt, CostModelDocument.read(None, file=output, rows=model.rows()))
 
 
 def _learn_operations(testbed: str, name: str, starts: int, *, plain: bool, output: Path | None, quiet: bool) -> None:
@@ -485,37 +475,3 @@ def _learn_operations(testbed: str, name: str, starts: int, *, plain: bool, outp
         return
     write_text_atomically(output, text)
     say(f"{output} describes {found.name}: p4perf estimate eo switch/basic --hardware {output}")
-
-
-def _measured(
-    target: str, testbed: str, folder: Path, resume: bool, sets: list[str] | None, quiet: bool, *, quick: bool
-) -> list[Run]:
-    from p4perf.cli.progress import WholeProgress
-    from p4perf.experiment.learning import FIXTURES, QUICK, measure_fixtures
-
-    names, overrides = FIXTURES[:QUICK] if quick else FIXTURES, overrides_of(sets)
-    try:
-        with WholeProgress(quiet=quiet) as bar:
-            return measure_fixtures(
-                target, testbed, folder, names=names, resume=resume, overrides=overrides,
-                told=bar.told, reached=bar.reached,
-            )  # fmt: skip
-    except KeyboardInterrupt:
-        say("\nstopped; everything finished is on disk")
-        say(f"continue with: p4perf learn --target {target} --runs {folder} --resume")
-        raise
-
-
-def _tell(model: CostModel) -> None:
-    say(f"baseline {model.baseline:.1f} cycles/packet, {len(model.primitives['prices'])} prices")
-    if moved := model.provenance.get("transferred"):
-        say(f"prices are those of the model of {moved} that ships, moved to this machine")
-
-
-def _rows(model: CostModel) -> list[dict[str, Any]]:
-    from p4perf.models.program.primitives import PrimitiveCosts
-
-    return [
-        {"what": a.experiment, "points": a.points, "median_error": a.median, "p90_error": a.p90, "bias": a.bias}
-        for a in PrimitiveCosts.from_record(dict(model.primitives)).agreement
-    ]

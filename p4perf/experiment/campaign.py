@@ -26,7 +26,7 @@ from p4perf.experiment.conductor import TimeLimit
 from p4perf.experiment.crew import Crew
 from p4perf.experiment.evaluate import COST, evaluate_run, machine_text, metric_ends
 from p4perf.experiment.recorder import PartOfWork, Reached, SweepOutcome
-from p4perf.experiment.session import check_accuracy, measure_run, new_run, require_usable, resume_run
+from p4perf.experiment.session import measure_run, new_run, require_usable, resume_run
 from p4perf.experiment.sizing import FAILED, MEASURED, OPEN, REFUSED, UNAVAILABLE, Cell, Device, Pace, PlannedCells
 from p4perf.programs.component import component_parameters
 from p4perf.records import Record, counted, doc
@@ -93,7 +93,6 @@ def new_campaign(
         UsageError: two experiments have the same name, or the testbed works in batches.
         SpecError: a spec is wrong.
     """
-    check_accuracy(accuracy)
     if not sources or not targets or (budget_s is not None and not budget_s > 0):
         raise UsageError("a campaign takes an experiment, a target and some time, one at least of each")
     place = None if cluster else open_testbed(testbed)

@@ -11,10 +11,11 @@ import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import stdtrit
+from typing_extensions import override
 
 from p4perf.errors import DataError, ExitCode, P4PerfError, UsageError
 from p4perf.evaluation.comparison.gate import ComponentShifts, judge
@@ -27,9 +28,12 @@ from p4perf.experiment.evaluate import BASELINE
 from p4perf.experiment.gate_drift import ComparedRuns, GateDrift, with_drifts
 from p4perf.models.component import ComponentModel
 from p4perf.models.estimate import Estimate
-from p4perf.records import Document, Interval, Record, counted, doc, interval
+from p4perf.records import Document, Interval, Record, as_rows, counted, doc, interval
 from p4perf.results.files import storing
 from p4perf.results.table import LEVEL, Samples
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 DRIFT = 0.5
 """The baseline program has moved if the whole interval of its ratio is beyond this share of the margin."""
@@ -82,6 +86,21 @@ class GateDocument(Document, kind="gate"):
     warnings: tuple[str, ...] = doc("warnings, for people")
     rows: tuple[GateRow, ...] = doc("")
 
+    @override
+    def __repr__(self) -> str:
+        return f"<GateDocument: {self.verdict}, {counts(self)}>"
+
+    def to_frame(self) -> pd.DataFrame:
+        """A row for each component, with its verdict."""
+        import pandas as pd
+
+        return pd.DataFrame(as_rows(self.rows))
+
+    def _repr_html_(self) -> str:
+        import pandas as pd
+
+        return pd.DataFrame(short_rows(self)).to_html(index=False)
+
 
 @dataclass(frozen=True)
 class _Prepared:
@@ -115,6 +134,7 @@ def gate_runs(
     old = gate_sides.with_partners(gate_sides.read_sides(baseline)[0], new)
     if any(side.model is not None for side in new.values()):
         raise UsageError("a model is no new run", hint="only the baseline may be a model")
+    gate_sides.require_other(baseline, old, new)
     if not old.keys() & new.keys():
         raise UsageError(
             f"nothing of the runs is in the baseline: it has {_named(old)}; the runs are {_named(new)}",

@@ -22,6 +22,7 @@ from p4perf.experiment.sizing import MEASURED, REFUSED, cell_of
 from p4perf.models.component import ComponentModel
 from p4perf.results import Run, read_model
 from p4perf.results.campaign import CampaignDirectory
+from p4perf.results.files import real
 from p4perf.results.manifest import NodeFacts, machine_facts
 from p4perf.results.table import FIXED_COLUMNS, STARTS_DISAGREE, Samples, rows_of_metric, unit_of
 
@@ -156,6 +157,16 @@ def with_partners(old: Mapping[Key, GateSide], new: Mapping[Key, GateSide]) -> d
     """Sides of a baseline, those that were measured in turns with a new run under the name of that run."""
     partners = {side.pair: key for key, side in new.items() if side.pair}
     return {partners.get(side.pair, key): side for key, side in old.items()}
+
+
+def require_other(baseline: Sequence[Path], old: Mapping[Key, GateSide], new: Mapping[Key, GateSide]) -> None:
+    """Refuse a run, or a campaign with it, that is compared with itself or with its own model."""
+    models = {real(path).parent for path in baseline if path.is_file()}
+    known = models | {real(run.path) for side in old.values() for run in side.runs}
+    for run in (run for side in new.values() for run in side.runs):
+        if real(run.path) in known:
+            message = f"{run.path} is its own baseline: compared with itself, nothing is ever slower"
+            raise UsageError(message, hint="measure again, and compare the new run with the earlier one")
 
 
 def read_sides(paths: Sequence[Path]) -> tuple[dict[Key, GateSide], bool]:

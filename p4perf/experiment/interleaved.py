@@ -16,7 +16,7 @@ import re
 import secrets
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -24,14 +24,16 @@ from typing import Any
 from typing_extensions import override
 
 from p4perf.errors import CapabilityError, DataError, TargetUnavailableError, UsageError
-from p4perf.experiment.bench import refuse_batches
+from p4perf.experiment.bench import open_target, refuse_batches
 from p4perf.experiment.conductor import Conductor
+from p4perf.experiment.own import own_experiment
 from p4perf.experiment.planning import PlannedPoint, SweepPlan, plan_sweep
 from p4perf.experiment.recorder import Progress, Silent, SweepOutcome
 from p4perf.experiment.session import Planner, new_run, reopened, require_usable
-from p4perf.results import RunDirectory, run_folders
+from p4perf.programs.component import component_parameters
+from p4perf.results import Run, RunDirectory, run_folders
 from p4perf.results.files import temporary_folder, write_text_atomically
-from p4perf.specs import Experiment, Point
+from p4perf.specs import Experiment, Point, load_experiment
 from p4perf.targets.base import BuildPlan, NodeFacts, Target, point_key
 from p4perf.testbeds.base import Testbed
 from p4perf.testbeds.local import LocalTestbed, state_folder
@@ -176,6 +178,61 @@ def shared_points(baseline: Conductor, new: Conductor) -> list[tuple[PlannedPoin
 def _values(point: Point) -> str:
     """The swept values of a point, as text."""
     return repr(sorted(point.values.items()))
+
+
+PAIRS = 6
+"""Pairs of starts of a point of an interleaved gate; without a verdict twice as many."""
+
+
+def measure_sides(
+    spec: str,
+    baseline: str | None,
+    target: str,
+    baseline_target: str | None,
+    testbed: Testbed,
+    parent: Path,
+    *,
+    overrides: Sequence[tuple[str, str]] = (),
+    baseline_overrides: Sequence[tuple[str, str]] = (),
+    baseline_environment: Mapping[str, str] | None = None,
+    baseline_tree: Path | None = None,
+    points: int | None = None,
+    pairs: int = PAIRS,
+    progress: Progress | None = None,
+    begun: Callable[[Path, Path], object] = lambda baseline, new: None,
+) -> tuple[tuple[RunDirectory, SweepOutcome], tuple[RunDirectory, SweepOutcome]]:
+    """Measure a spec, or a P4 program as it is, in turns with its baseline: the runs of the baseline and the new side.
+
+    Args:
+        baseline: another spec or program; by default the same.
+        begun: hears of both run directories before anything is measured.
+    """
+    of_both = [*overrides, ("trials.repetitions", str(pairs))]
+    experiment = other = _experiment(spec, of_both, points, pairs)
+    if baseline is not None or baseline_overrides:
+        other = _experiment(baseline or spec, [*of_both, *baseline_overrides], points, pairs)
+    old = GatedSide(other, open_target(baseline_target or target), baseline_environment or {}, baseline_tree)
+    sides = new_pair(old, GatedSide(experiment, open_target(target)), testbed, parent, progress)
+    before, after = (side.run for side in sides)
+    begun(before.path, after.path)
+    outcomes = measure_in_turns(*sides, experiment)
+    return (before, outcomes[0]), (after, outcomes[1])
+
+
+def measure_more(new: Path, pairs: int, progress: Progress | None = None) -> tuple[SweepOutcome, SweepOutcome]:
+    """Measure the new side of a pair and its baseline on, until each point has that number of pairs."""
+    return measure_in_turns(*reopened_pair(new, progress), Run.open(new).experiment, pairs)
+
+
+_PROGRAMS = (".p4", ".json", ".spec")
+
+
+def _experiment(spec: str, overrides: Sequence[tuple[str, str]], points: int | None, pairs: int) -> Experiment:
+    if Path(spec).suffix not in _PROGRAMS:
+        return load_experiment(spec, overrides=overrides, points=points, parameters_of=component_parameters)
+    if len(overrides) > 1 or points is not None:
+        raise UsageError(f"--set and --points change specs, and {spec} is a program", hint="leave them out")
+    return own_experiment(Path(spec), repetitions=pairs)
 
 
 def measure_in_turns(

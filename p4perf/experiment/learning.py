@@ -14,13 +14,23 @@ from typing import Any
 
 import numpy as np
 
-from p4perf.errors import CapabilityError, DataError, Location, MeasurementError, NoVerdictError, UsageError
+from p4perf.errors import (
+    CapabilityError,
+    DataError,
+    Location,
+    MeasurementError,
+    NoVerdictError,
+    P4PerfError,
+    TargetUnavailableError,
+    UsageError,
+)
 from p4perf.evaluation.load.batches import BatchCost
 from p4perf.evaluation.papers.baldi2018.calibration import CaseCycles, Chase, MachineCalibration, read_chase
 from p4perf.evaluation.prediction.learning.constructs import workload_increment
 from p4perf.evaluation.prediction.learning.design import PriceRow
 from p4perf.evaluation.prediction.learning.primitives import learn_prices
 from p4perf.evaluation.prediction.learning.transfer import transferred
+from p4perf.evaluation.prediction.library import reference_model
 from p4perf.evaluation.prediction.reading.swx_packets import UnknownDecisionError
 from p4perf.experiment.bench import measured_gate_ratios, open_target, open_testbed, refuse_batches
 from p4perf.experiment.evaluate import BASELINE, COST
@@ -250,6 +260,51 @@ def _begun(parent: Path, experiment: Experiment, target: str, testbed: str) -> P
     known = ((run.identity, run.path) for run in readable_runs(parent))
     found = [(i.created, path) for i, path in known if (i.spec_hash, i.target, i.testbed) == wanted]
     return max(found)[1] if found else None
+
+
+def learn(
+    runs: Sequence[Run],
+    target: str | None,
+    testbed: str,
+    parent: Path,
+    *,
+    resume: bool = False,
+    catalogue: Path | None = None,
+    quick: bool = False,
+    overrides: Sequence[tuple[str, str]] = (),
+    told: Callable[[str], object] = lambda text: None,
+    reached: Reached = lambda what, left_s: None,
+) -> CostModel:
+    """The cost model of runs, or of a target whose fixtures are measured first.
+
+    Raises:
+        UsageError: options that do not go together, or no such target.
+        TargetUnavailableError: no model ships from which the rest of a quick one could come.
+        Others as :func:`learn_from_runs`.
+    """
+    if bool(runs) == bool(target):
+        raise UsageError("name either run directories, or --target to measure fixtures")
+    if runs and (resume or overrides):
+        raise UsageError("--resume and --set are for --target: the runs are measured already")
+    if quick and catalogue is not None:
+        raise UsageError("--quick and --catalogue both say where prices come from", hint="give one of them")
+    chosen = target or runs[0].manifest.target
+    if target is not None:
+        open_target(target)
+    reference = reference_model(chosen)
+    if quick and reference is None:
+        raise TargetUnavailableError(f"no cost model for target {chosen} ships", hint="leave out --quick")
+    batches = None
+    if not runs:
+        names = FIXTURES[:QUICK] if quick else FIXTURES
+        runs = measure_fixtures(
+            chosen, testbed, parent, names=names, resume=resume, overrides=overrides, told=told, reached=reached
+        )
+        try:
+            batches = measure_batches(chosen, testbed)
+        except P4PerfError as error:  # what was measured before counts without it
+            told(f"note: the cost of batches behind a ring is unknown: {error.message}")
+    return learn_from_runs(runs, reference=reference, catalogue=catalogue, batches=batches)
 
 
 def learn_from_runs(

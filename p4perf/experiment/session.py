@@ -113,12 +113,6 @@ def _commit() -> str:
     return found.stdout.strip()
 
 
-def check_accuracy(accuracy: float | None) -> None:
-    """Refuse a relative error that none can be."""
-    if accuracy is not None and not 0 < accuracy < 1:
-        raise UsageError(f"--accuracy {accuracy}: expected a relative error", hint="for example 0.03")
-
-
 def measure_anew(
     experiment: Experiment,
     target: Target,
@@ -132,7 +126,6 @@ def measure_anew(
 
     Raises: as :func:`new_run`, and what measuring does.
     """
-    check_accuracy(accuracy)
     notes = None if accuracy is None else {"design": {"accuracy": accuracy}}
     run, plan = new_run(experiment, target, testbed, parent, notes=notes)
     (progress or Silent()).begun(run, plan)

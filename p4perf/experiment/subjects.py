@@ -14,7 +14,7 @@ from p4perf.evaluation.comparison.curves import CurveComparison, CurveSubject, c
 from p4perf.experiment.compare import CrossingRecord, KeyDifference, differences
 from p4perf.models.component import ComponentModel
 from p4perf.models.published import SEPARATOR, find_published, is_published, papers, published_models, subject_of
-from p4perf.plugins import plugin_names
+from p4perf.plugins import find_plugin, plugin_names
 from p4perf.records import Document, Interval, Record, as_rows, doc, interval
 from p4perf.results import Run, find_run, is_run, read_model, readable_runs
 from p4perf.results.manifest import mapping_of
@@ -119,6 +119,8 @@ def _newest(component: str, target: str, folder: Path) -> Run:
     runs = [r for r in readable_runs(folder) if (r.identity.experiment, r.identity.target) == (component, target)]
     if found := [run for run in runs if run.has_model]:
         return max(found, key=lambda run: run.identity.created)
+    if not runs:
+        find_plugin("p4perf.targets", target.partition(":")[0])
     published = ", ".join({s: None for m in published_models() if m.name == component and (s := subject_of(m))})
     hint = f"p4perf run {component} --target {target} makes one"
     hint += f"; published of {component}: {published}" if published else ""

@@ -93,6 +93,7 @@ class RunSummary(Record):
     points: int = doc("planned points")
     finished: int = doc("points that need no more trials")
     trials: int = doc("trials on disk, rejected ones too")
+    wanted: int | None = doc("accepted trials of all planned points together, at least; null if unknown")
     complete: bool = doc("whether all points are finished, or enough for the accuracy")
     accuracy: float | None = doc("requested largest relative error; null if all points are measured", "ratio")
     error: float | None = doc("current largest relative error, at 90 %; null if unknown", "ratio")
@@ -103,13 +104,15 @@ class RunSummary(Record):
     def of(cls, run: Run) -> RunSummary:
         """The summary of a run, from its manifest and the names of its files."""
         identity, state = run.identity, run.directory.state()
-        design = mapping_of(run.directory.manifest().get("design"))
+        manifest = run.directory.manifest()
+        design, repetitions = mapping_of(manifest.get("design")), mapping_of(manifest.get("trials")).get("repetitions")
         found = cls.read(
             identity,
             run=run.path,
             points=len(state.planned),
             finished=len(state.finished),
             trials=state.trials,
+            wanted=repetitions * len(state.planned) if isinstance(repetitions, int) else None,
             complete=state.complete,
             accuracy=design.get("accuracy"),
             error=design.get("error"),

@@ -7,6 +7,7 @@ number is in the one unit that its name carries; this table is only for the bord
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from fractions import Fraction
@@ -113,6 +114,40 @@ def positive_quantity(given: str | float, dimension: Dimension, unit: str, optio
     if value <= 0:
         raise UsageError(f"{option}: {text} is not more than zero")
     return value
+
+
+def share(given: str | float, option: str) -> float:
+    """A share above 0 and below 1 from ``5%``, ``0.05`` or a number.
+
+    Raises:
+        UsageError: it is none; the message names the option.
+    """
+    text = str(given).strip()
+    try:
+        value = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        value = math.nan
+    if not 0 < value < 1:
+        hint = f"for example {option} 5% or {option} 0.05"
+        raise UsageError(f"{option} {given}: expected a share below 1", hint=hint)
+    return value
+
+
+_DURATION = re.compile(r"(?:(\d+(?:\.\d+)?)\s*h)?\s*(?:(\d+(?:\.\d+)?)\s*(?:m|min))?\s*(?:(\d+(?:\.\d+)?)\s*s)?")
+
+
+def seconds(text: str, option: str) -> float:
+    """The seconds of a time such as ``90s``, ``30m``, ``1h30m`` or ``2 h``.
+
+    Raises:
+        UsageError: it is none; the message names the option.
+    """
+    match = _DURATION.fullmatch(text.strip())
+    parts = [float(p) if p else 0.0 for p in match.groups()] if match else []
+    found = sum(p * unit for p, unit in zip(parts, (3600, 60, 1), strict=False))
+    if not found:
+        raise UsageError(f"{option} {text}: expected a time", hint="for example 90s, 30m or 1h30m")
+    return found
 
 
 _EXAMPLES: dict[Dimension, str] = {

@@ -361,7 +361,9 @@ class TestInterruption:
         run = wait_for_trials(process, tmp_path, 5)
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=60) == 130
-        before = data("status", run)["rows"][0]["trials"]
+        known = data("status", run)["rows"][0]
+        before = known["trials"]
+        assert known["wanted"] == 200
         assert 5 <= before < 200
         ok("resume", run, "-q")
         row = data("status", run)["rows"][0]

@@ -65,7 +65,7 @@ def test_the_other_commands(tmp_path):
     assert "imported" in shown.out
     assert "not measured by p4perf" in shown.err
     status = json.loads(p4perf("status", run, "--format", "json").out)["rows"][0]
-    assert (status["complete"], status["imported"], status["trials"]) == (True, "csv", 27)
+    assert (status["complete"], status["imported"], status["trials"], status["wanted"]) == (True, "csv", 27, None)
     listed = json.loads(p4perf("list", "runs", "--in", tmp_path / "runs", "--format", "json").out)["rows"]
     assert [row["imported"] for row in listed] == ["csv"]
     for arguments in (("resume", run), ("run", f"{run}/spec.yaml"), ("check", f"{run}/spec.yaml")):

@@ -124,8 +124,12 @@ class TestCaptures:
 class TestP4:
     def test_without_a_compiler_its_name_is_told(self, here):
         err = refused(here, "router.p4", code=3, PATH=str(here))
-        assert "p4c-bm2-ss is not installed" in err
-        assert "router.p4" in err
+        assert "router.p4 is P4, and p4c is not installed" in err
+        assert "install p4c" in err
+
+    def test_without_a_compiler_the_architecture_does_not_matter(self, here):
+        (here / "plain.p4").write_text("control c() { apply {} }\n")
+        assert "plain.p4 is P4, and p4c is not installed" in refused(here, "plain.p4", code=3, PATH=str(here))
 
     @pytest.mark.thorough
     def test_what_the_compiler_makes_is_priced(self, here):

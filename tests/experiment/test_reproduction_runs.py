@@ -5,52 +5,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from support.claims import COMPUTED, GROWS, PAPER, RISES
 from support.command import p4perf
 
 from p4perf.evaluation.papers import chosen_claims
 from p4perf.experiment.reproduction import Reproduction, ReproductionFolder
 
-MEASURED = """\
-reproduction_version: 1
-paper: mine2026
-title: ours
-authors: we
-published: nowhere
-claims:
-  - id: grows
-    source: {section: 3}
-    claim: Large tables cost more than small ones.
-    kind: re-measured by shape
-    command: p4perf run mat/exact-entries
-    measure: &run
-      experiment: mat/exact-entries
-      target: TARGET
-      change: ["sweep.entries=[10, 100, 1000, 10000, 100000, 1000000]", "trials.repetitions=1"]
-      quick: ["sweep.entries=[10, 1000, 1000000]"]
-    check: {name: curve-ratio, arguments: {low: 10, high: 1000000}}
-    expect: {ratio: {at_least: 2}}
-  - id: rises
-    source: {section: 3}
-    claim: They cost more and more.
-    kind: re-measured by shape
-    command: p4perf run mat/exact-entries
-    measure: *run
-    check: {name: curve-order}
-    expect: {rank_correlation: {at_least: 0.5}}
-  - id: computed
-    source: {equation: 5}
-    claim: A table of 1000 entries takes 152 kB.
-    kind: analytic
-    command: p4perf list
-    check: {name: working-set-bytes, arguments: {key_bytes: 16, action_data_bytes: 64, entries: 1000}}
-    expect: {bytes: {value: 152128, unit: B}}
-"""
-
 
 @pytest.fixture
 def claims(tmp_path):
     def write(target="fake", **changes):
-        text = MEASURED.replace("TARGET", target)
+        text = PAPER + GROWS.replace("target: fake", f"target: {target}") + RISES + COMPUTED
         for old, new in changes.values():
             assert old in text
             text = text.replace(old, new)

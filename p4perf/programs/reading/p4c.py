@@ -40,6 +40,9 @@ WHERE_P4C = (
 )
 """Where to get the compilers."""
 
+_COMPILERS = ("p4c-bm2-ss", "p4c-dpdk", "p4c-ebpf")
+_ELSEWHERE = "or compile elsewhere, and give the .json of p4c-bm2-ss or the .spec of p4c-dpdk"
+
 _INCLUDE = re.compile(r'^\s*#\s*include\s*[<"](?:\w+/)*(v1model|psa|pna|ebpf_model)\.p4[>"]', re.MULTILINE)
 _ARCHITECTURES = ("v1model", "psa", "pna", "ebpf_model")
 _DEFINE = re.compile(r"[A-Za-z_]\w*(=[\w.+-]*)?")
@@ -65,6 +68,8 @@ def compile_p4(
         BuildError: the compiler does not take the program.
     """
     text = read_text(path)
+    if not any(map(shutil.which, _COMPILERS)):
+        raise TargetUnavailableError(f"{path} is P4, and p4c is not installed", hint=f"{WHERE_P4C}; {_ELSEWHERE}")
     if std not in (None, "p4-14", "p4-16"):
         raise UsageError(f"there is no version {std!r} of P4", hint="p4-14 or p4-16")
     chosen = _arch(text, arch or ("v1model" if std == "p4-14" else None), path)
@@ -83,8 +88,7 @@ def compile_p4(
     found = shutil.which(tool)
     if found is None:
         raise TargetUnavailableError(
-            f"{path} is P4 for {chosen}, and {tool} is not installed",
-            hint=f"{WHERE_P4C}; or compile elsewhere and give what {tool} makes (PROGRAM.{suffix})",
+            f"{path} is P4 for {chosen}, and {tool} is not installed", hint=f"{WHERE_P4C}; {_ELSEWHERE}"
         )
     with temporary_folder() as place:
         name = path.name if _PLAIN_NAME.fullmatch(path.name) else "program.p4"

@@ -6,6 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
+from support.claims import COMPUTED, PAPER
 from support.operators import CURVES, make_operator_run
 from support.runs import make_run
 
@@ -38,21 +39,7 @@ from p4perf.specs import list_catalogue, load_experiment
 
 PAPERS = {paper.key: paper for paper in shipped_papers()}
 
-FILE = """\
-reproduction_version: 1
-paper: mine2026
-title: ours
-authors: we
-published: nowhere
-claims:
-  - id: one
-    source: {section: 3, figure: 2}
-    claim: A table of 1000 entries takes 152 kB.
-    kind: analytic
-    command: p4perf list
-    check: {name: working-set-bytes, arguments: {key_bytes: 16, action_data_bytes: 64, entries: 1000}}
-    expect: {bytes: {value: 152128, unit: B}}
-"""
+FILE = PAPER + COMPUTED.replace("computed", "one").replace("{equation: 5}", "{section: 3, figure: 2}")
 CHECK = "    check: {name: working-set-bytes, arguments: {key_bytes: 16, action_data_bytes: 64, entries: 1000}}\n"
 
 

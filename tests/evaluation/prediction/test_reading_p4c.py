@@ -33,11 +33,16 @@ needs_bmv2 = pytest.mark.skipif(shutil.which("p4c-bm2-ss") is None, reason="p4c-
 
 def test_without_p4c_the_message_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
-    with pytest.raises(TargetUnavailableError, match=r"p4c-bm2-ss is not installed") as caught:
+    with pytest.raises(TargetUnavailableError, match=r"p4c is not installed") as caught:
         read_program(ROUTER)
     assert caught.value.exit_code is ExitCode.UNAVAILABLE
-    assert "PROGRAM.json" in str(caught.value.hint)
-    with pytest.raises(TargetUnavailableError, match="p4c-dpdk"):
+    assert "the .json of p4c-bm2-ss or the .spec of p4c-dpdk" in str(caught.value.hint)
+
+
+def test_of_an_incomplete_p4c_the_missing_compiler_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "p4c-bm2-ss").touch(mode=0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(TargetUnavailableError, match="P4 for pna, and p4c-dpdk is not installed"):
         read_program(ROUTER, ReadOptions(arch="pna"))
 
 
