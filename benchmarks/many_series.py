@@ -111,7 +111,7 @@ def main() -> None:
     ]
     with local_cluster(processors) as scheduler:
         if scheduler is None:
-            print("no cluster: pip install 'p4perf[cluster]'")
+            print("no cluster: pip install distributed")
         else:
             rows.append(run(f"cluster, {processors} workers", given, options, scheduler=scheduler))
     assert all(row.models == rows[0].models for row in rows), "the models differ"

@@ -275,6 +275,20 @@ class TestMeasuring:
         hashes = {p4perf.run(SPEC, "fake", settings=way, output=tmp_path).manifest.spec_hash for way in ways}
         assert len(hashes) == 1
 
+    @pytest.mark.parametrize(
+        ("options", "words"),
+        [
+            ({"frame_size_bytes": 32}, "l2_switch.json: traffic.frame_size: must be 64 to 9216 bytes"),
+            ({"packets": "many"}, "packets: expected a whole number of at least 1, got 'many'"),
+            ({"entries": 3}, "entries: expected a path, got 3"),
+            ({"sizes": "64"}, "sizes: expected whole numbers, got '64'"),
+        ],
+    )
+    def test_what_a_program_does_not_take_is_refused_by_name(self, options, words):
+        with pytest.raises(P4PerfError, match=words) as caught:
+            p4perf.measure(SWITCH, **options)
+        assert ".p4perf-" not in str(caught.value)
+
     def test_options_of_programs_are_refused_for_operators(self, tmp_path):
         (tmp_path / "a.c").write_text("")
         with pytest.raises(UsageError, match=r"--fill is for P4 programs, and .*a\.c is none"):

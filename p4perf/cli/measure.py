@@ -274,7 +274,7 @@ def run(
 
         def begins(run: RunDirectory, plan: SweepPlan) -> None:
             if not quiet:
-                _say_beginning(experiment, targets[0], place, run, len(plan.points))
+                _say_beginning(experiment, chosen, place, run, len(plan.points))
             _say_refused(plan.refused)
 
         with SweepProgress(begins, cluster=(scheduler, tls), quiet=quiet) as progress:
@@ -310,13 +310,14 @@ def _show_plan(experiment: Experiment, target: Target, place: Testbed, fmt: Form
     _say_refused(plan.refused)
 
 
-def _say_beginning(experiment: Experiment, target: str, place: Testbed, run: RunDirectory, points: int) -> None:
+def _say_beginning(experiment: Experiment, target: Target, place: Testbed, run: RunDirectory, points: int) -> None:
     from p4perf.experiment import Crew
+    from p4perf.targets.roles import knows_hugepages
     from p4perf.testbeds.batch.base import BatchTestbed
 
     advice = "" if isinstance(place, BatchTestbed) else " (p4perf doctor --fix reserves hugepages)"
-    pages = "" if run.record().hugepages else f", 4 KiB pages{advice}"
-    say(f"{experiment.spec.name} on {target} ({place.label}): {counted(points, 'point')}{pages}")
+    pages = f", 4 KiB pages{advice}" if knows_hugepages(target) and not run.record().hugepages else ""
+    say(f"{experiment.spec.name} on {target.label} ({place.label}): {counted(points, 'point')}{pages}")
     if isinstance(place, Crew):
         say(f"devices: {', '.join(place.devices)}")
     say(f"run directory: {run.path}")

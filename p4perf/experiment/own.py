@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from p4perf.errors import BuildError, DataError, Location, MeasurementError, UsageError
+from p4perf.errors import BuildError, DataError, Location, MeasurementError, SpecError, UsageError
 from p4perf.experiment.bench import refuse_batches
 from p4perf.experiment.operator import SIZES_BYTES, build_operator, operator_experiment
 from p4perf.experiment.planning import plan_sweep
@@ -121,6 +121,10 @@ def own_experiment(
             (folder / CAPTURE).write_bytes(read_capture(capture).raw)
         try:
             return replace(load_experiment(str(file), parameters_of=component_parameters), source=str(path), root=None)
+        except SpecError as error:
+            if error.location is None or error.location.file == str(file):  # that spec is ours, and gone
+                error.location = Location(str(path))
+            raise
         except DataError as error:
             error.location = error.location or Location(str(path))
             raise

@@ -248,6 +248,11 @@ def uses_hugepages(target: base.Target, memory_bytes: int, facts: base.NodeFacts
     return isinstance(target, Measures) and target.use_hugepages(memory_bytes, facts)
 
 
+def knows_hugepages(target: base.Target) -> bool:
+    """Whether the target uses hugepages where there are enough of them."""
+    return isinstance(target, Measures) and type(target).use_hugepages is not Measures.use_hugepages
+
+
 def calibration_of(target: base.Target) -> base.Job | None:
     """The command that measures how undisturbed the machine is; None if the target has none."""
     return target.calibration() if isinstance(target, Calibrates) else None

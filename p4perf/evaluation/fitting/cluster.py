@@ -16,7 +16,7 @@ from typing import Any
 from p4perf.errors import P4PerfError, TestbedError, UsageError
 from p4perf.version import __version__
 
-INSTALL = "pip install 'p4perf[cluster]'"
+INSTALL = "pip install distributed"
 ANSWER_S = 10.0
 """How long to wait for the scheduler, and for its first worker."""
 ALONE_S = 30.0
