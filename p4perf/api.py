@@ -663,10 +663,10 @@ def learn(
     """
     from p4perf.experiment.learning import learn as learn_model
 
-    opened = [Run.open(find_run(path, Path(folder))) for path in _listed(runs)]
+    paths = [find_run(path, Path(folder)) for path in _listed(runs)]
     model = LearntModel.of(
         learn_model(
-            opened, target, testbed, Path(folder), resume=resume, catalogue=_path(catalogue), quick=quick,
+            paths, target, testbed, Path(folder), resume=resume, catalogue=_path(catalogue), quick=quick,
             overrides=_pairs(settings), told=told, reached=reached,
         )
     )  # fmt: skip

@@ -232,7 +232,7 @@ def print_table(rows: Sequence[Row], title: str = "") -> None:
         console.print("nothing to show")
         return
     table = Table(
-        title=Text(_harmless(title), no_wrap=True, overflow="ignore") if title else None,
+        title=Text(_harmless(near(title)), no_wrap=True, overflow="ignore") if title else None,
         title_justify="left",
         header_style="bold",
         box=None,

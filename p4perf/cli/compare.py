@@ -362,8 +362,8 @@ def _conclude(findings: tuple[Finding, ...]) -> None:
     positive = [finding for finding in findings if finding.verdict == finding.claim.positive]
     bases = Counter(finding.claim.basis for finding in positive)
     say(
-        f"reproduced by independent evidence: {bases['independent']}; besides, {bases['transcribed']} that give the "
-        f"paper back and {bases['own']} that rest on curves, bounds or reconstructions of ours"
+        f"reproduced by independent evidence: {bases['independent']}; transcribed from the paper: "
+        f"{bases['transcribed']}; resting on our own curves, bounds or reconstructions: {bases['own']}"
     )
     if ours := sum(bool(finding.claim.inference) for finding in findings):
-        say(f"{ours} of them rest in part on our reading of the paper; the report says on which")
+        say(f"{ours} of them rest in part on our reading of the paper, which the report states")

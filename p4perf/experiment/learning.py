@@ -263,7 +263,7 @@ def _begun(parent: Path, experiment: Experiment, target: str, testbed: str) -> P
 
 
 def learn(
-    runs: Sequence[Run],
+    paths: Sequence[Path],
     target: str | None,
     testbed: str,
     parent: Path,
@@ -282,12 +282,13 @@ def learn(
         TargetUnavailableError: no model ships from which the rest of a quick one could come.
         Others as :func:`learn_from_runs`.
     """
-    if bool(runs) == bool(target):
+    if bool(paths) == bool(target):
         raise UsageError("name either run directories, or --target to measure fixtures")
-    if runs and (resume or overrides):
+    if paths and (resume or overrides):
         raise UsageError("--resume and --set are for --target: the runs are measured already")
     if quick and catalogue is not None:
         raise UsageError("--quick and --catalogue both say where prices come from", hint="give one of them")
+    runs = [Run.open(path) for path in paths]
     chosen = target or runs[0].manifest.target
     if target is not None:
         open_target(target)

@@ -143,6 +143,9 @@ class Run:
         Raises:
             DataError: there is none, or it is damaged.
         """
+        if not self.has_model:
+            hint = "p4perf fit RUN derives one, unless the run sweeps nothing or several variables"
+            raise DataError(f"{self.path} has no model", hint=hint)
         return read_model_file(self.directory.model_file)
 
     @cached_property

@@ -306,8 +306,9 @@ def test_a_margin_that_is_no_share_is_refused(runs, margin):
 
 def test_other_mistakes_are_told(runs, tmp_path):
     assert "nothing of the runs is in the baseline" in refused("--baseline", runs["old"], runs["headers"])
-    for own in (runs["new"], runs["new"] / "model.json"):
-        assert "is its own baseline" in refused("--baseline", runs["old"], "--baseline", own, runs["new"])
+    for own in (runs["old"], runs["old"] / "model.json"):
+        assert "is its own baseline" in refused("--baseline", own, runs["old"])
+    assert "is its own baseline" in refused("--baseline", runs["old"], "--baseline", runs["new"], runs["new"])
     assert "given twice" in refused("--baseline", runs["old"], runs["new"], runs["new"])
     assert "no such run directory" in refused("--baseline", tmp_path / "nothing", runs["new"])
     (tmp_path / "model.json").write_text("{}")

@@ -124,7 +124,7 @@ class TestCaptures:
 class TestP4:
     def test_without_a_compiler_its_name_is_told(self, here):
         err = refused(here, "router.p4", code=3, PATH=str(here))
-        assert "router.p4 is P4, and p4c is not installed" in err
+        assert "router.p4 is P4 for v1model, and p4c-bm2-ss is not installed" in err
         assert "install p4c" in err
 
     def test_without_a_compiler_the_architecture_does_not_matter(self, here):

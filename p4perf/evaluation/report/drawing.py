@@ -195,7 +195,7 @@ def _uprights(figure: Mapping[str, Any], x: _Axis) -> Iterator[tuple[float, str,
     found = [(b["x"], f"breakpoint at {_short(b['x'])}", kind) for b in figure["breakpoints"]]
     for value, text, kind in (*found, *((m["x"], m["text"], "") for m in figure["marks"])):
         at = x.at(value)
-        if at is not None:
+        if at is not None and 0 <= at <= 100:
             yield at, text, kind
 
 

@@ -68,8 +68,6 @@ def compile_p4(
         BuildError: the compiler does not take the program.
     """
     text = read_text(path)
-    if not any(map(shutil.which, _COMPILERS)):
-        raise TargetUnavailableError(f"{path} is P4, and p4c is not installed", hint=f"{WHERE_P4C}; {_ELSEWHERE}")
     if std not in (None, "p4-14", "p4-16"):
         raise UsageError(f"there is no version {std!r} of P4", hint="p4-14 or p4-16")
     chosen = _arch(text, arch or ("v1model" if std == "p4-14" else None), path)
@@ -119,6 +117,8 @@ def _arch(text: str, arch: str | None, path: Path) -> str:
             )
         return arch
     found = set(_INCLUDE.findall(text))
+    if not found and not any(map(shutil.which, _COMPILERS)):
+        raise TargetUnavailableError(f"{path} is P4, and p4c is not installed", hint=f"{WHERE_P4C}; {_ELSEWHERE}")
     if len(found) != 1:
         raise DataError(
             "does not state its architecture: it includes none of v1model.p4, psa.p4, pna.p4, ebpf_model.p4"

@@ -33,7 +33,7 @@ needs_bmv2 = pytest.mark.skipif(shutil.which("p4c-bm2-ss") is None, reason="p4c-
 
 def test_without_p4c_the_message_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
-    with pytest.raises(TargetUnavailableError, match=r"p4c is not installed") as caught:
+    with pytest.raises(TargetUnavailableError, match=r"P4 for v1model, and p4c-bm2-ss is not installed") as caught:
         read_program(ROUTER)
     assert caught.value.exit_code is ExitCode.UNAVAILABLE
     assert "the .json of p4c-bm2-ss or the .spec of p4c-dpdk" in str(caught.value.hint)
@@ -60,9 +60,13 @@ def test_options_that_are_none(options: ReadOptions, message: str) -> None:
         read_program(ROUTER, options)
 
 
-def test_the_architecture_is_that_of_the_include(tmp_path: Path) -> None:
+def test_the_architecture_is_that_of_the_include(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "program.p4"
     path.write_text("control C() { apply {} }\n")
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(TargetUnavailableError, match=r"program\.p4 is P4, and p4c is not installed"):
+        read_program(path)
+    monkeypatch.setenv("PATH", str(P4C))
     with pytest.raises(DataError, match="does not state its architecture"):
         read_program(path)
     path.write_text("#include <psa.p4>\n#include <v1model.p4>\n")
