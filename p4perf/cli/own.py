@@ -193,12 +193,16 @@ def _text_row(row: _TargetRow) -> dict[str, object]:
     low, high = values["cycles_per_packet_low"], values["cycles_per_packet_high"]
     return {
         "target": row.target,
-        "cycles/packet": row.cycles_per_packet,
+        "cycles/packet": _four_digits(row.cycles_per_packet),
         "95 % interval": "" if low is None else f"{low:.1f} .. {high:.1f}",
-        "over the minimal program": row.cost_cycles_per_packet,
-        "Mpps": row.packet_rate,
+        "over the minimal program": _four_digits(row.cost_cycles_per_packet),
+        "Mpps": _four_digits(row.packet_rate),
         "remark": _remark(row),
     }
+
+
+def _four_digits(value: float | None) -> float | None:
+    return None if value is None else float(f"{value:.4g}")
 
 
 def _remark(row: _TargetRow) -> str:

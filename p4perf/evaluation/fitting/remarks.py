@@ -55,8 +55,8 @@ def remarks(model: ComponentModel, derivation: Derivation, samples: Samples, opt
         near = "" if len(samples.x) < FEW_POINTS else _near(derivation, options)
         found.append(
             f"{error_text(metric.name, model.fitting.error)} is above {100 * LARGE_ERROR:.0f} %: no function "
-            f"describes the points{near}; look at the residuals, allow more segments (--max-segments), or interpolate "
-            "(--template spline)"
+            f"describes the points{near}; look at the residuals, allow more segments (--segments, --max-segments), or "
+            "interpolate (--template spline)"
         )
     found += _missed(model, samples)
     if (
@@ -146,7 +146,7 @@ def _missed(model: ComponentModel, samples: Samples) -> Iterator[str]:
         places = np.array(samples.x)[missed]
         yield (
             f"the band misses {len(places)} of {len(samples.x)} points ({places[0]:g} .. {places[-1]:g}): the curve "
-            "has another shape there; allow more segments (--max-segments), or look at the residuals"
+            "has another shape there; allow more segments (--segments, --max-segments), or look at the residuals"
         )
 
 
