@@ -41,7 +41,6 @@ def entries(tmp_path):
         ("other.json", '{"a": 1}', "no program for bmv2"),
         ("program.txt", "x", "is not a program"),
         ("program.spec", "apply {\n}\n", "program.spec:1: block 'apply' is empty"),
-        ("plain.p4", "control c() { apply {} }", "includes none of v1model.p4"),
     ],
 )
 def test_files_that_are_no_program(tmp_path, name, text, words):
@@ -51,6 +50,14 @@ def test_files_that_are_no_program(tmp_path, name, text, words):
     done = p4perf("measure", path, "--output", tmp_path / "runs")
     assert done.code == 2, done.err
     assert words in done.err
+    assert not (tmp_path / "runs").exists()
+
+
+def test_p4_text_without_p4c_says_what_to_install(tmp_path):
+    (tmp_path / "plain.p4").write_text("control c() { apply {} }")
+    done = p4perf("measure", tmp_path / "plain.p4", "--output", tmp_path / "runs", PATH=str(tmp_path))
+    assert done.code == 3, done.err
+    assert "plain.p4 is P4, and p4c is not installed\nhint: install p4c: " in done.err
     assert not (tmp_path / "runs").exists()
 
 
