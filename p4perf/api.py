@@ -703,10 +703,10 @@ def reproduce(
     from p4perf.experiment.recorder import Silent
     from p4perf.experiment.reproduction import Reproduction, ReproductionFolder, exit_code
 
-    chosen = chosen_claims(_listed(claims), _listed(only))
+    chosen, limit_s = chosen_claims(_listed(claims), _listed(only)), _seconds(budget_s)
     folder = ReproductionFolder.at(_path(output), datetime.now(UTC))
     session = Reproduction(
-        folder, watcher or Silent(), testbed=testbed, quick=quick, budget_s=_seconds(budget_s) or math.inf
+        folder, watcher or Silent(), testbed=testbed, quick=quick, budget_s=math.inf if limit_s is None else limit_s
     )
     findings = session.check(chosen)
     code = exit_code(findings)
