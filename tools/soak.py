@@ -343,12 +343,21 @@ def trials_of(place: Path) -> Trials:
     return found
 
 
+def contents(path: Path) -> bytes:
+    """The bytes of a file; those of measurements without the node on which each was made, which is as it happens."""
+    if path.suffix != ".parquet":
+        return path.read_bytes()
+    import pandas as pd  # here, so that a forked command has no library that it did not load itself
+
+    return pd.read_parquet(path).drop(columns="testbed").to_csv().encode()
+
+
 def result_of(place: Path, seconds: float = 0.0, processor_s: float = 0.0) -> Result:
     files = {}
     for path in sorted((place / "out").rglob("*")):
         name = DATE.sub("", str(path.relative_to(place)))
         if path.is_file() and path.name != ".lock" and not TEMPORARY.search(name):
-            data = TIME.sub(b"TIME", path.read_bytes().replace(str(place).encode(), b"PLACE"))
+            data = TIME.sub(b"TIME", contents(path).replace(str(place).encode(), b"PLACE"))
             number = sum(known == name or known.startswith(f"{name} (") for known in files)
             files[f"{name} ({number + 1})" if number else name] = hashlib.sha256(data).hexdigest()
     return Result(trials_of(place), files, seconds, processor_s)
