@@ -23,7 +23,7 @@ from p4perf.generators.base import Generator
 from p4perf.plugins import load_plugin, plugin_names
 from p4perf.programs.component import TrafficPlan, component_parameters
 from p4perf.programs.ir import Workload
-from p4perf.programs.reading.p4c import beginning, limited
+from p4perf.programs.reading.p4c import beginning, compiled, end_group
 from p4perf.results.files import filled_folder, storing, temporary_folder, write_atomically
 from p4perf.specs import Experiment, list_catalogue, load_experiment
 from p4perf.targets.base import NodeFacts
@@ -257,32 +257,30 @@ def verify(outcome: Generated, tools: Commands, finished: Callable[[float], None
     jobs = [
         (files[0], len(files), command) for files in outcome.programs() for command in tools.get(files[0].generator, ())
     ]
+    running: set[int] = set()
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        for done, verdict in enumerate(pool.map(lambda job: _compile(*job), jobs), start=1):
-            finished(done / len(jobs))
-            yield verdict
+        try:
+            for done, verdict in enumerate(pool.map(lambda job: _compile(running, *job), jobs), start=1):
+                finished(done / len(jobs))
+                yield verdict
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            for group in tuple(running):
+                end_group(group)
+            raise
 
 
-def _compile(written: Written, copies: int, command: tuple[str, ...]) -> Verdict:
+def _compile(running: set[int], written: Written, copies: int, command: tuple[str, ...]) -> Verdict:
     row = partial(Verdict, written, programs=copies, tool=command[0])
     with temporary_folder() as folder, tempfile.TemporaryFile() as said:
         source = folder / written.path.name
         shutil.copyfile(written.path, source)
         words = [word.format(source=source.name, output=source.stem) for word in command]
-        try:  # in this process group, so that an interrupt ends the compilers as well
-            result = subprocess.run(
-                limited(words),
-                cwd=folder,
-                timeout=TIMEOUT_S,
-                stdin=subprocess.DEVNULL,
-                stdout=said,
-                stderr=said,
-                check=False,
-            )
+        try:
+            code = compiled(words, folder, said, TIMEOUT_S, running)
         except subprocess.TimeoutExpired:
             return row(verdict="timeout", message=f"not done after {TIMEOUT_S} s")
         text = beginning(said)
-    code = result.returncode
     lines = [line for line in text.splitlines() if line.strip()][:MESSAGE_LINES]
     message = "\n".join(lines) or (f"ended by signal {-code}" if code < 0 else "")
     verdict = "ok" if code == 0 else "refused" if code > 0 else "crashed"

@@ -3,6 +3,9 @@
 import itertools
 import json
 import os
+import subprocess
+import tempfile
+from pathlib import Path
 
 import pytest
 from support.command import p4perf
@@ -10,6 +13,7 @@ from support.command import p4perf
 from p4perf.errors import StorageError
 from p4perf.experiment import generation
 from p4perf.programs.component import component_parameters
+from p4perf.programs.reading.p4c import compiled
 from p4perf.specs import load_experiment
 
 PATH = "/bin:/usr/bin"
@@ -71,6 +75,16 @@ def test_the_whole_catalogue(tmp_path):
     assert (tmp_path / "v1model" / "extern" / "counter" / "0" / "point.json").exists()
     assert [p.name for p in tmp_path.rglob("commands.txt")], "groups are no entries"
     assert not list((tmp_path / "v1model" / "mat").rglob("commands.txt"))
+
+
+def test_a_compiler_that_hangs_is_ended_with_what_it_has_started(tmp_path):
+    tool(tmp_path / "bin", "p4test", f"sleep 300 & echo $! > {tmp_path}/child; wait")
+    running: set[int] = set()
+    with tempfile.TemporaryFile() as said, pytest.raises(subprocess.TimeoutExpired):
+        compiled([str(tmp_path / "bin" / "p4test")], tmp_path, said, 2.0, running)
+    assert running == set()
+    state = Path(f"/proc/{(tmp_path / 'child').read_text().strip()}/stat")
+    assert not state.exists() or state.read_text().rpartition(")")[2].split()[0] in "ZX"
 
 
 def test_without_a_compiler_nothing_is_written(tmp_path):

@@ -8,6 +8,7 @@ there: the program is copied, folders of include files are reached by links.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
@@ -132,27 +133,47 @@ def _arch(text: str, arch: str | None, path: Path) -> str:
 
 def _run(words: Sequence[str], folder: Path, path: Path, tool: str) -> None:
     with tempfile.TemporaryFile() as said:
-        process = subprocess.Popen(
-            limited(words), cwd=folder, stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True
-        )
         try:
-            process.wait(timeout=TIMEOUT_S)
+            code = compiled(words, folder, said, TIMEOUT_S)
         except subprocess.TimeoutExpired as error:
-            _end(process)
             raise BuildError(f"{tool} is not done with {path} after {TIMEOUT_S} s") from error
-        except BaseException:
-            _end(process)
-            raise
         message = beginning(said)
-    if process.returncode != 0:
+    if code != 0:
         lines = [line for line in message.splitlines() if line.strip()]
-        first = next((line for line in lines if "error" in line.lower()), f"it ended with {process.returncode}")
+        first = next((line for line in lines if "error" in line.lower()), f"it ended with {code}")
         raise BuildError(f"{tool} does not take {path}: {first}", log="\n".join(lines[:MESSAGE_LINES]))
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+def compiled(
+    words: Sequence[str], folder: Path, said: IO[bytes], timeout_s: float, running: set[int] | None = None
+) -> int:
+    """The exit code of a compiler, which is ended with all that it has started if it takes too long.
+
+    Args:
+        said: gets what it says.
+        running: holds its process group while it runs, for another thread to end it.
+
+    Raises:
+        subprocess.TimeoutExpired: it is not done in that time.
+    """
+    running = set() if running is None else running
+    process = subprocess.Popen(
+        limited(words), cwd=folder, stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True
+    )
+    running.add(process.pid)
+    try:
+        return process.wait(timeout=timeout_s)
+    except BaseException:
+        end_group(process.pid)
+        process.wait()
+        raise
+    finally:
+        running.discard(process.pid)
+
+
+def end_group(group: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(group, signal.SIGKILL)
 
 
 _LIMITED = 'ulimit -v "$0" 2>/dev/null; ulimit -f "$1" 2>/dev/null; shift; exec "$@"'
