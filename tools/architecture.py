@@ -31,6 +31,7 @@ SAYS = {
     "models": "fitted curves and prices; numpy only",
     "formats": "files of other tools",
     "views": "how results show themselves",
+    "arguments": "what Python may give",
     "plugins": "finds targets, components, ...",
     "errors": "failures and exit codes",
     "records": "JSON that describes itself",
@@ -38,7 +39,7 @@ SAYS = {
 }
 """What a package is for, in a few words."""
 
-GROUND = {"views", "plugins", "errors", "records", "version"}
+GROUND = {"arguments", "views", "plugins", "errors", "records", "version"}
 """Packages that all others may use: no arrows lead to them."""
 
 WIDTH, BOX, HEIGHT, GAP, MARGIN = 860, 250, 46, 34, 20

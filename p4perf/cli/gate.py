@@ -74,7 +74,12 @@ def gate(
         int | None, Option(min=1, help="With --interleaved: most values of every swept variable.")
     ] = None,
     number: Annotated[
-        int | None, Option("--pairs", min=2, help="With --interleaved: pairs of starts per point; default: 6.")
+        int | None,
+        Option(
+            "--pairs",
+            min=2,
+            help="With --interleaved: pairs of starts per point; default: 6, or 12 if 6 give no verdict.",
+        ),
     ] = None,
     testbed: Annotated[str | None, Option(help="With --interleaved: where it runs; default: local.")] = None,
     output: Annotated[

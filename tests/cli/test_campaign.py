@@ -11,15 +11,16 @@ from support.campaigns import HEADERS, PREFIXES, TABLES, specs
 from support.command import command, environment, p4perf
 from support.sampling import sampled
 
-from p4perf.cli.measure import chosen_experiments, duration_s, exit_code
+from p4perf.cli.measure import chosen_experiments, exit_code
 from p4perf.errors import ExitCode, UsageError
 from p4perf.experiment.sizing import Cell
 from p4perf.specs import list_catalogue
+from p4perf.specs.units import seconds
 
 
 class TestArguments:
     @pytest.mark.parametrize(
-        ("text", "seconds"),
+        ("text", "wanted_s"),
         [
             ("90s", 90),
             ("30m", 1800),
@@ -30,13 +31,13 @@ class TestArguments:
             (" 0.5h ", 1800),
         ],
     )
-    def test_budgets(self, text, seconds):
-        assert duration_s(text) == seconds
+    def test_budgets(self, text, wanted_s):
+        assert seconds(text, "--budget") == wanted_s
 
     @pytest.mark.parametrize("text", ["", "0", "0s", "30", "-5m", "m", "1d", "5m1h", "1e3s", "soon", "inf h"])
     def test_budgets_that_are_none(self, text):
         with pytest.raises(UsageError, match="expected a time"):
-            duration_s(text)
+            seconds(text, "--budget")
 
     def test_everything(self):
         names = chosen_experiments([], every=True, only=[])

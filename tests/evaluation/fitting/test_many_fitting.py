@@ -331,7 +331,7 @@ class TestCluster:
 
     def test_the_package_is_missing(self, monkeypatch) -> None:
         monkeypatch.setattr(clusters, "find_spec", lambda name: None)
-        with pytest.raises(UsageError, match=r"pip install 'p4perf\[cluster\]'"):
+        with pytest.raises(UsageError, match=r"pip install distributed"):
             fit_many(SERIES, OPTIONS, scheduler="tcp://127.0.0.1:1")
 
 
