@@ -357,7 +357,7 @@ def _conclude(findings: tuple[Finding, ...]) -> None:
     listed = ", ".join(f"{verdicts.count(v)} {v}" for v in dict.fromkeys(sorted(verdicts)))
     unexpected = sum(not finding.as_expected for finding in findings)
     if unrun := sum(not finding.was_run for finding in findings):
-        say(f"{counted(unrun, 'claim')} not run: the same command with --output and the folder continues")
+        say(f"{counted(unrun, 'claim')} not run: a larger --budget or --quick, and the same --output, continues")
     say(f"{counted(len(findings), 'claim')}: {listed}; {unexpected or 'none'} not as expected")
     positive = [finding for finding in findings if finding.verdict == finding.claim.positive]
     bases = Counter(finding.claim.basis for finding in positive)
@@ -366,4 +366,5 @@ def _conclude(findings: tuple[Finding, ...]) -> None:
         f"{bases['transcribed']}; resting on our own curves, bounds or reconstructions: {bases['own']}"
     )
     if ours := sum(bool(finding.claim.inference) for finding in findings):
-        say(f"{ours} of them rest in part on our reading of the paper, which the report states")
+        rest = "rests" if ours == 1 else "rest"
+        say(f"{ours} of them {rest} in part on our reading of the paper, which the report states")

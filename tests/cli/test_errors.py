@@ -452,7 +452,7 @@ class TestFit:
     @pytest.mark.parametrize(
         ("options", "wanted"),
         [
-            ([], "name the columns of x and y"),
+            ([], "name the columns of x and y\nhint: --x COLUMN --y COLUMN; columns: a, b"),
             (["--x", "a", "--y", "b", "--x-scale", "cubic"], "'cubic' is not one of 'linear', 'log'"),
             (["--x", "a", "--y", "b", "--profile", "rough"], "is not one of 'exact', 'scholz2021'"),
             (["--x", "a", "--y", "b", "--segments", "9"], "segments"),

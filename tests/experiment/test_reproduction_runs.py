@@ -87,7 +87,7 @@ def test_what_does_not_fit_into_the_budget_is_not_run_and_said_to_be_so(tmp_path
     assert answer["unexpected"] == []
     assert "3 claims: 1 to compute, 2 to measure in 1 run; about " in said
     assert "; 1 s at most" in said
-    assert "2 claims not run: the same command with --output and the folder continues" in said
+    assert "2 claims not run: a larger --budget or --quick, and the same --output, continues" in said
     assert "not run: its run takes" in (tmp_path / "out" / "reproduction.md").read_text()
     assert not list((tmp_path / "out" / "runs").iterdir())
     answer, said = reproduced((*claims(), "--budget", "10m"), tmp_path)
@@ -208,7 +208,7 @@ def test_other_folders_are_left_alone(tmp_path, claims):
     (tmp_path / "out" / "reproduction.json").write_text("{}")
     done = p4perf(*claims(), cwd=tmp_path)
     assert done.code == 2
-    assert "not a reproduction that this p4perf can read" in done.err
+    assert "is no reproduction that this p4perf can read" in done.err
     (tmp_path / "file").touch()
     assert p4perf("reproduce", "mine.yaml", "-o", "file", cwd=tmp_path).code == 2
 
@@ -234,7 +234,7 @@ def test_the_command(tmp_path):
         "baldi2018:increase-1",
         "scholz2021:fig3-onset",
     ]
-    assert "1 of them rest in part on our reading" in done.err
+    assert "1 of them rests in part on our reading" in done.err
     for name in ("reproduction.md", "reproduction.html"):
         assert (tmp_path / "two" / name).read_text().count("Our reading: ") == 1
     assert len(list((tmp_path / "reproductions").iterdir())) == 1

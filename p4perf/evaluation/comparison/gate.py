@@ -198,7 +198,7 @@ def _verdict(
             reason = f"at {where} ({number} of {common.points}) by a ratio of {local.ratio.value:.3f}"
             return say(outcome_of(metric, side), reason, side, local)
     if inside:
-        return say(ComparisonOutcome.SAME, f"the interval lies within 1 ± {margin:g}")
+        return say(ComparisonOutcome.SAME, f"the interval lies within 1 ± {_percent(margin)}")
     return say(ComparisonOutcome.NO_VERDICT, f"neither a change of {_percent(margin)} nor its absence can be shown")
 
 

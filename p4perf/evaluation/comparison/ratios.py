@@ -354,18 +354,19 @@ def verdict(ratios: MeasuredRatios, *, metric: str, x_name: str = "x", margin: f
     low, high = 1 / (1 + margin), 1 + margin
     beyond = [point.ratio.side_of(low, high) for point in usable]
     more, less = beyond.count(1), beyond.count(-1)
+    limits = f"1 ± {100 * margin:g} %"
     if mean.low < low and mean.high > high:
-        return say(
-            ComparisonOutcome.NO_VERDICT, f"the starts scatter too much: the interval reaches beyond 1 ± {margin:g}"
-        )
+        return say(ComparisonOutcome.NO_VERDICT, f"the starts scatter too much: the interval reaches beyond {limits}")
     if low <= mean.low and mean.high <= high:
         if _more_than_chance(more + less, len(usable)):
             where = f"above at {more} and below at {less} of {len(usable)} points"
             return say(ComparisonOutcome.NO_VERDICT, f"the ratio depends on {x_name}: {where}")
-        return say(ComparisonOutcome.SAME, f"the interval lies within 1 ± {margin:g}")
+        return say(ComparisonOutcome.SAME, f"the interval lies within {limits}")
     side = int(mean.value > high and mean.low > 1) - int(mean.value < low and mean.high < 1)
     if side == 0:
-        return say(ComparisonOutcome.NO_VERDICT, f"neither a difference of {margin:g} nor its absence can be shown")
+        return say(
+            ComparisonOutcome.NO_VERDICT, f"neither a difference of {100 * margin:g} % nor its absence can be shown"
+        )
     against = less if side > 0 else more
     share = f", but the other way at {against} of {len(usable)} points" if against else ""
     where = "" if x_name == UNSWEPT else f"on average over {len(usable)} points{share}"

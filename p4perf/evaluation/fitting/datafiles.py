@@ -135,5 +135,8 @@ def read_series(
     if region is not None:
         raise UsageError(f"{path} is a CSV file and has no regions", hint="regions are for files of Extra-P")
     if x is None or y is None:
-        raise UsageError(f"{path} is a CSV file: name the columns of x and y")
+        columns = ", ".join(csv_records(text, str(path))[0])
+        raise UsageError(
+            f"{path} is a CSV file: name the columns of x and y", hint=f"--x COLUMN --y COLUMN; columns: {columns}"
+        )
     return parse_csv(text, str(path), x, y, y_unit=y_unit)

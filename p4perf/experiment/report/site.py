@@ -364,10 +364,9 @@ def _run_caption(page: RunPage) -> str:
     if not measured:
         return "No point has an accepted trial."
     first, last = measured[0], measured[-1]
-    text = (
-        f"{axis_text(page.metric, page.unit)}: {first['median']:.4g} at {first['at']}, "
-        f"{last['median']:.4g} at {last['at']}"
-    )
+    text = f"{axis_text(page.metric, page.unit)}: {first['median']:.4g}"
+    if len(page.points) > 1:
+        text += f" at {first['at']}, {last['median']:.4g} at {last['at']}"
     if page.model is not None:
         segments = len(page.model["segments"])
         text += f"; a model of {counted(segments, 'segment')}, {page.model['error']}"
