@@ -308,7 +308,7 @@ def _short(rows: Sequence[RunSummary]) -> list[dict[str, Any]]:
             "began": row.created[:16].replace("T", " "),
             "points": f"{row.finished} of {row.points}",
             "trials": row.trials,
-            "wanted accepted": row.wanted,
+            "planned": row.wanted,
             **({"error": "" if row.error is None else f"{100 * row.error:.3g} %"} if chosen else {}),
             "state": row.state,
         }
