@@ -314,6 +314,8 @@ class Reader:
         if hint is str:
             if not isinstance(value, str):
                 self.fail(key, f"must be text, not {value!r}")
+            if any("\ud800" <= character <= "\udfff" for character in value):
+                self.fail(key, "holds half a character")
             return value
         noun, kinds = ("whole", int) if hint is int else ("finite", int | float)
         if isinstance(value, bool) or not isinstance(value, kinds) or not abs(value) <= sys.float_info.max:

@@ -125,6 +125,7 @@ def _set(data: Any, path: str, value: object) -> None:
         ("schema_version", 3, "m.json: schema_version: must be 2, not 3"),
         ("name", ..., "m.json: name: is missing"),
         ("target", 3, "m.json: target: must be text"),
+        ("target", "\ud800", "m.json: target: holds half a character"),
         ("x/scale", "cubic", "m.json: x.scale: must be linear or log"),
         ("fitting", [], "m.json: fitting: must be an object"),
         ("fitting/segments", {}, "m.json: fitting.segments: must be a list"),

@@ -24,7 +24,7 @@ def csv_rows(lines: Iterable[str], file: str) -> Iterator[tuple[int, list[str]]]
     while not head[-1].strip():
         line = next(source, None)
         if line is None:
-            raise DataError("is empty", location=Location(file), hint="the first line must name the columns")
+            raise _empty(file)
         head.append(line)
     reader = csv.reader(chain(head[1:], source), delimiter=max(",;\t", key=head[-1].count), strict=True)
     try:
@@ -35,10 +35,16 @@ def csv_rows(lines: Iterable[str], file: str) -> Iterator[tuple[int, list[str]]]
         raise DataError(f"is not CSV: {error}", location=Location(file, reader.line_num)) from error
 
 
+def _empty(file: str) -> DataError:
+    return DataError("is empty", location=Location(file), hint="the first line must name the columns")
+
+
 def csv_records(text: str, file: str) -> tuple[list[str], Location, Iterator[tuple[Location, Mapping[str, str]]]]:
     """The columns of CSV, their place, and place and cells of each line; a cell that is not there is empty."""
     rows = csv_rows(text.splitlines(keepends=True), file)
-    head, columns = next(rows)
+    head, columns = next(rows, (0, []))
+    if not columns:
+        raise _empty(file)
     names = [name.strip() for name in columns]
 
     def records() -> Iterator[tuple[Location, Mapping[str, str]]]:

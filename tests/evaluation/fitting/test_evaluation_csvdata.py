@@ -32,6 +32,7 @@ def test_dialects(tmp_path: Path, text: str) -> None:
     [
         ("", "data.csv: is empty"),
         ("\n \n", "data.csv: is empty"),
+        ('""', "data.csv: is empty"),
         ("x,y\n", "data.csv: has a header but no rows"),
         ("x,z,why\n1,2,3\n", "data.csv:1: there is no column 'y'"),
         ("x,y,y\n1,2,3\n", "data.csv:1: there are 2 columns 'y'"),
