@@ -134,8 +134,6 @@ def run() -> int:
     return result
 
 
-SHORT_CELL = 20
-"""A column is not folded to less where there are paths in the table."""
 _OF_THE_SYSTEM = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 """What is short or broken on a machine, wherever it shows; no defect of p4perf."""
 
@@ -228,8 +226,8 @@ def print_table(rows: Sequence[Row], title: str = "") -> None:
 
     # A pipe gets no line breaks inside cells: 200 columns hold every table of p4perf.
     console = Console(file=sys.stdout, width=None if sys.stdout.isatty() else 200, highlight=False)
-    widths = _widths({column: [_shown(row.get(column)) for row in rows] for column in columns_of(rows)}, console.width)
-    console.width = max(console.width, sum(widths.values()) + 2 * len(widths))
+    words = {column: _unbroken([_shown(row.get(column)) for row in rows]) for column in columns_of(rows)}
+    console.width = max(console.width, sum(words.values()) + 2 * len(words))
     if not rows:
         console.print("nothing to show")
         return
@@ -240,12 +238,12 @@ def print_table(rows: Sequence[Row], title: str = "") -> None:
         box=None,
         pad_edge=False,
     )
-    for column, width in widths.items():
+    for column, least in words.items():
         numeric = all(isinstance(row.get(column), int | float) for row in rows)
         side: Literal["left", "right"] = "right" if numeric else "left"
-        table.add_column(_harmless(column).replace("_", " "), justify=side, overflow="fold", width=width)
+        table.add_column(_harmless(column).replace("_", " "), justify=side, overflow="fold", min_width=least)
     for row in rows:
-        table.add_row(*(Text(_shown(row.get(column))) for column in widths))
+        table.add_row(*(Text(_shown(row.get(column))) for column in words))
     with console.capture() as printed:
         console.print(table)
     sys.stdout.write("".join(f"{line.rstrip()}\n" for line in printed.get().splitlines()))
@@ -255,22 +253,9 @@ def _shown(value: Any) -> str:
     return _harmless(near(_cell(value)))
 
 
-def _widths(columns: Mapping[str, Sequence[str]], room: int) -> dict[str, int]:
-    """Width of each column, 2 apart, in the room or, with paths, beyond it: a folded path cannot be pasted."""
-    from rich.cells import cell_len
-
-    longest = {name: max(map(cell_len, (name, *cells))) for name, cells in columns.items()}
-    with_paths = any("/" in word for cells in columns.values() for cell in cells for word in cell.split())
-    words = {
-        name: max((cell_len(w) for cell in cells for w in cell.split()), default=0) for name, cells in columns.items()
-    }
-    least = {name: min(width, max(words[name], SHORT_CELL)) if with_paths else 1 for name, width in longest.items()}
-    while sum(longest.values()) + 2 * len(longest) > room:
-        wide = [name for name, width in longest.items() if width > least[name]]
-        if not wide:
-            break
-        longest[max(wide, key=longest.__getitem__)] -= 1
-    return longest
+def _unbroken(cells: Sequence[str]) -> int:
+    """Width of the longest path in a column: a path that is folded cannot be pasted."""
+    return max((len(word) for cell in cells for word in cell.split() if "/" in word), default=0)
 
 
 def near(text: str) -> str:
