@@ -169,7 +169,7 @@ def queue(
     overhead_us = parse_time_us(overhead, "--overhead")
     buffer_us: float | None = None
     if buffer.isdecimal():  # packets, with their mean service time
-        buffer_us = int(buffer) * law.mean_us
+        buffer_us = float(buffer) * law.mean_us
     elif buffer != "none":
         buffer_us = parse_time_us(buffer, "--buffer")
     batch_cost_us, idle_cost_us = parse_time_us(batch_cost, "--batch-cost"), parse_time_us(idle_cost, "--idle-cost")

@@ -107,7 +107,7 @@ def match_of(kind: str, word: str, bits: int, where: Location) -> Match:
     ones = (1 << bits) - 1
     if kind == "lpm" or (kind == "ternary" and "/" in word):
         address, slash, length = word.partition("/")
-        if not slash or not length.isdecimal() or int(length) > bits:
+        if not slash or not length.isdecimal() or len(length) > 9 or int(length) > bits:
             hint = "a value with a mask is VALUE&&&MASK" if kind == "ternary" else None
             raise DataError(f"{word!r} is no prefix of at most {bits} bit", location=where, hint=hint)
         return Match.prefix(number_of(address, bits, where), int(length), bits)

@@ -428,8 +428,8 @@ def _csv_entry(columns: list[str], cells: list[str], table: str, builder: PlaneB
     pairs = list(zip(columns, cells, strict=True))
     rest = {name: word for name, word in pairs[split + 1 :] if word}
     priority = rest.pop("priority", "0") if "priority" not in builder.parameters(action) else "0"
-    if not priority.isdecimal():
-        raise DataError(f"the priority {priority!r} is not a whole number from 0", location=where)
+    if not priority.isdecimal() or len(priority) > 9:
+        raise DataError(f"the priority {priority!r} is not a whole number below 10**9", location=where)
     keys = {name: word for name, word in pairs[1:split] if word}
     if next(iter(keys.values()), "") == "default":
         builder.plane.defaults[table] = action, builder.data(action, rest, where)

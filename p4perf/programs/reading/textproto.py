@@ -151,4 +151,4 @@ def _unescaped(found: re.Match[bytes]) -> bytes:
     code = found[1]
     if code[:1] == b"x" and len(code) > 1:
         return bytes([int(code[1:], 16)])
-    return bytes([int(code, 8) & 0xFF]) if code.isdigit() else _LETTERS.get(code, code)
+    return bytes([int(code, 8) & 0xFF]) if code < b"8" and code.isdigit() else _LETTERS.get(code, code)
