@@ -8,13 +8,17 @@ from support.parser_states import extracting
 from p4perf.errors import CapabilityError
 from p4perf.generators.c.xdp import MAX_VARYING, XDP_CAPABILITIES, Xdp
 from p4perf.generators.c.xdp_layout import (
+    copied_pieces,
     data_bytes,
     data_parts,
+    field_pieces,
     free_key_bits,
     header_layout,
+    joined_pieces,
     key_bytes,
     key_parts,
     table_map,
+    written_pieces,
 )
 from p4perf.programs import ir
 from p4perf.programs.component import TrafficPlan, build_workload
@@ -253,3 +257,36 @@ def test_of_the_same_keys_the_first_counts_where_it_stands():
     entries = ir.EntryList((first, second, first))
     program = dataclasses.replace(workload.program, tables=(dataclasses.replace(table, entries=entries),))
     assert [row.entry for row in table_map(program, program.tables[0]).rows] == [0, 1]
+
+
+HEADERS = {
+    "ethernet": (48, 48, 16),
+    "ipv4": (4, 4, 8, 16, 16, 3, 13, 8, 8, 16, 32, 32),
+    "arp": (16, 16, 8, 8, 16, 48, 32, 48, 32),
+    "ipv6": (4, 8, 20, 16, 8, 8, 128, 128),
+    "odd": (24, 24, 80, 8, 56, 9, 7),
+}
+
+
+@pytest.mark.parametrize("widths", HEADERS.values(), ids=HEADERS)
+@pytest.mark.parametrize("written", [(), ("f0",), ("f1", "f4")], ids=str)
+def test_no_access_to_a_field_is_cut_by_the_pieces_in_which_its_header_is_copied(widths, written):
+    """A load that two stores have to answer waits for both of them."""
+    header = ir.Header("h", tuple(ir.Field(f"f{n}", width) for n, width in enumerate(widths)))
+    stored, back = copied_pieces(header), written_pieces(header, written)
+    for pieces in (stored, back):
+        assert [at for first, size in pieces for at in range(first, first + size)] == [*range(header.size_bytes)]
+    for loads, stores in (
+        (field_pieces(header), stored),
+        (field_pieces(header, written), back),
+        (back, [*stored, *field_pieces(header, written)]),
+    ):
+        for first, size in loads:
+            assert sum(at < first + size and first < at + more for at, more in stores) == 1 or any(
+                at <= first and first + size <= at + more for at, more in stores
+            )
+
+
+def test_pieces_that_are_copied_as_one_are_joined():
+    assert list(joined_pieces([(0, 4), (4, 8), (12, 2)])) == [(0, 4), (4, 10)]
+    assert list(joined_pieces([(0, 8), (8, 8), (16, 4)])) == [(0, 20)]

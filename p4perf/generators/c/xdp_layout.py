@@ -8,8 +8,9 @@ and its metadata, too: the verifier then has little to remember of each path.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from p4perf.errors import CapabilityError
 from p4perf.generators.c.writer import WORD_BITS
@@ -168,6 +169,62 @@ def _control_headers(program: ir.Program) -> set[str]:
         if isinstance(node, ir.If) and isinstance(node.condition, ir.IsValid):
             used.add(node.condition.header)
     return used | {e.header for e in expressions(program) if isinstance(e, ir.FieldRef)}
+
+
+Piece = tuple[int, int]
+"""Bytes of a header that are copied or loaded at once: the first one, and 1, 2, 4 or 8 of them."""
+
+
+def field_pieces(header: ir.Header, fields: Container[str] | None = None) -> Iterator[Piece]:
+    """The accesses that read or write fields (None: all) of a header one by one, as ``load_be`` has them."""
+    for field in header.fields:
+        if fields is None or field.name in fields:
+            first = header.offset_bits(field.name)
+            at, end = first // 8, -(-(first + field.width_bits) // 8)
+            lead = (end - at) % 8 if end - at > 8 else 0  # words of wide fields are counted from their end
+            for size in (lead, *(8,) * ((end - at - lead) // 8)) if end - at >= 8 else (end - at,):
+                yield from _powers(at, size)
+                at += size
+
+
+def copied_pieces(header: ir.Header) -> list[Piece]:
+    """A header in pieces of up to 8 bytes that cut no access to one of its fields in two.
+
+    A load of bytes that two stores have just written waits until both are in the cache.
+    """
+    inside = {at for first, size in field_pieces(header) for at in range(first + 1, first + size)}
+    found, at = list[Piece](), 0
+    while at < header.size_bytes:
+        sizes = [n for n in (8, 4, 2, 1) if at + n <= header.size_bytes]
+        found.append((at, next((n for n in sizes if at + n not in inside), sizes[0])))
+        at += found[-1][1]
+    return found
+
+
+def written_pieces(header: ir.Header, written: Container[str]) -> list[Piece]:
+    """The same for a header that is copied after some of its fields were written: these are pieces of their own."""
+    accesses = [*copied_pieces(header), *field_pieces(header, written)]
+    edges = sorted({edge for first, size in accesses for edge in (first, first + size)})
+    return [piece for first, end in pairwise(edges) for piece in _powers(first, end - first)]
+
+
+def joined_pieces(pieces: Sequence[Piece]) -> Iterator[Piece]:
+    """Neighbours as one wherever ``copy_bytes`` cuts that into the same pieces."""
+    first, size = pieces[0]
+    for at, more in pieces[1:]:
+        if [n for _, n in _powers(0, size + more)] == [*(n for _, n in _powers(0, size)), more]:
+            size += more
+        else:
+            yield first, size
+            first, size = at, more
+    yield first, size
+
+
+def _powers(at: int, size: int) -> Iterator[Piece]:
+    while size:
+        step = next(n for n in (8, 4, 2, 1) if n <= size)
+        yield at, step
+        at, size = at + step, size - step
 
 
 def key_parts(program: ir.Program, table: ir.Table) -> tuple[EntryPart, ...]:

@@ -5,6 +5,7 @@ Numbers up to 64 bit are computed with; wider fields are copied in pieces of 64 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,7 +15,7 @@ from typing_extensions import override
 
 from p4perf.errors import CapabilityError
 from p4perf.generators.c.writer import WORD_BITS, CWriter, indented, mask, number
-from p4perf.generators.c.xdp_layout import HeaderLayout, key_parts
+from p4perf.generators.c.xdp_layout import HeaderLayout, copied_pieces, joined_pieces, key_parts, written_pieces
 from p4perf.programs import ir
 from p4perf.programs.analysis import IDLE, destination, statements, unused_metadata
 
@@ -270,7 +271,7 @@ class XdpWriter(CWriter):
 
     @override
     def extracted(self, header: str) -> Iterator[str]:
-        yield f"copy_bytes({self.base(header)}, cursor, {self.program.header(header).size_bytes});"
+        yield from self.copied(header, self.base(header), self.cursor)
         yield f"{self.layout.valid(header)} = 1;"
 
     @override
@@ -349,6 +350,22 @@ class XdpWriter(CWriter):
     def room(self, header: str) -> tuple[str, str, str]:
         room, size = self.base(header), self.program.header(header).size_bytes
         return room, f"clear_bytes({room}, {size});", f"{self.layout.valid(header)} = 1;"
+
+    @cached_property
+    def _written(self) -> Mapping[str, set[str]]:
+        """Of every header the fields that some statement writes."""
+        found = defaultdict[str, set[str]](set)
+        for ref in (*filter(None, map(destination, statements(self.program))), *self.program.updated):
+            found[ref.header].add(ref.field)
+        return found
+
+    def copied(self, header: str, to: str, source: str, *, back: bool = False) -> Iterator[str]:
+        """Statements that copy a header, in the pieces in which its fields are accessed; ``back``: to the packet."""
+        whole = self.program.header(header)
+        pieces = written_pieces(whole, self._written[header]) if back else copied_pieces(whole)
+        for at, size in joined_pieces(pieces):
+            plus = f" + {at}" if at else ""
+            yield f"copy_bytes({to}{plus}, {source}{plus}, {size});"
 
     def _joined(self, fields: tuple[ir.FieldRef, ...]) -> list[BitRun]:
         """Fields as runs of bits; neighbours in a header are one run."""

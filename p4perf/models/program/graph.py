@@ -17,7 +17,7 @@ Kind = Literal[
     "component", "extract", "select", "emit", "lookup", "write", "compute", "condition", "hash", "checksum verify",
     "checksum update", "counter", "meter", "register read", "register write", "random", "add header", "remove header",
     "recirculate", "resubmit", "clone", "multicast", "set egress", "drop", "jump", "call", "overlap", "clock",
-    "mispredicted branch", "unknown",
+    "mispredicted branch", "kept header", "unknown",
 ]  # fmt: skip
 
 Size = float | str | bool
@@ -57,6 +57,9 @@ KINDS: Mapping[Kind, tuple[str, ...]] = MappingProxyType(
         "overlap": ("code", "earlier", "swaps"),
         # A decision that goes otherwise than for most packets; ``after``: lookup, if it waits for one, or start.
         "mispredicted branch": ("after",),
+        # A header that is kept apart from the packet. ``step``: cleared, when a pass begins; read from the packet; or
+        # written to it.
+        "kept header": ("step",),
         "clock": (),  # a time stamp
         "unknown": ("name",),
     }

@@ -22,6 +22,7 @@ LABELS: Mapping[Kind, str] = {
     "write": "to",
     "overlap": "code",
     "mispredicted branch": "after",
+    "kept header": "step",
 }
 """The size of a kind that is a word, for each value of which there is a price of its own."""
 

@@ -88,7 +88,7 @@ def packet_path(program: Program, workload: Workload, traffic: TrafficPlan, *, a
             if passed is None or passed.step.edges:
                 short += weight
     _check_lengths(short)
-    if not kept:  # compilers leave out all that is done for packets that are dropped in any case
+    if not kept and not apart:  # compilers leave out all that is done for packets that are dropped in any case
         return ()
     if not workload.frames:
         return tally.met()

@@ -185,8 +185,10 @@ class _Reader:
         program = self.program
         for name in (SENT, LOST):
             self._add(Step(name, "end"))
-        emitted = tuple((h, construct("emit", f"deparser, {h}", bytes=self._size(h))) for h in program.emit)
-        start = self._add(Step("deparser", "deparser", (), (Edge("", SENT),), "deparser", present=emitted))
+        emitted = [(h, construct("emit", f"deparser, {h}", bytes=self._size(h))) for h in program.emit]
+        if self.apart:
+            emitted += [(h, construct("kept header", f"deparser, {h}", step="written")) for h in program.emit]
+        start = self._add(Step("deparser", "deparser", (), (Edge("", SENT),), "deparser", present=tuple(emitted)))
         for n, checksum in enumerate(program.updated):
             what = construct("checksum update", f"checksum of {checksum.header}", bytes=self._size(checksum.header))
             present = ((checksum.header, what),)
@@ -212,7 +214,8 @@ class _Reader:
         for statement in program.initial:
             effects += tuple(self._assigned(statement.destination, statement.value))
         clocks = tuple(c for s in program.initial for c in self._clock(s, "start of the program"))
-        self._add(Step("begin", "block", clocks, (Edge("", start),), effects=effects))
+        absent = (construct("kept header", step="cleared"),) * (len(program.headers) if self.apart else 0)
+        self._add(Step("begin", "block", clocks + absent, (Edge("", start),), effects=effects))
         return Flow(self.name, self.steps, "begin", self.source, tuple(self.remarks), self.frame_bytes)
 
     def _nodes(self) -> Iterator[ir.ControlNode]:
@@ -326,6 +329,8 @@ class _Reader:
                     self._remark(f"header {header} has a varying length and is counted with its greatest, {size} B")
                     yield from computed(self.program, varying_bits, INDEX_BITS, where)
                 yield construct("extract", where, bytes=self._size(header))
+                if self.apart:
+                    yield construct("kept header", where, step="read")
                 if header not in self.program.emit and self.was_read:
                     yield construct("remove header", where, bytes=self._size(header))
             case ir.Advance(bits):

@@ -101,7 +101,7 @@ def passed_steps(flow: Flow, decisions: Iterable[Decision], *, apart: bool = Fal
         absent = (what for fact, what in step.present if not _holds(fact, facts) and what.kind == "add header")
         met += [replace(what, kind="remove header") for what in islice(absent, lost)]
         if step.kind == "deparser" and moved:
-            waits = sum(fact in written and _holds(fact, facts) for fact, _ in step.present)
+            waits = sum(w.kind == "emit" and f in written and _holds(f, facts) for f, w in step.present)
         to = next((edge.to for edge in step.edges if edge.label == label), "")
         yield Passed(step, (*step.constructs, *met, *(COPIED,) * waits), label, to, decided)
         if not step.edges:

@@ -71,7 +71,8 @@ one_pass(struct xdp_md *ctx, const __u32 pass)
 state_start:
 	if (cursor + 14 > end)
 		return XDP_DROP;
-	copy_bytes(p->s->h_ethernet, cursor, 14);
+	copy_bytes(p->s->h_ethernet, cursor, 4);
+	copy_bytes(p->s->h_ethernet + 4, cursor + 4, 10);
 	p->v_ethernet = 1;
 	p->taken += 14;
 	cursor += 14;
@@ -94,7 +95,8 @@ state_accept:
 	if (p->v_ethernet) {
 		if (cursor + 14 > end)
 			return XDP_ABORTED;
-		copy_bytes(cursor, p->s->h_ethernet, 14);
+		copy_bytes(cursor, p->s->h_ethernet, 4);
+		copy_bytes(cursor + 4, p->s->h_ethernet + 4, 10);
 		cursor += 14;
 	}
 	if (p->v_added) {
