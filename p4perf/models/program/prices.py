@@ -449,7 +449,7 @@ _RULES: Mapping[tuple[Kind, str], _Rule] = {
 
 def stand_in(what: Construct, prices: Mapping[str, Price]) -> Quote:
     """A bound for a construct of a kind that was not measured; nothing where there is no sensible one."""
-    if what.kind in ("drop", "call"):  # a mark, saved anyway; in the errors of whole programs
+    if what.kind in ("drop", "call", "kept header"):  # a mark, saved anyway; in the errors of whole programs
         return Quote(NOTHING, "measured")
     if what.kind in _ALIKE:
         key, why = _ALIKE[what.kind]
