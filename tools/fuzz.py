@@ -82,7 +82,7 @@ WORDS = [
     *(b"0", b"-1", b"1e308", b"-1e308", b"1e-320", b"NaN", b"Infinity", b"18446744073709551616", b"9" * 5000, b"null"),
     *(b"true", b"[]", b"{}", b'""', b"[" * 300, b"{" * 300, b"'", b'"', b"\\", b"\0", b"\xff", b"\xed\xa0\x80", b"\r"),
     *(b"\n\n", b"\t", b"../../../etc/passwd", b"/dev/zero", b"$(id)", b"$x^{$", b"*a", b"&a [*a]"),
-    *(b"!!python/object:os.system", b"x" * 5000),
+    *(b"!!python/object:os.system", b"x" * 5000, b"0x" + b"f" * 5000),
 ]  # fmt: skip
 VALUES = [
     *(
@@ -104,6 +104,7 @@ VALUES = [
         "\ud800",
         "x" * 5000,
         "9" * 5000,
+        "0x" + "f" * 5000,
     ),
     *([], {}, [[]], [None], ["x"], [1, "x"], {"x": 1}, {"": {}}, "../../x", "/dev/zero", "2026-01-01", "x\n\x1b[31m"),
 ]

@@ -290,3 +290,4 @@ def test_no_access_to_a_field_is_cut_by_the_pieces_in_which_its_header_is_copied
 def test_pieces_that_are_copied_as_one_are_joined():
     assert list(joined_pieces([(0, 4), (4, 8), (12, 2)])) == [(0, 4), (4, 10)]
     assert list(joined_pieces([(0, 8), (8, 8), (16, 4)])) == [(0, 20)]
+    assert not list(joined_pieces(copied_pieces(ir.Header("empty", ()))))

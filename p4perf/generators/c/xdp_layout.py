@@ -210,14 +210,15 @@ def written_pieces(header: ir.Header, written: Container[str]) -> list[Piece]:
 
 def joined_pieces(pieces: Sequence[Piece]) -> Iterator[Piece]:
     """Neighbours as one wherever ``copy_bytes`` cuts that into the same pieces."""
-    first, size = pieces[0]
-    for at, more in pieces[1:]:
+    first, size = 0, 0
+    for at, more in pieces:
         if [n for _, n in _powers(0, size + more)] == [*(n for _, n in _powers(0, size)), more]:
             size += more
         else:
             yield first, size
             first, size = at, more
-    yield first, size
+    if size:
+        yield first, size
 
 
 def _powers(at: int, size: int) -> Iterator[Piece]:
