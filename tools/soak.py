@@ -383,8 +383,10 @@ def machine() -> set[str]:
     """What a data plane may leave on the machine."""
     there = {str(path) for folder in MACHINE if folder.is_dir() for path in folder.glob("*")}
     there = {path for path in there if "/sem.mp-" not in path}  # of Python, which clears them up
-    pages = [line for line in Path("/proc/meminfo").read_text().splitlines() if line.startswith("HugePages_Free")]
-    return {*there, *pages}
+    lines = (line.split() for line in Path("/proc/meminfo").read_text().splitlines())
+    memory = {words[0]: int(words[1]) for words in lines}
+    used = memory["HugePages_Total:"] - memory["HugePages_Free:"]
+    return {*there, *(f"{n} hugepages in use" for n in range(1, used + 1))}
 
 
 def leftovers(place: Path, world: World, groups: Sequence[int], before: set[str] | None) -> list[str]:
