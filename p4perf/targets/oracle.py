@@ -133,6 +133,9 @@ def verification_file(
         counted: whether table hits and states are in it; not for targets that show nothing but packets.
         shortest: bytes of a frame below which it is left out.
         kind: the interpreter; what it says nothing of is left out.
+
+    Raises:
+        CapabilityError: a packet comes back without end.
     """
     program = workload.program
     interpreter = kind(program, dict(hashes))
@@ -142,7 +145,10 @@ def verification_file(
     shown, names = (hits, program.states) if counted else ({}, ())
     drawn = drawn_packets(workload, packets, seed, short_packets, foreign_packets, shortest, hashes, kind)
     packets = len(drawn)
-    outcomes = [run(data) for data in drawn]
+    try:
+        outcomes = [run(data) for data in drawn]
+    except (ValueError, RecursionError) as error:
+        raise CapabilityError(f"what becomes of a packet is not known: {error}") from error
     masks = any(sent.known is not None for outcome in outcomes for sent in outcome.sent)
     states = [state_sum(interpreter.state(name)) for name in names]
     out = [b"P4PVRFY2", struct.pack(_PREFIX + "IIII", packets, len(shown), len(states), masks)]

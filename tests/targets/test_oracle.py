@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from p4perf.errors import CapabilityError
 from p4perf.programs.component import build_workload
 from p4perf.programs.interpreter import Interpreter, Sent
 from p4perf.programs.operators import STANDARD_HASHES, crc32c_raw
@@ -191,3 +192,9 @@ def test_the_file_is_the_same_every_time_and_another_for_another_seed(workload):
 def test_a_table_of_ten_million_entries_takes_no_time():
     workload = build_workload([("match_action_table", {"entries": 10**7})], frame_size_bytes=64)
     assert len(verification_file(workload, packets=64)) < 20_000
+
+
+def test_packets_that_come_back_without_end_are_refused(monkeypatch):
+    monkeypatch.setattr("p4perf.programs.interpreter.MAX_PASSES", 2)
+    with pytest.raises(CapabilityError, match="what becomes of a packet is not known: .* more than 2 times"):
+        verification_file(build_workload([("recirculate", {"times": 5})], frame_size_bytes=68))
