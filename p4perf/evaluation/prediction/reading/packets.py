@@ -301,7 +301,7 @@ class Lookups(Interpreter):
         share, count, hits = what.number("hit"), before[-1], ended.total() - ended[MISS]
         rows = ((before[at] + before[at + 1] - 1) / 2 * packets for at, packets in ended.items() if at != MISS)
         mean = sum(rows) / max(hits, 1)
-        ends = min(count, 2.0 * mean + 1.0)
+        ends = max(min(count, 2.0 * mean + 1.0), 1.0)
         # Prices are those of searches that end elsewhere for every packet.
         usual = share * (1 - 1 / ends) + (1 - share) * (1 - 1 / max(2 * count, 1.0))
         wrong = 1 - max(ended.values()) / ended.total() - usual
