@@ -383,6 +383,9 @@ def test_a_deparser_waits_for_headers_that_were_written_in_pieces_if_it_moves_th
     assert waits("mov h.ethernet.dst 0x2\nvalidate h.scratch\nmov h.scratch.value 0x5") == 0, "that is never sent"
     assert waits("mov h.ethernet.dst 0x2\nvalidate h.tag") == 1
     everywhere = path_of_spec("mov h.ethernet.dst 0x2", target="xdp")
+    kept = Counter({what.size("step"): times for what, times in everywhere if what.kind == "kept header"})
+    assert 0 < kept["written"] <= kept["read"] < kept["cleared"] == 2, "of two headers"
+    assert "kept header" not in [what.kind for what, _ in path_of_spec("mov h.ethernet.dst 0x2")]
     assert ("overlap", "copied") in [(what.kind, dict(what.sizes).get("code")) for what, _ in everywhere]
 
 
@@ -410,6 +413,17 @@ def test_a_search_of_a_list_that_always_ends_at_one_entry_is_predicted() -> None
     assert mispredicted(*range(8)) == pytest.approx(0, abs=0.01)
     assert mispredicted(*[7] * 8) == pytest.approx(-7 / 8)
     assert mispredicted(*[0] * 8) == 0
+
+
+def test_a_list_without_entries_is_missed() -> None:
+    program = small()
+    table = replace(program.tables[0], keys=(ir.Key(A, "ternary"),), entries=ir.EntryList(()))
+    program = replace(program, tables=(table,))
+    (what,) = of_table(program, table, "table t", 0)
+    what = replace(what, sizes=tuple((name, 0.0 if name == "hit" else size) for name, size in what.sizes))
+    lookups = Lookups(program)
+    lookups.run(bytes(60))
+    assert [part.number("hit") for part, _ in lookups.searched(what, 1.0)] == [0]
 
 
 def test_ranges_are_searched_as_the_rows_that_they_become() -> None:
