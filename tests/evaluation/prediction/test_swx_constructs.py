@@ -114,6 +114,7 @@ def test_loops_are_refused() -> None:
         ("instanceof ethernet_t\nheader", "instanceof ether_t\nheader", "there is no struct 'ether_t'"),
         ("apply {", "", "closes a brace that is not open|begins nothing"),
         ("meter limits m.flow", "meter", "ends too early|there is no array"),
+        ("jmpnh END", "jmpnh", "'jmpnh' ends too early"),
     ],
 )
 def test_what_is_wrong_is_named_with_its_line(old: str, new: str, message: str) -> None:

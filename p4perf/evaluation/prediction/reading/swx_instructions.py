@@ -250,7 +250,7 @@ class Waits:
             waits, now = self._step(n, line, now)
             found.append(min(before, MOST) if waits else None)
             op = line.word(0)
-            if op in JUMPS and (target := labels.get(line.words[1])) is not None:
+            if op in JUMPS and (target := labels.get(line.word(1))) is not None:
                 arrives.setdefault(target, now)
             if op == "return" and self.end is None:
                 self.end = now.moved(-n)
@@ -288,7 +288,7 @@ class Waits:
             if line.word(0) == "extract":
                 found.setdefault(line.word(1), at)
                 at += self.spec.header_bits(line.word(1), line) // 8
-            if line.word(0) in JUMPS and (target := labels.get(line.words[1])) is not None:
+            if line.word(0) in JUMPS and (target := labels.get(line.word(1))) is not None:
                 arrives.setdefault(target, at)
             if line.word(0) in ENDS:
                 at = None
