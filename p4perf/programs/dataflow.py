@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from p4perf.programs import ir
-from p4perf.programs.analysis import condition_operands, destination, flattened, operands, subexpressions
+from p4perf.programs.analysis import condition_operands, destination, flattened, operands, statements, subexpressions
 
 PORT = ir.FieldRef(ir.METADATA, "")
 """Stands for the egress port among the fields that are assigned."""
@@ -138,6 +138,20 @@ def follow(program: ir.Program, *, drop_ends: Callable[[str], bool] | None = Non
 @ir.once
 def _followed(program: ir.Program) -> Dataflow:
     return _Walk(program, lambda action: False).run()
+
+
+def read_early(program: ir.Program) -> frozenset[str]:
+    """Metadata fields that a pass may read before it writes them, so that they have to begin with zero.
+
+    What is kept for another pass, or for a copy, is read.
+    """
+    found = follow(program)
+    reads = (*found.parser_reads, *found.reads, *found.selects.values())
+    early = {read.field for read in reads if read.field not in read.state.assigned}
+    kept = {
+        ref for s in statements(program) if isinstance(s, ir.Recirculate | ir.Resubmit | ir.Clone) for ref in s.keep
+    }
+    return frozenset(ref.field for ref in early | kept if ref.header == ir.METADATA)
 
 
 def assumed(condition: ir.Condition, known: PathState) -> tuple[PathState, PathState]:

@@ -10,7 +10,7 @@ from support.random_programs import random_workload
 from support.traced import Traced
 
 from p4perf.programs import ir
-from p4perf.programs.dataflow import PORT, PathState, follow
+from p4perf.programs.dataflow import PORT, PathState, follow, read_early
 from p4perf.programs.packets import frame
 
 A, M = ir.FieldRef("h", "a"), ir.FieldRef(ir.METADATA, "m")
@@ -65,6 +65,19 @@ def test_a_test_of_validity_is_known_on_both_sides():
     assert "late" not in outside.maybe_valid
     assert found.end is not None
     assert found.end.assigned == {M}
+
+
+def test_metadata_that_is_written_before_it_is_read_needs_no_beginning():
+    write, read = ir.Assign(M, ir.Const(1)), ir.Assign(A, M)
+
+    def early(*control: ir.ControlNode, **bodies: tuple[ir.Statement, ...]) -> frozenset[str]:
+        return read_early(program(*control, parser=OPTIONAL, **bodies))
+
+    assert early(ir.CallAction("act"), act=(write, read)) == frozenset()
+    assert early(ir.CallAction("act"), act=(read, write)) == {"m"}
+    sometimes = ir.If(ir.IsValid("late"), (ir.CallAction("act"),), ())
+    assert early(sometimes, ir.CallAction("use"), act=(write,), use=(read,)) == {"m"}
+    assert early(ir.CallAction("act"), act=(write, ir.Recirculate((M,)))) == {"m"}, "kept for the next pass"
 
 
 def test_what_actions_do_to_headers():

@@ -30,6 +30,7 @@ from p4perf.programs import ir
 from p4perf.programs.analysis import applied_tables, expressions, statements, used_actions
 from p4perf.programs.capabilities import Capabilities, Limit, constructs, standing_at
 from p4perf.programs.component import TrafficPlan
+from p4perf.programs.dataflow import read_early
 from p4perf.programs.entries import Row, rows_of
 from p4perf.programs.interpreter import MAX_PASSES
 from p4perf.version import __version__
@@ -272,6 +273,7 @@ def render_program(program: ir.Program, role: str, variants: Collection[str] = (
         operators=operators(program),
         parses=any(state.body or state.selected for state in program.parser),
         asks_length=ir.Intrinsic("packet_length") in asked,
+        early=read_early(program),
         asks_port=ir.Intrinsic("ingress_port") in asked,
         cells=cells,
         c_type=dpdk_text.c_type,

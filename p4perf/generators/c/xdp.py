@@ -24,6 +24,7 @@ from p4perf.generators.c.xdp_text import XdpWriter, hashed_bytes, store_sub
 from p4perf.programs import analysis, ir
 from p4perf.programs.capabilities import Capabilities, Limit, constructs, standing_at
 from p4perf.programs.component import TrafficPlan
+from p4perf.programs.dataflow import read_early
 from p4perf.programs.entries import check_entries
 from p4perf.programs.interpreter import Interpreter
 from p4perf.programs.operators import CRC_POLYNOMIALS, crc_table
@@ -145,6 +146,7 @@ def _render(template: str, program: ir.Program, stream: _Stream) -> str:
         template,
         version=__version__,
         program=program,
+        early=read_early(program),
         metadata=[f for f in program.metadata if ir.FieldRef(ir.METADATA, f.name) not in unneeded],
         layout=layout,
         stream=stream,

@@ -302,7 +302,7 @@ class _Parser:
             if graph.is_test(n) or self._fits(n):
                 continue
             later = [graph.lines[m].words for m in inside[at + 1 :]]
-            written = line.words[1] if line.word(0) == "regrd" else ""
+            written = line.word(1) if line.word(0) == "regrd" else ""
             if (
                 at > straight
                 or line.word(0) != "regrd"

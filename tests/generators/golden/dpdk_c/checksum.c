@@ -81,16 +81,16 @@ checksums_hold(const struct packet *p)
 STEP bool
 begin(struct packet *p, struct rte_mbuf *mbuf, uint32_t origin, uint32_t pass)
 {
-	*p = (struct packet){
-		.mbuf = mbuf,
-		.data = rte_pktmbuf_mtod(mbuf, uint8_t *),
-		.length = mbuf->data_len,
-		.egress = -1,
-		.pass = pass,
-		.origin = origin,
-		.h_ethernet = absent,
-		.h_summed = absent,
-	};
+	p->mbuf = mbuf;
+	p->data = rte_pktmbuf_mtod(mbuf, uint8_t *);
+	p->length = mbuf->data_len;
+	p->parsed = 0;
+	p->egress = -1;
+	p->dropped = false;
+	p->pass = pass;
+	p->origin = origin;
+	p->h_ethernet = absent;
+	p->h_summed = absent;
 	if (!parse(p) || !checksums_hold(p))
 		return false;
 	return true;

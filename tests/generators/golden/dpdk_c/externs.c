@@ -146,19 +146,19 @@ action_meter_packet(struct packet *p __rte_unused)
 STEP bool
 begin(struct packet *p, struct rte_mbuf *mbuf, uint32_t origin, uint32_t pass)
 {
-	*p = (struct packet){
-		.mbuf = mbuf,
-		.data = rte_pktmbuf_mtod(mbuf, uint8_t *),
-		.length = mbuf->data_len,
-		.egress = -1,
-		.pass = pass,
-		.origin = origin,
-		.h_ethernet = absent,
-		.h_hashed = absent,
-		.h_counted = absent,
-		.h_stored = absent,
-		.h_metered = absent,
-	};
+	p->mbuf = mbuf;
+	p->data = rte_pktmbuf_mtod(mbuf, uint8_t *);
+	p->length = mbuf->data_len;
+	p->parsed = 0;
+	p->egress = -1;
+	p->dropped = false;
+	p->pass = pass;
+	p->origin = origin;
+	p->h_ethernet = absent;
+	p->h_hashed = absent;
+	p->h_counted = absent;
+	p->h_stored = absent;
+	p->h_metered = absent;
 	if (!parse(p))
 		return false;
 	return true;

@@ -282,20 +282,20 @@ table_table_exact_1(struct packet *p, int64_t found)
 STEP bool
 begin(struct packet *p, struct rte_mbuf *mbuf, uint32_t origin, uint32_t pass)
 {
-	*p = (struct packet){
-		.mbuf = mbuf,
-		.data = rte_pktmbuf_mtod(mbuf, uint8_t *),
-		.length = mbuf->data_len,
-		.egress = -1,
-		.pass = pass,
-		.origin = origin,
-		.h_ethernet = absent,
-		.h_chain_0 = absent,
-		.h_chain_1 = absent,
-		.h_bench = absent,
-		.h_bench_1 = absent,
-		.h_written = absent,
-	};
+	p->mbuf = mbuf;
+	p->data = rte_pktmbuf_mtod(mbuf, uint8_t *);
+	p->length = mbuf->data_len;
+	p->parsed = 0;
+	p->egress = -1;
+	p->dropped = false;
+	p->pass = pass;
+	p->origin = origin;
+	p->h_ethernet = absent;
+	p->h_chain_0 = absent;
+	p->h_chain_1 = absent;
+	p->h_bench = absent;
+	p->h_bench_1 = absent;
+	p->h_written = absent;
 	if (!parse(p))
 		return false;
 	return true;
