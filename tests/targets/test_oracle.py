@@ -196,5 +196,5 @@ def test_a_table_of_ten_million_entries_takes_no_time():
 
 def test_packets_that_come_back_without_end_are_refused(monkeypatch):
     monkeypatch.setattr("p4perf.programs.interpreter.MAX_PASSES", 2)
-    with pytest.raises(CapabilityError, match="what becomes of a packet is not known: .* more than 2 times"):
+    with pytest.raises(CapabilityError, match=r"what becomes of a packet is not known: .* more than 2 times"):
         verification_file(build_workload([("recirculate", {"times": 5})], frame_size_bytes=68))
