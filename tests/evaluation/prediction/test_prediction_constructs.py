@@ -342,6 +342,15 @@ def test_a_field_that_was_just_written_is_waited_for() -> None:
     assert [c.size("code") for c in waits] == ["stored", "stored"]
 
 
+@pytest.mark.parametrize(("fields", "gathered"), [((A, B, C), 0), ((A, C), 1), ((A, M), 1)])
+def test_bytes_of_several_places_are_put_together_before_they_are_hashed(
+    fields: tuple[ir.FieldRef, ...], gathered: int
+) -> None:
+    graph = read_own(small(ir.Hash(M, "crc16", fields), ir.Assign(A, M)), "small", 64)
+    waits = [c for step in graph.steps.values() for c in step.constructs if c.kind == "overlap"]
+    assert [c.size("code") for c in waits] == ["gathered"] * gathered
+
+
 def copying(*before: ir.Statement) -> Counter[str]:
     """What a packet meets that gets a copy of another header, after some statements."""
     same = tuple((ref.field, replace(ref, header="other")) for ref in (A, B, C))

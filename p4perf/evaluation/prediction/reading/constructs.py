@@ -7,7 +7,8 @@ results on their way, and the control flow that it adds, cost nothing: they belo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from p4perf.models.program.graph import Construct, Kind, construct
 from p4perf.programs import ir
@@ -205,16 +206,18 @@ def of_condition(program: ir.Program, condition: ir.Condition, where: str) -> tu
             return (*before, construct("condition", where, bits=bits))
 
 
-def _is_gathered(program: ir.Program, table: ir.Table) -> bool:
-    """Whether the key of an exact table is put together of several places, and then read again in words.
+GATHERED = construct("overlap", code="gathered", earlier=0.0, swaps=0.0)
+
+
+def is_gathered(program: ir.Program, fields: Sequence[ir.FieldRef]) -> bool:
+    """Whether bytes are put together of several places, and then read again in words.
 
     Fields that do not fill their bytes are put together in words already.
     """
-    if program.match_kind(table) != "exact" or any(program.width_bits(key.field) % 8 for key in table.keys):
+    if any(program.width_bits(ref) % 8 for ref in fields):
         return False
     ends: set[tuple[str, int]] = set()
-    for number, key in enumerate(table.keys):
-        ref = key.field
+    for number, ref in enumerate(fields):
         if ref.header == ir.METADATA:
             if number:
                 return True
@@ -223,7 +226,7 @@ def _is_gathered(program: ir.Program, table: ir.Table) -> bool:
         if number and (ref.header, first) not in ends:
             return True
         ends = {(ref.header, first + program.width_bits(ref))}
-    return len(table.keys) > 1 and not ends
+    return len(fields) > 1 and not ends
 
 
 def of_table(program: ir.Program, table: ir.Table, where: str, entries: int | None = None) -> tuple[Construct, ...]:
@@ -238,8 +241,8 @@ def of_table(program: ir.Program, table: ir.Table, where: str, entries: int | No
     count = table.entries.count if entries is None else entries
     found = []
     if table.keys:
-        if _is_gathered(program, table):
-            found.append(construct("overlap", where, code="gathered", earlier=0.0, swaps=0.0))
+        if program.match_kind(table) == "exact" and is_gathered(program, [key.field for key in table.keys]):
+            found.append(replace(GATHERED, where=where))
         found.append(
             construct(
                 "lookup",

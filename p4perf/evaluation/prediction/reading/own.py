@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from p4perf.errors import SpecError
 from p4perf.evaluation.prediction.reading.constructs import (
     EGRESS_PORT,
+    GATHERED,
     GROUPS,
     PORTS,
     added_header,
@@ -15,6 +16,7 @@ from p4perf.evaluation.prediction.reading.constructs import (
     copied_header,
     for_lookup,
     hashed_bytes,
+    is_gathered,
     of_condition,
     of_statement,
     of_table,
@@ -463,7 +465,7 @@ class _Reader:
         """Statements without branches, as one step if they do anything."""
         lost = _overwritten([s for _, s in body])
         kept = [(place, s) for n, (place, s) in enumerate(body) if n not in lost]
-        stored = _stored_before([s for _, s in kept])
+        stored = _waits(self.program, [s for _, s in kept])
         constructs: list[Construct] = []
         present: list[tuple[Fact, Construct]] = []
         for (place, s), waits in zip(kept, stored, strict=True):
@@ -658,13 +660,14 @@ def _overwritten(body: Sequence[ir.Statement]) -> Set[int]:
     return found
 
 
-def _stored_before(body: Sequence[ir.Statement]) -> Iterator[tuple[Construct, ...]]:
-    """Of each statement the waits for fields of headers that one before it has written."""
+def _waits(program: ir.Program, body: Sequence[ir.Statement]) -> Iterator[tuple[Construct, ...]]:
+    """Of each statement the waits: for fields of headers that one before it has written, for bytes put together."""
     written: set[ir.FieldRef] = set()
     for statement in body:
         inside = {e for whole in operands(statement) for e in subexpressions(whole) if isinstance(e, ir.FieldRef)}
         again = written & inside
-        yield (construct("overlap", code="stored", earlier=0.0, swaps=0.0),) * len(again)
+        gathered = isinstance(statement, ir.Hash) and is_gathered(program, statement.fields)
+        yield (construct("overlap", code="stored", earlier=0.0, swaps=0.0),) * len(again) + (GATHERED,) * gathered
         to = destination(statement)
         if to is not None and to.header != ir.METADATA:
             written.add(to)
