@@ -412,7 +412,8 @@ class _Flow:
         if not self._meets:
             after = {n: tuple(dict.fromkeys(self._following(*node))) for n, node in self.nodes.items()}
             try:
-                order = list(TopologicalSorter({n: filter(None, found) for n, found in after.items()}).static_order())
+                names = {n: [other for other in found if other is not None] for n, found in after.items()}
+                order = list(TopologicalSorter(names).static_order())
             except CycleError as error:
                 raise self.pipeline.error(f"has a loop: {' -> '.join(reversed(error.args[1]))}") from error
             for n in order:
