@@ -153,7 +153,7 @@ def test_the_page_says_how_much_was_measured(page, reported):
     accepted, planned = sum(c.accepted for c in cells), sum(c.points for c in cells)
     assert f"{accepted} of {planned} planned points ({number(100 * accepted_share(cells))} %)" in text
     states = [c.state for c in cells]
-    assert f"Of {len(cells)} pairs of experiment and target, {states.count('measured')} are measured" in text
+    assert f"Pairs of experiment and target: {len(cells)}; measured: {states.count('measured')}" in text
     assert f"{states.count('refused')} are refused by the target" in text
     assert "10 minutes" in text
 

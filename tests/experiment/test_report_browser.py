@@ -62,18 +62,21 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def a_campaign(folder: Path) -> Path:
-    """A campaign of two targets, of which one cannot be used, with its report."""
+    """A campaign of three targets, of which one cannot be used, with its report and its figures."""
     name = "parser/headers"
-    request = {"experiments": [name], "sources": [name], "targets": ["dpdk-c", "bmv2"], "testbed": "local",
+    request = {"experiments": [name], "sources": [name], "targets": ["dpdk-c", "xdp", "bmv2"], "testbed": "local",
                "budget_s": None, "overrides": [], "points": None}  # fmt: skip
     campaign = CampaignDirectory.create(folder, "catalogue", request, datetime(2026, 11, 4, tzinfo=UTC))
-    run = make_run(campaign.runs, lambda x: 90 + x, spec=name, overrides=(), starts=2)
-    points = len(Run.open(run).manifest.points)
+    cells = []
+    for target, step in (("dpdk-c", 1), ("xdp", 3)):
+        run = make_run(
+            campaign.runs, lambda x, step=step: 90 + step * x, spec=name, overrides=(), target=target, starts=2
+        )
+        evaluate_run(Run.open(run), plots=False)
+        points = len(Run.open(run).manifest.points)
+        cells.append(Cell(name, target, "measured", run=f"runs/{run.name}", points=points, accepted=points))
     why = "simple_switch is not on the PATH: install the package p4lang-bmv2, then resume the campaign"
-    cells = [
-        Cell(name, "dpdk-c", "measured", run=f"runs/{run.name}", points=points, accepted=points),
-        Cell(name, "bmv2", "unavailable", reason=why),
-    ]
+    cells.append(Cell(name, "bmv2", "unavailable", reason=why))
     campaign.update({"cells": [asdict(cell) for cell in cells], "spent_s": 60.0})
     write_report(campaign, cells)
     return campaign.path
@@ -342,6 +345,44 @@ def test_labels_of_breakpoints_leave_their_points_free(page: Any, site: Path) ->
     )
     assert gaps
     assert all(2 < gap < 20 for gap in gaps), gaps
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("width", WIDTHS)
+def test_labels_of_caches_and_breakpoints_hide_no_median(page: Any, site: Path, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 1000})
+    page.goto(address(site, "run"))
+    page.wait_for_selector(DRAWN)
+    labels, hidden = page.evaluate(
+        """() => {
+          const plot = document.querySelector(".live"), full = plot._fullLayout, place = plot.getBoundingClientRect();
+          const medians = plot.data.find((trace) => trace.name === "medians" && trace.mode === "markers");
+          const points = medians.x.map((x, at) => [place.x + full.xaxis._offset + full.xaxis.d2p(x),
+            place.y + full.yaxis._offset + full.yaxis.d2p(medians.y[at])]);
+          const labels = full.annotations.map((label, at) => [label, at])
+            .filter(([label]) => label.textangle === -90)
+            .map(([label, at]) => plot.querySelector(`.annotation[data-index="${at}"] .bg`).getBoundingClientRect());
+          const inside = ([x, y], box) => x > box.left && x < box.right && y > box.top && y < box.bottom;
+          return [labels.length, points.filter((point) => labels.some((box) => inside(point, box))).length];
+        }"""
+    )
+    assert labels == 4
+    assert hidden == 0
+
+
+@pytest.mark.thorough
+def test_figures_of_a_campaign_are_dark_where_the_page_is(page: Any, site: Path) -> None:
+    page.goto(address(site, "campaign"))
+    shots = []
+    for theme in THEMES:
+        page.emulate_media(color_scheme=theme)
+        page.locator("figure img").scroll_into_view_if_needed()
+        wait_until(page, "document.querySelector('figure img').complete")
+        shots.append(picture(page.locator("figure img").screenshot()))
+    light, dark = shots
+    assert np.median(light) == 255
+    assert np.median(dark) < 60
+    assert alike(light, dark) > 0.9
 
 
 def test_paper_has_still_figures_without_buttons_and_nothing_is_cut(page: Any, site: Path) -> None:

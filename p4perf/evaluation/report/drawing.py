@@ -57,8 +57,7 @@ class DrawnPanel:
     Args:
         dots: accepted and rejected repetitions.
         base: where the line lies around which values of a lower panel are.
-        uprights: marks of caches and breakpoints: place, label, and class in the style sheet. Labels of breakpoints are
-            below where there are both.
+        uprights: marks of caches and breakpoints: place, label, and class in the style sheet.
         spans: intervals of breakpoints, from and to.
     """
 
@@ -191,12 +190,11 @@ def _upwards(axis: _Axis, most: int) -> tuple[DrawnTick, ...]:
 
 
 def _uprights(figure: Mapping[str, Any], x: _Axis) -> Iterator[tuple[float, str, str]]:
-    kind = "own below" if figure["marks"] else "own"
-    found = [(b["x"], f"breakpoint at {_short(b['x'])}", kind) for b in figure["breakpoints"]]
-    for value, text, kind in (*found, *((m["x"], m["text"], "") for m in figure["marks"])):
-        at = x.at(value)
+    found = [(b, f"breakpoint at {_short(b['x'])}", "own") for b in figure["breakpoints"]]
+    for each, text, kind in (*found, *((m, m["text"], "") for m in figure["marks"])):
+        at = x.at(each["x"])
         if at is not None and 0 <= at <= 100:
-            yield at, text, kind
+            yield at, text, f"{kind} below" if each["below"] else kind
 
 
 def _line(line: Mapping[str, Any], entry: Mapping[str, Any], x: _Axis, y: _Axis) -> DrawnLine:

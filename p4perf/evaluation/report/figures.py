@@ -84,13 +84,15 @@ def _abscissae(model: ComponentModel, segment: Fitting) -> np.ndarray[Any, np.dt
     return np.unique(np.clip(np.concatenate([even, grown]), segment.start, segment.end))
 
 
-def breakpoints(model: ComponentModel) -> list[dict[str, float | None]]:
-    """Where segments begin, with the intervals of the breakpoints."""
+def _breakpoints(model: ComponentModel, below: Sequence[bool]) -> list[dict[str, float | None]]:
+    """Where segments begin, with the intervals of the breakpoints, and the sides of their labels."""
     places = model.fitting.breakpoint_x
-    if model.uncertainty is None:
-        return [{"x": x, "low": None, "high": None} for x in places]
-    known = zip(places, model.uncertainty.breakpoints, strict=True)
-    return [{"x": x, "low": interval.low, "high": interval.high} for x, interval in known]
+    ends = (
+        [(b.low, b.high) for b in model.uncertainty.breakpoints] if model.uncertainty else [(None, None)] * len(below)
+    )
+    return [
+        {"x": x, "low": low, "high": high, "below": at} for x, (low, high), at in zip(places, ends, below, strict=True)
+    ]
 
 
 def residuals(model: ComponentModel, points: Sequence[Mapping[str, Any]]) -> list[list[float]]:
@@ -132,6 +134,8 @@ def run_figure(
         labels: ``x`` and ``y``: what the axes show; ``title``.
     """
     numeric = all(isinstance(p["x"], int | float) for p in points)
+    uprights = [*(mark.x for mark in marks), *(model.fitting.breakpoint_x if model else ())]
+    below = _labels_below(uprights, [(p["x"], p["median"]) for p in points if p["n"]], x_scale) if numeric else []
     formulas = [text.removeprefix(f"{model.y.name} = ") for text in model.formulas()] if model else []
     keys = [f"segment {n}" for n in range(1, len(formulas) + 1)]
     return {
@@ -149,10 +153,36 @@ def run_figure(
         "lines": _lines(model, keys) if model else [],
         "points": [{"key": "medians", "rows": _rows(points)}],
         "trials": [list(trial) for trial in trials],
-        "breakpoints": breakpoints(model) if model else [],
-        "marks": [{"x": mark.x, "text": f"{mark.level}, {size_text(mark.size_bytes)}"} for mark in marks],
+        "breakpoints": _breakpoints(model, below[len(marks) :]) if model and numeric else [],
+        "marks": [
+            {"x": mark.x, "text": f"{mark.level}, {size_text(mark.size_bytes)}", "below": at}
+            for mark, at in zip(marks, below, strict=False)  # none on an axis of words
+        ],
         "lower": lower_panel("residual [%]", 0, [("medians", residuals(model, points))] if model else []),
     }
+
+
+_BESIDE, _HIGH = 0.08, 0.4
+"""Shares of width and height that the label of an upright line takes on a narrow screen, to the left of its line."""
+
+
+def _labels_below(uprights: Sequence[float], points: Sequence[tuple[float, float]], scale: str) -> list[bool]:
+    """Whether each label of an upright line stands at its lower end: where it hides fewer points and no other label."""
+
+    def place(x: float) -> float:
+        return math.log10(x) if scale == "log" and x > 0 else x
+
+    known = [(place(x), y) for x, y in points if scale != "log" or x > 0]
+    (xs, ys) = ([point[axis] for point in known] or [0.0] for axis in (0, 1))
+    bottom, width, height = min(ys), max(xs) - min(xs) or 1.0, max(ys) - min(ys) or 1.0
+    found: list[tuple[float, bool]] = []
+    for x in map(place, uprights):
+        near = [(y - bottom) / height for at, y in known if -_BESIDE <= (at - x) / width <= _BESIDE / 4]
+        hidden = {False: sum(y > 1 - _HIGH for y in near), True: sum(y < _HIGH for y in near)}
+        for other, below in found:
+            hidden[below] += len(points) * (abs(other - x) < _BESIDE / 2 * width)
+        found.append((x, hidden[True] < hidden[False]))
+    return [below for _, below in found]
 
 
 def _rows(points: Iterable[Mapping[str, Any]]) -> list[list[Any]]:

@@ -95,8 +95,8 @@
     const low = lower ? UPPER[0] : 0;
     const at = (x) => (log ? Math.log10(x) : x);
     const uprights = [
-      ...data.breakpoints.map((b) => [b.x, c.ink, "dash", `breakpoint at ${shown(b.x)}`, data.marks.length > 0]),
-      ...data.marks.map((m) => [m.x, c.mark, "dot", m.text]),
+      ...data.breakpoints.map((b) => [b.x, c.ink, "dash", `breakpoint at ${shown(b.x)}`, b.below]),
+      ...data.marks.map((m) => [m.x, c.mark, "dot", m.text, m.below]),
     ].filter(([x]) => !log || x > 0).map(([x, ...rest]) => upright(x, at, low, c.paper, ...rest));
     const spans = data.breakpoints.filter((b) => b.low !== null && b.low < b.high).map((b) => ({
       type: "rect", xref: "x", yref: "paper", x0: b.low, x1: b.high, y0: low, y1: 1, line: { width: 0 }, fillcolor: fade(c.grey, 0.14), layer: "below",
