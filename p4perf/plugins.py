@@ -13,6 +13,9 @@ from typing import Any
 
 from p4perf.errors import UsageError
 
+DEFAULT_TARGET = "dpdk-c"
+"""What measures where no target is named."""
+
 GROUPS = {
     "p4perf.components": "component",
     "p4perf.generators": "generator",

@@ -18,9 +18,9 @@ from support.runs import make_run
 
 import p4perf
 from p4perf import api, plugins
+from p4perf.api import LearntModel
 from p4perf.errors import DataError, P4PerfError, TargetUnavailableError, UsageError
 from p4perf.evaluation.prediction.library import reference_model
-from p4perf.views import LearntModel
 
 SWITCH = Path(p4perf.__file__).parents[1] / "examples" / "programs" / "l2_switch" / "l2_switch.json"
 OFFERED = [
@@ -69,6 +69,35 @@ def test_it_is_typed_and_described(name):
     assert signature.return_annotation is not inspect.Signature.empty
     assert all(p.annotation is not inspect.Parameter.empty for p in signature.parameters.values())
     assert inspect.getdoc(function).partition("\n")[0].endswith((".", ":"))
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: p4perf.gate("latest"), r"gate\(\): the argument baseline is missing"),
+        (lambda: p4perf.run(), r"run\(\): the argument spec is missing"),
+        (lambda: p4perf.run(SPEC, "fake", "local"), r"run\(\): 'local' needs the name of its argument"),
+        (lambda: p4perf.run(SPEC, pints=3), r"run\(\): there is no argument 'pints'"),
+        (lambda: p4perf.run(SPEC, spec=SPEC), r"run\(\): multiple values for argument 'spec'"),
+        (lambda: p4perf.compare(5), "subjects: expected a run by its path or name, or several, got 5"),
+        (lambda: p4perf.fit([1, 2], [1, 2], caches=5), "caches: expected texts"),
+        (lambda: p4perf.predict(SPEC, traffic="yes"), "traffic: expected True or False"),
+        (lambda: p4perf.reproduce(quick="yes"), "quick: expected True or False"),
+        (lambda: api.fit_many(5), "data: expected a path or several"),
+    ],
+)
+def test_mistakes_in_a_call_are_refused_with_the_name_of_the_argument(call, words):
+    with pytest.raises(UsageError, match=words):
+        call()
+
+
+def test_a_misplaced_argument_says_which_come_by_position_and_by_name():
+    with pytest.raises(UsageError) as caught:
+        p4perf.gate("new", "old", 0.05)
+    assert caught.value.hint.startswith("by position: runs, baseline; by name: folder, metric")
+    with pytest.raises(UsageError) as caught:
+        p4perf.predict(SPEC, "dpdk-c", frame_sise=64)
+    assert caught.value.hint == "did you mean frame_size?"
 
 
 def test_nothing_is_imported_before_it_is_used():
@@ -210,8 +239,10 @@ class TestRuns:
         assert "slower" in found._repr_html_()
         with pytest.raises(UsageError, match="is its own baseline"):
             p4perf.gate(runs[0], [p4perf.open_run(runs[1]), p4perf.open_run(runs[0])])
-        with pytest.raises(UsageError, match="there is no --baseline"):
+        with pytest.raises(UsageError, match=r"^baseline: names nothing"):
             p4perf.gate(runs[0], [])
+        with pytest.raises(UsageError, match=r"^margin 7: expected a share below 1"):
+            p4perf.gate("latest", "latest~2", margin=7)
 
 
 class TestMeasuring:
@@ -229,7 +260,7 @@ class TestMeasuring:
     @pytest.mark.parametrize(
         ("given", "words"),
         [
-            ((SPEC, "fake", {"accuracy": 3}), "--accuracy 3: expected a share below 1"),
+            ((SPEC, "fake", {"accuracy": 3}), "^accuracy 3: expected a share below 1"),
             (([], "fake", {}), "takes an experiment, a target and some time"),
             (([SPEC], [], {}), "takes an experiment, a target and some time"),
             ((SPEC, "fake", {"budget_s": 0}), "takes an experiment, a target and some time"),
@@ -247,8 +278,8 @@ class TestMeasuring:
         [
             ({"points": "x"}, "points: expected a whole number of at least 1, got 'x'"),
             ({"points": 0}, "points: expected a whole number of at least 1, got 0"),
-            ({"accuracy": "x"}, "--accuracy x: expected a share below 1"),
-            ({"budget_s": "x"}, "--budget x: expected a time"),
+            ({"accuracy": "x"}, "accuracy x: expected a share below 1"),
+            ({"budget_s": "x"}, "budget_s x: expected a time"),
             ({"settings": 5}, "settings: expected a mapping"),
             ({"settings": "entries"}, "settings: expected a mapping or key=value, got 'entries'"),
             ({"testbed": 5}, "testbed: expected an address"),

@@ -30,8 +30,6 @@ SAYS = {
     "specs": "what is measured, and the catalogue",
     "models": "fitted curves and prices; numpy only",
     "formats": "files of other tools",
-    "views": "how results show themselves",
-    "arguments": "what Python may give",
     "plugins": "finds targets, components, ...",
     "errors": "failures and exit codes",
     "records": "JSON that describes itself",
@@ -39,7 +37,7 @@ SAYS = {
 }
 """What a package is for, in a few words."""
 
-GROUND = {"arguments", "views", "plugins", "errors", "records", "version"}
+GROUND = {"plugins", "errors", "records", "version"}
 """Packages that all others may use: no arrows lead to them."""
 
 WIDTH, BOX, HEIGHT, GAP, MARGIN = 860, 250, 46, 34, 20

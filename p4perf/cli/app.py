@@ -12,9 +12,11 @@ import math
 import os
 import re
 import shlex
+import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -224,38 +226,68 @@ def print_table(rows: Sequence[Row], title: str = "") -> None:
     from rich.table import Table
     from rich.text import Text
 
-    # A pipe gets no line breaks inside cells: 200 columns hold every table of p4perf.
-    console = Console(file=sys.stdout, width=None if sys.stdout.isatty() else 200, highlight=False)
-    words = {column: _unbroken([_shown(row.get(column)) for row in rows]) for column in columns_of(rows)}
-    console.width = max(console.width, sum(words.values()) + 2 * len(words))
     if not rows:
-        console.print("nothing to show")
+        sys.stdout.write("nothing to show\n")
         return
-    table = Table(
-        title=Text(_harmless(near(title)), no_wrap=True, overflow="ignore") if title else None,
-        title_justify="left",
-        header_style="bold",
-        box=None,
-        pad_edge=False,
-    )
-    for column, least in words.items():
-        numeric = all(isinstance(row.get(column), int | float) for row in rows)
-        side: Literal["left", "right"] = "right" if numeric else "left"
-        table.add_column(_harmless(column).replace("_", " "), justify=side, overflow="fold", min_width=least)
-    for row in rows:
-        table.add_row(*(Text(_shown(row.get(column))) for column in words))
+    terminal = sys.stdout.isatty()
+    # A pipe gets no line breaks inside cells: 200 columns hold every table of p4perf.
+    room = shutil.get_terminal_size().columns if terminal else 200
+    cells = {column: [_shown(row.get(column)) for row in rows] for column in columns_of(rows)}
+    widths = _widths(cells, room, apart=terminal)
+    # With a height, the width counts on every kind of terminal.
+    console = Console(file=sys.stdout, width=sum(widths.values()) + 2 * len(widths), height=25, highlight=False)
+    paths = [column for column in cells if column not in widths]
+    if title:
+        sys.stdout.write(f"{_harmless(near(title))}\n")
     with console.capture() as printed:
-        console.print(table)
+        for first, last in pairwise(range(len(rows) + 1)) if paths else [(0, len(rows))]:
+            table = Table(header_style="bold", show_header=not first, box=None, pad_edge=False)
+            for column, width in widths.items():
+                numeric = all(isinstance(row.get(column), int | float) for row in rows)
+                side: Literal["left", "right"] = "right" if numeric else "left"
+                name = _harmless(column).replace("_", " ")
+                table.add_column(name, justify=side, overflow="fold", width=width)
+            for number in range(first, last):
+                table.add_row(*(Text(cells[column][number]) for column in widths))
+            console.print(table)
+            for column in paths:
+                console.print(Text(f"  {_harmless(column)}: {cells[column][first]}"), soft_wrap=True)
     sys.stdout.write("".join(f"{line.rstrip()}\n" for line in printed.get().splitlines()))
+
+
+SHORT = 12
+"""Narrowest width to which a column is folded."""
+
+
+def _widths(cells: Mapping[str, Sequence[str]], room: int, *, apart: bool) -> dict[str, int]:
+    """Widths of the columns of a table for the room there is, without those that need lines of their own.
+
+    A folded path cannot be pasted: with ``apart``, a column of paths that leaves too little room for the others gets
+    such lines, and only in sentences are paths folded. Where even that is not enough, the table exceeds the room.
+    """
+    from rich.cells import cell_len
+
+    widths = {column: max(map(cell_len, (column, *"\n".join(each).split("\n")))) for column, each in cells.items()}
+    words = {column: [word for cell in each for word in cell.split() if "/" in word] for column, each in cells.items()}
+    least = {column: min(widths[column], max(SHORT, *map(cell_len, words[column]), 0)) for column in cells}
+    paths = [column for column, each in cells.items() if any(each) and words[column] == [cell for cell in each if cell]]
+
+    def exceeds(wanted: Mapping[str, int]) -> bool:
+        return sum(wanted.values()) + 2 * (len(wanted) - 1) > room
+
+    while apart and exceeds(least) and paths and len(least) > 1:
+        widest = max(paths, key=least.__getitem__)
+        paths.remove(widest)
+        del least[widest], widths[widest]
+    if apart and exceeds(least) and len(least) > 1:
+        least = {column: min(width, SHORT) for column, width in widths.items()}
+    while exceeds(widths) and (wide := [column for column, width in widths.items() if width > least[column]]):
+        widths[max(wide, key=widths.__getitem__)] -= 1
+    return widths
 
 
 def _shown(value: Any) -> str:
     return _harmless(near(_cell(value)))
-
-
-def _unbroken(cells: Sequence[str]) -> int:
-    """Width of the longest path in a column: a path that is folded cannot be pasted."""
-    return max((len(word) for cell in cells for word in cell.split() if "/" in word), default=0)
 
 
 def near(text: str) -> str:
@@ -279,11 +311,12 @@ def _cell(value: Any) -> str:
 
 
 def with_interval(value: float | None, low: float | None, high: float | None) -> str:
-    """Such as ``12.3 [12.1, 12.6]``; the value alone if an end is unknown, and nothing without a value."""
-    known = [end for end in (value, low, high) if end is not None and math.isfinite(end)]
+    """Such as ``12.3 (12.1 .. 12.6)``; the value alone if an end is unknown, and nothing without a value."""
+    from p4perf.models.estimate import Estimate
+
     if value is None or not math.isfinite(value):
         return ""
-    return f"{value:.4g} [{low:.4g}, {high:.4g}]" if len(known) == 3 else f"{value:.4g}"
+    return Estimate(value, -math.inf if low is None else low, math.inf if high is None else high).rounded()
 
 
 def say_origin(run: RunIdentity) -> None:

@@ -139,8 +139,10 @@ def compare(
     if at:
         raise UsageError("--at goes with --component")
     from p4perf.experiment.compare import comparison_document, write_comparison
+    from p4perf.specs.units import share
 
-    found = api.compare(runs, folder=folder, reference=reference, metric=metric, margin=margin)
+    smallest = share(margin, "--margin")
+    found = api.compare(runs, folder=folder, reference=reference, metric=metric, margin=smallest)
     files: dict[str, Any] = {}
     if output is not None:
         files = dict(zip(("output", "plots"), write_comparison(found, output, datetime.now(UTC)), strict=True))
@@ -196,7 +198,7 @@ def _point_rows(experiment: ComparedExperiment) -> list[dict[str, Any]]:
         for run in experiment.runs
     }
     for pair in comparison.pairs:
-        cells[f"{pair.run} / {pair.reference}"] = {p.x: p.ratio.text() for p in pair.measured.points}
+        cells[f"{pair.run} / {pair.reference}"] = {p.x: p.ratio.rounded() for p in pair.measured.points}
     shown = {float(p[x_name]): p[x_name] for run in experiment.runs for p in run.points}
     return [{x_name: shown[x], **{name: known.get(x, "") for name, known in cells.items()}} for x in sorted(shown)]
 
@@ -217,7 +219,7 @@ def _verdict_rows(found: RunComparison) -> list[dict[str, Any]]:
             "run": pair.run,
             "reference": pair.reference,
             "verdict": str(pair.verdict.outcome),
-            "ratio": "" if pair.verdict.ratio is None else pair.verdict.ratio.text(),
+            "ratio": "" if pair.verdict.ratio is None else pair.verdict.ratio.rounded(),
             "points": pair.verdict.points,
             "detectable": "" if pair.verdict.detectable is None else f"{100 * pair.verdict.detectable:.3g} %",
             "models cross at": _crossings(pair),
@@ -228,14 +230,10 @@ def _verdict_rows(found: RunComparison) -> list[dict[str, Any]]:
 
 
 def _crossings(pair: ComparedPair) -> str:
-    """Such as ``1200 [900, 1500], 40 (unsure)``; ``none`` if there are none."""
+    """Such as ``1200 (900 .. 1500); 40, unsure``; ``none`` if there are none."""
     if pair.crossings is None:
         return "no models to compare"
-    texts = []
-    for crossing in pair.crossings:
-        ends = [f"{end:.3g}" if end is not None else "open" for end in crossing.x.ends]
-        texts.append(f"{crossing.x.value:.4g} [{ends[0]}, {ends[1]}]{'' if crossing.sure else ' (unsure)'}")
-    return "; ".join(texts) or "none"
+    return "; ".join(f"{c.x.rounded()}{'' if c.sure else ', unsure'}" for c in pair.crossings) or "none"
 
 
 def _rank_rows(found: RunComparison) -> list[dict[str, Any]]:

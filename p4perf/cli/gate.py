@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, Option
 
 from p4perf.cli.app import Format, FormatOption, QuietOption, app, emit, overrides_of, pairs, refuse, say
-from p4perf.cli.measure import DEFAULT_TARGET
 from p4perf.errors import ExitCode, UsageError
+from p4perf.plugins import DEFAULT_TARGET
 from p4perf.results import find_run
 from p4perf.results.files import write_atomically
 
@@ -93,6 +93,7 @@ def gate(
     Exit code 0 if nothing is slower, 1 if something is, 6 if the data are not conclusive.
     """
     from p4perf import api
+    from p4perf.specs.units import share
 
     of_turns: dict[str, object] = {
         "--target": target,
@@ -121,18 +122,21 @@ def gate(
         refuse(of_turns, "only with --interleaved")
     if not runs:
         raise UsageError("nothing to compare: no run is given", hint="run directories, or --interleaved with a spec")
+    smallest, assumed = share(margin, "--margin"), None if drift is None else share(drift, "--drift")
     if interleaved:
         before, after = _measured(
             runs, baseline or [], target or DEFAULT_TARGET, baseline_target, sets, baseline_sets, baseline_environment,
             baseline_tree, points, number, testbed or "local", output or Path("runs"), quiet=quiet,
         )  # fmt: skip
+    elif not baseline:
+        raise UsageError("there is no --baseline", hint="name a run directory, a campaign or a model.json")
     else:
-        before, after = [find_run(path) for path in baseline or ()], [find_run(path) for path in runs]
-    found = api.gate(after, before, metric=metric, relative=relative, margin=margin, drift=drift)
+        before, after = [find_run(path) for path in baseline], [find_run(path) for path in runs]
+    found = api.gate(after, before, metric=metric, relative=relative, margin=smallest, drift=assumed)
     if interleaved and number is None and (undecided := _undecided(found, after)):
         for run in undecided:
             _measure_more(run, quiet=quiet)
-        found = api.gate(after, before, metric=metric, relative=relative, margin=margin)
+        found = api.gate(after, before, metric=metric, relative=relative, margin=smallest)
     _write(found, junit, summary)
     return _conclude(found, f"against {', '.join(map(str, before))}, margin {100 * found.margin:g} %", fmt)
 

@@ -24,6 +24,7 @@ from p4perf.cli.app import (
     refuse,
     say,
     say_origin,
+    with_interval,
 )
 from p4perf.errors import CapabilityError, ExitCode, P4PerfError, TestbedError, UsageError
 from p4perf.records import Document, Record, Scalar, counted, doc, json_schema, listing, spread
@@ -458,14 +459,8 @@ def show(
 
 def _rounded(row: _ShowRow) -> dict[str, Any]:
     """A point with as many digits as its interval supports."""
-    from p4perf.models.estimate import Estimate
-
-    text = ""
-    if row.median is not None:
-        low, high = (row.median if end is None else end for end in (row.low, row.high))
-        text = Estimate(row.median, low, high).rounded()
     rest = {"n": row.n, "rejected": row.rejected, "flags": row.flags}
-    return {**row.values, "median": text, **rest}
+    return {**row.values, "median": with_interval(row.median, row.low, row.high), **rest}
 
 
 class _DoctorRow(Record):

@@ -34,6 +34,7 @@ from p4perf.cli.app import (
     told_by,
 )
 from p4perf.errors import ExitCode, MeasurementError, NoVerdictError, UsageError
+from p4perf.plugins import DEFAULT_TARGET
 from p4perf.records import Document, Record, Scalar, counted, doc, spread
 from p4perf.results import Run, find_run
 from p4perf.results.campaign import CampaignDirectory
@@ -186,8 +187,6 @@ def crew_opener(
 
         yield open_once
 
-
-DEFAULT_TARGET = "dpdk-c"
 
 StrictOption = Annotated[bool, Option("--strict", help="Derive no model from flagged trials: exit code 4.")]
 

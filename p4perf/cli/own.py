@@ -11,7 +11,8 @@ from typer import Argument, Option
 
 from p4perf import errors
 from p4perf.cli.app import Format, FormatOption, QuietOption, app, emit, say, say_environment
-from p4perf.cli.measure import DEFAULT_TARGET, command_for
+from p4perf.cli.measure import command_for
+from p4perf.plugins import DEFAULT_TARGET
 from p4perf.records import Document, Record, counted, doc
 
 if TYPE_CHECKING:

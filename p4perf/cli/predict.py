@@ -25,7 +25,6 @@ from p4perf.cli.app import (
 )
 from p4perf.records import Document, Record, counted, doc
 from p4perf.results import find_run
-from p4perf.results.files import write_text_atomically
 
 if TYPE_CHECKING:
     from p4perf.evaluation.prediction.answer import MeasuredPrediction, PathName, Prediction
@@ -46,12 +45,20 @@ MOST_WARNINGS = 3
 def print_answers(found: Answers, path: PathName, *, quiet: bool = False, verbose: bool = False) -> None:
     """Print everything for people: tables on stdout, what is said of them on stderr."""
     changed = any(each.changes for each in found.predictions)
-    print_table([_answer_row(each, changed=changed, verbose=verbose) for each in found.predictions], title="the answer")
     shown = found.changed
     if not quiet:
         sent = [f"packets as p4perf measure sends them; {each.graph.packets}" for each in shown if each.graph.packets]
         for text in dict.fromkeys((*map(_premise, shown), *sent)):
             say(text)
+    print_table([_answer_row(each, changed=changed, verbose=verbose) for each in found.predictions], title="the answer")
+    several = len({each.model.name for each in found.predictions}) > 1
+    warnings = dict.fromkeys(
+        f"{f'{each.model.name}: ' if several and verbose else ''}{text}"
+        for each in shown
+        for text in (each.warnings if verbose else each.advice)
+    )
+    for text in list(warnings)[: None if verbose else MOST_WARNINGS]:
+        say(f"warning: {text}")
     for difference in found.differences:
         _print_difference(difference, MOST_LINES if verbose else MOST_ROWS)
     if len(shown) > MOST_BREAKDOWNS:
@@ -69,15 +76,6 @@ def print_answers(found: Answers, path: PathName, *, quiet: bool = False, verbos
         say(f"refused: {refusal.program}{f' at {at}' if at else ''} on {refusal.model}: {refusal.reason}")
     for measured in found.measured:
         say(_verdict(measured))
-    several = len({each.model.name for each in found.predictions}) > 1
-    said = [
-        f"{f'{each.model.name}: ' if several and verbose else ''}{text}"
-        for each in shown
-        for text in (each.warnings if verbose else each.advice)
-    ]
-    warnings = list(dict.fromkeys(said))
-    for text in warnings if verbose else warnings[:MOST_WARNINGS]:
-        say(f"warning: {text}")
 
 
 def _premise(each: Prediction) -> str:
@@ -223,8 +221,8 @@ def _print_difference(found: CostDifference, most: int) -> None:
             "part": line.part,
             "node": line.node,
             "construct": describe(line.what),
-            "before": None if line.before is None else line.before.cycles.value,
-            "after": None if line.after is None else line.after.cycles.value,
+            "before": None if line.before is None else line.before.cycles.rounded(),
+            "after": None if line.after is None else line.after.cycles.rounded(),
             "difference": line.cycles.rounded() if line.is_known else "not known",
         }
         for line in found.lines[:most]
@@ -421,6 +419,9 @@ def learn(
     and measures nothing. With --operations, measures every elementary operation on target dpdk-c and describes this
     machine for p4perf estimate eo.
     """
+    from p4perf import api
+    from p4perf.cli.progress import WholeProgress
+
     if operations:
         refuse(
             {
@@ -433,12 +434,15 @@ def learn(
             },
             "for programs; --operations measures elementary operations",
         )
-        _learn_operations(testbed, name or "", starts or 3, plain=plain, output=output, quiet=quiet)
+        machine = api.learn_operations(
+            name or "", testbed=testbed, starts=starts or 3, plain=plain, output=output, told=told_by(quiet=quiet)
+        )
+        if output is None:
+            sys.stdout.write(machine.text())
+        else:
+            say(f"{output} describes {machine.name}: p4perf estimate eo switch/basic --hardware {output}")
         return
     refuse({"--name": name, "--starts": starts, "--plain": plain}, "for --operations only")
-    from p4perf import api
-    from p4perf.cli.progress import WholeProgress
-
     try:
         with WholeProgress(quiet=quiet) as bar:
             model = api.learn(
@@ -458,20 +462,3 @@ def learn(
         if moved := model.provenance.get("transferred"):
             say(f"prices are those of the model of {moved} that ships, moved to this machine")
     emit(fmt, CostModelDocument.read(None, file=output, rows=model.rows()))
-
-
-def _learn_operations(testbed: str, name: str, starts: int, *, plain: bool, output: Path | None, quiet: bool) -> None:
-    """Write what elementary operations cost on this machine, as a description that `p4perf estimate eo` reads."""
-    from p4perf.evaluation.papers.baldi2018.files import parse_hardware
-    from p4perf.experiment import open_testbed
-    from p4perf.experiment.learning import calibrate
-
-    mode: Literal["plain", "gated"] = "plain" if plain else "gated"
-    found = calibrate(open_testbed(testbed), name=name, starts=starts, mode=mode, told=told_by(quiet=quiet))
-    text = found.text()
-    parse_hardware(text.encode(), str(output or "the description"))
-    if output is None:
-        sys.stdout.write(text)
-        return
-    write_text_atomically(output, text)
-    say(f"{output} describes {found.name}: p4perf estimate eo switch/basic --hardware {output}")

@@ -459,7 +459,7 @@ def calibrate(
     name: str = "",
     starts: int = 3,
     mode: str = "gated",
-    told: Callable[[str], None] = lambda line: None,
+    told: Callable[[str], object] = lambda line: None,
 ) -> MachineCalibration:
     """Measure every micro-benchmark on the node of a testbed.
 
@@ -496,7 +496,7 @@ def calibrate(
 
 
 def _measure_all(
-    runner: _Runner, wanted: Sequence[Case], starts: int, told: Callable[[str], None]
+    runner: _Runner, wanted: Sequence[Case], starts: int, told: Callable[[str], object]
 ) -> dict[str, list[tuple[float, float]]]:
     """Accepted starts of every case. What is rejected is tried again when all others had their turn."""
     pairs: dict[str, list[tuple[float, float]]] = {case.name: [] for case in wanted}

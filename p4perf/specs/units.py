@@ -128,8 +128,7 @@ def share(given: str | float, option: str) -> float:
     except ValueError:
         value = math.nan
     if not 0 < value < 1:
-        hint = f"for example {option} 5% or {option} 0.05"
-        raise UsageError(f"{option} {given}: expected a share below 1", hint=hint)
+        raise UsageError(f"{option} {given}: expected a share below 1", hint="for example 5% or 0.05")
     return value
 
 

@@ -55,10 +55,16 @@ class TestPaths:
         shown = ok("show", paths_in(out)[1], cwd=place)
         assert shown.out
 
-    def test_a_narrow_terminal_folds_no_path(self, place):
-        paths = paths_in(on_a_terminal("list", "runs", cwd=place, columns=40))
+    @pytest.mark.parametrize("columns", [40, 80, 200])
+    def test_a_terminal_of_any_width_folds_no_path_and_loses_no_column(self, place, columns):
+        said = on_a_terminal("list", "runs", cwd=place, columns=columns)
+        paths = paths_in(said)
         assert len(paths) == 2
         assert all((place / path).is_dir() for path in paths)
+        rows = json.loads(ok("list", "runs", "--format", "json", cwd=place).out)["rows"]
+        for row in rows:
+            assert f"{row['finished']} of {row['points']} " in said
+        assert all(word in said for word in ("began", "points", "trials", "planned", "state"))
 
     def test_lines_end_where_their_text_ends(self, place):
         lines = ok("list", "runs", cwd=place).out.splitlines()
@@ -168,8 +174,11 @@ class TestDoctor:
         assert len([line for line in others if line.startswith("metric ")]) < 20
 
     def test_rows_fit_the_terminal(self, tmp_path):
-        first, *rows = on_a_terminal("doctor", cwd=tmp_path, columns=100).splitlines()
+        said = on_a_terminal("doctor", cwd=tmp_path, columns=100)
+        first, *rows = said.splitlines()
         assert first.startswith("You can measure on ")
+        advice = json.loads(p4perf("doctor", "--format", "json").out)["rows"][0]["advice"]
+        assert all(word in said for word in advice.split() if len(word) <= 12), "the last column is whole"
         assert max(len(row) for row in rows if not row.startswith("To measure P4 ")) <= 100
 
     def test_metrics_do_not_contradict_tools(self):

@@ -1,22 +1,25 @@
-"""Runs, models and claims as data: what the functions of :mod:`p4perf.api` return, with tables, figures and HTML."""
+"""Runs, models and claims as data, with tables, figures and HTML; and the functions that open those on disk."""
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from typing_extensions import override
 
-from p4perf.errors import ExitCode
+from p4perf.api.arguments import PathLike, checked
+from p4perf.errors import DataError, ExitCode
 from p4perf.models.component import ComponentModel
 from p4perf.models.program.costs import CostModel
 from p4perf.models.program.costs_storage import cost_model_json
 from p4perf.models.program.primitives import PrimitiveCosts
 from p4perf.records import counted
-from p4perf.results import Run
+from p4perf.results import Run, all_run_folders, find_run, read_model
 from p4perf.results.files import write_text_atomically
-from p4perf.results.names import RunSummary
+from p4perf.results.names import FOLDER, RunSummary
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -188,3 +191,43 @@ class Reproduced:
     def _repr_html_(self) -> str:
         columns = ["paper", "claim", "paper_value", "our_value", "verdict", "as_expected"]
         return self.to_frame()[columns].to_html(index=False)
+
+
+@checked
+def open_run(name: PathLike = "latest", folder: PathLike = FOLDER) -> OpenRun:
+    """A run by its path or by its name.
+
+    Args:
+        name: a path, ``latest``, ``latest~2``, or the beginning of the name or time of a run in ``folder`` or in a
+            campaign there.
+
+    Raises:
+        UsageError: the name fits several runs.
+        DataError: there is no such run, or it is damaged.
+    """
+    return OpenRun.open(find_run(name, Path(folder)))
+
+
+@checked
+def list_runs(folder: PathLike = FOLDER, *, told: Callable[[str], object] = warnings.warn) -> RunList:
+    """The runs in a folder and in the campaigns in it; damaged ones are left out, and ``told`` hears why."""
+    found = []
+    for path in all_run_folders(Path(folder)):
+        try:
+            run = OpenRun.open(path)
+            RunSummary.of(run)
+        except DataError as error:
+            told(str(error))
+            continue
+        found.append(run)
+    return RunList(found)
+
+
+@checked
+def load_model(path: PathLike) -> LoadedModel:
+    """The model in a file, or of a run that is given by its path or name.
+
+    Raises:
+        DataError: there is none, or it is damaged.
+    """
+    return LoadedModel.of(read_model(find_run(path)))

@@ -1,0 +1,360 @@
+"""Functions that measure: experiments, programs, both sides of a gate, prices of a machine, claims of papers."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, overload
+
+from p4perf.api.arguments import (
+    Changes,
+    Count,
+    Duration,
+    PathLike,
+    Paths,
+    Share,
+    Texts,
+    checked,
+    key_values,
+    listed,
+    path_or_none,
+    seconds_or_none,
+    share_or_none,
+    texts,
+)
+from p4perf.api.views import LearntModel, OpenRun, Reproduced, RunList, list_runs
+from p4perf.errors import NoVerdictError, UsageError
+from p4perf.plugins import DEFAULT_TARGET
+from p4perf.results import find_run
+from p4perf.results.files import write_text_atomically
+from p4perf.results.names import FOLDER
+
+if TYPE_CHECKING:
+    from p4perf.evaluation.papers import Kind
+    from p4perf.evaluation.papers.baldi2018.calibration import MachineCalibration
+    from p4perf.experiment.recorder import Progress, SweepOutcome
+    from p4perf.experiment.reproduction import Watcher
+    from p4perf.testbeds.base import Testbed
+
+
+# fmt: off
+@overload
+def run(
+    spec: PathLike, target: str = ..., *, testbed: str | Testbed = ..., settings: Changes = ...,
+    points: Count | None = ..., accuracy: Share | None = ..., budget_s: None = ..., skip_impossible: bool = ...,
+    output: PathLike = ..., progress: Progress | None = ...,
+) -> OpenRun: ...
+
+
+@overload
+def run(
+    spec: Paths, target: Texts = ..., *, testbed: str | Testbed = ...,
+    settings: Changes = ..., points: Count | None = ..., accuracy: Share | None = ..., budget_s: Duration | None = ...,
+    skip_impossible: bool = ..., output: PathLike = ..., progress: Progress | None = ...,
+) -> OpenRun | RunList: ...
+# fmt: on
+
+
+@checked
+def run(
+    spec: Paths,
+    target: Texts = DEFAULT_TARGET,
+    *,
+    testbed: str | Testbed = "local",
+    settings: Changes = (),
+    points: Count | None = None,
+    accuracy: Share | None = None,
+    budget_s: Duration | None = None,
+    skip_impossible: bool = False,
+    output: PathLike = FOLDER,
+    progress: Progress | None = None,
+) -> OpenRun | RunList:
+    """Measure an experiment on a target and derive its model: the run, with its plots on disk.
+
+    Several experiments or targets, or a budget, make a campaign: the list of its runs.
+
+    Args:
+        spec: name of an experiment of the catalogue or path of a spec, or several.
+        target: name of a target with its variants, or several.
+        settings: changes of the spec, such as ``{"entries": 1000, "trials.repetitions": 5}``.
+        points: most values that are kept of every swept variable.
+        accuracy: measure only the points that are needed for this relative error, such as 0.03 or ``"3%"``.
+        budget_s: time for everything, in seconds or such as ``"30m"``.
+        skip_impossible: leave out the points that the target cannot do, with a warning.
+        output: folder that gets the run directory, or that of the campaign.
+
+    Raises:
+        SpecError, CapabilityError: the spec is wrong, or beyond what the target can do.
+        TestbedError, TargetUnavailableError: the testbed or the target cannot be used.
+        MeasurementError: the target computes something wrong.
+    """
+    from p4perf.experiment import measure_anew, open_target, open_testbed
+    from p4perf.experiment.evaluate import evaluate_run
+    from p4perf.programs.component import component_parameters
+    from p4perf.specs import load_experiment
+
+    changes, wanted = key_values(settings), share_or_none(accuracy, "accuracy")
+    if skip_impossible:
+        changes.append(("sweep.skip_impossible", "true"))
+    if not (isinstance(spec, PathLike) and isinstance(target, str) and budget_s is None):
+        from p4perf.experiment.campaign import measure_campaign, new_campaign
+
+        if not isinstance(testbed, str):
+            raise UsageError("several experiments or targets take the address of a testbed")
+        folder = new_campaign(
+            listed(spec), listed(target), testbed, Path(output),
+            budget_s=seconds_or_none(budget_s), accuracy=wanted, overrides=changes, points=points,
+        )  # fmt: skip
+        measure_campaign(folder, lambda line: None)
+        return list_runs(folder.path)
+    experiment = load_experiment(str(spec), overrides=changes, points=points, parameters_of=component_parameters)
+    place = open_testbed(testbed) if isinstance(testbed, str) else testbed
+    chosen = open_target(target)
+    directory, plan, outcome = measure_anew(experiment, chosen, place, Path(output), progress, accuracy=wanted)
+    _warn(f"{point.label} is left out: {point.reason}" for point in plan.refused)
+    _conclude(outcome)
+    measured = OpenRun(directory)
+    with suppress(NoVerdictError):
+        evaluate_run(measured)
+    return measured
+
+
+def _warn(texts: Iterable[str]) -> None:
+    for text in texts:
+        warnings.warn(text, stacklevel=3)
+
+
+def _conclude(outcome: SweepOutcome) -> None:
+    """Warn of what a run lacks."""
+    _warn(f"{label} failed: {reason}" for label, reason in outcome.failed)
+    _warn(f"{label} has no accepted trial" for label in outcome.starved)
+    if outcome.waiting:
+        _warn([f"waiting: {outcome.waiting}"])
+
+
+@checked
+def measure(
+    program: PathLike,
+    target: str = DEFAULT_TARGET,
+    *,
+    entries: PathLike | None = None,
+    p4info: PathLike | None = None,
+    arch: str | None = None,
+    std: str | None = None,
+    defines: Changes = (),
+    includes: Paths = (),
+    fill: Changes = (),
+    default_fill: int = 64,
+    miss: Changes = (),
+    zipf: float = 0.0,
+    probabilities: PathLike | None = None,
+    packets: Count = 256,
+    capture: PathLike | None = None,
+    port: int = 0,
+    frame_size_bytes: Count = 128,
+    sizes: Sequence[int] = (),
+    repetitions: Count = 3,
+    testbed: str | Testbed = "local",
+    output: PathLike = FOLDER,
+    progress: Progress | None = None,
+) -> OpenRun:
+    """Measure a program of your own on a target: a run with one point, or of an operator in C one for each size.
+
+    Programs are verified packet by packet before they are measured: what the target does with packets that take all
+    paths of the program is compared with the reference interpreter.
+
+    Args:
+        program: JSON of p4c-bm2-ss, a specification of SWX, P4 where p4c is installed, or an operator in C.
+        fill: entries that are made up, such as ``{"ipv4_lpm": 1000}``.
+        probabilities: YAML file of branch probabilities and traffic shares.
+        sizes: packet sizes of an operator in C [bytes]; by default some from 64 to 1500.
+        repetitions: starts of the process.
+
+    Raises:
+        DataError: a file cannot be read, or the program uses what is not supported; with the place.
+        CapabilityError: the target cannot run the program.
+        TestbedError, TargetUnavailableError: the testbed or the target cannot be used.
+        MeasurementError: the target computes something wrong.
+    """
+    from p4perf.experiment import open_target, open_testbed
+    from p4perf.experiment.own import measure_own, own_experiment
+
+    path, place = Path(program), open_testbed(testbed) if isinstance(testbed, str) else testbed
+    experiment = own_experiment(
+        path, entries=path_or_none(entries), p4info=path_or_none(p4info), arch=arch, std=std, defines=texts(defines),
+        includes=list(map(Path, listed(includes))), fill=texts(fill), default_fill=default_fill, miss=texts(miss),
+        zipf=zipf, shares=path_or_none(probabilities), packets=packets, capture=path_or_none(capture), port=port,
+        frame_size_bytes=frame_size_bytes, repetitions=repetitions, sizes=sizes,
+    )  # fmt: skip
+    measured, outcome = measure_own(path, experiment, open_target(target), place, Path(output), progress)
+    _conclude(outcome)
+    return OpenRun(measured)
+
+
+@checked
+def measure_sides(
+    spec: PathLike,
+    baseline: PathLike | None = None,
+    *,
+    target: str = DEFAULT_TARGET,
+    baseline_target: str | None = None,
+    settings: Changes = (),
+    baseline_settings: Changes = (),
+    baseline_environment: Mapping[str, str] | None = None,
+    baseline_tree: PathLike | None = None,
+    points: Count | None = None,
+    pairs: Count | None = None,
+    testbed: str | Testbed = "local",
+    output: PathLike = FOLDER,
+    progress: Progress | None = None,
+) -> tuple[OpenRun, OpenRun]:
+    """Measure a spec or program in turns with its baseline, for a gate without drift: the baseline and the new run.
+
+    >>> import p4perf
+    >>> old, new = p4perf.api.measure_sides("demo/exact-entries", baseline_target="dpdk-c:acl")  # doctest: +SKIP
+    >>> p4perf.gate(new, old).verdict  # doctest: +SKIP
+
+    Args:
+        baseline: another spec or program.
+        settings: changes of the spec on both sides; ``baseline_settings`` only on that of the baseline.
+        baseline_environment: variables such as ``{"CC": "gcc-12"}``.
+        baseline_tree: checkout of p4perf that generates the baseline.
+        pairs: pairs of starts of each point; by default as many as ``p4perf gate --interleaved`` begins with.
+
+    Raises:
+        As :func:`run`.
+    """
+    from p4perf.experiment import open_testbed
+    from p4perf.experiment.interleaved import PAIRS
+    from p4perf.experiment.interleaved import measure_sides as measure_both
+
+    place = open_testbed(testbed) if isinstance(testbed, str) else testbed
+    (old, first), (new, second) = measure_both(
+        str(spec), None if baseline is None else str(baseline), target, baseline_target, place, Path(output),
+        overrides=key_values(settings), baseline_overrides=key_values(baseline_settings, "baseline_settings"),
+        baseline_environment=baseline_environment, baseline_tree=path_or_none(baseline_tree), points=points,
+        pairs=pairs or PAIRS, progress=progress,
+    )  # fmt: skip
+    for outcome in (first, second):
+        _conclude(outcome)
+    return OpenRun(old), OpenRun(new)
+
+
+@checked
+def learn(
+    runs: Paths = (),
+    target: str | None = None,
+    *,
+    testbed: str = "local",
+    folder: PathLike = FOLDER,
+    resume: bool = False,
+    catalogue: PathLike | None = None,
+    quick: bool = False,
+    settings: Changes = (),
+    output: PathLike | None = None,
+    told: Callable[[str], object] = lambda text: None,
+    reached: Callable[[str, float], object] = lambda what, left_s: None,
+) -> LearntModel:
+    """Learn what programs cost on a target of this machine: the cost model, for :func:`predict`.
+
+    Args:
+        runs: runs to learn from; without any, fixtures are measured on ``target`` for a few minutes.
+        folder: gets the runs of the fixtures; with ``resume``, the newest ones there are continued.
+        catalogue: folder with runs of the catalogue on that target, to learn prices anew.
+        quick: measure few fixtures, and take the rest from the model that ships.
+        output: file for the model.
+
+    Raises:
+        UsageError: there are neither runs nor a target, or no such target.
+        NoVerdictError: the runs say too little.
+    """
+    from p4perf.experiment.learning import learn as learn_model
+
+    paths = [find_run(path, Path(folder)) for path in listed(runs)]
+    model = LearntModel.of(
+        learn_model(
+            paths, target, testbed, Path(folder), resume=resume, catalogue=path_or_none(catalogue), quick=quick,
+            overrides=key_values(settings), told=told, reached=reached,
+        )
+    )  # fmt: skip
+    if output is not None:
+        model.save(Path(output))
+    return model
+
+
+@checked
+def learn_operations(
+    name: str = "",
+    *,
+    testbed: str = "local",
+    starts: Count = 3,
+    plain: bool = False,
+    output: PathLike | None = None,
+    told: Callable[[str], object] = lambda text: None,
+) -> MachineCalibration:
+    """Learn what elementary operations cost on a machine: its description, for ``p4perf estimate eo``.
+
+    Args:
+        name: of the machine; by default that of its processor.
+        starts: accepted starts of each benchmark.
+        plain: on an isolated core: without the gate and without real-time bursts.
+        output: YAML file for the description.
+
+    Raises:
+        TestbedError, TargetUnavailableError: the machine cannot be used.
+        MeasurementError: a benchmark has no accepted start.
+    """
+    from p4perf.evaluation.papers.baldi2018.files import parse_hardware
+    from p4perf.experiment import open_testbed
+    from p4perf.experiment.learning import calibrate
+
+    mode = "plain" if plain else "gated"
+    found = calibrate(open_testbed(testbed), name=name, starts=starts, mode=mode, told=told)
+    text = found.text()
+    parse_hardware(text.encode(), str(output or "the description"))
+    if output is not None:
+        write_text_atomically(Path(output), text)
+    return found
+
+
+@checked
+def reproduce(
+    claims: Texts = (),
+    *,
+    quick: bool = False,
+    only: Kind | Sequence[Kind] = (),
+    testbed: str = "local",
+    budget_s: Duration = math.inf,
+    output: PathLike | None = None,
+    watcher: Watcher | None = None,
+) -> Reproduced:
+    """Compute or measure again what published papers claim, and write a report.
+
+    Args:
+        claims: papers (``scholz2021``), their figures and tables (``scholz2021:fig2``), single claims, or files.
+        quick: measure few points.
+        only: kinds of claims, such as ``analytic``.
+        budget_s: claims that do not fit are not run.
+        output: folder of a new or an earlier reproduction; by default a new one.
+
+    Raises:
+        UsageError: there is no such claim, or the folder has something else in it.
+        TestbedError: the testbed cannot be used.
+    """
+    from p4perf.evaluation.papers import chosen_claims
+    from p4perf.experiment.recorder import Silent
+    from p4perf.experiment.reproduction import Reproduction, ReproductionFolder, exit_code
+
+    chosen, limit_s = chosen_claims(listed(claims), listed(only)), seconds_or_none(budget_s)
+    folder = ReproductionFolder.at(path_or_none(output), datetime.now(UTC))
+    session = Reproduction(
+        folder, watcher or Silent(), testbed=testbed, quick=quick, budget_s=math.inf if limit_s is None else limit_s
+    )
+    findings = session.check(chosen)
+    code = exit_code(findings)
+    papers = tuple({paper.key: paper for paper, _ in chosen}.values())
+    return Reproduced(findings, papers, folder.path, code, folder.report(findings, papers, code))

@@ -1,0 +1,345 @@
+"""Functions that model and judge: fit, predict, compare, gate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, overload
+
+from p4perf.api.arguments import (
+    Changes,
+    Count,
+    PathLike,
+    Paths,
+    Runs,
+    Share,
+    Texts,
+    checked,
+    listed,
+    path_or_none,
+    run_names,
+    share_or_none,
+    texts,
+)
+from p4perf.api.views import OpenRun
+from p4perf.errors import TargetUnavailableError, UsageError
+from p4perf.plugins import find_plugin
+from p4perf.results import Run, find_run
+from p4perf.results.names import FOLDER
+from p4perf.specs.messages import nearest
+from p4perf.specs.units import share
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+    import pandas as pd
+
+    from p4perf.evaluation.fitting.component import DerivedModel
+    from p4perf.evaluation.prediction.answer import PathName
+    from p4perf.evaluation.prediction.programs import ProgramSubject
+    from p4perf.evaluation.prediction.record import Answers
+    from p4perf.experiment.compare import RunComparison
+    from p4perf.experiment.gate import GateDocument
+    from p4perf.experiment.many import FittedSeries
+    from p4perf.experiment.subjects import ComparedModels
+    from p4perf.models.component import Scale
+
+
+@overload
+def fit(data: PathLike | Run | pd.DataFrame, y: str | None = ..., **options: Any) -> DerivedModel: ...
+
+
+@overload
+def fit(data: npt.ArrayLike, y: npt.ArrayLike, **options: Any) -> DerivedModel: ...
+
+
+@checked
+def fit(
+    data: Any,
+    y: Any = None,
+    *,
+    x: str | None = None,
+    region: str | None = None,
+    x_scale: Scale = "linear",
+    working_set: str | None = None,
+    caches: Sequence[str] = (),
+    output: PathLike | None = None,
+    every_plot: bool = False,
+    progress: Callable[[float], object] | None = None,
+    **options: Any,
+) -> DerivedModel:
+    """Derive a piecewise model from two columns of numbers, from a file or table, or from a run.
+
+    >>> import p4perf
+    >>> entries = list(range(1, 41))
+    >>> fit = p4perf.fit(entries, [40 if n <= 15 else 40 + 2 * (n - 15) for n in entries])
+    >>> print(fit)
+    1 .. 15: y = 40 (sMAPE < 0.0001 %)
+    16 .. 40: y = 10 + 2 x (sMAPE < 0.0001 %)
+    >>> fit.breakpoints
+    (16.0,)
+
+    Args:
+        data: abscissae, or a table with the columns ``x`` and ``y``, or a file of CSV or Extra-P (``-`` is the standard
+            input), or a run, whose model and plots are written into it.
+        y: samples for each abscissa, several for one as repetitions; of tables and files the name of their column.
+        x: name of the column (Extra-P: parameter) of the abscissae.
+        region: region or callpath of a file of Extra-P.
+        x_scale: how x is drawn; split finders look at it this way.
+        working_set: bytes that grow with x, such as ``128+80``; with ``caches`` such as ``L2=256KiB``, breakpoints are
+            compared with where they fill these.
+        output: folder for model.json and plots of a file.
+        options: fields of :class:`p4perf.api.FitOptions`, such as ``max_segments=3``, ``segments=2``, ``loss="l1"``;
+            of numbers ``x_name``, ``y_name``, ``x_unit``, ``y_unit``, ``name``, ``target``, too.
+
+    Raises:
+        UsageError: there is no such option, column or run, or a value is wrong.
+        DataError: the samples cannot be used.
+    """
+    if isinstance(data, Run | str | Path):
+        run = data if isinstance(data, Run) else find_run(data)
+        if isinstance(run, Path) and not run.is_dir():
+            from p4perf.experiment.evaluate import evaluate_file
+
+            return evaluate_file(
+                run, y, x, region=region, x_scale=x_scale, working_set=working_set, caches=caches,
+                output=path_or_none(output), changes=options, every_plot=every_plot, progress=progress,
+            )  # fmt: skip
+        from p4perf.experiment.evaluate import evaluate_run
+
+        opened = OpenRun.open(run) if isinstance(run, Path) else run
+        found = evaluate_run(opened, changes=options, every_plot=every_plot, progress=progress)
+        if found is None:
+            raise UsageError(f"{opened.name}: its spec asks for no model, or sweeps several variables")
+        return found
+    from p4perf.evaluation.fitting.component import fit as fit_columns
+
+    if y is None or (isinstance(y, str) and x is None):
+        raise UsageError("name the columns of the table: x and y" if y else "there are no samples: give y")
+    if not isinstance(y, str):
+        return fit_columns(data, y, x_scale=x_scale, **options)
+    for wanted in (x, y):
+        if wanted not in data:
+            raise UsageError(f"there is no column {wanted!r}", hint=nearest(str(wanted), list(data), "columns"))
+    return fit_columns(data[x], data[y], x_scale=x_scale, **{"x_name": x, "y_name": y, **options})
+
+
+@checked
+def fit_many(
+    data: Paths,
+    y: str | None = None,
+    *,
+    x: str | None = None,
+    by: Sequence[str] = (),
+    x_scale: Scale | None = None,
+    output: PathLike | None = None,
+    options: Mapping[str, Any] | None = None,
+    **how: Any,
+) -> FittedSeries:
+    """Derive the models of many series: of files, of runs, and of folders that hold runs.
+
+    Args:
+        data: files and runs; all runs of other folders.
+        y: column of the samples; of files of Extra-P and of runs the metric.
+        by: columns that tell the series of a CSV file apart.
+        options: fields of :class:`p4perf.api.FitOptions`.
+        how: keyword arguments of :func:`p4perf.experiment.many.fit_all`, such as ``processes=2``.
+
+    Raises:
+        UsageError: there is no such path or column, or an option is wrong.
+        DataError: a file cannot be read.
+    """
+    from p4perf.evaluation.fitting.component import known_options
+    from p4perf.experiment.many import fit_all, open_sources
+
+    sources = open_sources([find_run(path) for path in listed(data)], x, y, by, x_scale, options or {})
+    return fit_all(sources, known_options(options or {}), path_or_none(output), **how)
+
+
+@checked
+def predict(
+    program: PathLike,
+    targets: Texts = (),
+    *,
+    models: Paths = (),
+    frame_size: Count | None = None,
+    cores: Count = 1,
+    line_rate: str | float = "10Gbit/s",
+    frequency: str | float | None = None,
+    load: float | None = None,
+    rate: str | float | None = None,
+    probabilities: PathLike | None = None,
+    capture: PathLike | None = None,
+    traffic: bool = False,
+    arch: str | None = None,
+    defines: Changes = (),
+    entries: PathLike | None = None,
+    fill: Changes = (),
+    settings: Changes = (),
+    without: Texts = (),
+    points: Count | None = None,
+    path: PathName = "expected",
+    measure: bool = False,
+    testbed: str = "local",
+    runs: PathLike = FOLDER,
+    told: Callable[[str], object] = lambda text: None,
+) -> Answers:
+    """Predict what a program costs on targets: cycles, packet rate, latency and loss, with the cost breakdown.
+
+    >>> import p4perf
+    >>> found = p4perf.predict("mat/exact-entries", "dpdk-c", points=1)
+    >>> list(found.to_frame()[["program", "target"]].loc[0])
+    ['mat/exact-entries', 'dpdk-c']
+
+    Args:
+        program: name or file of an experiment, JSON of p4c-bm2-ss, a specification of SWX, or a .p4 where p4c is there.
+        targets: only models of these targets; without any, of all.
+        models: files of cost models, or ``TARGET@MACHINE``.
+        line_rate, frequency, rate: with their units, or as numbers in bit/s, Hz and Mpps.
+        load: share of the possible rate, for latency and loss; or ``rate``, such as ``1Mpps``.
+        probabilities: YAML file of branch probabilities and traffic shares, or ``uniform``.
+        traffic: with the entries and packets that :func:`measure` gives the program.
+        settings: what if, such as ``{"ipv4_lpm.entries": 1e6}``; of an experiment, changes of the spec.
+        without: what if these tables or steps were not there.
+        path: by whose cost differences are sorted.
+        measure: measure it as well, with the packets of ``traffic`` if it is a program of your own.
+
+    Raises:
+        UsageError: an option is wrong, or there is no such model.
+        DataError: a file cannot be read.
+        CapabilityError: no target can do the program.
+    """
+    from p4perf.evaluation.prediction.answer import conditions_of
+    from p4perf.evaluation.prediction.library import open_models
+    from p4perf.evaluation.prediction.programs import Pair, Wanted, fill_counts, open_subjects
+    from p4perf.evaluation.prediction.reading import ReadOptions
+    from p4perf.evaluation.prediction.record import answer
+
+    of_packets = traffic or (measure and Path(program).suffix in (".json", ".spec", ".p4"))
+    options = ReadOptions(commands=path_or_none(entries), arch=arch, defines=tuple(texts(defines)))
+    counts = {} if of_packets else fill_counts(texts(fill))
+    shares = None if probabilities is None else str(probabilities)
+    changes = tuple(texts(settings)), tuple(listed(without))
+    wanted = Wanted(str(program), *changes, counts, shares, path_or_none(capture), points, options)
+    conditions = conditions_of(frame_size, cores, line_rate, frequency, load, rate)
+    try:
+        chosen = open_models(listed(models), listed(targets))
+    except TargetUnavailableError:
+        for target in listed(targets):
+            find_plugin("p4perf.targets", target.partition(":")[0])
+        raise
+    if of_packets:
+        from p4perf.experiment.prediction import sent
+
+        pairs: tuple[Pair, ...] = (Pair(sent(wanted, texts(fill), frame_size)),)
+    else:
+        pairs = open_subjects(wanted)
+    found = answer(pairs, chosen, conditions, path=path, check=_check_capability)
+    if not measure:
+        return found
+    from p4perf.experiment.prediction import measure as measure_programs
+
+    if len({model.target for model in chosen}) < len(chosen):
+        raise UsageError("--measure needs one model for each target", hint="--model chooses one")
+    subjects = [pair.subject for pair in pairs]
+    beside = [(s, p) for s in subjects for p in found.changed if (p.changes, p.values) == (s.changes, s.values)]
+    return replace(found, measured=measure_programs(beside, testbed, Path(runs), told))
+
+
+def _check_capability(subject: ProgramSubject, target: str) -> None:
+    if subject.experiment is not None and subject.point is not None:
+        from p4perf.experiment.bench import check_capability
+
+        check_capability(subject.experiment, subject.point, target)
+
+
+# fmt: off
+@overload
+def compare(
+    subjects: Runs, *, component: None = ..., folder: PathLike = ..., reference: str | None = ...,
+    metric: str | None = ..., margin: Share = ...,
+) -> RunComparison: ...
+
+
+@overload
+def compare(
+    subjects: Runs, *, component: str, at: Sequence[float] = ..., folder: PathLike = ...,
+    reference: str | None = ..., metric: str | None = ...,
+) -> ComparedModels: ...
+# fmt: on
+
+
+@checked
+def compare(
+    subjects: Runs,
+    *,
+    component: str | None = None,
+    at: Sequence[float] = (),
+    folder: PathLike = FOLDER,
+    reference: str | None = None,
+    metric: str | None = None,
+    margin: Share = 0.05,
+) -> RunComparison | ComparedModels:
+    """Compare runs of the same experiments, or models of one component. Nothing is written.
+
+    >>> import p4perf
+    >>> p4perf.compare(["latest~1", "latest"]).plot()  # doctest: +SKIP
+
+    Args:
+        subjects: runs by path or name, two or more of each experiment; with ``component`` what has a model: published
+            ones (``t4p4s@scholz2021``), model files, runs, or targets, whose newest run in ``folder`` counts.
+        at: with ``component``, abscissae at which to compare.
+        reference: what the others are compared with: a target or a run; by default the first.
+        metric: by default the modelled one.
+        margin: smallest difference that matters.
+
+    Raises:
+        UsageError: the subjects cannot be compared, or there is no such reference.
+        DataError: a run or file cannot be read.
+        NoVerdictError: no run of a target has a model.
+    """
+    names, smallest = run_names(subjects), share(margin, "margin")
+    if component is not None:
+        from p4perf.experiment.subjects import compare_component
+
+        return compare_component(component, names, folder=Path(folder), reference=reference, metric=metric, at=at)
+    if at:
+        raise UsageError("at goes with component")
+    from p4perf.experiment.compare import compare_runs
+
+    paths = [find_run(name, Path(folder)) for name in names]
+    chosen = reference if reference is None else str(find_run(reference, Path(folder)))
+    return compare_runs(paths, reference=chosen, metric=metric, margin=smallest)
+
+
+@checked
+def gate(
+    runs: Runs,
+    baseline: Runs,
+    *,
+    folder: PathLike = FOLDER,
+    metric: str | None = None,
+    relative: bool = False,
+    margin: Share = 0.05,
+    drift: Share | None = None,
+) -> GateDocument:
+    """Judge whether new runs are slower than a baseline: a verdict for each experiment on each target.
+
+    Args:
+        runs: new runs or campaigns by path or name; of :func:`p4perf.api.measure_sides`, the new run.
+        baseline: runs, campaigns or files of models.
+        relative: in units of the baseline program, which each start measures.
+        margin: smallest change that matters.
+        drift: standard deviation between runs; by default what several runs show.
+
+    Raises:
+        UsageError: nothing of the runs is in the baseline, or a run is its own baseline.
+        DataError: something is damaged.
+    """
+    from p4perf.experiment.gate import gate_runs
+
+    if not (old := run_names(baseline)):
+        raise UsageError("baseline: names nothing", hint="a run, a campaign or the file of a model")
+    before, after = ([find_run(name, Path(folder)) for name in names] for names in (old, run_names(runs)))
+    chosen = share(margin, "margin"), share_or_none(drift, "drift")
+    return gate_runs(before, after, metric=metric, relative=relative, margin=chosen[0], drift=chosen[1])
