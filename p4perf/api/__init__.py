@@ -13,33 +13,22 @@ Everything is imported when it is used, so that ``import p4perf`` takes no time.
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from p4perf.api.measuring import learn as learn
-from p4perf.api.measuring import learn_operations as learn_operations
-from p4perf.api.measuring import measure as measure
-from p4perf.api.measuring import measure_sides as measure_sides
-from p4perf.api.measuring import reproduce as reproduce
-from p4perf.api.measuring import run as run
-from p4perf.api.modelling import compare as compare
-from p4perf.api.modelling import fit as fit
-from p4perf.api.modelling import fit_many as fit_many
-from p4perf.api.modelling import gate as gate
-from p4perf.api.modelling import predict as predict
-from p4perf.api.views import LearntModel as LearntModel
-from p4perf.api.views import LoadedModel as LoadedModel
-from p4perf.api.views import OpenRun as OpenRun
-from p4perf.api.views import Reproduced as Reproduced
-from p4perf.api.views import RunList as RunList
-from p4perf.api.views import list_runs as list_runs
-from p4perf.api.views import load_model as load_model
-from p4perf.api.views import open_run as open_run
+from p4perf.api.measuring import learn, learn_operations, measure, measure_sides, reproduce, run
+from p4perf.api.modelling import compare, fit, fit_many, gate, predict
+from p4perf.api.views import LearntModel, LoadedModel, OpenRun, Reproduced, RunList, list_runs, load_model, open_run
 
 if TYPE_CHECKING:
-    from p4perf.evaluation.fitting.component import DerivedModel as DerivedModel
-    from p4perf.evaluation.fitting.derivation import FitOptions as FitOptions
-    from p4perf.evaluation.fitting.derivation import derive as derive
-    from p4perf.evaluation.fitting.error_metrics import ErrorMetric as ErrorMetric
-    from p4perf.evaluation.plots.style import save_figure as save_figure
-    from p4perf.results.table import Samples as Samples
+    from p4perf.evaluation.fitting.component import DerivedModel
+    from p4perf.evaluation.fitting.derivation import FitOptions, derive
+    from p4perf.evaluation.fitting.error_metrics import ErrorMetric
+    from p4perf.evaluation.plots.style import save_figure
+    from p4perf.results.table import Samples
+
+__all__ = [
+    "DerivedModel", "ErrorMetric", "FitOptions", "LearntModel", "LoadedModel", "OpenRun", "Reproduced", "RunList",
+    "Samples", "compare", "derive", "fit", "fit_many", "gate", "learn", "learn_operations", "list_runs", "load_model",
+    "measure", "measure_sides", "open_run", "predict", "reproduce", "run", "save_figure",
+]  # fmt: skip
 
 _MORE = {
     "FitOptions": "p4perf.evaluation.fitting.derivation",

@@ -15,8 +15,8 @@ from typing import Any, ParamSpec, TypeVar
 
 from p4perf.errors import UsageError
 from p4perf.results import Run
+from p4perf.specs import units
 from p4perf.specs.messages import nearest, quoted
-from p4perf.specs.units import seconds, share
 
 PathLike = str | Path
 Paths = PathLike | Sequence[PathLike]
@@ -127,7 +127,7 @@ def texts(given: Changes) -> list[str]:
     return [f"{key}={value if isinstance(value, str) else json.dumps(value)}" for key, value in given.items()]
 
 
-def key_values(given: Changes, name: str = "settings") -> list[tuple[str, str]]:
+def pairs(given: Changes, name: str = "settings") -> list[tuple[str, str]]:
     """Changes as pairs of a key and the text of its value."""
     found = [(key.strip(), equals, value.strip()) for key, equals, value in (t.partition("=") for t in texts(given))]
     if wrong := [key for key, equals, _ in found if not (key and equals)]:
@@ -135,15 +135,15 @@ def key_values(given: Changes, name: str = "settings") -> list[tuple[str, str]]:
     return [(key, value) for key, _, value in found]
 
 
-def share_or_none(given: Share | None, name: str) -> float | None:
-    return None if given is None else share(given, name)
+def share(given: Share | None, name: str) -> float | None:
+    return None if given is None else units.share(given, name)
 
 
-def seconds_or_none(given: Duration | None) -> float | None:
-    return seconds(given, "budget_s") if isinstance(given, str) else given
+def seconds(given: Duration | None) -> float | None:
+    return units.seconds(given, "budget_s") if isinstance(given, str) else given
 
 
-def path_or_none(given: PathLike | None) -> Path | None:
+def path(given: PathLike | None) -> Path | None:
     return None if given is None else Path(given)
 
 
@@ -151,7 +151,7 @@ def listed(given: Paths) -> list[str]:
     return [str(given)] if isinstance(given, str | Path) else list(map(str, given))
 
 
-def run_names(given: Runs) -> list[str]:
+def runs(given: Runs) -> list[str]:
     """The paths of runs, and the names of those that are given by name."""
     several = [given] if isinstance(given, str | Path | Run) else given
     return [str(each.path) if isinstance(each, Run) else str(each) for each in several]

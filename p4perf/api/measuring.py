@@ -10,22 +10,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, overload
 
-from p4perf.api.arguments import (
-    Changes,
-    Count,
-    Duration,
-    PathLike,
-    Paths,
-    Share,
-    Texts,
-    checked,
-    key_values,
-    listed,
-    path_or_none,
-    seconds_or_none,
-    share_or_none,
-    texts,
-)
+from p4perf.api import arguments as given
+from p4perf.api.arguments import Changes, Count, Duration, PathLike, Paths, Share, Texts, checked
 from p4perf.api.views import LearntModel, OpenRun, Reproduced, RunList, list_runs
 from p4perf.errors import NoVerdictError, UsageError
 from p4perf.plugins import DEFAULT_TARGET
@@ -97,7 +83,7 @@ def run(
     from p4perf.programs.component import component_parameters
     from p4perf.specs import load_experiment
 
-    changes, wanted = key_values(settings), share_or_none(accuracy, "accuracy")
+    changes, wanted = given.pairs(settings), given.share(accuracy, "accuracy")
     if skip_impossible:
         changes.append(("sweep.skip_impossible", "true"))
     if not (isinstance(spec, PathLike) and isinstance(target, str) and budget_s is None):
@@ -106,8 +92,8 @@ def run(
         if not isinstance(testbed, str):
             raise UsageError("several experiments or targets take the address of a testbed")
         folder = new_campaign(
-            listed(spec), listed(target), testbed, Path(output),
-            budget_s=seconds_or_none(budget_s), accuracy=wanted, overrides=changes, points=points,
+            given.listed(spec), given.listed(target), testbed, Path(output),
+            budget_s=given.seconds(budget_s), accuracy=wanted, overrides=changes, points=points,
         )  # fmt: skip
         measure_campaign(folder, lambda line: None)
         return list_runs(folder.path)
@@ -185,10 +171,10 @@ def measure(
 
     path, place = Path(program), open_testbed(testbed) if isinstance(testbed, str) else testbed
     experiment = own_experiment(
-        path, entries=path_or_none(entries), p4info=path_or_none(p4info), arch=arch, std=std, defines=texts(defines),
-        includes=list(map(Path, listed(includes))), fill=texts(fill), default_fill=default_fill, miss=texts(miss),
-        zipf=zipf, shares=path_or_none(probabilities), packets=packets, capture=path_or_none(capture), port=port,
-        frame_size_bytes=frame_size_bytes, repetitions=repetitions, sizes=sizes,
+        path, entries=given.path(entries), p4info=given.path(p4info), arch=arch, std=std, defines=given.texts(defines),
+        includes=list(map(Path, given.listed(includes))), fill=given.texts(fill), default_fill=default_fill,
+        miss=given.texts(miss), zipf=zipf, shares=given.path(probabilities), packets=packets,
+        capture=given.path(capture), port=port, frame_size_bytes=frame_size_bytes, repetitions=repetitions, sizes=sizes,
     )  # fmt: skip
     measured, outcome = measure_own(path, experiment, open_target(target), place, Path(output), progress)
     _conclude(outcome)
@@ -235,8 +221,8 @@ def measure_sides(
     place = open_testbed(testbed) if isinstance(testbed, str) else testbed
     (old, first), (new, second) = measure_both(
         str(spec), None if baseline is None else str(baseline), target, baseline_target, place, Path(output),
-        overrides=key_values(settings), baseline_overrides=key_values(baseline_settings, "baseline_settings"),
-        baseline_environment=baseline_environment, baseline_tree=path_or_none(baseline_tree), points=points,
+        overrides=given.pairs(settings), baseline_overrides=given.pairs(baseline_settings, "baseline_settings"),
+        baseline_environment=baseline_environment, baseline_tree=given.path(baseline_tree), points=points,
         pairs=pairs or PAIRS, progress=progress,
     )  # fmt: skip
     for outcome in (first, second):
@@ -274,11 +260,11 @@ def learn(
     """
     from p4perf.experiment.learning import learn as learn_model
 
-    paths = [find_run(path, Path(folder)) for path in listed(runs)]
+    paths = [find_run(path, Path(folder)) for path in given.listed(runs)]
     model = LearntModel.of(
         learn_model(
-            paths, target, testbed, Path(folder), resume=resume, catalogue=path_or_none(catalogue), quick=quick,
-            overrides=key_values(settings), told=told, reached=reached,
+            paths, target, testbed, Path(folder), resume=resume, catalogue=given.path(catalogue), quick=quick,
+            overrides=given.pairs(settings), told=told, reached=reached,
         )
     )  # fmt: skip
     if output is not None:
@@ -349,8 +335,8 @@ def reproduce(
     from p4perf.experiment.recorder import Silent
     from p4perf.experiment.reproduction import Reproduction, ReproductionFolder, exit_code
 
-    chosen, limit_s = chosen_claims(listed(claims), listed(only)), seconds_or_none(budget_s)
-    folder = ReproductionFolder.at(path_or_none(output), datetime.now(UTC))
+    chosen, limit_s = chosen_claims(given.listed(claims), given.listed(only)), given.seconds(budget_s)
+    folder = ReproductionFolder.at(given.path(output), datetime.now(UTC))
     session = Reproduction(
         folder, watcher or Silent(), testbed=testbed, quick=quick, budget_s=math.inf if limit_s is None else limit_s
     )

@@ -7,21 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
-from p4perf.api.arguments import (
-    Changes,
-    Count,
-    PathLike,
-    Paths,
-    Runs,
-    Share,
-    Texts,
-    checked,
-    listed,
-    path_or_none,
-    run_names,
-    share_or_none,
-    texts,
-)
+from p4perf.api import arguments as given
+from p4perf.api.arguments import Changes, Count, PathLike, Paths, Runs, Share, Texts, checked
 from p4perf.api.views import OpenRun
 from p4perf.errors import TargetUnavailableError, UsageError
 from p4perf.plugins import find_plugin
@@ -103,7 +90,7 @@ def fit(
 
             return evaluate_file(
                 run, y, x, region=region, x_scale=x_scale, working_set=working_set, caches=caches,
-                output=path_or_none(output), changes=options, every_plot=every_plot, progress=progress,
+                output=given.path(output), changes=options, every_plot=every_plot, progress=progress,
             )  # fmt: skip
         from p4perf.experiment.evaluate import evaluate_run
 
@@ -152,8 +139,8 @@ def fit_many(
     from p4perf.evaluation.fitting.component import known_options
     from p4perf.experiment.many import fit_all, open_sources
 
-    sources = open_sources([find_run(path) for path in listed(data)], x, y, by, x_scale, options or {})
-    return fit_all(sources, known_options(options or {}), path_or_none(output), **how)
+    sources = open_sources([find_run(path) for path in given.listed(data)], x, y, by, x_scale, options or {})
+    return fit_all(sources, known_options(options or {}), given.path(output), **how)
 
 
 @checked
@@ -216,22 +203,22 @@ def predict(
     from p4perf.evaluation.prediction.record import answer
 
     of_packets = traffic or (measure and Path(program).suffix in (".json", ".spec", ".p4"))
-    options = ReadOptions(commands=path_or_none(entries), arch=arch, defines=tuple(texts(defines)))
-    counts = {} if of_packets else fill_counts(texts(fill))
+    options = ReadOptions(commands=given.path(entries), arch=arch, defines=tuple(given.texts(defines)))
+    counts = {} if of_packets else fill_counts(given.texts(fill))
     shares = None if probabilities is None else str(probabilities)
-    changes = tuple(texts(settings)), tuple(listed(without))
-    wanted = Wanted(str(program), *changes, counts, shares, path_or_none(capture), points, options)
+    changes = tuple(given.texts(settings)), tuple(given.listed(without))
+    wanted = Wanted(str(program), *changes, counts, shares, given.path(capture), points, options)
     conditions = conditions_of(frame_size, cores, line_rate, frequency, load, rate)
     try:
-        chosen = open_models(listed(models), listed(targets))
+        chosen = open_models(given.listed(models), given.listed(targets))
     except TargetUnavailableError:
-        for target in listed(targets):
+        for target in given.listed(targets):
             find_plugin("p4perf.targets", target.partition(":")[0])
         raise
     if of_packets:
         from p4perf.experiment.prediction import sent
 
-        pairs: tuple[Pair, ...] = (Pair(sent(wanted, texts(fill), frame_size)),)
+        pairs: tuple[Pair, ...] = (Pair(sent(wanted, given.texts(fill), frame_size)),)
     else:
         pairs = open_subjects(wanted)
     found = answer(pairs, chosen, conditions, path=path, check=_check_capability)
@@ -298,7 +285,7 @@ def compare(
         DataError: a run or file cannot be read.
         NoVerdictError: no run of a target has a model.
     """
-    names, smallest = run_names(subjects), share(margin, "margin")
+    names, smallest = given.runs(subjects), share(margin, "margin")
     if component is not None:
         from p4perf.experiment.subjects import compare_component
 
@@ -338,8 +325,8 @@ def gate(
     """
     from p4perf.experiment.gate import gate_runs
 
-    if not (old := run_names(baseline)):
+    if not (old := given.runs(baseline)):
         raise UsageError("baseline: names nothing", hint="a run, a campaign or the file of a model")
-    before, after = ([find_run(name, Path(folder)) for name in names] for names in (old, run_names(runs)))
-    chosen = share(margin, "margin"), share_or_none(drift, "drift")
+    before, after = ([find_run(name, Path(folder)) for name in names] for names in (old, given.runs(runs)))
+    chosen = share(margin, "margin"), given.share(drift, "drift")
     return gate_runs(before, after, metric=metric, relative=relative, margin=chosen[0], drift=chosen[1])

@@ -139,7 +139,7 @@ class PlaceDocument(Document, kind="place"):
 @estimate_app.command()
 def eo(
     functions: Annotated[
-        list[str], Argument(metavar="FUNCTION...", help="Functions (name or file) in a row, or one experiment.")
+        list[str], Argument(metavar="FUNCTION...", help="Functions (name or file) in sequence, or one experiment.")
     ],
     hardware: Annotated[str, Option(help="Machine: a name of the catalogue, or a file.")],
     profile: ProfileOption = None,
@@ -154,7 +154,7 @@ def eo(
 ) -> None:
     """Estimate a network function from its elementary operations.
 
-    FUNCTION is a name (switch/basic), a file, or an experiment: then every point of its sweep is estimated.
+    FUNCTION is a name (switch/basic), a file, or an experiment, every point of which is estimated.
     """
     from p4perf.evaluation.papers.baldi2018 import load_hardware
     from p4perf.models.eo import estimate, parse_expression
@@ -264,7 +264,7 @@ def place(
         list[str],
         Argument(metavar="FUNCTION=LOAD...", help="Functions and loads: switch/basic=5Mpps; chains: a+b=2Mpps."),
     ],
-    host: Annotated[list[str], Option(help="Hardware (name or file) and free cores: NAME:4. Repeat.")],
+    host: Annotated[list[str], Option(help="Hardware (name or file) and free cores: NAME:4. Repeatable.")],
     profile: ProfileOption = None,
     frame_size: FrameOption = None,
     remote: RemoteOption = 0.0,

@@ -39,7 +39,7 @@ class _Source(Record):
     target: str = doc("target")
     testbed: str = doc("testbed")
     variables: tuple[str, ...] = doc("variables, the abscissa first", of="assembly.variables")
-    constants: dict[str, Any] = doc("what the source says and is the same everywhere", of="assembly.constants")
+    constants: dict[str, Any] = doc("what the source states and is the same everywhere", of="assembly.constants")
     points: int = doc("points")
     trials: int = doc("repetitions of all points")
     left_out: tuple[_LeftOut, ...] = doc("", of="left_out()")
@@ -343,7 +343,8 @@ PackDocument = listing("pack", _PackRow, "`p4perf pack FOLDER`: one row.\n\nSee 
 def pack(
     folder: Annotated[Path, Argument(metavar="FOLDER", parser=find_run, help="Run directory, campaign or comparison.")],
     output: Annotated[
-        Path | None, Option("--output", "-o", help="Name of the zip; default: that of the folder, in the current one.")
+        Path | None,
+        Option("--output", "-o", help="Path of the zip; default: the name of the folder, in the current folder."),
     ] = None,
     licence: Annotated[
         str | None, Option("--licence", "--license", help="SPDX identifier or address, such as CC-BY-4.0.")

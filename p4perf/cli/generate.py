@@ -116,7 +116,7 @@ def _report_files(fmt: Format, outcome: Generated) -> None:
 
 class _GenerateAllRow(Record):
     generator: str = doc("generator")
-    experiments: int = doc("experiments with a point that it takes")
+    experiments: int = doc("experiments with a point that it accepts")
     points: int = doc("points that were written")
     refused: int = doc("points that it refuses")
     files: int = doc("files that were written")
@@ -128,7 +128,7 @@ class GenerateAllDocument(Document, kind="generate.all"):
     """`p4perf generate --all`: one row for each generator."""
 
     left_out: int = doc("entry files that `--max-entries` left out")
-    impossible: int = doc("points that no program can have")
+    impossible: int = doc("points that no program can express")
     rows: tuple[_GenerateAllRow, ...] = doc("")
 
 

@@ -61,7 +61,7 @@ class _CampaignRow(Record):
     )
     points: int = doc("points that were planned on this target")
     accepted: int = doc("points with accepted trials")
-    repetitions: int = doc("accepted trials that each point was to have")
+    repetitions: int = doc("accepted trials requested for each point")
     wall_s: float = doc("time, including its model", "s")
     what: str = doc("outcome, for people")
     run: str = doc("path of its run directory; empty without one")

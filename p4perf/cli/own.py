@@ -38,7 +38,7 @@ class _TargetRow(Record):
     cost_cycles_per_packet: float | None = doc("median difference to the minimal program", "cycles/packet")
     packet_rate: float | None = doc("median packet rate", "Mpps")
     refused: str | None = doc("why the target does not run the program; null if it can")
-    failed: str | None = doc("why it was not measured all the same; null if it was")
+    failed: str | None = doc("why it was not measured although the target can run it; null if it was")
     run: str | None = doc("path of the run directory; null if there is none")
 
 

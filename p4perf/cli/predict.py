@@ -147,11 +147,6 @@ def _answer_row(each: Prediction, *, changed: bool, verbose: bool) -> dict[str, 
     return row
 
 
-def interval(band: Estimate, *, at_least: bool = False) -> str:
-    """``221 (204 .. 240)``; behind ``>=`` if the upper end is open."""
-    return f"{'>= ' if at_least else ''}{band.value:.4g} ({band.low:.4g} .. {band.high:.4g})"
-
-
 def _print_one(each: Prediction, path: PathName, *, several: bool) -> None:
     from p4perf.evaluation.prediction.answer import PATHS
     from p4perf.evaluation.prediction.record import breakdown_rows, memory_records, node_rows, rate_rows, sources, steps
@@ -160,7 +155,7 @@ def _print_one(each: Prediction, path: PathName, *, several: bool) -> None:
     name = _name(each) if several else each.graph.name
     for extreme in PATHS[1:]:
         taken = _shortened(steps(each.path(extreme)))
-        say(f"{extreme} path, {interval(each.cycles(extreme))} cycles: {taken}")
+        say(f"{extreme} path, {each.cycles(extreme).rounded()} cycles: {taken}")
     if (paths := each.analysis.paths) > 1:
         likely = each.path("expected")
         count = str(paths) if paths < 1_000_000 else f"{float(paths):.2g}"
@@ -169,10 +164,10 @@ def _print_one(each: Prediction, path: PathName, *, several: bool) -> None:
     print_table(rows, title=f"{name}: rate over frame size, {counted(each.conditions.cores, 'core')}")
     say(_line_text(each))
     if (latency := each.latency) is not None:
-        quantiles = ", ".join(f"{name.removesuffix('_us')} {interval(band)}" for name, band in latency.quantiles_us)
+        quantiles = ", ".join(f"{name.removesuffix('_us')} {band.rounded()}" for name, band in latency.quantiles_us)
         say(
-            f"at {latency.rate_mpps:.4g} Mpps (load {interval(latency.load)}), Poisson arrivals, polled: "
-            f"{quantiles} us; loss {interval(latency.loss)}"
+            f"at {latency.rate_mpps:.4g} Mpps (load {latency.load.rounded()}), Poisson arrivals, polled: "
+            f"{quantiles} us; loss {latency.loss.rounded()}"
         )
     itemised = each.breakdowns[path]
     nodes = [{k: v for k, v in row.items() if v is not None or k != "low"} for row in node_rows(itemised)]
@@ -246,8 +241,8 @@ def _measured_row(each: MeasuredPrediction) -> dict[str, Any]:
         "program": each.prediction.graph.name,
         **each.prediction.values,
         "target": each.prediction.model.target,
-        "predicted": interval(each.prediction.cycles()),
-        "measured": interval(each.cycles),
+        "predicted": each.prediction.cycles().rounded(),
+        "measured": each.cycles.rounded(),
         "error": f"{100 * each.error:+.1f} %",
         "inside interval": each.holds,
         "starts": each.starts,
@@ -309,7 +304,7 @@ def predict(
         list[str] | None,
         Option(
             "--set",
-            help="What if: TABLE.entries=1e6, TABLE.match_kind=lpm, TABLE.hit=0.5; of an experiment as everywhere.",
+            help="What if: TABLE.entries=1e6, TABLE.match_kind=lpm, TABLE.hit=0.5; of an experiment: change the spec.",
         ),
     ] = None,
     without: Annotated[list[str] | None, Option(help="What if this table or step were not there. Repeatable.")] = None,
@@ -359,7 +354,7 @@ def predict(
 
 class _LearntRow(Record):
     what: str = doc("an experiment that prices were learnt from")
-    points: int = doc("points of it")
+    points: int = doc("its points")
     median_error: float = doc("median of the relative errors of sums of prices", "ratio")
     p90_error: float = doc("90 % quantile of these", "ratio")
     bias: float = doc("mean of the signed errors", "ratio")
@@ -404,7 +399,7 @@ def learn(
     ] = False,
     name: Annotated[str | None, Option(help="With --operations: name of the machine; default: its processor.")] = None,
     starts: Annotated[
-        int | None, Option(min=1, max=100, help="With --operations: accepted starts of each benchmark; 3.")
+        int | None, Option(min=1, max=100, help="With --operations: accepted starts of each benchmark; default: 3.")
     ] = None,
     plain: Annotated[
         bool, Option("--plain", help="With --operations, on an isolated core: no gate, no real-time bursts.")

@@ -141,7 +141,7 @@ def queue(
     simulate: Annotated[int, Option(min=0, help="Also simulate N packets; 0: none.")] = 0,
     seed: Annotated[int, Option(min=0, help="Seed of the simulation.")] = 1,
     tune: Annotated[
-        str | None, Option(help="Search the moderation interval with the smallest mean, or percentile (p99).")
+        str | None, Option(help="Search for the moderation interval with the smallest mean, or percentile (p99).")
     ] = None,
     max_loss: Annotated[float, Option(help="With --tune: largest loss allowed.")] = 0.0,
     measured: Annotated[Path | None, Option(help="A run with latency over load, or a .csv, to compare with.")] = None,

@@ -191,11 +191,11 @@ class _EivuCellsRow(Record):
     f: int = doc("")
     S1_mpps: float = doc("throughput on server S1, where the network function was profiled", "Mpps")
     S1_l1_misses: float = doc("L1 misses of the network function", "misses/packet")
-    S2_mpps: float = doc("the same of S2", "Mpps")
+    S2_mpps: float = doc("the same on S2", "Mpps")
     S2_l1_misses: float = doc("", "misses/packet")
-    S3_mpps: float = doc("the same of S3", "Mpps")
+    S3_mpps: float = doc("the same on S3", "Mpps")
     S3_l1_misses: float = doc("", "misses/packet")
-    S4_mpps: float = doc("the same of S4", "Mpps")
+    S4_mpps: float = doc("the same on S4", "Mpps")
     S4_l1_misses: float = doc("", "misses/packet")
 
 

@@ -417,7 +417,7 @@ class CellRecord(Record):
     accepted: int = doc("points with accepted trials")
     refused_points: tuple[str, ...] = doc("points beyond a limit of the target, with the reason")
     failed_points: tuple[str, ...] = doc("points that failed, with the reason")
-    repetitions: int = doc("accepted trials that each point was to have")
+    repetitions: int = doc("accepted trials requested for each point")
     trials: int = doc("trials on disk")
     wall_s: float = doc("time that it took", "s")
     error: float | None = doc("current largest relative error, at 90 %; null if unknown", "ratio")

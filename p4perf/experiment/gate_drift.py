@@ -53,7 +53,7 @@ class HistoryEntry(Record):
 
 
 class GateHistory(Document, kind="gate.history"):
-    """`p4perf gate --history`: how far runs on this machine were apart, one row for each gate with several runs."""
+    """`p4perf gate --history`: how much runs on this machine differed, one row for each gate with several runs."""
 
     file: str = doc("path of the file")
     rows: tuple[HistoryEntry, ...] = doc("")

@@ -140,7 +140,7 @@ class ModelsRow(Record):
 class ModelsDocument(Document, kind="models"):
     """`p4perf fit DATA...` of many series: one row for each."""
 
-    labels: tuple[str, ...] = doc("names of the labels that tell series apart")
+    labels: tuple[str, ...] = doc("names of the labels that distinguish series")
     output: str | None = doc("path of the file of models")
     series: int = doc("number of series")
     kept: int = doc("series that were in the file of models already")

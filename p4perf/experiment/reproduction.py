@@ -241,8 +241,8 @@ class ClaimRecord(Record):
     command: str = doc("the command that shows it", of="claim.command")
     check: str | None = doc("the check; null where there is none", of="claim.check.name")
     paper_value: str = doc("what the paper says, with its unit", of="claim.paper_text()")
-    our_value: str = doc("what is found; empty if nothing", of="ours_text()")
-    quantities: dict[str, Any] = doc("all that the check computed, by name")
+    our_value: str = doc("what was found; empty if nothing", of="ours_text()")
+    quantities: dict[str, Any] = doc("everything that the check computed, by name")
     verdict: str = doc("`reproduced`, `shape reproduced`, `not reproduced`, `not possible here` or `not run`")
     expected: str = doc("the expected verdict", of="claim.expected")
     as_expected: bool = doc("whether verdict and findings are the expected ones; true if it was not run")
@@ -273,12 +273,12 @@ class _ListedClaim(Record):
     source: str = doc("its place in the paper", of="source.text()")
     text: str = doc("what is claimed", of="claim")
     inference: str = doc("the part that is our reading of the paper, or empty")
-    kind: str = doc("as above")
-    evidence: str | None = doc("as above", of="basis")
+    kind: str = doc("as in `reproduction`")
+    evidence: str | None = doc("as in `reproduction`", of="basis")
     command: str = doc("the command that shows it")
     paper_value: str = doc("what the paper says, with its unit", of="paper_text()")
     expected: str = doc("the expected verdict")
-    reason: str = doc("why it should not be reproduced, or empty")
+    reason: str = doc("why it is not expected to be reproduced, or empty")
 
 
 ReproductionClaimsDocument = listing(

@@ -95,7 +95,7 @@ def test_the_order_and_the_padding_of_runs_mean_nothing(pos, tmp_path):
         ({"fail": {"set_variables": "something new"}}, "setting variables", "status 1: something new"),
         ({"fail": {"image": "Image x does not exist"}}, "choosing the image", "pos has no such image"),
         ({"fail": {"reset": "IPMI: no answer"}}, "resetting", "status 1: IPMI: no answer"),
-        ({"hang": "reset"}, "resetting", "did not come to an end within 1 s"),
+        ({"hang": "reset"}, "resetting", "did not finish within 1 s"),
         ({"fail": {"copy": "scp: No space left on device"}}, "copying files", "a disk is full"),
         ({"fail": {"launch": "Node cesis is not bootstrapped"}}, "setting up", "it is not booted"),
         ({"fail": {"await": "gone"}}, "setting up", "status 1: gone"),

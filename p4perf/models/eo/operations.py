@@ -137,7 +137,7 @@ def baldi2018_operations() -> tuple[Operation, ...]:
         Operation("decrease", (_bytes("size of the field"),), "decrease a field that is in a register"),
         Operation("sum", (_bytes("size of the operands"),), "add two operands that are in registers"),
         Operation("checksum", (_bytes("bytes that are summed"),), "the internet checksum (RFC 1071)"),
-        Operation("inc_checksum", (_bytes("bytes that changed"),), "the internet checksum from the one before"),
+        Operation("inc_checksum", (_bytes("bytes that changed"),), "the internet checksum, updated for changed bytes"),
         Operation("array_access", (_ENTRY, _MAX), "read an element of an array by its index"),
         Operation("ht_lookup", _TABLE, "look a key up in a hash table"),
         Operation(
@@ -154,7 +154,7 @@ def program_operations() -> tuple[Operation, ...]:
     bytes_ = _bytes("bytes")
     given = (
         ("extract", (_bytes("size of the header"),), "check that a header is there and note where it is"),
-        ("branch", (_count("ways that it may go", "n", 2), _MISS), "decide by a value that is in a register"),
+        ("branch", (_count("paths that it chooses from", "n", 2), _MISS), "branch on a value that is in a register"),
         ("crc16", (bytes_,), "CRC-16 over bytes of the packet"),
         ("crc32", (bytes_,), "CRC-32 over bytes of the packet"),
         ("list_lookup", (_bytes("bytes of a value and its mask", "HE"), _MAX), "try ternary entries one by one"),
@@ -164,8 +164,8 @@ def program_operations() -> tuple[Operation, ...]:
         ("random", (_bytes("bytes of the number"),), "draw a random number"),
         ("clone", (_bytes("bytes of the packet"),), "send a whole copy of a packet"),
         ("multicast", (_count("copies besides the packet", "n"),), "send further packets that share the bytes of one"),
-        ("draw", (_bytes("bytes that are written at once"),), "the local source of packets writes a key into a packet"),
-        ("restore", (_bytes("bytes of the headers"),), "the local source of packets writes all headers anew"),
+        ("draw", (_bytes("bytes that are written at once"),), "the local packet source writes a key into a packet"),
+        ("restore", (_bytes("bytes of the headers"),), "the local packet source rewrites all headers"),
     )
     return tuple(Operation(name, parameters, summary, "p4perf") for name, parameters, summary in given)
 

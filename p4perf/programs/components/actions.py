@@ -255,7 +255,7 @@ class Checksum(Component):
     class Parameters(ComponentParameters):
         operation: Literal["verify", "update"] = Bounds("verify", description="what is done with the checksum")
         size_bytes: int = Bounds(
-            ge=4, le=1480, multiple_of=4, description="size of the header, the checksum included, in bytes"
+            ge=4, le=1480, multiple_of=4, description="size of the header in bytes, including the checksum"
         )
         hit_ratio: float = Bounds(1.0, ge=0, le=1, description="share of packets whose checksum is right")
 
@@ -288,7 +288,7 @@ class RandomNumbers(Component):
     """
 
     name = "random"
-    summary = "a number of random numbers that are written into a header"
+    summary = "an action that writes a number of random numbers into a header"
 
     class Parameters(ComponentParameters):
         numbers: int = Bounds(ge=0, le=64, description="random numbers")

@@ -38,7 +38,7 @@ class Recirculation(Component):
     """
 
     name = "recirculate"
-    summary = "packets that go through the program again after the deparser, a number of times"
+    summary = "a number of recirculations of every packet, after the deparser"
 
     class Parameters(ComponentParameters):
         times: int = Bounds(ge=0, le=255, description="recirculations of every packet")
@@ -59,7 +59,7 @@ class Resubmission(Component):
     """
 
     name = "resubmit"
-    summary = "packets that go through the program again as they came, a number of times"
+    summary = "a number of resubmissions of every packet, as it arrived"
 
     class Parameters(ComponentParameters):
         times: int = Bounds(ge=0, le=255, description="resubmissions of every packet")
@@ -105,7 +105,7 @@ class MulticastPorts(Component):
     """
 
     name = "multicast"
-    summary = "an action that sends the packet by a number of ports"
+    summary = "an action that sends the packet out of a number of ports"
 
     class Parameters(ComponentParameters):
         ports: int = Bounds(ge=0, le=32, description="ports of the group; without any there is no group")

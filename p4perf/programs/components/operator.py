@@ -28,7 +28,7 @@ class ResultForward(Component):
     """
 
     name = "l2fwd_result"
-    summary = "the baseline of operators: as l2fwd, and a result is written into the destination address"
+    summary = "the baseline of operators: l2fwd that also writes a result into the destination address"
 
     fenced: ClassVar[bool] = False
 
@@ -55,7 +55,7 @@ class SerialForward(ResultForward):
     """
 
     name = "l2fwd_serial"
-    summary = "the baseline of operators between two fences: nothing overlaps with what is added"
+    summary = "the baseline of operators between two fences, so that nothing overlaps with them"
 
     fenced = True
 
@@ -69,7 +69,7 @@ class OperatorCall(Component):
     """
 
     name = "operator"
-    summary = "an operator of data planes on DPDK (CRC, hash, checksum, output, your own C), or two of them"
+    summary = "a data-plane operator on DPDK (CRC, hash, checksum, output, your own C), or two of them"
 
     class Parameters(ComponentParameters):
         operator: str = Bounds(

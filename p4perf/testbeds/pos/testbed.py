@@ -156,7 +156,7 @@ class PosCli:
     def _call(self, step: str, *words: str, timeout_s: float = CALL_S) -> str:
         result = self._run(words, timeout_s)
         if result.timed_out:
-            raise self._node.error(step, f"pos did not come to an end within {timeout_s:.0f} s")
+            raise self._node.error(step, f"pos did not finish within {timeout_s:.0f} s")
         if result.returncode != 0:
             raise self._failure(step, result)
         return result.stdout
@@ -395,7 +395,7 @@ class PosTestbed(BatchTestbed):
             raise node.error(step, f"its script ended as {status!r:.40}{f': {line}' if line else ''}", RESUME)
 
     def _await(self, commands: Sequence[str], folder: Path, results: Path, note: Note) -> None:
-        """Wait for the end of the loops, as long as their runs come to an end."""
+        """Wait for the end of the loops, as long as their runs end."""
         step, known, since = "measuring", experiment.runs_ended(results), time.monotonic()
         patience_s = max(trial_limits_s(folder / DUT).values(), default=0.0) + STALL_S
         waiting = list(commands)
