@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
@@ -93,6 +93,8 @@ def gate(
     Exit code 0 if nothing is slower, 1 if something is, 6 if the data are not conclusive.
     """
     from p4perf import api
+    from p4perf.experiment import open_testbed
+    from p4perf.experiment.interleaved import PAIRS
     from p4perf.specs.units import share
 
     of_turns: dict[str, object] = {
@@ -124,10 +126,19 @@ def gate(
         raise UsageError("nothing to compare: no run is given", hint="run directories, or --interleaved with a spec")
     smallest, assumed = share(margin, "--margin"), None if drift is None else share(drift, "--drift")
     if interleaved:
-        before, after = _measured(
-            runs, baseline or [], target or DEFAULT_TARGET, baseline_target, sets, baseline_sets, baseline_environment,
-            baseline_tree, points, number, testbed or "local", output or Path("runs"), quiet=quiet,
-        )  # fmt: skip
+        if len(baseline or ()) > 1 or (baseline and len(runs) > 1):
+            raise UsageError("one spec is measured in turns with one --baseline", hint="or name several without it")
+        hint = "for example --baseline-env CC=gcc-12"
+        options = {
+            "baseline": baseline[0] if baseline else None, "target": target or DEFAULT_TARGET,
+            "baseline_target": baseline_target, "testbed": open_testbed(testbed or "local"),
+            "parent": output or Path("runs"), "overrides": overrides_of(sets),
+            "baseline_overrides": overrides_of(baseline_sets, "--baseline-set"),
+            "baseline_environment": dict(pairs(baseline_environment, "--baseline-env", "NAME=VALUE", hint)),
+            "baseline_tree": baseline_tree, "points": points, "pairs": number or PAIRS,
+        }  # fmt: skip
+        sides = [_measured(spec, quiet=quiet, **options) for spec in dict.fromkeys(runs)]
+        before, after = [side[0] for side in sides], [side[1] for side in sides]
     elif not baseline:
         raise UsageError("there is no --baseline", hint="name a run directory, a campaign or a model.json")
     else:
@@ -162,52 +173,22 @@ def _conclude(found: GateDocument, title: str, fmt: Format) -> int:
     return found.exit_code
 
 
-def _measured(
-    specs: list[str],
-    baseline: list[str],
-    target: str,
-    baseline_target: str | None,
-    sets: list[str] | None,
-    baseline_sets: list[str] | None,
-    environment: list[str] | None,
-    tree: Path | None,
-    points: int | None,
-    number: int | None,
-    testbed: str,
-    output: Path,
-    *,
-    quiet: bool,
-) -> tuple[list[Path], list[Path]]:
-    """Measure every spec in turns with its baseline; the runs of both sides."""
+def _measured(spec: str, *, quiet: bool, **options: Any) -> tuple[Path, Path]:
+    """Measure a spec in turns with its baseline; the runs of the baseline and the new side."""
     from p4perf.cli.progress import SweepProgress
-    from p4perf.experiment import open_testbed
-    from p4perf.experiment.interleaved import PAIRS, measure_sides
+    from p4perf.experiment.interleaved import measure_sides
 
-    if len(baseline) > 1 or (baseline and len(specs) > 1):
-        raise UsageError("one spec is measured in turns with one --baseline", hint="or name several specs without it")
-    variables = dict(pairs(environment, "--baseline-env", "NAME=VALUE", "for example --baseline-env CC=gcc-12"))
-    place, changes, others = open_testbed(testbed), overrides_of(sets), overrides_of(baseline_sets, "--baseline-set")
-    before: list[Path] = []
-    after: list[Path] = []
-    for spec in dict.fromkeys(specs):
-        with SweepProgress(quiet=quiet) as progress:
+    with SweepProgress(quiet=quiet) as progress:
 
-            def begun(old: Path, new: Path, spec: str = spec, progress: SweepProgress = progress) -> None:
-                progress.path = new
-                if not quiet:
-                    say(f"{spec} on {target}, in turns with its baseline: {number or PAIRS} pairs of starts a point")
-                    say(f"baseline: {old}")
-                    say(f"new run: {new}")
+        def begun(old: Path, new: Path) -> None:
+            progress.path = new
+            if not quiet:
+                how = f"in turns with its baseline: {options['pairs']} pairs of starts a point"
+                say(f"{spec} on {options['target']}, {how}\nbaseline: {old}\nnew run: {new}")
 
-            sides = measure_sides(
-                spec, baseline[0] if baseline else None, target, baseline_target, place, output,
-                overrides=changes, baseline_overrides=others, baseline_environment=variables, baseline_tree=tree,
-                points=points, pairs=number or PAIRS, progress=progress, begun=begun,
-            )  # fmt: skip
-        _warn([outcome for _, outcome in sides])
-        before.append(sides[0][0].path)
-        after.append(sides[1][0].path)
-    return before, after
+        sides = measure_sides(spec, progress=progress, begun=begun, **options)
+    _warn([outcome for _, outcome in sides])
+    return sides[0][0].path, sides[1][0].path
 
 
 def _undecided(found: GateDocument, runs: list[Path]) -> list[Path]:

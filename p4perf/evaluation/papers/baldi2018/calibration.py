@@ -12,10 +12,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from typing_extensions import override
 
 from p4perf.errors import MeasurementError
 from p4perf.generators.base import render
 from p4perf.models.estimate import Estimate
+from p4perf.records import counted
 from p4perf.targets.base import NodeFacts
 from p4perf.targets.eo_bench import CURVE_BYTES, LIST_ENTRIES, MANY_ENTRIES, Case
 from p4perf.targets.windows import GATE_TOLERANCE, lower_mode
@@ -233,6 +235,10 @@ class MachineCalibration:
     hugepages: bool
     made: str
     version: str
+
+    @override
+    def __repr__(self) -> str:
+        return f"<MachineCalibration {self.name}: {counted(len(self.measured), 'benchmark')}>"
 
     def text(self) -> str:
         """The description of the machine, as YAML."""
