@@ -80,7 +80,7 @@ def test_it_is_typed_and_described(name):
         (lambda: p4perf.run(SPEC, pints=3), r"run\(\): there is no argument 'pints'"),
         (lambda: p4perf.run(SPEC, spec=SPEC), r"run\(\): multiple values for argument 'spec'"),
         (lambda: p4perf.compare(5), "subjects: expected a run by its path or name, or several, got 5"),
-        (lambda: p4perf.fit([1, 2], [1, 2], caches=5), "caches: expected texts"),
+        (lambda: p4perf.fit([1, 2], [1, 2], caches=5), "caches: expected a text or several"),
         (lambda: p4perf.predict(SPEC, traffic="yes"), "traffic: expected True or False"),
         (lambda: p4perf.reproduce(quick="yes"), "quick: expected True or False"),
         (lambda: api.fit_many(5), "data: expected a path or several"),

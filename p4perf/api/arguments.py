@@ -103,7 +103,6 @@ _ALLOWED: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "Duration": (_of(Real, str), "seconds, or a time such as '30m'"),
     "Sequence[int]": (_several((Integral,)), "whole numbers"),
     "Sequence[float]": (_several((Real,)), "numbers"),
-    "Sequence[str]": (_several((str,)), "texts"),
     "str": (_of(str), "a text"),
     "str | Testbed": (lambda value: isinstance(value, str) or hasattr(value, "facts"), "an address, or a testbed"),
     "PathLike": (_of(str, Path), "a path"),

@@ -49,7 +49,7 @@ def fit(
     region: str | None = None,
     x_scale: Scale = "linear",
     working_set: str | None = None,
-    caches: Sequence[str] = (),
+    caches: Texts = (),
     output: PathLike | None = None,
     every_plot: bool = False,
     progress: Callable[[float], object] | None = None,
@@ -89,7 +89,7 @@ def fit(
             from p4perf.experiment.evaluate import evaluate_file
 
             return evaluate_file(
-                run, y, x, region=region, x_scale=x_scale, working_set=working_set, caches=caches,
+                run, y, x, region=region, x_scale=x_scale, working_set=working_set, caches=given.listed(caches),
                 output=given.path(output), changes=options, every_plot=every_plot, progress=progress,
             )  # fmt: skip
         from p4perf.experiment.evaluate import evaluate_run
@@ -117,7 +117,7 @@ def fit_many(
     y: str | None = None,
     *,
     x: str | None = None,
-    by: Sequence[str] = (),
+    by: Texts = (),
     x_scale: Scale | None = None,
     output: PathLike | None = None,
     options: Mapping[str, Any] | None = None,
@@ -139,7 +139,9 @@ def fit_many(
     from p4perf.evaluation.fitting.component import known_options
     from p4perf.experiment.many import fit_all, open_sources
 
-    sources = open_sources([find_run(path) for path in given.listed(data)], x, y, by, x_scale, options or {})
+    sources = open_sources(
+        [find_run(path) for path in given.listed(data)], x, y, given.listed(by), x_scale, options or {}
+    )
     return fit_all(sources, known_options(options or {}), given.path(output), **how)
 
 
