@@ -42,8 +42,9 @@ def fakes(monkeypatch):
 
 @pytest.fixture
 def runs(tmp_path, monkeypatch):
-    """Three runs of one experiment, one of them in a campaign, below the current directory."""
+    """Three runs of one experiment, one of them in a campaign, below the current directory; no gate was before."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     times = ("2026-11-21T10:15:00+00:00", "2026-11-22T10:15:00+00:00", "2026-11-23T10:15:00+00:00")
     places = (tmp_path / "runs", tmp_path / "runs", tmp_path / "runs" / "catalogue--20261123T101500" / "runs")
     found = []

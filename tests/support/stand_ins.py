@@ -213,7 +213,9 @@ def _hurry() -> None:
 
 def _few(load: Callable[..., Any]) -> Callable[..., Any]:
     starts = [f"trials.repetitions={STARTS}"] if STARTS else []
-    return lambda spec, sets, points: load(spec, [*(sets or ()), *starts], min(points or POINTS, POINTS))
+    return lambda spec, sets, points, **named: load(
+        spec, [*(sets or ()), *starts], min(points or POINTS, POINTS), **named
+    )
 
 
 def _blank(figure: Any, buffer: Any, **options: Any) -> None:
