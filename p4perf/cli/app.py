@@ -230,7 +230,7 @@ def print_table(rows: Sequence[Row], title: str = "") -> None:
         sys.stdout.write("nothing to show\n")
         return
     terminal = sys.stdout.isatty()
-    # A pipe gets no line breaks inside cells: 200 columns hold every table of p4perf.
+    # A pipe gets no line breaks inside cells: 200 columns and paths hold every table of p4perf.
     room = shutil.get_terminal_size().columns if terminal else 200
     cells = {column: [_shown(row.get(column)) for row in rows] for column in columns_of(rows)}
     widths = _widths(cells, room, apart=terminal)
@@ -264,6 +264,7 @@ def _widths(cells: Mapping[str, Sequence[str]], room: int, *, apart: bool) -> di
 
     A folded path cannot be pasted: with ``apart``, a column of paths that leaves too little room for the others gets
     such lines, and only in sentences are paths folded. Where even that is not enough, the table exceeds the room.
+    Without it, columns of paths do not count.
     """
     from rich.cells import cell_len
 
@@ -271,6 +272,8 @@ def _widths(cells: Mapping[str, Sequence[str]], room: int, *, apart: bool) -> di
     words = {column: [word for cell in each for word in cell.split() if "/" in word] for column, each in cells.items()}
     least = {column: min(widths[column], max(SHORT, *map(cell_len, words[column]), 0)) for column in cells}
     paths = [column for column, each in cells.items() if any(each) and words[column] == [cell for cell in each if cell]]
+
+    room += 0 if apart else sum(widths[column] for column in paths)
 
     def exceeds(wanted: Mapping[str, int]) -> bool:
         return sum(wanted.values()) + 2 * (len(wanted) - 1) > room
