@@ -74,6 +74,10 @@ class DrawnPanel:
     spans: tuple[tuple[float, float], ...] = ()
 
 
+FARTHEST = 300.0
+"""Decades from 1 beyond which a logarithmic axis has no ticks: such powers are no floating-point numbers."""
+
+
 @dataclass(frozen=True)
 class _Axis:
     low: float
@@ -118,7 +122,7 @@ class _Axis:
 
     def _values(self, most: int) -> list[float]:
         """Round numbers along the axis; decades where a logarithmic one has two or more of them."""
-        low, high = (10**self.low, 10**self.high) if self.log else (self.low, self.high)
+        low, high = (10 ** min(max(end, -FARTHEST), FARTHEST) if self.log else end for end in (self.low, self.high))
         decades = [float(v) for v in LogLocator(numticks=most + 3).tick_values(low, high)] if self.log else []
         if sum(low <= v <= high for v in decades) > 1:
             return decades

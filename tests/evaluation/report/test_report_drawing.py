@@ -46,6 +46,12 @@ def test_there_are_some_ticks_and_not_too_many(scale, high):
         assert len({tick.text for tick in ticks}) == len(ticks)
 
 
+@pytest.mark.parametrize("size", [1e-320, 1e-300, 1e300, 1e308])
+def test_numbers_at_the_ends_of_floating_point_have_a_place(size):
+    (panel,) = panels((size, 1), (size / 2, 1), scale="log")
+    assert all(0 <= mark.x <= 100 for mark in panel.marks)
+
+
 def test_large_numbers_are_short():
     (panel,) = panels((0, 0), (4e6, 1))
     assert [tick.text for tick in panel.x_ticks] == ["0", "1M", "2M", "3M", "4M"]
