@@ -181,7 +181,7 @@ class _Size(Record):
 
 
 class _Latency(Record):
-    rate_mpps: float = doc("packets that come to all cores", "Mpps")
+    rate_mpps: float = doc("packets that arrive, over all cores", "Mpps")
     load: Interval = doc("offered work per core, as a share of time", "ratio")
     loss: Interval = doc("share of packets that find a full ring", "lost/sent")
     mean_us: Interval = doc("mean time from arrival to the end of service", "us")
@@ -323,7 +323,7 @@ class _Measured(Record):
 class PredictDocument(Document, kind="predict"):
     """`p4perf predict`: one row for each program (or point) and model, the unchanged program in front of a changed one.
 
-    A value with its interval is a mapping of `value`, `low` and `high`; an end that is not there is null. `-o DIR`
+    A value with its interval is a mapping of `value`, `low` and `high`; an unknown end is null. `-o DIR`
     writes the same object, without `plots`, to `prediction.json`.
     """
 

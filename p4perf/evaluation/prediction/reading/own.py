@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from p4perf.errors import SpecError
 from p4perf.evaluation.prediction.reading.constructs import (
     EGRESS_PORT,
-    GATHERED,
     GROUPS,
     PORTS,
     added_header,
@@ -16,12 +15,12 @@ from p4perf.evaluation.prediction.reading.constructs import (
     copied_header,
     for_lookup,
     hashed_bytes,
-    is_gathered,
     of_condition,
     of_statement,
     of_table,
     sends,
 )
+from p4perf.evaluation.prediction.reading.left_out import idle_states, looped_states, overwritten, waits
 from p4perf.evaluation.prediction.reading.names import DROPPED, LOST, PORT, RESUBMITTED, SENT, STACK_FULL
 from p4perf.models.program.graph import Construct, Edge, Node, ProgramGraph, construct
 from p4perf.programs import ir
@@ -32,9 +31,7 @@ from p4perf.programs.analysis import (
     control_nodes,
     destination,
     flattened,
-    operands,
     statements,
-    subexpressions,
     unneeded_headers,
     unused_metadata,
 )
@@ -178,7 +175,7 @@ class _Reader:
         self.dead = frozenset() if self.apart else unneeded - set(self.program.emit)
         kept = {name for state in self.program.parser for name in state.extracts} <= set(self.program.emit)
         kept = kept and not self.apart and not changes_layout(self.program)
-        self.idle = _idle_states(self.program) if kept and self.was_read else set()
+        self.idle = idle_states(self.program) if kept and self.was_read else set()
         types = (s.destination for s in self.program.initial if s.value == _INSTANCE)
         self.instance = next((f"{ref.header}.{ref.field}" for ref in types), None)
         self.packet_bytes = PACKET_BYTES if self.frame_bytes is None else self.frame_bytes - FCS_BYTES
@@ -249,7 +246,7 @@ class _Reader:
 
     def _parser(self, accept: str) -> str:
         """The first state of the parser; a loop is unrolled as far as packets are long enough for it."""
-        looped = _looped(self.program)
+        looped = looped_states(self.program)
         short = accept if self.program.parser_error is not None else LOST
         copies: dict[str, dict[int, str]] = {}
 
@@ -463,13 +460,13 @@ class _Reader:
 
     def _block(self, body: Sequence[_Placed], site: _Site, part: str, after: str) -> str:
         """Statements without branches, as one step if they do anything."""
-        lost = _overwritten([s for _, s in body])
+        lost = overwritten([s for _, s in body])
         kept = [(place, s) for n, (place, s) in enumerate(body) if n not in lost]
-        stored = _waits(self.program, [s for _, s in kept])
+        waiting = waits(self.program, [s for _, s in kept])
         constructs: list[Construct] = []
         present: list[tuple[Fact, Construct]] = []
-        for (place, s), waits in zip(kept, stored, strict=True):
-            here = (*waits, *self._met(s, located(site.what, place), added=site.added))
+        for (place, s), before in zip(kept, waiting, strict=True):
+            here = (*before, *self._met(s, located(site.what, place), added=site.added))
             if (copied := copied_header(s)) is not None:  # one that is not there leaves nothing to be made
                 present += [(copied[1], what) for what in here]
             else:
@@ -643,73 +640,6 @@ def hit_actions(table: ir.Table, idle: bool) -> tuple[str, ...]:
     if table.listed:
         return table.listed
     return tuple(a for a in table.actions if a != table.default_action or not idle) or table.actions
-
-
-def _overwritten(body: Sequence[ir.Statement]) -> Set[int]:
-    """Statements that only write a field that a later one writes again before anything reads it."""
-    found: set[int] = set()
-    again: set[ir.FieldRef | None] = set()
-    for n, statement in reversed(list(enumerate(body))):
-        if not isinstance(statement, IDLE):
-            again.clear()
-        elif (to := destination(statement)) in again:
-            found.add(n)
-        else:
-            again.add(to)
-            again -= {e for whole in operands(statement) for e in subexpressions(whole) if isinstance(e, ir.FieldRef)}
-    return found
-
-
-def _waits(program: ir.Program, body: Sequence[ir.Statement]) -> Iterator[tuple[Construct, ...]]:
-    """Of each statement the waits: for fields of headers that one before it has written, for bytes put together."""
-    written: set[ir.FieldRef] = set()
-    for statement in body:
-        inside = {e for whole in operands(statement) for e in subexpressions(whole) if isinstance(e, ir.FieldRef)}
-        again = written & inside
-        gathered = isinstance(statement, ir.Hash) and is_gathered(program, statement.fields)
-        yield (construct("overlap", code="stored", earlier=0.0, swaps=0.0),) * len(again) + (GATHERED,) * gathered
-        to = destination(statement)
-        if to is not None and to.header != ir.METADATA:
-            written.add(to)
-
-
-def _idle_states(program: ir.Program) -> Set[str]:
-    """States of the parser from which on it finds only what nothing depends on."""
-    accepted = program.parser_error in unused_metadata(program)
-
-    def is_simple(statement: ir.ParserStatement) -> bool:
-        return (
-            not statement.varying_bits
-            if isinstance(statement, ir.Extract)
-            else accepted and isinstance(statement, ir.Verify)
-        )
-
-    endless = {name for name in _looped(program) if not program.state(name).body}
-    left = {s.name: s for s in program.parser if s.name not in endless and all(map(is_simple, s.body))}
-    while True:
-        ways = (replace(s, selected=(), cases=()) if s.name in left else s for s in program.parser)
-        unneeded = unneeded_headers(replace(program, parser=tuple(ways)))
-        idle = {
-            name: state
-            for name, state in left.items()
-            if {*(case.next_state for case in state.cases), state.default} <= {ir.ACCEPT, *left}
-            and unneeded.issuperset(state.extracts)
-        }
-        if idle == left:
-            return idle.keys() - {"start"}
-        left = idle
-
-
-def _looped(program: ir.Program) -> set[str]:
-    """States of the parser that may be met again."""
-    after = {s.name: {c.next_state for c in s.cases} | {s.default} for s in program.parser}
-    left = set(after)
-    while True:
-        reached = {to for name in left for to in after[name]}
-        kept = {name for name in left if name in reached and after[name] & left}
-        if kept == left:
-            return left
-        left = kept
 
 
 def _constant(value: ir.Expression) -> int | None:
