@@ -238,10 +238,10 @@ TESTS: Mapping[str, Test] = {
         _power(0.06, 0.26),
         "exponents of 0.06 to 0.26",
     ),
-    "ren2025:printf-is-110-times-dearer-here": Test(
+    "ren2025:printf-costs-110-times-as-much-here": Test(
         {"up to 80 times the cost": _contrast(1, 80)}, _contrast(120, 600), "120 to 600 times the cost"
     ),
-    "ren2025:printf-is-dearest-here": Test(
+    "ren2025:printf-costs-most-here": Test(
         {"as costly": _dearest(1, 1), "all alike": _operators(lambda random, name: 0.2, lambda r, n: 100.0)},
         _dearest(2, 39),
         "2 to 39 times the next one",

@@ -22,9 +22,10 @@ Kind = Literal["analytic", "published data", "re-measured by shape"]
 where order, ratios and functions have to be the same but no absolute number."""
 
 Evidence = Literal["independent", "transcribed", "own"]
-"""What the verdict on a claim rests on: a computation or measurement of ours from inputs without the answer;
-a table or formula of the paper that is given back, or numbers that come out as they were put in; or curves, bounds and
-reconstructions of our own. Only the first counts as reproduced."""
+"""What the verdict on a claim rests on: a computation or measurement of ours, or what printed numbers make of other
+printed ones, from inputs without the answer; a table of the paper, or its formula for numbers of ours, as it is, or
+numbers that come out as they went in; or curves, bounds and reconstructions of our own. Only the first counts as
+reproduced."""
 
 VerdictName = Literal["reproduced", "shape reproduced", "not reproduced", "not possible here"]
 Outcome = Literal[VerdictName, "not run"]
