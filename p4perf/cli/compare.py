@@ -330,7 +330,7 @@ def reproduce(
     table = [
         {
             "claim": f"{row.paper}:{row.claim}",
-            "the paper": row.paper_value,
+            "expected": row.paper_value,
             "here": row.our_value,
             "evidence": row.evidence or "",
             "verdict": row.verdict if row.as_expected else f"{row.verdict} (not expected)",

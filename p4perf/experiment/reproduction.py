@@ -240,7 +240,7 @@ class ClaimRecord(Record):
     )
     command: str = doc("the command that shows it", of="claim.command")
     check: str | None = doc("the check; null where there is none", of="claim.check.name")
-    paper_value: str = doc("what the paper says, with its unit", of="claim.paper_text()")
+    paper_value: str = doc("the value of the paper, or that of our reading, with its unit", of="claim.paper_text()")
     our_value: str = doc("what was found; empty if nothing", of="ours_text()")
     quantities: dict[str, Any] = doc("everything that the check computed, by name")
     verdict: str = doc("`reproduced`, `shape reproduced`, `not reproduced`, `not possible here` or `not run`")
@@ -276,7 +276,7 @@ class _ListedClaim(Record):
     kind: str = doc("as in `reproduction`")
     evidence: str | None = doc("as in `reproduction`", of="basis")
     command: str = doc("the command that shows it")
-    paper_value: str = doc("what the paper says, with its unit", of="paper_text()")
+    paper_value: str = doc("the value of the paper, or that of our reading, with its unit", of="paper_text()")
     expected: str = doc("the expected verdict")
     reason: str = doc("why it is not expected to be reproduced, or empty")
 
