@@ -269,7 +269,8 @@ def _has_pole(template: Template, fit: BatchFit, batch: SegmentBatch) -> npt.NDA
 def _is_daring(template: Template, fit: BatchFit, batch: SegmentBatch) -> npt.NDArray[np.bool_]:
     """Rows whose curve says more than a few samples can: for series of fewer than ten.
 
-    That is: an exponential that grows with x; a reciprocal with a pole less than half a gap before the first sample, or
+    That is: an exponential that grows with x, or a reciprocal of one that falls whose end is above twice the last
+    sample; a reciprocal with a pole less than half a gap before the first sample, or
     less than the length of the segment behind the last; a polynomial or reciprocal that, between neighbouring samples,
     leaves what lies between its values there by more than :data:`MAX_BULGE` of the range of the samples.
     """
@@ -277,8 +278,9 @@ def _is_daring(template: Template, fit: BatchFit, batch: SegmentBatch) -> npt.ND
     none = np.zeros(rows, dtype=np.bool_)
     if not isinstance(template, BasisTemplate):
         return none
+    growth = fit.parameters[:, -1] if isinstance(template.basis, Exponential) else np.zeros(rows)
     if isinstance(template.basis, Exponential) and not template.inverse:
-        return np.asarray(fit.parameters[:, -1] > 0)
+        return np.asarray(growth > 0)
     if not (template.inverse or can_bulge(template)):
         return none
     every = np.arange(rows)
@@ -305,4 +307,8 @@ def _is_daring(template: Template, fit: BatchFit, batch: SegmentBatch) -> npt.ND
     )
     beyond = fit.values(template, around)
     same = (beyond > 0).all(axis=1) | (beyond < 0).all(axis=1)
-    return np.asarray(waves | ~(same & np.isfinite(beyond).all(axis=1)))
+    falling = growth < 0
+    settled = last + np.where(falling, 40 / np.where(falling, -growth, 1.0), 0.0)  # exp(-40) of it is left there
+    at_last, end = np.abs(fit.values(template, np.stack([last, settled], axis=1))).T
+    grows = falling & ~(end <= 2 * at_last)
+    return np.asarray(waves | grows | ~(same & np.isfinite(beyond).all(axis=1)))

@@ -136,6 +136,14 @@ def test_few_points_of_a_growing_exponential_are_no_exponential(n: int) -> None:
         assert derive(x, y, FitOptions(templates=(find_template(name),))).best.segments[0].template.name == name
 
 
+@pytest.mark.parametrize("n", [5, 6, 9])
+def test_few_points_that_double_are_no_reciprocal_of_a_falling_exponential(n: int) -> None:
+    x = np.arange(1.0, n + 1)
+    best = derive(x, 2.0**x).best
+    ends = best.evaluate(np.array([n, 3.0 * n]))
+    assert ends[1] / ends[0] < 2.0**n, "a power at most"
+
+
 def test_a_reciprocal_keeps_its_sign_up_to_the_next_segment() -> None:
     x = np.array([1.0, 2, 3, 4, 5, 6, 16, 17, 18, 19, 20, 21])
     y = np.where(x < 10, 1 / (0.1 - 0.0125 * x), 500.0)
