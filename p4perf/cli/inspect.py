@@ -330,7 +330,7 @@ def check(
         bool, Option("--schema", help="Print the JSON Schema of specs, or of a kind of document.")
     ] = False,
     target: Annotated[
-        str | None, Option("--target", "-t", help="Also check that this target can measure it here.")
+        list[str] | None, Option("--target", "-t", help="Also check that this target can measure it here. Repeatable.")
     ] = None,
     testbed: Annotated[str, Option(help="Where the target runs.")] = "local",
     sets: SetOption = None,
@@ -354,12 +354,11 @@ def check(
     if spec is None:
         raise UsageError("no spec given", hint="p4perf list shows the catalogue")
     experiment = load(spec, sets, points, skip=skip_impossible)
-    skipped: Sequence[RefusedPoint]
-    if target is None:
-        _, skipped = possible_points(experiment)
-    else:
-        chosen, place = open_target(target), open_testbed(testbed)
-        skipped = plan_sweep(experiment, chosen, require_usable(chosen, place)).refused
+    refused: dict[str, RefusedPoint] = {} if target else {p.label: p for p in possible_points(experiment)[1]}
+    for name in target or ():
+        chosen, place = open_target(name), open_testbed(testbed)
+        refused |= {p.label: p for p in plan_sweep(experiment, chosen, require_usable(chosen, place)).refused}
+    skipped = list(refused.values())
     if skipped and not experiment.spec.sweep.skip_impossible:
         first = skipped[0]
         more = f" (and {len(skipped) - 1} more points)" if len(skipped) > 1 else ""

@@ -227,7 +227,7 @@ def _print_difference(found: CostDifference, most: int) -> None:
     changes = "; ".join(found.after.changes)
     if not rows:
         where = f"{changes} on {found.after.model.name}: nothing differs on the expected path"
-        say(f"{where}; --traffic, --capture or --probabilities name other paths of packets")
+        say(f"{where}; --probabilities or --capture names other paths of packets")
         return
     print_table(rows, title=f"{changes} on {found.after.model.name}: what differs [cycles/packet]")
     by = f"not known: {', '.join(found.unknown)} was not measured with such sizes"
@@ -255,6 +255,7 @@ def _verdict(each: MeasuredPrediction) -> str:
     return (
         f"{_name(each.prediction)}: predicted {each.prediction.cycles().value:.4g} cycles, measured "
         f"{each.cycles.value:.4g}: {100 * each.error:+.1f} %, {held} ({each.folder})"
+        + ("" if each.holds else "; p4perf learn makes a model of this machine")
     )
 
 

@@ -75,7 +75,7 @@ def sent(wanted: Wanted, fills: Sequence[str], frame_size_bytes: int | None) -> 
     if changes := [f"--set {text}" for text in wanted.sets] + [f"--without {text}" for text in wanted.without]:
         raise UsageError(
             f"{changes[0]} changes the program, and packets are sent to the program as it is",
-            hint="leave out --traffic or --measure; or change the file",
+            hint="--fill TABLE=N sizes a table, --probabilities goes with --set; or change the file",
         )
     shares = wanted.probabilities
     if shares is not None and wanted.capture is not None:

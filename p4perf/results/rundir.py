@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from typing_extensions import override
 
 from p4perf.errors import DataError, Location, UsageError
+from p4perf.formats.plain import shown
 from p4perf.results import files
 from p4perf.results import manifest as manifests
 from p4perf.results.manifest import Manifest, RunIdentity, RunState
@@ -109,6 +110,8 @@ class RunDirectory:
         if not found[1]:
             inside = sorted(entry.parent.name for entry in path.glob(f"[!.]*/{_MANIFEST}"))
             hint = f"it contains {len(inside)} run directories; the last by name is {inside[-1]}" if inside else None
+            if (path / "runs").is_dir():
+                hint = f"the runs of this campaign are {shown(path / 'runs')}/*, compared in its folder comparison"
             raise DataError(f"is not a run directory: it has no {_MANIFEST}", location=where, hint=hint)
         run = cls(path)
         run.manifest()

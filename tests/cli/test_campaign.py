@@ -310,6 +310,9 @@ class TestRefusedPoints:
         assert done.code == ExitCode.USAGE
         assert "mat/exact-entries at entries=1000: 1,000 exact entries are more than the 100" in done.err
         assert p4perf("check", *self.OPTIONS[:2], "entries=[10, 100]", *self.OPTIONS[3:]).code == 0
+        several = p4perf("check", *self.OPTIONS[:2], "entries=[10, 100]", "-t", "nosuch", *self.OPTIONS[3:])
+        assert several.code == ExitCode.USAGE
+        assert "nosuch" in several.err
 
     def test_a_sweep_of_which_nothing_is_left(self, tmp_path):
         done = p4perf("run", "mat/lpm-tables", "--target", "fake-small", "-o", tmp_path / "runs")

@@ -142,6 +142,14 @@ def test_wrong_samples(x, y):
         p4perf.fit(x, y)
 
 
+def test_functions_have_names():
+    x = np.arange(1.0, 20)
+    for templates in ("power", ["power"]):
+        assert p4perf.fit(x, 3 * x**1.5, templates=templates).segments[0].template.name == "power"
+    with pytest.raises(UsageError, match="no function template 'powr'"):
+        p4perf.fit(x, x, templates=["powr"])
+
+
 def test_the_package_opens_without_the_heavy_libraries():
     code = "import sys, p4perf; print([m for m in ('numpy', 'pandas', 'scipy', 'matplotlib') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

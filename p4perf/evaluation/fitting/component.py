@@ -20,7 +20,7 @@ from p4perf.evaluation.fitting.tables import model_frame, model_html, model_rows
 from p4perf.evaluation.fitting.uncertainty import bootstrap
 from p4perf.evaluation.fitting.working_set import CacheMark, Explanation
 from p4perf.models.component import ComponentModel, Fitting, PiecewiseFitting, Quantity, Scale, Uncertainty
-from p4perf.models.templates import FloatArray, registered_templates
+from p4perf.models.templates import FloatArray, find_template, registered_templates
 from p4perf.results.table import Samples
 from p4perf.version import __version__
 
@@ -194,11 +194,14 @@ def fit(
 
 
 def known_options(options: Mapping[str, Any]) -> FitOptions:
-    """The fit options of keyword arguments; a UsageError if there is no such option."""
+    """The fit options of keyword arguments, of templates their names, too; a UsageError if there is no such option."""
     known = [f.name for f in fields(FitOptions)]
     for option in options:
         if option not in known:
             raise UsageError(f"there is no option {option!r}", hint=f"known: {', '.join(known)}")
+    if templates := options.get("templates"):
+        several = [templates] if isinstance(templates, str) else templates
+        options = {**options, "templates": tuple(find_template(t) if isinstance(t, str) else t for t in several)}
     chosen = FitOptions(**options)
     try:
         chosen.check()

@@ -181,9 +181,8 @@ def _meeting_point(graph: ProgramGraph, name: str) -> str:
         after[node.name], depth[node.name] = common, depth[common] + 1
         if node.name == name:
             # Past the actions of the table, and what decides between them.
-            while common != _END and (
-                graph.nodes[common].kind == "action" or base_name(common).startswith(f"{base_name(name)}:")
-            ):
+            own = (f"{base_name(name)}:", f"{base_name(name)} ")
+            while common != _END and (graph.nodes[common].kind == "action" or base_name(common).startswith(own)):
                 common = after[common]
             return common
     raise UsageError(f"packets never come to {name}")

@@ -126,6 +126,17 @@ def test_without_a_table_its_actions_go_too():
     assert predict(graph, model(), CALM).cycles().value == pytest.approx(26)
 
 
+def test_without_a_table_what_decides_between_its_actions_goes_too():
+    nodes = {
+        "t": Node("t", "table", (lookup(),), (Edge("hit", "t hit", 0.5), Edge("miss", "t:lose", 0.5))),
+        "t hit": Node("t hit", "block", (), (Edge("send", "t:send", 0.5), Edge("drop", "t:lose", 0.5))),
+        "t:send": Node("t:send", "action", (construct("write", bits=8, to="header"),), (Edge("", "out"),)),
+        "t:lose": Node("t:lose", "action", (construct("drop"),)),
+        "out": Node("out", "deparser", (construct("emit", bytes=14),)),
+    }
+    assert set(changed(ProgramGraph("p", nodes, "t", "test"), [Change("t")]).nodes) == {"t", "out"}
+
+
 def test_without_a_table_packets_go_on_where_its_ways_meet():
     nodes = {
         "t": Node("t", "table", (lookup(),), (Edge("hit", "a", 0.5), Edge("miss", "b", 0.5))),
