@@ -57,6 +57,11 @@ def print_answers(found: Answers, path: PathName, *, quiet: bool = False, verbos
         for each in shown
         for text in (each.warnings if verbose else each.advice)
     )
+    if _paths_differ(shown, path):
+        warnings = {
+            "the targets are priced on different paths; --traffic sends the same packets to all": None,
+            **warnings,
+        }
     for text in list(warnings)[: None if verbose else MOST_WARNINGS]:
         say(f"warning: {text}")
     for difference in found.differences:
@@ -88,6 +93,22 @@ def _premise(each: Prediction) -> str:
     if FULL in each.graph.remarks:
         said.append("tables are full (change with --fill, --entries)")
     return f"{each.model.target}: {'; '.join(said)}"
+
+
+def _paths_differ(shown: Sequence[Prediction], path: PathName) -> bool:
+    """Whether packets look something up in other tables on one target than on another, where nobody says which."""
+    from p4perf.programs.reading.flow import base_name
+
+    tables = {
+        frozenset(
+            base_name(line.node)
+            for line in each.breakdowns[path].lines
+            if line.charge.what.kind == "lookup" and line.charge.times > 0
+        )
+        for each in shown
+        if each.graph.assumed and not (each.graph.packets or each.changes)
+    }
+    return len(tables) > 1
 
 
 def _short_breakdown(shown: Sequence[Prediction], path: PathName) -> list[dict[str, Any]]:

@@ -5,10 +5,13 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from support.command import environment, p4perf
 from support.cost_models import write_model
+
+from p4perf.cli.predict import _paths_differ
 
 ONE_TABLE = ["mat/exact-entries", "--set", "entries=[1000]"]
 SPEC = """\
@@ -336,3 +339,15 @@ def test_a_specification_is_run_with_its_rules(here):
     (lookup,) = [line for line in each["paths"][0]["breakdown"] if line["part"] == "tables"]
     assert lookup["sizes"] == {"match_kind": "exact", "entries": 1, "key_bits": 48, "action_data_bytes": 4, "hit": 0.75}
     assert not any("nobody said" in warning for warning in each["warnings"])
+
+
+def test_targets_that_are_priced_on_different_paths_are_told_apart():
+    def on(table: str, *, packets: str = "") -> SimpleNamespace:
+        charge = SimpleNamespace(what=SimpleNamespace(kind="lookup"), times=1.0)
+        itemised = SimpleNamespace(lines=[SimpleNamespace(node=table, charge=charge)])
+        graph = SimpleNamespace(assumed=True, packets=packets)
+        return SimpleNamespace(breakdowns={"expected": itemised}, graph=graph, changes=())
+
+    assert _paths_differ([on("routes"), on("neighbours")], "expected")
+    assert not _paths_differ([on("routes"), on("routes@1")], "expected"), "a copy of the same table"
+    assert not _paths_differ([on("routes", packets="of a capture"), on("neighbours")], "expected")
