@@ -12,6 +12,7 @@ from support.command import environment, p4perf
 from support.cost_models import write_model
 
 from p4perf.cli.predict import _paths_differ
+from p4perf.programs.reading.flow import COPY
 
 ONE_TABLE = ["mat/exact-entries", "--set", "entries=[1000]"]
 SPEC = """\
@@ -349,5 +350,5 @@ def test_targets_that_are_priced_on_different_paths_are_told_apart():
         return SimpleNamespace(breakdowns={"expected": itemised}, graph=graph, changes=())
 
     assert _paths_differ([on("routes"), on("neighbours")], "expected")
-    assert not _paths_differ([on("routes"), on("routes@1")], "expected"), "a copy of the same table"
+    assert not _paths_differ([on("routes"), on(f"routes{COPY}1")], "expected"), "a copy of the same table"
     assert not _paths_differ([on("routes", packets="of a capture"), on("neighbours")], "expected")
