@@ -50,11 +50,13 @@ from p4perf.evaluation.papers import parse_paper  # noqa: E402
 from p4perf.evaluation.papers.baldi2018.files import parse_hardware  # noqa: E402
 from p4perf.evaluation.prediction.library import parse_cost_model  # noqa: E402
 from p4perf.evaluation.prediction.reading.program import ReadOptions, read_program  # noqa: E402
+from p4perf.experiment import open_target, plan_sweep, require_usable  # noqa: E402
 from p4perf.experiment.generation import Generation  # noqa: E402
 from p4perf.experiment.imports import ImportOrder, read_import  # noqa: E402
 from p4perf.experiment.own import own_experiment  # noqa: E402
 from p4perf.experiment.report.runs import read_run  # noqa: E402
 from p4perf.experiment.report.site import find_sources, write_site  # noqa: E402
+from p4perf.experiment.session import reopened  # noqa: E402
 from p4perf.formats.moongen import parse_counters  # noqa: E402
 from p4perf.formats.pcap import read_capture  # noqa: E402
 from p4perf.models.component import ComponentModel  # noqa: E402
@@ -66,6 +68,7 @@ from p4perf.results.campaign import CampaignDirectory  # noqa: E402
 from p4perf.results.files import read_text  # noqa: E402
 from p4perf.results.names import RunSummary  # noqa: E402
 from p4perf.specs import load_experiment  # noqa: E402
+from p4perf.testbeds.local import LocalTestbed  # noqa: E402
 from p4perf.testbeds.nodes import read_node  # noqa: E402
 from p4perf.testbeds.tuning import read_record  # noqa: E402
 
@@ -136,6 +139,19 @@ def _of_run(path: Path) -> None:
     RunSummary.of(run)
 
 
+class _Place(LocalTestbed):
+    """This machine, which is asked once for what it has."""
+
+    facts = cache(LocalTestbed.facts)  # type: ignore[assignment]
+
+
+def _of_resume(path: Path) -> None:
+    reopened(path, placed=lambda _: _PLACE)
+
+
+_PLACE = _Place()
+
+
 def _of_model(path: Path) -> None:
     model = ComponentModel.from_json(read_text(path), file=str(path))
     model_html(model)
@@ -153,6 +169,12 @@ def readers() -> dict[str, Reader]:
     place = Path(tempfile.mkdtemp(prefix="p4perf-fuzz-"))
     atexit.register(shutil.rmtree, place, ignore_errors=True)
     run = make_run(place, lambda x: 20.0 + x, starts=2, overrides=(("entries", "[1, 10, 100, 1000, 10000]"),))
+    target = open_target("dpdk-c")
+    here = require_usable(target, _PLACE)
+    begun = make_run(place / "begun", lambda x: 20.0 + x, overrides=(("entries", "[1, 10]"),), node=dict(here.values))
+    planned = [point.key for point in plan_sweep(Run.open(begun).experiment, target, here).points]
+    record = json.loads((begun / "manifest.json").read_text()) | {"planned_points": planned}
+    (begun / "manifest.json").write_text(json.dumps(record))
     (run / "points" / "p0").mkdir(exist_ok=True)
     (run / "points" / "p0" / "raw.jsonl").write_text(
         '{"trial":{"repetition":0,"attempt":0},"record":{"cycles":[1,2]}}\n'
@@ -227,6 +249,7 @@ def readers() -> dict[str, Reader]:
         "nodes": Reader(lambda p: read_node(p, None), [("nodes.yaml", nodes)]),
         "undo record": Reader(read_record, [("undo.json", undo)]),
         "run": Reader(_of_run, _files(run), run, weight=3),
+        "resume": Reader(_of_resume, _files(begun), begun, weight=1),
         "campaign": Reader(lambda p: CampaignDirectory.open(p).content(), _files(campaign), campaign),
         "control plane": Reader(lambda p: read_program(router, ReadOptions("bmv2", commands=p)), planes),
         "shares": Reader(lambda p: read_shares(p, switch), [("shares.yaml", shares)]),
