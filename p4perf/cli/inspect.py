@@ -444,7 +444,7 @@ def show(
 
     Median over the starts, 95 % interval, accepted starts, flags.
     """
-    from p4perf.experiment.evaluate import point_rows
+    from p4perf.experiment.evaluate import point_rows, states_of
 
     opened = Run.open(run)
     rows, chosen, unit = point_rows(opened, metric)
@@ -454,6 +454,8 @@ def show(
     document = ShowDocument(metric=chosen, unit=unit, run=str(opened.path), rows=tuple(found))
     table = [_rounded(row) for row in document.rows] if fmt is Format.TABLE else None
     emit(fmt, document, rows=table, title=f"{chosen} [{unit}], median (95 % interval)")
+    for text in states_of(opened, chosen):
+        say(text)
 
 
 def _rounded(row: _ShowRow) -> dict[str, Any]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from p4perf.errors import DataError, UsageError
@@ -19,10 +20,12 @@ from p4perf.evaluation.load import LatencyHistogram
 from p4perf.evaluation.papers.takeya2024.factors import FactorAnalysis, Factorial, factorial_from_table
 from p4perf.evaluation.plots import PlotInfo, load, model_figure, save
 from p4perf.evaluation.plots.load import RateBound
+from p4perf.experiment.ledger import two_states
 from p4perf.models.component import Scale
+from p4perf.records import counted
 from p4perf.results import Manifest, Run
 from p4perf.results.files import write_text_atomically
-from p4perf.results.table import summarise
+from p4perf.results.table import STARTS_DISAGREE, flags_in, summarise
 from p4perf.specs import ExperimentSpec, ModelSpec
 from p4perf.specs.metrics import metric_named
 
@@ -167,6 +170,18 @@ def point_rows(run: Run, metric: str | None = None) -> tuple[list[dict[str, Any]
     summary = summarise(table, chosen, run.columns)
     unit = str(summary["unit"].iloc[0])
     return [{str(k): plain(v) for k, v in row.items()} for row in summary.to_dict("records")], chosen, unit
+
+
+def states_of(run: Run, metric: str) -> Iterator[str]:
+    """Of points whose starts disagree, the two states that describe them better than one."""
+    table = run.measured
+    rows = table[(table["metric"] == metric) & table["accepted"].astype(bool)]
+    for at, part in rows.groupby(list(run.columns)) if run.columns else [((), rows)]:
+        found = two_states(part["value"].tolist()) if STARTS_DISAGREE in flags_in(part) else None
+        if found is not None:
+            place = ", ".join(f"{name}={plain(value)}" for name, value in zip(run.columns, at, strict=True))
+            both = " and ".join(f"{np.median(each):.4g} ({counted(each.size, 'start')})" for each in found)
+            yield f"{f'{place}: ' if place else ''}two states of {metric}: {both}"
 
 
 def metric_ends(

@@ -19,6 +19,7 @@ from p4perf.evaluation.load.records import summarise_load
 from p4perf.experiment.adaptive import Chooser, Judgement, Start
 from p4perf.experiment.load import LoadPlan
 from p4perf.experiment.planning import PlannedPoint
+from p4perf.models.templates import FloatArray
 from p4perf.results.table import STARTS_DISAGREE, TESTBED, TRIAL_COLUMNS, VALUE_COLUMNS
 from p4perf.specs.schema import TrialsSpec
 from p4perf.targets.base import MetricValue, Target, TrialRecord, TrialSummary
@@ -37,6 +38,12 @@ UNKNOWN_SCATTER = 0.033
 
 MOST_STARTS = 2
 """Starts that disagree are made up to this many times the repetitions."""
+
+STRONG = 6.0
+"""Difference of criteria that counts as strong evidence (Raftery 1995, Sociological Methodology 25, 139)."""
+
+FEWEST_OF_STATES = 4
+"""Of fewer starts nothing is said of two states."""
 
 MAX_FAILURES = 2
 """Most starts of a point that may die or hang before the point fails."""
@@ -84,6 +91,29 @@ def disagree(values: Sequence[float], errors: Sequence[float]) -> bool:
     w = 1 / e**2
     q = float(np.sum(w * (v - np.average(v, weights=w)) ** 2))
     return bool(chdtrc(v.size - 1, q) < DOUBT)
+
+
+def two_states(values: Sequence[float]) -> tuple[FloatArray, FloatArray] | None:
+    """Starts in two states, the faster first; None if one state describes them as well.
+
+    Of all cuts of the ascending values that is the one with the least variance of their logarithms within both parts
+    (Fisher 1958, On Grouping for Maximum Homogeneity, JASA 53, 789). Two normal distributions with one spread, at least
+    :data:`ORDINARY_SCATTER`, describe the starts better than one if their criterion of Schwarz is lower by
+    :data:`STRONG`.
+    """
+    ascending = np.sort(np.asarray(values, dtype=np.float64))
+    n = ascending.size
+    if n < FEWEST_OF_STATES or ascending[0] <= 0:
+        return None
+
+    def criterion(*groups: FloatArray) -> float:
+        within = sum(float(np.sum((np.log(g) - np.log(g).mean()) ** 2)) for g in groups) / n
+        variance = max(within, ORDINARY_SCATTER**2)
+        mixed = -2 * sum(g.size * math.log(g.size / n) for g in groups)
+        return n * math.log(variance) + n * within / variance + mixed + 2 * len(groups) * math.log(n)
+
+    best = min((np.split(ascending, [cut]) for cut in range(1, n)), key=lambda groups: criterion(*groups))
+    return (best[0], best[1]) if criterion(*best) < criterion(ascending) - STRONG else None
 
 
 class Ledger:

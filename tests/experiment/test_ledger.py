@@ -1,14 +1,20 @@
 """The ledger: how often a point is tried, when it is given up, and in which order points are measured."""
 
+import math
+import re
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.runs import make_run
 
 from p4perf.errors import MeasurementError
-from p4perf.experiment.ledger import MAX_FAILURES, MOST_STARTS, MOVED, ORDINARY_SCATTER, Ledger, disagree
+from p4perf.experiment.evaluate import states_of
+from p4perf.experiment.ledger import MAX_FAILURES, MOST_STARTS, MOVED, ORDINARY_SCATTER, Ledger, disagree, two_states
+from p4perf.results import Run
 from p4perf.results.table import STARTS_DISAGREE
 from p4perf.specs.schema import TrialsSpec
 from p4perf.targets.base import MetricValue, TrialSummary
@@ -112,6 +118,23 @@ def test_starts_of_one_state_seldom_disagree(number, spread):
     generator = np.random.default_rng(1)
     alarms = sum(disagree(*starts(generator, [100] * number, spread)) for _ in range(400))
     assert alarms <= 0.05 * 400
+
+
+@pytest.mark.parametrize("spread", [0.01, 0.02, 0.04])
+@pytest.mark.parametrize("number", [4, 6, 12])
+def test_two_states_are_told_from_each_other_and_one_is_left_whole(number: int, spread: float) -> None:
+    generator = np.random.default_rng(7)
+    slow = np.where(np.arange(number) < number // 2, 1.0, math.exp(12 * spread))
+    drawn = [100 * np.exp(generator.normal(0, spread, number)) for _ in range(400)]
+    assert sum(two_states(one.tolist()) is not None for one in drawn) <= 0.06 * len(drawn)
+    found = [two_states((one * slow).tolist()) for one in drawn]
+    right = [each is not None and each[1].size == number - number // 2 for each in found]
+    assert sum(right) >= 0.7 * len(drawn)
+
+
+def test_few_starts_have_no_states() -> None:
+    assert two_states([100, 100, 130]) is None
+    assert two_states([0.0, 1.0, 2.0, 3.0]) is None
 
 
 @pytest.mark.parametrize("spread", [0.005, 0.03, 0.05])
@@ -285,3 +308,15 @@ def test_attempts_have_numbers_of_their_own():
     assert [made.has_attempt("p", number) for number in range(5)] == [True, False, False, True, False]
     made.load("q", [])
     assert made.next_attempt("q") == 0
+
+
+def test_a_run_names_the_states_of_its_points(tmp_path) -> None:
+    path = make_run(tmp_path, lambda entries: 100.0, overrides=(("entries", "[1, 10]"),), starts=6, noise=0.001)
+    table = pd.read_parquet(path / "measurements.parquet")
+    table.loc[table["repetition"] >= 3, "value"] *= 1.1
+    table.loc[table["entries"] == 10, "flags"] = STARTS_DISAGREE
+    table.to_parquet(path / "measurements.parquet")
+    (said,) = states_of(Run.open(path), "cycles_per_packet")
+    assert re.fullmatch(
+        r"entries=10: two states of cycles_per_packet: 100\S* \(3 starts\) and 110\S* \(3 starts\)", said
+    )
