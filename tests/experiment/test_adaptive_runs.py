@@ -147,4 +147,4 @@ def test_what_is_no_accuracy_is_refused(tmp_path):
     for text in ("3 percent", "0", "150%", "-1%"):
         result = p4perf("run", "mat/exact-entries", f"--accuracy={text}", "-t", "fake", "-o", tmp_path)
         assert result.code == 2
-        assert "for example --accuracy 5%" in result.err
+        assert "for example 5%" in result.err
