@@ -23,7 +23,7 @@ from typing_extensions import override
 from p4perf.errors import CapabilityError, SpecError, UsageError
 from p4perf.evaluation.prediction.answer import PathName, Prediction
 from p4perf.evaluation.prediction.breakdown import CostLine
-from p4perf.evaluation.prediction.learning.constructs import PacketPath, workload_graph, workload_path
+from p4perf.evaluation.prediction.learning.constructs import XDP, PacketPath, workload_graph, workload_path
 from p4perf.evaluation.prediction.reading import (
     ReadOptions,
     read_instructions,
@@ -351,6 +351,7 @@ class ProgramSubject:
     Args:
         experiment: the experiment that it is a point of, with its changes.
         instructions: reads the program in the instructions of SWX that are generated for it; None if it cannot be.
+        apart: reads the program with headers that are kept apart from the packet, as on xdp.
         workload: the program with the packets that it is asked for, as they are sent when it is measured.
     """
 
@@ -361,6 +362,7 @@ class ProgramSubject:
     point: Point | None = None
     file: Path | None = None
     instructions: Callable[[], ProgramGraph] | None = field(default=None, compare=False)
+    apart: Callable[[], ProgramGraph] | None = field(default=None, compare=False)
     workload: Workload | None = field(default=None, compare=False)
 
     def graph_for(self, target: str) -> ProgramGraph:
@@ -369,9 +371,8 @@ class ProgramSubject:
         Raises:
             CapabilityError: p4perf does not generate it for SWX.
         """
-        if self.instructions is None or target.partition(":")[0] != SWX:
-            return self.graph
-        return self.instructions()
+        read = {SWX: self.instructions, XDP: self.apart}.get(target.partition(":")[0])
+        return self.graph if read is None else read()
 
     def path_for(self, target: str) -> PacketPath | None:
         """What an average one of its packets meets; None if it is not asked for packets that are known one by one.
@@ -436,11 +437,16 @@ def open_subjects(wanted: Wanted) -> tuple[Pair, ...]:
     plain = ProgramSubject(graph, file=path)
     if graph.source != "swx":
         plain = replace(plain, instructions=cache(partial(_in_instructions, path, wanted)))
+    if graph.source == "bmv2":
+        kept = replace(wanted, read=replace(wanted.read, apart=True))
+        plain = replace(plain, apart=cache(lambda: _weighted(_read(path, kept), path, kept)))
     if not changes:
         return (Pair(plain),)
     subject = replace(plain, graph=changed(graph, changes), changes=_words(changes))
     if plain.instructions is not None:
         subject = replace(subject, instructions=partial(_changed_instructions, plain.instructions, changes))
+    if (apart := plain.apart) is not None:
+        subject = replace(subject, apart=lambda: changed(apart(), changes))
     return (Pair(subject, plain),)
 
 

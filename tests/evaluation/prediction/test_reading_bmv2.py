@@ -14,6 +14,7 @@ from support.bmv2_json import chain_of_tables
 from support.pricing import met_on
 
 from p4perf.errors import DataError
+from p4perf.evaluation.prediction.programs import Wanted, open_subjects
 from p4perf.evaluation.prediction.reading import ReadOptions, read_program
 from p4perf.models.program import ProgramGraph
 from p4perf.models.program.paths import ProgramPath, analyse, sorted_nodes
@@ -288,3 +289,17 @@ def test_deep_expressions_are_refused() -> None:
     document["actions"][0]["primitives"][0]["parameters"][1] = value
     with pytest.raises(DataError, match="is nested more than 200 times"):
         read_v1model(Tree(document, "", "program.json"))
+
+
+def test_only_xdp_keeps_headers_apart_from_the_packet() -> None:
+    changes = ("Route.routes.entries=10",)
+    for (pair,) in (open_subjects(Wanted(str(ROUTER))), open_subjects(Wanted(str(ROUTER), sets=changes))):
+        kept = {
+            target: sum(
+                what.kind == "kept header"
+                for node in pair.subject.graph_for(target).nodes.values()
+                for what in node.constructs
+            )
+            for target in ("dpdk-c", "xdp", "xdp:a-variant")
+        }
+        assert kept["dpdk-c"] == 0 < kept["xdp"] == kept["xdp:a-variant"]

@@ -56,6 +56,7 @@ class ReadOptions:
         point: of a p4perf spec with a sweep: swept variables and their values; None: its only point.
         constructs: of a p4perf spec: constructs of its components, or of the program that is generated for it.
         frame_bytes: frame size with FCS, which clones are counted with; None: that of the program, or 64.
+        apart: of JSON of bmv2: whether headers are kept apart from the packet, as on ``xdp``.
     """
 
     form: Format | None = None
@@ -67,6 +68,7 @@ class ReadOptions:
     point: Mapping[str, str] | None = None
     constructs: Literal["components", "primitives"] = "components"
     frame_bytes: int | None = None
+    apart: bool = False
 
 
 @bounded()
@@ -171,7 +173,8 @@ def _opened_bmv2(text: str, path: Path, options: ReadOptions, frame_bytes: int |
     counts = {}
     if options.commands is not None:
         counts = {name: table.entries.count for name, table in tables.items() if table.keys}
-    flow = read_own(program, path.stem, frame_bytes, source="bmv2", entries={**counts, **options.entries})
+    entries = {**counts, **options.entries}
+    flow = read_own(program, path.stem, frame_bytes, source="bmv2", entries=entries, apart=options.apart)
     if is_psa(root):
         flow = replace(
             flow, remarks=(*flow.remarks, "the deparser of ingress and the parser of egress are not counted")
@@ -181,7 +184,7 @@ def _opened_bmv2(text: str, path: Path, options: ReadOptions, frame_bytes: int |
         remarks += ("clones are counted, but not followed",)
     if not any(plane.tables.values()):
         remarks += ("tables without constant entries are empty: give runtime commands that fill them",)
-    return _Opened(flow, lambda: own_runner(program), remarks, program, {**counts, **options.entries})
+    return _Opened(flow, lambda: own_runner(program), remarks, program, entries)
 
 
 WRITTEN = "the instructions of SWX are those that p4perf writes; p4c-dpdk makes more: its .spec has them"
