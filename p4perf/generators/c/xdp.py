@@ -245,11 +245,8 @@ def _stream(program: ir.Program, packets: ir.PacketSpec) -> _Stream:
     """What has to be written before every packet: nothing but the keys, if the program leaves the packet usable."""
     data = frame(program, packets)
     restored = headers_size_bytes(program, packets) if analysis.needs_restore(program) else 0
-    restore, at = [], 0
-    while at < restored:
-        size = next(n for n in (8, 4, 2, 1) if n <= restored - at)
-        restore.append((at, size, int.from_bytes(data[at : at + size], "big")))
-        at += size
+    cut = xdp_layout.accesses(0, restored)
+    restore = [(at, size, int.from_bytes(data[at : at + size], "big")) for at, size in cut]
     varying: list[tuple[str, ...]] = []
     touched = restored
     for field in packets.varying:

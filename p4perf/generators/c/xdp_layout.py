@@ -183,7 +183,7 @@ def field_pieces(header: ir.Header, fields: Container[str] | None = None) -> Ite
             at, end = first // 8, -(-(first + field.width_bits) // 8)
             lead = (end - at) % 8 if end - at > 8 else 0  # words of wide fields are counted from their end
             for size in (lead, *(8,) * ((end - at - lead) // 8)) if end - at >= 8 else (end - at,):
-                yield from _powers(at, size)
+                yield from accesses(at, size)
                 at += size
 
 
@@ -203,16 +203,16 @@ def copied_pieces(header: ir.Header) -> list[Piece]:
 
 def written_pieces(header: ir.Header, written: Container[str]) -> list[Piece]:
     """The same for a header that is copied after some of its fields were written: these are pieces of their own."""
-    accesses = [*copied_pieces(header), *field_pieces(header, written)]
-    edges = sorted({edge for first, size in accesses for edge in (first, first + size)})
-    return [piece for first, end in pairwise(edges) for piece in _powers(first, end - first)]
+    touched = [*copied_pieces(header), *field_pieces(header, written)]
+    edges = sorted({edge for first, size in touched for edge in (first, first + size)})
+    return [piece for first, end in pairwise(edges) for piece in accesses(first, end - first)]
 
 
 def joined_pieces(pieces: Sequence[Piece]) -> Iterator[Piece]:
     """Neighbours as one wherever ``copy_bytes`` cuts that into the same pieces."""
     first, size = 0, 0
     for at, more in pieces:
-        if [n for _, n in _powers(0, size + more)] == [*(n for _, n in _powers(0, size)), more]:
+        if [n for _, n in accesses(0, size + more)] == [*(n for _, n in accesses(0, size)), more]:
             size += more
         else:
             yield first, size
@@ -221,7 +221,8 @@ def joined_pieces(pieces: Sequence[Piece]) -> Iterator[Piece]:
         yield first, size
 
 
-def _powers(at: int, size: int) -> Iterator[Piece]:
+def accesses(at: int, size: int) -> Iterator[Piece]:
+    """Bytes cut into accesses of 8, 4, 2 and 1 of them, at any address."""
     while size:
         step = next(n for n in (8, 4, 2, 1) if n <= size)
         yield at, step
