@@ -26,6 +26,10 @@ def called(what: ir.Table | ir.Action | ir.ParserState) -> str:
     return what.label or what.name
 
 
+FAILED = "failed"
+"""The decision at a parser state that extracts more than there is, or verifies what does not hold."""
+
+
 def was_read(program: ir.Program) -> bool:
     """Whether a program was read, and not made of components: then its reader added what has no label."""
     return any(state.label for state in program.parser)
@@ -97,6 +101,8 @@ class Decisions:
         self.interpreter = kind(program, watch=self._watch)
         self.passes: list[list[Decision]] = []
         """What the last packet decided, by pass; also where it could not be run to the end."""
+        self.whole: list[list[Decision]] = []
+        """The same, also behind a parser state in which its first pass failed."""
         self.met: dict[str, bool] = {}
         """The tables with keys that it met, and whether it hit them the first time."""
         self.reason = ""
@@ -110,9 +116,11 @@ class Decisions:
 
         Raises as :meth:`~p4perf.programs.interpreter.Interpreter.run` does.
         """
-        self.passes, self.met, self.reason = [], {}, ""
+        self.passes, self.whole, self.met, self.reason = [], [], {}, ""
         self.interpreter.run(frame)
-        self.passes = [sorted(decisions, key=_at_the_end) for decisions in self.passes]
+        for passes in (self.passes, self.whole):
+            for decisions in passes:
+                decisions.sort(key=_at_the_end)
         return self.passes
 
     def _watch(self, met: object, outcome: str | bool | None) -> None:
@@ -122,9 +130,11 @@ class Decisions:
             taken, self._taken = self._taken, None
             if met.name == "start":
                 self.passes.append([])
+                self.whole.append([])
             if outcome:
                 self._made(state_name(met), state_label(self._program, met, taken))
             elif not _always_fails(met):
+                self.whole[-1].append((state_name(met), FAILED))
                 self.reason = self.reason or "packets that are too short for their headers, or fail a verify"
         elif isinstance(met, ir.ApplyTable):
             self._place, self._hit = self._sites[id(met)], bool(outcome)
@@ -143,6 +153,7 @@ class Decisions:
             self._made(self._sites[id(met)], "true" if outcome else "false")
 
     def _made(self, name: str, label: str) -> None:
+        self.whole[-1].append((name, label))
         if not self.reason or len(self.passes) > 1:
             self.passes[-1].append((name, label))
 

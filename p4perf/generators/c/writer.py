@@ -14,6 +14,7 @@ from typing import ClassVar
 from p4perf.errors import CapabilityError
 from p4perf.programs import analysis, ir
 from p4perf.programs.capabilities import standing_at
+from p4perf.programs.decisions import was_read
 from p4perf.programs.interpreter import RECIRCULATED, RESUBMITTED
 from p4perf.programs.ranges import Range, signed, unsigned, value_range
 
@@ -341,11 +342,10 @@ class CWriter(ABC):
                 yield from self.statement(statement)
 
     def is_left_out(self, statement: ir.Statement) -> bool:
-        """Whether nothing depends on a statement, which the compiler would not find out."""
-        match statement:
-            case ir.Assign(ref, ir.Intrinsic("unknown")):  # the reading of a clock
-                return ref in analysis.unused_metadata(self.program)
-        return False
+        """Whether nothing depends on a statement of a program that was read; compilers keep what goes to memory."""
+        clock = isinstance(statement, ir.Assign) and statement.value == ir.Intrinsic("unknown")
+        idle = clock or (isinstance(statement, analysis.IDLE) and was_read(self.program))
+        return idle and analysis.destination(statement) in analysis.unused_metadata(self.program)
 
     def statement(self, statement: ir.Statement) -> Iterator[str]:
         if self.is_left_out(statement):

@@ -17,7 +17,7 @@ from p4perf.errors import CapabilityError
 from p4perf.generators.c.writer import WORD_BITS, CWriter, indented, mask, number
 from p4perf.generators.c.xdp_layout import HeaderLayout, copied_pieces, joined_pieces, key_parts, written_pieces
 from p4perf.programs import ir
-from p4perf.programs.analysis import IDLE, destination, statements, unused_metadata
+from p4perf.programs.analysis import destination, statements
 
 
 def load_sub(base: str, offset: int, width: int) -> str:
@@ -200,11 +200,6 @@ class XdpWriter(CWriter):
     }
     rejected: ClassVar[str] = "return XDP_DROP;"
     accepted: ClassVar[str] = "goto state_accept;"
-
-    @override
-    def is_left_out(self, statement: ir.Statement) -> bool:
-        idle = self.layout.whole and isinstance(statement, IDLE)  # a map is memory, in which compilers keep all stores
-        return (idle and destination(statement) in unused_metadata(self.program)) or super().is_left_out(statement)
 
     @cached_property
     def _loops(self) -> bool:

@@ -81,7 +81,11 @@ class Step:
 
 @dataclass(frozen=True)
 class Flow:
-    """A whole program in steps. Headers are not valid at the start, values of fields are not known."""
+    """A whole program in steps. Headers are not valid at the start, values of fields are not known.
+
+    Args:
+        failed: the step at which packets go on whose parser failed.
+    """
 
     name: str
     steps: Mapping[str, Step]
@@ -89,6 +93,7 @@ class Flow:
     source: str
     remarks: tuple[str, ...] = ()
     frame_bytes: int | None = None
+    failed: str = ""
 
 
 def base_name(name: str) -> str:

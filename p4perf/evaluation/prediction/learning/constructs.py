@@ -52,7 +52,7 @@ from p4perf.models.templates import FloatArray
 from p4perf.programs import ir
 from p4perf.programs.analysis import statements
 from p4perf.programs.component import TrafficPlan
-from p4perf.programs.decisions import Decision, Decisions, called
+from p4perf.programs.decisions import FAILED, Decision, Decisions, called
 from p4perf.programs.ir import Program, Workload
 from p4perf.programs.packets import FCS_BYTES, frame
 from p4perf.programs.reading.flow import FULL, Flow, resolve
@@ -78,14 +78,16 @@ def packet_path(program: Program, workload: Workload, traffic: TrafficPlan, *, a
     packets = Decisions(program, Lookups)
     for data, weight in packets_of(workload, traffic):
         visits: Counter[str] = Counter()
-        for decisions in packets.run(data):
-            passed = None
+        packets.run(data)
+        for decisions in packets.whole:
+            passed, failed = None, False
             tally.begin(weight)
             for passed in passed_steps(flow, decisions, apart=apart):
+                failed = failed or passed.label == FAILED
                 visits[passed.step.name] += 1
                 tally.count(passed, f"{passed.step.name}, {visits[passed.step.name]}")
                 kept = kept or passed.step.name == SENT or any(what.kind in _LASTING for what in passed.constructs)
-            if passed is None or passed.step.edges:
+            if failed or passed is None or passed.step.edges:
                 short += weight
     _check_lengths(short)
     if not kept and not apart:  # compilers leave out all that is done for packets that are dropped in any case

@@ -205,7 +205,8 @@ class _Reader:
             what = construct("checksum verify", f"checksum of {checksum.header}", bytes=self._size(checksum.header))
             present = ((checksum.header, what),)
             start = self._add(Step(f"verify {n}", "block", (), (Edge("", start),), what.where, present=present))
-        start = self._parser(start)
+        failed = start if program.parser_error is not None else LOST
+        start = self._parser(start, failed)
         effects: tuple[Effect, ...] = (Assigned(DROPPED, 0), Assigned(PORT, 0))
         effects += (Assigned(RESUBMITTED, 0),) if again else ()
         for f in program.metadata:
@@ -215,7 +216,7 @@ class _Reader:
         clocks = tuple(c for s in program.initial for c in self._clock(s, "start of the program"))
         absent = (construct("kept header", step="cleared"),) * (len(program.headers) if self.apart else 0)
         self._add(Step("begin", "block", clocks + absent, (Edge("", start),), effects=effects))
-        return Flow(self.name, self.steps, "begin", self.source, tuple(self.remarks), self.frame_bytes)
+        return Flow(self.name, self.steps, "begin", self.source, tuple(self.remarks), self.frame_bytes, failed)
 
     def _nodes(self) -> Iterator[ir.ControlNode]:
         return control_nodes(self.program.control + self.program.egress)
@@ -244,10 +245,9 @@ class _Reader:
 
     # The parser
 
-    def _parser(self, accept: str) -> str:
+    def _parser(self, accept: str, failed: str) -> str:
         """The first state of the parser; a loop is unrolled as far as packets are long enough for it."""
         looped = looped_states(self.program)
-        short = accept if self.program.parser_error is not None else LOST
         copies: dict[str, dict[int, str]] = {}
 
         def name_of(state: str, taken_bytes: int) -> str:
@@ -279,7 +279,7 @@ class _Reader:
                     continue
                 needed = after + self._least_bytes(self.program.state(following))
                 if following in looped and needed > self.packet_bytes:
-                    ends[said] = short
+                    ends[said] = failed
                     continue
                 place = (following, after if following in looped else 0)
                 ends[said] = name_of(*place)

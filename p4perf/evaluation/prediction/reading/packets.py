@@ -18,7 +18,7 @@ from p4perf.generators.swx.spec import Pipeline
 from p4perf.models.program.graph import Construct, Node, ProgramGraph, construct, mispredicted_branch
 from p4perf.programs import ir
 from p4perf.programs.analysis import masked_values
-from p4perf.programs.decisions import Decision, Decisions, called
+from p4perf.programs.decisions import FAILED, Decision, Decisions, called
 from p4perf.programs.interpreter import Interpreter, PacketOutcome
 from p4perf.programs.ir import Action, Program, Table
 from p4perf.programs.packet_state import PacketState
@@ -69,6 +69,14 @@ def passed_steps(flow: Flow, decisions: Iterable[Decision], *, apart: bool = Fal
     sent = {fact for step in flow.steps.values() if step.kind == "deparser" for fact, _ in step.present}
     moved = apart
     while True:
+        asked = step.kind == "parser state" and [edge.label for edge in step.edges] != [STACK_FULL]
+        found = _next(left, step.name) if asked else ""
+        if found is None:
+            return
+        if found == FAILED:  # what it extracts is not there
+            yield Passed(step, (), FAILED, flow.failed, True)
+            step = flow.steps[flow.failed]
+            continue
         waits, lost, before = 0, 0, frozenset(written)  # what one step writes and copies, compilers keep in registers
         for effect in step.effects:
             if isinstance(effect, Assigned):
@@ -88,9 +96,9 @@ def passed_steps(flow: Flow, decisions: Iterable[Decision], *, apart: bool = Fal
         label, decided = "", False
         if step.test is not None and step.test[0] in (DROPPED, PORT, RESUBMITTED):
             label = "true" if _holds(step.test, facts) else "false"
-        elif [edge.label for edge in step.edges] == [STACK_FULL]:  # it fails before it decides
-            label = STACK_FULL
-        elif step.kind == "parser state" or len(step.edges) > 1:
+        elif asked:
+            label, decided = found, True
+        elif step.kind != "parser state" and len(step.edges) > 1:
             found = _next(left, step.name)
             if found is None:
                 return
