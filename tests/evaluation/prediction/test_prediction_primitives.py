@@ -342,3 +342,23 @@ def test_nothing_to_learn_from() -> None:
 def test_records_hold_all_that_was_learnt() -> None:
     costs = learnt(product)
     assert PrimitiveCosts.from_record(costs.record()) == costs
+
+
+def test_many_programs_tell_that_lookups_with_few_keys_cost_less_here() -> None:
+    """A lookup of one key costs 20 cycles here and any other 60; the reference prices all that are cached alike."""
+    costs = learnt(additive)
+    sizes = (1, 2, 20, 50, 100, 500)
+    here = [
+        PriceRow(
+            "programs", f"{n}, {entries}", ((lookup(entries), 1.0),), 20.0 if entries < 3 else 60.0, (), 50.0, True
+        )
+        for n in range(15)
+        for entries in sizes
+    ]
+    moved, few = transferred(costs, here, 50.0), transferred(costs, here[:18], 50.0)
+    found = [moved.charge(lookup(entries)).cycles.value for entries in sizes]
+    assert found == pytest.approx([20, 20, 60, 60, 60, 60], rel=0.2)
+    assert found == sorted(found)
+    assert few.charge(lookup(1)).cycles.value > 30, "18 programs tell no shape"
+    again = transferred(moved, here, 50.0)
+    assert len(again.prices["lookup exact"].factors) == len(moved.prices["lookup exact"].factors)

@@ -12,7 +12,8 @@ programs cost more or less than the sum of their prices on the other machine, to
 (:mod:`~p4perf.models.program.experience`).
 
 What whole programs say of sums on the other machine is kept: with all points of this machine among them, or with wider
-intervals, by what nine of ten points are off. With many programs of this machine it is left out.
+intervals, by what nine of ten points are off. With many programs of this machine it is left out,
+and they tell the shape of the prices of lookups anew: what those with few keys and with wider keys cost beside others.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.optimize import nnls
@@ -32,6 +33,7 @@ from p4perf.models.program.experience import FEWEST as FEWEST_PROGRAMS
 from p4perf.models.program.experience import NORMAL_90, Experience, features
 from p4perf.models.program.prices import CACHED, Curve, Price, cached_sizes, surplus
 from p4perf.models.program.primitives import LEVEL, PrimitiveCosts
+from p4perf.models.templates import FloatArray
 
 RIDGE = 0.3
 """How much a factor that is off by one counts, where a program that is off by its whole cost counts one."""
@@ -55,6 +57,25 @@ FEWEST_OF_ONE = 8
 LIST = "lookup ternary"
 """Key of the price whose growth is that of a list, in the caches, too."""
 
+SHAPED: Mapping[str, tuple[str, ...]] = {"lookup exact": ("entries", "key_bits"), LIST: ("key_bits",)}
+"""Keys of the prices whose shape programs of this machine tell, and over which sizes."""
+
+STEPS: Mapping[str, tuple[float, ...]] = {
+    "entries": (2.0, 4.0, 12.0, 24.0, 48.0),
+    "key_bits": (32.0, 33.0, 64.0, 65.0, 128.0, 129.0, 4096.0),
+}
+"""Knots between which such a price is another share of what it was: every second one begins a step up or down. One key,
+found again and again, is in the fastest places and predicted; keys are compared in words."""
+
+STIFF = 1.0
+"""How much such a share that is off by one counts, as :data:`RIDGE`."""
+
+LEAST = 0.4
+"""Least share of a price."""
+
+OUTLIER = 0.5
+"""Residuals count as this share of the whole packet at most, where shapes are told."""
+
 Part = tuple[str, bool]
 """A price, and whether it is the part that more entries cost than fit into the caches."""
 
@@ -72,50 +93,128 @@ def transferred(reference: PrimitiveCosts, rows: Sequence[PriceRow], baseline: f
     known = reference.experience
     if known is not None and sum(row.whole for row in rows) >= ENOUGH:
         known, reference = replace(known, programs=()), replace(reference, experience=None)
-    charged = [_charged(reference, row) for row in rows]
-    told = [n for n, parts in enumerate(charged) if any(parts.values())]
-    if len(told) < FEWEST:
-        raise NoVerdictError(f"{len(told)} points say too little of another machine, of which {FEWEST} are needed")
-    names = sorted({part for n in told for part in charged[n]})
-    matrix = np.array([[charged[n].get(name, 0.0) for name in names] for n in told])
-    base = np.array([rows[n].baseline for n in told])
-    beyond = np.array([_beyond(reference, rows[n], sum(charged[n].values())) for n in told])
-    cycles = (base + [rows[n].cycles for n in told]) / beyond - base
-    whole = np.maximum(cycles + base, 1.0)
-    weights = 1.0 / whole
-    groups = sorted({_group(part) for part in names} | {_group((key, False)) for key in reference.prices})
-    common = np.array([[float(_group(part) == group) for group in groups] for part in names])
-    rest = np.zeros((len(told), len(groups)))
-    system = np.block(
-        [
-            [matrix * weights[:, None], rest],
-            [RIDGE * np.eye(len(names)), -RIDGE * common],
-            [np.zeros((len(groups), len(names))), RIDGE * np.eye(len(groups))],
-        ]
-    )
-    wanted = np.concatenate([cycles * weights, np.zeros(len(names)), np.full(len(groups), RIDGE)])
-    solved, _ = nnls(system, wanted)
-    found = solved[: len(names)]
-    shared: dict[str, float] = dict(zip(groups, solved[len(names) :].tolist(), strict=True))
-    factors: dict[Part, float] = dict(zip(names, found.tolist(), strict=True))
-
-    def factor(part: Part) -> float:
-        return factors.get(part, shared.get(_group(part), 1.0))
-
-    prices = {key: scaled(p, factor((key, False)), factor((key, True))) for key, p in reference.prices.items()}
+    fit = _fitted(reference, rows)
+    if sum(row.whole for row in rows) >= ENOUGH:
+        reference = _shaped(reference, fit)
+        fit = _fitted(reference, rows)
+    prices, cycles = fit.scaled(reference.prices), fit.cycles
+    whole = np.maximum(cycles + fit.base, 1.0)
+    sums = fit.matrix @ fit.found
     experience = known
-    local = [known_program(rows[n], sums) for n, sums in zip(told, matrix @ found, strict=True)]
+    local = [known_program(row, charged) for row, charged in zip(fit.rows, sums, strict=True)]
     if experience is not None and len(local) >= FEWEST_PROGRAMS:
         moved = bool(experience.programs)
         experience = Experience.learn([*experience.programs, *local], len(local)) or experience
         wider = 1 + WIDER / math.sqrt(len(local)) if moved else 1.0
         experience = replace(experience, widths=(wider * experience.widths[0], wider * experience.widths[1]))
     elif experience is not None:
-        off = np.abs(np.log(np.maximum(whole + matrix @ found - cycles, 1.0) / whole))
+        off = np.abs(np.log(np.maximum(whole + sums - cycles, 1.0) / whole))
         noise = float(np.quantile(off, LEVEL)) / NORMAL_90
         experience = replace(experience, noise=math.hypot(experience.noise, noise))
-    agreement = agreement_of([rows[n] for n in told], (base + matrix @ found) * beyond - base)
+    agreement = agreement_of(fit.rows, (fit.base + sums) * fit.beyond - fit.base)
     return replace(reference, baseline=baseline, prices=prices, agreement=agreement, experience=experience)
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """Points of this machine, and the factors of the prices with which a reference says what they cost.
+
+    Args:
+        rows: the points that have a construct of which the reference has a price.
+        matrix: what it charges each of them for every part of a price [cycles].
+        found: the factor of each part.
+        base: cycles of their baselines.
+        beyond: how many times the sum of its prices a whole program costs.
+        shared: the factor that the parts of a group have in common.
+    """
+
+    rows: Sequence[PriceRow]
+    names: Sequence[Part]
+    matrix: FloatArray
+    found: FloatArray
+    base: FloatArray
+    beyond: FloatArray
+    shared: Mapping[str, float]
+
+    @property
+    def cycles(self) -> FloatArray:
+        """What the sum of its prices should be for each point."""
+        measured = self.base + np.array([row.cycles for row in self.rows])
+        return np.asarray(measured / self.beyond - self.base)
+
+    def scaled(self, prices: Mapping[str, Price]) -> dict[str, Price]:
+        factors: dict[Part, float] = dict(zip(self.names, self.found.tolist(), strict=True))
+
+        def factor(part: Part) -> float:
+            return factors.get(part, self.shared.get(_group(part), 1.0))
+
+        return {key: scaled(p, factor((key, False)), factor((key, True))) for key, p in prices.items()}
+
+
+def _fitted(reference: PrimitiveCosts, rows: Sequence[PriceRow]) -> _Fit:
+    charged = [(row, parts) for row in rows if any((parts := _charged(reference, row)).values())]
+    if len(charged) < FEWEST:
+        raise NoVerdictError(f"{len(charged)} points say too little of another machine, of which {FEWEST} are needed")
+    told = [row for row, _ in charged]
+    names = sorted({part for _, parts in charged for part in parts})
+    matrix = np.array([[parts.get(name, 0.0) for name in names] for _, parts in charged])
+    base = np.array([row.baseline for row in told])
+    beyond = np.array([_beyond(reference, row, sum(parts.values())) for row, parts in charged])
+    groups = sorted({_group(part) for part in names} | {_group((key, False)) for key in reference.prices})
+    fit = _Fit(told, names, matrix, np.zeros(len(names)), base, beyond, {})
+    weights = 1.0 / np.maximum(fit.cycles + base, 1.0)
+    common = np.array([[float(_group(part) == group) for group in groups] for part in names])
+    system = np.block(
+        [
+            [matrix * weights[:, None], np.zeros((len(told), len(groups)))],
+            [RIDGE * np.eye(len(names)), -RIDGE * common],
+            [np.zeros((len(groups), len(names))), RIDGE * np.eye(len(groups))],
+        ]
+    )
+    wanted = np.concatenate([fit.cycles * weights, np.zeros(len(names)), np.full(len(groups), RIDGE)])
+    solved, _ = nnls(system, wanted)
+    shared = dict(zip(groups, solved[len(names) :].tolist(), strict=True))
+    return replace(fit, found=solved[: len(names)], shared=shared)
+
+
+def _shaped(reference: PrimitiveCosts, fit: _Fit) -> PrimitiveCosts:
+    """The reference with other shares of some prices, by the sizes that lookups have.
+
+    The shares ``1 + s`` have the least ``sum over the points of (w (r - B s))^2 + STIFF^2 sum of s^2``, where ``r`` is
+    what the factors leave and ``B`` is what they charge for lookups of each step.
+    """
+    prices = fit.scaled({key: price for key, price in reference.prices.items() if key in SHAPED})
+    steps = [(key, size, n) for key in prices for size in SHAPED[key] for n in range(len(STEPS[size]) // 2 + 1)]
+    charged = np.zeros((len(fit.rows), len(steps)))
+    for at, row in enumerate(fit.rows):
+        for key, items in parts_of(row).items():
+            for item in items if key in prices else ():
+                cycles = item.times * prices[key].at(item.sizes)
+                for size in SHAPED[key]:
+                    step = sum(item.sizes[size] > knot for knot in STEPS[size][:-1:2])
+                    charged[at, steps.index((key, size, step))] += cycles
+    weights = 1.0 / np.maximum(fit.cycles + fit.base, 1.0)
+    left = np.clip(weights * (fit.cycles - fit.matrix @ fit.found), -OUTLIER, OUTLIER)
+    system = weights[:, None] * charged
+    found = np.linalg.solve(system.T @ system + STIFF**2 * np.eye(len(steps)), system.T @ left)
+    share = dict(zip(steps, (1.0 + found).tolist(), strict=True))
+    return replace(reference, prices={**reference.prices, **{k: _stepped(reference.prices[k], share) for k in prices}})
+
+
+def _stepped(price: Price, share: Mapping[tuple[str, str, int], float]) -> Price:
+    factors = list(price.factors)
+    for size in SHAPED[price.key]:
+        knots = STEPS[size]
+        shares = [max(share[price.key, size, n], LEAST) for n in range(len(knots) // 2 + 1)]
+        if size == "entries":  # more of them never cost less
+            shares = np.minimum.accumulate(shares[::-1])[::-1].tolist()
+        values = tuple(shares[(n + 1) // 2] for n in range(len(knots)))
+        known = next((c for c in factors if c.size == size and c.knots == knots), None)
+        if known is not None:
+            factors.remove(known)
+            values = tuple(a * b for a, b in zip(values, known.values, strict=True))
+        factors.append(Curve(size, "log" if size == "entries" else "linear", knots, values))
+    return replace(price, factors=tuple(factors))
 
 
 def _guessed(reference: PrimitiveCosts, rows: Sequence[PriceRow]) -> PrimitiveCosts:

@@ -27,6 +27,9 @@ from p4perf.programs.reading.swx import SwxReader
 MAX_PASSES = 64
 """A packet that comes back more often is given up."""
 
+BEHIND_BYTES = 4096
+"""Behind a packet there is nothing but zeros, as far as headers are extracted."""
+
 UNKNOWN: Mapping[str, int] = {"entryid": 1, "rss": 2, "hash": 2, "movh": 1}
 """Instructions whose result may be unknown, and which of their words it is written to."""
 
@@ -36,10 +39,6 @@ _BY_FLOW = (*JUMPS, "table", "emit", "tx", "drop", "return")
 
 class UnknownDecisionError(Exception):
     """The next step of a packet is unknown; the text names what it depends on."""
-
-
-class ShortPacketError(UnknownDecisionError):
-    """The packet ends before its headers do."""
 
 
 class SwxMachine(Interpreter):
@@ -66,6 +65,8 @@ class SwxMachine(Interpreter):
         self._arguments = NO_ARGUMENTS
         self._hit = False
         self._emitted: list[str] = []
+        self.short = False
+        """Whether the last packet ended before its headers did."""
 
     def decisions(self, frame: bytes) -> tuple[list[Decision], str]:
         """The decisions of a packet, without FCS, in its first pass, and why they end; empty if its path has ended."""
@@ -77,17 +78,22 @@ class SwxMachine(Interpreter):
         return made, ""
 
     def walk(self, frame: bytes) -> Iterator[Passed]:
-        """The steps that a packet passes, one after another, in all of its passes."""
+        """The steps that a packet passes, one after another, in all of its passes.
+
+        SWX extracts what is behind a packet that is too short, and goes on.
+        """
         kept: Kept = {}
+        self.short = False
         for number in range(MAX_PASSES):
-            packet, end = self._begin(frame, number, kept), None
+            packet, end = self._begin(frame + bytes(BEHIND_BYTES), number, kept), None
             for end in self._pass_steps(packet):
                 yield end
+            self.short = self.short or packet.parsed_bytes > len(frame)
             if end is None or packet.again is None or end.step.name != SENT:
                 return
             kept = packet.kept(packet.again.keep)
             parts = [packet.joined(self._operands.refs(name)) for name in self._emitted]
-            frame = b"".join(parts) + packet.frame[packet.parsed_bytes :]
+            frame = b"".join(parts) + frame[packet.parsed_bytes :]
         raise UnknownDecisionError("packets that come back again and again")
 
     def _begin(self, frame: bytes, number: int, kept: Kept) -> PacketState:
@@ -130,7 +136,7 @@ class SwxMachine(Interpreter):
                 else:
                     self._execute(statement, self._arguments, packet)
         except ParserError:
-            raise ShortPacketError("packets that are too short for their headers") from None
+            raise UnknownDecisionError("packets that are too short for their headers") from None
         except ValueError as error:
             raise UnknownDecisionError(f"{error}, line {line.number}") from error
         except KeyError as error:
