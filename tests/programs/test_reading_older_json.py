@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 from support.bmv2_json import FIELDS
 
 from p4perf.errors import DataError
+from p4perf.generators.swx.spec import Pipeline
 from p4perf.programs import ir
+from p4perf.programs.analysis import statements
 from p4perf.programs.interpreter import Interpreter
 from p4perf.programs.reading.commands import RuntimeEntry
 from p4perf.programs.reading.tree import parse_json
@@ -243,3 +246,14 @@ def test_queues_are_empty():
     document["pipelines"][1] |= {"init_table": "c", "action_calls": [{"name": "c", "action_id": 0, "next_node": None}]}
     (sent,) = Interpreter(read(document)).run(b"\1" * 14).sent
     assert (sent.data, sent.known) == (b"\1" * 12 + bytes(2), None)
+
+
+def test_a_hash_over_nothing_is_a_constant():
+    router = Path(__file__).parents[1] / "evaluation" / "prediction" / "programs" / "router.json"
+    document = json.loads(router.read_text(encoding="utf-8"))
+    (hashed,) = (c for c in document["calculations"] if c["algo"] == "crc32")
+    assert any(isinstance(s, ir.Hash) and s.algorithm == "crc32" for s in statements(read(document)))
+    hashed["input"] = []
+    program = read(document)
+    assert not any(isinstance(s, ir.Hash) and s.algorithm == "crc32" for s in statements(program))
+    Pipeline(program, "program", 124).specification()  # SWX has no hash of nothing

@@ -13,7 +13,7 @@ from functools import reduce
 from typing import TypeVar
 
 from p4perf.programs import ir
-from p4perf.programs.operators import HASH_BITS
+from p4perf.programs.operators import HASH_BITS, STANDARD_HASHES
 from p4perf.programs.reading.tree import Tree
 from p4perf.programs.reading.values import (
     TRUE,
@@ -219,12 +219,14 @@ class ActionReader:
         self.constants[ref] = number
         return ref
 
-    def hashed(self, ref: ir.FieldRef, calculation: Tree) -> ir.Hash:
-        """A calculation, to a field."""
+    def hashed(self, ref: ir.FieldRef, calculation: Tree) -> ir.Hash | ir.Assign:
+        """A calculation, to a field; over nothing it is a constant."""
         algorithm = calculation.text("algo")
         if algorithm not in _HASHES:
             raise calculation.error(f"the algorithm {algorithm} is not supported here")
         fields, payload = self.pieces(calculation, "input", calculation)
+        if not fields and not payload:
+            return ir.Assign(ref, ir.Const(STANDARD_HASHES[_HASHES[algorithm]](b"")))
         return ir.Hash(ref, _HASHES[algorithm], tuple(fields), payload)
 
     def calculated(self, ref: ir.FieldRef, calculation: Tree) -> ir.Hash | ir.Assign:
