@@ -6,6 +6,9 @@ noise that was measured on the local data planes: 1 to 3 % of the cost, and one 
 slower. A bound is good if at most 5 % pass without the effect, of every kind, and at least 80 % with it. Exits with 1
 if one is not.
 
+Bounds on rank correlations of published data are tested alike: the data are put into another order, drawn at random,
+for each server, and orders on different servers are as similar as those of the data.
+
     python benchmarks/null_claims.py [--draws 200] [--write] [CLAIM]...
 
 ``--write`` puts the rows on docs/reproducing.md, beside those of other claims that are there. Each has a digest of the
@@ -30,9 +33,10 @@ import pandas as pd
 
 from p4perf.errors import NoVerdictError
 from p4perf.evaluation.fitting.working_set import CacheMark
-from p4perf.evaluation.papers import SHAPES, Claim, chosen_claims
+from p4perf.evaluation.papers import CHECKS, SHAPES, Claim, chosen_claims
 from p4perf.evaluation.papers.claims import compare
 from p4perf.evaluation.papers.shapes import OPERATOR, PACKET_SIZE, MeasuredRun
+from p4perf.evaluation.papers.takeya2024 import eivu
 from p4perf.evaluation.papers.takeya2024.factors import Factorial, FactorialCell
 from p4perf.experiment.evaluate import fit_options
 from p4perf.programs.component import component_parameters
@@ -41,7 +45,10 @@ from p4perf.specs import load_experiment
 MOST_WITHOUT, LEAST_WITH = 0.05, 0.80
 FOLDER = Path(__file__).resolve().parents[1]
 PAGE = FOLDER / "docs" / "reproducing.md"
-CHECKS = FOLDER / "p4perf" / "evaluation" / "papers" / "shapes.py"
+PAPERS = FOLDER / "p4perf" / "evaluation" / "papers"
+SHAPE_CHECKS, RANK_CHECKS = PAPERS / "shapes.py", PAPERS / "takeya2024" / "eivu.py"
+RANKED = "rank-correlations"
+"""The check of rank correlations in published data."""
 FITTED = ("curve-segments", "breaks-at-caches")
 """Checks that derive a model."""
 BEGIN, END = "<!-- bounds -->\n", "<!-- end of bounds -->"
@@ -53,6 +60,8 @@ Curve = Callable[[Random, Array], Array]
 Costs = Mapping[object, float]
 """Costs or rates by cell of a factorial design, or by operator and packet size."""
 Table = Callable[[Random], Costs]
+Ranks = Callable[[Random, int], Array]
+"""Rank correlations in several series of published data."""
 
 CACHES = (CacheMark("L1", 48e3, 315.0), CacheMark("L2", 2e6, 13_150.0), CacheMark("L3", 48e6, 315_000.0))
 """Where a table of 152 B an entry fills the caches of a processor of today."""
@@ -195,15 +204,32 @@ def _dearest(low: float, high: float) -> Table:
     )
 
 
+# --- ranks
+
+
+def _related(low: float, high: float, *, but_one: tuple[float, float] | None = None) -> Ranks:
+    """Rank correlations drawn between two; ``but_one`` is for one of the series, with either sign."""
+
+    def ranks(random: Random, series: int) -> Array:
+        found = random.uniform(low, high, series)
+        if but_one is not None:
+            found[random.integers(series)] = random.uniform(*but_one) * random.choice((-1, 1))
+        return found
+
+    return ranks
+
+
 # --- claims
+
+Kind = Curve | Table | Ranks
 
 
 @dataclass(frozen=True)
 class Test:
     """Draws without the effect of a claim, by kind, and with it, and what the draws with it are."""
 
-    without: Mapping[str, Curve | Table]
-    with_it: Curve | Table
+    without: Mapping[str, Kind]
+    with_it: Kind
     effect: str
 
 
@@ -312,6 +338,24 @@ TESTS: Mapping[str, Test] = {
     "takeya2024:larger-headers-here": Test(
         _shapes(_ALL, (0.95, 1.05)), _shape("line", (0.24, 0.58)), "0.24 to 0.58 of the rate"
     ),
+    "takeya2024:l1-decides": Test(
+        {
+            "unrelated": _related(0, 0),
+            "unrelated on one server": _related(-0.9, -0.4, but_one=(0, 0)),
+            "rank correlation of 0.4 to 0.9": _related(0.4, 0.9),
+        },
+        _related(-0.9, -0.4),
+        "rank correlation of -0.9 to -0.4",
+    ),
+    "takeya2024:l2-and-l3-do-not": Test(
+        {
+            "rank correlation of 0.4 to 0.9": _related(0.4, 0.9),
+            "of -0.9 to -0.4": _related(-0.9, -0.4),
+            "of that size once": _related(0, 0, but_one=(0.4, 0.9)),
+        },
+        _related(0, 0),
+        "unrelated",
+    ),
 }
 
 
@@ -373,15 +417,62 @@ def drawn(claim_key: str, made: Curve | Table, random: Random, *, quick: bool) -
     return replace(run, table=table)
 
 
+ALIKE = 0.8
+"""Rank correlation of a column on one server with the same on another, as throughput and misses have it."""
+
+
+def drawn_study(claim_key: str, made: Ranks, random: Random) -> eivu.Study:
+    """The published data of a claim, each column in an order of its own that gives the rank correlations of a draw."""
+    column, others = _ranked(claim_key)
+    items = {server: read_study().items(server) for server in eivu.SERVERS}
+    every = sorted(set().union(*(table.index for table in items.values())))
+
+    def orders() -> Mapping[str, Array]:
+        """A standard normal order of all items for each server, similar on all."""
+        shared = random.standard_normal(len(every))
+        return {s: ALIKE**0.5 * shared + (1 - ALIKE) ** 0.5 * random.standard_normal(len(every)) for s in items}
+
+    base = orders()
+    placed = {server: {column: base[server]} for server in items}
+    series = [(s, o) for o in others for s, table in items.items() if len(table[[column, o]].dropna())]
+    own = {other: orders() for other in others}
+    for (server, other), rho in zip(series, made(random, len(series)), strict=True):
+        normal = 2 * np.sin(np.pi * rho / 6)  # of the normal orders, for that rank correlation
+        placed[server][other] = normal * base[server] + (1 - normal**2) ** 0.5 * own[other][server]
+    tables = []
+    for server, table in items.items():
+        at = np.searchsorted(every, table.index)
+        for name, order in placed[server].items():
+            values = np.sort(table[name].to_numpy())  # what was not counted comes last
+            table = table.assign(**{name: values[np.argsort(np.argsort(order[at]))]})
+        tables.append(table.reset_index())
+    return eivu.Study(pd.concat(tables))
+
+
+read_study = cache(eivu.read_study)
+
+
+def _ranked(claim_key: str) -> tuple[str, tuple[str, ...]]:
+    check = _claim(claim_key).check
+    assert check is not None
+    return check.arguments["column"], tuple(check.arguments["others"])
+
+
+def is_ranked(claim: Claim) -> bool:
+    return claim.check is not None and claim.check.name == RANKED
+
+
 def _metric(claim: Claim) -> str:
     assert claim.check is not None
     costs = claim.check.name.startswith("operator-") or claim.check.name == "cost-per-step"
     return str(claim.check.arguments.get("metric", "cost_cycles_per_packet" if costs else "cycles_per_packet"))
 
 
-def passes(claim_key: str, run: MeasuredRun) -> bool:
+def passes(claim_key: str, run: MeasuredRun | eivu.Study) -> bool:
     claim = _claim(claim_key)
     assert claim.check is not None
+    if is_ranked(claim):
+        return not compare(claim.expect, CHECKS[RANKED](**claim.check.arguments, study=run))
     try:
         found = SHAPES[claim.check.name](run, **claim.check.arguments)
     except NoVerdictError:
@@ -396,7 +487,7 @@ def shares(
 
     Claims about the same experiment and the same kind share the draws.
     """
-    alike: dict[tuple[str, Curve | Table, bool], list[tuple[str, str]]] = {}
+    alike: dict[tuple[str, Kind, bool], list[tuple[str, str]]] = {}
     for key in keys:
         for kind, made in (*TESTS[key].without.items(), ("", TESTS[key].with_it)):
             for quick in quicks:
@@ -405,7 +496,11 @@ def shares(
     for (series, made, quick), wanted in alike.items():
         seed = zlib.crc32(f"{series} {wanted[0]} {quick}".encode())
         for n in range(draws):
-            run = drawn(wanted[0][0], made, np.random.default_rng((seed, n)), quick=quick)
+            random = np.random.default_rng((seed, n))
+            if is_ranked(_claim(wanted[0][0])):
+                run = drawn_study(wanted[0][0], made, random)
+            else:
+                run = drawn(wanted[0][0], made, random, quick=quick)
             for key, kind in wanted:
                 passed[key, kind, quick] += passes(key, run)
     return {each: passed[each] / draws for quick in quicks for each in _each(keys, quick)}
@@ -418,17 +513,16 @@ def _each(keys: Sequence[str], quick: bool) -> Iterator[tuple[str, str, bool]]:
 def _series(claim_key: str) -> str:
     """What claims share that may share draws."""
     claim = _claim(claim_key)
-    assert claim.measure is not None
-    return f"{claim.measure} {_metric(claim)}"
+    return f"{claim.check}" if is_ranked(claim) else f"{claim.measure} {_metric(claim)}"
 
 
 @dataclass(frozen=True)
 class Row:
-    """Shares of a claim that pass, each at all points and with ``--quick``."""
+    """Shares of a claim that pass, each at all points and, of measured ones, with ``--quick``."""
 
     claim_key: str
-    without: Mapping[str, tuple[float, float]]
-    with_it: tuple[float, float]
+    without: Mapping[str, tuple[float, ...]]
+    with_it: tuple[float, ...]
 
     @property
     def good(self) -> bool:
@@ -439,10 +533,11 @@ def rows(draws: int, keys: Sequence[str] = tuple(TESTS)) -> Iterator[Row]:
     """Rows of claims, those that share draws together."""
     for series in dict.fromkeys(map(_series, keys)):
         together = [key for key in keys if _series(key) == series]
-        found = shares(together, draws)
+        quicks = (False,) if is_ranked(_claim(together[0])) else (False, True)
+        found = shares(together, draws, quicks)
         for key in together:
-            both = {kind: (found[key, kind, False], found[key, kind, True]) for kind in (*TESTS[key].without, "")}
-            yield Row(key, {kind: each for kind, each in both.items() if kind}, both[""])
+            every = {kind: tuple(found[key, kind, q] for q in quicks) for kind in (*TESTS[key].without, "")}
+            yield Row(key, {kind: each for kind, each in every.items() if kind}, every[""])
 
 
 def written(row: Row, draws: int) -> str:
@@ -450,12 +545,17 @@ def written(row: Row, draws: int) -> str:
     kinds = list(row.without)
     percents = ", ".join(_percents(row.without[kind]) for kind in kinds)
     bound, effect = _escaped(_claim(row.claim_key).paper_text()), TESTS[row.claim_key].effect
-    with_it, code = _percents(row.with_it), f"<!-- {code_digest()} -->"
+    with_it, code = _percents(row.with_it), f"<!-- {code_digest(code_of(row.claim_key))} -->"
     return f"| `{row.claim_key}` | {bound} | {', '.join(kinds)} | {percents} | {effect} | {with_it} | {draws} {code} |"
 
 
+def code_of(claim_key: str) -> Path:
+    """The file with the check of a claim."""
+    return RANK_CHECKS if is_ranked(_claim(claim_key)) else SHAPE_CHECKS
+
+
 @cache
-def code_digest(file: Path = CHECKS) -> str:
+def code_digest(file: Path) -> str:
     """Digest of code without its texts."""
     tree = ast.parse(file.read_text())
     for node in ast.walk(tree):
@@ -465,7 +565,8 @@ def code_digest(file: Path = CHECKS) -> str:
 
 
 HEAD = """
-The table shows the percentage that passes: the first number with all points, the second with `--quick`.
+The table shows the percentage that passes: the first number with all points, the second with `--quick`. The last rows
+are rank correlations of published data, which have no `--quick`.
 
 | claim | bound | without the effect | pass | with the effect | pass | draws |
 |---|---|---|---|---|---|---|
@@ -486,7 +587,7 @@ def _escaped(text: str) -> str:
     return text.replace(">", "\\>").replace("<", "\\<")
 
 
-def _percents(shares: tuple[float, float]) -> str:
+def _percents(shares: tuple[float, ...]) -> str:
     return " / ".join(f"{100 * share:.3g}" for share in shares)
 
 

@@ -21,7 +21,7 @@ from p4perf.errors import BuildError, DataError, MeasurementError, NoVerdictErro
 from p4perf.evaluation.report import render_page
 from p4perf.experiment import sizing
 from p4perf.experiment.bench import open_target, open_testbed, refuse_batches
-from p4perf.experiment.compare import RunComparison, compare_runs, write_comparison
+from p4perf.experiment.compare import RunComparison, compare_runs, target_cautions, write_comparison
 from p4perf.experiment.conductor import TimeLimit
 from p4perf.experiment.crew import Crew
 from p4perf.experiment.evaluate import COST, evaluate_run, machine_text, metric_ends
@@ -477,6 +477,7 @@ def write_report(folder: CampaignDirectory, cells: Sequence[Cell]) -> tuple[list
                 states={state: states[state] for state in (MEASURED, REFUSED, UNAVAILABLE, FAILED, OPEN)},
                 thinned=sum(c.thinned for c in measured),
                 note=note,
+                cautions=target_cautions(targets) if len(targets) > 1 else (),
                 targets=targets,
                 rows=[
                     {

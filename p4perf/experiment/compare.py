@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -28,6 +28,7 @@ from p4perf.evaluation.papers.ren2025.costs import OPERATOR
 from p4perf.evaluation.plots.style import write_outputs
 from p4perf.experiment.evaluate import fit_options, plain
 from p4perf.models.component import ComponentModel, Quantity, Scale
+from p4perf.plugins import load_plugin, plugin_names
 from p4perf.records import Document, Interval, Record, as_rows, counted, doc, interval
 from p4perf.results import Manifest, Run
 from p4perf.results.files import csv_text, file_word, json_text, real
@@ -59,6 +60,14 @@ class KeyDifference(Record):
         """Such as ``trials.repetitions is 3 (a), 5 (b)``; long values, such as whole programs, are cut."""
         short = {label: value if len(value) <= LONG else f"{value[:LONG]}..." for label, value in self.values.items()}
         return f"{self.key} is {', '.join(f'{value} ({label})' for label, value in short.items())}"
+
+
+def target_cautions(labels: Iterable[str]) -> tuple[str, ...]:
+    """What to know of targets before their numbers are compared, once for each; labels may have variants."""
+    names = dict.fromkeys(label.partition(":")[0] for label in labels)
+    known = set(plugin_names("p4perf.targets"))
+    cautions = [load_plugin("p4perf.targets", name).caution for name in names if name in known]
+    return tuple(caution for caution in cautions if caution)
 
 
 def run_labels(groups: Sequence[Sequence[Manifest]]) -> list[list[str]]:
@@ -205,7 +214,7 @@ def compare_runs(
     groups = _grouped(runs)
     labels = run_labels([[run.manifest for run in group] for group in groups])
     first = _reference_label(reference, groups, labels)
-    warnings: list[str] = []
+    warnings = list(target_cautions(run.manifest.target for run in runs))
     experiments = []
     for group, names in zip(groups, labels, strict=True):
         base = first if first in names else names[0]

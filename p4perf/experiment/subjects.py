@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from p4perf.errors import DataError, NoVerdictError, UsageError
 from p4perf.evaluation.comparison.curves import CurveComparison, CurveSubject, compare_curves
-from p4perf.experiment.compare import CrossingRecord, KeyDifference, differences
+from p4perf.experiment.compare import CrossingRecord, KeyDifference, differences, target_cautions
 from p4perf.models.component import ComponentModel
 from p4perf.models.published import SEPARATOR, find_published, is_published, papers, published_models, subject_of
 from p4perf.plugins import find_plugin, plugin_names
@@ -151,7 +151,7 @@ def _facts(model: ComponentModel) -> dict[str, str]:
 
 
 def _cautions(subjects: Sequence[CurveSubject], facts: Mapping[str, Mapping[str, str]]) -> tuple[str, ...]:
-    found = []
+    found = list(target_cautions(s.model.target for s in subjects))
     processors = {known["processor"] for known in facts.values()}
     if len(processors) > 1 and any("cycles" in s.model.y.unit for s in subjects):
         found.append("cycles of different processors: a ratio compares the machines as much as the targets")

@@ -188,6 +188,9 @@ class Target(ABC):
     variants: ClassVar[Mapping[str, str]] = {}
     """Alternative implementations in the target, by name with a summary: ``dpdk-swx:interpreter``."""
 
+    caution: ClassVar[str] = ""
+    """What to know before its numbers are compared with those of others, in one line."""
+
     standalone: ClassVar[bool] = True
     """Whether a planned point is all that it takes to build and run it, on any machine."""
 

@@ -158,6 +158,10 @@ class T4P4STarget(ServedT4P4S, DpdkTarget):
 
     name = "t4p4s"
     summary = "P4 compiled by t4p4s for DPDK, memory to memory on one core, or between network interfaces"
+    caution = (
+        "of what the baseline of t4p4s costs, four fifths are calls between its C files, which link-time optimisation "
+        "removes (docs/targets.md: where its cycles go)"
+    )
     standalone: ClassVar[bool] = False
     capabilities: ClassVar[Capabilities] = GeneratedCapabilities(
         DIALECT.owner,

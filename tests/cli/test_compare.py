@@ -12,6 +12,7 @@ from support.command import p4perf
 from support.runs import make_run
 
 from p4perf.errors import ExitCode
+from p4perf.targets.t4p4s import T4P4STarget
 
 SMALL = (("entries", "[1, 10, 100, 1000, 10000, 100000]"),)
 
@@ -169,6 +170,15 @@ class TestPrinting:
     def test_csv_has_the_rows(self, runs, tmp_path):
         done = p4perf("compare", runs["fast"], runs["slow"], "-o", tmp_path / "x", "--format", "csv")
         assert len(list(csv.DictReader(io.StringIO(done.out)))) == 26
+
+    def test_where_the_cycles_of_t4p4s_go_is_said_once(self, runs, several, tmp_path):
+        for name in ("my/e0", "my/e1"):
+            make_run(tmp_path, rising(400, 10), target="t4p4s", overrides=(*SMALL, ("name", name)))
+        done = p4perf("compare", *several[:4], *sorted(tmp_path.iterdir()))
+        assert done.code == 0, done.err
+        assert done.err.count("link-time optimisation") == 1
+        assert f"warning: {T4P4STarget.caution}\n" in done.err
+        assert T4P4STarget.caution not in p4perf("compare", runs["fast"], runs["slow"]).err
 
     def test_no_crossing_is_said(self, runs, tmp_path):
         done = p4perf("compare", runs["fast"], runs["slow"], "-o", tmp_path / "x")

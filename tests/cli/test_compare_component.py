@@ -10,6 +10,7 @@ from support.runs import make_run
 from p4perf.errors import ExitCode
 from p4perf.evaluation.comparison.curves import increase
 from p4perf.models.component import ComponentModel
+from p4perf.targets.t4p4s import T4P4STarget
 
 EXACT = ("--component", "mat/exact-entries")
 T4P4S = "t4p4s@scholz2021"
@@ -78,6 +79,8 @@ def test_the_tables(place):
         assert text in done.out
     assert "published: A Framework for Reproducible Data Plane Performance Modeling" in done.err
     assert "processor is Some CPU (dpdk-c), Intel Xeon E5-2640 v2 (t4p4s@scholz2021)" in done.err
+    assert f"note: {T4P4STarget.caution}\n" in done.err
+    assert done.err.count("link-time optimisation") == 1
     assert "no absolute cycles are printed" in done.err
 
 

@@ -12,6 +12,7 @@ from support.campaigns import HEADERS, PREFIXES, Listener, new_campaign, specs
 from p4perf.evaluation.report import number
 from p4perf.experiment.campaign import Campaign, write_report
 from p4perf.experiment.sizing import accepted_share
+from p4perf.targets.t4p4s import T4P4STarget
 
 EVIL = '</style><script>alert("1")</script> & <img src=x onerror=alert(2)>'
 TABLES = f"""
@@ -189,6 +190,13 @@ def test_what_was_not_reached_is_there_too(reported, tmp_path, fakes):
     page = Page((campaign.path / "report.html").read_text())
     assert "Nothing was measured" in " ".join(page.words)
     assert "not reached, or stopped before the end: 2" in " ".join(page.words)
+
+
+def test_what_is_compared_with_t4p4s_has_its_caution(tmp_path, fakes):
+    campaign = new_campaign(tmp_path, specs(tmp_path, HEADERS), ["fake", "t4p4s"], budget_s=60)
+    campaign.update({"left_s": 0.0})
+    write_report(campaign, Campaign(campaign, Listener()).measure())
+    assert (campaign.path / "report.html").read_text().count(T4P4STarget.caution) == 1
 
 
 @pytest.mark.thorough

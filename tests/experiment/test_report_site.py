@@ -19,6 +19,7 @@ from p4perf.experiment.sizing import Cell
 from p4perf.results import Run
 from p4perf.results.campaign import CampaignDirectory
 from p4perf.results.files import strict_json
+from p4perf.targets.t4p4s import T4P4STarget
 
 EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(2)>"
 
@@ -203,6 +204,16 @@ def test_a_stored_comparison_is_shown_with_its_runs(runs: Path, tmp_path: Path) 
     site = write_site(find_sources([tmp_path]), tmp_path / "site")
     assert site.pages["run"] == 2
     assert "because it is written here" in text_of(site, "experiments/*.html")
+
+
+def test_comparisons_with_t4p4s_say_where_its_cycles_go(tmp_path: Path) -> None:
+    for target, overrides in (("dpdk-c", ()), ("t4p4s", ()), ("xdp", (("name", "my/other"),))):
+        sweep = (("entries", "[1, 10, 100]"), *overrides)
+        make_run(tmp_path / "runs", lambda x: 105 + x**0.3, target=target, overrides=sweep, starts=1)
+    site = write_site(find_sources([tmp_path / "runs"]), tmp_path / "site")
+    for page in ("matrix.html", "experiments/*.html"):
+        assert text_of(site, page).count(T4P4STarget.caution) == 1
+    assert T4P4STarget.caution not in text_of(site, "index.html")
 
 
 def test_a_damaged_run_is_noted_beside_the_others(runs: Path, tmp_path: Path) -> None:

@@ -12,7 +12,13 @@ from p4perf.errors import P4PerfError
 from p4perf.evaluation.plots.style import UNITS
 from p4perf.evaluation.prediction.record import PredictDocument
 from p4perf.evaluation.report.figures import DrawnSeries, lower_panel, series_figure
-from p4perf.experiment.compare import ComparisonDocument, KeyDifference, compare_runs, comparison_document
+from p4perf.experiment.compare import (
+    ComparisonDocument,
+    KeyDifference,
+    compare_runs,
+    comparison_document,
+    target_cautions,
+)
 from p4perf.experiment.prediction import current_keys
 from p4perf.experiment.report.runs import RunPage, axis_text
 from p4perf.records import counted, mismatch
@@ -85,6 +91,7 @@ def comparison_context(compared: Compared, pages: Mapping[str, RunPage], hrefs: 
         "others": [label for label in labels if label != record["reference"]],
         "points": [{"x": x, "runs": points[x]} for x in sorted(points)],
         "verdicts": [{**pair, "crossings": _crossings(pair["crossings"])} for pair in record["pairs"]],
+        "cautions": target_cautions(run["target"] for run in record["runs"]),
         "differences": [KeyDifference.read(difference).text() for difference in record["differences"]],
         "runs": [
             {

@@ -14,6 +14,7 @@ from p4perf.errors import DataError, UsageError
 from p4perf.evaluation.report import render_page
 from p4perf.evaluation.report.drawing import drawing, thumbnail
 from p4perf.evaluation.report.figures import assets, script_json
+from p4perf.experiment.compare import target_cautions
 from p4perf.experiment.evaluate import COST
 from p4perf.experiment.report.history import histories, history_context, history_figure
 from p4perf.experiment.report.pages import (
@@ -336,7 +337,7 @@ class _Maker:
             variables = ", ".join(there[-1][1].variables).replace("point_index", "") if there else ""
             href = self._experiment_hrefs.get(name, "")
             rows.append({"name": name, "href": href, "swept": variables, "units": units, "cells": cells})
-        return {"targets": targets, "rows": rows, "ranks": self._ranks}
+        return {"targets": targets, "cautions": target_cautions(targets), "rows": rows, "ranks": self._ranks}
 
 
 def _shown(figure: Mapping[str, Any] | None, caption: str, lower: str) -> dict[str, Any]:

@@ -30,6 +30,12 @@ def study_numbers(number: int, path: str) -> dict[str, Quantity]:
     return {"values": tuple(values)}
 
 
+def rank_correlations(column: str, others: tuple[str, ...], study: eivu.Study | None = None) -> dict[str, Quantity]:
+    """Of a column with others, such as ``l1_miss_pp``, on the servers that counted both; of the published data."""
+    found = (eivu.rank_correlations(study or _study(), column, other) for other in others)
+    return {"values": tuple(value for by_server in found for value in by_server.values())}
+
+
 def throughput(server: str, item: str) -> dict[str, Quantity]:
     """Throughput of an item, or of dpdk_split or dpdk_packed, on a server [Mpps]."""
     return {"mpps": _mpps(server, item)}

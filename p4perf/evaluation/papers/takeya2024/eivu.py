@@ -148,6 +148,12 @@ def spearman(rows: pd.DataFrame, x: str, y: str) -> float:
     return float(both[x].rank().corr(both[y].rank()))
 
 
+def rank_correlations(study: Study, x: str, y: str, process: str = "nf") -> dict[str, float]:
+    """Spearman's rank correlation of two columns over the items, by server; without servers that did not count both."""
+    tables = {server: study.items(server, process)[[x, y]].dropna() for server in SERVERS}
+    return {server: spearman(table, x, y) for server, table in tables.items() if len(table)}
+
+
 def best_split(x: Iterable[float], throughput_mpps: Iterable[float]) -> Split:
     """Where two levels explain most of the variance of log throughput over x; equal x are never torn apart."""
     xs: FloatArray = np.asarray(list(x), dtype=float)
@@ -287,23 +293,25 @@ def _tipping_point(study: Study) -> _Finding:
 
 
 def _l1_matters(study: Study) -> _Finding:
-    misses = [spearman(study.items(s), "mpps", "l1_miss_pp") for s in SERVERS]
-    hits = [spearman(study.items(s), "mpps", "l1_hit_pct") for s in SERVERS]
-    fills = [spearman(study.items(s), "mpps", "l1d_fill_pp") for s in ("S1", "S2")]
-    rx = [spearman(study.items(s, "rx"), "mpps", "l1d_fill_pp") for s in ("S1", "S2")]
+    misses, hits = (list(rank_correlations(study, "mpps", y).values()) for y in ("l1_miss_pp", "l1_hit_pct"))
+    fills, rx = (rank_correlations(study, "mpps", "l1d_fill_pp", process) for process in ("nf", "rx"))
     return (
         "the use of L1 decides on throughput",
         _verdict(all(rho < -WEAK for rho in misses), any(rho < -WEAK for rho in misses)),
         f"rank correlation of throughput with L1 misses per packet {_signed(misses)} (S1 to S4), with the hit ratio "
         f"{_signed(hits)}",
-        {"misses": misses, "hit_ratio": hits, "fills_S1_S2": fills, "rx_fills_S1_S2": rx},
+        {
+            "misses": misses,
+            "hit_ratio": hits,
+            "fills_S1_S2": [fills[s] for s in ("S1", "S2")],
+            "rx_fills_S1_S2": [rx[s] for s in ("S1", "S2")],
+        },
     )
 
 
 def _l2_l3_do_not(study: Study) -> _Finding:
-    l2 = {s: spearman(study.items(s), "mpps", "l2_hit_pct") for s in ("S1", "S2", "S4")}
-    l3 = {s: spearman(study.items(s), "mpps", "l3_hit_pct") for s in INTEL}
-    references = [spearman(study.items(s), "mpps", "llc_ref_pp") for s in SERVERS]
+    l2, l3 = (rank_correlations(study, "mpps", column) for column in ("l2_hit_pct", "l3_hit_pct"))
+    references = list(rank_correlations(study, "mpps", "llc_ref_pp").values())
     clocks = study.second("Xeon")
     memory = [number_at(clocks, f"fd-b512-a512-m16-clock-mem{mts}", "mpps_noperf") for mts in (3200, 5200)]
     weak = [abs(rho) <= WEAK for rho in (*l2.values(), *l3.values())]
@@ -315,7 +323,6 @@ def _l2_l3_do_not(study: Study) -> _Finding:
         {
             "l2": l2,
             "l3": l3,
-            "l2_and_l3": [*l2.values(), *l3.values()],
             "llc_references": references,
             "memory_3200_5200_mpps": memory,
         },
@@ -325,8 +332,7 @@ def _l2_l3_do_not(study: Study) -> _Finding:
 def _invalidations(study: Study) -> _Finding:
     both = ("S1", "S2")
     tables = {s: study.items(s) for s in both}
-    misses = [spearman(t, "rfo_pp", "l1_miss_pp") for t in tables.values()]
-    fills = [spearman(t, "rfo_pp", "l1d_fill_pp") for t in tables.values()]
+    misses, fills = (list(rank_correlations(study, "rfo_pp", y).values()) for y in ("l1_miss_pp", "l1d_fill_pp"))
     fast = [float(t.loc[t["mpps"] >= TARGET_MPPS, "rfo_pp"].max()) for t in tables.values()]
     many = [float(t.loc[t["rfo_pp"] >= STRONG_RFO, "mpps"].max()) for t in tables.values()]
     fall = [number_at(t, BASE, "rfo_pp") / number_at(t, ALL, "rfo_pp") for t in tables.values()]
