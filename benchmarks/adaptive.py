@@ -14,8 +14,10 @@ Columns: points; trials of the full sweep; error of even thinning at a third of 
 error of the adaptive design stays below that, and their share of those of even thinning; trials until it stays within
 the accuracy; trials, stated and true error when it stops by itself; how often the truth lies within the stated error;
 share of the time of the full sweep; share of that which decisions take; sharp breakpoints of the model of the full
-sweep, and how many of them the model of the chosen points has within one step of the grid. A breakpoint is sharp if
-another place, two points to either side, would cost four standard deviations.
+sweep, and how many of them the model of the chosen points has within one step of the grid; the same of those that
+can be repeated. A breakpoint is sharp if another place, two points to either side, would cost four standard deviations.
+It can be repeated if the model of a full sweep has it within one step in nine of ten draws of the starts of all points,
+with replacement.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ import hashlib
 import random
 import statistics
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,6 +41,9 @@ from p4perf.results import Run
 
 NO_DIFFERENCE = 0.01
 """Errors below this count as that: no trial tells them apart."""
+
+DRAWS, REPEATED = 40, 0.9
+"""Draws of a full sweep, and the share of them that has a breakpoint which can be repeated."""
 
 SHARP = 16.0
 """Squared standard deviations that a breakpoint at another place has to cost."""
@@ -119,10 +124,8 @@ class Replay:
     seconds: tuple[float, ...]
     stopped: int
     decision_s: float
-    measured: tuple[int, ...]
-    """Places that were measured when it stopped."""
     starts: dict[int, list[float]]
-    """Their values by then."""
+    """Values of the places that were measured when it stopped."""
 
 
 def replay(sweep: Sweep, accuracy: float, seed: int) -> Replay:
@@ -160,7 +163,7 @@ def replay(sweep: Sweep, accuracy: float, seed: int) -> Replay:
         built.add(sweep.programs[place])
         trials.append(Start(chosen_key, queue[place].pop(), sweep.seconds[place], build_s))
         seconds.append(sweep.seconds[place] + build_s)
-    return Replay(tuple(true), tuple(stated), tuple(seconds), stopped, spent, tuple(sorted(starts)), starts)
+    return Replay(tuple(true), tuple(stated), tuple(seconds), stopped, spent, starts)
 
 
 def error(values: np.ndarray, sweep: Sweep) -> float:
@@ -186,13 +189,34 @@ def until(errors: Sequence[float], wanted: float) -> int:
     return worse[-1] + 1 if worse else 1
 
 
-def model(starts: Sequence[Sequence[float]], x: Sequence[float]) -> PiecewiseFitting:
-    return derive(x, [statistics.median(s) for s in starts], repetitions=starts).best
+def model(sweep: Sweep, starts: Mapping[int, Sequence[float]]) -> tuple[PiecewiseFitting, list[tuple[int, int]]]:
+    """The model of some places of a sweep, and the places to either side of its breakpoints."""
+    places = sorted(starts)
+    values = [starts[p] for p in places]
+    found = derive([sweep.x[p] for p in places], [statistics.median(v) for v in values], repetitions=values)
+    counted = [p for p in places if sweep.x[p] not in found.outliers]
+    return found.best, [(counted[last], counted[last + 1]) for last in found.best.breakpoints]
+
+
+def repeatable_breakpoints(sweep: Sweep) -> list[int]:
+    """The last points of the segments of the full sweep that end at a breakpoint which can be repeated."""
+    drawn = random.Random(sweep.name)  # noqa: S311 - a bootstrap
+    draws = [
+        model(sweep, {p: drawn.choices(s, k=sweep.repetitions) for p, s in enumerate(sweep.starts)})[1]
+        for _ in range(DRAWS)
+    ]
+    _, gaps = model(sweep, dict(enumerate(sweep.starts)))
+    return [last for last, _ in gaps if sum(has(found, last) for found in draws) >= REPEATED * DRAWS]
+
+
+def has(gaps: Sequence[tuple[int, int]], last: int) -> bool:
+    """Whether one of these breakpoints is within one step of that behind a point."""
+    return any(abs((left + right) / 2 - (last + 0.5)) <= 1 for left, right in gaps)
 
 
 def sharp_breakpoints(sweep: Sweep) -> list[int]:
     """The last points of the segments of the full sweep that end at a sharp breakpoint."""
-    found = model(sweep.starts, sweep.x)
+    found, gaps = model(sweep, dict(enumerate(sweep.starts)))
     x, deviation = np.array(sweep.x), np.maximum(sweep.deviation, NO_DIFFERENCE / 2) * np.abs(sweep.truth)
 
     def off(segment: int, places: np.ndarray) -> float:
@@ -200,22 +224,12 @@ def sharp_breakpoints(sweep: Sweep) -> list[int]:
         return float(distances @ distances)
 
     sharp = []
-    for number, last in enumerate(found.breakpoints):
-        before, after = np.arange(max(0, last - 1), last + 1), np.arange(last + 1, min(last + 3, len(x)))
+    for number, (last, first) in enumerate(gaps):
+        before, after = np.arange(max(0, last - 1), last + 1), np.arange(first, min(first + 2, len(x)))
         later, earlier = off(number, after) - off(number + 1, after), off(number + 1, before) - off(number, before)
         if min(later, earlier) > SHARP:
             sharp.append(last)
     return sharp
-
-
-def found_breakpoints(sweep: Sweep, wanted: Sequence[int], measured: Replay) -> int:
-    """How many of these breakpoints the model of the measured points has, within one step of the grid."""
-    places = measured.measured
-    if not wanted:
-        return 0
-    ends = model([measured.starts[p] for p in places], [sweep.x[p] for p in places]).breakpoints
-    middles = [(places[end] + places[end + 1]) / 2 for end in ends]
-    return sum(any(abs(middle - (last + 0.5)) <= 1 for middle in middles) for last in wanted)
 
 
 def half_of(name: str) -> str:
@@ -238,6 +252,8 @@ class Row:
     decisions: float
     sharp: int
     found: float
+    repeatable: int
+    found_again: float
 
     @property
     def full(self) -> int:
@@ -252,13 +268,15 @@ class Row:
         return (
             f"{self.sweep.name:36s} {len(self.sweep.x):3d} {self.full:4d}  {self.even:6.1%} {self.trials:4d} "
             f"{self.of_even:5.2f}  {self.accurate:4d}  {self.stopped:4.0f} {self.stated:6.1%} {self.true:6.1%} "
-            f"{self.held:5.0%} {self.time_share:5.0%} {self.decisions:5.1%} {self.sharp:5d} {self.found:5.1f}"
+            f"{self.held:5.0%} {self.time_share:5.0%} {self.decisions:5.1%} {self.sharp:5d} {self.found:5.1f} "
+            f"{self.repeatable:4d} {self.found_again:5.1f}"
         )
 
 
 HEAD = (
     f"{'sweep':36s} {'n':>3s} {'full':>4s}  {'third':>6s} {'tri.':>4s} {'of it':>5s}  {'acc.':>4s}  {'stop':>4s} "
-    f"{'said':>6s} {'true':>6s} {'held':>5s} {'time':>5s} {'fits':>5s} {'sharp':>5s} {'found':>5s}"
+    f"{'said':>6s} {'true':>6s} {'held':>5s} {'time':>5s} {'fits':>5s} {'sharp':>5s} {'found':>5s} "
+    f"{'rep.':>4s} {'found':>5s}"
 )
 
 
@@ -270,7 +288,8 @@ def judged(sweep: Sweep, accuracy: float, seeds: int) -> Row:
     found = [replay(sweep, accuracy, seed) for seed in range(seeds)]
     even = statistics.median(evenly(sweep, thinned(sweep), seed) for seed in range(seeds))
     errors = np.median(np.array([f.true for f in found]), axis=0).tolist()
-    at, sharp = [f.stopped - 1 for f in found], sharp_breakpoints(sweep)
+    at, sharp, repeatable = [f.stopped - 1 for f in found], sharp_breakpoints(sweep), repeatable_breakpoints(sweep)
+    gaps = [model(sweep, f.starts)[1] for f in found]
     whole_s = sum(s * sweep.repetitions + sweep.build_s for s in sweep.seconds)
     return Row(
         sweep=sweep,
@@ -284,7 +303,9 @@ def judged(sweep: Sweep, accuracy: float, seeds: int) -> Row:
         held=statistics.fmean(f.true[n] <= f.stated[n] for f, n in zip(found, at, strict=True)),
         decisions=statistics.median(f.decision_s / sum(f.seconds[: f.stopped]) for f in found),
         sharp=len(sharp),
-        found=statistics.fmean(found_breakpoints(sweep, sharp, f) for f in found),
+        found=sum(has(g, last) for g in gaps for last in sharp) / seeds,
+        repeatable=len(repeatable),
+        found_again=sum(has(g, last) for g in gaps for last in repeatable) / seeds,
     )
 
 
@@ -317,7 +338,9 @@ def main() -> None:
     print(f"decisions take {statistics.median(r.decisions for r in rows):.1%} of the time of trials, ", end="")
     print(f"at most {max(r.decisions for r in rows):.1%}")
     found, sharp = sum(r.found for r in rows), sum(r.sharp for r in rows)
-    print(f"sharp breakpoints: {found:.1f} of {sharp} within one step of the grid")
+    again, repeatable = sum(r.found_again for r in rows), sum(r.repeatable for r in rows)
+    print(f"within one step of the grid: {found:.1f} of {sharp} sharp breakpoints, ", end="")
+    print(f"{again:.1f} of {repeatable} that can be repeated")
 
 
 if __name__ == "__main__":

@@ -4,7 +4,8 @@ Every line of a sweep begins with few points: its ends, the places where a worki
 Then the error bounds of a polyline (:mod:`p4perf.evaluation.fitting.polyline`) say what is known least, and the
 next trial is the one that lowers one of the largest bounds most per second: a new point in a gap, which about halves
 the bound there, or another start of a noisy point. Builds count as time. A sweep is done when the largest bound does
-not exceed the accuracy that was asked for.
+not exceed the accuracy that was asked for, and the measured points settle the breakpoints of its model
+(:func:`unsettled`).
 """
 
 from __future__ import annotations
@@ -13,12 +14,16 @@ import math
 import random
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import pairwise
 from statistics import median
 
 import numpy as np
 
+from p4perf.evaluation.fitting.derivation import derive
+from p4perf.evaluation.fitting.error_metrics import error_metric
 from p4perf.evaluation.fitting.polyline import Array, polyline
+from p4perf.evaluation.fitting.selection import l1_bic
 from p4perf.evaluation.fitting.working_set import run_marks
 from p4perf.experiment.planning import PlannedPoint
 from p4perf.results import Run
@@ -64,7 +69,8 @@ class Start:
 class Option:
     """A trial that may be next: the bound that it lowers, by how much, and roughly how long it takes in seconds.
 
-    ``steps`` of the kind are expected until that bound is as low as asked for.
+    ``steps`` of the kind are expected until that bound is as low as asked for. A ``breakpoint`` of the model may depend
+    on the trial, however low the bound is.
     """
 
     key: str
@@ -72,6 +78,7 @@ class Option:
     gain: float
     cost_s: float
     steps: float
+    breakpoint: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,13 +114,17 @@ class Judgement:
         """Roughly how long it takes until the accuracy is reached, in seconds."""
         return sum(o.steps * o.cost_s for o in self.options)
 
+    def wanted(self, among: Collection[str]) -> list[Option]:
+        """The trials of these places that are still needed."""
+        return [o for o in self.options if (o.bound > self.accuracy or o.breakpoint) and o.key in among]
+
     def due(self, among: Collection[str]) -> list[Option]:
         """The first trials of the first points, of these places: they come before all others."""
         return [o for o in self.options if math.isinf(o.bound) and o.key in among]
 
     def choose(self, among: Collection[str]) -> str | None:
-        """The key of the next trial of these places; None if none of them has an error that is too large."""
-        options = [o for o in self.options if o.bound > self.accuracy and o.key in among]
+        """The key of the next trial of these places; None if none of them needs one."""
+        options = self.wanted(among)
         if not options:
             return None
         order = random.Random(self.seed)  # noqa: S311 - a drift shall be no trend; it is no secret
@@ -185,15 +196,16 @@ class Chooser:
                 for place, tried in due
             ]
             return line.values, np.full(len(places), np.inf), options
-        trials = list(_worthwhile(starts, line.bounds))
-        return (
-            line.values,
-            line.bounds,
-            [
-                Option(places[n].key, bound, bound * lowered, costs.of_place(places[n]), self._steps(bound, lowered))
-                for n, bound, lowered in trials
-            ],
-        )
+        options = [
+            Option(places[n].key, bound, bound * lowered, costs.of_place(places[n]), self._steps(bound, lowered))
+            for n, bound, lowered in _worthwhile(starts, line.bounds)
+        ]
+        if max(line.bounds) <= self.accuracy:
+            n = unsettled(tuple(p.x or 0.0 for p in places), tuple(map(tuple, starts)))
+            if n is not None:
+                bound = float(line.bounds[n])
+                options.append(Option(places[n].key, bound, bound, costs.of_place(places[n]), 1, breakpoint=True))
+        return line.values, line.bounds, options
 
     def _steps(self, bound: float, lowered: float) -> float:
         if bound <= self.accuracy or not self.accuracy:
@@ -211,6 +223,28 @@ def _worthwhile(starts: Sequence[Sequence[float]], bounds: Array) -> Iterator[tu
             yield worst, float(max(bounds[left + 1 : right])), 0.5
     for n in known:
         yield n, float(bounds[n]), 1 - math.sqrt(len(starts[n]) / (len(starts[n]) + 1))
+
+
+@lru_cache
+def unsettled(x: tuple[float, ...], starts: tuple[tuple[float, ...], ...]) -> int | None:
+    """The place of an ascending grid on which the breakpoints of its model depend most; None if they are settled.
+
+    They are not as long as there are places within the gap of a breakpoint, or as all places together would allow
+    more segments than the measured ones if errors stayed as they are.
+    """
+    known = [n for n, values in enumerate(starts) if values]
+    found = derive([x[n] for n in known], [median(starts[n]) for n in known], repetitions=[starts[n] for n in known])
+    known = [n for n in known if x[n] not in found.outliers]
+    metric = error_metric(found.error).at_least(found.floor)
+    likely = min(found.fittings, key=lambda f: l1_bic(f, metric, np.array(found.y), len(x)))
+    gaps = [(known[last], known[last + 1]) for last in likely.breakpoints]
+    more = len(likely.segments) > len(found.best.segments)
+    near = {
+        n: min(abs(n - (left + right) / 2) for left, right in gaps)
+        for n in range(len(x))
+        if not starts[n] and (more or any(left < n < right for left, right in gaps))
+    }
+    return min(near, key=near.__getitem__, default=None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -308,7 +308,7 @@ class Ledger:
         judgement, still = self.judgement(), [p for p in points if self.status(p.key).open]
         if judgement is None:
             return still
-        wanted = {o.key for o in judgement.options if o.bound > judgement.accuracy}
+        wanted = {o.key for o in judgement.wanted({p.key for p in still})}
         return [p for p in still if p.key in wanted]
 
     def due(self, points: Sequence[PlannedPoint]) -> list[PlannedPoint]:

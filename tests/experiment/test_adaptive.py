@@ -6,7 +6,7 @@ from statistics import median
 
 import pytest
 
-from p4perf.experiment.adaptive import Chooser, GridPoint, Start
+from p4perf.experiment.adaptive import Chooser, GridPoint, Start, unsettled
 
 GRID = [float(x) for x in range(1, 33)]
 
@@ -155,3 +155,43 @@ def test_the_ends_of_the_grid_come_first():
     assert design.judge([], closed=["32"]).open_ends == {"1", "31"}
     words = Chooser([GridPoint(name, None) for name in "abcd"], accuracy=0.03)
     assert words.judge([]).open_ends == {"a", "d"}
+
+
+def test_a_model_that_too_few_points_allow_asks_for_more():
+    x = tuple(float(n) for n in range(0, 68, 4))
+    curve = [24.0 if v < 10 else 24.0 + 2 * (v - 10) ** 1.02 for v in x]
+
+    def judged(places):
+        return unsettled(x, tuple((curve[n],) if n in places else () for n in range(len(x))))
+
+    few = {0, 1, 2, 3, 4, 5, 8, 11, 13, 16}
+    assert judged(few) in set(range(len(x))) - few
+    assert judged(range(len(x))) is None
+
+
+def test_the_gap_of_a_breakpoint_is_closed_to_one_step_of_the_grid():
+    x = tuple(float(n) for n in range(40))
+    steps = [100.0 if v < 17 else 160.0 for v in x]
+    measured = {*range(0, 15, 2), *range(20, 40, 2)}
+    while (place := unsettled(x, tuple((steps[n],) if n in measured else () for n in range(len(x))))) is not None:
+        assert 14 < place < 20
+        measured.add(place)
+    assert {16, 17} <= measured
+    assert len(measured) < 25
+
+
+def test_a_plain_line_is_settled():
+    x = tuple(float(n) for n in range(40))
+    assert unsettled(x, tuple((50 + 7 * v,) if v % 3 == 0 else () for v in x)) is None
+
+
+def test_a_breakpoint_asks_for_a_trial_however_low_the_bounds_are():
+    design = Chooser(places(), accuracy=0.9)
+    first = [o.key for o in design.judge([]).options]
+    trials = [Start(key, 100.0 if float(key) < 13 else 160.0, 0.5) for key in (*first, "1", "32")]
+    judgement = design.judge(trials)
+    assert judgement.error <= 0.9
+    left, right = max(float(k) for k in first if float(k) < 13), min(float(k) for k in first if float(k) >= 13)
+    chosen = judgement.choose({p.key for p in places()} - set(first))
+    assert left < float(chosen) < right
+    assert judgement.left == 1

@@ -83,7 +83,7 @@ def free_parameters(fitting: PiecewiseFitting) -> int:
     return fitting.free_parameters + 2 * len(fitting.breakpoints)
 
 
-def l1_bic(fitting: PiecewiseFitting, metric: ErrorMetric, y: FloatArray) -> float:
+def l1_bic(fitting: PiecewiseFitting, metric: ErrorMetric, y: FloatArray, points: int | None = None) -> float:
     """Criterion by which the number of segments is chosen: ``2 n ln(theta) + m ln(n) n / (n - m - 1)``.
 
     It is the Bayesian information criterion (Schwarz 1978) for errors with a Laplace distribution, whose likelihood
@@ -93,6 +93,7 @@ def l1_bic(fitting: PiecewiseFitting, metric: ErrorMetric, y: FloatArray) -> flo
 
     Args:
         y: the samples; they give the unit in which an error is negligible (:data:`ERROR_FLOOR`).
+        points: number of samples that is assumed, of the same error; default: that of the fitting.
 
     Returns:
         The criterion; infinite if there are not two samples more than free parameters.
@@ -101,6 +102,7 @@ def l1_bic(fitting: PiecewiseFitting, metric: ErrorMetric, y: FloatArray) -> flo
     if n <= m + 1:
         return math.inf
     theta = max(fitting.error, ERROR_FLOOR * metric.scale(y), TINY)
+    n = points or n
     return 2 * n * math.log(theta) + m * math.log(n) * n / (n - m - 1)
 
 
