@@ -29,7 +29,7 @@ from statistics import median
 import numpy as np
 from numpy.typing import NDArray
 
-Z = 2.4
+Z = 2.2
 """Standard deviations of a bound: 90 % for the largest of several places."""
 
 NOISE, NOISE_WEIGHT = 0.01, 2.0
