@@ -205,8 +205,7 @@ class Recorder:
     def begin(self, planned: PlannedPoint) -> Path:
         """The folder of a point; before its first trial the sources come into it."""
         if self.ledger.status(planned.key).attempts == 0:
-            for name, text in planned.plan.build.files.items():
-                self.run.write_point_file(planned.key, name, text)
+            self.run.write_point_texts(planned.key, planned.plan.build.files)
         return self.run.point_directory(planned.key)
 
     def take(self, planned: PlannedPoint, done: TrialDone, testbed: str | None = None) -> None:

@@ -9,7 +9,9 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -220,6 +222,11 @@ class RunDirectory:
         """Write a file beside the trials of a point. Returns its place."""
         where = f"{_POINTS}/{point_hash}/{name}"
         return self.write_text(where, data) if isinstance(data, str) else self.write_bytes(where, data)
+
+    def write_point_texts(self, point_hash: str, texts: Mapping[str, str]) -> None:
+        """Write files beside the trials of a point, all at once: each waits for the disk."""
+        with ThreadPoolExecutor(max(1, len(texts))) as pool:
+            list(pool.map(partial(self.write_point_file, point_hash), texts, texts.values()))
 
     def point_texts(self, point_hash: str, wanted: Callable[[str], bool]) -> Iterator[tuple[str, str]]:
         """Names and contents of text files beside the trials of a point, sorted; what is no text is left out."""

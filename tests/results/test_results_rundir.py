@@ -401,3 +401,12 @@ def test_nothing_is_left_of_a_run_that_could_not_be_filled(tmp_path: Path, make_
     with pytest.raises(DataError, match="damaged"):
         make_run(tmp_path, fill=fill)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_texts_of_a_point_are_written_all_or_said_to_be_missing(run: RunDirectory) -> None:
+    texts = {f"part{number}.h": f"int n = {number};\n" * number for number in range(20)}
+    run.write_point_texts("aa", texts)
+    assert dict(run.point_texts("aa", lambda name: True)) == texts
+    run.write_point_texts("bb", {})
+    with pytest.raises(UsageError, match="not a path inside the run directory"):
+        run.write_point_texts("aa", {**texts, "../../../x.h": "int x;"})
