@@ -159,6 +159,9 @@ FIXTURES = (FORWARD, COMPOSED, "composition/constructs", "composition/components
 QUICK = 3
 """How many of these are measured if time is short: whole programs, and single constructs that they have none of."""
 
+QUICK_ACCURACY, QUICK_STARTS = 0.02, 4
+"""Relative error to which each program is measured then, and about how many starts it takes."""
+
 MEMORY = "memory_bytes"
 CLOCK = "core_frequency"
 """Metric that says how fast the core was; its median is a fact of the machine, with its unit."""
@@ -175,17 +178,17 @@ def measure_fixtures(
     testbed: str,
     parent: Path,
     *,
-    names: Sequence[str] = FIXTURES,
+    quick: bool = False,
     resume: bool = False,
     overrides: Sequence[tuple[str, str]] = (),
     told: Callable[[str], object],
     reached: Reached = lambda what, left_s: None,
 ) -> list[Run]:
-    """Measure fixtures, each in a run directory of its own."""
+    """Measure fixtures, each in a run directory of its own; if ``quick``, the first ones, to :data:`QUICK_ACCURACY`."""
     device, place, pace = open_target(target), open_testbed(testbed), Pace()
     facts = require_usable(device, place)
     todo: dict[str, tuple[Experiment, SweepPlan]] = {}
-    for name in names:
+    for name in FIXTURES[: QUICK if quick else None]:
         experiment = _fixture(name, overrides)
         try:
             todo[name] = experiment, plan_sweep(experiment, device, facts)
@@ -194,21 +197,23 @@ def measure_fixtures(
                 raise
 
     def left_s(waiting: Sequence[str]) -> float:
-        return sum(pace.cost_s(todo[name][1], todo[name][0].spec.trials.repetitions) for name in waiting)
+        planned = [(plan, experiment.spec.trials.repetitions) for experiment, plan in map(todo.__getitem__, waiting)]
+        return sum(pace.cost_s(plan, min(starts, QUICK_STARTS) if quick else starts) for plan, starts in planned)
 
     programs = counted(sum(len(plan.points) for _, plan in todo.values()), "program")
     told(
         f"{programs} in {counted(len(todo), 'run')} on {target} ({place.label}): about {duration_text(left_s([*todo]))}"
     )
     runs = []
+    notes = {"design": {"accuracy": QUICK_ACCURACY}} if quick else None
     for number, (name, (experiment, plan)) in enumerate(todo.items(), 1):
         listener = PartOfWork(name, reached, left_s([*todo][number:]), told)
-        begun = _begun(parent, experiment, device.label, place.label) if resume else None
+        begun = _begun(parent, experiment, device.label, place.label, quick=quick) if resume else None
         if begun is not None:
             told(f"{name}: continuing {begun}")
             run, _ = resume_run(begun, listener)
         else:
-            run, plan = new_run(experiment, device, place, parent)
+            run, plan = new_run(experiment, device, place, parent, notes=notes)
             told(f"{name}: {counted(len(plan.points), 'program')}, run directory {run.path}")
             started = time.monotonic()
             outcome = measure_run(experiment, plan.points, device, place, run, listener)
@@ -254,10 +259,10 @@ def measure_batches(target: str, testbed: str) -> BatchCost | None:
     return BatchCost.of([few.raw, full.raw])
 
 
-def _begun(parent: Path, experiment: Experiment, target: str, testbed: str) -> Path | None:
+def _begun(parent: Path, experiment: Experiment, target: str, testbed: str, *, quick: bool) -> Path | None:
     """The newest run of an experiment in a folder, as it would be measured now; None if there is none."""
     wanted = (experiment.spec_hash, target, testbed)
-    known = ((run.identity, run.path) for run in readable_runs(parent))
+    known = ((run.identity, run.path) for run in readable_runs(parent) if quick or not run.manifest.design)
     found = [(i.created, path) for i, path in known if (i.spec_hash, i.target, i.testbed) == wanted]
     return max(found)[1] if found else None
 
@@ -297,9 +302,8 @@ def learn(
         raise TargetUnavailableError(f"no cost model for target {chosen} ships", hint="leave out --quick")
     batches = None
     if not runs:
-        names = FIXTURES[:QUICK] if quick else FIXTURES
         runs = measure_fixtures(
-            chosen, testbed, parent, names=names, resume=resume, overrides=overrides, told=told, reached=reached
+            chosen, testbed, parent, quick=quick, resume=resume, overrides=overrides, told=told, reached=reached
         )
         try:
             batches = measure_batches(chosen, testbed)

@@ -1,0 +1,38 @@
+"""The fixtures of ``p4perf learn``, measured on a fake target."""
+
+import pytest
+
+from p4perf.experiment import learning
+
+FIXTURE, PROGRAMS, STARTS = "composition/context", 14, 5
+
+
+@pytest.fixture
+def measured(tmp_path, monkeypatch, fakes):
+    """Measures one fixture; the run, and what is said."""
+    fakes("fake-adding")
+    monkeypatch.setattr(learning, "FIXTURES", (FIXTURE,))
+
+    def measure(**options):
+        told = []
+        (run,) = learning.measure_fixtures("fake-adding", "local", tmp_path, told=told.append, **options)
+        return run, "\n".join(told)
+
+    return measure
+
+
+def test_a_quick_session_starts_a_program_until_its_cost_is_known(measured):
+    quick, _ = measured(quick=True)
+    assert quick.directory.state().complete
+    assert quick.directory.state().trials == 2 * PROGRAMS, "all starts agree to a hundredth of a cycle"
+
+
+def test_a_session_does_not_continue_a_quick_one(measured):
+    quick, _ = measured(quick=True)
+    full, told = measured(resume=True)
+    assert "continuing" not in told
+    assert full.path != quick.path
+    assert full.directory.state().trials == STARTS * PROGRAMS
+    again, told = measured(quick=True, resume=True)
+    assert "continuing" in told
+    assert again.path == full.path, "it has what a quick one needs"
