@@ -232,6 +232,8 @@ def unsettled(x: tuple[float, ...], starts: tuple[tuple[float, ...], ...]) -> in
     They are not as long as there are places within the gap of a breakpoint, or as all places together would allow
     more segments than the measured ones if errors stayed as they are.
     """
+    if all(starts):
+        return None
     known = [n for n, values in enumerate(starts) if values]
     found = derive([x[n] for n in known], [median(starts[n]) for n in known], repetitions=[starts[n] for n in known])
     known = [n for n in known if x[n] not in found.outliers]
