@@ -7,10 +7,12 @@ results on their way, and the control flow that it adds, cost nothing: they belo
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from p4perf.models.program.graph import Construct, Kind, construct
+from p4perf.models.program.prices import WORD_BITS
 from p4perf.programs import ir
 from p4perf.programs.analysis import operands, subexpressions
 from p4perf.programs.decisions import INDEX_BITS, width_bits
@@ -57,7 +59,13 @@ def of_statement(program: ir.Program, statement: ir.Statement, where: str, packe
     bits = program.width_bits(statement.destination) if isinstance(statement, ir.Assign) else INDEX_BITS
     before = tuple(c for o in operands(statement) for c in computed(program, o, bits, where))
     own = _itself(program, statement, where, packet_bytes)
-    return before if own is None else (*before, own)
+    return before if own is None else (*before, *_in_words(own))
+
+
+def _in_words(what: Construct) -> tuple[Construct, ...]:
+    """A write of several words is a write of each."""
+    words = math.ceil(what.number("bits") / WORD_BITS) if what.kind == "write" else 1
+    return (what,) if words == 1 else (replace(what, sizes=(("bits", WORD_BITS), *what.sizes[1:])),) * words
 
 
 def _of_architecture(
