@@ -13,22 +13,43 @@ from typing import TYPE_CHECKING, Any
 from p4perf.version import __version__
 
 if TYPE_CHECKING:
-    from p4perf.api import compare, fit, gate, learn, list_runs, load_model, measure, open_run, predict, reproduce, run
+    from p4perf.api import (
+        analyse_factors,
+        analyse_opq,
+        check,
+        compare,
+        doctor,
+        estimate_cesim,
+        estimate_eo,
+        estimate_place,
+        estimate_queue,
+        export,
+        fit,
+        gate,
+        generate,
+        import_results,
+        learn,
+        list_items,
+        list_runs,
+        load_model,
+        measure,
+        open_page,
+        open_run,
+        pack,
+        predict,
+        report,
+        reproduce,
+        resume,
+        run,
+        status,
+    )  # fmt: skip
 
 __all__ = [
-    "__version__",
-    "compare",
-    "fit",
-    "gate",
-    "learn",
-    "list_runs",
-    "load_model",
-    "measure",
-    "open_run",
-    "predict",
-    "reproduce",
-    "run",
-]
+    "__version__", "analyse_factors", "analyse_opq", "check", "compare", "doctor", "estimate_cesim", "estimate_eo",
+    "estimate_place", "estimate_queue", "export", "fit", "gate", "generate", "import_results", "learn", "list_items",
+    "list_runs", "load_model", "measure", "open_page", "open_run", "pack", "predict", "report", "reproduce", "resume",
+    "run", "status",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

@@ -6,6 +6,8 @@ The command line prints exactly that and exits with ``error.exit_code``; nothing
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import ClassVar
@@ -58,6 +60,8 @@ class Location:
         return f"  {self.text}\n  {lead}^"
 
 
+_ARGUMENTS = {"set": "settings", "in": "folder", "with": "beside"}
+"""Arguments of Python that have other names than the options of commands."""
 MAX_MESSAGE = 2000
 """Longer messages, which quote a tool or a file, are cut in the middle; in characters."""
 
@@ -89,9 +93,19 @@ class P4PerfError(Exception):
         self.location = location
         self.key = key
         self.hint = hint
+        self.arguments: Sequence[str] = ()
+        """Of the Python function that failed: options of its command are named so."""
 
     @override
     def __str__(self) -> str:
+        def name_of(option: re.Match[str]) -> str:
+            name = _ARGUMENTS.get(option[1], option[1].replace("-", "_"))
+            return name if name in self.arguments else option[0]
+
+        return re.sub(r"--([a-z][a-z-]*[a-z])\b", name_of, self.text()) if self.arguments else self.text()
+
+    def text(self) -> str:
+        """What is wrong, where, and what to do, in the words of the command line."""
         head = f"{self.location}: " if self.location else ""
         head += f"{self.key}: " if self.key else ""
         lines = [head + self.message]

@@ -15,9 +15,12 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import PurePath
 from types import NoneType, UnionType
-from typing import Any, ClassVar, Self, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, ClassVar, Self, Union, get_args, get_origin, get_type_hints
 
 from typing_extensions import dataclass_transform, override
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 DOCUMENT_VERSION = 2
 """``schema_version`` of the documents that commands print; it rises when a key changes its meaning or goes."""
@@ -132,6 +135,26 @@ class Record:
         return found
 
 
+class Tabular:
+    """Data with rows: a table in a notebook, and in pandas."""
+
+    def rows_of_table(self) -> Sequence[Mapping[str, Any]]:
+        raise NotImplementedError
+
+    @override
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {counted(len(self.rows_of_table()), 'row')}>"
+
+    def to_frame(self) -> pd.DataFrame:
+        """The rows as a table."""
+        import pandas as pd
+
+        return pd.DataFrame(self.rows_of_table())
+
+    def _repr_html_(self) -> str:
+        return self.to_frame().to_html(index=False)
+
+
 class Interval(Record):
     """A value with its interval."""
 
@@ -140,7 +163,7 @@ class Interval(Record):
     high: float | None = doc("upper end")
 
 
-class Document(Record):
+class Document(Tabular, Record):
     """What a command prints with ``--format json``, of a ``kind``. The docstring of a subclass stands on its page."""
 
     KIND: ClassVar[str]
@@ -156,6 +179,11 @@ class Document(Record):
     @override
     def as_dict(self) -> dict[str, Any]:
         return {"schema_version": DOCUMENT_VERSION, "kind": self.KIND, **super().as_dict()}
+
+    @override
+    def rows_of_table(self) -> Sequence[Mapping[str, Any]]:
+        rows: Sequence[Mapping[str, Any]] = self.as_dict().get("rows", ())
+        return rows
 
 
 def listing(kind: str, row: type[Record], text: str) -> type[Document]:

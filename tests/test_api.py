@@ -19,14 +19,24 @@ from support.runs import make_run
 import p4perf
 from p4perf import api, plugins
 from p4perf.api import LearntModel
+from p4perf.cli import loaded
+from p4perf.cli.app import COMMANDS, analyse_app, estimate_app
 from p4perf.errors import DataError, P4PerfError, TargetUnavailableError, UsageError
 from p4perf.evaluation.prediction.library import reference_model
 
 SWITCH = Path(p4perf.__file__).parents[1] / "examples" / "programs" / "l2_switch" / "l2_switch.json"
-OFFERED = [
-    *("compare", "fit", "gate", "learn", "list_runs", "load_model", "measure", "open_run", "predict", "reproduce"),
-    "run",
-]
+COUNTERPARTS = {
+    **{name: name for name in ("run", "measure", "resume", "learn", "fit", "predict", "compare", "gate", "report")},
+    **{name: name for name in ("status", "export", "pack", "reproduce", "doctor", "check", "generate")},
+    "list": "list_items list_runs",
+    "show": "open_run load_model",
+    "open": "open_page",
+    "import": "import_results",
+    "estimate": "estimate_eo estimate_place estimate_queue estimate_cesim",
+    "analyse": "analyse_opq analyse_factors",
+}
+"""The functions of each command."""
+OFFERED = sorted(" ".join(COUNTERPARTS.values()).split())
 SPEC = "mat/exact-entries"
 
 
@@ -99,6 +109,14 @@ def test_a_misplaced_argument_says_which_come_by_position_and_by_name():
     with pytest.raises(UsageError) as caught:
         p4perf.predict(SPEC, "dpdk-c", frame_sise=64)
     assert caught.value.hint == "did you mean frame_size?"
+
+
+def test_each_command_has_its_functions():
+    assert COUNTERPARTS.keys() == {name for group in COMMANDS.values() for name in group}
+    loaded()
+    for group, commands in (("estimate", estimate_app), ("analyse", analyse_app)):
+        names = {f"{group}_{each.callback.__name__}" for each in commands.registered_commands}
+        assert names == set(COUNTERPARTS[group].split())
 
 
 def test_nothing_is_imported_before_it_is_used():

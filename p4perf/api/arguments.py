@@ -13,9 +13,10 @@ from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
-from p4perf.errors import UsageError
+from p4perf.errors import P4PerfError, UsageError
+from p4perf.programs.component import component_parameters
 from p4perf.results import Run
-from p4perf.specs import units
+from p4perf.specs import Experiment, load_experiment, units
 from p4perf.specs.messages import nearest, quoted
 
 PathLike = str | Path
@@ -41,7 +42,8 @@ def checked(function: Callable[P, T]) -> Callable[P, T]:
     It raises a UsageError that names the argument, what is expected and what was given.
     """
     signature = inspect.signature(function)
-    kinds = {name: str(p.annotation).removesuffix(" | None") for name, p in signature.parameters.items()}
+    every = [(name, p) for name, p in signature.parameters.items() if p.kind is not p.VAR_KEYWORD]
+    kinds = {name: str(p.annotation).removesuffix(" | None") for name, p in every}
 
     @functools.wraps(function)
     def called(*given: P.args, **named: P.kwargs) -> T:
@@ -50,10 +52,14 @@ def checked(function: Callable[P, T]) -> Callable[P, T]:
         except TypeError as error:
             raise _misplaced(f"{function.__name__}()", signature, given, named, error) from None
         for name, value in arguments.items():
-            allowed, what = _ALLOWED.get(kinds[name], _ANYTHING)
+            allowed, what = _ALLOWED.get(kinds.get(name, ""), _ANYTHING)
             if value is not None and not allowed(value):
                 raise UsageError(f"{name}: expected {what}, got {quoted(value)}")
-        return function(*given, **named)
+        try:
+            return function(*given, **named)
+        except P4PerfError as error:
+            error.arguments = list(signature.parameters)
+            raise
 
     return called
 
@@ -66,6 +72,10 @@ def _misplaced(
     places = [p for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
     names = [p.name for p in parameters if p.kind is not p.VAR_KEYWORD]
     if len(given) > len(places):
+        if len(places) == 1 and str(places[0].annotation) in ("Paths", "Runs", "Texts"):
+            return UsageError(
+                f"{function}: {quoted(given[1])} is too much", hint=f"give several {places[0].name} as a list"
+            )
         hint = f"by position: {', '.join(p.name for p in places)}; by name: {', '.join(names[len(places) :])}"
         return UsageError(f"{function}: {quoted(given[len(places)])} needs the name of its argument", hint=hint)
     if missing := [p.name for p in places[len(given) :] if p.default is p.empty and p.name not in named]:
@@ -132,6 +142,12 @@ def pairs(given: Changes, name: str = "settings") -> list[tuple[str, str]]:
     if wrong := [key for key, equals, _ in found if not (key and equals)]:
         raise UsageError(f"{name}: expected a mapping or key=value, got {wrong[0]!r}", hint="such as entries=1000")
     return [(key, value) for key, _, value in found]
+
+
+def experiment(spec: PathLike, settings: Changes, points: int | None, *, skip: bool = False) -> Experiment:
+    """The experiment with changes; ``skip`` leaves out what a target cannot do."""
+    changes = [*pairs(settings), *([("sweep.skip_impossible", "true")] if skip else [])]
+    return load_experiment(str(spec), overrides=changes, points=points, parameters_of=component_parameters)
 
 
 def share(given: Share | None, name: str) -> float | None:

@@ -15,7 +15,8 @@ from p4perf.api.arguments import Changes, Count, Duration, PathLike, Paths, Shar
 from p4perf.api.views import LearntModel, OpenRun, Reproduced, RunList, list_runs
 from p4perf.errors import NoVerdictError, UsageError
 from p4perf.plugins import DEFAULT_TARGET
-from p4perf.results import find_run
+from p4perf.results import RunDirectory, find_run
+from p4perf.results.campaign import CampaignDirectory
 from p4perf.results.files import write_text_atomically
 from p4perf.results.names import FOLDER
 
@@ -79,9 +80,6 @@ def run(
         MeasurementError: the target computes something wrong.
     """
     from p4perf.experiment import measure_anew, open_target, open_testbed
-    from p4perf.experiment.evaluate import evaluate_run
-    from p4perf.programs.component import component_parameters
-    from p4perf.specs import load_experiment
 
     changes, wanted = given.pairs(settings), given.share(accuracy, "accuracy")
     if skip_impossible:
@@ -97,15 +95,50 @@ def run(
         )  # fmt: skip
         measure_campaign(folder, lambda line: None)
         return list_runs(folder.path)
-    experiment = load_experiment(str(spec), overrides=changes, points=points, parameters_of=component_parameters)
+    experiment = given.experiment(spec, settings, points, skip=skip_impossible)
     place = open_testbed(testbed) if isinstance(testbed, str) else testbed
     chosen = open_target(target)
     directory, plan, outcome = measure_anew(experiment, chosen, place, Path(output), progress, accuracy=wanted)
     _warn(f"{point.label} is left out: {point.reason}" for point in plan.refused)
+    return _concluded(directory, outcome)
+
+
+@checked
+def resume(
+    run: PathLike = "latest", *, all_points: bool = False, progress: Progress | None = None
+) -> OpenRun | RunList | tuple[OpenRun, OpenRun]:
+    """Continue an interrupted run or campaign: the run, the runs of the campaign, or both runs of a pair.
+
+    Args:
+        run: path or name of a run, or folder of a campaign.
+        all_points: complete the sweep of a run that chose its points.
+
+    Raises: as :func:`run`, and DataError where this machine would measure something else than the run began with.
+    """
+    from p4perf.experiment import resume_run
+    from p4perf.experiment.campaign import measure_campaign
+    from p4perf.experiment.interleaved import pair_of, resume_pair
+
+    path = find_run(run)
+    if CampaignDirectory.is_one(path):
+        measure_campaign(CampaignDirectory.open(path), lambda line: None)
+        return list_runs(path)
+    opened = OpenRun.open(path)
+    if pair_of(opened.directory.manifest())[0]:
+        old, new = (OpenRun(found) for found, _ in resume_pair(path, progress))
+        return old, new
+    return _concluded(*resume_run(path, progress, all_points=all_points))
+
+
+def _concluded(directory: RunDirectory, outcome: SweepOutcome) -> OpenRun:
+    """The run with its model, if it has one; with warnings of what it lacks."""
+    from p4perf.experiment.evaluate import evaluate_run
+
     _conclude(outcome)
     measured = OpenRun(directory)
-    with suppress(NoVerdictError):
-        evaluate_run(measured)
+    if not outcome.waiting:
+        with suppress(NoVerdictError):
+            evaluate_run(measured)
     return measured
 
 

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 from typing_extensions import override
 
 from p4perf.api.arguments import PathLike, checked
-from p4perf.errors import DataError, ExitCode
+from p4perf.errors import DataError, ExitCode, UsageError
 from p4perf.models.component import ComponentModel
 from p4perf.models.program.costs import CostModel
 from p4perf.models.program.costs_storage import cost_model_json
 from p4perf.models.program.primitives import PrimitiveCosts
-from p4perf.records import counted
+from p4perf.records import Tabular, counted
 from p4perf.results import Run, all_run_folders, find_run, read_model
 from p4perf.results.files import write_text_atomically
 from p4perf.results.names import FOLDER, RunSummary
@@ -59,7 +59,7 @@ class LoadedModel(ComponentModel):
         return picture(self.plot()) + model_html(self)
 
 
-class LearntModel(CostModel):
+class LearntModel(Tabular, CostModel):
     """What programs cost on one target of this machine, as it was learnt."""
 
     @classmethod
@@ -78,22 +78,14 @@ class LearntModel(CostModel):
     def save(self, path: Path) -> None:
         write_text_atomically(path, self.to_json())
 
-    def rows(self) -> list[dict[str, Any]]:
+    @override
+    def rows_of_table(self) -> list[dict[str, Any]]:
         """How well sums of prices agree with what they were learnt from: a row for each experiment."""
         agreement = PrimitiveCosts.from_record(dict(self.primitives)).agreement
         return [
             {"what": a.experiment, "points": a.points, "median_error": a.median, "p90_error": a.p90, "bias": a.bias}
             for a in agreement
         ]
-
-    def to_frame(self) -> pd.DataFrame:
-        """The rows as a table."""
-        import pandas as pd
-
-        return pd.DataFrame(self.rows())
-
-    def _repr_html_(self) -> str:
-        return self.to_frame().to_html(index=False)
 
 
 class OpenRun(Run):
@@ -211,6 +203,8 @@ def open_run(name: PathLike = "latest", folder: PathLike = FOLDER) -> OpenRun:
 @checked
 def list_runs(folder: PathLike = FOLDER, *, told: Callable[[str], object] = warnings.warn) -> RunList:
     """The runs in a folder and in the campaigns in it; damaged ones are left out, and ``told`` hears why."""
+    if Path(folder) != FOLDER and not Path(folder).is_dir():
+        raise UsageError(f"there is no folder {folder}")
     found = []
     for path in all_run_folders(Path(folder)):
         try:

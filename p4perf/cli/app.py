@@ -104,7 +104,7 @@ def run() -> int:
         result = int(app(sys.argv[1:], prog_name="p4perf", standalone_mode=False) or 0)
         sys.stdout.flush()
     except P4PerfError as error:
-        return _fail(str(error), error.exit_code)
+        return _fail(error.text(), error.exit_code)
     except _CommandLineError as error:
         return _misuse(error)
     except (KeyboardInterrupt, typer.Abort):
@@ -160,6 +160,8 @@ def _misuse(error: Any) -> int:
     path = error.ctx.command_path if getattr(error, "ctx", None) else "p4perf"
     message = " ".join(error.format_message().split()).rstrip(".").replace("Value error, ", "")
     hint = f"{path} --help lists the options"
+    if "'DATA...'" in message:
+        hint = f"name files or runs; {path} - reads columns from standard input"
     if former := re.match(r"No such command '([a-z-]+)'", message):
         if now := _FORMER_COMMANDS.get(former[1]):
             message, hint = f"there is no command {former[1]}", f"use p4perf {now.format(former[1])}"

@@ -275,10 +275,11 @@ def reproduce(
         Argument(
             metavar="[PAPER[:CLAIM]]...",
             help="Papers (scholz2021), their figures, tables and equations (scholz2021:fig2), single claims "
-            "(scholz2021:fig2-four-parts), eivu, or a FILE.yaml of your own; default: all.",
+            "(scholz2021:fig2-four-parts), eivu, or a FILE.yaml of your own.",
             show_default=False,
         ),
     ] = None,
+    every: Annotated[bool, Option("--all", help="Check the claims of all papers.")] = False,
     quick: Annotated[bool, Option("--quick", help="Measure few points; takes a few minutes.")] = False,
     only: Annotated[list[Only] | None, Option(help="Only claims of this kind. Repeatable.", show_default=False)] = None,
     show: Annotated[bool, Option("--list", help="List the claims without checking them.")] = False,
@@ -293,9 +294,9 @@ def reproduce(
 ) -> int:
     """Check the claims of published papers again, by computing or measuring.
 
-    Every claim has a source and a check. Exit code 1 if a verdict is not the expected one. The claims of eivu, the
-    study of virtual network I/O, are judged from its data or your own. The command first estimates how long everything
-    takes; claims that do not fit into --budget are not run. The same command with the same --output continues.
+    Without a claim, --all or another choice, lists the papers and how long each takes. Exit code 1 if a verdict is not
+    the expected one. The claims of eivu, the study of virtual network I/O, are judged from its data or your own. Claims
+    that do not fit into --budget are not run. The same command with the same --output continues.
     """
     from p4perf import api
     from p4perf.cli.progress import WholeProgress
@@ -315,6 +316,12 @@ def reproduce(
             raise UsageError("--list checks nothing", hint="leave --quick, --budget and --output out")
         emit(fmt, reproduction.listed(chosen_claims(claims or (), kinds)))
         return 0
+    if not (claims or every or quick or kinds or output or budget):
+        emit(fmt, reproduction.papers(testbed))
+        say("p4perf reproduce --all checks everything; with --quick, few points are measured")
+        return 0
+    if claims and every:
+        raise UsageError("name claims or write --all, not both")
     limit = math.inf if budget is None else budget
     try:
         with WholeProgress(quiet=quiet) as bar:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
@@ -16,17 +14,14 @@ from p4perf.cli.app import (
     SetOption,
     emit,
     estimate_app,
-    load,
-    pairs,
     print_table,
     say,
 )
-from p4perf.errors import ExitCode, UsageError
+from p4perf.errors import ExitCode
 from p4perf.records import Document, Interval, Record, Scalar, as_rows, doc, interval, spread
 
 if TYPE_CHECKING:
-    from p4perf.models.eo import Demand, Hardware, Host, NetworkFunction, Printed, RateEstimate
-    from p4perf.specs import Experiment
+    from p4perf.models.eo import Hardware, NetworkFunction, Printed, RateEstimate
 
 
 ProfileOption = Annotated[str | None, Option("--profile", help="Profile of the description; default: the first.")]
@@ -106,36 +101,6 @@ class EoSweepDocument(Document, kind="eo.sweep"):
     rows: tuple[_EoSweepRow, ...] = doc("")
 
 
-class _Need(Record):
-    function: str = doc("a function, or several joined by `+`", of="demand.name")
-    load_mpps: float = doc("its load", "Mpps", of="demand.load_mpps")
-    mpps_per_core: float = doc("rate of one core", "Mpps", of="estimate.mpps_per_core")
-    cores: float = doc("cores that it takes")
-    cycles: float = doc("core cycles", "cycles/packet", of="estimate.breakdown.cycles.value")
-    dram_accesses: float = doc("accesses missing all caches", "accesses/packet", of="estimate.breakdown.dram_accesses")
-
-
-class _PlaceRow(Record):
-    host: str = doc("the host as it was given", of="host.name")
-    possible: bool = doc("whether it can run everything at once")
-    bound: str = doc(
-        "the resource that is taken most: `cpu`, `memory`, `link` or `capacity` (of memory); `unknown` if an operation "
-        "has no rule there"
-    )
-    cores: int = doc("free cores", of="host.cores")
-    cores_needed: float | None = doc("cores that it takes; null if that is not known")
-    use: dict[str, Any] = doc("share of each resource that is taken", "ratio")
-    reason: str = doc("why it cannot, for people; empty if it can")
-    needs: tuple[_Need, ...] = doc("")
-
-
-class PlaceDocument(Document, kind="place"):
-    """`p4perf estimate place FUNCTION=LOAD...`: one row for each host."""
-
-    share_cores: bool = doc("whether a core may run several functions")
-    rows: tuple[_PlaceRow, ...] = doc("")
-
-
 @estimate_app.command()
 def eo(
     functions: Annotated[
@@ -156,67 +121,24 @@ def eo(
 
     FUNCTION is a name (switch/basic), a file, or an experiment, every point of which is estimated.
     """
-    from p4perf.evaluation.papers.baldi2018 import load_hardware
-    from p4perf.models.eo import estimate, parse_expression
+    from p4perf.api.papers import estimate_eo
 
-    machine = load_hardware(hardware, profile)
-    given = pairs(symbols, "--symbol", "name=number", "for example --symbol ps=1000")
-    values = {name: parse_expression(value).value({}) for name, value in given}
-    options: dict[str, Any] = {"cores": cores, "remote": remote, "keep_io": keep_io, "symbols": values}
-    found = _functions(functions, bool(sets) or points is not None)
-    if found is None:
-        _sweep(load(functions[0], sets, points), machine, frame_size, options, fmt)
+    found = estimate_eo(
+        functions, hardware, profile=profile, frame_size=frame_size, cores=cores, remote=remote,
+        symbols=symbols or (), keep_io=keep_io, settings=sets or (), points=points,
+    )  # fmt: skip
+    if found.experiment is None or len(found.estimates) == 1:
+        _show(found.estimates[0], found.functions, fmt)
         return
-    _show(estimate(found, machine, frame_bytes=frame_size, **options), found, fmt)
-
-
-def _functions(names: Sequence[str], as_spec: bool) -> list[NetworkFunction] | None:
-    """The functions of these names; None if there is one, which is an experiment."""
-    from p4perf.evaluation.papers.baldi2018 import function_names, load_function
-    from p4perf.evaluation.papers.baldi2018.files import SUFFIXES, is_function_file
-    from p4perf.specs.loader import catalogue_names
-    from p4perf.specs.messages import nearest
-
-    known = function_names()
-    if len(names) == 1 and names[0] not in known:
-        name = names[0]
-        if name in catalogue_names():
-            return None
-        if not name.endswith(SUFFIXES):
-            hint = nearest(name, [*known, *catalogue_names()], "functions")
-            raise UsageError(f"there is no function and no experiment {name!r}", hint=hint)
-        if Path(name).is_file() and not is_function_file(Path(name)):
-            return None
-    if as_spec:
-        raise UsageError("--set and --points are for experiments", hint="--symbol changes a symbol of a function")
-    return [load_function(name) for name in names]
-
-
-def _sweep(
-    experiment: Experiment, machine: Hardware, frame_size: int | None, options: Mapping[str, Any], fmt: Format
-) -> None:
-    """Estimates of all points of an experiment; with its cost breakdown if there is but one."""
-    from p4perf.evaluation.prediction.operations import derive
-    from p4perf.experiment import point_workload
-    from p4perf.models.eo import estimate
-
-    if options["symbols"]:
-        raise UsageError("an experiment has no symbols", hint="--set changes its parameters")
-    if frame_size is not None:
-        raise UsageError("an experiment has frame sizes of its own", hint=f"--set traffic.frame_size={frame_size}")
-    rows = []
-    for point in experiment.points:
-        workload, traffic = point_workload(experiment, point)
-        function = derive(workload, traffic, name=experiment.spec.name)
-        found = estimate([function], machine, **options)
-        if len(experiment.points) == 1:
-            _show(found, [function], fmt)
-            return
-        rows.append(_EoSweepRow.read(found, point=point.index, values=point.values))
+    rows = zip(found.experiment.points, found.estimates, strict=True)
+    machine, name = found.machine, found.experiment.spec.name
     document = EoSweepDocument(
-        hardware=machine.name, profile=machine.profile or None, experiment=experiment.spec.name, rows=tuple(rows)
+        hardware=machine.name,
+        profile=machine.profile or None,
+        experiment=name,
+        rows=tuple(_EoSweepRow.read(e, point=point.index, values=point.values) for point, e in rows),
     )
-    emit(fmt, document, title=f"{experiment.spec.name} on {_machine(machine)}")
+    emit(fmt, document, title=f"{name} on {_machine(machine)}")
 
 
 def _machine(machine: Hardware) -> str:
@@ -277,45 +199,14 @@ def place(
 
     Exit code 0 if at least one host can, otherwise 1.
     """
-    from p4perf.models.eo import place as judge
+    from p4perf.api.papers import estimate_place
 
-    wanted = [_demand(text, frame_size, remote) for text in demands]
-    verdicts = judge([_host(text, profile) for text in host], wanted, share_cores=share_cores)
-    document = PlaceDocument(
-        share_cores=share_cores,
-        rows=tuple(
-            _PlaceRow.read(v, cores_needed=sum(need.cores for need in v.needs) if v.needs else None) for v in verdicts
-        ),
+    document = estimate_place(
+        demands, host, profile=profile, frame_size=frame_size, remote=remote, share_cores=share_cores
     )
     flat = [{k: v for k, v in row.items() if k != "needs"} for row in as_rows(document.rows)]
     emit(fmt, document, rows=flat)
     if fmt is Format.TABLE:
-        for need in (n for v in verdicts for n in v.needs):
-            say(f"{need.demand.name}: {need.estimate.mpps_per_core:.4g} Mpps a core, {need.cores:.4g} cores")
-    return int(ExitCode.OK if any(v.possible for v in verdicts) else ExitCode.VERDICT_FAILED)
-
-
-def _demand(text: str, frame_size: int | None, remote: float) -> Demand:
-    from p4perf.evaluation.papers.baldi2018 import load_function
-    from p4perf.models.eo import Demand
-    from p4perf.specs.units import parse_quantity
-
-    names, equals, amount = text.rpartition("=")
-    if not equals:
-        raise UsageError(f"{text}: expected FUNCTION=LOAD", hint="for example switch/basic=5Mpps")
-    functions = tuple(load_function(name.strip()) for name in names.split("+"))
-    return Demand(names, functions, float(parse_quantity(amount, "packet rate")) / 1e6, frame_size, remote)
-
-
-def _host(text: str, profile: str | None) -> Host:
-    from p4perf.evaluation.papers.baldi2018 import load_hardware
-    from p4perf.models.eo import Host
-
-    name, colon, amount = text.rpartition(":")
-    if not colon or not re.fullmatch("[0-9]{1,9}", amount):
-        name, amount = text, ""
-    machine = load_hardware(name, profile)
-    cores = int(amount) if amount else machine.total_cores
-    if not 1 <= cores <= machine.total_cores:
-        raise UsageError(f"--host {text}: {machine.name} has {machine.total_cores} cores, not {cores}")
-    return Host(text, machine, cores)
+        for need in (n for row in document.rows for n in row.needs):
+            say(f"{need.function}: {need.mpps_per_core:.4g} Mpps a core, {need.cores:.4g} cores")
+    return int(ExitCode.OK if any(row.possible for row in document.rows) else ExitCode.VERDICT_FAILED)

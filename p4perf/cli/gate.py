@@ -204,13 +204,14 @@ def _undecided(found: GateDocument, runs: list[Path]) -> list[Path]:
 
 def _measure_more(run: Path, *, quiet: bool) -> None:
     from p4perf.cli.progress import SweepProgress
-    from p4perf.experiment.interleaved import PAIRS, measure_more
+    from p4perf.experiment.interleaved import PAIRS, resume_pair
 
     if not quiet:
         say(f"{run}: no verdict yet, {2 * PAIRS} pairs of starts a point")
     with SweepProgress(quiet=quiet) as progress:
         progress.path = run
-        _warn(measure_more(run, 2 * PAIRS, progress))
+        (_, before), (_, after) = resume_pair(run, progress, 2 * PAIRS)
+        _warn((before, after))
 
 
 def _warn(outcomes: Sequence[SweepOutcome]) -> None:

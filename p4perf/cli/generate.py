@@ -2,31 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from typer import Argument, Option
 
-from p4perf.cli.app import Format, FormatOption, PointsOption, SetOption, app, emit, load, say
+from p4perf.cli.app import Format, FormatOption, PointsOption, SetOption, app, emit, say
 from p4perf.errors import ExitCode, UsageError
 from p4perf.records import Document, Record, Scalar, counted, doc, spread
-from p4perf.results.files import write_text_atomically
 
 if TYPE_CHECKING:
     from p4perf.experiment.generation import Commands, Generated
-
-
-MAX_ENTRIES = 1_000_000
-"""Largest table whose entry files are written, unless something else is asked for."""
-
-REFUSED_FILE = "refused.json"
-_OF_TARGET = {"bmv2": "v1model", "dpdk-swx": "swx", "nfp4000": "nfp"}
-"""Generators of targets that have other names."""
 
 
 @app.command()
@@ -44,7 +33,7 @@ def generate(
     points: PointsOption = None,
     max_entries: Annotated[
         int | None,
-        Option(min=0, help=f"Leave out entry files of larger tables; default: {MAX_ENTRIES}, or 0 with --all."),
+        Option(min=0, help="Leave out entry files of larger tables; default: 1000000, or 0 with --all."),
     ] = None,
     everything: Annotated[bool, Option("--all", help="Every experiment of the catalogue.")] = False,
     verify: Annotated[bool, Option("--verify", help="Compile the P4 programs with the tools of p4c.")] = False,
@@ -55,28 +44,14 @@ def generate(
     Each point gets a folder GENERATOR/INDEX below the output folder (with --all: GENERATOR/EXPERIMENT/INDEX). What a
     generator refuses is reported, and does not stop the others.
     """
-    from p4perf.experiment.generation import Generation, find_tools, generate_all, generate_into
-    from p4perf.plugins import load_plugin, plugin_names
+    from p4perf.api import setup
+    from p4perf.experiment.generation import find_tools
 
     if everything == (spec is not None):
         raise UsageError("generate takes an experiment or --all", hint="p4perf list shows the experiments")
-    names = [
-        _OF_TARGET.get(name, name)
-        for name in [*(generator or ()), *(target or ())] or plugin_names("p4perf.generators")
-    ]
-    for name in names:
-        load_plugin("p4perf.generators", name)
+    names = setup.generators_of([*(generator or ()), *(target or ())])
     tools = find_tools(names) if verify else None
-    limit = max_entries if max_entries is not None else 0 if everything else MAX_ENTRIES
-    if spec is None:
-        if sets:
-            raise UsageError("--set changes one spec, and --all generates many", hint="leave one of them out")
-        outcome = generate_into(output, lambda folder: generate_all(names, points, folder, limit))
-        text = json.dumps([asdict(r) for r in outcome.refused], indent=1) + "\n"
-        write_text_atomically(output / REFUSED_FILE, text)
-    else:
-        experiment = load(spec, sets, points)
-        outcome = generate_into(output, lambda folder: Generation(names, folder, limit, alone=True).run(experiment))
+    outcome = setup.generate(spec, names, output=output, settings=sets or (), points=points, max_entries=max_entries)
     if tools is not None:
         _report_verdicts(fmt, outcome, *tools)
     elif everything:
@@ -153,7 +128,7 @@ def _report_all(fmt: Format, outcome: Generated, names: Sequence[str]) -> None:
     impossible = sum(not r.generator for r in outcome.refused)
     emit(fmt, GenerateAllDocument(left_out=outcome.left_out, impossible=impossible, rows=tuple(rows)))
     if outcome.refused:
-        say(f"note: {REFUSED_FILE} lists {counted(len(outcome.refused), 'refused point')} with reasons")
+        say(f"note: refused.json lists {counted(len(outcome.refused), 'refused point')} with reasons")
     if outcome.left_out:
         say(f"note: {counted(outcome.left_out, 'entry file')} left out (--max-entries)")
 

@@ -53,32 +53,6 @@ NOT_IN_A_CATALOGUE = ("demo/", "composition/")
 """Experiments of the catalogue that repeat others, for a quick look, and those that ``p4perf learn`` measures."""
 
 
-class _CampaignRow(Record):
-    experiment: str = doc("name of the experiment")
-    target: str = doc("target with its variants")
-    state: str = doc(
-        "`measured`, `refused`, `unavailable`, `failed` or `open`, see [campaigns](campaigns.md#the-budget)"
-    )
-    points: int = doc("points that were planned on this target")
-    accepted: int = doc("points with accepted trials")
-    repetitions: int = doc("accepted trials requested for each point")
-    wall_s: float = doc("time, including its model", "s")
-    what: str = doc("outcome, for people")
-    run: str = doc("path of its run directory; empty without one")
-
-
-class CampaignDocument(Document, kind="campaign"):
-    """`p4perf run` with several specs or targets, `--all` or `--budget`.
-
-    `p4perf resume CAMPAIGN` and `p4perf status CAMPAIGN` print it, too. One row for each experiment and target.
-    See [campaigns](campaigns.md).
-    """
-
-    campaign: str = doc("path of its folder")
-    accepted_share: float = doc("share of planned points with accepted trials", "ratio")
-    rows: tuple[_CampaignRow, ...] = doc("")
-
-
 def chosen_experiments(specs: Sequence[str], *, every: bool, only: Sequence[str]) -> list[str]:
     """The experiments that a command line names, in order."""
     from p4perf.specs import list_catalogue
@@ -102,6 +76,7 @@ def _measure(
     folder: CampaignDirectory, scheduler: str | None, tls: Path | None, workers: str | None, fmt: Format, *, quiet: bool
 ) -> int:
     """Measure what a campaign still needs and report on it; the exit code."""
+    from p4perf.api.setup import campaign_document
     from p4perf.cli.progress import WholeProgress
     from p4perf.experiment.campaign import measure_campaign
 
@@ -117,7 +92,7 @@ def _measure(
     except KeyboardInterrupt:
         say_stopped(folder.path, scheduler, tls)
         raise
-    document = _campaign_document(folder.path, cells)
+    document = campaign_document(folder.path, cells)
     emit(fmt, document)
     if note:
         say(f"warning: {note}")
@@ -127,21 +102,6 @@ def _measure(
     if not all(c.complete for c in cells):
         say(f"not everything is measured; {resuming(folder.path, scheduler, tls)} continues it")
     return int(exit_code(cells))
-
-
-def show_campaign(path: Path, fmt: Format) -> None:
-    from p4perf.experiment.campaign import all_cells
-
-    folder = CampaignDirectory.open(path)
-    emit(fmt, _campaign_document(folder.path, all_cells(folder)))
-
-
-def _campaign_document(path: Path, cells: Sequence[Cell]) -> CampaignDocument:
-    from p4perf.experiment.sizing import accepted_share, summary
-
-    places = [str(path / cell.run) if cell.run else "" for cell in cells]
-    rows = tuple(_CampaignRow.read(c, what=summary(c), run=place) for c, place in zip(cells, places, strict=True))
-    return CampaignDocument(campaign=str(path), accepted_share=accepted_share(cells), rows=rows)
 
 
 def exit_code(cells: Sequence[Cell]) -> ExitCode:
@@ -356,16 +316,12 @@ def resume(
     if pair_of(Run.open(run).directory.manifest())[0]:
         refuse({"--scheduler": scheduler, "--strict": strict}, f"{run} was measured in turns with another run")
         return _resume_pair(run, quiet=quiet)
-    if all_points:
-        directory = Run.open(run).directory
-        with directory.lock():
-            directory.update_manifest({"design": None})
     path = Run.open(run).path
     with (
         crew_opener(scheduler, tls, workers, quiet=quiet) as crew,
         SweepProgress(path=path, cluster=(scheduler, tls), quiet=quiet) as progress,
     ):
-        directory, outcome = resume_run(run, progress, crew=crew)
+        directory, outcome = resume_run(run, progress, crew=crew, all_points=all_points)
     if not quiet:
         _say_other_runs(Run(directory))
     return _conclude(Run(directory), outcome, fmt, strict=strict, quiet=quiet)
@@ -374,13 +330,12 @@ def resume(
 def _resume_pair(path: Path, *, quiet: bool) -> int:
     """Continue two runs that are measured in turns."""
     from p4perf.cli.progress import SweepProgress
-    from p4perf.experiment.interleaved import measure_in_turns, reopened_pair
+    from p4perf.experiment.interleaved import resume_pair
 
     with SweepProgress(path=path, quiet=quiet) as progress:
-        baseline, new = reopened_pair(path, progress)
-        outcomes = measure_in_turns(baseline, new, Run(new.run).experiment)
-    say(f"both runs are finished; judge them: p4perf gate --baseline {baseline.run.path} {new.run.path}")
-    return max(int(outcome.exit_code) for outcome in outcomes)
+        (baseline, first), (new, second) = resume_pair(path, progress)
+    say(f"both runs are finished; judge them: p4perf gate --baseline {baseline.path} {new.path}")
+    return max(int(first.exit_code), int(second.exit_code))
 
 
 def command_for(command: Sequence[str], targets: Sequence[str]) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from typer import Argument, Option
 
 from p4perf.cli.app import Format, FormatOption, analyse_app, emit, print_table, say
-from p4perf.errors import ExitCode, UsageError
+from p4perf.errors import ExitCode
 from p4perf.results import find_run
 
 if TYPE_CHECKING:
@@ -54,24 +54,14 @@ def opq(
     fmt: FormatOption = Format.TABLE,
 ) -> int:
     """Analyse operators: base cost, exponent and quadrant, on each machine."""
-    from p4perf.evaluation.papers.ren2025 import OpqOptions, Threshold, analyse, load_platforms
-    from p4perf.evaluation.papers.ren2025.analysis import DEFAULT_CONTRAST
-    from p4perf.experiment.opq import opq_document, read_platforms, write_opq
+    from p4perf.api.papers import analyse_opq
+    from p4perf.experiment.opq import opq_document, write_opq
 
-    if agree and len(runs or []) != 2:
-        raise UsageError("--agree compares two runs", hint="name two runs of the same machine")
-    if not runs and not beside:
-        raise UsageError(
-            "no run and no platform given", hint="p4perf analyse opq --with ren2025 shows the published one"
-        )
-    options = OpqOptions(
-        threshold=Threshold.parse(threshold, ties=ties, without=without or [], of=of),
-        contrasts=tuple(_pair(text) for text in contrast or []) or (DEFAULT_CONTRAST,),
-        level=level,
-    )
-    measured = read_platforms(runs or [], clock=clock)
-    published = [platform for name in beside or [] for platform in load_platforms(name)]
-    found = analyse([*published, *measured], options, agree=(measured[0], measured[1]) if agree else None)
+    analysis = analyse_opq(
+        list(runs or ()), beside or (), threshold=threshold, ties=ties, without=without or (), of=of,
+        contrast=contrast or (), clock=clock, agree=agree, level=level,
+    )  # fmt: skip
+    found = analysis.analysis
     folder, plots = write_opq(found, output, datetime.now(UTC))
     for warning in found.warnings:
         say(f"warning: {warning}")
@@ -79,13 +69,6 @@ def opq(
     say(f"written: {folder}")
     agreed = all(each.agrees for each in found.agreements or ())
     return int(ExitCode.OK if agreed else ExitCode.VERDICT_FAILED)
-
-
-def _pair(text: str) -> tuple[str, str]:
-    dear, comma, cheap = (part.strip() for part in text.partition(","))
-    if not (comma and dear and cheap) or "," in cheap:
-        raise UsageError(f"--contrast {text}: expected two operators", hint="such as printf_file,rte_log_suppressed")
-    return dear, cheap
 
 
 def _print(found: OpqAnalysis) -> None:

@@ -478,4 +478,4 @@ def learn(
         say(f"baseline {model.baseline:.1f} cycles/packet, {len(model.primitives['prices'])} prices")
         if moved := model.provenance.get("transferred"):
             say(f"prices are those of the model of {moved} that ships, moved to this machine")
-    emit(fmt, CostModelDocument.read(None, file=output, rows=model.rows()))
+    emit(fmt, CostModelDocument.read(None, file=output, rows=model.rows_of_table()))

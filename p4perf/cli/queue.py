@@ -14,10 +14,8 @@ from p4perf.errors import UsageError
 from p4perf.records import Document, Record, doc
 
 if TYPE_CHECKING:
-    from p4perf.evaluation.load.queue_sources import Law
-    from p4perf.evaluation.load.queueing import MeasuredLoad, OperatingPoint, System
-
-DEFAULT_MODERATION = "100us"
+    from p4perf.api.papers import QueueEstimate
+    from p4perf.evaluation.load.queueing import MeasuredLoad, OperatingPoint
 
 
 class _QueueRow(Record):
@@ -149,11 +147,7 @@ def queue(
     fmt: FormatOption = Format.TABLE,
 ) -> None:
     """Predict latency and loss at a load from the cost of a packet."""
-    from p4perf.evaluation.load.queue_sources import arrival_law, choose_step_us, parse_time_us, service_law
-    from p4perf.evaluation.load.queueing import System, operating_points, read_measured
-    from p4perf.evaluation.papers.gebert2016 import printed_result
-    from p4perf.models.queue import ModeratedQueue
-    from p4perf.specs.units import positive_quantity
+    from p4perf.api.papers import estimate_queue
 
     for name in _OTHER_MODE[mode]:
         source = context.get_parameter_source(name)
@@ -163,50 +157,26 @@ def queue(
             raise UsageError(
                 f"{option} has no meaning with --mode {mode}", hint=f"leave it out, or give --mode {other}"
             )
-    frequency_ghz = None if frequency is None else positive_quantity(frequency, "frequency", "GHz", "--frequency")
-    law = service_law(service, frequency_ghz=frequency_ghz)
-    moderations_us = [parse_time_us(text, "--moderation") for text in moderation or [DEFAULT_MODERATION]]
-    overhead_us = parse_time_us(overhead, "--overhead")
-    buffer_us: float | None = None
-    if buffer.isdecimal():  # packets, with their mean service time
-        buffer_us = float(buffer) * law.mean_us
-    elif buffer != "none":
-        buffer_us = parse_time_us(buffer, "--buffer")
-    batch_cost_us, idle_cost_us = parse_time_us(batch_cost, "--batch-cost"), parse_time_us(idle_cost, "--idle-cost")
-    if lattice is not None:
-        step_us = parse_time_us(lattice, "--lattice")
-    else:
-        beside = (*moderations_us, overhead_us) if mode == "moderated" else (batch_cost_us, idle_cost_us)
-        step_us = choose_step_us(law, beside, buffer_us or 0.0)
-    if step_us <= 0:
-        raise UsageError("--lattice: a step is longer than zero")
-    empty_us = step_us if empty_poll is None else parse_time_us(empty_poll, "--empty-poll")
-    system = System(law, mode, step_us, overhead_us, buffer_us, batch_cost_us, ring, burst, empty_us, idle_cost_us)
-    compared = () if measured is None else read_measured(measured)
-    given_pps = [positive_quantity(text, "packet rate", "pps", "--rate") for text in rate or ()]
-    rates = given_pps or [m.rate_mpps * 1e6 for m in compared]
-    kinds = arrivals or ["poisson"]
-    laws = [arrival_law(kind, pps) for kind in kinds for pps in rates] or [arrival_law(kind, None) for kind in kinds]
+    found = estimate_queue(
+        service, arrivals=arrivals or (), rate=rate or (), mode=mode, moderation=moderation or (), overhead=overhead,
+        buffer=buffer, batch_cost=batch_cost, idle_cost=idle_cost, ring=ring, burst=burst, empty_poll=empty_poll,
+        lattice=lattice, frequency=frequency, profile=profile, check=check, simulate=simulate, seed=seed, tune=tune,
+        max_loss=max_loss, measured=measured,
+    )  # fmt: skip
+    system, law = found.system, found.system.service
     origin = f" ({law.origin})" if law.origin else ""
     say(f"service time {law.mean_us:.5g} us{origin}, lattice {system.step_us:g} us")
     if tune is not None:
-        _tune(system, laws, moderations_us, tune, max_loss, fmt)
+        _tuned(found, tune, max_loss, fmt)
         return
-    if any(a.ordered for a in laws) and not simulate:
+    if any(a.ordered for a in found.arrivals) and not simulate:
         say("note: gaps of a trace are taken as independent; --simulate N keeps their order")
-    solve = ModeratedQueue.solve if profile == "exact" else printed_result
-    points = operating_points(system, laws, moderations_us, solve=solve, check=check, packets=simulate, seed=seed)
-    rows = [point.row() for point in points]
-    for row, point in zip(rows, points, strict=True):
-        for known in compared:
-            if abs(known.rate_mpps / point.rate_mpps - 1) < 1e-6:
-                row |= known.row()
-    plots = _plots(output, points, compared)
+    plots = _plots(output, found.points, found.measured)
     title = f"poll mode, up to {system.burst} of {system.ring} packets"
     if system.mode != "poll":
         held = "" if system.buffer_us is None else f", buffer {system.buffer_us:g} us"
         title = f"moderated interrupts{held}"
-    emit(fmt, QueueDocument.read(system, profile=profile, plots=plots, rows=rows), title=title)
+    emit(fmt, QueueDocument.read(system, profile=profile, plots=plots, rows=found.rows_of_table()), title=title)
     for plot in plots:
         say(f"plot: {plot}")
 
@@ -221,28 +191,21 @@ def _plots(output: Path | None, points: Sequence[OperatingPoint], compared: Sequ
     return [path for name, figure in figures for path in save(figure, output.joinpath, f"queue-{name}")]
 
 
-def _tune(
-    system: System, laws: Sequence[Law], moderations_us: Sequence[float], objective: str, max_loss: float, fmt: Format
-) -> None:
-    from p4perf.models.queue.moderated import tune
-
-    most_us = max(moderations_us)
-    rows = []
-    for law in laws:
-        queue = system.moderated(law, most_us)
-        found = tune(queue, objective, max_loss=max_loss, low=1, high=queue.tau.last)
-        rows.append(
-            _QueueTuneRow.read(
-                found.result,
-                arrivals=law.text or law.kind,
-                rate_mpps=1 / law.mean_us,
-                moderation_us=found.moderation * system.step_us,
-                objective_us=found.objective_us,
-                p99_us=found.result.quantile_us(0.99),
-                tried=len(found.tried),
-            )
+def _tuned(estimate: QueueEstimate, objective: str, max_loss: float, fmt: Format) -> None:
+    system, most_us = estimate.system, max(estimate.moderations_us)
+    rows = tuple(
+        _QueueTuneRow.read(
+            found.result,
+            arrivals=law.text or law.kind,
+            rate_mpps=1 / law.mean_us,
+            moderation_us=found.moderation * system.step_us,
+            objective_us=found.objective_us,
+            p99_us=found.result.quantile_us(0.99),
+            tried=len(found.tried),
         )
+        for law, found in zip(estimate.arrivals, estimate.tuned, strict=True)
+    )
     document = QueueTuneDocument(
-        objective=objective, max_loss=max_loss, largest_us=most_us, lattice_us=system.step_us, rows=tuple(rows)
+        objective=objective, max_loss=max_loss, largest_us=most_us, lattice_us=system.step_us, rows=rows
     )
     emit(fmt, document, title=f"moderation interval up to {most_us:g} us, smallest {objective}")

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -17,63 +16,16 @@ from p4perf.cli.app import (
     analyse_app,
     emit,
     estimate_app,
-    pairs,
     print_table,
     say,
     say_origin,
     with_interval,
 )
-from p4perf.errors import UsageError
 from p4perf.records import Document, Interval, Record, as_rows, doc, interval, listing
 from p4perf.results import Run, find_run
 
 if TYPE_CHECKING:
-    from p4perf.evaluation.papers.takeya2024.cesim import CacheFit, CacheModel
     from p4perf.evaluation.papers.takeya2024.factors import FactorAnalysis
-
-
-DEFAULT_HIT_RATIOS = (0.99, 0.995, 0.999, 0.9995, 0.9999, 1.0)
-
-
-class _CesimRow(Record):
-    variant: str = doc("`simple`, `beta1` or `parallelised`")
-    revision: str = doc("`fixed` or `pre-fix`")
-    alpha: float = doc("share of pure processing", "ratio")
-    beta: float = doc("acceleration by overlap", "ratio")
-    asked: str = doc("what was asked for: `throughput` or `hit ratio`")
-    hit_ratio: float = doc("hit ratio of L1", "ratio")
-    miss_ratio: float = doc("one less that", "ratio")
-    mpps: float = doc("throughput", "Mpps")
-
-
-class _TippingPoint(Record):
-    variant: str = doc("variant")
-    analytic_miss_ratio: float | None = doc("half of the best throughput, by formula", "ratio")
-    linear_miss_ratio: float = doc("half of it, by the slope at a hit ratio of 1", "ratio")
-    half_miss_ratio: float | None = doc("half of it in the model; null where it is never reached", "ratio")
-    knee_miss_ratio: float | None = doc("where throughput bends down most", "ratio")
-    serial_miss_ratio: float | None = doc("from there on all loads are paid one after another", "ratio")
-    slope_mpps: float = doc("change of throughput per hit ratio at a hit ratio of 1", "Mpps")
-
-
-class _Fit(Record):
-    variant: str = doc("variant that was fitted", of="model.variant")
-    alpha: float = doc("share of pure processing", "ratio", of="model.alpha")
-    beta: float = doc("acceleration by overlap", "ratio")
-    accesses_per_packet: float = doc("what that makes of the loads", "loads/packet", of="model.accesses_per_packet")
-    rms_log_error: float = doc("root of the mean square of ln(model / measured)")
-    factor: float = doc("the same as a factor", "ratio")
-    n: int = doc("pairs")
-    at_bounds: tuple[str, ...] = doc("parameters that the data do not determine")
-
-
-class CesimDocument(Document, kind="cesim"):
-    """`p4perf estimate cesim`: a row for each variant and question."""
-
-    parameters: dict[str, Any] = doc("parameters of the model before a fit, units in their names")
-    tipping_points: tuple[_TippingPoint, ...] = doc("")
-    fits: tuple[_Fit, ...] = doc("")
-    rows: tuple[_CesimRow, ...] = doc("")
 
 
 class VariantName(StrEnum):
@@ -111,31 +63,14 @@ def cesim(
     fmt: FormatOption = Format.TABLE,
 ) -> None:
     """Estimate throughput from the L1 hit ratio, or the reverse."""
-    import numpy as np
+    from p4perf.api.papers import estimate_cesim
 
-    from p4perf.evaluation.fitting.datafiles import read_csv
-    from p4perf.evaluation.papers.takeya2024.cesim import CacheHierarchy, CacheModel, fit_cache_model
-
-    hierarchy = CacheHierarchy(
-        clock_ghz, l1_cycles, l2_cycles, l3_cycles, memory_cycles, memory_ns, l2_hit_ratio, l3_hit_ratio
-    )
-    base = CacheModel(alpha, _mpps(best, "--best"), accesses, hierarchy, "parallelised", revision)
-    models = [base.with_variant(name.value) for name in variant or VariantName]
-    fits: list[CacheFit] = []
-    if fit is not None:
-        samples = read_csv(fit, x, y)
-        measured = np.repeat(samples.x, list(map(len, samples.values))), np.concatenate(samples.values)
-        fits = [fit_cache_model(*measured, model) for model in models]
-        models = [found.model for found in fits]
-    rates = [_mpps(text, "--inverse") for text in inverse or ()]
-    ratios = hit_ratio or (() if rates else DEFAULT_HIT_RATIOS)
-    numbers = asdict(base) | asdict(hierarchy)
-    document = CesimDocument(
-        parameters={key: value for key, value in numbers.items() if key not in ("hierarchy", "variant", "revision")},
-        tipping_points=tuple(_TippingPoint.read(model.tipping_point(), variant=model.variant) for model in models),
-        fits=tuple(_Fit.read(found) for found in fits),
-        rows=tuple(row for model in models for row in _cesim_rows(model, ratios, rates)),
-    )
+    document = estimate_cesim(
+        hit_ratio or (), inverse or (), variant=[name.value for name in variant or VariantName], revision=revision,
+        alpha=alpha, best=best, accesses=accesses, fit=fit, x=x, y=y, clock_ghz=clock_ghz, l1_cycles=l1_cycles,
+        l2_cycles=l2_cycles, l3_cycles=l3_cycles, memory_cycles=memory_cycles, memory_ns=memory_ns,
+        l2_hit_ratio=l2_hit_ratio, l3_hit_ratio=l3_hit_ratio,
+    )  # fmt: skip
     emit(fmt, document)
     if fmt is not Format.TABLE:
         return
@@ -146,64 +81,6 @@ def cesim(
             f"{each.variant}: alpha = {each.alpha:.4g}, beta = {each.beta:.4g} from {each.n} pairs, "
             f"off by a factor of {each.factor:.3g}{bounds}"
         )
-
-
-def _mpps(text: str, option: str) -> float:
-    """A rate in Mpps: a plain number is in Mpps; units in upper or lower case."""
-    from p4perf.specs.units import positive_quantity
-
-    with_unit = text if text.lower().rstrip().endswith("pps") else f"{text} Mpps"
-    return positive_quantity(with_unit, "packet rate", "Mpps", option)
-
-
-def _cesim_rows(model: CacheModel, ratios: Sequence[float], rates: Sequence[float]) -> Iterator[_CesimRow]:
-    for ratio in ratios:
-        mpps = float(model.throughput_mpps(ratio))
-        yield _CesimRow.read(model, asked="throughput", hit_ratio=ratio, miss_ratio=1 - ratio, mpps=mpps)
-    for rate in rates:
-        miss = model.miss_ratio_for(rate)
-        yield _CesimRow.read(model, asked="hit ratio", hit_ratio=1 - miss, miss_ratio=miss, mpps=rate)
-
-
-class _EivuItemsRow(Record):
-    item: str = doc("001 to 141", of="number")
-    name: str = doc("in a few words")
-    category: str = doc("base, programmatic, configurational or combinational")
-    group: str = doc("class and subclass")
-    process: str = doc("rx, nf, tx or all: whose behaviour it changes")
-    parents: tuple[str, ...] = doc("items that it inherits from")
-    factors: str = doc("factors that it consists of, in brackets one that it is a part of")
-    runs: bool = doc("whether component `vio` can do it")
-    change: str = doc("values before and after")
-    settings: tuple[str, ...] = doc("parameters of component `vio`")
-    not_run_because: str = doc("why it cannot be run; empty if it can")
-
-
-EivuItemsDocument = listing("list.eivu", _EivuItemsRow, "`p4perf list eivu`: the items of the study.")
-
-
-class _EivuCellsRow(Record):
-    a: int = doc("1 with the factor; `b` to `f` likewise")
-    b: int = doc("")
-    c: int = doc("")
-    d: int = doc("")
-    e: int = doc("")
-    f: int = doc("")
-    S1_mpps: float = doc("throughput on server S1, where the network function was profiled", "Mpps")
-    S1_l1_misses: float = doc("L1 misses of the network function", "misses/packet")
-    S2_mpps: float = doc("the same on S2", "Mpps")
-    S2_l1_misses: float = doc("", "misses/packet")
-    S3_mpps: float = doc("the same on S3", "Mpps")
-    S3_l1_misses: float = doc("", "misses/packet")
-    S4_mpps: float = doc("the same on S4", "Mpps")
-    S4_l1_misses: float = doc("", "misses/packet")
-
-
-EivuCellsDocument = listing(
-    "list.eivu-cells",
-    _EivuCellsRow,
-    "`p4perf list eivu-cells`: a row for each combination of factors that was measured.",
-)
 
 
 class _EivuClaimsRow(Record):
@@ -228,36 +105,20 @@ def print_claims(folder: Path | None, fmt: Format) -> None:
 
 def print_items(numbers: list[str] | None, fmt: Format, *, as_spec: bool) -> None:
     """Print items of the study, or a spec that measures them; without numbers all."""
+    from p4perf.api.listing import list_items
     from p4perf.specs.experiment import spec_yaml
-    from p4perf.specs.items import items_of, items_spec, read_items
+    from p4perf.specs.items import items_of, items_spec
 
     if as_spec:
         sys.stdout.write(spec_yaml(items_spec(items_of(numbers) if numbers else None)))
         return
-    items = items_of(numbers) if numbers else read_items()
-    settings = [tuple(f"{key}={value}" for key, value in item.settings.items()) for item in items]
-    rows = tuple(_EivuItemsRow.read(item, settings=own) for item, own in zip(items, settings, strict=True))
+    document = list_items("eivu", item=numbers or ())
+    rows = document.as_dict()["rows"]
     short = ("item", "category", "process", "factors", "runs", "change")
-    table = [{key: value for key, value in row.items() if key in short} for row in as_rows(rows)]
-    emit(fmt, EivuItemsDocument(rows=rows), rows=table if fmt is Format.TABLE else None)
+    table = [{key: value for key, value in row.items() if key in short} for row in rows]
+    emit(fmt, document, rows=table if fmt is Format.TABLE else None)
     if fmt is Format.TABLE:
-        say(f"{len(items)} items, {sum(item.runs for item in items)} of which component vio can do")
-
-
-def print_cells(folder: Path | None, fmt: Format) -> None:
-    """Print the factorial cells of the study, from its data or those of a folder."""
-    from p4perf.evaluation.papers.takeya2024.eivu import FACTORS, SERVERS, read_study
-
-    study = read_study(folder)
-    cells = {server: study.factorial(server).cells for server in SERVERS}
-    rows = []
-    for present in sorted(cells["S1"], key=lambda p: (len(p), sorted(p))):
-        row: dict[str, Any] = {name: int(name in present) for name in FACTORS}
-        for server in SERVERS:
-            cell = cells[server][present]
-            row |= {f"{server}_mpps": cell.median, f"{server}_l1_misses": cell.cache}
-        rows.append(_EivuCellsRow.read(row))
-    emit(fmt, EivuCellsDocument(rows=tuple(rows)))
+        say(f"{len(rows)} items, {sum(row['runs'] for row in rows)} of which component vio can do")
 
 
 class _FactorsRow(Record):
@@ -334,34 +195,28 @@ def factors(
     fmt: FormatOption = Format.TABLE,
 ) -> None:
     """Analyse combined variants: effects, interactions and the best order."""
-    from p4perf.evaluation.papers.takeya2024.factors import analyse, factorial_from_csv
-    from p4perf.experiment.evaluate import draw_factors, run_factorial, run_title
+    from p4perf.api.papers import analyse_factors
+    from p4perf.experiment.evaluate import draw_factors, run_title
 
     chosen = [name.strip() for name in (names or "").split(",") if name.strip()]
-    title, machine, titles = source.name, "", dict[str, str]()
+    found = analyse_factors(
+        source, metric, factors=chosen, where=where or (), cache=cache, lower_is_better=lower, seed=seed
+    )
+    analysis, title, machine = found.analysis, source.name, ""
     path: Callable[[str], Path] | None = None if output is None else lambda name: output / name
     if source.is_dir():
         run = Run.open(source)
-        if lower:
-            raise UsageError("--lower-is-better is for files; of a run's metrics it is known")
-        values = dict(pairs(where, "--where", "name=value"))
-        cells, titles = run_factorial(run, metric=metric, factors=chosen, where=values, cache=cache)
         say_origin(run.identity)
         title, machine = run_title(run)
         path = path or run.directory.plot_path
-    else:
-        if metric is None or where:
-            raise UsageError("a file needs --metric, and has no --where", hint="leave out rows of the file instead")
-        cells = factorial_from_csv(source, metric, chosen, cache=cache, higher_is_better=not lower)
-    analysis = analyse(cells, seed=seed)
     plots = () if path is None else draw_factors(analysis, path, title=title, machine=machine)
-    document = _document(analysis, titles, plots)
+    document = _document(analysis, found.titles, plots)
     emit(fmt, document, tables=lambda: _print(analysis, document))
     for plot in plots:
         say(f"plot: {plot}")
 
 
-def _document(analysis: FactorAnalysis, titles: dict[str, str], plots: Sequence[Path]) -> FactorsDocument:
+def _document(analysis: FactorAnalysis, titles: Mapping[str, str], plots: Sequence[Path]) -> FactorsDocument:
     cells = analysis.factorial
     effects = () if analysis.pairs is None else analysis.pairs.effects
     pairs = sorted((effect for effect in effects if len(effect.factors) == 2), key=lambda e: -e.strength)
@@ -377,7 +232,7 @@ def _document(analysis: FactorAnalysis, titles: dict[str, str], plots: Sequence[
     )
 
 
-def _factor_rows(analysis: FactorAnalysis, titles: dict[str, str]) -> list[_FactorsRow]:
+def _factor_rows(analysis: FactorAnalysis, titles: Mapping[str, str]) -> list[_FactorsRow]:
     order = {rung.factor: at for at, rung in enumerate(analysis.ladder.rungs, 1)} if analysis.ladder else {}
     return [
         _FactorsRow.read(

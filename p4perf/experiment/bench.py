@@ -77,7 +77,8 @@ def open_testbed(address: str) -> Testbed:
 def refuse_fatal(problems: Sequence[Problem], kind: type[P4PerfError], message: str) -> None:
     """Raise the fatal problems of a testbed or target, if there are any."""
     if fatal := [p for p in problems if p.fatal]:
-        raise kind(f"{message}: {'; '.join(p.what for p in fatal)}", hint="; ".join(p.hint for p in fatal))
+        hints = dict.fromkeys(p.hint for p in fatal if p.hint)
+        raise kind(f"{message}: {'; '.join(p.what for p in fatal)}", hint="; ".join(hints))
 
 
 def refuse_batches(testbed: Testbed, why: str) -> None:

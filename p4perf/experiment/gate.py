@@ -11,7 +11,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy.special import stdtrit
@@ -28,12 +28,9 @@ from p4perf.experiment.evaluate import BASELINE
 from p4perf.experiment.gate_drift import ComparedRuns, GateDrift, with_drifts
 from p4perf.models.component import ComponentModel
 from p4perf.models.estimate import Estimate
-from p4perf.records import Document, Interval, Record, as_rows, counted, doc, interval
+from p4perf.records import Document, Interval, Record, counted, doc, interval
 from p4perf.results.files import storing
 from p4perf.results.table import LEVEL, Samples
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 DRIFT = 0.5
 """The baseline program has moved if the whole interval of its ratio is beyond this share of the margin."""
@@ -90,12 +87,7 @@ class GateDocument(Document, kind="gate"):
     def __repr__(self) -> str:
         return f"<GateDocument: {self.verdict}, {counts(self)}>"
 
-    def to_frame(self) -> pd.DataFrame:
-        """A row for each component, with its verdict."""
-        import pandas as pd
-
-        return pd.DataFrame(as_rows(self.rows))
-
+    @override
     def _repr_html_(self) -> str:
         import pandas as pd
 

@@ -15,8 +15,8 @@ from typing import Any
 import pandas as pd
 
 from p4perf.errors import DataError, SpecError, UsageError
-from p4perf.evaluation.imports import Assembly, ImportedValue, ImportOptions, Reading, assemble, read_sources
-from p4perf.evaluation.imports.base import check_file
+from p4perf.evaluation.imports import Assembly, ImportedValue, ImportOptions, Named, Reading, assemble, read_sources
+from p4perf.evaluation.imports.base import check_file, fact
 from p4perf.formats.plain import bounded
 from p4perf.models.component import Scale
 from p4perf.results import Run, RunDirectory
@@ -72,6 +72,83 @@ class FoundResults:
             places.setdefault(item.reason, []).append(item.place)
         groups = sorted(places.items(), key=lambda group: -len(group[1]))
         return [{"reason": reason, "count": len(some), "examples": some[:EXAMPLES]} for reason, some in groups]
+
+
+Changes = Mapping[str, object] | Sequence[str] | str
+"""Names with values, or texts such as ``frame_size=64``."""
+
+
+def read_results(
+    sources: Sequence[Path],
+    *,
+    kind: str | None = None,
+    x: Changes = (),
+    metric: Changes = (),
+    unit: Changes = (),
+    settings: Changes = (),
+    only: Changes = (),
+    experiment: str = "",
+    target: str = "",
+    testbed: str = "",
+    title: str = "",
+    y: str = "",
+    x_scale: Scale = "linear",
+    repetition: str = "",
+    pattern: str = "",
+    value: str = "",
+    metric_column: str = "",
+    unit_column: str = "",
+    device: str = "",
+    skip_damaged: bool = False,
+) -> FoundResults:
+    """What results of other tools hold; nothing is written.
+
+    Args:
+        kind: importer; by default the one that knows the sources.
+        x, metric: variables and metrics, each with its name in the source if that is another.
+        unit: of CSV: a unit, or units by metric.
+        settings: variables with values that the source does not state.
+        only: variables with the values that are imported.
+        repetition, pattern, value, metric_column, unit_column, device, skip_damaged: as in
+            :class:`~p4perf.evaluation.imports.ImportOptions`.
+
+    Raises: as :func:`read_import`.
+    """
+    options = ImportOptions(
+        variables=tuple(map(Named.parse, _texts(x))), metrics=tuple(map(Named.parse, _texts(metric))),
+        units=_units(unit), settings=_facts(settings, "--set"), only=_facts(only, "--only"), repetition=repetition,
+        pattern=pattern, value=value, metric_column=metric_column, unit_column=unit_column, device=device,
+        skip_damaged=skip_damaged,
+    )  # fmt: skip
+    order = ImportOrder(experiment, target, testbed, title, y, x_scale)
+    return read_import(sources, options, order, importer=kind)
+
+
+def _texts(given: Changes) -> list[str]:
+    if isinstance(given, Mapping):
+        return [f"{name}={value}" for name, value in given.items()]
+    return [given] if isinstance(given, str) else list(given)
+
+
+def _facts(texts: Changes, option: str) -> dict[str, int | float | str]:
+    found: dict[str, int | float | str] = {}
+    example = f"for example {option} frame_size=64"
+    for text in _texts(texts):
+        name, _, value = (part.strip() for part in text.partition("="))
+        if not (name and value):
+            raise UsageError(f"{option} {text}: expected VARIABLE=VALUE", hint=example)
+        if name in found:
+            raise UsageError(f"{option}: {name} is given twice")
+        found[name] = fact(value)
+    return found
+
+
+def _units(texts: Changes) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for text in _texts(texts):
+        name, equals, unit = text.partition("=")
+        found[name.strip() if equals else ""] = (unit if equals else text).strip()
+    return found
 
 
 @bounded()

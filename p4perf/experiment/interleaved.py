@@ -219,9 +219,13 @@ def measure_sides(
     return (before, outcomes[0]), (after, outcomes[1])
 
 
-def measure_more(new: Path, pairs: int, progress: Progress | None = None) -> tuple[SweepOutcome, SweepOutcome]:
-    """Measure the new side of a pair and its baseline on, until each point has that number of pairs."""
-    return measure_in_turns(*reopened_pair(new, progress), Run.open(new).experiment, pairs)
+def resume_pair(
+    path: Path, progress: Progress | None = None, pairs: int | None = None
+) -> tuple[tuple[RunDirectory, SweepOutcome], tuple[RunDirectory, SweepOutcome]]:
+    """Measure both runs of a pair on, until each point has that number of pairs: as :func:`measure_sides`."""
+    old, new = reopened_pair(path, progress)
+    first, second = measure_in_turns(old, new, Run(new.run).experiment, pairs)
+    return (old.run, first), (new.run, second)
 
 
 _PROGRAMS = (".p4", ".json", ".spec")

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from typing_extensions import override
 
@@ -20,13 +20,10 @@ from p4perf.evaluation.fitting.many.lines import ModelLines
 from p4perf.evaluation.fitting.many.sources import FILE, MOST_SERIES, SeriesSource, open_series
 from p4perf.experiment.evaluate import fit_options
 from p4perf.models.component import ComponentModel, Scale
-from p4perf.records import Document, Record, as_rows, doc, spread
+from p4perf.records import Document, Record, Tabular, as_rows, doc, spread
 from p4perf.results import Run, all_run_folders, is_run
 from p4perf.results.files import real
 from p4perf.results.table import Samples
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 def open_lines(output: Path, *, restart: bool) -> ModelLines:
@@ -153,7 +150,7 @@ COLUMNS = tuple(ModelsRow.KEYS)[1:]
 
 
 @dataclass(frozen=True, repr=False)
-class FittedSeries:
+class FittedSeries(Tabular):
     """The models of many series as rows; ``models`` are None where there is none, and empty if they were not kept."""
 
     document: ModelsDocument
@@ -164,14 +161,9 @@ class FittedSeries:
     def __repr__(self) -> str:
         return f"<FittedSeries: {self.document.series} series, {self.document.failed} without a model>"
 
-    def to_frame(self) -> pd.DataFrame:
-        """A row for each series: its labels, and the segments and errors of its model."""
-        import pandas as pd
-
-        return pd.DataFrame(as_rows(self.document.rows))
-
-    def _repr_html_(self) -> str:
-        return self.to_frame().to_html(index=False)
+    @override
+    def rows_of_table(self) -> list[dict[str, Any]]:
+        return as_rows(self.document.rows)
 
 
 def fit_all(

@@ -31,7 +31,18 @@ from typing_extensions import override
 from p4perf import errors
 from p4perf.errors import DataError, ExitCode, Location, NoVerdictError, P4PerfError, UsageError
 from p4perf.evaluation.fitting.working_set import run_marks
-from p4perf.evaluation.papers import CHECKS, SHAPES, Claim, Evidence, Finding, PaperClaims, Quantity, impossible, judge
+from p4perf.evaluation.papers import (
+    CHECKS,
+    SHAPES,
+    Claim,
+    Evidence,
+    Finding,
+    PaperClaims,
+    Quantity,
+    impossible,
+    judge,
+    shipped_papers,
+)
 from p4perf.evaluation.papers.claims import Remeasured
 from p4perf.evaluation.papers.shapes import MeasuredRun
 from p4perf.evaluation.report import render_markdown, render_page
@@ -390,15 +401,9 @@ class Reproduction:
 
     def _estimate(self, claims: Sequence[Claim], of: int) -> None:
         """Say what will be done and about how long it takes."""
-        measured = {self._key(c.measure): c.measure for c in claims if c.measure is not None and c.check is not None}
         self._computed = sum(claim.measure is None for claim in claims)
-        for key, measure in measured.items():
-            if self._folder.finished_run(key) is None:
-                # What is wrong with an experiment or a target is said when its claims come.
-                with suppress(P4PerfError):
-                    experiment, target = self._experiment(measure), open_target(measure.target)
-                    plan = plan_sweep(experiment, target, require_usable(target, open_testbed(self._testbed)))
-                    self._waiting[key] = (target.label, plan, experiment.spec.trials.repetitions)
+        runs = _planned_runs(claims, self._testbed, quick=self._quick)
+        self._waiting = {key: run for key, run in runs.items() if self._folder.finished_run(key) is None}
         from_before = f", {of - len(claims)} known from before" if len(claims) < of else ""
         within = f"; {duration_text(self._budget_s)} at most" if math.isfinite(self._budget_s) else ""
         self._watcher.told(
@@ -485,7 +490,7 @@ class Reproduction:
             self._folder.begin_run(key, self._folder.run(path))
             run, outcome = resume_run(self._folder.run(path), listener, limit=limit)
         else:
-            experiment = self._experiment(measure)
+            experiment = _experiment(measure, quick=self._quick)
             target, place = open_target(measure.target), open_testbed(self._testbed)
             refuse_batches(place, "a reproduction measures one run after another")
             run, plan = new_run(experiment, target, place, self._folder.runs)
@@ -502,15 +507,62 @@ class Reproduction:
             self._paces[label].learn(outcome, plan.builds, took_s, load_s=plan.load_s, setup_s=plan.setup_s)
         return measured_run(Run(run))
 
-    def _experiment(self, measure: Remeasured) -> Experiment:
-        pairs = [text.partition("=") for text in (*measure.change, *(measure.quick if self._quick else ()))]
-        overrides = [(key.strip(), value.strip()) for key, _, value in pairs]
-        return load_experiment(measure.experiment, overrides=overrides, parameters_of=component_parameters)
-
     def _key(self, measure: Remeasured) -> str:
-        """Identifies a run: claims with the same key share one."""
-        changes = (*measure.change, *(measure.quick if self._quick else ()))
-        return " ".join([measure.experiment, measure.target, self._testbed, *changes])
+        return _run_key(measure, self._testbed, quick=self._quick)
+
+
+def _run_key(measure: Remeasured, testbed: str, *, quick: bool) -> str:
+    """Identifies a run: claims with the same key share one."""
+    return " ".join([measure.experiment, measure.target, testbed, *measure.change, *(measure.quick if quick else ())])
+
+
+def _experiment(measure: Remeasured, *, quick: bool) -> Experiment:
+    pairs = [text.partition("=") for text in (*measure.change, *(measure.quick if quick else ()))]
+    overrides = [(key.strip(), value.strip()) for key, _, value in pairs]
+    return load_experiment(measure.experiment, overrides=overrides, parameters_of=component_parameters)
+
+
+def _planned_runs(claims: Sequence[Claim], testbed: str, *, quick: bool) -> dict[str, tuple[str, SweepPlan, int]]:
+    """Target, plan and repetitions of each run that claims take; without those that are impossible here."""
+    measured = {_run_key(c.measure, testbed, quick=quick): c.measure for c in claims if c.measure and c.check}
+    found = {}
+    for key, measure in measured.items():
+        with suppress(P4PerfError):  # what is wrong with an experiment or a target is said when its claims come
+            experiment, target = _experiment(measure, quick=quick), open_target(measure.target)
+            plan = plan_sweep(experiment, target, require_usable(target, open_testbed(testbed)))
+            found[key] = (target.label, plan, experiment.spec.trials.repetitions)
+    return found
+
+
+class _ListedPaper(Record):
+    paper: str = doc("key of the paper", of="key")
+    title: str = doc("title of the paper")
+    claims: int = doc("claims")
+    runs: int = doc("runs that some of them take, as far as they are possible here")
+    time: str = doc("about how long everything takes, for people")
+    quick: str = doc("the same with `--quick`")
+    command: str = doc("the command that checks them")
+
+
+PAPERS_TEXT = "`p4perf reproduce` without a claim: one row for each paper."
+ReproductionPapersDocument = listing("reproduction.papers", _ListedPaper, PAPERS_TEXT)
+
+
+def papers(testbed: str) -> Document:
+    """What checking the claims of each paper takes here."""
+    rows = []
+    for paper in shipped_papers():
+        runs, times = 0, []
+        for quick in (True, False):
+            plans = _planned_runs(paper.claims, testbed, quick=quick).values()
+            left_s = sum(Pace().cost_s(plan, repetitions) for _, plan, repetitions in plans)
+            computed = sum(claim.measure is None for claim in paper.claims)
+            times.append(duration_text(left_s + computed * COMPUTED_S))
+            runs = len(plans)
+        command = f"p4perf reproduce {paper.key}"
+        counts = {"claims": len(paper.claims), "runs": runs, "time": times[1], "quick": times[0]}
+        rows.append(_ListedPaper.read(paper, command=command, **counts))
+    return ReproductionPapersDocument(rows=tuple(rows))
 
 
 class _NoTimeError(Exception):

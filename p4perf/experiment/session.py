@@ -156,10 +156,12 @@ def resume_run(
     limit: TimeLimit | None = None,
     crew: Callable[[str], Crew] | None = None,
     planned: Planner = plan_sweep,
+    all_points: bool = False,
 ) -> tuple[RunDirectory, SweepOutcome]:
     """Continue a run where it stopped; a complete run is left as it is.
 
     Args:
+        all_points: complete the sweep of a run that chose its points.
         crew: opens the devices of a cluster for the address of a testbed; it is closed by its owner.
         planned: plans the points.
 
@@ -168,6 +170,10 @@ def resume_run(
         DataError: it is no run directory, or this machine would measure something else than the run began with.
         TestbedError, TargetUnavailableError, StorageError: as for a new run.
     """
+    if all_points:
+        directory = Run.open(path).directory
+        with directory.lock():
+            directory.update_manifest({"design": None})
     experiment, plan, target, testbed, run = reopened(path, crew, planned=planned)
     return run, measure_run(experiment, plan.points, target, testbed, run, progress, limit=limit)
 

@@ -73,6 +73,14 @@ class Fitting:
         return self.template.formula(self.parameters, self.origin, notation)
 
 
+def abscissae(x: npt.ArrayLike) -> FloatArray:
+    """Abscissae as an array; a UsageError if they are no numbers."""
+    try:
+        return np.asarray(x, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise UsageError(f"x: expected numbers, got {x!r:.60}") from None
+
+
 @dataclass(frozen=True)
 class PiecewiseFitting:
     """Fittings of adjacent segments (Eq. 4).
@@ -142,7 +150,7 @@ class PiecewiseFitting:
         return self._by_segment(x, [segment.derivative for segment in self.segments])
 
     def _by_segment(self, x: npt.ArrayLike, functions: Sequence[Callable[[FloatArray], FloatArray]]) -> FloatArray:
-        at = np.asarray(x, dtype=np.float64)
+        at = abscissae(x)
         which = self.segment_of(at)
         out = np.full_like(at, np.nan)
         for index, function in enumerate(functions):
@@ -442,7 +450,7 @@ class ComponentModel:
         Between the abscissae of the band its distances from the curve are interpolated; outside of the domain the
         distances at the ends are kept, so the band says nothing about the risk of extrapolation.
         """
-        at = np.asarray(x, dtype=np.float64)
+        at = abscissae(x)
         value = self.evaluate(at)
         low, high = np.full_like(value, np.nan), np.full_like(value, np.nan)
         if self.uncertainty is not None:

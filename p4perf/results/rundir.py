@@ -113,7 +113,7 @@ class RunDirectory:
             inside = sorted(entry.parent.name for entry in path.glob(f"[!.]*/{_MANIFEST}"))
             hint = f"it contains {len(inside)} run directories; the last by name is {inside[-1]}" if inside else None
             if (path / "runs").is_dir():
-                hint = f"the runs of this campaign are {shown(path / 'runs')}/*, compared in its folder comparison"
+                hint = f"it is a campaign: name its runs, {shown(path / 'runs')}/*; p4perf show lists them"
             raise DataError(f"is not a run directory: it has no {_MANIFEST}", location=where, hint=hint)
         run = cls(path)
         run.manifest()

@@ -235,7 +235,8 @@ def parse_text(text: str, file: str, *, truth_keys: bool = False) -> SourceNode:
             loader.dispose()
     except yaml.MarkedYAMLError as error:
         what = " ".join(part for part in (error.context, error.problem) if part) or "it cannot be parsed"
-        raise SpecError(f"this is not YAML: {what}", location=reader.place(error.problem_mark)) from error
+        unclosed = error.context_mark if "while scanning a quoted" in what or "flow" in what else None
+        raise SpecError(f"this is not YAML: {what}", location=reader.place(unclosed or error.problem_mark)) from error
     except yaml.reader.ReaderError as error:
         line = len(_LINE_BREAK.findall(text, 0, error.position)) + 1
         raise SpecError("this is not YAML: a control character", location=Location(file, line)) from error

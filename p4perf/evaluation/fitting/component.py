@@ -202,12 +202,17 @@ def known_options(options: Mapping[str, Any]) -> FitOptions:
     if templates := options.get("templates"):
         several = [templates] if isinstance(templates, str) else templates
         options = {**options, "templates": tuple(find_template(t) if isinstance(t, str) else t for t in several)}
+    for option, value in options.items():
+        kinds, what = (int, "a whole number") if option in _WHOLE else (float | int, "a number")
+        if option in (*_WHOLE, *_NUMBERS) and value is not None and not isinstance(value, kinds):
+            raise UsageError(f"{option}: expected {what}, got {value!r:.60}")
     chosen = FitOptions(**options)
-    try:
-        chosen.check()
-    except TypeError as error:
-        raise UsageError(f"an option of the fit has a value of the wrong type: {error}") from error
+    chosen.check()
     return chosen
+
+
+_WHOLE = ("max_segments", "segments", "min_points", "threads", "resamples", "seed")
+_NUMBERS = ("floor", "kappa", "kappa_rel", "gamma", "level")
 
 
 def uncertainty(samples: Samples, fitting: PiecewiseFitting, options: FitOptions) -> Uncertainty | None:

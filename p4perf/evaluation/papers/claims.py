@@ -217,9 +217,13 @@ class PaperClaims(Strict):
         return self.paper
 
 
+_WORDS = {"left_out_gain": "error of one segment / error of the model, at points left out"}
+"""Quantities whose names do not say what they are."""
+
+
 def named(name: str, text: str, unit: str) -> str:
     """A quantity with its name, for people; a name that is the unit is left out."""
-    words = name.replace("_", " ")
+    words = _WORDS.get(name, name.replace("_", " "))
     return text if words == unit else f"{words} {text}"
 
 

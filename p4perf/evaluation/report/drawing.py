@@ -194,11 +194,11 @@ def _upwards(axis: _Axis, most: int) -> tuple[DrawnTick, ...]:
 
 
 def _uprights(figure: Mapping[str, Any], x: _Axis) -> Iterator[tuple[float, str, str]]:
-    found = [(b, f"breakpoint at {_short(b['x'])}", "own") for b in figure["breakpoints"]]
-    for each, text, kind in (*found, *((m, m["text"], "") for m in figure["marks"])):
+    found = [(each, "own") for each in figure["breakpoints"]]
+    for each, kind in (*found, *((mark, "") for mark in figure["marks"])):
         at = x.at(each["x"])
         if at is not None and 0 <= at <= 100:
-            yield at, text, f"{kind} below" if each["below"] else kind
+            yield at, each["text"], f"{kind} below" if each["below"] else kind
 
 
 def _line(line: Mapping[str, Any], entry: Mapping[str, Any], x: _Axis, y: _Axis) -> DrawnLine:

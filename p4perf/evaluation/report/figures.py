@@ -84,14 +84,15 @@ def _abscissae(model: ComponentModel, segment: Fitting) -> np.ndarray[Any, np.dt
     return np.unique(np.clip(np.concatenate([even, grown]), segment.start, segment.end))
 
 
-def _breakpoints(model: ComponentModel, below: Sequence[bool]) -> list[dict[str, float | None]]:
+def _breakpoints(model: ComponentModel, below: Sequence[bool]) -> list[dict[str, float | str | None]]:
     """Where segments begin, with the intervals of the breakpoints, and the sides of their labels."""
     places = model.fitting.breakpoint_x
     ends = (
         [(b.low, b.high) for b in model.uncertainty.breakpoints] if model.uncertainty else [(None, None)] * len(below)
     )
     return [
-        {"x": x, "low": low, "high": high, "below": at} for x, (low, high), at in zip(places, ends, below, strict=True)
+        {"x": x, "text": f"breakpoint at {x:g}", "low": low, "high": high, "below": at}
+        for x, (low, high), at in zip(places, ends, below, strict=True)
     ]
 
 

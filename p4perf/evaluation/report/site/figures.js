@@ -95,7 +95,7 @@
     const low = lower ? UPPER[0] : 0;
     const at = (x) => (log ? Math.log10(x) : x);
     const uprights = [
-      ...data.breakpoints.map((b) => [b.x, c.ink, "dash", `breakpoint at ${shown(b.x)}`, b.below]),
+      ...data.breakpoints.map((b) => [b.x, c.ink, "dash", b.text, b.below]),
       ...data.marks.map((m) => [m.x, c.mark, "dot", m.text, m.below]),
     ].filter(([x]) => !log || x > 0).map(([x, ...rest]) => upright(x, at, low, c.paper, ...rest));
     const spans = data.breakpoints.filter((b) => b.low !== null && b.low < b.high).map((b) => ({

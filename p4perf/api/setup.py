@@ -1,0 +1,178 @@
+"""Functions before and beside measuring: check, generate, status."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from p4perf.api import arguments as given
+from p4perf.api.arguments import Changes, Count, PathLike, Texts, checked
+from p4perf.errors import CapabilityError, UsageError
+from p4perf.experiment import open_target, open_testbed, plan_sweep, require_usable
+from p4perf.experiment.campaign import all_cells
+from p4perf.experiment.generation import Generated, Generation, generate_all, generate_into
+from p4perf.experiment.planning import RefusedPoint, possible_points
+from p4perf.experiment.sizing import Cell, accepted_share, summary
+from p4perf.plugins import load_plugin, plugin_names
+from p4perf.records import Document, Record, doc, listing
+from p4perf.results import Run, find_run
+from p4perf.results.campaign import CampaignDirectory
+from p4perf.results.files import write_text_atomically
+from p4perf.results.names import RunSummary
+from p4perf.specs import describe_variants
+
+
+class _CheckRow(Record):
+    experiment: str = doc("name of the experiment")
+    points: int = doc("points of the sweep")
+    trials: int = doc("accepted trials that are wanted: points x repetitions")
+    spec_hash: str = doc("[hash](specs.md#the-hash-of-a-spec) of the spec, 64 hexadecimal digits")
+
+
+CheckDocument = listing("check", _CheckRow, "`p4perf check SPEC`: one row.")
+
+
+@checked
+def check(
+    spec: PathLike,
+    target: Texts = (),
+    *,
+    testbed: str = "local",
+    settings: Changes = (),
+    points: Count | None = None,
+    skip_impossible: bool = False,
+    told: Callable[[str], object] = warnings.warn,
+) -> Document:
+    """Check a spec, and that targets can measure it here: the number of its points and trials, and its hash.
+
+    Args:
+        settings, points, skip_impossible: as for :func:`p4perf.run`.
+        told: gets the points that are left out, and what variants change.
+
+    Raises:
+        SpecError, CapabilityError: the spec is wrong, or beyond what a target can do.
+        TestbedError, TargetUnavailableError: the testbed or a target cannot be used.
+    """
+    experiment = given.experiment(spec, settings, points, skip=skip_impossible)
+    refused: dict[str, RefusedPoint] = {} if target else {p.label: p for p in possible_points(experiment)[1]}
+    for name in given.listed(target):
+        chosen, place = open_target(name), open_testbed(testbed)
+        refused |= {p.label: p for p in plan_sweep(experiment, chosen, require_usable(chosen, place)).refused}
+    skipped = list(refused.values())
+    if skipped and not experiment.spec.sweep.skip_impossible:
+        first = skipped[0]
+        more = f" (and {len(skipped) - 1} more points)" if len(skipped) > 1 else ""
+        hint = "--skip-impossible accepts that; p4perf run leaves such points out"
+        raise CapabilityError(f"{experiment.spec.name} at {first.label}: {first.reason}{more}", hint=hint)
+    for point in skipped:
+        told(f"left out: {point.label}: {point.reason}")
+    for line in describe_variants(experiment.spec):
+        told(line)
+    count = len(experiment.points) - len(skipped)
+    row = _CheckRow(
+        experiment=experiment.spec.name,
+        points=count,
+        trials=count * experiment.spec.trials.repetitions,
+        spec_hash=experiment.spec_hash,
+    )
+    return CheckDocument(rows=(row,))
+
+
+MAX_ENTRIES = 1_000_000
+"""Largest table whose entry files are written, unless something else is asked for."""
+REFUSED_FILE = "refused.json"
+_OF_TARGET = {"bmv2": "v1model", "dpdk-swx": "swx", "nfp4000": "nfp"}
+"""Generators of targets that have other names."""
+
+
+def generators_of(names: Sequence[str]) -> list[str]:
+    """The generators of these names or targets; without any, all."""
+    found = [_OF_TARGET.get(name, name) for name in names] or plugin_names("p4perf.generators")
+    for name in found:
+        load_plugin("p4perf.generators", name)
+    return found
+
+
+@checked
+def generate(
+    spec: PathLike | None = None,
+    generator: Texts = (),
+    *,
+    output: PathLike = "generated",
+    settings: Changes = (),
+    points: Count | None = None,
+    max_entries: int | None = None,
+) -> Generated:
+    """Write programs, table entries and load-generator scripts: the files, and the points that generators refuse.
+
+    Args:
+        spec: name of an experiment of the catalogue or path of a spec; without one, the whole catalogue.
+        generator: generators or their targets; by default all.
+        max_entries: leave out entry files of larger tables; by default 1000000, or 0 for the whole catalogue.
+
+    Raises:
+        SpecError, UsageError: the spec is wrong, or there is no such generator.
+        CapabilityError: every generator refuses every point.
+    """
+    names, folder = generators_of(given.listed(generator)), Path(output)
+    limit = max_entries if max_entries is not None else 0 if spec is None else MAX_ENTRIES
+    if spec is not None:
+        experiment = given.experiment(spec, settings, points)
+        return generate_into(folder, lambda place: Generation(names, place, limit, alone=True).run(experiment))
+    if settings:
+        raise UsageError("--set changes one spec, and --all generates many", hint="leave one of them out")
+    outcome = generate_into(folder, lambda place: generate_all(names, points, place, limit))
+    write_text_atomically(folder / REFUSED_FILE, json.dumps([asdict(r) for r in outcome.refused], indent=1) + "\n")
+    return outcome
+
+
+class _CampaignRow(Record):
+    experiment: str = doc("name of the experiment")
+    target: str = doc("target with its variants")
+    state: str = doc(
+        "`measured`, `refused`, `unavailable`, `failed` or `open`, see [campaigns](campaigns.md#the-budget)"
+    )
+    points: int = doc("points that were planned on this target")
+    accepted: int = doc("points with accepted trials")
+    repetitions: int = doc("accepted trials requested for each point")
+    wall_s: float = doc("time, including its model", "s")
+    what: str = doc("outcome, for people")
+    run: str = doc("path of its run directory; empty without one")
+
+
+class CampaignDocument(Document, kind="campaign"):
+    """`p4perf run` with several specs or targets, `--all` or `--budget`.
+
+    `p4perf resume CAMPAIGN` and `p4perf status CAMPAIGN` print it, too. One row for each experiment and target.
+    See [campaigns](campaigns.md).
+    """
+
+    campaign: str = doc("path of its folder")
+    accepted_share: float = doc("share of planned points with accepted trials", "ratio")
+    rows: tuple[_CampaignRow, ...] = doc("")
+
+
+StatusDocument = listing("status", RunSummary, "`p4perf status RUN`: one row.")
+
+
+def campaign_document(path: Path, cells: Sequence[Cell]) -> CampaignDocument:
+    places = [str(path / cell.run) if cell.run else "" for cell in cells]
+    rows = tuple(_CampaignRow.read(c, what=summary(c), run=place) for c, place in zip(cells, places, strict=True))
+    return CampaignDocument(campaign=str(path), accepted_share=accepted_share(cells), rows=rows)
+
+
+@checked
+def status(run: PathLike = "latest") -> Document:
+    """How far a run has come, or a campaign: a row for it, or for each experiment on each target of it.
+
+    Raises:
+        DataError: there is no such run or campaign, or it is damaged.
+    """
+    path = find_run(run)
+    if CampaignDirectory.is_one(path):
+        folder = CampaignDirectory.open(path)
+        return campaign_document(folder.path, all_cells(folder))
+    return StatusDocument(rows=(RunSummary.of(Run.open(path)),))
