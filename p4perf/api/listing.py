@@ -196,9 +196,6 @@ def list_items(
         components, limits: of targets or generators: which experiments they support, and what limits them.
         item: of ``eivu``: only these items, such as ``014``.
         data: of ``eivu-cells``: folder with an eivu_results.csv of your own.
-
-    Raises:
-        UsageError: there is no such kind.
     """
     kinds = [
         kind[5:] for kind in Document.KINDS if kind[:5] == "list." and kind.count(".") == 1 and kind != "list.runs"

@@ -88,10 +88,6 @@ def estimate_eo(
         remote: share of packets that the NIC places in another socket's cache.
         symbols: values of the symbols of functions, such as ``{"ps": 1000}``.
         keep_io: each of several functions receives and sends.
-
-    Raises:
-        UsageError: there is no such function or machine.
-        DataError: a file is damaged.
     """
     machine = load_hardware(hardware, profile)
     values = {name: parse_expression(value).value({}) for name, value in given.pairs(symbols, "--symbol")}
@@ -253,10 +249,6 @@ def estimate_queue(
         service: service time, such as ``det:7us``, ``run:latest[entries=1000]`` or a file.
         arrivals: such as ``poisson``, ``det`` or ``pcap:FILE``; rates and times are texts with units.
         tune: search for the moderation interval with the smallest ``mean``, or percentile such as ``p99``.
-
-    Raises:
-        UsageError: an option is wrong, or the lattice too coarse.
-        DataError: a file cannot be read.
     """
     frequency_ghz = None if frequency is None else positive_quantity(frequency, "frequency", "GHz", "--frequency")
     law = service_law(service, frequency_ghz=frequency_ghz)
@@ -428,10 +420,6 @@ def analyse_opq(
         beside: platforms to compare with: ``ren2025``, or a file.
         without, of: operators that the median of the threshold leaves out, and the platform that it is of.
         contrast: pairs of operators such as ``HIGH,LOW``.
-
-    Raises:
-        UsageError: there is neither a run nor a platform, or an option is wrong.
-        NoVerdictError: the runs say too little.
     """
     names = given.runs(runs)
     if agree and len(names) != 2:
@@ -498,10 +486,6 @@ def analyse_factors(
         where: values of other swept variables, such as ``{"frame": 64}``.
         cache: metric or column of cache use.
         lower_is_better: of a file: as for cycles.
-
-    Raises:
-        UsageError: the run combines no variants, or an option does not suit the source.
-        DataError, NoVerdictError: the source is damaged, or says too little.
     """
     path, chosen, titles = find_run(source), given.listed(factors), dict[str, str]()
     if path.is_dir():

@@ -51,10 +51,6 @@ def check(
     Args:
         settings, points, skip_impossible: as for :func:`p4perf.run`.
         told: gets the points that are left out, and what variants change.
-
-    Raises:
-        SpecError, CapabilityError: the spec is wrong, or beyond what a target can do.
-        TestbedError, TargetUnavailableError: the testbed or a target cannot be used.
     """
     experiment = given.experiment(spec, settings, points, skip=skip_impossible)
     refused: dict[str, RefusedPoint] = {} if target else {p.label: p for p in possible_points(experiment)[1]}
@@ -112,10 +108,6 @@ def generate(
         spec: name of an experiment of the catalogue or path of a spec; without one, the whole catalogue.
         generator: generators or their targets; by default all.
         max_entries: leave out entry files of larger tables; by default 1000000, or 0 for the whole catalogue.
-
-    Raises:
-        SpecError, UsageError: the spec is wrong, or there is no such generator.
-        CapabilityError: every generator refuses every point.
     """
     names, folder = generators_of(given.listed(generator)), Path(output)
     limit = max_entries if max_entries is not None else 0 if spec is None else MAX_ENTRIES
@@ -166,11 +158,7 @@ def campaign_document(path: Path, cells: Sequence[Cell]) -> CampaignDocument:
 
 @checked
 def status(run: PathLike = "latest") -> Document:
-    """How far a run has come, or a campaign: a row for it, or for each experiment on each target of it.
-
-    Raises:
-        DataError: there is no such run or campaign, or it is damaged.
-    """
+    """How far a run has come, or a campaign: a row for it, or for each experiment on each target of it."""
     path = find_run(run)
     if CampaignDirectory.is_one(path):
         folder = CampaignDirectory.open(path)

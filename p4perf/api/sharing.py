@@ -111,10 +111,6 @@ def import_results(sources: Paths, *, output: PathLike = FOLDER, **options: Any)
         sources: files, or a result folder, all of one kind.
         options: those of :func:`p4perf.experiment.imports.read_results`, such as ``kind="csv"``, ``x="frame_size"``,
             ``metric={"packet_rate": "rate"}``, ``settings={"flows": 1}`` and ``experiment="mine/switch"``.
-
-    Raises:
-        UsageError: a name or an option does not suit the source.
-        DataError: something is damaged, contradicts itself, or there is nothing to import.
     """
     found = checked(read_results)([Path(path) for path in given.listed(sources)], **options)
     return OpenRun(write_import(found, Path(output))[0])
@@ -163,10 +159,6 @@ def export(model: PathLike, language: ExportLanguage = "python", output: PathLik
     Args:
         model: a model.json, or a run that has a model, by path or name.
         output: file for the text.
-
-    Raises:
-        UsageError: there is no such model, or it cannot be written in this language.
-        DataError: the model is damaged.
     """
     path = find_run(model)
     if not path.exists():
@@ -192,10 +184,6 @@ def report(
         runs: runs, campaigns, comparisons, predictions, claims, or folders of these, by path or name.
         output: folder of the site; a site there is replaced.
         jobs: processes that read runs; by default one for each processor.
-
-    Raises:
-        UsageError: a path is not there, or the folder holds something that p4perf did not make.
-        DataError: nothing of it can be read.
     """
     sources = find_sources([find_run(name) for name in given.runs(runs)])
     site = write_site(sources, Path(output), title=title or "", processes=jobs, progress=progress)
@@ -205,10 +193,7 @@ def report(
 
 @checked
 def open_page(run: PathLike = "latest", *, browser: bool = True) -> Path:
-    """Build the page of a run, campaign, comparison or prediction, and open it in a browser if there is one: its path.
-
-    Raises: as :func:`report`.
-    """
+    """Build the page of a run, campaign, comparison or prediction, and open it in a browser if there is one: its path."""
     what = find_run(run)
     site = write_site(find_sources([what]), cache_folder() / "pages" / file_word(real(what).name))
     page = site.index
@@ -235,10 +220,6 @@ def pack(
         output: path of the zip; by default the name of the folder, in the current folder.
         licence: SPDX identifier or address, such as ``CC-BY-4.0``.
         author: one or several, such as ``Jane Doe <0000-0002-1825-0097>``.
-
-    Raises:
-        UsageError: the licence or an author is none, or the zip cannot be there.
-        DataError: the folder holds no results, or something in it is damaged.
     """
     source = find_run(folder)
     archive = Path(f"{source.absolute().name}.zip") if output is None else Path(output)

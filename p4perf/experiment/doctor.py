@@ -64,10 +64,6 @@ def doctor(
         fix: apply reversible settings of this machine first: hugepages, autogroup (root).
         undo: restore what ``fix`` changed (root).
         told: gets the changes as lines.
-
-    Raises:
-        UsageError: ``fix`` and ``undo`` are of another machine.
-        TestbedError: the testbed cannot be used.
     """
     if fix and undo:
         raise UsageError("--fix and --undo are opposites")

@@ -61,7 +61,7 @@ def printed(capsys, *arguments):
 def refused(*arguments):
     with pytest.raises(P4PerfError) as caught:
         get_command(loaded())(list(map(str, arguments)), standalone_mode=False)
-    return caught.value.exit_code, str(caught.value)
+    return caught.value.exit_code, caught.value.text()
 
 
 class TestRows:
