@@ -13,6 +13,7 @@ Everything is imported when it is used, so that ``import p4perf`` takes no time.
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from p4perf.api.arguments import checked
 from p4perf.api.measuring import learn, learn_operations, measure, measure_sides, reproduce, resume, run
 from p4perf.api.modelling import compare, fit, fit_many, gate, predict
 from p4perf.api.views import LearntModel, LoadedModel, OpenRun, Reproduced, RunList, list_runs, load_model, open_run
@@ -63,5 +64,6 @@ _MORE = {
 
 def __getattr__(name: str) -> Any:
     if name in _MORE:
-        return getattr(importlib.import_module(_MORE[name]), name)
+        found = getattr(importlib.import_module(_MORE[name]), name)
+        return checked(found) if name == "doctor" else found
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
