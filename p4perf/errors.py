@@ -60,7 +60,13 @@ class Location:
         return f"  {self.text}\n  {lead}^"
 
 
-_ARGUMENTS = {"set": "settings", "in": "folder", "with": "beside"}
+_ARGUMENTS = {
+    "set": "settings",
+    "baseline-set": "baseline_settings",
+    "symbol": "symbols",
+    "in": "folder",
+    "with": "beside",
+}
 """Arguments of Python that have other names than the options of commands."""
 MAX_MESSAGE = 2000
 """Longer messages, which quote a tool or a file, are cut in the middle; in characters."""

@@ -300,7 +300,7 @@ class TestMeasuring:
             ({"accuracy": "x"}, "accuracy x: expected a share below 1"),
             ({"budget_s": "x"}, "budget_s x: expected a time"),
             ({"settings": 5}, "settings: expected a mapping"),
-            ({"settings": "entries"}, "settings: expected a mapping or key=value, got 'entries'"),
+            ({"settings": "entries"}, "settings entries: expected key=value"),
             ({"testbed": 5}, "testbed: expected an address"),
             ({"output": 5}, "output: expected a path, got 5"),
         ],

@@ -136,18 +136,29 @@ def texts(given: Changes) -> list[str]:
     return [f"{key}={value if isinstance(value, str) else json.dumps(value)}" for key, value in given.items()]
 
 
-def pairs(given: Changes, name: str = "settings") -> list[tuple[str, str]]:
+def pairs(given: Changes, name: str = "--set") -> list[tuple[str, str]]:
     """Changes as pairs of a key and the text of its value."""
     found = [(key.strip(), equals, value.strip()) for key, equals, value in (t.partition("=") for t in texts(given))]
     if wrong := [key for key, equals, _ in found if not (key and equals)]:
-        raise UsageError(f"{name}: expected a mapping or key=value, got {wrong[0]!r}", hint="such as entries=1000")
+        raise UsageError(f"{name} {wrong[0]}: expected key=value", hint="such as entries=1000")
     return [(key, value) for key, _, value in found]
 
 
-def experiment(spec: PathLike, settings: Changes, points: int | None, *, skip: bool = False) -> Experiment:
+def experiment(
+    spec: PathLike,
+    settings: Changes,
+    points: int | None,
+    *,
+    skip: bool = False,
+    told: Callable[[str], object] = lambda text: None,
+) -> Experiment:
     """The experiment with changes; ``skip`` leaves out what a target cannot do."""
     changes = [*pairs(settings), *([("sweep.skip_impossible", "true")] if skip else [])]
-    return load_experiment(str(spec), overrides=changes, points=points, parameters_of=component_parameters)
+    found = load_experiment(str(spec), overrides=changes, points=points, parameters_of=component_parameters)
+    combined = found.spec.sweep.combined
+    if points is not None and (names := [*combined.each_of, *combined.subsets_of]):
+        told(f"note: --points leaves all combinations of {', '.join(names)} there; sweep.multiplex chooses among them")
+    return found
 
 
 def share(given: Share | None, name: str) -> float | None:

@@ -254,7 +254,7 @@ def measure_sides(
     place = open_testbed(testbed) if isinstance(testbed, str) else testbed
     (old, first), (new, second) = measure_both(
         str(spec), None if baseline is None else str(baseline), target, baseline_target, place, Path(output),
-        overrides=given.pairs(settings), baseline_overrides=given.pairs(baseline_settings, "baseline_settings"),
+        overrides=given.pairs(settings), baseline_overrides=given.pairs(baseline_settings, "--baseline-set"),
         baseline_environment=baseline_environment, baseline_tree=given.path(baseline_tree), points=points,
         pairs=pairs or PAIRS, progress=progress,
     )  # fmt: skip

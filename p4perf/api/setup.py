@@ -52,7 +52,7 @@ def check(
         settings, points, skip_impossible: as for :func:`p4perf.run`.
         told: gets the points that are left out, and what variants change.
     """
-    experiment = given.experiment(spec, settings, points, skip=skip_impossible)
+    experiment = given.experiment(spec, settings, points, skip=skip_impossible, told=told)
     refused: dict[str, RefusedPoint] = {} if target else {p.label: p for p in possible_points(experiment)[1]}
     for name in given.listed(target):
         chosen, place = open_target(name), open_testbed(testbed)

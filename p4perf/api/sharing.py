@@ -193,7 +193,7 @@ def report(
 
 @checked
 def open_page(run: PathLike = "latest", *, browser: bool = True) -> Path:
-    """Build the page of a run, campaign, comparison or prediction, and open it in a browser if there is one: its path."""
+    """Build the page of a run, campaign, comparison or prediction, and open it if there is a browser: its path."""
     what = find_run(run)
     site = write_site(find_sources([what]), cache_folder() / "pages" / file_word(real(what).name))
     page = site.index

@@ -33,7 +33,6 @@ from p4perf.version import __version__
 
 if TYPE_CHECKING:
     from p4perf.records import Document
-    from p4perf.specs import Experiment
 
 
 COMMANDS = {
@@ -368,19 +367,6 @@ SkipOption = Annotated[bool, Option("--skip-impossible", help="Leave out impossi
 PointsOption = Annotated[
     int | None, Option("--points", min=1, help="Keep at most N values of every swept variable, evenly spaced.")
 ]
-
-
-def load(spec: str, sets: list[str] | None, points: int | None, *, skip: bool = False) -> Experiment:
-    """The experiment with the changes of the command line; ``skip`` is that of --skip-impossible."""
-    from p4perf.programs.component import component_parameters
-    from p4perf.specs import load_experiment
-
-    changes = [*overrides_of(sets), *([("sweep.skip_impossible", "true")] if skip else [])]
-    experiment = load_experiment(spec, overrides=changes, points=points, parameters_of=component_parameters)
-    combined = experiment.spec.sweep.combined
-    if points is not None and (names := [*combined.each_of, *combined.subsets_of]):
-        say(f"note: --points leaves all combinations of {', '.join(names)} there; sweep.multiplex chooses among them")
-    return experiment
 
 
 def overrides_of(sets: list[str] | None, option: str = "--set") -> list[tuple[str, str]]:

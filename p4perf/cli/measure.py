@@ -24,7 +24,6 @@ from p4perf.cli.app import (
     app,
     check_cluster,
     emit,
-    load,
     overrides_of,
     refuse,
     resuming,
@@ -198,6 +197,7 @@ def run(
     Several experiments or targets, --all or --budget make a campaign: a folder with a run for each experiment and
     target and one report over all of them.
     """
+    from p4perf.api import arguments as given
     from p4perf.cli.progress import SweepProgress
     from p4perf.experiment import measure_anew, open_target, open_testbed
     from p4perf.specs.units import seconds, share
@@ -226,7 +226,8 @@ def run(
         return _measure(folder, scheduler, tls, workers, fmt, quiet=quiet)
     with crew_opener(scheduler, tls, workers, quiet=quiet) as crew:
         place = open_testbed(testbed) if crew is None else crew(testbed)
-        experiment, chosen = load(names[0], sets, points, skip=skip_impossible), open_target(targets[0])
+        experiment = given.experiment(names[0], sets or (), points, skip=skip_impossible, told=say)
+        chosen = open_target(targets[0])
         if dry_run:
             _show_plan(experiment, chosen, place, fmt)
             return 0

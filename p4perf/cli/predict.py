@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -73,7 +74,10 @@ def print_answers(found: Answers, path: PathName, *, quiet: bool = False, verbos
         for each in shown:
             _print_one(each, path, several=len(shown) > 1)
     else:
-        print_table(_short_breakdown(shown, path), title=f"cost breakdown of the {path} path [cycles/packet]")
+        rows = _short_breakdown(shown, path)
+        print_table(rows, title=f"cost breakdown of the {path} path [cycles/packet]")
+        if named := [step for row in rows if _BLOCK.match(step := row.get("step") or "")]:
+            say(f"{', '.join(named)}: instructions of the pipeline from that number (from 0) or label to the next jump")
     if found.measured:
         print_table([_measured_row(each) for each in found.measured], title="prediction and measurement")
     for refusal in found.refusals:
@@ -81,6 +85,10 @@ def print_answers(found: Answers, path: PathName, *, quiet: bool = False, verbos
         say(f"refused: {refusal.program}{f' at {at}' if at else ''} on {refusal.model}: {refusal.reason}")
     for measured in found.measured:
         say(_verdict(measured))
+
+
+_BLOCK = re.compile(r"apply@\d|L_[A-Z]+_\d")
+"""Steps of the pipeline of SWX that have no name in the program."""
 
 
 def _premise(each: Prediction) -> str:
