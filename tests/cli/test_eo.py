@@ -59,7 +59,7 @@ def test_options_change_the_estimate():
         (("switch/basik", *XEON), "did you mean switch/basic?"),
         (("switch/basic", "--hardware", "xeon"), "there is no hardware 'xeon'"),
         (("switch/basic", *XEON, "--symbol", "ps=0-3"), "data is -3 B, which cannot be negative"),
-        (("switch/basic", *XEON, "--symbol", "ps"), "expected name=number"),
+        (("switch/basic", *XEON, "--symbol", "ps"), "expected key=value"),
         (("switch/basic", *XEON, "--symbol", "px=3"), "has no symbol 'px'"),
         (("switch/basic", *XEON, "--set", "a=1"), "--set and --points are for experiments"),
         (("switch/basic", *XEON, "--cores", "21"), "xeon-e5-2690v2 has 20"),

@@ -173,7 +173,7 @@ class TestProgramsThatAreNone:
             ("headless.spec", HEAD, "headless.spec:", "no block 'apply'"),
             ("hollow.spec", HEAD + "apply {\n}\n", f"hollow.spec:{LINES + 1}", "is empty"),
             ("loop.spec", META + "apply {\n\trx m.port\n\tA :\tfrobnicate\n\tjmp A\n}\n", "loop.spec:", "has a loop"),
-            ("cut.yaml", "name: a\nsweep: {entries: [1, 2\n", "cut.yaml:3:", "this is not YAML"),
+            ("cut.yaml", "name: a\nsweep: {entries: [1, 2\n", "cut.yaml:2:", "this is not YAML"),
             ("empty.yaml", "", "empty.yaml:1:1:", "expected a mapping"),
             ("loop.yaml", "extends: loop.yaml\n", "loop.yaml:1:10:", "cannot extend itself"),
             ("odd.yaml", "extends: mat/exact-entries\nname: o\nprogram: {component: tabel}\n", "odd.yaml:", "'tabel'"),
