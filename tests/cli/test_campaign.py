@@ -157,6 +157,7 @@ class TestOutput:
     def test_status(self, campaign):
         done, path = campaign
         shown = json.loads(p4perf("status", path, "--format", "json").out)
+        assert p4perf("show", path, "--format", "json").out == p4perf("status", path, "--format", "json").out
         assert shown == json.loads(done.out)
 
     def test_a_finished_campaign_is_not_measured_again(self, campaign):

@@ -199,3 +199,25 @@ def test_the_help_fits_a_screen_and_loads_little():
     asked = f"import sys; from p4perf.cli import loaded; loaded(); print([m for m in {heavy} if m in sys.modules])"
     said = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True).stdout
     assert said.strip() == "[]"
+
+
+class TestWhatNewcomersType:
+    def test_the_papers_are_listed_before_anything_is_measured(self, tmp_path):
+        found = json.loads(ok("reproduce", "--format", "json", cwd=tmp_path).out)
+        assert (found["kind"], len(found["rows"])) == ("reproduction.papers", 5)
+        assert all(row["command"] == f"p4perf reproduce {row['paper']}" and row["time"] for row in found["rows"])
+        assert list(tmp_path.iterdir()) == []
+        done = p4perf("reproduce", "gebert2016", "--all", cwd=tmp_path)
+        assert (done.code, "name claims or write --all" in done.err) == (2, True)
+
+    def test_a_folder_of_runs_by_place(self, place):
+        assert ok("list", "runs", "runs", cwd=place).out == ok("list", "runs", "--in", "runs", cwd=place).out
+        assert "for runs only" in p4perf("list", "targets", "runs", cwd=place).err
+
+    def test_fit_without_data_names_the_standard_input(self, tmp_path):
+        assert "p4perf fit - reads columns from standard input" in p4perf("fit", cwd=tmp_path).err
+
+    @pytest.mark.parametrize("text", ['title: "tables\ntrials: {}\n', "sweep: {entries: [1, 2\ntrials: {}\n"])
+    def test_what_has_no_end_is_reported_where_it_begins(self, tmp_path, text):
+        (tmp_path / "spec.yaml").write_text(f"name: a/b\n{text}")
+        assert "spec.yaml:2:" in p4perf("check", "spec.yaml", cwd=tmp_path).err
