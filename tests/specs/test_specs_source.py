@@ -54,8 +54,8 @@ def test_moved_values_are_all_in_one_place():
 
 def test_broken_yaml_has_a_place_and_a_caret():
     error = refused("a: 1\nb: [1, 2\nc: 3\n")
-    assert str(error).startswith("spec.yaml:3:2: this is not YAML: while parsing a flow sequence expected ',' or ']'")
-    assert str(error).splitlines()[1:3] == ["  c: 3", "   ^"]
+    assert str(error).startswith("spec.yaml:2:4: this is not YAML: while parsing a flow sequence expected ',' or ']'")
+    assert str(error).splitlines()[1:3] == ["  b: [1, 2", "     ^"]
 
 
 def test_a_key_that_is_there_twice():

@@ -60,7 +60,7 @@ def test_both_forms(tmp_path):
         ("64: [60, 61, 62]", "64: [60, fast]", 9, "expected a number, got 'fast'"),
         ("CRC:", "CRC+lookup:", 7, "cannot have a + in it"),
         ("[64, 1500]", "[64, 1500.5]", 2, "expected a whole number"),
-        ("source: measured by hand", "source: [", 3, "this is not YAML"),
+        ("source: measured by hand", "source: [", 1, "this is not YAML"),
     ],
 )
 def test_errors_name_file_line_and_key(tmp_path, old, new, line, said):
