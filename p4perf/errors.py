@@ -108,7 +108,10 @@ class P4PerfError(Exception):
             name = _ARGUMENTS.get(option[1], option[1].replace("-", "_"))
             return name if name in self.arguments else option[0]
 
-        return re.sub(r"--([a-z][a-z-]*[a-z])\b", name_of, self.text()) if self.arguments else self.text()
+        if not self.arguments:
+            return self.text()
+        text = self.text().replace("p4perf list runs", "p4perf.list_runs()")
+        return re.sub(r"--([a-z][a-z-]*[a-z])\b", name_of, text)
 
     def text(self) -> str:
         """What is wrong, where, and what to do, in the words of the command line."""

@@ -309,6 +309,10 @@ class TestMeasuring:
         with pytest.raises(UsageError, match=words):
             p4perf.run(SPEC, **options)
 
+    def test_hints_name_what_python_calls(self, tmp_path):
+        with pytest.raises(P4PerfError, match=r"hint: p4perf\.list_runs\(\) shows the runs"):
+            p4perf.open_run(tmp_path / "runs")
+
     def test_texts_of_the_command_line_are_understood(self, fakes, tmp_path):
         run = p4perf.run(SPEC, "fake", accuracy="20%", output=tmp_path)
         assert run.manifest.design["accuracy"] == 0.2

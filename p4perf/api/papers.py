@@ -425,8 +425,7 @@ def analyse_opq(
     if agree and len(names) != 2:
         raise UsageError("--agree compares two runs", hint="name two runs of the same machine")
     if not names and not beside:
-        hint = "p4perf analyse opq --with ren2025 shows the published one"
-        raise UsageError("no run and no platform given", hint=hint)
+        raise UsageError("no run and no platform given", hint="--with ren2025 shows the published one")
     options = OpqOptions(
         threshold=Threshold.parse(threshold, ties=ties, without=given.listed(without), of=of),
         contrasts=tuple(map(_pair, given.listed(contrast))) or (DEFAULT_CONTRAST,),

@@ -99,7 +99,7 @@ def require_distinct(paths: Sequence[Path]) -> None:
     seen: set[Path] = set()
     for path in paths:
         if real(path) in seen:
-            raise UsageError(f"{path} is given twice")
+            raise UsageError(f"{path} is given twice", hint="name each run once")
         seen.add(real(path))
 
 

@@ -138,7 +138,7 @@ def _facts(texts: Changes, option: str) -> dict[str, int | float | str]:
         if not (name and value):
             raise UsageError(f"{option} {text}: expected VARIABLE=VALUE", hint=example)
         if name in found:
-            raise UsageError(f"{option}: {name} is given twice")
+            raise UsageError(f"{option}: {name} is given twice", hint=f"give {name} one value")
         found[name] = fact(value)
     return found
 

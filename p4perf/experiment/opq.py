@@ -60,9 +60,7 @@ def _platform(run: Run, name: str, clock: str) -> Platform:
     table = run.table
     missing = [column for column in (OPERATOR, PACKET_SIZE) if column not in table.columns]
     if missing:
-        raise UsageError(
-            f"{run.name} does not sweep {' and '.join(missing)}", hint="measure one with p4perf run operator/all"
-        )
+        raise UsageError(f"{run.name} does not sweep {' and '.join(missing)}", hint="p4perf run operator/all does")
     metric = costs.COST_TSC if clock == "tsc" else costs.COST
     if not (table["metric"] == metric).any():
         raise DataError(f"{run.name} has no measurements of {metric!r}")

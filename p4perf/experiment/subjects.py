@@ -71,7 +71,7 @@ def compare_component(
     if len(names) < 2:
         raise UsageError("--component compares two subjects or more", hint="such as dpdk-c t4p4s@scholz2021")
     if twice := [name for name in names if list(names).count(name) > 1]:
-        raise UsageError(f"{twice[0]} is given twice")
+        raise UsageError(f"{twice[0]} is given twice", hint="name each subject once")
     subjects = _labelled([find_subject(component, name, folder=folder, metric=metric) for name in names], names)
     labels = [s.label for s in subjects]
     chosen = labels[0]
@@ -109,7 +109,7 @@ def _of_component(model: ComponentModel, component: str, name: str, metric: str 
     if model.name != component:
         raise DataError(f"{name} is a model of {model.name}, not of {component}")
     if metric is not None and metric not in (model.y.name, model.provenance.get("increase_of")):
-        hint = f"p4perf compare RUN RUN --metric {metric} derives models of other metrics from runs"
+        hint = f"without --component, --metric {metric} derives models of it from runs"
         raise DataError(f"{name} is a model of {model.y.name}, not of {metric}", hint=hint)
     return model
 

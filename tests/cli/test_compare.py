@@ -348,7 +348,7 @@ class TestRefusals:
         assert "the other runs are of parser/headers" in message
 
     def test_the_same_run_twice(self, runs, tmp_path):
-        assert "is given twice" in refused(runs["fast"], runs["fast"], cwd=tmp_path)
+        assert "is given twice\nhint: name each run once\n" in refused(runs["fast"], runs["fast"], cwd=tmp_path)
 
     def test_another_variable(self, runs, tmp_path):
         other = make_run(

@@ -162,13 +162,17 @@ def find_memory_file(place):
     ("arguments", "code", "message"),
     [
         ((*EXACT, T4P4S), ExitCode.USAGE, "two subjects"),
-        ((*EXACT, T4P4S, T4P4S), ExitCode.USAGE, "given twice"),
+        ((*EXACT, T4P4S, T4P4S), ExitCode.USAGE, "given twice\nhint: name each subject once\n"),
         ((*EXACT, "dpdk-c", "t4p4s@me2020"), ExitCode.USAGE, "no published model t4p4s@me2020"),
         ((*EXACT, "xdp", T4P4S), ExitCode.NO_VERDICT, "have no model"),
         ((*EXACT, "bmv2", T4P4S), ExitCode.NO_VERDICT, "bmv2 has no run of mat/exact-entries"),
         (("--component", "mat/lpm-entries", "new-run", T4P4S), ExitCode.USAGE, "a model of mat/exact-entries"),
         ((*EXACT, "dpdk-c", T4P4S, "--reference", "xdp"), ExitCode.USAGE, "not one of the subjects"),
-        ((*EXACT, "dpdk-c", T4P4S, "--metric", "memory_bytes"), ExitCode.USAGE, "not of memory_bytes"),
+        (
+            (*EXACT, "dpdk-c", T4P4S, "--metric", "memory_bytes"),
+            ExitCode.USAGE,
+            "not of memory_bytes\nhint: without --component",
+        ),
         (("new-run", "new-run", "--at", "3"), ExitCode.USAGE, "--at goes with --component"),
     ],
 )

@@ -125,7 +125,7 @@ def test_single_files(tmp_path):
         (("--from", "cvs"), "did you mean csv?"),
         (("--set", "a"), "expected VARIABLE=VALUE"),
         (("--only", "a="), "expected VARIABLE=VALUE"),
-        (("--set", "a=1", "--set", "a=2"), "given twice"),
+        (("--set", "a=1", "--set", "a=2"), "given twice\nhint: give a one value\n"),
         (("--x-scale", "loud"), "'loud' is not one of 'linear', 'log'"),
         (("--metric", "cycles"), "unknown metric 'cycles'"),
         (("--name", "a"), "different fields in braces"),

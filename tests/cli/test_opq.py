@@ -204,7 +204,7 @@ class TestMistakes:
     @pytest.mark.parametrize(
         ("arguments", "said"),
         [
-            ((), "no run and no platform given"),
+            ((), "no run and no platform given\nhint: --with ren2025"),
             (("--with", "ren2024"), "did you mean ren2025?"),
             (("--with", "ren2025", "--threshold", "median"), "unknown rule for a threshold 'median'"),
             (("--with", "ren2025", "--threshold", "-4"), "a positive number of cycles"),

@@ -254,7 +254,7 @@ def read_sources(
         UsageError: there is no such reader, a path is given twice, or the options do not suit it.
     """
     if len({real(path) for path in paths}) < len(paths):
-        raise UsageError("a path is given twice")
+        raise UsageError("a path is given twice", hint="name each file or folder once")
     for path in paths:
         if not path.exists():
             raise DataError("there is no such file or folder", location=Location(str(path)))
