@@ -74,7 +74,8 @@ def _misplaced(
     if len(given) > len(places):
         if len(places) == 1 and str(places[0].annotation) in ("Paths", "Runs", "Texts"):
             return UsageError(
-                f"{function}: {quoted(given[1])} is too much", hint=f"give several {places[0].name} as a list"
+                f"{function}: {quoted(given[1])} is one argument too many",
+                hint=f"give several {places[0].name} as a list",
             )
         hint = f"by position: {', '.join(p.name for p in places)}; by name: {', '.join(names[len(places) :])}"
         return UsageError(f"{function}: {quoted(given[len(places)])} needs the name of its argument", hint=hint)

@@ -148,6 +148,10 @@ _FORMER_COMMANDS = {
     "eivu": "list eivu, list eivu-cells and reproduce eivu",
 }
 _FORMER_CHOICES = {"best": "lowest-cost", "worst": "highest-cost"}
+_NUMBERS = {
+    "Input should be a valid integer, unable to parse string as an integer": "expected a whole number without a unit",
+    "Input should be a valid number, unable to parse string as a number": "expected a number without a unit",
+}
 _CHOICE = re.compile(r"'([^']*)' is not one of ('.*')")
 
 
@@ -158,6 +162,8 @@ def _misuse(error: Any) -> int:
         return ExitCode.USAGE
     path = error.ctx.command_path if getattr(error, "ctx", None) else "p4perf"
     message = " ".join(error.format_message().split()).rstrip(".").replace("Value error, ", "")
+    for words, plain in _NUMBERS.items():
+        message = message.replace(words, plain)
     hint = f"{path} --help lists the options"
     if "'DATA...'" in message:
         hint = f"name files or runs; {path} - reads columns from standard input"

@@ -113,6 +113,10 @@ class TestCaptures:
         arguments = ("router.json", "--capture", "trace.pcap", "--probabilities", "uniform")
         assert "--probabilities and --capture" in refused(here, *arguments)
 
+    def test_numbers_with_a_unit_are_refused_in_plain_words(self, here):
+        assert "expected a whole number without a unit" in refused(here, "router.json", "--frame-size", "128B")
+        assert "expected a number without a unit" in refused(here, "router.json", "--load", "70%")
+
     def test_specifications_are_run(self, here):
         capture(here / "trace.pcap", FRAMES)
         (here / "tunnel.spec").write_text(SPEC)

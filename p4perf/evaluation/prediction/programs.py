@@ -93,7 +93,7 @@ def _value(size: str, value: str, text: str) -> Size:
     except ValueError:
         number = -1.0
     if not 0 <= number < 1e15 or (size == "hit" and number > 1):
-        raise UsageError(f"--set {text}: {value!r} is no {'share' if size == 'hit' else 'number'} that {size} can have")
+        raise UsageError(f"--set {text}: {value!r} is not a {'share' if size == 'hit' else 'number'} for {size}")
     return number
 
 

@@ -100,8 +100,9 @@ def test_header_stacks_are_unrolled() -> None:
 
 
 def test_entries_of_tables_can_be_said() -> None:
-    graph = read_program(ROUTER, ReadOptions(entries={"Route.routes": 7}))
-    assert graph.nodes["Route.routes"].constructs[0].number("entries") == 7
+    for name in ("Route.routes", "routes"):
+        graph = read_program(ROUTER, ReadOptions(entries={name: 7}))
+        assert graph.nodes["Route.routes"].constructs[0].number("entries") == 7
     graph = read_program(ROUTER, ReadOptions(commands=PROGRAMS / "router.commands"))
     assert graph.nodes["Route.routes"].constructs[0].number("entries") == 3
     assert graph.nodes["Leave.ports"].constructs[0].number("entries") == 1

@@ -35,7 +35,7 @@ from p4perf.programs.reading.psa import is_psa
 from p4perf.programs.reading.shares import Shares, read_shares
 from p4perf.programs.reading.text import check_bmv2
 from p4perf.programs.reading.text import read_program as read_text_program
-from p4perf.programs.reading.tree import parse_json, read_text
+from p4perf.programs.reading.tree import match_name, parse_json, read_text
 
 Format = Literal["bmv2", "swx", "p4", "p4perf"]
 
@@ -167,13 +167,11 @@ def _opened_bmv2(text: str, path: Path, options: ReadOptions, frame_bytes: int |
     plane = ControlPlane() if options.commands is None else read_control_plane(options.commands, root)
     program = read_text_program(root, replace(plane, sessions={}, unknown=True), path.stem)
     tables = {table.label: table for table in program.tables}
-    for name in options.entries:
-        if name not in tables:
-            raise root.error(f"there is no table {name!r}")
+    given = {match_name(name, tables, "table", Location(str(path))): n for name, n in options.entries.items()}
     counts = {}
     if options.commands is not None:
         counts = {name: table.entries.count for name, table in tables.items() if table.keys}
-    entries = {**counts, **options.entries}
+    entries = {**counts, **given}
     flow = read_own(program, path.stem, frame_bytes, source="bmv2", entries=entries, apart=options.apart)
     if is_psa(root):
         flow = replace(
