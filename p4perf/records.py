@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 import math
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -135,11 +136,12 @@ class Record:
         return found
 
 
-class Tabular:
+class Tabular(ABC):
     """Data with rows: a table in a notebook, and in pandas."""
 
+    @abstractmethod
     def rows_of_table(self) -> Sequence[Mapping[str, Any]]:
-        raise NotImplementedError
+        """The rows, by the names of their columns."""
 
     @override
     def __repr__(self) -> str:
