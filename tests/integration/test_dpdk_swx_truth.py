@@ -165,7 +165,8 @@ def test_packets_that_are_dropped_stay_as_they_came(swx, testbed, facts, tmp_pat
     """Their buffers come again and again; SWX takes off what the packet before them in the thread emitted."""
     table = ("match_action_table", {"entries": 64, "key_bits": 32})
     plan = swx.plan(build_workload([table], frame_size_bytes=64), TrafficPlan(64, hit_ratio=0.0), facts)
-    record = swx.parse(testbed.run(swx.trial(plan, QUICK, facts), tmp_path))
+    options = replace(QUICK, windows=20, timeout_ms=2000)  # one window can be short of packets on a busy machine
+    record = swx.parse(testbed.run(swx.trial(plan, options, facts), tmp_path))
     assert record["packets"] > record["verified_packets"]
 
 
