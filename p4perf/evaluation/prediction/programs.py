@@ -32,7 +32,7 @@ from p4perf.evaluation.prediction.reading import (
     shares_of_trace,
 )
 from p4perf.evaluation.prediction.reading.names import LOST, SWX
-from p4perf.evaluation.prediction.reading.own import component_graph
+from p4perf.evaluation.prediction.reading.points import component_graph
 from p4perf.evaluation.prediction.reading.swx_packets import UnknownDecisionError
 from p4perf.models.estimate import Estimate
 from p4perf.models.program import KINDS, Charge, Construct, Node, ProgramGraph

@@ -22,9 +22,10 @@ from p4perf.evaluation.prediction.learning.constructs import (
 )
 from p4perf.evaluation.prediction.operations import drawn_packets
 from p4perf.evaluation.prediction.reading import ReadOptions, read_program, shares_of_trace
-from p4perf.evaluation.prediction.reading.constructs import of_table
-from p4perf.evaluation.prediction.reading.own import load_point, of_condition, read_own
+from p4perf.evaluation.prediction.reading.constructs import Values, of_table
+from p4perf.evaluation.prediction.reading.own import read_own
 from p4perf.evaluation.prediction.reading.packets import Lookups
+from p4perf.evaluation.prediction.reading.points import load_point
 from p4perf.experiment.planning import point_workload
 from p4perf.models.program import Construct
 from p4perf.models.program.paths import analyse
@@ -230,7 +231,7 @@ def test_the_number_of_passes_is_as_wide_as_an_index() -> None:
         (ir.Compare("==", ir.PassNumber(), ir.Const(1)), 32),
         (ir.IsValid(key.field.header), 1),
     ):
-        (what,) = of_condition(program, condition, "here")
+        (what,) = Values(program).condition(condition, "here")
         assert what.number("bits") == bits
 
 
@@ -340,6 +341,46 @@ def test_a_field_that_was_just_written_is_waited_for() -> None:
     graph = read_own(small(*body), "small", 64)
     waits = [c for step in graph.steps.values() for c in step.constructs if c.kind == "overlap"]
     assert [c.size("code") for c in waits] == ["stored", "stored"]
+
+
+SUM = ir.Cast(ir.BinaryOp("+", A, B), 8)
+TWICE = ir.BinaryOp("^", SUM, ir.BinaryOp(">>", SUM, ir.Const(1)))
+
+
+@pytest.mark.parametrize(
+    ("between", "operators"),
+    [
+        (ir.Assign(BIT, ir.Const(1)), "+>>^"),
+        (ir.Assign(M, ir.Const(1)), "+>>^"),
+        (ir.Assign(A, ir.Const(1)), "+>>^+>>^"),
+        (ir.Hash(B, "crc16", (C,)), "+>>^+>>^"),
+        (ir.RemoveHeader("h"), "+>>^+>>^"),
+        (ir.AddHeader("h", ()), "+>>^+>>^"),
+    ],
+)
+def test_what_a_statement_has_computed_is_not_computed_again(between: ir.Statement, operators: str) -> None:
+    graph = read_own(small(ir.Assign(C, TWICE), between, ir.Assign(M, TWICE), ir.Assign(B, M)), "small", 64)
+    found = [c for step in graph.steps.values() for c in step.constructs if c.kind == "compute"]
+    assert "".join(str(c.size("operator")) for c in found) == operators
+
+
+def test_a_store_to_one_header_may_change_what_was_computed_of_another() -> None:
+    values = Values(small())
+    condition = ir.Compare("<", ir.BinaryOp("+", A, B), ir.Const(3))
+    other = ir.Assign(ir.FieldRef("ethernet", "src"), ir.Const(1))
+    kinds = [[c.kind for c in values.condition(condition, "")]]
+    for statement in (ir.Assign(C, ir.Const(1)), ir.Assign(M, ir.Const(1)), other):
+        values.after(statement)
+        kinds.append([c.kind for c in values.condition(condition, "")])
+    assert kinds == [["compute", "condition"], [], [], ["compute", "condition"]]
+
+
+def test_clocks_and_the_validity_of_headers_are_asked_again() -> None:
+    values, clock = Values(small()), ir.BinaryOp("-", ir.Intrinsic("unknown"), M)
+    assert [len(list(values.computed(clock, 8, ""))) for _ in range(2)] == [1, 1]
+    asked = [len(list(values.condition(ir.IsValid("h"), ""))) for _ in range(2)]
+    values.after(ir.RemoveHeader("h"))
+    assert [*asked, len(list(values.condition(ir.IsValid("h"), "")))] == [1, 0, 1]
 
 
 @pytest.mark.parametrize(("fields", "gathered"), [((A, B, C), 0), ((A, C), 1), ((A, M), 1)])

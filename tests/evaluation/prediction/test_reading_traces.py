@@ -9,8 +9,9 @@ from support.captures import capture, ethernet, ipv4, tagged, udp
 
 from p4perf.errors import DataError, UsageError
 from p4perf.evaluation.prediction.reading import ReadOptions, read_program, shares_of_trace
-from p4perf.evaluation.prediction.reading.own import load_point, point_program, read_own
+from p4perf.evaluation.prediction.reading.own import read_own
 from p4perf.evaluation.prediction.reading.packets import Lookups, passed_steps
+from p4perf.evaluation.prediction.reading.points import load_point, point_program
 from p4perf.evaluation.prediction.reading.program import own_runner
 from p4perf.models.program.paths import analyse
 from p4perf.programs.component import OWN, build_workload

@@ -8,13 +8,14 @@ results on their way, and the control flow that it adds, cost nothing: they belo
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from p4perf.models.program.graph import Construct, Kind, construct
 from p4perf.models.program.prices import WORD_BITS
 from p4perf.programs import ir
-from p4perf.programs.analysis import operands, subexpressions
+from p4perf.programs.analysis import destination, operands, subexpressions
 from p4perf.programs.decisions import INDEX_BITS, width_bits
 from p4perf.programs.reading.actions import DROP_PORT
 
@@ -40,24 +41,25 @@ _ARCHITECTURE: Mapping[str, Kind | None] = {
 effect, or has no price."""
 
 
-def of_statement(program: ir.Program, statement: ir.Statement, where: str, packet_bytes: int) -> tuple[Construct, ...]:
+def of_statement(values: Values, statement: ir.Statement, where: str, packet_bytes: int) -> tuple[Construct, ...]:
     """What a packet meets at one statement, what it computes first; of a branch its condition only.
 
     The writing of a result belongs to externs, and that of its fields to adding a header. A fence costs nothing that
     anybody asks for.
     """
+    program = values.program
     if isinstance(statement, ir.Branch):
-        return of_condition(program, statement.condition, where)
+        return tuple(values.condition(statement.condition, where))
     if isinstance(statement, ir.Assign) and statement.destination.header == ir.METADATA:
         name = statement.destination.field
         if name in _ARCHITECTURE:
-            return tuple(_of_architecture(program, name, statement.value, where, packet_bytes))
+            return tuple(_of_architecture(values, name, statement.value, where, packet_bytes))
         if name.startswith(_OWN):
-            return tuple(computed(program, statement.value, program.width_bits(statement.destination), where))
+            return tuple(values.computed(statement.value, program.width_bits(statement.destination), where))
     if isinstance(statement, ir.Assign) and _on_its_way(statement.value):
         return ()
     bits = program.width_bits(statement.destination) if isinstance(statement, ir.Assign) else INDEX_BITS
-    before = tuple(c for o in operands(statement) for c in computed(program, o, bits, where))
+    before = tuple(c for o in operands(statement) for c in values.computed(o, bits, where))
     own = _itself(program, statement, where, packet_bytes)
     return before if own is None else (*before, *_in_words(own))
 
@@ -69,11 +71,11 @@ def _in_words(what: Construct) -> tuple[Construct, ...]:
 
 
 def _of_architecture(
-    program: ir.Program, name: str, value: ir.Expression, where: str, packet_bytes: int
+    values: Values, name: str, value: ir.Expression, where: str, packet_bytes: int
 ) -> Iterator[Construct]:
     kind = _ARCHITECTURE[name]
     if kind == "set egress":
-        yield from computed(program, value, INDEX_BITS, where)
+        yield from values.computed(value, INDEX_BITS, where)
         yield construct("drop" if value == ir.Const(DROP_PORT) else kind, where)
     elif kind is not None and value != ir.Const(0):
         yield construct("clone", where, bytes=packet_bytes) if kind == "clone" else construct(kind, where)
@@ -173,45 +175,97 @@ def sends(statement: ir.Branch) -> bool:
     )
 
 
-def computed(program: ir.Program, expression: ir.Expression, bits: int, where: str) -> Iterator[Construct]:
-    """What is computed for a value of that width.
+_ANY = ""
+"""In place of the name of a header: any of them."""
 
-    A cast that keeps less than the width is a mask; one to more bits, or to a signed type, is not counted.
+
+class Values:
+    """What statements in a row compute for values and conditions; what one has computed costs nothing more.
+
+    Compilers number values in the same way (Cocke 1970). A store to a header may change every other header for them,
+    as both are bytes of the packet.
     """
-    match expression:
-        case ir.BinaryOp(operator, left, right):
-            yield construct("compute", where, operator=operator, bits=bits)
-            yield from computed(program, left, bits, where)
-            yield from computed(program, right, bits, where)
-        case ir.Cast(value, width_bits, signed, saturating):
-            if saturating:
-                yield construct("condition", where, bits=width_bits)
-            elif not signed and width_bits < bits:
-                yield construct("compute", where, operator="&", bits=bits)
-            yield from computed(program, value, bits, where)
-        case ir.Conditional(condition, then, otherwise):
-            yield from of_condition(program, condition, where)
-            yield from computed(program, then, bits, where)
-            yield from computed(program, otherwise, bits, where)
-        case ir.Truth(condition):
-            yield from of_condition(program, condition, where)
 
+    def __init__(self, program: ir.Program) -> None:
+        self.program = program
+        self.numbers: dict[object, int] = {}
+        self.writes: Counter[ir.FieldRef | str] = Counter()
+        self.validity: Counter[str] = Counter()
 
-def of_condition(program: ir.Program, condition: ir.Condition, where: str) -> tuple[Construct, ...]:
-    """What a packet meets at a condition, what it computes first; whether a header is valid is one bit."""
-    match condition:
-        case ir.Not(inner):
-            return of_condition(program, inner, where)
-        case ir.And(left, right) | ir.Or(left, right):
-            return of_condition(program, left, where) + of_condition(program, right, where)
-        case ir.IsValid():
-            return (construct("condition", where, bits=1),)
-        case ir.Compare(_, ir.Const(), ir.Const()):
-            return ()
-        case ir.Compare(_, first, second):
-            bits = max(width_bits(program, first), width_bits(program, second)) or INDEX_BITS
-            before = (*computed(program, first, bits, where), *computed(program, second, bits, where))
-            return (*before, construct("condition", where, bits=bits))
+    def after(self, statement: ir.Statement) -> None:
+        """What stands after a statement is computed with what it has written."""
+        if isinstance(statement, ir.AddHeader | ir.RemoveHeader):
+            self.validity[statement.header] += 1
+            self.writes.update((statement.header, _ANY))
+        elif (ref := destination(statement)) is not None:
+            self.writes.update((ref, ref.header) if ref.header == ir.METADATA else (ref, ref.header, _ANY))
+
+    def computed(self, expression: ir.Expression, bits: int, where: str) -> Iterator[Construct]:
+        """What is computed for a value of that width.
+
+        A cast that keeps less than the width is a mask; one to more bits, or to a signed type, is not counted.
+        """
+        yield from self._value(expression, bits, where)
+
+    def condition(self, condition: ir.Condition, where: str) -> Iterator[Construct]:
+        """What a packet meets at a condition, what it computes first; whether a header is valid is one bit."""
+        yield from self._asked(condition, where)
+
+    def _new(self, what: object, *costs: Construct) -> Generator[Construct, None, int]:
+        """The number of a value, and what it costs if it has none yet."""
+        if what not in self.numbers:
+            self.numbers[what] = len(self.numbers)
+            yield from costs
+        return self.numbers[what]
+
+    def _value(self, expression: ir.Expression, bits: int, where: str) -> Generator[Construct, None, int]:
+        match expression:
+            case ir.BinaryOp(operator, left, right):
+                first = yield from self._value(left, bits, where)
+                second = yield from self._value(right, bits, where)
+                what = construct("compute", where, operator=operator, bits=bits)
+                return (yield from self._new((operator, first, second), what))
+            case ir.Cast(value, width_bits, signed, saturating):
+                inner = yield from self._value(value, bits, where)
+                costs = []
+                if saturating:
+                    costs = [construct("condition", where, bits=width_bits)]
+                elif not signed and width_bits < bits:
+                    costs = [construct("compute", where, operator="&", bits=bits)]
+                return (yield from self._new((width_bits, signed, saturating, inner), *costs))
+            case ir.Conditional(condition, then, otherwise):
+                asked = yield from self._asked(condition, where)
+                first = yield from self._value(then, bits, where)
+                second = yield from self._value(otherwise, bits, where)
+                return (yield from self._new(("?", asked, first, second)))
+            case ir.Truth(condition):
+                return (yield from self._asked(condition, where))
+            case ir.FieldRef(ir.METADATA):
+                return (yield from self._new((expression, self.writes[expression])))
+            case ir.FieldRef(header):
+                others = self.writes[_ANY] - self.writes[header]
+                return (yield from self._new((expression, self.writes[expression], others, self.validity[header])))
+            case ir.Intrinsic("unknown"):
+                return (yield from self._new(object()))
+        return (yield from self._new(expression))
+
+    def _asked(self, condition: ir.Condition, where: str) -> Generator[Construct, None, int]:
+        match condition:
+            case ir.Not(inner):
+                return (yield from self._asked(inner, where))
+            case ir.And(left, right) | ir.Or(left, right):
+                first = yield from self._asked(left, where)
+                second = yield from self._asked(right, where)
+                return (yield from self._new((type(condition), first, second)))
+            case ir.IsValid(header):
+                return (yield from self._new((condition, self.validity[header]), construct("condition", where, bits=1)))
+            case ir.Compare(_, ir.Const(), ir.Const()):
+                return (yield from self._new(condition))
+            case ir.Compare(comparator, left, right):
+                bits = max(width_bits(self.program, left), width_bits(self.program, right)) or INDEX_BITS
+                first = yield from self._value(left, bits, where)
+                second = yield from self._value(right, bits, where)
+                return (yield from self._new((comparator, first, second), construct("condition", where, bits=bits)))
 
 
 GATHERED = construct("overlap", code="gathered", earlier=0.0, swaps=0.0)

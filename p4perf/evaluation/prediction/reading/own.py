@@ -1,28 +1,26 @@
-"""Programs of the IR in steps: those that were read, and p4perf's own specs, as components or as their programs."""
+"""Programs of the IR in steps."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from p4perf.errors import SpecError
 from p4perf.evaluation.prediction.reading.constructs import (
     EGRESS_PORT,
     GROUPS,
     PORTS,
+    Values,
     added_header,
-    computed,
     copied_header,
     for_lookup,
     hashed_bytes,
-    of_condition,
     of_statement,
     of_table,
     sends,
 )
 from p4perf.evaluation.prediction.reading.left_out import idle_states, looped_states, overwritten, waits
 from p4perf.evaluation.prediction.reading.names import DROPPED, LOST, PORT, RESUBMITTED, SENT, STACK_FULL
-from p4perf.models.program.graph import Construct, Edge, Node, ProgramGraph, construct
+from p4perf.models.program.graph import Construct, Edge, construct
 from p4perf.programs import ir
 from p4perf.programs.analysis import (
     IDLE,
@@ -35,7 +33,6 @@ from p4perf.programs.analysis import (
     unneeded_headers,
     unused_metadata,
 )
-from p4perf.programs.component import build_workload, component_parameters
 from p4perf.programs.decisions import (
     CHECKSUMS,
     INDEX_BITS,
@@ -62,7 +59,6 @@ from p4perf.programs.reading.swx import OF_LINE
 from p4perf.programs.reading.tree import without_index
 from p4perf.programs.reading.v1model import UPDATE_CHECKSUMS, VERIFY_CHECKSUMS
 from p4perf.programs.reading.values import FALSE
-from p4perf.specs import Experiment, Point, load_experiment
 
 PACKET_BYTES = 60
 """Size of a packet of which nothing is known: of the smallest frame, without FCS."""
@@ -74,45 +70,6 @@ _SOME = -1
 
 _INSTANCE = ir.Intrinsic("instance_type")
 """What kind of copy a packet is: packets are counted as ones that come from a port, until they are multicast."""
-
-
-def load_point(source: str, wanted: Mapping[str, str] | None) -> tuple[Experiment, Point]:
-    """A spec, and the point with these values (as texts) of its swept variables; without any its only point."""
-    experiment = load_experiment(source, parameters_of=component_parameters)
-    points = experiment.points
-    if wanted:
-        for name in wanted:
-            if points and name not in points[0].values:
-                known = ", ".join(points[0].values) or "none"
-                raise SpecError(f"{name} is not a swept variable", hint=f"swept variables: {known}")
-        points = tuple(p for p in points if all(str(p.values[n]) == value for n, value in wanted.items()))
-    if len(points) != 1:
-        first = experiment.points[0]
-        example = ", ".join(f"{n}={v}" for n, v in first.values.items())
-        raise SpecError(
-            f"{source} has {len(points)} such points" if wanted else f"{source} has {len(points)} points",
-            hint=f"choose one, such as {example}",
-        )
-    return experiment, points[0]
-
-
-def component_graph(experiment: Experiment, point: Point) -> ProgramGraph:
-    """One node for each component of a point, in their order."""
-    nodes: dict[str, Node] = {}
-    names = [name for name, _ in point.components]
-    keys = [name if names.count(name) == 1 else f"{name}@{n}" for n, name in enumerate(names)]
-    for n, (name, parameters) in enumerate(point.components):
-        what = construct("component", f"component {keys[n]}", **{"name": name, **parameters})
-        to = keys[n + 1] if n + 1 < len(keys) else SENT
-        nodes[keys[n]] = Node(keys[n], "block", (what,), (Edge("", to),), f"component {keys[n]}")
-    nodes[SENT] = Node(SENT, "end")
-    start = keys[0] if keys else SENT
-    return ProgramGraph(experiment.spec.name, nodes, start, "p4perf", (), point.frame_size_bytes)
-
-
-def point_program(experiment: Experiment, point: Point) -> ir.Program:
-    baseline = experiment.spec.program.baseline
-    return build_workload(point.components, frame_size_bytes=point.frame_size_bytes, baseline=baseline).program
 
 
 def read_own(
@@ -326,21 +283,23 @@ class _Reader:
                 if varying_bits is not None:
                     size = self._size(header)
                     self._remark(f"header {header} has a varying length and is counted with its greatest, {size} B")
-                    yield from computed(self.program, varying_bits, INDEX_BITS, where)
+                    yield from Values(self.program).computed(varying_bits, INDEX_BITS, where)
                 yield construct("extract", where, bytes=self._size(header))
                 if self.apart:
                     yield construct("kept header", where, step="read")
                 if header not in self.program.emit and self.was_read:
                     yield construct("remove header", where, bytes=self._size(header))
             case ir.Advance(bits):
-                yield from computed(self.program, bits, INDEX_BITS, where)
+                yield from Values(self.program).computed(bits, INDEX_BITS, where)
                 yield construct("unknown", where, name="advance")
             case ir.Verify(condition):
                 self._remark("packets that fail a verify of the parser are counted as if they passed")
-                yield from of_condition(self.program, condition, where)
+                yield from Values(self.program).condition(condition, where)
             case _:
+                values = Values(self.program)
                 for inner in flattened((statement,)) if self._simple(statement) is None else (statement,):
-                    yield from self._met(inner, where)
+                    yield from self._met(inner, where, values)
+                    values.after(inner)
 
     def _parser_effects(self, statement: ir.ParserStatement) -> list[Effect]:
         if isinstance(statement, ir.Extract):
@@ -379,7 +338,7 @@ class _Reader:
         test, inverted = _fact(node.condition, added)
         edges = (Edge("true", then), Edge("false", otherwise))
         where = located(f"condition {node.text or name}", node.place)
-        constructs = () if added else of_condition(self.program, node.condition, where)
+        constructs = () if added else tuple(Values(self.program).condition(node.condition, where))
         return self._add(Step(name, "condition", constructs, edges, where, (), test, inverted))
 
     def _table(self, node: ir.ApplyTable, after: str, end: str) -> str:
@@ -465,8 +424,10 @@ class _Reader:
         waiting = waits(self.program, [s for _, s in kept])
         constructs: list[Construct] = []
         present: list[tuple[Fact, Construct]] = []
+        values = Values(self.program)
         for (place, s), before in zip(kept, waiting, strict=True):
-            here = (*before, *self._met(s, located(site.what, place), added=site.added))
+            here = (*before, *self._met(s, located(site.what, place), values, added=site.added))
+            values.after(s)
             if (copied := copied_header(s)) is not None:  # one that is not there leaves nothing to be made
                 present += [(copied[1], what) for what in here]
             else:
@@ -487,10 +448,10 @@ class _Reader:
             placed = [(place, inner) for inner in side]
             edges.append(Edge(label, self._statements(placed, site, f"{self.sites[id(s)]} {label}", after)))
         test, inverted = _fact(s.condition, added=False)
-        constructs = tuple(self._met(s, where, added=site.added))
+        constructs = tuple(self._met(s, where, Values(self.program), added=site.added))
         return self._add(Step(name, "condition", constructs, tuple(edges), where, (), test, inverted))
 
-    def _met(self, statement: ir.Statement, where: str, *, added: bool = False) -> Iterator[Construct]:
+    def _met(self, statement: ir.Statement, where: str, values: Values, *, added: bool = False) -> Iterator[Construct]:
         """What a packet meets at a statement; of one that a reader added only what belongs to no other."""
         idle = self._for_nothing(statement)
         yield from self._clock(statement, where)
@@ -505,7 +466,7 @@ class _Reader:
             return
         if isinstance(statement, ir.Hash) and statement.payload:
             self._remark("what is hashed of the payload is not counted")
-        for what in of_statement(self.program, statement, where, self.packet_bytes):
+        for what in of_statement(values, statement, where, self.packet_bytes):
             if idle and what.kind in _LEFT_OUT:
                 continue
             if what.kind == "clone":
@@ -610,7 +571,7 @@ class _Reader:
                     if isinstance(test, str) and not inverted:  # a header is valid
                         after = self._add(replace(step, constructs=(), present=((test, step.constructs[0]),)))
                         continue
-                    constructs = of_condition(self.program, condition, step.where)
+                    constructs = tuple(Values(self.program).condition(condition, step.where))
                     edges = (Edge("true", self._add(step)), Edge("false", after))
                     asked = CHECKSUMS[name] + self.sites[id(statement)]
                     after = self._add(Step(asked, "condition", constructs, edges, step.where, (), test, inverted))

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Literal
 
 from p4perf.errors import CapabilityError, DataError, Location, UsageError
-from p4perf.evaluation.prediction.reading.own import PACKET_BYTES, component_graph, load_point, point_program, read_own
+from p4perf.evaluation.prediction.reading.own import PACKET_BYTES, read_own
 from p4perf.evaluation.prediction.reading.packets import Runner, count_shares, own_runner, raked
+from p4perf.evaluation.prediction.reading.points import component_graph, load_point, point_program
 from p4perf.evaluation.prediction.reading.swx import renamed, swx_flow
 from p4perf.evaluation.prediction.reading.swx_packets import SwxMachine, generated_runner
 from p4perf.formats.pcap import read_capture
