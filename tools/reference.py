@@ -23,7 +23,6 @@ from p4perf import records
 from p4perf.cli import loaded
 from p4perf.cli.app import COMMANDS as COMMANDS_BY_HEADING
 from p4perf.cli.inspect import documents
-from p4perf.experiment.campaign import ReportFile
 from p4perf.records import DOCUMENT_VERSION, Interval, Record, Scalar, text_of
 from p4perf.specs.schema import ExperimentSpec
 
@@ -108,9 +107,6 @@ Documents of nothing but `rows[]`.
 
 {{ end }}
 """
-
-FILES = {"report.json": ReportFile}
-"""Files whose keys are written into the page."""
 
 
 def _page(template: str, **context: object) -> str:
@@ -318,11 +314,7 @@ def documents_page() -> str:
         else:
             found.append({"kind": kind, "text": _filled(text), "body": _bullets(document, kind, known)})
     written = _page(DOCUMENTS, documents=found, papers=papers, lists=lists, version=DOCUMENT_VERSION)
-    page = _between(page, MARK, written, END)
-    for name, record in FILES.items():
-        mark, end = f"<!-- keys of {name} -->", "<!-- end of keys -->"
-        page = _between(page, mark, f"{mark}\n\n{_bullets(record, name, known)}\n\n{end}", end)
-    return page
+    return _between(page, MARK, written, END)
 
 
 def _bullets(record: type[Record], title: str, known: dict[str, str]) -> str:

@@ -275,8 +275,9 @@ def compare(
     >>> p4perf.compare(["latest~1", "latest"]).plot()  # doctest: +SKIP
 
     Args:
-        subjects: runs by path or name, two or more of each experiment; with ``component`` what has a model: published
-            ones (``t4p4s@scholz2021``), model files, runs, or targets, whose newest run in ``folder`` counts.
+        subjects: campaigns, or two or more runs of each experiment, by path or name; with ``component`` what has a
+            model: published ones (``t4p4s@scholz2021``), model files, runs, or targets, whose newest run in ``folder``
+            counts.
         at: with ``component``, abscissae at which to compare.
         reference: what the others are compared with: a target or a run; by default the first.
         metric: by default the modelled one.
@@ -294,9 +295,10 @@ def compare(
         return compare_component(component, names, folder=Path(folder), reference=reference, metric=metric, at=at)
     if at:
         raise UsageError("at goes with component")
+    from p4perf.experiment.campaign import compared_runs
     from p4perf.experiment.compare import compare_runs
 
-    paths = [find_run(name, Path(folder)) for name in names]
+    paths = compared_runs([find_run(name, Path(folder)) for name in names])
     chosen = reference if reference is None else str(find_run(reference, Path(folder)))
     return compare_runs(paths, reference=chosen, metric=metric, margin=smallest)
 

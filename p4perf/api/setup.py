@@ -12,10 +12,10 @@ from p4perf.api import arguments as given
 from p4perf.api.arguments import Changes, Count, PathLike, Texts, checked
 from p4perf.errors import CapabilityError, UsageError
 from p4perf.experiment import open_target, open_testbed, plan_sweep, require_usable
-from p4perf.experiment.campaign import all_cells
+from p4perf.experiment.campaign import CellRecord, all_cells, cell_records
 from p4perf.experiment.generation import Generated, Generation, generate_all, generate_into
 from p4perf.experiment.planning import RefusedPoint, possible_points
-from p4perf.experiment.sizing import Cell, accepted_share, summary
+from p4perf.experiment.sizing import accepted_share
 from p4perf.plugins import load_plugin, plugin_names
 from p4perf.records import Document, Record, doc, listing
 from p4perf.results import Run, find_run
@@ -121,39 +121,26 @@ def generate(
     return outcome
 
 
-class _CampaignRow(Record):
-    experiment: str = doc("name of the experiment")
-    target: str = doc("target with its variants")
-    state: str = doc(
-        "`measured`, `refused`, `unavailable`, `failed` or `open`, see [campaigns](campaigns.md#the-budget)"
-    )
-    points: int = doc("points that were planned on this target")
-    accepted: int = doc("points with accepted trials")
-    repetitions: int = doc("accepted trials requested for each point")
-    wall_s: float = doc("time, including its model", "s")
-    what: str = doc("outcome, for people")
-    run: str = doc("path of its run directory; empty without one")
-
-
 class CampaignDocument(Document, kind="campaign"):
     """`p4perf run` with several specs or targets, `--all` or `--budget`.
 
-    `p4perf resume CAMPAIGN` and `p4perf status CAMPAIGN` print it, too. One row for each experiment and target.
+    `p4perf resume`, `show` and `status CAMPAIGN` print it, too. One row for each experiment and target.
     See [campaigns](campaigns.md).
     """
 
     campaign: str = doc("path of its folder")
     accepted_share: float = doc("share of planned points with accepted trials", "ratio")
-    rows: tuple[_CampaignRow, ...] = doc("")
+    rows: tuple[CellRecord, ...] = doc("")
 
 
 StatusDocument = listing("status", RunSummary, "`p4perf status RUN`: one row.")
 
 
-def campaign_document(path: Path, cells: Sequence[Cell]) -> CampaignDocument:
-    places = [str(path / cell.run) if cell.run else "" for cell in cells]
-    rows = tuple(_CampaignRow.read(c, what=summary(c), run=place) for c, place in zip(cells, places, strict=True))
-    return CampaignDocument(campaign=str(path), accepted_share=accepted_share(cells), rows=rows)
+def campaign_document(folder: CampaignDirectory) -> CampaignDocument:
+    cells = all_cells(folder)
+    found = cell_records(folder, cells)
+    rows = tuple(CellRecord.read(row, run=str(folder.path / row.run) if row.run else "") for row in found)
+    return CampaignDocument(campaign=str(folder.path), accepted_share=accepted_share(cells), rows=rows)
 
 
 @checked
@@ -161,6 +148,5 @@ def status(run: PathLike = "latest") -> Document:
     """How far a run has come, or a campaign: a row for it, or for each experiment on each target of it."""
     path = find_run(run)
     if CampaignDirectory.is_one(path):
-        folder = CampaignDirectory.open(path)
-        return campaign_document(folder.path, all_cells(folder))
+        return campaign_document(CampaignDirectory.open(path))
     return StatusDocument(rows=(RunSummary.of(Run.open(path)),))

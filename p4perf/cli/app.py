@@ -329,6 +329,13 @@ def with_interval(value: float | None, low: float | None, high: float | None) ->
     return Estimate(value, -math.inf if low is None else low, math.inf if high is None else high).rounded()
 
 
+def measured_text(value: float | None, low: float | None, high: float | None) -> str:
+    """A measured quantity, none of which is negative: one whose interval crosses zero is not known."""
+    if value is None or low is None or high is None or not low < 0 < high:
+        return with_interval(value, low, high)
+    return f"unknown, at most {high:.3g} (median {value:.3g})"
+
+
 def say_origin(run: RunIdentity) -> None:
     if run.origin:
         say(f"note: {run.origin}")

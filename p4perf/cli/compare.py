@@ -11,7 +11,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
-from p4perf.cli.app import Format, FormatOption, QuietOption, app, emit, print_table, refuse, say, with_interval
+from p4perf.cli.app import (
+    Format,
+    FormatOption,
+    QuietOption,
+    app,
+    emit,
+    measured_text,
+    print_table,
+    refuse,
+    say,
+    with_interval,
+)
 from p4perf.errors import UsageError
 from p4perf.records import Interval, counted
 from p4perf.results.files import json_text, write_text_atomically
@@ -103,7 +114,7 @@ def _cell(found: Interval | None, extrapolated: bool) -> str:
 def compare(
     runs: Annotated[
         list[str],
-        Argument(help="Run directories, two or more of each experiment; with --component, anything with a model."),
+        Argument(help="Campaigns, or two or more runs of each experiment; with --component, anything with a model."),
     ],
     component: Annotated[
         str | None,
@@ -194,7 +205,7 @@ def _point_rows(experiment: ComparedExperiment) -> list[dict[str, Any]]:
     comparison = experiment.comparison
     x_name = comparison.x.name
     cells = {
-        run.label: {float(p[x_name]): with_interval(p["median"], p["low"], p["high"]) for p in run.points if p["n"]}
+        run.label: {float(p[x_name]): measured_text(p["median"], p["low"], p["high"]) for p in run.points if p["n"]}
         for run in experiment.runs
     }
     for pair in comparison.pairs:

@@ -20,6 +20,8 @@ from p4perf.cli.app import (
     SkipOption,
     app,
     emit,
+    measured_text,
+    near,
     refuse,
     say,
     say_origin,
@@ -32,6 +34,8 @@ from p4perf.results.campaign import CampaignDirectory
 from p4perf.results.names import RunSummary
 
 if TYPE_CHECKING:
+    from p4perf.api.setup import CampaignDocument
+    from p4perf.experiment.campaign import CellRecord
     from p4perf.experiment.doctor import DoctorDocument
 
 
@@ -222,14 +226,53 @@ def status(
     from p4perf.api import setup
 
     found = setup.status(run)
-    if not isinstance(found, setup.StatusDocument):
-        emit(fmt, found)
+    if isinstance(found, setup.CampaignDocument):
+        emit(fmt, found, rows=_progress(found) if fmt is Format.TABLE else None)
         return
     row = RunSummary.of(Run.open(run))
     say_origin(Run.open(run).identity)
     emit(fmt, found, rows=_short([row]) if fmt is Format.TABLE else None)
     if fmt is Format.TABLE and not row.complete:
         say(f"p4perf resume {run} continues it")
+
+
+def _progress(campaign: CampaignDocument) -> list[dict[str, Any]]:
+    keys = ("experiment", "target", "state", "points", "accepted", "repetitions", "wall_s", "what", "run")
+    return [{key: getattr(row, key) for key in keys} for row in campaign.rows]
+
+
+def emit_campaign(folder: CampaignDirectory, fmt: Format) -> CampaignDocument:
+    """Print what each experiment of a campaign costs on each target, and say how to see more; the document."""
+    from p4perf.api.setup import campaign_document
+
+    document = campaign_document(folder)
+    metrics = {f"{row.metric} [{row.unit}]" for row in document.rows if row.metric}
+    one = metrics.pop() if len(metrics) == 1 else ""
+    title = f"{one}{', ' if one else ''}median (95 % interval) at the first and the last point"
+    rows = [_values(row, one) for row in document.rows] if fmt is Format.TABLE else None
+    emit(fmt, document, rows=rows, title=title)
+    if fmt is Format.TABLE and any(row.verdict not in ("", "reference") for row in document.rows):
+        say(f"every point of every target: p4perf compare {near(str(folder.path))}")
+    return document
+
+
+def _values(row: CellRecord, metric: str) -> dict[str, Any]:
+    """The ends of a sweep on a target, and the ratio to the reference; of what was not measured, why."""
+    ends = []
+    for at, value in ((row.first_at, row.first), (row.last_at, row.last)):
+        text = "" if value is None else measured_text(value.value, value.low, value.high)
+        ends.append(f"{at}: {text}" if at and text else text)
+    ratio = "" if row.ratio is None else f"{with_interval(row.ratio.value, row.ratio.low, row.ratio.high)}, "
+    return {
+        "experiment": row.experiment,
+        "target": row.target,
+        "points": f"{row.accepted} of {row.points}" if row.points else "",
+        **({} if metric else {"metric": f"{row.metric} [{row.unit}]" if row.metric else ""}),
+        "first": ends[0],
+        "last": ends[1] if row.last_at != row.first_at else "",
+        "ratio": f"{ratio}{row.verdict}" if row.state == "measured" else row.what,
+        "run": row.run,
+    }
 
 
 @app.command()
@@ -242,11 +285,12 @@ def show(
 ) -> None:
     """Show the measured points of a run.
 
-    Median over the starts, 95 % interval, accepted starts, flags. Of a campaign, its experiments and targets.
+    Median over the starts, 95 % interval, accepted starts, flags. Of a campaign, the first and last point of each
+    experiment on each target, and their ratio.
     """
     if CampaignDirectory.is_one(run):
         refuse({"--metric": metric}, f"{run} is a campaign; show one of its runs")
-        status(run, fmt)
+        emit_campaign(CampaignDirectory.open(run), fmt)
         return
     from p4perf.experiment.evaluate import point_rows, states_of
 
@@ -265,7 +309,7 @@ def show(
 def _rounded(row: _ShowRow) -> dict[str, Any]:
     """A point with as many digits as its interval supports."""
     rest = {"n": row.n, "rejected": row.rejected, "flags": row.flags}
-    return {**row.values, "median": with_interval(row.median, row.low, row.high), **rest}
+    return {**row.values, "median": measured_text(row.median, row.low, row.high), **rest}
 
 
 @app.command()

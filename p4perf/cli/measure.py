@@ -75,7 +75,7 @@ def _measure(
     folder: CampaignDirectory, scheduler: str | None, tls: Path | None, workers: str | None, fmt: Format, *, quiet: bool
 ) -> int:
     """Measure what a campaign still needs and report on it; the exit code."""
-    from p4perf.api.setup import campaign_document
+    from p4perf.cli.inspect import emit_campaign
     from p4perf.cli.progress import WholeProgress
     from p4perf.experiment.campaign import measure_campaign
 
@@ -91,8 +91,7 @@ def _measure(
     except KeyboardInterrupt:
         say_stopped(folder.path, scheduler, tls)
         raise
-    document = campaign_document(folder.path, cells)
-    emit(fmt, document)
+    document = emit_campaign(folder, fmt)
     if note:
         say(f"warning: {note}")
     told(f"{100 * document.accepted_share:.1f} % of the planned points have accepted trials")

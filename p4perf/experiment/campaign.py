@@ -11,11 +11,12 @@ import math
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from p4perf.errors import BuildError, DataError, MeasurementError, NoVerdictError, P4PerfError, SpecError, UsageError
 from p4perf.evaluation.report import render_page
@@ -24,15 +25,15 @@ from p4perf.experiment.bench import open_target, open_testbed, refuse_batches
 from p4perf.experiment.compare import RunComparison, compare_runs, target_cautions, write_comparison
 from p4perf.experiment.conductor import TimeLimit
 from p4perf.experiment.crew import Crew
-from p4perf.experiment.evaluate import COST, evaluate_run, machine_text, metric_ends
+from p4perf.experiment.evaluate import COST, evaluate_run, machine_text, metric_ends, point_rows
 from p4perf.experiment.recorder import PartOfWork, Reached, SweepOutcome
 from p4perf.experiment.session import measure_run, new_run, require_usable, resume_run
 from p4perf.experiment.sizing import FAILED, MEASURED, OPEN, REFUSED, UNAVAILABLE, Cell, Device, Pace, PlannedCells
 from p4perf.programs.component import component_parameters
-from p4perf.records import Record, counted, doc
+from p4perf.records import Interval, Record, counted, doc, interval
 from p4perf.results import Run, RunDirectory
 from p4perf.results.campaign import CampaignDirectory
-from p4perf.results.files import csv_text, json_text
+from p4perf.results.files import csv_text, json_text, parse_object, read_text
 from p4perf.specs import Experiment, load_experiment
 from p4perf.specs.loader import catalogue_names
 from p4perf.specs.sweep import variable_names
@@ -409,8 +410,11 @@ class CellRecord(Record):
     """What became of one experiment on one target."""
 
     experiment: str = doc("name of the experiment")
-    target: str = doc("target")
-    state: str = doc("as in [campaign](#campaign)")
+    target: str = doc("target with its variants")
+    state: str = doc(
+        "`measured`, `refused`, `unavailable`, `failed` or `open`, see [campaigns](campaigns.md#the-budget)"
+    )
+    what: str = doc("outcome, for people")
     reason: str = doc("why it is not measured")
     points: int = doc("points that were planned")
     full_points: int = doc("points of the whole sweep, refused ones too")
@@ -419,8 +423,14 @@ class CellRecord(Record):
     failed_points: tuple[str, ...] = doc("points that failed, with the reason")
     repetitions: int = doc("accepted trials requested for each point")
     trials: int = doc("trials on disk")
-    wall_s: float = doc("time that it took", "s")
+    wall_s: float = doc("time that it took, including its model", "s")
     error: float | None = doc("current largest relative error, at 90 %; null if unknown", "ratio")
+    metric: str = doc("metric of `first` and `last`: the modelled one")
+    unit: str = doc("its unit")
+    first_at: str = doc("first accepted point, such as `entries=1`")
+    first: Interval | None = interval("median of the metric there; null without an accepted point", "of the metric")
+    last_at: str = doc("last accepted point")
+    last: Interval | None = interval("median there", "of the metric")
     first_cost_cycles_per_packet: float | None = doc(
         "median of the cost over the baseline at the first accepted point", "cycles/packet"
     )
@@ -429,9 +439,10 @@ class CellRecord(Record):
         "their difference over that of the variable; null if several or words are swept", "cycles/packet"
     )
     model: tuple[str, ...] = doc("functions of the segments, for people")
-    verdict: str = doc("`reference`, or the verdict of the comparison with the reference")
+    verdict: str = doc("`reference`, or the verdict of the comparison with it; empty if there is none")
+    ratio: Interval | None = interval("geometric mean of the ratios to the reference", "ratio")
     flags: str = doc("flags of the accepted trials, with their numbers")
-    run: str = doc("path of its run directory in this folder")
+    run: str = doc("path of its run directory; empty without one")
 
 
 class ReportFile(Record):
@@ -451,9 +462,7 @@ def write_report(folder: CampaignDirectory, cells: Sequence[Cell]) -> tuple[list
     overrides = [(str(key), str(value)) for key, value in content["overrides"]]
     targets = [str(t) for t in content["targets"]]
     comparison, plots, note = _comparison(folder, cells)
-    verdicts = _verdicts(comparison)
-    by_place = {(c.experiment, c.target): c for c in cells}
-    records = {place: _record(folder, cell, verdicts.get(place, "")) for place, cell in by_place.items()}
+    records = {(r.experiment, r.target): r for r in cell_records(folder, cells)}
     share = sizing.accepted_share(cells)
     numbers = ReportFile(accepted_share=share, cells=tuple(records.values()))
     flat = [{k: "; ".join(v) if isinstance(v, list) else v for k, v in r.as_dict().items()} for r in numbers.cells]
@@ -488,7 +497,6 @@ def write_report(folder: CampaignDirectory, cells: Sequence[Cell]) -> tuple[list
                     }
                     for spec in specs
                 ],
-                summaries={place: sizing.summary(cell) for place, cell in by_place.items()},
                 overview=plots.get("overview"),
                 ranks=comparison.ranks if comparison else (),
                 version=__version__,
@@ -505,10 +513,7 @@ def _comparison(folder: CampaignDirectory, cells: Sequence[Cell]) -> tuple[RunCo
 
     Sweeps of several variables and of none have no curves to compare.
     """
-    found = {c: Run.open(folder.run(c.run)) for c in cells if c.state == MEASURED and c.accepted}
-    found = {c: run for c, run in found.items() if run.variable}
-    several = Counter(c.experiment for c in found)
-    paths = [run.path for c, run in found.items() if several[c.experiment] > 1]
+    paths = _shared(run for run in _measured_runs(folder, cells) if run.variable)
     if not paths:
         return None, {}, ""
     try:
@@ -522,36 +527,86 @@ def _comparison(folder: CampaignDirectory, cells: Sequence[Cell]) -> tuple[RunCo
     return comparison, plots | ({"overview": pictures[-1]} if len(pictures) > len(names) else {}), ""
 
 
-def _verdicts(comparison: RunComparison | None) -> dict[tuple[str, str], str]:
-    found: dict[tuple[str, str], str] = {}
-    for experiment in comparison.experiments if comparison else ():
-        numbers = experiment.comparison
-        found[(numbers.experiment, numbers.reference)] = "reference"
-        for pair in numbers.pairs:
-            verdict = pair.verdict
-            ratio = f" ({verdict.ratio.value:.3g} times)" if verdict.ratio else ""
-            found[(numbers.experiment, pair.run)] = f"{verdict.outcome.value}{ratio}"
+def _measured_runs(folder: CampaignDirectory, cells: Sequence[Cell]) -> list[Run]:
+    return [Run.open(folder.run(c.run)) for c in cells if c.state == MEASURED and c.accepted]
+
+
+def _shared(runs: Iterable[Run]) -> list[Path]:
+    """The runs of experiments that have several."""
+    found = list(runs)
+    several = Counter(run.spec.name for run in found)
+    return [run.path for run in found if several[run.spec.name] > 1]
+
+
+def compared_runs(paths: Sequence[Path]) -> list[Path]:
+    """Runs to compare, instead of a campaign its runs of experiments that can be compared with others.
+
+    Raises:
+        UsageError: there are no two runs of an experiment in the campaigns.
+    """
+    campaigns = [path for path in paths if CampaignDirectory.is_one(path)]
+    if not campaigns:
+        return list(paths)
+    found: list[Run] = []
+    for path in paths:
+        if path in campaigns:
+            folder = CampaignDirectory.open(path)
+            inside = _measured_runs(folder, all_cells(folder))
+            found += [run for run in inside if run.variable or not run.spec.sweep.variables]
+        else:
+            found.append(Run.open(path))
+    if not (shared := _shared(found)):
+        what = f"no experiment of {', '.join(map(str, campaigns))} was measured twice over one variable"
+        raise UsageError(what, hint=f"p4perf show {campaigns[0]} lists its runs")
+    return shared
+
+
+def cell_records(folder: CampaignDirectory, cells: Sequence[Cell]) -> tuple[CellRecord, ...]:
+    """What the runs of a campaign measured, with the verdicts of its comparison of the same points."""
+    verdicts = _verdicts(folder.path / _COMPARISON / "comparison.json")
+    return tuple(
+        _record(folder, cell, verdicts.get((cell.experiment, cell.target, cell.accepted), {})) for cell in cells
+    )
+
+
+def _verdicts(file: Path) -> dict[tuple[str, str, int], dict[str, Any]]:
+    """Verdicts and ratios by experiment, target and number of points; none without a comparison that can be read."""
+    found: dict[tuple[str, str, int], dict[str, Any]] = {}
+    with suppress(DataError, KeyError, TypeError):
+        for experiment in parse_object(read_text(file), file)["experiments"]:
+            pairs = {pair["run"]: pair for pair in experiment["pairs"]}
+            for run in experiment["runs"]:
+                pair = pairs.get(run["label"], {"verdict": "reference", "ratio": None})
+                ends = {end: pair.get(f"ratio_{end}") for end in ("low", "high")}
+                ratio = None if pair["ratio"] is None else Interval(value=pair["ratio"], **ends)
+                key = experiment["experiment"], run["label"], run["accepted_points"]
+                found[key] = {"verdict": pair["verdict"], "ratio": ratio}
     return found
 
 
-def _record(folder: CampaignDirectory, cell: Cell, verdict: str) -> CellRecord:
-    formulas: tuple[str, ...] = ()
-    flags = ""
+def _record(folder: CampaignDirectory, cell: Cell, verdict: Mapping[str, Any]) -> CellRecord:
+    found: dict[str, Any] = dict.fromkeys(("metric", "unit", "first_at", "last_at", "verdict", "flags"), "")
+    found |= dict.fromkeys(("first", "last", "ratio"))
     ends: tuple[float | None, float | None, float | None] = (None, None, None)
     if cell.state == MEASURED:
         run = Run.open(folder.run(cell.run))
         ends = metric_ends(run.table, COST, [run.variable or "point_index"], numeric=run.variable is not None)
         with suppress(DataError):
-            formulas = run.model.formulas()
-        flags = ", ".join(f"{flag} ({n})" for flag, n in run.flag_counts.items())
+            found["model"] = run.model.formulas()
+        found |= {"flags": ", ".join(f"{flag} ({n})" for flag, n in run.flag_counts.items()), **verdict}
+        with suppress(DataError, NoVerdictError):
+            rows, found["metric"], found["unit"] = point_rows(run)
+            accepted = [row for row in rows if row["n"]]
+            for end, row in zip(("first", "last"), accepted[:1] + accepted[-1:], strict=False):
+                found[end] = Interval(value=row["median"], low=row["low"], high=row["high"])
+                found[f"{end}_at"] = ", ".join(f"{name}={row[name]}" for name in run.columns if name != "point_index")
     return CellRecord.read(
         cell,
+        what=sizing.summary(cell),
         first_cost_cycles_per_packet=ends[0],
         last_cost_cycles_per_packet=ends[1],
         slope_cycles_per_packet=ends[2],
-        model=formulas,
-        verdict=verdict,
-        flags=flags,
+        **{"model": (), **found},
     )
 
 

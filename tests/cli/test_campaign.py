@@ -124,7 +124,7 @@ def campaign(tmp_path_factory):
     """A small campaign, what it printed, and its folder. It is only looked at."""
     folder = tmp_path_factory.mktemp("campaign")
     sources = specs(folder, TABLES, PREFIXES)
-    options = ["-t", "fake", "-t", "fake-small:bold", "--budget", "10m", "--set", "trials.repetitions=1"]
+    options = ["-t", "fake", "-t", "fake-small:bold", "--budget", "10m", "--set", "trials.repetitions=3"]
     done = p4perf("run", *sources, *options, "-o", folder / "runs", "--format", "json")
     assert done.code == 0, done.err
     (path,) = (folder / "runs").iterdir()
@@ -159,6 +159,39 @@ class TestOutput:
         shown = json.loads(p4perf("status", path, "--format", "json").out)
         assert p4perf("show", path, "--format", "json").out == p4perf("status", path, "--format", "json").out
         assert shown == json.loads(done.out)
+
+    def test_people_see_values_of_every_target(self, campaign):
+        done, path = campaign
+        rows = json.loads(done.out)["rows"]
+        first, second = p4perf("show", path).out.splitlines()[2:4]
+        assert rows[1]["verdict"] in ("slower", "faster", "same", "no verdict")
+        assert "entries=1: " in first
+        assert f"entries={rows[0]['last_at'].removeprefix('entries=')}: " in first
+        assert "reference" in first
+        assert f"{rows[1]['ratio']:.2g}" in second
+        assert rows[1]["verdict"] in second
+        assert rows[3]["first"] is rows[3]["ratio"] is None
+        assert rows[3]["what"] in p4perf("show", path).out
+
+    def test_its_targets_are_compared(self, campaign):
+        done, path = campaign
+        found = json.loads(p4perf("compare", path, "--format", "json").out)
+        assert [e["experiment"] for e in found["experiments"]] == ["my/tables"], "only one target has the other"
+        (pair,) = found["experiments"][0]["pairs"]
+        row = json.loads(done.out)["rows"][1]
+        assert (pair["run"], pair["verdict"], pair["ratio"]) == (row["target"], row["verdict"], row["ratio"])
+        assert f"p4perf compare {path}" in p4perf("show", path).err
+
+    def test_a_campaign_of_one_target_is_compared_with_another(self, campaign, tmp_path):
+        (source,) = specs(tmp_path, TABLES)
+        options = ["--set", "trials.repetitions=1", "--points", "3", "-o", tmp_path / "runs", "-q"]
+        assert p4perf("run", source, "-t", "fake", "--budget", "5m", *options).code == 0
+        (path,) = (tmp_path / "runs").iterdir()
+        alone = p4perf("compare", path)
+        assert alone.code == ExitCode.USAGE
+        assert f"no experiment of {path} was measured twice" in alone.err
+        both = json.loads(p4perf("compare", campaign[1], path, "--format", "json").out)
+        assert len(both["experiments"][0]["runs"]) == 3
 
     def test_a_finished_campaign_is_not_measured_again(self, campaign):
         done, path = campaign
