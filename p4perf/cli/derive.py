@@ -98,13 +98,17 @@ def emit_model(derived: DerivedModel | None, fmt: Format, *, run: str | None) ->
     say(f"combined error: {error_text(model.error, model.fitting.error)}")
     best = min(document.candidates, key=lambda row: math.inf if row.l1_bic is None else row.l1_bic)
     for row in document.candidates:
-        mark = "" if not row.chosen else " (chosen)" if row is best else " (asked for)"
+        mark = " (lowest L1-BIC)" if row is best else ""
+        mark = (" (chosen)" if row is best else " (fixed)") if row.chosen else mark
         breakpoints = ", ".join(f"{x:g}" for x in row.breakpoint_x)
         at = f", breakpoint{'s' if len(row.breakpoint_x) > 1 else ''} at {breakpoints}" if breakpoints else ""
         score = "not defined (too few points for its parameters)"
         if row.l1_bic is not None and math.isfinite(row.l1_bic):
             score = number(row.l1_bic)
         say(f"  {counted(row.segments, 'segment')}{mark}: {error_text(model.error, row.error)}, L1-BIC {score}{at}")
+    if not best.chosen:
+        free = "leave --segments out" if run is None else f"p4perf fit {run} --max-segments {len(document.candidates)}"
+        say(f"the number of segments is fixed by {'' if run is None else 'the spec or '}--segments, not chosen: {free}")
     for explanation in document.explanations:
         say(explanation)
     for remark in document.remarks:

@@ -229,9 +229,12 @@ def test_formats(what, request):
 def test_a_number_of_segments_that_was_asked_for_is_not_called_chosen(data):
     said = {n: p4perf("fit", data, "--x", "entries", "--y", "cycles", *n).err for n in ((), ("--segments", "1"))}
     assert "(chosen)" in said[()]
-    assert "(asked for)" not in said[()]
-    assert "  1 segment (asked for): " in said["--segments", "1"]
-    assert "(chosen)" not in said["--segments", "1"]
+    assert "fixed" not in said[()]
+    fixed = said["--segments", "1"]
+    assert "  1 segment (fixed): " in fixed
+    assert "  2 segments (lowest L1-BIC): " in fixed
+    assert "fixed by --segments, not chosen: leave --segments out" in fixed
+    assert "(chosen)" not in fixed
 
 
 def test_a_file_without_a_folder_leaves_nothing_behind(data, tmp_path):
