@@ -60,14 +60,8 @@ class Location:
         return f"  {self.text}\n  {lead}^"
 
 
-_ARGUMENTS = {
-    "set": "settings",
-    "baseline-set": "baseline_settings",
-    "symbol": "symbols",
-    "in": "folder",
-    "with": "beside",
-}
-"""Arguments of Python that have other names than the options of commands."""
+_ARGUMENTS = {"in": "folder", "with": "beside", "from": "kind", "as": "language"}
+"""Arguments of Python for options of commands that are keywords of Python."""
 MAX_MESSAGE = 2000
 """Longer messages, which quote a tool or a file, are cut in the middle; in characters."""
 
@@ -106,7 +100,7 @@ class P4PerfError(Exception):
     def __str__(self) -> str:
         def name_of(option: re.Match[str]) -> str:
             name = _ARGUMENTS.get(option[1], option[1].replace("-", "_"))
-            return name if name in self.arguments else option[0]
+            return next((each for each in (name, f"{name}s") if each in self.arguments), option[0])
 
         if not self.arguments:
             return self.text()

@@ -28,6 +28,9 @@ DOCUMENT_VERSION = 2
 
 Scalar = bool | int | float | str
 
+LONGEST = 120
+"""Characters of the repr of a result."""
+
 
 class _Absent:
     """Value of an optional key that is not there."""
@@ -145,7 +148,7 @@ class Tabular(ABC):
 
     @override
     def __repr__(self) -> str:
-        return f"<{type(self).__name__}: {counted(len(self.rows_of_table()), 'row')}>"
+        return short(f"<{type(self).__name__}: {_summary(self.rows_of_table())}>")
 
     def to_frame(self) -> pd.DataFrame:
         """The rows as a table."""
@@ -186,6 +189,11 @@ class Document(Tabular, Record):
     def rows_of_table(self) -> Sequence[Mapping[str, Any]]:
         rows: Sequence[Mapping[str, Any]] = self.as_dict().get("rows", ())
         return rows
+
+    @override
+    def __repr__(self) -> str:
+        own = _values(super().as_dict())
+        return short(f"<{type(self).__name__}: {'; '.join(filter(None, (own, _summary(self.rows_of_table()))))}>")
 
 
 def listing(kind: str, row: type[Record], text: str) -> type[Document]:
@@ -377,6 +385,26 @@ def duration_text(seconds: float) -> str:
 def counted(count: int, noun: str) -> str:
     """Such as ``1 point`` and ``3 entry files``."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def short(text: str) -> str:
+    """A text of at most :data:`LONGEST` characters as the repr of a result, its end replaced by dots."""
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 5]} ...>"
+
+
+def _summary(rows: Sequence[Mapping[str, Any]]) -> str:
+    """What rows hold: the values of a single one, else their number and the values of their first column."""
+    if len(rows) == 1:
+        return _values(rows[0])
+    name = next(iter(rows[0])) if rows else ""
+    names = ", ".join(dict.fromkeys(f"{row.get(name)}" for row in rows))
+    return f"{len(rows)} rows{f', {name} {names}' if rows else ''}"
+
+
+def _values(row: Mapping[str, Any]) -> str:
+    """The numbers and texts of a row with their names."""
+    numbers = {name: f"{value:.6g}" if isinstance(value, float) else value for name, value in row.items()}
+    return ", ".join(f"{name} {value}" for name, value in numbers.items() if isinstance(value, int | str))
 
 
 def text_of(record: type[Record]) -> str:

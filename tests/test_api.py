@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from support.command import FAKES
 from support.command import p4perf as command
 from support.runs import make_run
+from typer.main import get_command
 
 import p4perf
 from p4perf import api, plugins
@@ -86,11 +87,16 @@ def test_it_is_typed_and_described(name):
     ("call", "words"),
     [
         (lambda: p4perf.gate("latest"), r"gate\(\): the argument baseline is missing"),
-        (lambda: p4perf.run(), r"run\(\): the argument spec is missing"),
+        (lambda: p4perf.run(), r"run\(\): the argument specs is missing"),
         (lambda: p4perf.run(SPEC, "fake", "local"), r"run\(\): 'local' needs the name of its argument"),
         (lambda: p4perf.run(SPEC, pints=3), r"run\(\): there is no argument 'pints'"),
-        (lambda: p4perf.run(SPEC, spec=SPEC), r"run\(\): multiple values for argument 'spec'"),
-        (lambda: p4perf.compare(5), "subjects: expected a run by its path or name, or several, got 5"),
+        (lambda: p4perf.run(SPEC, target="fake"), r"'target'\nhint: did you mean targets\?"),
+        (lambda: p4perf.measure(SWITCH, targets="fake"), r"'targets'\nhint: did you mean target\?"),
+        (lambda: p4perf.run(SPEC, settings={"entries": 3}), r"'settings'\nhint: did you mean set\?"),
+        (lambda: p4perf.reproduce(), r"no claim is chosen\nhint: name papers \(.*scholz2021.*\), or choose all"),
+        (lambda: p4perf.reproduce("scholz2021", all=True), "name claims or write all, not both"),
+        (lambda: p4perf.run(SPEC, specs=SPEC), r"run\(\): multiple values for argument 'specs'"),
+        (lambda: p4perf.compare(5), "runs: expected a run by its path or name, or several, got 5"),
         (lambda: p4perf.fit([1, 2], [1, 2], caches=5), "caches: expected a text or several"),
         (lambda: p4perf.predict(SPEC, traffic="yes"), "traffic: expected True or False"),
         (lambda: p4perf.reproduce(quick="yes"), "quick: expected True or False"),
@@ -117,6 +123,28 @@ def test_each_command_has_its_functions():
     for group, commands in (("estimate", estimate_app), ("analyse", analyse_app)):
         names = {f"{group}_{each.callback.__name__}" for each in commands.registered_commands}
         assert names == set(COUNTERPARTS[group].split())
+
+
+ONLY_IN_PYTHON = {
+    "progress", "told", "reached", "watcher",  # what hears of progress
+    "folder", "beside", "language", "browser",  # --in, --with, --as and --no-browser
+    "hierarchy", "options",  # names of their own
+}  # fmt: skip
+
+
+def test_arguments_have_the_names_of_options_and_the_plural_where_one_is_repeated():
+    commands = dict(get_command(loaded()).commands)
+    for group in ("estimate", "analyse"):
+        commands |= {f"{group}_{name}": each for name, each in commands.pop(group).commands.items()}
+    functions = {"list": "list_items", "open": "open_page", "import": "import_results"}
+    for name, command_of in commands.items():
+        options = set()
+        for parameter in command_of.params:
+            texts = [text[2:].replace("-", "_") for text in parameter.opts if text.startswith("--")]
+            options |= {parameter.name, *texts, *(f"{text}s" for text in texts if parameter.multiple)}
+        function = getattr(p4perf, functions.get(name, name), None)
+        arguments = inspect.signature(function).parameters if function else {}
+        assert (name, arguments.keys() - options - ONLY_IN_PYTHON - {"run"}) == (name, set())
 
 
 def test_nothing_is_imported_before_it_is_used():
@@ -204,7 +232,7 @@ class TestRuns:
     def test_a_list(self, runs):
         found = p4perf.list_runs()
         assert [run.manifest.target for run in found] == ["t0", "t1", "t2"]
-        assert repr(found) == "<RunList of 3>"
+        assert repr(found).startswith("<RunList of 3: mat-exact-entries--t0--")
         assert list(found.to_frame()["target"]) == ["t0", "t1", "t2"]
         assert found._repr_html_().count("<tr") == 4
         (runs[0] / "manifest.json").write_text("{")
@@ -266,7 +294,7 @@ class TestRuns:
 
 class TestMeasuring:
     def test_an_experiment(self, fakes, tmp_path):
-        run = p4perf.run(SPEC, "fake", settings={"entries": [1, 10, 100, 1000]}, output=tmp_path)
+        run = p4perf.run(SPEC, "fake", set={"entries": [1, 10, 100, 1000]}, output=tmp_path)
         assert list(run.points()["entries"]) == [1, 10, 100, 1000]
         assert run.segments
         assert p4perf.list_runs(tmp_path)[0].path == run.path
@@ -282,8 +310,8 @@ class TestMeasuring:
             ((SPEC, "fake", {"accuracy": 3}), "^accuracy 3: expected a share below 1"),
             (([], "fake", {}), "takes an experiment, a target and some time"),
             (([SPEC], [], {}), "takes an experiment, a target and some time"),
-            ((SPEC, "fake", {"budget_s": 0}), "takes an experiment, a target and some time"),
-            ((SPEC, "fake", {"settings": {"entrys": 3}}), "entrys"),
+            ((SPEC, "fake", {"budget": 0}), "takes an experiment, a target and some time"),
+            ((SPEC, "fake", {"set": {"entrys": 3}}), "entrys"),
         ],
     )
     def test_what_cannot_be_measured_is_refused_before(self, fakes, tmp_path, given, words):
@@ -298,9 +326,9 @@ class TestMeasuring:
             ({"points": "x"}, "points: expected a whole number of at least 1, got 'x'"),
             ({"points": 0}, "points: expected a whole number of at least 1, got 0"),
             ({"accuracy": "x"}, "accuracy x: expected a share below 1"),
-            ({"budget_s": "x"}, "budget_s x: expected a time"),
-            ({"settings": 5}, "settings: expected a mapping"),
-            ({"settings": "entries"}, "settings entries: expected key=value"),
+            ({"budget": "x"}, "budget x: expected a time"),
+            ({"set": 5}, "set: expected a mapping"),
+            ({"set": "entries"}, "set entries: expected key=value"),
             ({"testbed": 5}, "testbed: expected an address"),
             ({"output": 5}, "output: expected a path, got 5"),
         ],
@@ -316,7 +344,7 @@ class TestMeasuring:
     def test_texts_of_the_command_line_are_understood(self, fakes, tmp_path):
         run = p4perf.run(SPEC, "fake", accuracy="20%", output=tmp_path)
         assert run.manifest.design["accuracy"] == 0.2
-        assert len(p4perf.run(SPEC, "fake", points=2, budget_s="1m", output=tmp_path)) == 1
+        assert len(p4perf.run(SPEC, "fake", points=2, budget="1m", output=tmp_path)) == 1
 
     def test_both_sides_of_a_gate_in_turns(self, fakes, tmp_path):
         old, new = api.measure_sides(SPEC, target="fake", points=3, pairs=2, output=tmp_path)
@@ -326,13 +354,13 @@ class TestMeasuring:
 
     def test_settings_are_texts_or_a_mapping(self, fakes, tmp_path):
         ways = ({"entries": [1, 10], "trials.repetitions": 1}, ["entries=[1, 10]", "trials.repetitions=1"])
-        hashes = {p4perf.run(SPEC, "fake", settings=way, output=tmp_path).manifest.spec_hash for way in ways}
+        hashes = {p4perf.run(SPEC, "fake", set=way, output=tmp_path).manifest.spec_hash for way in ways}
         assert len(hashes) == 1
 
     @pytest.mark.parametrize(
         ("options", "words"),
         [
-            ({"frame_size_bytes": 32}, "l2_switch.json: traffic.frame_size: must be 64 to 9216 bytes"),
+            ({"frame_size": 32}, "l2_switch.json: traffic.frame_size: must be 64 to 9216 bytes"),
             ({"packets": "many"}, "packets: expected a whole number of at least 1, got 'many'"),
             ({"entries": 3}, "entries: expected a path, got 3"),
             ({"sizes": "64"}, "sizes: expected whole numbers, got '64'"),
@@ -352,7 +380,7 @@ class TestMeasuring:
 
     def test_points_that_are_left_out_are_said(self, fakes, tmp_path):
         with pytest.warns(UserWarning, match="entries=5000 is left out: 5,000 exact entries are more than the 100"):
-            p4perf.run(SPEC, "fake-small", settings={"entries": [1, 10, 5000]}, output=tmp_path)
+            p4perf.run(SPEC, "fake-small", set={"entries": [1, 10, 5000]}, output=tmp_path)
 
     def test_a_program(self, tmp_path):
         script = (
@@ -405,8 +433,8 @@ def test_prediction():
 
 
 def test_numbers_stand_for_quantities_and_mappings_for_changes():
-    texts = p4perf.predict(SPEC, "dpdk-c", line_rate="1Gbit/s", frequency="2GHz", settings="entries=5")
-    numbers = p4perf.predict(SPEC, "dpdk-c", line_rate=1e9, frequency=2e9, settings={"entries": 5})
+    texts = p4perf.predict(SPEC, "dpdk-c", line_rate="1Gbit/s", frequency="2GHz", set="entries=5")
+    numbers = p4perf.predict(SPEC, "dpdk-c", line_rate=1e9, frequency=2e9, set={"entries": 5})
     assert texts.to_frame().equals(numbers.to_frame())
     assert len(texts.to_frame()) == 1
 
@@ -414,7 +442,7 @@ def test_numbers_stand_for_quantities_and_mappings_for_changes():
 def test_reproduction(tmp_path):
     found = p4perf.reproduce("gebert2016", only=["analytic"], output=tmp_path / "out")
     assert len(found.to_frame()) == len(found.findings) > 0
-    assert found.folder == (tmp_path / "out").absolute()
+    assert found.path == (tmp_path / "out").absolute()
     assert all(path.is_file() for path in found.files)
     assert "claims, " in repr(found)
     assert "verdict" in found._repr_html_()
@@ -437,21 +465,25 @@ def test_the_command_is_a_face_of_it(runs, tmp_path):
 def test_runs_are_shown_and_handed_on(runs, tmp_path):
     p4perf.fit(runs[0], resamples=0)
     state = p4perf.status("latest~2")
-    assert (repr(state), state.rows[0].points) == ("<StatusDocument: 1 row>", len(p4perf.open_run(runs[0]).points()))
+    assert state.rows[0].points == len(p4perf.open_run(runs[0]).points())
+    assert repr(state).startswith("<StatusDocument: run ")
+    assert len(repr(state)) <= 120
     assert list(state.to_frame()["run"]) == [str(p4perf.open_run("latest~2").path)]
     site = p4perf.report([runs[0], "latest~1"], tmp_path / "site")
     assert dict(site.to_frame()[["kind", "pages"]].itertuples(index=False))["run"] == 2
-    assert Path(site.index).is_file()
+    assert site.path.is_file()
+    assert "2" in repr(site)
     assert "def " in p4perf.export(runs[0])
     assert p4perf.export(runs[0], "c", tmp_path / "f.c") == (tmp_path / "f.c").read_text()
-    zipped = p4perf.pack(runs[0], tmp_path / "a.zip", author="Jane Doe", licence="CC-BY-4.0")
-    assert zipped.rows[0].packed_bytes == (tmp_path / "a.zip").stat().st_size
+    zipped = p4perf.pack(runs[0], tmp_path / "a.zip", authors="Jane Doe", licence="CC-BY-4.0")
+    assert zipped.rows[0].packed_bytes == zipped.path.stat().st_size
+    assert zipped.path == tmp_path / "a.zip"
     assert p4perf.open_page(runs[0], browser=False).parent.name == "runs"
 
 
 def test_results_of_other_tools(tmp_path):
     (tmp_path / "rates.csv").write_text("size,rate\n64,10\n128,9\n256,8\n")
-    options = {"x": {"frame_size": "size"}, "metric": {"packet_rate": "rate"}, "unit": "Mpps"}
+    options = {"x": {"frame_size": "size"}, "metrics": {"packet_rate": "rate"}, "units": "Mpps"}
     found = p4perf.import_results(tmp_path / "rates.csv", output=tmp_path / "runs", target="switch", **options)
     assert found.points()["median"].tolist() == [10, 9, 8]
     with pytest.raises(UsageError, match="there is no argument 'traget'"):
@@ -463,10 +495,10 @@ def test_what_is_known_before_measuring(fakes, tmp_path):
     with pytest.raises(UsageError, match="there is no list of 'target'") as caught:
         p4perf.list_items("target")
     assert caught.value.hint == "did you mean targets?"
-    checked = p4perf.check(SPEC, "fake", points=3, settings={"trials.repetitions": 2})
+    checked = p4perf.check(SPEC, "fake", points=3, set={"trials.repetitions": 2})
     assert (checked.rows[0].points, checked.rows[0].trials) == (3, 6)
     said = []
-    p4perf.check(SPEC, "fake-small", settings={"entries": [1, 5000]}, skip_impossible=True, told=said.append)
+    p4perf.check(SPEC, "fake-small", set={"entries": [1, 5000]}, skip_impossible=True, told=said.append)
     assert said[0].startswith("left out: entries=5000: ")
     written = p4perf.generate(SPEC, "bmv2", output=tmp_path / "out", points=1).written
     assert {each.generator for each in written} == {"v1model"}
@@ -478,9 +510,9 @@ def test_methods_of_papers():
     assert row["mpps_per_core"] == pytest.approx(3600 / row["cycles"])
     placed = p4perf.estimate_place({"switch/basic": "5Mpps"}, ["xeon-e5-2690v2:1", "xeon-e5-2690v2:4"])
     assert placed.to_frame()["cores"].tolist() == [1, 4]
-    queued = p4perf.estimate_queue("det:7us", rate=["0.05Mpps", "0.1Mpps"]).to_frame()
+    queued = p4perf.estimate_queue("det:7us", rates=["0.05Mpps", "0.1Mpps"]).to_frame()
     assert queued["mean_us"].is_monotonic_increasing
-    slow, fast = (p4perf.estimate_cesim([0.99], variant=["simple"], clock_ghz=g).rows[0].mpps for g in (2.0, 4.0))
+    slow, fast = (p4perf.estimate_cesim([0.99], variants=["simple"], clock_ghz=g).rows[0].mpps for g in (2.0, 4.0))
     assert slow != fast
     assert set(p4perf.analyse_opq(beside="ren2025").to_frame()["platform"]) == {"Arm", "x86"}
     assert len(repr(p4perf.analyse_opq(beside="ren2025"))) < 100

@@ -147,15 +147,15 @@ def pairs(given: Changes, name: str = "--set") -> list[tuple[str, str]]:
 
 def experiment(
     spec: PathLike,
-    settings: Changes,
+    changes: Changes,
     points: int | None,
     *,
     skip: bool = False,
     told: Callable[[str], object] = lambda text: None,
 ) -> Experiment:
     """The experiment with changes; ``skip`` leaves out what a target cannot do."""
-    changes = [*pairs(settings), *([("sweep.skip_impossible", "true")] if skip else [])]
-    found = load_experiment(str(spec), overrides=changes, points=points, parameters_of=component_parameters)
+    overrides = [*pairs(changes), *([("sweep.skip_impossible", "true")] if skip else [])]
+    found = load_experiment(str(spec), overrides=overrides, points=points, parameters_of=component_parameters)
     combined = found.spec.sweep.combined
     if points is not None and (names := [*combined.each_of, *combined.subsets_of]):
         told(f"note: --points leaves all combinations of {', '.join(names)} there; sweep.multiplex chooses among them")
@@ -167,7 +167,7 @@ def share(given: Share | None, name: str) -> float | None:
 
 
 def seconds(given: Duration | None) -> float | None:
-    return units.seconds(given, "budget_s") if isinstance(given, str) else given
+    return units.seconds(given, "--budget") if isinstance(given, str) else given
 
 
 def path(given: PathLike | None) -> Path | None:

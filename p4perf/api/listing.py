@@ -187,14 +187,14 @@ def list_items(
     *,
     components: bool = False,
     limits: bool = False,
-    item: Sequence[str] = (),
+    items: Sequence[str] = (),
     data: Path | None = None,
 ) -> Document:
     """What there is of a kind: experiments, targets, metrics, models and more.
 
     Args:
         components, limits: of targets or generators: which experiments they support, and what limits them.
-        item: of ``eivu``: only these items, such as ``014``.
+        items: of ``eivu``: only these items, such as ``014``.
         data: of ``eivu-cells``: folder with an eivu_results.csv of your own.
     """
     kinds = [
@@ -231,8 +231,8 @@ def list_items(
         case "eivu":
             from p4perf.specs.items import items_of, read_items
 
-            items = items_of(list(item)) if item else read_items()
-            rows = (_EivuItemsRow.read(i, settings=tuple(f"{k}={v}" for k, v in i.settings.items())) for i in items)
+            found = items_of(list(items)) if items else read_items()
+            rows = (_EivuItemsRow.read(i, settings=tuple(f"{k}={v}" for k, v in i.settings.items())) for i in found)
         case "eivu-cells":
             rows = _cells(data)
         case _:

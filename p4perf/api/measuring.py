@@ -31,16 +31,16 @@ if TYPE_CHECKING:
 # fmt: off
 @overload
 def run(
-    spec: PathLike, target: str = ..., *, testbed: str | Testbed = ..., settings: Changes = ...,
-    points: Count | None = ..., accuracy: Share | None = ..., budget_s: None = ..., skip_impossible: bool = ...,
+    specs: PathLike, targets: str = ..., *, testbed: str | Testbed = ..., set: Changes = ...,
+    points: Count | None = ..., accuracy: Share | None = ..., budget: None = ..., skip_impossible: bool = ...,
     output: PathLike = ..., progress: Progress | None = ...,
 ) -> OpenRun: ...
 
 
 @overload
 def run(
-    spec: Paths, target: Texts = ..., *, testbed: str | Testbed = ...,
-    settings: Changes = ..., points: Count | None = ..., accuracy: Share | None = ..., budget_s: Duration | None = ...,
+    specs: Paths, targets: Texts = ..., *, testbed: str | Testbed = ...,
+    set: Changes = ..., points: Count | None = ..., accuracy: Share | None = ..., budget: Duration | None = ...,
     skip_impossible: bool = ..., output: PathLike = ..., progress: Progress | None = ...,
 ) -> OpenRun | RunList: ...
 # fmt: on
@@ -48,14 +48,14 @@ def run(
 
 @checked
 def run(
-    spec: Paths,
-    target: Texts = DEFAULT_TARGET,
+    specs: Paths,
+    targets: Texts = DEFAULT_TARGET,
     *,
     testbed: str | Testbed = "local",
-    settings: Changes = (),
+    set: Changes = (),
     points: Count | None = None,
     accuracy: Share | None = None,
-    budget_s: Duration | None = None,
+    budget: Duration | None = None,
     skip_impossible: bool = False,
     output: PathLike = FOLDER,
     progress: Progress | None = None,
@@ -65,12 +65,12 @@ def run(
     Several experiments or targets, or a budget, make a campaign: the list of its runs.
 
     Args:
-        spec: name of an experiment of the catalogue or path of a spec, or several.
-        target: name of a target with its variants, or several.
-        settings: changes of the spec, such as ``{"entries": 1000, "trials.repetitions": 5}``.
+        specs: name of an experiment of the catalogue or path of a spec, or several.
+        targets: name of a target with its variants, or several.
+        set: changes of the spec, such as ``{"entries": 1000, "trials.repetitions": 5}``.
         points: most values that are kept of every swept variable.
         accuracy: measure only the points that are needed for this relative error, such as 0.03 or ``"3%"``.
-        budget_s: time for everything, in seconds or such as ``"30m"``.
+        budget: time for everything, in seconds or such as ``"30m"``.
         skip_impossible: leave out the points that the target cannot do, with a warning.
         output: folder that gets the run directory, or that of the campaign.
 
@@ -81,23 +81,23 @@ def run(
     """
     from p4perf.experiment import measure_anew, open_target, open_testbed
 
-    changes, wanted = given.pairs(settings), given.share(accuracy, "accuracy")
+    changes, wanted = given.pairs(set), given.share(accuracy, "accuracy")
     if skip_impossible:
         changes.append(("sweep.skip_impossible", "true"))
-    if not (isinstance(spec, PathLike) and isinstance(target, str) and budget_s is None):
+    if not (isinstance(specs, PathLike) and isinstance(targets, str) and budget is None):
         from p4perf.experiment.campaign import measure_campaign, new_campaign
 
         if not isinstance(testbed, str):
             raise UsageError("several experiments or targets take the address of a testbed")
         folder = new_campaign(
-            given.listed(spec), given.listed(target), testbed, Path(output),
-            budget_s=given.seconds(budget_s), accuracy=wanted, overrides=changes, points=points,
+            given.listed(specs), given.listed(targets), testbed, Path(output),
+            budget_s=given.seconds(budget), accuracy=wanted, overrides=changes, points=points,
         )  # fmt: skip
         measure_campaign(folder, lambda line: None)
         return list_runs(folder.path)
-    experiment = given.experiment(spec, settings, points, skip=skip_impossible)
+    experiment = given.experiment(specs, set, points, skip=skip_impossible)
     place = open_testbed(testbed) if isinstance(testbed, str) else testbed
-    chosen = open_target(target)
+    chosen = open_target(targets)
     directory, plan, outcome = measure_anew(experiment, chosen, place, Path(output), progress, accuracy=wanted)
     _warn(f"{point.label} is left out: {point.reason}" for point in plan.refused)
     return _concluded(directory, outcome)
@@ -174,7 +174,7 @@ def measure(
     packets: Count = 256,
     capture: PathLike | None = None,
     port: int = 0,
-    frame_size_bytes: Count = 128,
+    frame_size: Count = 128,
     sizes: Sequence[int] = (),
     repetitions: Count = 3,
     testbed: str | Testbed = "local",
@@ -188,6 +188,7 @@ def measure(
 
     Args:
         program: JSON of p4c-bm2-ss, a specification of SWX, P4 where p4c is installed, or an operator in C.
+        frame_size: with FCS [bytes].
         fill: entries that are made up, such as ``{"ipv4_lpm": 1000}``.
         probabilities: YAML file of branch probabilities and traffic shares.
         sizes: packet sizes of an operator in C [bytes]; by default some from 64 to 1500.
@@ -207,7 +208,7 @@ def measure(
         path, entries=given.path(entries), p4info=given.path(p4info), arch=arch, std=std, defines=given.texts(defines),
         includes=list(map(Path, given.listed(includes))), fill=given.texts(fill), default_fill=default_fill,
         miss=given.texts(miss), zipf=zipf, shares=given.path(probabilities), packets=packets,
-        capture=given.path(capture), port=port, frame_size_bytes=frame_size_bytes, repetitions=repetitions, sizes=sizes,
+        capture=given.path(capture), port=port, frame_size_bytes=frame_size, repetitions=repetitions, sizes=sizes,
     )  # fmt: skip
     measured, outcome = measure_own(path, experiment, open_target(target), place, Path(output), progress)
     _conclude(outcome)
@@ -221,9 +222,9 @@ def measure_sides(
     *,
     target: str = DEFAULT_TARGET,
     baseline_target: str | None = None,
-    settings: Changes = (),
-    baseline_settings: Changes = (),
-    baseline_environment: Mapping[str, str] | None = None,
+    set: Changes = (),
+    baseline_set: Changes = (),
+    baseline_env: Mapping[str, str] | None = None,
     baseline_tree: PathLike | None = None,
     points: Count | None = None,
     pairs: Count | None = None,
@@ -239,8 +240,8 @@ def measure_sides(
 
     Args:
         baseline: another spec or program.
-        settings: changes of the spec on both sides; ``baseline_settings`` only on that of the baseline.
-        baseline_environment: variables such as ``{"CC": "gcc-12"}``.
+        set: changes of the spec on both sides; ``baseline_set`` only on that of the baseline.
+        baseline_env: variables such as ``{"CC": "gcc-12"}``.
         baseline_tree: checkout of p4perf that generates the baseline.
         pairs: pairs of starts of each point; by default as many as ``p4perf gate --interleaved`` begins with.
 
@@ -254,8 +255,8 @@ def measure_sides(
     place = open_testbed(testbed) if isinstance(testbed, str) else testbed
     (old, first), (new, second) = measure_both(
         str(spec), None if baseline is None else str(baseline), target, baseline_target, place, Path(output),
-        overrides=given.pairs(settings), baseline_overrides=given.pairs(baseline_settings, "--baseline-set"),
-        baseline_environment=baseline_environment, baseline_tree=given.path(baseline_tree), points=points,
+        overrides=given.pairs(set), baseline_overrides=given.pairs(baseline_set, "--baseline-set"),
+        baseline_environment=baseline_env, baseline_tree=given.path(baseline_tree), points=points,
         pairs=pairs or PAIRS, progress=progress,
     )  # fmt: skip
     for outcome in (first, second):
@@ -273,7 +274,7 @@ def learn(
     resume: bool = False,
     catalogue: PathLike | None = None,
     quick: bool = False,
-    settings: Changes = (),
+    set: Changes = (),
     output: PathLike | None = None,
     told: Callable[[str], object] = lambda text: None,
     reached: Callable[[str, float], object] = lambda what, left_s: None,
@@ -297,7 +298,7 @@ def learn(
     model = LearntModel.of(
         learn_model(
             paths, target, testbed, Path(folder), resume=resume, catalogue=given.path(catalogue), quick=quick,
-            overrides=given.pairs(settings), told=told, reached=reached,
+            overrides=given.pairs(set), told=told, reached=reached,
         )
     )  # fmt: skip
     if output is not None:
@@ -344,10 +345,11 @@ def learn_operations(
 def reproduce(
     claims: Texts = (),
     *,
+    all: bool = False,
     quick: bool = False,
     only: Kind | Sequence[Kind] = (),
     testbed: str = "local",
-    budget_s: Duration = math.inf,
+    budget: Duration | None = None,
     output: PathLike | None = None,
     watcher: Watcher | None = None,
 ) -> Reproduced:
@@ -355,20 +357,27 @@ def reproduce(
 
     Args:
         claims: papers (``scholz2021``), their figures and tables (``scholz2021:fig2``), single claims, or files.
+        all: the claims of all papers, which takes hours; other choices alone are of all papers, too.
         quick: measure few points.
         only: kinds of claims, such as ``analytic``.
-        budget_s: claims that do not fit are not run.
+        budget: time in seconds or such as ``"5m"``; claims that do not fit are not run.
         output: folder of a new or an earlier reproduction; by default a new one.
 
     Raises:
-        UsageError: there is no such claim, or the folder has something else in it.
+        UsageError: nothing is chosen, there is no such claim, or the folder has something else in it.
         TestbedError: the testbed cannot be used.
     """
-    from p4perf.evaluation.papers import chosen_claims
+    from p4perf.evaluation.papers import chosen_claims, shipped_papers
     from p4perf.experiment.recorder import Silent
     from p4perf.experiment.reproduction import Reproduction, ReproductionFolder, exit_code
 
-    chosen, limit_s = chosen_claims(given.listed(claims), given.listed(only)), given.seconds(budget_s)
+    names, kinds, limit_s = given.listed(claims), given.listed(only), given.seconds(budget)
+    if names and all:
+        raise UsageError("name claims or write --all, not both")
+    if not (names or all or quick or kinds or output or budget):
+        known = ", ".join(paper.key for paper in shipped_papers())
+        raise UsageError("no claim is chosen", hint=f"name papers ({known}), or choose --all")
+    chosen = chosen_claims(names, kinds)
     folder = ReproductionFolder.at(given.path(output), datetime.now(UTC))
     session = Reproduction(
         folder, watcher or Silent(), testbed=testbed, quick=quick, budget_s=math.inf if limit_s is None else limit_s

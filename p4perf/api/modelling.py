@@ -164,7 +164,7 @@ def predict(
     defines: Changes = (),
     entries: PathLike | None = None,
     fill: Changes = (),
-    settings: Changes = (),
+    set: Changes = (),
     without: Texts = (),
     points: Count | None = None,
     path: PathName = "expected",
@@ -188,7 +188,7 @@ def predict(
         load: share of the possible rate, for latency and loss; or ``rate``, such as ``1Mpps``.
         probabilities: YAML file of branch probabilities and traffic shares, or ``uniform``.
         traffic: with the entries and packets that :func:`measure` gives the program.
-        settings: what if, such as ``{"ipv4_lpm.entries": 1e6}``; of an experiment, changes of the spec.
+        set: what if, such as ``{"ipv4_lpm.entries": 1e6}``; of an experiment, changes of the spec.
         without: what if these tables or steps were not there.
         path: by whose cost differences are sorted.
         measure: measure it as well, with the packets of ``traffic`` if it is a program of your own.
@@ -208,7 +208,7 @@ def predict(
     options = ReadOptions(commands=given.path(entries), arch=arch, defines=tuple(given.texts(defines)))
     counts = {} if of_packets else fill_counts(given.texts(fill))
     shares = None if probabilities is None else str(probabilities)
-    changes = tuple(given.texts(settings)), tuple(given.listed(without))
+    changes = tuple(given.texts(set)), tuple(given.listed(without))
     wanted = Wanted(str(program), *changes, counts, shares, given.path(capture), points, options)
     conditions = conditions_of(frame_size, cores, line_rate, frequency, load, rate)
     try:
@@ -245,14 +245,14 @@ def _check_capability(subject: ProgramSubject, target: str) -> None:
 # fmt: off
 @overload
 def compare(
-    subjects: Runs, *, component: None = ..., folder: PathLike = ..., reference: str | None = ...,
+    runs: Runs, *, component: None = ..., folder: PathLike = ..., reference: str | None = ...,
     metric: str | None = ..., margin: Share = ...,
 ) -> RunComparison: ...
 
 
 @overload
 def compare(
-    subjects: Runs, *, component: str, at: Sequence[float] = ..., folder: PathLike = ...,
+    runs: Runs, *, component: str, at: Sequence[float] = ..., folder: PathLike = ...,
     reference: str | None = ..., metric: str | None = ...,
 ) -> ComparedModels: ...
 # fmt: on
@@ -260,7 +260,7 @@ def compare(
 
 @checked
 def compare(
-    subjects: Runs,
+    runs: Runs,
     *,
     component: str | None = None,
     at: Sequence[float] = (),
@@ -275,9 +275,8 @@ def compare(
     >>> p4perf.compare(["latest~1", "latest"]).plot()  # doctest: +SKIP
 
     Args:
-        subjects: campaigns, or two or more runs of each experiment, by path or name; with ``component`` what has a
-            model: published ones (``t4p4s@scholz2021``), model files, runs, or targets, whose newest run in ``folder``
-            counts.
+        runs: campaigns, or two or more runs of each experiment, by path or name; with ``component`` what has a model:
+            published ones (``t4p4s@scholz2021``), model files, runs, or targets, whose newest run in ``folder`` counts.
         at: with ``component``, abscissae at which to compare.
         reference: what the others are compared with: a target or a run; by default the first.
         metric: by default the modelled one.
@@ -288,7 +287,7 @@ def compare(
         DataError: a run or file cannot be read.
         NoVerdictError: no run of a target has a model.
     """
-    names, smallest = given.runs(subjects), share(margin, "margin")
+    names, smallest = given.runs(runs), share(margin, "margin")
     if component is not None:
         from p4perf.experiment.subjects import compare_component
 

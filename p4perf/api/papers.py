@@ -77,7 +77,7 @@ def estimate_eo(
     remote: float = 0.0,
     symbols: Changes = (),
     keep_io: bool = False,
-    settings: Changes = (),
+    set: Changes = (),
     points: Count | None = None,
 ) -> OperationEstimates:
     """Estimate network functions in sequence, or every point of an experiment, from elementary operations.
@@ -93,14 +93,14 @@ def estimate_eo(
     values = {name: parse_expression(value).value({}) for name, value in given.pairs(symbols, "--symbol")}
     options: dict[str, Any] = {"cores": cores, "remote": remote, "keep_io": keep_io, "symbols": values}
     names = given.listed(functions)
-    found = _functions(names, bool(settings) or points is not None)
+    found = _functions(names, bool(set) or points is not None)
     if found is not None:
         return OperationEstimates(machine, tuple(found), (estimate(found, machine, frame_bytes=frame_size, **options),))
     if values:
         raise UsageError("an experiment has no symbols", hint="--set changes its parameters")
     if frame_size is not None:
         raise UsageError("an experiment has frame sizes of its own", hint=f"--set traffic.frame_size={frame_size}")
-    experiment = given.experiment(names[0], settings, points)
+    experiment = given.experiment(names[0], set, points)
     derived = [derive(*point_workload(experiment, p), name=experiment.spec.name) for p in experiment.points]
     estimates = tuple(estimate([function], machine, **options) for function in derived)
     return OperationEstimates(machine, tuple(derived), estimates, experiment)
@@ -156,7 +156,7 @@ class PlaceDocument(Document, kind="place"):
 @checked
 def estimate_place(
     demands: Changes,
-    host: Texts,
+    hosts: Texts,
     *,
     profile: str | None = None,
     frame_size: Count | None = None,
@@ -167,10 +167,10 @@ def estimate_place(
 
     Args:
         demands: functions with their loads, such as ``{"switch/basic": "5Mpps"}``; chains as ``a+b``.
-        host: names or files of machines, with free cores as in ``NAME:4``.
+        hosts: names or files of machines, with free cores as in ``NAME:4``.
     """
     wanted = [_demand(text, frame_size, remote) for text in given.texts(demands)]
-    verdicts = place([_host(text, profile) for text in given.listed(host)], wanted, share_cores=share_cores)
+    verdicts = place([_host(text, profile) for text in given.listed(hosts)], wanted, share_cores=share_cores)
     rows = (_PlaceRow.read(v, cores_needed=sum(n.cores for n in v.needs) if v.needs else None) for v in verdicts)
     return PlaceDocument(share_cores=share_cores, rows=tuple(rows))
 
@@ -223,9 +223,9 @@ def estimate_queue(
     service: str,
     *,
     arrivals: Texts = (),
-    rate: Texts = (),
+    rates: Texts = (),
     mode: Mode = "moderated",
-    moderation: Texts = (),
+    moderations: Texts = (),
     overhead: str = "0us",
     buffer: str = "none",
     batch_cost: str = "0us",
@@ -247,12 +247,12 @@ def estimate_queue(
 
     Args:
         service: service time, such as ``det:7us``, ``run:latest[entries=1000]`` or a file.
-        arrivals: such as ``poisson``, ``det`` or ``pcap:FILE``; rates and times are texts with units.
+        arrivals: such as ``poisson``, ``det`` or ``pcap:FILE``; ``rates`` and times are texts with units.
         tune: search for the moderation interval with the smallest ``mean``, or percentile such as ``p99``.
     """
     frequency_ghz = None if frequency is None else positive_quantity(frequency, "frequency", "GHz", "--frequency")
     law = service_law(service, frequency_ghz=frequency_ghz)
-    moderations_us = [parse_time_us(text, "--moderation") for text in given.listed(moderation) or [DEFAULT_MODERATION]]
+    moderations_us = [parse_time_us(text, "--moderation") for text in given.listed(moderations) or [DEFAULT_MODERATION]]
     overhead_us = parse_time_us(overhead, "--overhead")
     buffer_us: float | None = None
     if buffer.isdecimal():  # packets, with their mean service time
@@ -270,11 +270,11 @@ def estimate_queue(
     empty_us = step_us if empty_poll is None else parse_time_us(empty_poll, "--empty-poll")
     system = System(law, mode, step_us, overhead_us, buffer_us, batch_cost_us, ring, burst, empty_us, idle_cost_us)
     compared = () if measured is None else read_measured(find_run(measured))
-    asked_pps = [positive_quantity(text, "packet rate", "pps", "--rate") for text in given.listed(rate)]
-    rates = asked_pps or [m.rate_mpps * 1e6 for m in compared]
+    asked_pps = [positive_quantity(text, "packet rate", "pps", "--rate") for text in given.listed(rates)]
+    rates_pps = asked_pps or [m.rate_mpps * 1e6 for m in compared]
     kinds = given.listed(arrivals) or ["poisson"]
     laws = tuple(
-        [arrival_law(kind, pps) for kind in kinds for pps in rates] or [arrival_law(kind, None) for kind in kinds]
+        [arrival_law(kind, pps) for kind in kinds for pps in rates_pps] or [arrival_law(kind, None) for kind in kinds]
     )
     asked = QueueEstimate(system, laws, tuple(moderations_us), tuple(compared))
     if tune is not None:
@@ -333,10 +333,10 @@ DEFAULT_HIT_RATIOS = (0.99, 0.995, 0.999, 0.9995, 0.9999, 1.0)
 
 @checked
 def estimate_cesim(
-    hit_ratio: Sequence[float] = (),
+    hit_ratios: Sequence[float] = (),
     inverse: Texts = (),
     *,
-    variant: Sequence[Variant] = VARIANTS,
+    variants: Sequence[Variant] = VARIANTS,
     revision: Revision = "fixed",
     alpha: float = 0.5,
     best: str | float = "172mpps",
@@ -355,7 +355,7 @@ def estimate_cesim(
     """
     caches = CacheHierarchy(**hierarchy)
     base = CacheModel(alpha, _mpps(best, "--best"), accesses, caches, "parallelised", revision)
-    models = [base.with_variant(name) for name in variant]
+    models = [base.with_variant(name) for name in variants]
     fits: list[CacheFit] = []
     if fit is not None:
         samples = read_csv(Path(fit), x, y)
@@ -363,7 +363,7 @@ def estimate_cesim(
         fits = [fit_cache_model(*measured, model) for model in models]
         models = [found.model for found in fits]
     rates = [_mpps(text, "--inverse") for text in given.listed(inverse)]
-    ratios = hit_ratio or (() if rates else DEFAULT_HIT_RATIOS)
+    ratios = hit_ratios or (() if rates else DEFAULT_HIT_RATIOS)
     numbers = asdict(base) | asdict(caches)
     return CesimDocument(
         parameters={key: value for key, value in numbers.items() if key not in ("hierarchy", "variant", "revision")},
@@ -406,9 +406,9 @@ def analyse_opq(
     *,
     threshold: str = "global-median",
     ties: Literal["high", "low"] = "high",
-    without: Texts = (),
-    of: str | None = None,
-    contrast: Texts = (),
+    median_without: Texts = (),
+    median_of: str | None = None,
+    contrasts: Texts = (),
     clock: Literal["core", "tsc"] = "core",
     agree: bool = False,
     level: float = 0.95,
@@ -418,8 +418,8 @@ def analyse_opq(
     Args:
         runs: runs that swept operator and packet_size.
         beside: platforms to compare with: ``ren2025``, or a file.
-        without, of: operators that the median of the threshold leaves out, and the platform that it is of.
-        contrast: pairs of operators such as ``HIGH,LOW``.
+        median_without, median_of: operators that the median of the threshold leaves out, and its platform.
+        contrasts: pairs of operators such as ``HIGH,LOW``.
     """
     names = given.runs(runs)
     if agree and len(names) != 2:
@@ -427,8 +427,8 @@ def analyse_opq(
     if not names and not beside:
         raise UsageError("no run and no platform given", hint="--with ren2025 shows the published one")
     options = OpqOptions(
-        threshold=Threshold.parse(threshold, ties=ties, without=given.listed(without), of=of),
-        contrasts=tuple(map(_pair, given.listed(contrast))) or (DEFAULT_CONTRAST,),
+        threshold=Threshold.parse(threshold, ties=ties, without=given.listed(median_without), of=median_of),
+        contrasts=tuple(map(_pair, given.listed(contrasts))) or (DEFAULT_CONTRAST,),
         level=level,
     )
     measured = read_platforms([find_run(name) for name in names], clock=clock)

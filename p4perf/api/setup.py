@@ -38,10 +38,10 @@ CheckDocument = listing("check", _CheckRow, "`p4perf check SPEC`: one row.")
 @checked
 def check(
     spec: PathLike,
-    target: Texts = (),
+    targets: Texts = (),
     *,
     testbed: str = "local",
-    settings: Changes = (),
+    set: Changes = (),
     points: Count | None = None,
     skip_impossible: bool = False,
     told: Callable[[str], object] = warnings.warn,
@@ -49,12 +49,12 @@ def check(
     """Check a spec, and that targets can measure it here: the number of its points and trials, and its hash.
 
     Args:
-        settings, points, skip_impossible: as for :func:`p4perf.run`.
+        set, points, skip_impossible: as for :func:`p4perf.run`.
         told: gets the points that are left out, and what variants change.
     """
-    experiment = given.experiment(spec, settings, points, skip=skip_impossible, told=told)
-    refused: dict[str, RefusedPoint] = {} if target else {p.label: p for p in possible_points(experiment)[1]}
-    for name in given.listed(target):
+    experiment = given.experiment(spec, set, points, skip=skip_impossible, told=told)
+    refused: dict[str, RefusedPoint] = {} if targets else {p.label: p for p in possible_points(experiment)[1]}
+    for name in given.listed(targets):
         chosen, place = open_target(name), open_testbed(testbed)
         refused |= {p.label: p for p in plan_sweep(experiment, chosen, require_usable(chosen, place)).refused}
     skipped = list(refused.values())
@@ -95,10 +95,10 @@ def generators_of(names: Sequence[str]) -> list[str]:
 @checked
 def generate(
     spec: PathLike | None = None,
-    generator: Texts = (),
+    generators: Texts = (),
     *,
     output: PathLike = "generated",
-    settings: Changes = (),
+    set: Changes = (),
     points: Count | None = None,
     max_entries: int | None = None,
 ) -> Generated:
@@ -106,15 +106,15 @@ def generate(
 
     Args:
         spec: name of an experiment of the catalogue or path of a spec; without one, the whole catalogue.
-        generator: generators or their targets; by default all.
+        generators: names of generators or their targets; by default all.
         max_entries: leave out entry files of larger tables; by default 1000000, or 0 for the whole catalogue.
     """
-    names, folder = generators_of(given.listed(generator)), Path(output)
+    names, folder = generators_of(given.listed(generators)), Path(output)
     limit = max_entries if max_entries is not None else 0 if spec is None else MAX_ENTRIES
     if spec is not None:
-        experiment = given.experiment(spec, settings, points)
+        experiment = given.experiment(spec, set, points)
         return generate_into(folder, lambda place: Generation(names, place, limit, alone=True).run(experiment))
-    if settings:
+    if set:
         raise UsageError("--set changes one spec, and --all generates many", hint="leave one of them out")
     outcome = generate_into(folder, lambda place: generate_all(names, points, place, limit))
     write_text_atomically(folder / REFUSED_FILE, json.dumps([asdict(r) for r in outcome.refused], indent=1) + "\n")

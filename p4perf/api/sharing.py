@@ -16,7 +16,7 @@ from p4perf.errors import UsageError
 from p4perf.experiment.imports import FoundResults, read_results, write_import
 from p4perf.experiment.report.site import find_sources, write_site
 from p4perf.models.export import ExportLanguage, export_model
-from p4perf.records import Document, Record, Scalar, doc, listing, spread
+from p4perf.records import Document, Record, Scalar, doc, spread
 from p4perf.results import find_run, read_model
 from p4perf.results.crate import Author, CrateOptions
 from p4perf.results.crate import pack as write_archive
@@ -92,6 +92,11 @@ class ReportDocument(Document, kind="report"):
     notes: tuple[str, ...] = doc("what could not be shown, for people")
     rows: tuple[_ReportRow, ...] = doc("")
 
+    @property
+    def path(self) -> Path:
+        """The page to open."""
+        return Path(self.index)
+
 
 class _PackRow(Record):
     archive: str = doc("path of the zip")
@@ -100,7 +105,18 @@ class _PackRow(Record):
     packed_bytes: int = doc("size of the zip", "B")
 
 
-PackDocument = listing("pack", _PackRow, "`p4perf pack FOLDER`: one row.\n\nSee [packing](campaigns.md#archives).")
+class PackDocument(Document, kind="pack"):
+    """`p4perf pack FOLDER`: one row.
+
+    See [packing](campaigns.md#archives).
+    """
+
+    rows: tuple[_PackRow, ...] = doc("")
+
+    @property
+    def path(self) -> Path:
+        """The zip."""
+        return Path(self.rows[0].archive)
 
 
 @checked
@@ -110,7 +126,7 @@ def import_results(sources: Paths, *, output: PathLike = FOLDER, **options: Any)
     Args:
         sources: files, or a result folder, all of one kind.
         options: those of :func:`p4perf.experiment.imports.read_results`, such as ``kind="csv"``, ``x="frame_size"``,
-            ``metric={"packet_rate": "rate"}``, ``settings={"flows": 1}`` and ``experiment="mine/switch"``.
+            ``metrics={"packet_rate": "rate"}``, ``set={"flows": 1}`` and ``experiment="mine/switch"``.
     """
     found = checked(read_results)([Path(path) for path in given.listed(sources)], **options)
     return OpenRun(write_import(found, Path(output))[0])
@@ -210,22 +226,22 @@ def pack(
     output: PathLike | None = None,
     *,
     licence: str | None = None,
-    author: Texts = (),
+    authors: Texts = (),
     title: str | None = None,
-) -> Document:
+) -> PackDocument:
     """Pack results into a self-describing zip (RO-Crate): where it is, and how large.
 
     Args:
         folder: a run, campaign or comparison, by path or name.
         output: path of the zip; by default the name of the folder, in the current folder.
         licence: SPDX identifier or address, such as ``CC-BY-4.0``.
-        author: one or several, such as ``Jane Doe <0000-0002-1825-0097>``.
+        authors: one or several, such as ``Jane Doe <0000-0002-1825-0097>``.
     """
     source = find_run(folder)
     archive = Path(f"{source.absolute().name}.zip") if output is None else Path(output)
-    authors = tuple(map(Author.parse, given.listed(author)))
+    named = tuple(map(Author.parse, given.listed(authors)))
     published = _published(os.environ.get("SOURCE_DATE_EPOCH"))
-    entries = write_archive(source, archive, CrateOptions(title, None, licence, authors, published))
+    entries = write_archive(source, archive, CrateOptions(title, None, licence, named, published))
     size = sum(entry.size_bytes for entry in entries)
     packed = archive.stat().st_size
     return PackDocument(

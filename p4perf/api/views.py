@@ -16,7 +16,7 @@ from p4perf.models.component import ComponentModel
 from p4perf.models.program.costs import CostModel
 from p4perf.models.program.costs_storage import cost_model_json
 from p4perf.models.program.primitives import PrimitiveCosts
-from p4perf.records import Tabular, counted
+from p4perf.records import Tabular, counted, short
 from p4perf.results import Run, all_run_folders, find_run, read_model
 from p4perf.results.files import write_text_atomically
 from p4perf.results.names import FOLDER, RunSummary
@@ -145,7 +145,7 @@ class RunList(tuple[OpenRun, ...]):
 
     @override
     def __repr__(self) -> str:
-        return f"<RunList of {len(self)}>"
+        return short(f"<RunList of {len(self)}: {', '.join(run.name for run in self)}>")
 
     def to_frame(self) -> pd.DataFrame:
         """A row for each run: what was measured where, and how far it has come."""
@@ -158,12 +158,12 @@ class RunList(tuple[OpenRun, ...]):
 
 
 @dataclass(frozen=True, repr=False)
-class Reproduced:
-    """What was found of claims of papers, and where it is kept."""
+class Reproduced(Tabular):
+    """What was found of claims of papers, and the folder that keeps it."""
 
     findings: tuple[Finding, ...]
     papers: tuple[PaperClaims, ...]
-    folder: Path
+    path: Path
     code: ExitCode
     files: tuple[Path, ...]
 
@@ -172,14 +172,14 @@ class Reproduced:
         unexpected = sum(not finding.as_expected for finding in self.findings)
         return f"<Reproduced: {counted(len(self.findings), 'claim')}, {unexpected or 'none'} not as expected>"
 
-    def to_frame(self) -> pd.DataFrame:
+    @override
+    def rows_of_table(self) -> list[dict[str, Any]]:
         """A row for each claim: what the paper says, what is found here, and the verdict."""
-        import pandas as pd
-
         from p4perf.experiment.reproduction import claim_record
 
-        return pd.DataFrame(map(claim_record, self.findings))
+        return list(map(claim_record, self.findings))
 
+    @override
     def _repr_html_(self) -> str:
         columns = ["paper", "claim", "paper_value", "our_value", "verdict", "as_expected"]
         return self.to_frame()[columns].to_html(index=False)

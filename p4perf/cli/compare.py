@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -331,20 +330,18 @@ def reproduce(
         emit(fmt, reproduction.papers(testbed))
         say("p4perf reproduce --all checks everything; with --quick, few points are measured")
         return 0
-    if claims and every:
-        raise UsageError("name claims or write --all, not both")
-    limit = math.inf if budget is None else budget
     try:
         with WholeProgress(quiet=quiet) as bar:
             found = api.reproduce(
-                claims or (), quick=quick, only=kinds, testbed=testbed, budget_s=limit, output=output, watcher=bar
-            )
+                claims or (), all=every, quick=quick, only=kinds, testbed=testbed, budget=budget, output=output,
+                watcher=bar,
+            )  # fmt: skip
     except KeyboardInterrupt:
         say("\nstopped; everything finished is on disk. Continue with the same command and --output and the folder")
         raise
     findings, code = found.findings, found.code
     summary = reproduction.summary_record(findings, code)
-    document = reproduction.ReproductionDocument.read(summary, output=found.folder, quick=quick, rows=findings)
+    document = reproduction.ReproductionDocument.read(summary, output=found.path, quick=quick, rows=findings)
     table = [
         {
             "claim": f"{row.paper}:{row.claim}",

@@ -125,7 +125,7 @@ def eo(
 
     found = estimate_eo(
         functions, hardware, profile=profile, frame_size=frame_size, cores=cores, remote=remote,
-        symbols=symbols or (), keep_io=keep_io, settings=sets or (), points=points,
+        symbols=symbols or (), keep_io=keep_io, set=sets or (), points=points,
     )  # fmt: skip
     if found.experiment is None or len(found.estimates) == 1:
         _show(found.estimates[0], found.functions, fmt)

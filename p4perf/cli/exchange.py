@@ -67,10 +67,10 @@ def import_(
     from p4perf.experiment.imports import read_results, write_import
     from p4perf.testbeds.manual import batch_of, is_ours
 
-    texts = {"repetition": repetition, "pattern": pattern, "value": value, "metric_column": metric_column,
+    texts = {"repetition": repetition, "name": pattern, "value": value, "metric_column": metric_column,
              "unit_column": unit_column, "device": device, "experiment": experiment, "target": target,
              "testbed": testbed, "title": title, "y": y}  # fmt: skip
-    several = {"x": x, "metric": metric, "unit": unit, "settings": sets, "only": only}
+    several = {"x": x, "metrics": metric, "units": unit, "set": sets, "only": only}
     options: dict[str, Any] = {name: value for name, value in (texts | several).items() if value}
     if len(sources) == 1 and kind is None and is_ours(sources[0]):
         if options or skip_damaged or dry_run or x_scale != "linear" or output != Path("runs"):
@@ -182,6 +182,6 @@ def pack(
     """Pack results into a self-describing zip (RO-Crate)."""
     from p4perf.api import sharing
 
-    emit(fmt, sharing.pack(folder, output, licence=licence, author=author or (), title=title))
+    emit(fmt, sharing.pack(folder, output, licence=licence, authors=author or (), title=title))
     if licence is None:
         say("note: without --licence the results may not be reused")

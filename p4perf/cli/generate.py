@@ -51,7 +51,7 @@ def generate(
         raise UsageError("generate takes an experiment or --all", hint="p4perf list shows the experiments")
     names = setup.generators_of([*(generator or ()), *(target or ())])
     tools = find_tools(names) if verify else None
-    outcome = setup.generate(spec, names, output=output, settings=sets or (), points=points, max_entries=max_entries)
+    outcome = setup.generate(spec, names, output=output, set=sets or (), points=points, max_entries=max_entries)
     if tools is not None:
         _report_verdicts(fmt, outcome, *tools)
     elif everything:

@@ -167,7 +167,7 @@ def check(
         spec,
         target or (),
         testbed=testbed,
-        settings=sets or (),
+        set=sets or (),
         points=points,
         skip_impossible=skip_impossible,
         told=say,

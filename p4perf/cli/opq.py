@@ -58,8 +58,8 @@ def opq(
     from p4perf.experiment.opq import opq_document, write_opq
 
     analysis = analyse_opq(
-        list(runs or ()), beside or (), threshold=threshold, ties=ties, without=without or (), of=of,
-        contrast=contrast or (), clock=clock, agree=agree, level=level,
+        list(runs or ()), beside or (), threshold=threshold, ties=ties, median_without=without or (),
+        median_of=of, contrasts=contrast or (), clock=clock, agree=agree, level=level,
     )  # fmt: skip
     found = analysis.analysis
     folder, plots = write_opq(found, output, datetime.now(UTC))

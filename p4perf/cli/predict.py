@@ -18,7 +18,6 @@ from p4perf.cli.app import (
     SetOption,
     app,
     emit,
-    overrides_of,
     print_table,
     refuse,
     say,
@@ -366,7 +365,7 @@ def predict(
     found = api.predict(
         program, targets or (), models=models or (), frame_size=frame_size, cores=cores, line_rate=line_rate,
         frequency=frequency, load=load, rate=rate, probabilities=probabilities, capture=capture, traffic=traffic,
-        arch=arch, defines=defines or (), entries=entries, fill=fill or (), settings=sets or (), without=without or (),
+        arch=arch, defines=defines or (), entries=entries, fill=fill or (), set=sets or (), without=without or (),
         points=points, path=path, measure=measure, testbed=testbed, runs=runs, told=told_by(quiet=quiet),
     )  # fmt: skip
     plots: tuple[Path, ...] = ()
@@ -472,7 +471,7 @@ def learn(
         with WholeProgress(quiet=quiet) as bar:
             model = api.learn(
                 runs or (), target, testbed=testbed, folder=folder, resume=resume, catalogue=catalogue, quick=quick,
-                settings=dict(overrides_of(sets)), output=output, told=bar.told, reached=bar.reached,
+                set=sets or (), output=output, told=bar.told, reached=bar.reached,
             )  # fmt: skip
     except KeyboardInterrupt:
         if target is not None:

@@ -158,7 +158,7 @@ def queue(
                 f"{option} has no meaning with --mode {mode}", hint=f"leave it out, or give --mode {other}"
             )
     found = estimate_queue(
-        service, arrivals=arrivals or (), rate=rate or (), mode=mode, moderation=moderation or (), overhead=overhead,
+        service, arrivals=arrivals or (), rates=rate or (), mode=mode, moderations=moderation or (), overhead=overhead,
         buffer=buffer, batch_cost=batch_cost, idle_cost=idle_cost, ring=ring, burst=burst, empty_poll=empty_poll,
         lattice=lattice, frequency=frequency, profile=profile, check=check, simulate=simulate, seed=seed, tune=tune,
         max_loss=max_loss, measured=measured,

@@ -66,7 +66,7 @@ def cesim(
     from p4perf.api.papers import estimate_cesim
 
     document = estimate_cesim(
-        hit_ratio or (), inverse or (), variant=[name.value for name in variant or VariantName], revision=revision,
+        hit_ratio or (), inverse or (), variants=[name.value for name in variant or VariantName], revision=revision,
         alpha=alpha, best=best, accesses=accesses, fit=fit, x=x, y=y, clock_ghz=clock_ghz, l1_cycles=l1_cycles,
         l2_cycles=l2_cycles, l3_cycles=l3_cycles, memory_cycles=memory_cycles, memory_ns=memory_ns,
         l2_hit_ratio=l2_hit_ratio, l3_hit_ratio=l3_hit_ratio,
@@ -112,7 +112,7 @@ def print_items(numbers: list[str] | None, fmt: Format, *, as_spec: bool) -> Non
     if as_spec:
         sys.stdout.write(spec_yaml(items_spec(items_of(numbers) if numbers else None)))
         return
-    document = list_items("eivu", item=numbers or ())
+    document = list_items("eivu", items=numbers or ())
     rows = document.as_dict()["rows"]
     short = ("item", "category", "process", "factors", "runs", "change")
     table = [{key: value for key, value in row.items() if key in short} for row in rows]

@@ -16,6 +16,8 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+from typing_extensions import override
+
 from p4perf.errors import CapabilityError, TargetUnavailableError, UsageError
 from p4perf.experiment.bench import open_target
 from p4perf.experiment.planning import point_workload
@@ -24,6 +26,7 @@ from p4perf.plugins import load_plugin, plugin_names
 from p4perf.programs.component import TrafficPlan, component_parameters
 from p4perf.programs.ir import Workload
 from p4perf.programs.reading.p4c import beginning, compiled, end_group
+from p4perf.records import Tabular, counted
 from p4perf.results.files import filled_folder, storing, temporary_folder, write_atomically
 from p4perf.specs import Experiment, list_catalogue, load_experiment
 from p4perf.targets.base import NodeFacts
@@ -59,12 +62,25 @@ class Written(_OfPoint):
     """Of a P4 program: what is the same in all files that hold it."""
 
 
-@dataclass(slots=True)
-class Generated:
+@dataclass(slots=True, repr=False)
+class Generated(Tabular):
+    """The files that were written, as rows, and the points that generators refuse."""
+
     written: list[Written] = field(default_factory=list)
     refused: list[Refused] = field(default_factory=list)
     left_out: int = 0
     """Entry files with more entries than were asked for."""
+
+    @override
+    def __repr__(self) -> str:
+        return f"<Generated: {counted(len(self.written), 'file')}, {counted(len(self.refused), 'refused point')}>"
+
+    @override
+    def rows_of_table(self) -> list[dict[str, Any]]:
+        return [
+            {"experiment": w.experiment, "point": w.index, **w.values, "generator": w.generator, "file": str(w.path)}
+            for w in self.written
+        ]
 
     def add(self, other: Generated) -> None:
         self.written += other.written

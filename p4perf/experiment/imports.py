@@ -83,9 +83,9 @@ def read_results(
     *,
     kind: str | None = None,
     x: Changes = (),
-    metric: Changes = (),
-    unit: Changes = (),
-    settings: Changes = (),
+    metrics: Changes = (),
+    units: Changes = (),
+    set: Changes = (),
     only: Changes = (),
     experiment: str = "",
     target: str = "",
@@ -94,7 +94,7 @@ def read_results(
     y: str = "",
     x_scale: Scale = "linear",
     repetition: str = "",
-    pattern: str = "",
+    name: str = "",
     value: str = "",
     metric_column: str = "",
     unit_column: str = "",
@@ -105,19 +105,20 @@ def read_results(
 
     Args:
         kind: importer; by default the one that knows the sources.
-        x, metric: variables and metrics, each with its name in the source if that is another.
-        unit: of CSV: a unit, or units by metric.
-        settings: variables with values that the source does not state.
+        x, metrics: variables and metrics, each with its name in the source if that is another.
+        units: of CSV: a unit, or units by metric.
+        set: variables with values that the source does not state.
         only: variables with the values that are imported.
-        repetition, pattern, value, metric_column, unit_column, device, skip_damaged: as in
+        name: meaning of numbers in names of files or tests.
+        repetition, value, metric_column, unit_column, device, skip_damaged: as in
             :class:`~p4perf.evaluation.imports.ImportOptions`.
 
     Raises: as :func:`read_import`.
     """
     options = ImportOptions(
-        variables=tuple(map(Named.parse, _texts(x))), metrics=tuple(map(Named.parse, _texts(metric))),
-        units=_units(unit), settings=_facts(settings, "--set"), only=_facts(only, "--only"), repetition=repetition,
-        pattern=pattern, value=value, metric_column=metric_column, unit_column=unit_column, device=device,
+        variables=tuple(map(Named.parse, _texts(x))), metrics=tuple(map(Named.parse, _texts(metrics))),
+        units=_units(units), settings=_facts(set, "--set"), only=_facts(only, "--only"), repetition=repetition,
+        pattern=name, value=value, metric_column=metric_column, unit_column=unit_column, device=device,
         skip_damaged=skip_damaged,
     )  # fmt: skip
     order = ImportOrder(experiment, target, testbed, title, y, x_scale)
