@@ -6,7 +6,7 @@ import contextlib
 import json
 import socket
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -200,6 +200,27 @@ class TrialDone:
     entry: dict[str, Any]
     duration_s: float = 0.0
     error: MeasurementError | BuildError | None = None
+
+
+Shared = Callable[[TrialOrder], TrialDone | None]
+"""Finds a trial that was made already, instead of making it again; None if there is none."""
+
+SHARED = "shared"
+"""Key of a journal's line that is a copy: the run in which the trial was made."""
+
+
+def trial_of(runs: Sequence[RunDirectory], order: TrialOrder) -> TrialDone | None:
+    """The trial of the same number that one of these runs has of the same point, as a copy that names the run.
+
+    The runs have to measure with the same options, on the same target and machine.
+    """
+    for run in runs:
+        for entry in run.trials(order.planned.key):
+            same = entry["trial"]["attempt"] == order.attempt and not entry.keys() & {"failure", "testbed"}
+            if same and "duration_s" in entry:
+                head = {"repetition": order.repetition, "attempt": order.attempt}
+                return TrialDone({SHARED: run.path.name, **entry, "trial": head}, entry["duration_s"])
+    return None
 
 
 def begin(order: TrialOrder) -> dict[str, Any]:

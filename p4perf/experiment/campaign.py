@@ -15,13 +15,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from p4perf.errors import BuildError, DataError, MeasurementError, NoVerdictError, P4PerfError, SpecError, UsageError
 from p4perf.evaluation.report import render_page
 from p4perf.experiment import sizing
-from p4perf.experiment.bench import open_target, open_testbed, refuse_batches
+from p4perf.experiment.bench import Shared, open_target, open_testbed, refuse_batches, trial_of
 from p4perf.experiment.compare import RunComparison, compare_runs, target_cautions, write_comparison
 from p4perf.experiment.conductor import TimeLimit
 from p4perf.experiment.crew import Crew
@@ -293,13 +294,17 @@ class Campaign:
                 crew = self._crew
                 same_crew = None if crew is None else lambda address: crew
                 path = self._folder.run(earlier.run)
-                run, outcome = resume_run(path, heard, limit=limit, crew=same_crew, planned=lambda *_: plan)
+                shared = self._shared(cell)
+                run, outcome = resume_run(
+                    path, heard, limit=limit, crew=same_crew, planned=lambda *_: plan, shared=shared
+                )
             else:
                 experiment, target, place, runs = planned.experiment, device.target, self._testbed, self._folder.runs
                 run, _ = new_run(experiment, target, place, runs, notes=self._notes, planned=lambda *_: plan)
                 cell = replace(cell, run=str(run.path.relative_to(self._folder.path)))
                 self._record(cell)
-                outcome = measure_run(experiment, plan.points, target, place, run, heard, limit=limit)
+                shared = self._shared(cell)
+                outcome = measure_run(experiment, plan.points, target, place, run, heard, limit=limit, shared=shared)
             if run.state().trials:
                 # A run that allows no model keeps its numbers; the report compares those of several targets.
                 with suppress(NoVerdictError, SpecError):
@@ -313,6 +318,21 @@ class Campaign:
         wall_s = time.monotonic() - begun
         self._pace.learn(outcome, plan.builds, wall_s, load_s=plan.load_s, setup_s=plan.setup_s)
         return _measured(cell, outcome, wall_s, run) if run.state().trials else cell
+
+    def _shared(self, cell: Cell) -> Shared:
+        """Finds trials of points that other experiments have, too: those of runs with the same options."""
+
+        def options(run: RunDirectory) -> tuple[Any, Any]:
+            manifest = run.manifest()
+            return manifest.get("trials"), manifest.get("hugepages")
+
+        own, found = options(RunDirectory.open(self._folder.run(cell.run))), []
+        for other in self._cells.values():
+            if other.run and other.run != cell.run and other.target == cell.target:
+                with suppress(DataError):  # a run that has gone shares nothing
+                    run = RunDirectory.open(self._folder.run(other.run))
+                    found += [run] if options(run) == own else []
+        return partial(trial_of, found)
 
     def _waits(self, name: str, device: Device) -> bool:
         cell = self._cells.get((name, device.label))

@@ -20,7 +20,7 @@ from typing_extensions import override
 
 from p4perf.errors import BuildError, ExitCode, MeasurementError
 from p4perf.experiment.adaptive import Judgement
-from p4perf.experiment.bench import Bench, TrialDone, begin, tag_of
+from p4perf.experiment.bench import Bench, Shared, TrialDone, begin, tag_of
 from p4perf.experiment.ledger import Ledger
 from p4perf.experiment.planning import PlannedPoint
 from p4perf.experiment.recorder import Progress, Recorder, Silent, SweepOutcome, steal_share
@@ -66,11 +66,12 @@ class SweepConductor(ABC):
         progress: Progress | None = None,
         *,
         limit: TimeLimit | None = None,
+        shared: Shared = lambda order: None,
     ) -> None:
         self._experiment, self._points = experiment, points
         self._target, self._testbed, self._run = target, testbed, run
         self._progress = progress or Silent()
-        self._limit = limit or TimeLimit()
+        self._limit, self._shared = limit or TimeLimit(), shared
         self._built_s = 0.0
 
     @property
@@ -206,7 +207,10 @@ class Conductor(SweepConductor):
         order = self._record.order(planned, self._tag, attempt)
         folder = self._record.begin(planned)
         error = self._unbuildable.get(planned.plan.build.key)
-        done = self._bench.trial(order, folder) if error is None else TrialDone(begin(order), error=error)
+        if error is not None:
+            done = TrialDone(begin(order), error=error)
+        else:
+            done = self._shared(order) or self._bench.trial(order, folder)
         self._record.take(planned, done, self._tag)
 
     @override

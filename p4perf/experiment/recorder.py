@@ -17,7 +17,7 @@ from typing_extensions import override
 from p4perf.errors import BuildError, ExitCode, MeasurementError
 from p4perf.evaluation.load.records import latency_log
 from p4perf.experiment.adaptive import Judgement, sweep_design
-from p4perf.experiment.bench import OWN, TrialDone, TrialOrder
+from p4perf.experiment.bench import OWN, SHARED, TrialDone, TrialOrder
 from p4perf.experiment.ledger import SIMULATION, Ledger
 from p4perf.experiment.planning import PlannedPoint, SweepPlan
 from p4perf.records import counted
@@ -223,8 +223,9 @@ class Recorder:
         entry["duration_s"] = round(done.duration_s, 4)
         self.run.append_trial(planned.key, entry)
         summary = self.ledger.add(planned.key, entry)
-        self.trials += 1
-        self.measured_s += done.duration_s
+        if SHARED not in entry:
+            self.trials += 1
+            self.measured_s += done.duration_s
         self._durations_s[planned.key] = done.duration_s
         self._finish_if_done(planned)
         if "failure" in entry and len(self.points) > 1:  # the failure of the only point ends the run

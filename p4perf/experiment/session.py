@@ -13,7 +13,15 @@ from typing import Any
 
 from p4perf.errors import DataError, TargetUnavailableError, TestbedError, UsageError
 from p4perf.experiment.batch import BatchConductor, refuse_what_needs_answers
-from p4perf.experiment.bench import open_target, open_testbed, place_of, plan_record, refuse_fatal, same_machine
+from p4perf.experiment.bench import (
+    Shared,
+    open_target,
+    open_testbed,
+    place_of,
+    plan_record,
+    refuse_fatal,
+    same_machine,
+)
 from p4perf.experiment.cluster import ClusterConductor
 from p4perf.experiment.conductor import Conductor, TimeLimit
 from p4perf.experiment.crew import Crew
@@ -141,12 +149,13 @@ def measure_run(
     progress: Progress | None = None,
     *,
     limit: TimeLimit | None = None,
+    shared: Shared = lambda order: None,
 ) -> SweepOutcome:
     """Measure the planned points of a run with the conductor that suits its testbed."""
     if isinstance(testbed, BatchTestbed):
         return BatchConductor(experiment, points, target, testbed, run, progress).measure()
     conductor = ClusterConductor if isinstance(testbed, Crew) else Conductor
-    return conductor(experiment, points, target, testbed, run, progress, limit=limit).measure()
+    return conductor(experiment, points, target, testbed, run, progress, limit=limit, shared=shared).measure()
 
 
 def resume_run(
@@ -156,6 +165,7 @@ def resume_run(
     limit: TimeLimit | None = None,
     crew: Callable[[str], Crew] | None = None,
     planned: Planner = plan_sweep,
+    shared: Shared = lambda order: None,
     all_points: bool = False,
 ) -> tuple[RunDirectory, SweepOutcome]:
     """Continue a run where it stopped; a complete run is left as it is.
@@ -164,6 +174,7 @@ def resume_run(
         all_points: complete the sweep of a run that chose its points.
         crew: opens the devices of a cluster for the address of a testbed; it is closed by its owner.
         planned: plans the points.
+        shared: finds trials that were made already.
 
     Raises:
         UsageError: the run was imported.
@@ -175,7 +186,7 @@ def resume_run(
         with directory.lock():
             directory.update_manifest({"design": None})
     experiment, plan, target, testbed, run = reopened(path, crew, planned=planned)
-    return run, measure_run(experiment, plan.points, target, testbed, run, progress, limit=limit)
+    return run, measure_run(experiment, plan.points, target, testbed, run, progress, limit=limit, shared=shared)
 
 
 def reopened(

@@ -257,3 +257,50 @@ def test_what_another_process_finished_meanwhile_is_seen(tmp_path):
     (cell,) = late.measure()
     assert cell.good
     assert journals(campaign) == trials
+
+
+WIDE = "{name: my/wide-tables, extends: mat/exact-entries, sweep: {entries: [1, 10, 50, 100]}}"
+
+
+def lines(campaign, cell):
+    """All lines of the journals of a run, by point and number of the trial."""
+    paths = (campaign.path / cell.run).glob("points/*/raw.jsonl")
+    found = [(path.parts[-2], json.loads(line)) for path in paths for line in path.read_text().splitlines()]
+    return {(point, entry["trial"]["attempt"]): entry for point, entry in found}
+
+
+def test_points_that_two_experiments_share_are_measured_once(tmp_path):
+    campaign = new_campaign(tmp_path, specs(tmp_path, TABLES, WIDE), ["fake", "fake-noisy"], overrides=FEW)
+    cells = measure(campaign)
+    wide, tables = (lines(campaign, cells[name, "fake"]) for name in ("my/wide-tables", "my/tables"))
+    assert len(wide) == 8, "the smaller experiment comes first and measures all of its points"
+    assert not any("shared" in entry for entry in wide.values())
+    run = cells["my/wide-tables", "fake"].run.rpartition("/")[2]
+    copies = {key: entry for key, entry in tables.items() if "shared" in entry}
+    assert copies == {key: {**entry, "shared": run} for key, entry in wide.items() if key in tables}
+    assert {point for point, _ in copies} == {p for p, _ in wide} & {p for p, _ in tables}
+    assert (len(tables), len(copies)) == (12, 6)
+    assert cells["my/tables", "fake"].accepted == 6
+
+
+@pytest.mark.parametrize(("key", "value"), [("duration_ms", "40"), ("seed", "2"), ("warmup_ms", "30")])
+def test_only_trials_with_the_same_options_are_shared(tmp_path, key, value):
+    other = WIDE.replace("}}", f"}}, trials: {{{key}: {value}}}}}")
+    campaign = new_campaign(tmp_path, specs(tmp_path, TABLES, other), ["fake"])
+    cells = measure(campaign)
+    assert not any("shared" in entry for cell in cells.values() for entry in lines(campaign, cell).values())
+
+
+def test_an_interrupted_campaign_shares_the_same_trials(tmp_path):
+    def shared(campaign, cells):
+        found = lines(campaign, cells["my/tables", "fake"])
+        return {key: "shared" in entry for key, entry in found.items()}
+
+    sources = specs(tmp_path, TABLES, WIDE)
+    whole = new_campaign(tmp_path, sources, ["fake"], overrides=FEW)
+    wanted = shared(whole, measure(whole))
+    assert sum(wanted.values()) == 6
+    halved = new_campaign(tmp_path, sources, ["fake"], overrides=FEW)
+    with pytest.raises(KeyboardInterrupt):
+        measure(halved, Listener(interrupt_after=1))
+    assert shared(halved, measure(halved)) == wanted
