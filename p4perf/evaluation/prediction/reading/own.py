@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from p4perf.evaluation.prediction.reading.constructs import (
-    EGRESS_PORT,
     GROUPS,
     PORTS,
     Values,
@@ -18,13 +17,13 @@ from p4perf.evaluation.prediction.reading.constructs import (
     of_table,
     sends,
 )
+from p4perf.evaluation.prediction.reading.facts import OUTCOME, constant_of, fact_of, hit_actions
 from p4perf.evaluation.prediction.reading.left_out import idle_states, looped_states, overwritten, waits
 from p4perf.evaluation.prediction.reading.names import DROPPED, LOST, PORT, RESUBMITTED, SENT, STACK_FULL
 from p4perf.models.program.graph import Construct, Edge, construct
 from p4perf.programs import ir
 from p4perf.programs.analysis import (
     IDLE,
-    OPERATE,
     changes_layout,
     control_nodes,
     destination,
@@ -62,9 +61,6 @@ from p4perf.programs.reading.values import FALSE
 
 PACKET_BYTES = 60
 """Size of a packet of which nothing is known: of the smallest frame, without FCS."""
-
-_OUTCOME = "?"
-"""Behind the name of a port or group: what becomes of the packet, which is not dropped for a port that is unknown."""
 
 _SOME = -1
 
@@ -335,7 +331,7 @@ class _Reader:
         self._add(Step(name, "condition"))
         then, otherwise = self._control(node.then, after, end), self._control(node.otherwise, after, end)
         added = self.was_read and not node.label
-        test, inverted = _fact(node.condition, added)
+        test, inverted = fact_of(node.condition, added)
         edges = (Edge("true", then), Edge("false", otherwise))
         where = located(f"condition {node.text or name}", node.place)
         constructs = () if added else tuple(Values(self.program).condition(node.condition, where))
@@ -447,7 +443,7 @@ class _Reader:
         for label, side in (("true", s.then), ("false", s.otherwise)):
             placed = [(place, inner) for inner in side]
             edges.append(Edge(label, self._statements(placed, site, f"{self.sites[id(s)]} {label}", after)))
-        test, inverted = _fact(s.condition, added=False)
+        test, inverted = fact_of(s.condition, added=False)
         constructs = tuple(self._met(s, where, Values(self.program), added=site.added))
         return self._add(Step(name, "condition", constructs, tuple(edges), where, (), test, inverted))
 
@@ -547,12 +543,12 @@ class _Reader:
         name = f"{ref.header}.{ref.field}"
         if value == _INSTANCE and name == self.instance:
             return []
-        known = _constant(value)
+        known = constant_of(value)
         if known is not None:
             known &= (1 << self.program.width_bits(ref)) - 1
         found: list[Effect] = [Assigned(name, known)]
         if ref.header == ir.METADATA and ref.field in (*PORTS, *GROUPS):
-            found.append(Assigned(name + _OUTCOME, _SOME if known is None else known))
+            found.append(Assigned(name + OUTCOME, _SOME if known is None else known))
         return found
 
     # Checksums over chosen fields
@@ -567,7 +563,7 @@ class _Reader:
                     after = self._add(self._checksum(statement, body[number + 1 :], update, number, after))
                 case ir.Branch(condition, ((ir.Hash() | ir.Assign()) as hashed, *rest)):
                     step = self._checksum(hashed, rest, update, number, after)
-                    test, inverted = _fact(condition, added=False)
+                    test, inverted = fact_of(condition, added=False)
                     if isinstance(test, str) and not inverted:  # a header is valid
                         after = self._add(replace(step, constructs=(), present=((test, step.constructs[0]),)))
                         continue
@@ -590,41 +586,3 @@ class _Reader:
         where = f"checksum of {ref.header}"
         what = construct("checksum update" if update else "checksum verify", where, bytes=size)
         return Step(f"{'update' if update else 'verify'} {number}", "block", (what,), (Edge("", after),), where)
-
-
-def hit_actions(table: ir.Table, idle: bool) -> tuple[str, ...]:
-    """The actions that packets may run that find an entry: those of its entries, or all.
-
-    Args:
-        idle: whether its default action does nothing; then no entry has it.
-    """
-    if table.listed:
-        return table.listed
-    return tuple(a for a in table.actions if a != table.default_action or not idle) or table.actions
-
-
-def _constant(value: ir.Expression) -> int | None:
-    """The value of an expression that needs no packet, None if it needs one."""
-    match value:
-        case ir.Const(number):
-            return number
-        case ir.BinaryOp(operator, ir.Const(left), ir.Const(right)):
-            return OPERATE[operator](left, right)
-    return None
-
-
-def _fact(condition: ir.Condition, added: bool) -> tuple[Fact | None, bool]:
-    """The fact that a condition asks for, if it asks for one, and whether it must not hold."""
-    match condition:
-        case ir.Not(inner):
-            fact, inverted = _fact(inner, added)
-            return fact, fact is not None and not inverted
-        case ir.IsValid(header):
-            return header, False
-        case ir.Compare(comparator, ir.Const() as value, ir.FieldRef() as ref):
-            return _fact(ir.Compare(comparator, ref, value), added) if comparator in ("==", "!=") else (None, False)
-        case ir.Compare(comparator, ir.FieldRef(header, name), ir.Const(value)) if comparator in ("==", "!="):
-            if added and name in (*PORTS, *GROUPS, EGRESS_PORT):
-                name = (PORTS[1] if name == EGRESS_PORT else name) + _OUTCOME
-            return (f"{header}.{name}", value), comparator == "!="
-    return None, False
