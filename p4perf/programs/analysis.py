@@ -99,6 +99,28 @@ def parser_statements(program: ir.Program) -> Iterator[ir.ParserStatement | ir.S
     return flattened(s for state in program.parser for s in state.body)
 
 
+def post_order(following: Callable[[str], Iterable[str]], comes_back: Callable[[str], None]) -> list[str]:
+    """The states of a parser that can be reached, each after those that follow it.
+
+    Args:
+        following: the states to which a state leads, those to visit first at the beginning.
+        comes_back: is called with a state from which a path of the parser leads to itself.
+    """
+    order: dict[str, None] = {}
+    path = {"start": iter(following("start"))}
+    while path:
+        name, left = next(reversed(path.items()))
+        state = next(left, None)
+        if state is None:
+            del path[name]
+            order[name] = None
+        elif state in path:
+            comes_back(state)
+        elif state != ir.ACCEPT and state not in order:
+            path[state] = iter(following(state))
+    return list(order)
+
+
 def flattened(body: Iterable[S]) -> Iterator[S | ir.Statement]:
     """Statements, and those inside of branches after these."""
     for statement in body:

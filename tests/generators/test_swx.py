@@ -215,6 +215,14 @@ REFUSED = {
 }
 
 
+def test_parsers_may_have_thousands_of_states():
+    ends = {1500: ir.ACCEPT}
+    chain = [extracting(f"s{n}", default=ends.get(n, f"s{n + 1}")) for n in range(1501)]
+    parser = (extracting("start", ("ethernet",), default="s0"), *chain)
+    lines = instructions(replace(body(), parser=parser))
+    assert [line for line in lines if line.startswith("extract")] == ["extract h.ethernet"]
+
+
 @pytest.mark.parametrize("reason", REFUSED)
 def test_what_swx_cannot_do_is_refused(reason):
     with pytest.raises(CapabilityError, match=reason):

@@ -8,7 +8,7 @@ and its metadata, too: the verifier then has little to remember of each path.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -124,23 +124,22 @@ def _behind(program: ir.Program) -> dict[str, frozenset[str]]:
     Raises:
         CapabilityError: the parser may take a state twice.
     """
+
+    def following(name: str) -> Iterable[str]:
+        state = program.state(name)
+        # Nothing follows an element more than a header stack has.
+        ends = any(isinstance(s, ir.Verify) and s.condition == FALSE for s in state.body)
+        return () if ends else successors(state)
+
+    def comes_back(name: str) -> None:
+        raise CapabilityError(
+            f"xdp: the parser of {program.name} comes back to state {name}; the verifier of the kernel takes "
+            "no parser whose number of steps depends on the packet"
+        )
+
     found: dict[str, frozenset[str]] = {ir.ACCEPT: frozenset()}
-
-    def visit(name: str, path: tuple[str, ...]) -> frozenset[str]:
-        if name in path:
-            raise CapabilityError(
-                f"xdp: the parser of {program.name} comes back to state {name}; the verifier of the kernel takes "
-                "no parser whose number of steps depends on the packet"
-            )
-        if name not in found:
-            state = program.state(name)
-            # Nothing follows an element more than a header stack has.
-            ends = any(isinstance(s, ir.Verify) and s.condition == FALSE for s in state.body)
-            later = () if ends else [visit(following, (*path, name)) for following in successors(state)]
-            found[name] = frozenset(state.extracts).union(*later)
-        return found[name]
-
-    visit("start", ())
+    for name in analysis.post_order(following, comes_back):
+        found[name] = frozenset(program.state(name).extracts).union(*(found[after] for after in following(name)))
     return found
 
 

@@ -44,24 +44,17 @@ class Findings:
 
 def parser_order(program: ir.Program) -> list[ir.ParserState]:
     """The states that can be reached, each after all those that lead to it."""
-    order: list[str] = []
-    done: set[str] = set()
 
-    def visit(name: str, path: tuple[str, ...]) -> None:
-        if name in path and is_general(program):
-            return
-        if name in path:
-            raise CapabilityError(f"dpdk-swx has no loops of parser states, and {name} is in one")
-        if name == ir.ACCEPT or name in done:
-            return
+    def following(name: str) -> Iterable[str]:
+        """The last one first, so that a state stands right before its default or only case."""
         state = program.state(name)
-        # The last successor is visited first, so that a state stands right before its default or only case.
-        for successor in (*reversed([c.next_state for c in state.cases]), state.default):
-            visit(successor, (*path, name))
-        done.add(name)
-        order.append(name)
+        return (*reversed([c.next_state for c in state.cases]), state.default)
 
-    visit("start", ())
+    def comes_back(name: str) -> None:
+        if not is_general(program):
+            raise CapabilityError(f"dpdk-swx has no loops of parser states, and {name} is in one")
+
+    order = analysis.post_order(following, comes_back)
     return [program.state(name) for name in reversed(order)]
 
 

@@ -140,7 +140,10 @@ class _Reader:
         emitted = [(h, construct("emit", f"deparser, {h}", bytes=self._size(h))) for h in program.emit]
         if self.apart:
             emitted += [(h, construct("kept header", f"deparser, {h}", step="written")) for h in program.emit]
-        start = self._add(Step("deparser", "deparser", (), (Edge("", SENT),), "deparser", present=tuple(emitted)))
+        asked: tuple[Construct, ...] = ()
+        if not self.apart and changes_layout(program):
+            asked = (construct("kept header", "deparser", step="asked"),) * len(program.emit)
+        start = self._add(Step("deparser", "deparser", asked, (Edge("", SENT),), "deparser", present=tuple(emitted)))
         for n, checksum in enumerate(program.updated):
             what = construct("checksum update", f"checksum of {checksum.header}", bytes=self._size(checksum.header))
             present = ((checksum.header, what),)
