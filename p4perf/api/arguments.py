@@ -137,12 +137,24 @@ def texts(given: Changes) -> list[str]:
     return [f"{key}={value if isinstance(value, str) else json.dumps(value)}" for key, value in given.items()]
 
 
-def pairs(given: Changes, name: str = "--set") -> list[tuple[str, str]]:
-    """Changes as pairs of a key and the text of its value."""
-    found = [(key.strip(), equals, value.strip()) for key, equals, value in (t.partition("=") for t in texts(given))]
-    if wrong := [key for key, equals, _ in found if not (key and equals)]:
-        raise UsageError(f"{name} {wrong[0]}: expected key=value", hint="such as entries=1000")
-    return [(key, value) for key, _, value in found]
+def pairs(
+    given: Changes, name: str = "--set", form: str = "key=value", hint: str = "such as entries=1000"
+) -> list[tuple[str, str]]:
+    """Changes as pairs of a key and the text of its value; a UsageError if one is none, or a key is given twice."""
+    found = []
+    for text in texts(given):
+        key, equals, value = text.partition("=")
+        if not (equals and key.strip()):
+            raise UsageError(f"{name} {text}: expected {form}", hint=hint)
+        found.append((key.strip(), value.strip()))
+    require_once([key for key, _ in found], name)
+    return found
+
+
+def require_once(keys: Sequence[str], name: str) -> None:
+    """Refuse a key that is given twice: the first value would be lost."""
+    if twice := next((key for key in keys if keys.count(key) > 1), None):
+        raise UsageError(f"{name} {twice}: given more than once", hint="give each key one value")
 
 
 def experiment(

@@ -15,7 +15,7 @@ from p4perf.plugins import find_plugin
 from p4perf.results import Run, find_run
 from p4perf.results.names import FOLDER
 from p4perf.specs.messages import nearest
-from p4perf.specs.units import share
+from p4perf.specs.units import ratio, share
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -155,7 +155,7 @@ def predict(
     cores: Count = 1,
     line_rate: str | float = "10Gbit/s",
     frequency: str | float | None = None,
-    load: float | None = None,
+    load: Share | None = None,
     rate: str | float | None = None,
     probabilities: PathLike | None = None,
     capture: PathLike | None = None,
@@ -208,9 +208,11 @@ def predict(
     options = ReadOptions(commands=given.path(entries), arch=arch, defines=tuple(given.texts(defines)))
     counts = {} if of_packets else fill_counts(given.texts(fill))
     shares = None if probabilities is None else str(probabilities)
+    for name, changes_of in (("--set", set), ("--fill", fill)):
+        given.require_once([text.partition("=")[0].strip() for text in given.texts(changes_of)], name)
     changes = tuple(given.texts(set)), tuple(given.listed(without))
     wanted = Wanted(str(program), *changes, counts, shares, given.path(capture), points, options)
-    conditions = conditions_of(frame_size, cores, line_rate, frequency, load, rate)
+    conditions = conditions_of(frame_size, cores, line_rate, frequency, None if load is None else ratio(load), rate)
     try:
         chosen = open_models(given.listed(models), given.listed(targets))
     except TargetUnavailableError:

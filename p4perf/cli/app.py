@@ -373,6 +373,20 @@ def _harmless(text: str) -> str:
     return "".join(c if c.isprintable() or c in "\n\t" else "?" for c in text)
 
 
+def _share(text: str) -> float:
+    from p4perf.specs.units import ratio
+
+    try:
+        return ratio(text)
+    except ValueError:
+        raise ValueError("expected a share such as 0.7 or 70%") from None
+
+
+def share_option(*names: str, **more: Any) -> Any:
+    """An option that takes a share, such as 0.7 or 70%."""
+    return Option(*names, parser=_share, metavar="SHARE", **more)
+
+
 SetOption = Annotated[
     list[str] | None, Option("--set", help="Change the spec: entries=1000, trials.repetitions=5. Repeatable.")
 ]
@@ -380,22 +394,6 @@ SkipOption = Annotated[bool, Option("--skip-impossible", help="Leave out impossi
 PointsOption = Annotated[
     int | None, Option("--points", min=1, help="Keep at most N values of every swept variable, evenly spaced.")
 ]
-
-
-def overrides_of(sets: list[str] | None, option: str = "--set") -> list[tuple[str, str]]:
-    """Keys and values of every ``--set``."""
-    return pairs(sets, option, "key=value", f"for example {option} entries=1000")
-
-
-def pairs(texts: Sequence[str] | None, option: str, form: str, hint: str | None = None) -> list[tuple[str, str]]:
-    """Names and values of an option such as ``--where frame=64``."""
-    found = []
-    for text in texts or ():
-        name, equals, value = text.partition("=")
-        if not equals or not name.strip():
-            raise UsageError(f"{option} {text}: expected {form}", hint=hint)
-        found.append((name.strip(), value.strip()))
-    return found
 
 
 def refuse(options: Mapping[str, object], reason: str) -> None:

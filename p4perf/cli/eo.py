@@ -16,6 +16,7 @@ from p4perf.cli.app import (
     estimate_app,
     print_table,
     say,
+    share_option,
 )
 from p4perf.errors import ExitCode
 from p4perf.records import Document, Interval, Record, Scalar, as_rows, doc, interval, spread
@@ -29,7 +30,7 @@ FrameOption = Annotated[
     int | None, Option("--frame-size", help="Frame size in bytes, with FCS; by default what the function says.")
 ]
 RemoteOption = Annotated[
-    float, Option("--remote", help="Share of packets that the NIC places in another socket's cache.")
+    float, share_option("--remote", help="Share of packets that the NIC places in another socket's cache.")
 ]
 
 

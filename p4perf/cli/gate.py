@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
-from p4perf.cli.app import Format, FormatOption, QuietOption, app, emit, overrides_of, pairs, refuse, say
+from p4perf.cli.app import Format, FormatOption, QuietOption, app, emit, refuse, say
 from p4perf.errors import ExitCode, UsageError
 from p4perf.plugins import DEFAULT_TARGET
 from p4perf.results import find_run
@@ -128,13 +128,15 @@ def gate(
     if interleaved:
         if len(baseline or ()) > 1 or (baseline and len(runs) > 1):
             raise UsageError("one spec is measured in turns with one --baseline", hint="or name several without it")
+        from p4perf.api import arguments as given
+
         hint = "for example --baseline-env CC=gcc-12"
         options = {
             "baseline": baseline[0] if baseline else None, "target": target or DEFAULT_TARGET,
             "baseline_target": baseline_target, "testbed": open_testbed(testbed or "local"),
-            "parent": output or Path("runs"), "overrides": overrides_of(sets),
-            "baseline_overrides": overrides_of(baseline_sets, "--baseline-set"),
-            "baseline_environment": dict(pairs(baseline_environment, "--baseline-env", "NAME=VALUE", hint)),
+            "parent": output or Path("runs"), "overrides": given.pairs(sets or ()),
+            "baseline_overrides": given.pairs(baseline_sets or (), "--baseline-set"),
+            "baseline_environment": dict(given.pairs(baseline_environment or (), "--baseline-env", "NAME=VALUE", hint)),
             "baseline_tree": baseline_tree, "points": points, "pairs": number or PAIRS,
         }  # fmt: skip
         sides = [_measured(spec, quiet=quiet, **options) for spec in dict.fromkeys(runs)]

@@ -270,7 +270,7 @@ def _values(row: CellRecord, metric: str) -> dict[str, Any]:
         **({} if metric else {"metric": f"{row.metric} [{row.unit}]" if row.metric else ""}),
         "first": ends[0],
         "last": ends[1] if row.last_at != row.first_at else "",
-        "ratio": f"{ratio}{row.verdict}" if row.state == "measured" else row.what,
+        "ratio": f"{ratio}{row.verdict}" if row.state == "measured" and row.accepted else row.what,
         "run": row.run,
     }
 

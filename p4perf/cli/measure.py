@@ -24,7 +24,6 @@ from p4perf.cli.app import (
     app,
     check_cluster,
     emit,
-    overrides_of,
     refuse,
     resuming,
     say,
@@ -215,6 +214,7 @@ def run(
         if dry_run or strict:
             option = "--dry-run" if dry_run else "--strict"
             raise UsageError(f"{option} is for one experiment on one target", hint="leave it out, or name only one")
+        from p4perf.api import arguments as given
         from p4perf.experiment.campaign import new_campaign
 
         folder = new_campaign(
@@ -222,7 +222,7 @@ def run(
             targets,
             testbed,
             output,
-            overrides=[*overrides_of(sets), *([("sweep.skip_impossible", "true")] if skip_impossible else [])],
+            overrides=[*given.pairs(sets or ()), *([("sweep.skip_impossible", "true")] if skip_impossible else [])],
             points=points,
             budget_s=None if budget is None else seconds(budget, "--budget"),
             accuracy=wanted,
@@ -394,7 +394,12 @@ def _conclude(run: Run, outcome: SweepOutcome, fmt: Format, *, strict: bool, qui
             f"{outcome.built_s:.1f} s preparing and compiling, {max(rest_s, 0):.1f} s p4perf itself); "
             f"{outcome.complete} of {outcome.points} points have accepted trials"
         )
-        say(f"quality flags of the accepted trials: {_flags(run) or 'none'}")
+        trials = run.table.groupby(["point", "attempt"])["accepted"].any()
+        planned = "" if run.manifest.design else f" of {outcome.points * run.spec.trials.repetitions} planned"
+        say(
+            f"{int(trials.sum())} accepted trials{planned}, {int((~trials).sum())} rejected; "
+            f"quality flags of the accepted trials: {_flags(run) or 'none'}"
+        )
         say(_accuracy(run))
     for label, reason in outcome.failed:
         say(f"warning: {label} failed: {reason}")

@@ -21,6 +21,7 @@ from p4perf.cli.app import (
     print_table,
     refuse,
     say,
+    share_option,
     told_by,
 )
 from p4perf.records import Document, Record, counted, doc
@@ -311,7 +312,7 @@ def predict(
         str | None, Option(help="Clock of the cores, such as 3GHz; default: that of the model.")
     ] = None,
     load: Annotated[
-        float | None, Option(help="For latency and loss: share of the possible rate; default: 0.7.")
+        float | None, share_option("--load", help="For latency and loss: share of the possible rate; default: 70%.")
     ] = None,
     rate: Annotated[str | None, Option(help="For latency and loss: rate, such as 1Mpps.")] = None,
     probabilities: Annotated[

@@ -86,7 +86,7 @@ class SweepProgress(_Shown):
             TextColumn("{task.fields[left]}"),
             quiet=quiet,
         )
-        self._accepted = self._tried = 0
+        self._planned = self._accepted = self._rejected = 0
         self.path, self._begins, self._cluster = path, begins, cluster
 
     @override
@@ -102,17 +102,19 @@ class SweepProgress(_Shown):
     def planned(self, trials: int, finished: int) -> None:
         self._bar.start()
         self._task = self._bar.add_task("measuring", total=trials, completed=finished, left="")
+        self._planned, self._accepted = trials, finished
         before = f", {finished} of them finished before" if finished else ""
         self._line(f"{counted(trials, 'trial')} planned{before}", now=True)
 
     def trial(self, label: str, accepted: bool, remaining: int, remaining_s: float) -> None:
-        self._tried += 1
         self._accepted += accepted
-        left = f"about {duration_text(remaining_s)} left"
+        self._rejected += not accepted
+        left, total = f"about {duration_text(remaining_s)} left", self._accepted + remaining
         if self._task is not None:
-            total = self._bar.tasks[0].completed + accepted + remaining
             self._bar.update(self._task, advance=accepted, total=total, left=left, description=label)
-        self._line(f"{self._accepted} of {counted(self._tried, 'trial')} accepted, {remaining} to go, {left}")
+        planned = "" if total == self._planned else f" ({self._planned} planned)"
+        rejected = f", {self._rejected} rejected" if self._rejected else ""
+        self._line(f"{self._accepted} of {counted(total, 'trial')}{planned} accepted{rejected}, {left}")
 
     def note(self, text: str) -> None:
         if not self._quiet:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, get_args
 import typer
 from typer import Option
 
-from p4perf.cli.app import Format, FormatOption, emit, estimate_app, say
+from p4perf.cli.app import Format, FormatOption, emit, estimate_app, say, share_option
 from p4perf.errors import UsageError
 from p4perf.records import Document, Record, doc
 
@@ -141,7 +141,7 @@ def queue(
     tune: Annotated[
         str | None, Option(help="Search for the moderation interval with the smallest mean, or percentile (p99).")
     ] = None,
-    max_loss: Annotated[float, Option(help="With --tune: largest loss allowed.")] = 0.0,
+    max_loss: Annotated[float, share_option("--max-loss", help="With --tune: largest loss allowed.")] = 0.0,
     measured: Annotated[Path | None, Option(help="A run with latency over load, or a .csv, to compare with.")] = None,
     output: Annotated[Path | None, Option("--output", "-o", help="Folder for the plots.")] = None,
     fmt: FormatOption = Format.TABLE,

@@ -19,6 +19,7 @@ from p4perf.cli.app import (
     print_table,
     say,
     say_origin,
+    share_option,
     with_interval,
 )
 from p4perf.records import Document, Interval, Record, as_rows, doc, interval, listing
@@ -37,7 +38,7 @@ class VariantName(StrEnum):
 @estimate_app.command()
 def cesim(
     hit_ratio: Annotated[
-        list[float] | None, Option("--hit-ratio", "-r", help="L1 hit ratio, such as 0.999. Repeatable.")
+        list[float] | None, share_option("--hit-ratio", "-r", help="L1 hit ratio, such as 0.999. Repeatable.")
     ] = None,
     inverse: Annotated[
         list[str] | None, Option(help="Throughput whose hit ratio is wanted, such as 100mpps. Repeatable.")
@@ -46,7 +47,7 @@ def cesim(
     revision: Annotated[
         Literal["fixed", "pre-fix"], Option(help="fixed, or pre-fix for latencies weighted with hit ratios.")
     ] = "fixed",
-    alpha: Annotated[float, Option(help="Share of pure processing in a packet's best time.")] = 0.5,
+    alpha: Annotated[float, share_option("--alpha", help="Share of pure processing in a packet's best time.")] = 0.5,
     best: Annotated[str, Option(help="Throughput at a hit ratio of 1.")] = "172mpps",
     accesses: Annotated[float, Option(help="Loads per packet.")] = 163.0,
     clock_ghz: Annotated[float, Option(help="Clock of the core in GHz.")] = 3.5,
@@ -55,8 +56,8 @@ def cesim(
     l3_cycles: Annotated[float, Option(help="Latency of L3 in cycles.")] = 68.0,
     memory_cycles: Annotated[float, Option(help="Latency of memory, part in cycles.")] = 79.0,
     memory_ns: Annotated[float, Option(help="Latency of memory, part in ns.")] = 50.0,
-    l2_hit_ratio: Annotated[float, Option(help="Hit ratio of L2.")] = 0.7,
-    l3_hit_ratio: Annotated[float, Option(help="Hit ratio of L3.")] = 0.79,
+    l2_hit_ratio: Annotated[float, share_option("--l2-hit-ratio", help="Hit ratio of L2.")] = 0.7,
+    l3_hit_ratio: Annotated[float, share_option("--l3-hit-ratio", help="Hit ratio of L3.")] = 0.79,
     fit: Annotated[Path | None, Option(help="CSV of hit ratios and throughputs to fit alpha and beta to.")] = None,
     x: Annotated[str, Option(help="With --fit: column of hit ratios.")] = "hit_ratio",
     y: Annotated[str, Option(help="With --fit: column of throughputs in Mpps.")] = "throughput_mpps",

@@ -24,6 +24,7 @@ from p4perf.programs.reading.control_plane import parse_control_plane
 from p4perf.programs.reading.shares import Shares, parse_shares
 from p4perf.programs.reading.text import parse_program, read_program
 from p4perf.programs.reading.tree import MAX_BYTES
+from p4perf.specs.units import ratio
 
 MAX_TEXT_BYTES = 900_000
 
@@ -161,7 +162,7 @@ def _misses(text: str, program: ir.Program) -> dict[str, float]:
     for part in filter(None, text.split(",")):
         name, _, share = part.rpartition("=")
         try:
-            value = float(share)
+            value = ratio(share)
         except ValueError:
             value = -1.0
         if not 0 <= value <= 1:

@@ -116,15 +116,20 @@ def positive_quantity(given: str | float, dimension: Dimension, unit: str, optio
     return value
 
 
+def ratio(given: str | float) -> float:
+    """A number such as ``0.7``, which may be written as ``70%``; a ValueError if it is none."""
+    text = str(given).strip()
+    return float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+
+
 def share(given: str | float, option: str) -> float:
     """A share above 0 and below 1 from ``5%``, ``0.05`` or a number.
 
     Raises:
         UsageError: it is none; the message names the option.
     """
-    text = str(given).strip()
     try:
-        value = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+        value = ratio(given)
     except ValueError:
         value = math.nan
     if not 0 < value < 1:

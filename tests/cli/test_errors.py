@@ -176,6 +176,12 @@ class TestSpecs:
     def test_a_wrong_change_on_the_command_line(self, work, option, wanted):
         assert wanted in self.refused(work, SPEC, "--set", option)
 
+    @pytest.mark.parametrize("command", [("check",), ("run", "-t", "fake"), ("run", "-t", "fake", "-t", "fake-small")])
+    def test_a_key_that_is_given_twice_is_named(self, work, command):
+        said = refused(ExitCode.USAGE, *command, SPEC, "--set", "entries=10", "--set", "entries=20", cwd=work)
+        assert "--set entries: given more than once" in said
+        assert contents(work) == []
+
     def test_parameters_that_no_program_has(self, work):
         assert "key of 8 bit has 256 values, but 1000 are needed" in self.refused(
             work, SPEC, "--set", "key_bits=8", "--set", "entries=[1000]"

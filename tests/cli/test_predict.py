@@ -253,6 +253,12 @@ def test_latency_at_a_rate_and_loss_beyond_saturation(here):
     assert latency["loss"]["value"] == pytest.approx(1 - 2000 / 146 / 20, rel=0.01)
 
 
+def test_shares_may_be_written_with_a_percent_sign(here):
+    given = ([*ONE_TABLE, "--load", load] for load in ("0.4", "40%"))
+    one, other = (predicted(here, *arguments)["predictions"][0]["latency"] for arguments in given)
+    assert one == other
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
@@ -266,6 +272,8 @@ def test_latency_at_a_rate_and_loss_beyond_saturation(here):
         (["fib.spec", "--frame-size", "20"], 2, "64"),
         (["fib.spec", "--line-rate", "10"], 2, "--line-rate"),
         (["fib.spec", "--fill", "fib"], 2, "TABLE=N"),
+        (["fib.spec", "--set", "fib.hit=0.5", "--set", "fib.hit=60%"], 2, "--set fib.hit: given more than once"),
+        (["fib.spec", "--fill", "fib=1", "--fill", "fib=2"], 2, "--fill fib: given more than once"),
         (["fib.spec", "--set", "acl.entries=3"], 2, "acl"),
         (["empty.spec"], 2, "empty"),
         (["nothing.spec"], 2, "nothing.spec"),

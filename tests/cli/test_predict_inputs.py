@@ -115,7 +115,7 @@ class TestCaptures:
 
     def test_numbers_with_a_unit_are_refused_in_plain_words(self, here):
         assert "expected a whole number without a unit" in refused(here, "router.json", "--frame-size", "128B")
-        assert "expected a number without a unit" in refused(here, "router.json", "--load", "70%")
+        assert "expected a share such as 0.7 or 70%" in refused(here, "router.json", "--load", "70 percent")
 
     def test_specifications_are_run(self, here):
         capture(here / "trace.pcap", FRAMES)

@@ -46,6 +46,7 @@ from p4perf.programs.reading.flow import base_name
 from p4perf.specs import Experiment, Point, load_experiment
 from p4perf.specs.loader import catalogue_names
 from p4perf.specs.messages import nearest
+from p4perf.specs.units import ratio
 
 MATCH_KINDS = ("exact", "lpm", "ternary", "range", "optional", "selector")
 _ASSIGNMENT = re.compile(r"\s*(?P<node>[^=]+)\.(?P<size>\w+)\s*=\s*(?P<value>.+?)\s*")
@@ -89,7 +90,7 @@ def _value(size: str, value: str, text: str) -> Size:
     if size in ("to", "operator", "algorithm"):
         return value
     try:
-        number = float(value.replace("_", ""))
+        number = ratio(value) if size == "hit" else float(value.replace("_", ""))
     except ValueError:
         number = -1.0
     if not 0 <= number < 1e15 or (size == "hit" and number > 1):
