@@ -170,7 +170,8 @@ class Reproduced(Tabular):
     @override
     def __repr__(self) -> str:
         unexpected = sum(not finding.as_expected for finding in self.findings)
-        return f"<Reproduced: {counted(len(self.findings), 'claim')}, {unexpected or 'none'} not as expected>"
+        said = f"{unexpected} not" if unexpected else "all"
+        return f"<Reproduced: {counted(len(self.findings), 'claim')}, {said} as expected>"
 
     @override
     def rows_of_table(self) -> list[dict[str, Any]]:

@@ -20,6 +20,7 @@ from p4perf.cli.app import (
     print_table,
     refuse,
     say,
+    told_by,
     with_interval,
 )
 from p4perf.errors import UsageError
@@ -327,6 +328,7 @@ def reproduce(
         emit(fmt, reproduction.listed(chosen_claims(claims or (), kinds)))
         return 0
     if not (claims or every or quick or kinds or output or budget):
+        told_by(quiet=quiet)("planning what each paper would measure here, to estimate its time")
         emit(fmt, reproduction.papers(testbed))
         say("p4perf reproduce --all checks everything; with --quick, few points are measured")
         return 0
@@ -371,7 +373,7 @@ def _conclude(findings: tuple[Finding, ...]) -> None:
     unexpected = sum(not finding.as_expected for finding in findings)
     if unrun := sum(not finding.was_run for finding in findings):
         say(f"{counted(unrun, 'claim')} not run: a larger --budget or --quick, and the same --output, continues")
-    say(f"{counted(len(findings), 'claim')}: {listed}; {unexpected or 'none'} not as expected")
+    say(f"{counted(len(findings), 'claim')}: {listed}; {f'{unexpected} not' if unexpected else 'all'} as expected")
     positive = [finding for finding in findings if finding.verdict == finding.claim.positive]
     bases = Counter(finding.claim.basis for finding in positive)
     say(

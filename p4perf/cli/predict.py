@@ -52,18 +52,10 @@ def print_answers(found: Answers, path: PathName, *, quiet: bool = False, verbos
         for text in dict.fromkeys((*map(_premise, shown), *sent)):
             say(text)
     print_table([_answer_row(each, changed=changed, verbose=verbose) for each in found.predictions], title="the answer")
-    several = len({each.model.name for each in found.predictions}) > 1
-    warnings = dict.fromkeys(
-        f"{f'{each.model.name}: ' if several and verbose else ''}{text}"
-        for each in shown
-        for text in (each.warnings if verbose else each.advice)
-    )
+    warnings = _warnings(shown, verbose=verbose)
     if _paths_differ(shown, path):
-        warnings = {
-            "the targets are priced on different paths; --traffic sends the same packets to all": None,
-            **warnings,
-        }
-    for text in list(warnings)[: None if verbose else MOST_WARNINGS]:
+        warnings.insert(0, "the targets are priced on different paths; --traffic sends the same packets to all")
+    for text in warnings[: None if verbose else MOST_WARNINGS]:
         say(f"warning: {text}")
     for difference in found.differences:
         _print_difference(difference, MOST_LINES if verbose else MOST_ROWS)
@@ -93,14 +85,29 @@ _BLOCK = re.compile(r"apply@\d|L_[A-Z]+_\d")
 
 def _premise(each: Prediction) -> str:
     """The premises of the answer: the model, the path of packets where shares are unknown, and the size of tables."""
+    from p4perf.evaluation.prediction.library import REFERENCE
     from p4perf.programs.reading.flow import FULL
 
-    said = [f"model {each.model.origin} of {each.model.machine}, cores at {each.clock_hz / 1e9:.4g} GHz"]
+    shipped = each.model.origin == REFERENCE
+    model = f"shipped model of {each.model.machine}" if shipped else f"model {each.model.origin} ({each.model.machine})"
+    said = [f"{model}, cores at {each.clock_hz / 1e9:.4g} GHz"]
     if each.graph.assumed and not each.graph.packets:
         said.append("assuming that tables hit and packets are sent (change with --traffic, --probabilities)")
     if FULL in each.graph.remarks:
         said.append("tables are full (change with --fill, --entries)")
     return f"{each.model.target}: {'; '.join(said)}"
+
+
+def _warnings(shown: Sequence[Prediction], *, verbose: bool) -> list[str]:
+    """What to know of the answers, each once, with the targets that it is about unless it is about all."""
+    targets: dict[str, list[str]] = {}
+    for each in shown:
+        for text in each.warnings if verbose else each.advice:
+            targets.setdefault(text, []).append(each.model.target)
+    every = {each.model.target for each in shown}
+    return [
+        text if {*named} == every else f"{', '.join(dict.fromkeys(named))}: {text}" for text, named in targets.items()
+    ]
 
 
 def _paths_differ(shown: Sequence[Prediction], path: PathName) -> bool:
@@ -252,7 +259,8 @@ def _print_difference(found: CostDifference, most: int) -> None:
         for line in found.lines[:most]
     ]
     if found.interaction:
-        rows.append({"part": "interaction", "node": "", "construct": "", "difference": f"{found.interaction:.4g}"})
+        interaction = f"{found.interaction:.4g}" if found.cycles is None else found.cycles.alike(found.interaction)
+        rows.append({"part": "interaction", "node": "", "construct": "", "difference": interaction})
     changes = "; ".join(found.after.changes)
     if not rows:
         where = f"{changes} on {found.after.model.name}: nothing differs on the expected path"

@@ -61,16 +61,20 @@ class Estimate:
 
     def rounded(self) -> str:
         """Such as ``221 (204 .. 240)``, with as many digits as the interval supports; the value alone without one."""
-        half = max(self.high - self.value, self.value - self.low) if self.bounded else 0.0
-        if half <= 0:
-            return f"{self.value:.4g}"
-        digits = -math.floor(math.log10(half / 2))
-        value, low, high = (_plain(x, digits) for x in (self.value, self.low, self.high))
-        return f"{value} ({low} .. {high})"
+        if self._half <= 0:
+            return self.alike(self.value)
+        return f"{self.alike(self.value)} ({self.alike(self.low)} .. {self.alike(self.high)})"
 
+    def alike(self, value: float) -> str:
+        """Another number with as many digits as the interval supports."""
+        if self._half <= 0:
+            return f"{value:.4g}"
+        digits = -math.floor(math.log10(self._half / 2))
+        return f"{round(value, digits) + 0.0:.{max(digits, 0)}f}"
 
-def _plain(x: float, digits: int) -> str:
-    return f"{round(x, digits) + 0.0:.{max(digits, 0)}f}"
+    @property
+    def _half(self) -> float:
+        return max(self.high - self.value, self.value - self.low) if self.bounded else 0.0
 
 
 def exactly(value: float) -> Estimate:

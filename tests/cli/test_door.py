@@ -12,6 +12,9 @@ import pytest
 from support.command import command, environment, p4perf
 from support.runs import make_run
 
+from p4perf.cli import progress
+from p4perf.cli.app import measured_text
+
 LINES = "x,y\n" + "".join(f"{n},{3 * n + 5}\n" for n in range(1, 20))
 
 
@@ -109,6 +112,23 @@ class TestOpening:
 
 
 class TestUnderstanding:
+    @pytest.mark.parametrize(
+        ("ends", "said"),
+        [
+            ((200.0, -100.0, 500.0), "unknown, at most 500 (median 200)"),
+            ((200.0, 100.0, 300.0), "200 (100 .. 300)"),
+            ((0.0, 0.0, 0.0), "0"),
+        ],
+    )
+    def test_a_cost_whose_interval_crosses_zero_is_unknown(self, ends, said):
+        assert measured_text(*ends) == said
+
+    def test_columns_between_spaces_are_told_from_a_wrong_name(self, tmp_path):
+        (tmp_path / "data.csv").write_text(LINES.replace(",", " "))
+        said = p4perf("fit", "data.csv", "--x", "x", "--y", "y", cwd=tmp_path).err
+        assert "there is no column 'x'" in said
+        assert "separate columns by commas, semicolons or tabs" in said
+
     def test_a_series_comes_from_the_standard_input(self, tmp_path):
         done = subprocess.run(
             command("fit", "-", "--x", "x", "--y", "y", "--format", "json"),
@@ -163,6 +183,21 @@ class TestUnderstanding:
             assert failed.code == 2
             assert not re.search(r"pydantic|Input should|type=|validation error|Value error", failed.err), failed.err
             assert f"{number}.yaml:" in failed.err
+
+
+def test_progress_keeps_the_planned_number_beside_one_that_grows(monkeypatch, capsys):
+    monkeypatch.setattr(progress, "LINE_EVERY_S", 0.0)
+    with progress.SweepProgress() as shown:
+        shown.planned(4, 1)
+        for accepted, remaining in ((True, 2), (False, 2), (True, 3)):
+            shown.trial("entries=1", accepted, remaining, 9.0)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines == [
+        "4 trials planned, 1 of them finished before",
+        "2 of 4 trials accepted, about 9 s left",
+        "2 of 4 trials accepted, 1 rejected, about 9 s left",
+        "3 of 6 trials (4 planned) accepted, 1 rejected, about 9 s left",
+    ]
 
 
 class TestDoctor:

@@ -112,6 +112,13 @@ def test_a_function_of_ones_own():
     assert again.evaluate([9, 17]).tolist() == pytest.approx([38, 42])
 
 
+def test_a_parameter_at_its_bound_does_not_look_exact():
+    flat = FunctionTemplate("flat", lambda x, a, b: a * x**b, ("a", "b"), bounds=((0, np.inf), (0, 0.3)))
+    html = p4perf.fit(X, 7 * np.sqrt(X), templates=(flat,), max_segments=1, resamples=20)._repr_html_()
+    assert "b = 0.3 (at its bound)" in html
+    assert html.count("at its bound") == 1
+
+
 @pytest.mark.parametrize(
     ("options", "wanted"),
     [

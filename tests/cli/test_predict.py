@@ -11,7 +11,7 @@ import pytest
 from support.command import environment, p4perf
 from support.cost_models import write_model
 
-from p4perf.cli.predict import _paths_differ
+from p4perf.cli.predict import _paths_differ, _warnings
 from p4perf.programs.reading.flow import COPY
 
 ONE_TABLE = ["mat/exact-entries", "--set", "entries=[1000]"]
@@ -179,6 +179,12 @@ def test_several_targets_stand_side_by_side(here):
     assert answer["rows"][1]["cycles"] - answer["rows"][0]["cycles"] == pytest.approx(30)
     only = predicted(here, "fib.spec", "--target", "fake-small")
     assert [row["target"] for row in only["rows"]] == ["fake-small"]
+
+
+def test_warnings_name_the_targets_that_they_are_about():
+    some = {"xdp": ("wide", "old"), "dpdk-c": ("wide",), "dpdk-swx": ("wide", "old", "ternary")}
+    shown = [SimpleNamespace(model=SimpleNamespace(target=name), advice=texts) for name, texts in some.items()]
+    assert _warnings(shown, verbose=False) == ["wide", "xdp, dpdk-swx: old", "dpdk-swx: ternary"]
 
 
 def test_what_a_target_cannot_do_is_said(here):

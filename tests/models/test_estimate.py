@@ -43,3 +43,9 @@ def test_side_of(low: float, high: float, side: int) -> None:
 def test_text() -> None:
     assert Estimate(1.05, 1.02, 1.08).text() == "1.05 [1.02, 1.08]"
     assert Estimate(1.05).text("{:.3f}".format) == "1.050"
+
+
+def test_another_number_has_as_many_digits_as_the_interval_supports() -> None:
+    assert Estimate(94.3, 71.0, 142.0).alike(-13.082) == "-10"
+    assert Estimate(94.3, 94.1, 94.5).alike(-13.082) == "-13.1"
+    assert Estimate(94.3).alike(-13.082) == "-13.08"

@@ -59,8 +59,17 @@ def column_index(names: Sequence[str], wanted: str, place: object, option: str) 
     """The index of a column that an option names; a UsageError unless there is just one."""
     if names.count(wanted) == 1:
         return names.index(wanted)
+    what, hint = _wrong_column(names, wanted)
+    raise UsageError(f"{place}: {what} ({option})", hint=hint)
+
+
+def _wrong_column(names: Sequence[str], wanted: str) -> tuple[str, str]:
+    """What is wrong with a column that is not there, or is there twice, and what to do."""
     what = f"there are {names.count(wanted)} columns" if wanted in names else "there is no column"
-    raise UsageError(f"{place}: {what} {wanted!r} ({option})", hint=nearest(wanted, names, "columns"))
+    hint = nearest(wanted, names, "columns")
+    if len(names) == 1 and wanted in names[0].split():
+        hint = "the header is a single column: separate columns by commas, semicolons or tabs, not by spaces"
+    return f"{what} {wanted!r}", hint
 
 
 def read_csv(path: Path, x: str, y: str, *, y_unit: str = "") -> Samples:
@@ -76,8 +85,8 @@ def parse_csv(text: str, file: str, x: str, y: str, *, y_unit: str = "") -> Samp
     names, head, records = csv_records(text, file)
     for wanted in (x, y):
         if names.count(wanted) != 1:
-            what = f"there are {names.count(wanted)} columns" if wanted in names else "there is no column"
-            raise DataError(f"{what} {wanted!r}", location=head, hint=nearest(wanted, names, "columns"))
+            what, hint = _wrong_column(names, wanted)
+            raise DataError(what, location=head, hint=hint)
     pairs = [(cell_number(cells[x], x, place), cell_number(cells[y], y, place)) for place, cells in records]
     if not pairs:
         raise DataError("has a header but no rows", location=Location(file))

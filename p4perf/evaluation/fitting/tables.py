@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from p4perf.records import Record, doc
@@ -13,6 +14,10 @@ if TYPE_CHECKING:
     from p4perf.models.component import ComponentModel
 
 
+AT_BOUND = 1e-8
+"""Distance of a parameter from a bound at which it is said to be there, relative above one."""
+
+
 class ParameterCell(Record):
     """One parameter; the interval is None if the model has no uncertainty."""
 
@@ -20,12 +25,15 @@ class ParameterCell(Record):
     value: float = doc("its value; about an `origin` that is in `model.json`")
     low: float | None = doc("lower end of its 95 % interval")
     high: float | None = doc("upper end")
+    at_bound: bool = doc("whether it ended at a bound of its template: the data do not determine it")
 
     def text(self, digits: int = 4) -> str:
         """Such as ``c1 = 0.072 [0.069, 0.075]``."""
         from p4perf.models.notation import number  # here, because models are slow to load
 
         body = f"{self.name} = {number(self.value, digits)}"
+        if self.at_bound:
+            return f"{body} (at its bound)"
         if self.low is None or self.high is None:
             return body
         return f"{body} [{number(self.low, digits)}, {number(self.high, digits)}]"
@@ -53,6 +61,7 @@ def model_rows(model: ComponentModel) -> tuple[SegmentRow, ...]:
     for index, segment in enumerate(model.fitting.segments):
         values = dict(zip(segment.template.parameter_names, segment.parameters, strict=True))
         ends = [(i.low, i.high) for i in known.parameters[index]] if known else [(None, None)] * len(values)
+        bounds = getattr(segment.template, "bounds", None) or ((),) * len(values)
         breakpoint = known.breakpoints[index - 1] if known and index else None
         rows.append(
             SegmentRow.read(
@@ -60,8 +69,14 @@ def model_rows(model: ComponentModel) -> tuple[SegmentRow, ...]:
                 segment=index + 1,
                 formula=segment.text(x=model.x.name, y=model.y.name),
                 parameters=tuple(
-                    ParameterCell(name=name, value=value, low=low, high=high)
-                    for (name, value), (low, high) in zip(values.items(), ends, strict=True)
+                    ParameterCell(
+                        name=name,
+                        value=value,
+                        low=low,
+                        high=high,
+                        at_bound=any(math.isclose(value, end, rel_tol=AT_BOUND, abs_tol=AT_BOUND) for end in of),
+                    )
+                    for (name, value), (low, high), of in zip(values.items(), ends, bounds, strict=True)
                 ),
                 breakpoint_low=breakpoint.low if breakpoint else None,
                 breakpoint_high=breakpoint.high if breakpoint else None,

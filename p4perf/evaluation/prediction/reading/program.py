@@ -108,9 +108,9 @@ def guess_form(path: Path) -> Format:
     if "#include" in text:
         return "p4"
     raise DataError(
-        "is unknown to p4perf",
+        "is not a program in a supported form",
         location=Location(str(path)),
-        hint="give a .p4, the .json of p4c-bm2-ss, the .spec of p4c-dpdk, or a p4perf spec (.yaml)",
+        hint="supported: a .p4, the .json of p4c-bm2-ss, the .spec of p4c-dpdk, or a p4perf spec (.yaml)",
     )
 
 
