@@ -31,6 +31,7 @@ from p4perf.models.component import ComponentModel, Quantity, Scale
 from p4perf.plugins import load_plugin, plugin_names
 from p4perf.records import Document, Interval, Record, as_rows, counted, doc, interval
 from p4perf.results import Manifest, Run
+from p4perf.results.campaign import CampaignDirectory
 from p4perf.results.files import csv_text, file_word, json_text, real
 from p4perf.results.table import LEVEL, RESAMPLES, SEED, Samples, summarise
 from p4perf.specs import ExperimentSpec
@@ -231,10 +232,14 @@ def _grouped(runs: Sequence[Run]) -> list[list[Run]]:
         groups.setdefault(run.spec.name, []).append(run)
     for name, group in groups.items():
         if len(group) < 2:
+            campaign = group[0].path.parents[1]
+            hint = "give two runs or more of the same experiment"
+            if CampaignDirectory.is_one(campaign):
+                hint = f"p4perf compare {campaign} compares the runs of its campaign"
             known = f"; the other runs are of {', '.join(n for n in groups if n != name)}" if len(groups) > 1 else ""
             raise UsageError(
                 f"{group[0].name} is the only run of {name}: there is nothing to compare it with{known}",
-                hint="give two runs or more of the same experiment",
+                hint=hint,
             )
     return list(groups.values())
 

@@ -190,6 +190,8 @@ class TestOutput:
         alone = p4perf("compare", path)
         assert alone.code == ExitCode.USAGE
         assert f"no experiment of {path} was measured twice" in alone.err
+        (run,) = (path / "runs").iterdir()
+        assert f"hint: p4perf compare {path} compares" in p4perf("compare", run).err
         both = json.loads(p4perf("compare", campaign[1], path, "--format", "json").out)
         assert len(both["experiments"][0]["runs"]) == 3
 
