@@ -296,7 +296,7 @@ def compare(
         return compare_component(component, names, folder=Path(folder), reference=reference, metric=metric, at=at)
     if at:
         raise UsageError("at goes with component")
-    from p4perf.experiment.campaign import compared_runs
+    from p4perf.experiment.campaign_report import compared_runs
     from p4perf.experiment.compare import compare_runs
 
     paths = compared_runs([find_run(name, Path(folder)) for name in names])

@@ -12,10 +12,10 @@ from p4perf.api import arguments as given
 from p4perf.api.arguments import Changes, Count, PathLike, Texts, checked
 from p4perf.errors import CapabilityError, UsageError
 from p4perf.experiment import open_target, open_testbed, plan_sweep, require_usable
-from p4perf.experiment.campaign import CellRecord, all_cells, cell_records
+from p4perf.experiment.campaign_report import CellRecord, cell_records
 from p4perf.experiment.generation import Generated, Generation, generate_all, generate_into
 from p4perf.experiment.planning import RefusedPoint, possible_points
-from p4perf.experiment.sizing import accepted_share
+from p4perf.experiment.sizing import accepted_share, all_cells
 from p4perf.plugins import load_plugin, plugin_names
 from p4perf.records import Document, Record, doc, listing
 from p4perf.results import Run, find_run

@@ -35,7 +35,7 @@ from p4perf.results.names import RunSummary
 
 if TYPE_CHECKING:
     from p4perf.api.setup import CampaignDocument
-    from p4perf.experiment.campaign import CellRecord
+    from p4perf.experiment.campaign_report import CellRecord
     from p4perf.experiment.doctor import DoctorDocument
 
 
@@ -270,7 +270,7 @@ def _values(row: CellRecord, metric: str) -> dict[str, Any]:
         **({} if metric else {"metric": f"{row.metric} [{row.unit}]" if row.metric else ""}),
         "first": ends[0],
         "last": ends[1] if row.last_at != row.first_at else "",
-        "ratio": f"{ratio}{row.verdict}" if row.state == "measured" and row.accepted else row.what,
+        "ratio": f"{ratio}{row.verdict}" if row.first is not None else row.what,
         "run": row.run,
     }
 

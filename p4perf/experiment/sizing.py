@@ -15,6 +15,7 @@ from p4perf.errors import CapabilityError, DataError, Location, P4PerfError
 from p4perf.experiment.planning import SweepPlan, plan_sweep
 from p4perf.experiment.recorder import SweepOutcome
 from p4perf.records import counted
+from p4perf.results.campaign import CampaignDirectory
 from p4perf.specs import Experiment
 from p4perf.targets.base import NodeFacts, Target
 
@@ -98,6 +99,21 @@ def cell_of(entry: object, file: Path) -> Cell:
 
 
 _CELL = TypeAdapter(Cell)
+
+NOT_REACHED = "not reached"
+
+
+def all_cells(folder: CampaignDirectory) -> tuple[Cell, ...]:
+    """A cell for every experiment and target of a campaign, in the order in which they were asked for."""
+    content, recorded = folder.content(), recorded_cells(folder)
+    keys = [(str(e), str(t)) for e in content["experiments"] for t in content["targets"]]
+    return tuple(recorded.get(key) or Cell(*key, OPEN, NOT_REACHED, complete=False) for key in keys)
+
+
+def recorded_cells(folder: CampaignDirectory) -> dict[tuple[str, str], Cell]:
+    cells = [cell_of(entry, folder.file) for entry in folder.content()["cells"]]
+    return {(c.experiment, c.target): c for c in cells}
+
 
 EXTRA_STARTS = 1.25
 """Trials that are started over those that are asked for: rejected ones and those that disagree."""

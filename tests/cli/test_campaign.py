@@ -2,9 +2,11 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 from support.campaigns import HEADERS, PREFIXES, TABLES, specs
@@ -172,6 +174,14 @@ class TestOutput:
         assert rows[1]["verdict"] in second
         assert rows[3]["first"] is rows[3]["ratio"] is None
         assert rows[3]["what"] in p4perf("show", path).out
+
+    def test_a_damaged_run_hides_no_other(self, campaign, tmp_path):
+        copy = Path(shutil.copytree(campaign[1], tmp_path / "copy"))
+        next(copy.glob("runs/*fake--*/measurements.parquet")).unlink()
+        shown = p4perf("show", copy)
+        assert shown.code == 0
+        assert "the run has no measurements yet" in shown.out
+        assert shown.out.count("entries=1: ") == 1
 
     def test_its_targets_are_compared(self, campaign):
         done, path = campaign

@@ -10,7 +10,8 @@ import pytest
 from support.campaigns import HEADERS, PREFIXES, Listener, new_campaign, specs
 
 from p4perf.evaluation.report import number
-from p4perf.experiment.campaign import Campaign, write_report
+from p4perf.experiment.campaign import Campaign
+from p4perf.experiment.campaign_report import write_report
 from p4perf.experiment.sizing import accepted_share
 from p4perf.targets.t4p4s import T4P4STarget
 

@@ -19,7 +19,7 @@ from PIL import Image
 from support.command import p4perf
 from support.runs import make_run
 
-from p4perf.experiment.campaign import write_report
+from p4perf.experiment.campaign_report import write_report
 from p4perf.experiment.evaluate import evaluate_run, point_rows
 from p4perf.experiment.report.site import find_sources, write_site
 from p4perf.experiment.sizing import Cell
