@@ -107,8 +107,11 @@ def emit_model(derived: DerivedModel | None, fmt: Format, *, run: str | None) ->
             score = number(row.l1_bic)
         say(f"  {counted(row.segments, 'segment')}{mark}: {error_text(model.error, row.error)}, L1-BIC {score}{at}")
     if not best.chosen:
-        free = "leave --segments out" if run is None else f"p4perf fit {run} --max-segments {len(document.candidates)}"
-        say(f"the number of segments is fixed by {'' if run is None else 'the spec or '}--segments, not chosen: {free}")
+        by = "--segments; without it, the L1-BIC chooses"
+        if run is not None:
+            most = len(document.candidates)
+            by = f"the spec or --segments; p4perf fit {run} --max-segments {most} lets the L1-BIC choose"
+        say(f"the number of segments is fixed by {by}")
     for explanation in document.explanations:
         say(explanation)
     for remark in document.remarks:
