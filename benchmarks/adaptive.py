@@ -14,10 +14,10 @@ Columns: points; trials of the full sweep; error of even thinning at a third of 
 error of the adaptive design stays below that, and their share of those of even thinning; trials until it stays within
 the accuracy; trials, stated and true error when it stops by itself; how often the truth lies within the stated error;
 share of the time of the full sweep; share of that which decisions take; sharp breakpoints of the model of the full
-sweep, and how many of them the model of the chosen points has within one step of the grid; the same of those that
-can be repeated. A breakpoint is sharp if another place, two points to either side, would cost four standard deviations.
-It can be repeated if the model of a full sweep has it within one step in nine of ten draws of the starts of all points,
-with replacement.
+sweep, how many of them the model of the chosen points has within one step of the grid, and how many that of another
+full sweep has; how many breakpoints can be repeated, and how many of those the model of the chosen points has. A
+breakpoint is sharp if another place, two points to either side, would cost four standard deviations. Another full sweep
+draws the starts of all points with replacement. A breakpoint can be repeated if nine of ten of these have it.
 """
 
 from __future__ import annotations
@@ -198,15 +198,15 @@ def model(sweep: Sweep, starts: Mapping[int, Sequence[float]]) -> tuple[Piecewis
     return found.best, [(counted[last], counted[last + 1]) for last in found.best.breakpoints]
 
 
-def repeatable_breakpoints(sweep: Sweep) -> list[int]:
-    """The last points of the segments of the full sweep that end at a breakpoint which can be repeated."""
+def repeated(sweep: Sweep) -> dict[int, float]:
+    """How often other full sweeps have a breakpoint, by the last points of the segments of the full sweep."""
     drawn = random.Random(sweep.name)  # noqa: S311 - a bootstrap
     draws = [
         model(sweep, {p: drawn.choices(s, k=sweep.repetitions) for p, s in enumerate(sweep.starts)})[1]
         for _ in range(DRAWS)
     ]
     _, gaps = model(sweep, dict(enumerate(sweep.starts)))
-    return [last for last, _ in gaps if sum(has(found, last) for found in draws) >= REPEATED * DRAWS]
+    return {last: statistics.fmean(has(found, last) for found in draws) for last, _ in gaps}
 
 
 def has(gaps: Sequence[tuple[int, int]], last: int) -> bool:
@@ -252,6 +252,7 @@ class Row:
     decisions: float
     sharp: int
     found: float
+    again: float
     repeatable: int
     found_again: float
 
@@ -269,14 +270,14 @@ class Row:
             f"{self.sweep.name:36s} {len(self.sweep.x):3d} {self.full:4d}  {self.even:6.1%} {self.trials:4d} "
             f"{self.of_even:5.2f}  {self.accurate:4d}  {self.stopped:4.0f} {self.stated:6.1%} {self.true:6.1%} "
             f"{self.held:5.0%} {self.time_share:5.0%} {self.decisions:5.1%} {self.sharp:5d} {self.found:5.1f} "
-            f"{self.repeatable:4d} {self.found_again:5.1f}"
+            f"{self.again:5.1f} {self.repeatable:4d} {self.found_again:5.1f}"
         )
 
 
 HEAD = (
     f"{'sweep':36s} {'n':>3s} {'full':>4s}  {'third':>6s} {'tri.':>4s} {'of it':>5s}  {'acc.':>4s}  {'stop':>4s} "
     f"{'said':>6s} {'true':>6s} {'held':>5s} {'time':>5s} {'fits':>5s} {'sharp':>5s} {'found':>5s} "
-    f"{'rep.':>4s} {'found':>5s}"
+    f"{'again':>5s} {'rep.':>4s} {'found':>5s}"
 )
 
 
@@ -284,11 +285,12 @@ def thinned(sweep: Sweep) -> int:
     return max(2, round(len(sweep.x) / 3))
 
 
-def judged(sweep: Sweep, accuracy: float, seeds: int) -> Row:
-    found = [replay(sweep, accuracy, seed) for seed in range(seeds)]
-    even = statistics.median(evenly(sweep, thinned(sweep), seed) for seed in range(seeds))
+def judged(sweep: Sweep, accuracy: float, seeds: range) -> Row:
+    found = [replay(sweep, accuracy, seed) for seed in seeds]
+    even = statistics.median(evenly(sweep, thinned(sweep), seed) for seed in seeds)
     errors = np.median(np.array([f.true for f in found]), axis=0).tolist()
-    at, sharp, repeatable = [f.stopped - 1 for f in found], sharp_breakpoints(sweep), repeatable_breakpoints(sweep)
+    at, sharp, shares = [f.stopped - 1 for f in found], sharp_breakpoints(sweep), repeated(sweep)
+    repeatable = [last for last, share in shares.items() if share >= REPEATED]
     gaps = [model(sweep, f.starts)[1] for f in found]
     whole_s = sum(s * sweep.repetitions + sweep.build_s for s in sweep.seconds)
     return Row(
@@ -303,9 +305,10 @@ def judged(sweep: Sweep, accuracy: float, seeds: int) -> Row:
         held=statistics.fmean(f.true[n] <= f.stated[n] for f, n in zip(found, at, strict=True)),
         decisions=statistics.median(f.decision_s / sum(f.seconds[: f.stopped]) for f in found),
         sharp=len(sharp),
-        found=sum(has(g, last) for g in gaps for last in sharp) / seeds,
+        found=sum(has(g, last) for g in gaps for last in sharp) / len(seeds),
+        again=sum(shares[last] for last in sharp),
         repeatable=len(repeatable),
-        found_again=sum(has(g, last) for g in gaps for last in repeatable) / seeds,
+        found_again=sum(has(g, last) for g in gaps for last in repeatable) / len(seeds),
     )
 
 
@@ -315,18 +318,19 @@ def main() -> None:
     parser.add_argument("--half", choices=["tune", "report", "both"], default="both")
     parser.add_argument("--accuracy", type=float, default=0.03)
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--first-seed", type=int, default=0)
     options = parser.parse_args()
     sweeps = [s for s in recorded(options.runs) if options.half in ("both", half_of(s.name))]
     if not sweeps:
         print(f"skipped: {options.runs} has no dense sweeps")
         return
     print(HEAD)
-    rows = []
+    rows, seeds = [], range(options.first_seed, options.first_seed + options.seeds)
     for sweep in sweeps:
-        rows.append(judged(sweep, options.accuracy, options.seeds))
+        rows.append(judged(sweep, options.accuracy, seeds))
         print(rows[-1], flush=True)
     ratios = [r.of_even for r in rows]
-    print(f"\n{len(rows)} sweeps ({options.half}), {options.seeds} seeds each")
+    print(f"\n{len(rows)} sweeps ({options.half}), {len(seeds)} seeds each")
     print(f"trials for the error of even thinning at a third: {statistics.median(ratios):.2f} of those, ", end="")
     print(f"at most {max(ratios):.2f}, above 1.2 in {sum(r > 1.2 for r in ratios)} sweeps")
     accurate = statistics.median(r.accurate / r.full for r in rows)
@@ -340,6 +344,7 @@ def main() -> None:
     found, sharp = sum(r.found for r in rows), sum(r.sharp for r in rows)
     again, repeatable = sum(r.found_again for r in rows), sum(r.repeatable for r in rows)
     print(f"within one step of the grid: {found:.1f} of {sharp} sharp breakpoints, ", end="")
+    print(f"of which another full sweep has {sum(r.again for r in rows):.1f}; ", end="")
     print(f"{again:.1f} of {repeatable} that can be repeated")
 
 

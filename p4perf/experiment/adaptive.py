@@ -34,9 +34,11 @@ FIRST_POINTS = 7
 URGENT = 0.5
 """Trials that lower a bound of at least this share of the largest one compete by what they gain per second."""
 
-
 EXPENSIVE = 4.0
 """An end that takes longer than this many typical trials gets a second start only if its bound asks for it."""
+
+NEIGHBOURS = 2
+"""Places to either side of a breakpoint that are measured, too: with them it may turn out to be at another one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,8 +231,8 @@ def _worthwhile(starts: Sequence[Sequence[float]], bounds: Array) -> Iterator[tu
 def unsettled(x: tuple[float, ...], starts: tuple[tuple[float, ...], ...]) -> int | None:
     """The place of an ascending grid on which the breakpoints of its model depend most; None if they are settled.
 
-    They are not as long as there are places within the gap of a breakpoint, or as all places together would allow
-    more segments than the measured ones if errors stayed as they are.
+    They are not as long as there are places within the gap of a breakpoint or next to it (:data:`NEIGHBOURS`), or as
+    all places together would allow more segments than the measured ones if errors stayed as they are.
     """
     if all(starts):
         return None
@@ -244,7 +246,7 @@ def unsettled(x: tuple[float, ...], starts: tuple[tuple[float, ...], ...]) -> in
     near = {
         n: min(abs(n - (left + right) / 2) for left, right in gaps)
         for n in range(len(x))
-        if not starts[n] and (more or any(left < n < right for left, right in gaps))
+        if not starts[n] and (more or any(left - NEIGHBOURS <= n <= right + NEIGHBOURS for left, right in gaps))
     }
     return min(near, key=near.__getitem__, default=None)
 

@@ -67,11 +67,31 @@ def test_it_measures_few_points_and_says_how_accurate_they_are(undisturbed):
     assert "--all-points completes the sweep" in again.err
 
 
-@pytest.mark.parametrize("most", sampled([3, 50], 3))
+def kill_at_a_random_moment(process, folder, rng):
+    """Kill a process whatever it does, or soon after it made a trial; False if it was done before that."""
+
+    def made():
+        return sum(len(trials(run)) for run in folder.glob("[!.]*"))
+
+    before, begun = made(), time.monotonic()
+    if before and rng.random() < 0.5:
+        time.sleep(rng.uniform(0.0, 1.5))
+    else:
+        while process.poll() is None and made() == before:
+            assert time.monotonic() < begun + 60, "the sweep does not advance"
+            time.sleep(0.005)
+        time.sleep(rng.uniform(0.0, 0.1))
+    if process.poll() is not None:
+        return False
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    return True
+
+
+@pytest.mark.parametrize("most", sampled([5, 50], 5))
 def test_killed_at_random_moments_it_measures_the_same(tmp_path, undisturbed, most):
-    rng, kills = random.Random(most), 0
-    arguments = ["run", *SPEC, "-o", tmp_path]
-    while kills < most:
+    rng, arguments, cut_off = random.Random(most), ["run", *SPEC, "-o", tmp_path], set()
+    for _ in range(most):
         process = subprocess.Popen(
             command(*arguments),
             env=environment(P4PERF_FAKE_SLEEP_S="0.05"),
@@ -79,22 +99,10 @@ def test_killed_at_random_moments_it_measures_the_same(tmp_path, undisturbed, mo
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
-        begun = time.monotonic()
-        before = len(trials(tmp_path)) if kills == 0 else len(trials(the_run(tmp_path)))
-        while process.poll() is None:
-            found = [p for p in tmp_path.glob("[!.]*") if (p / "manifest.json").exists()]
-            if found and len(trials(found[0])) > before:
-                break
-            assert time.monotonic() < begun + 60, "the sweep does not advance"
-            time.sleep(0.005)
-        time.sleep(rng.uniform(0.0, 0.1))
-        if process.poll() is not None:
-            break
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        kills += 1
+        assert kill_at_a_random_moment(process, tmp_path, rng), "the sweep was done before it was killed often enough"
         arguments = ["resume", the_run(tmp_path), "-q"]
-    assert kills == most
+        cut_off.add(len(trials(the_run(tmp_path))))
+    assert len(cut_off) > most / 4, "kills came at different places of the sweep"
     run = the_run(tmp_path)
     final = p4perf("resume", run, "-q")
     assert final.code == 0, final.err

@@ -6,6 +6,7 @@ import random
 import signal
 import subprocess
 import time
+from statistics import median
 
 import pandas as pd
 import pytest
@@ -101,6 +102,14 @@ def test_every_trial_was_verified_and_is_on_disk(measured):
         for entry in lines:
             assert entry["record"]["verified_packets"] == 2048
             assert entry["record"]["sent"] == entry["record"]["packets"] > 0
+
+
+def test_the_rate_of_the_tsc_is_that_of_the_calibration(measured):
+    manifest = json.loads((measured[1] / "manifest.json").read_text())
+    rates = [cpu["tsc_hz"] for cpu in manifest["calibrations"][0]["cpus"]]
+    for path in (measured[1] / "points").glob("*/raw.jsonl"):
+        for line in path.read_text().splitlines():
+            assert json.loads(line)["record"]["tsc_hz"] == pytest.approx(median(rates), rel=0.01)
 
 
 def test_the_tidy_table(measured, table):
