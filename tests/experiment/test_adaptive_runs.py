@@ -75,7 +75,7 @@ def kill_at_a_random_moment(process, folder, rng):
 
     before, looks = made(), 0
     if before and rng.random() < 0.5:
-        time.sleep(rng.uniform(0.0, 1.5))
+        time.sleep(rng.uniform(0.0, 1.0))
     else:
         while process.poll() is None and made() == before:
             assert (looks := looks + 1) < 12_000, "the sweep does not advance"
@@ -94,7 +94,7 @@ def test_killed_at_random_moments_it_measures_the_same(tmp_path, undisturbed, mo
     for _ in range(most):
         process = subprocess.Popen(
             command(*arguments),
-            env=environment(P4PERF_FAKE_SLEEP_S="0.05"),
+            env=environment(P4PERF_FAKE_SLEEP_S="0.2"),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
