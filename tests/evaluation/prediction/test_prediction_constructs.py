@@ -439,6 +439,14 @@ def test_a_deparser_waits_for_headers_that_were_written_in_pieces_if_it_moves_th
     assert ("overlap", "copied") in [(what.kind, dict(what.sizes).get("code")) for what, _ in everywhere]
 
 
+def test_a_deparser_asks_for_every_header_if_it_moves_them() -> None:
+    def asked(body: str) -> float:
+        return sum(times for what, times in path_of_spec(body) if what.kind == "kept header")
+
+    assert asked("mov h.ethernet.dst 0x2") == 0
+    assert asked("validate h.tag") == asked("invalidate h.tag") == 2, "of two headers"
+
+
 def test_a_header_that_is_extracted_and_never_sent_is_taken_away() -> None:
     lost = SPEC.replace("\temit h.tag\n", "")
     assert "remove header" in of_spec("mov m.spare 0x1", text=lost)
