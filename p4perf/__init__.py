@@ -1,3 +1,4 @@
+# ruff: noqa: F403, F405 - type checkers know the names by p4perf.api
 """p4perf: what will this data-plane program cost on that target?
 
 >>> import p4perf
@@ -13,36 +14,7 @@ from typing import TYPE_CHECKING, Any
 from p4perf.version import __version__
 
 if TYPE_CHECKING:
-    from p4perf.api import (
-        analyse_factors,
-        analyse_opq,
-        check,
-        compare,
-        doctor,
-        estimate_cesim,
-        estimate_eo,
-        estimate_place,
-        estimate_queue,
-        export,
-        fit,
-        gate,
-        generate,
-        import_results,
-        learn,
-        list_items,
-        list_runs,
-        load_model,
-        measure,
-        open_page,
-        open_run,
-        pack,
-        predict,
-        report,
-        reproduce,
-        resume,
-        run,
-        status,
-    )  # fmt: skip
+    from p4perf.api import *
 
 __all__ = [
     "__version__", "analyse_factors", "analyse_opq", "check", "compare", "doctor", "estimate_cesim", "estimate_eo",

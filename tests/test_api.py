@@ -502,6 +502,9 @@ def test_what_is_known_before_measuring(fakes, tmp_path):
     assert said[0].startswith("left out: entries=5000: ")
     written = p4perf.generate(SPEC, "bmv2", output=tmp_path / "out", points=1).written
     assert {each.generator for each in written} == {"v1model"}
+    again = p4perf.generate(SPEC, targets="bmv2", output=tmp_path / "again", points=1)
+    assert len(again.to_frame()) == len(again.written) == len(written)
+    assert repr(again) == f"<Generated: {len(written)} files, 0 refused points>"
     assert all(each.path.is_file() for each in written)
 
 
@@ -512,6 +515,8 @@ def test_methods_of_papers():
     assert placed.to_frame()["cores"].tolist() == [1, 4]
     queued = p4perf.estimate_queue("det:7us", rates=["0.05Mpps", "0.1Mpps"]).to_frame()
     assert queued["mean_us"].is_monotonic_increasing
+    (best,) = p4perf.estimate_queue("det:7us", rates="0.05Mpps", tune="mean").to_frame().to_dict("records")
+    assert best["objective_us"] == pytest.approx(best["mean_us"])
     slow, fast = (p4perf.estimate_cesim([0.99], variants=["simple"], clock_ghz=g).rows[0].mpps for g in (2.0, 4.0))
     assert slow != fast
     assert set(p4perf.analyse_opq(beside="ren2025").to_frame()["platform"]) == {"Arm", "x86"}

@@ -119,7 +119,6 @@ _ALLOWED: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "PathLike": (_of(str, Path), "a path"),
     "Paths": (_one_or_several(str, Path), "a path or several"),
     "Runs": (_one_or_several(str, Path, Run), "a run by its path or name, or several"),
-    "Kind | Sequence[Kind]": (_one_or_several(str), "a kind of claims or several"),
     "Texts": (_one_or_several(str), "a text or several"),
     "Mapping[str, str]": (_of(Mapping), "a mapping"),
     "Changes": (
@@ -157,6 +156,11 @@ def require_once(keys: Sequence[str], name: str) -> None:
         raise UsageError(f"{name} {twice}: given more than once", hint="give each key one value")
 
 
+def overrides(changes: Changes, *, skip: bool) -> list[tuple[str, str]]:
+    """Changes of a spec as pairs; ``skip`` leaves out what a target cannot do."""
+    return [*pairs(changes), *([("sweep.skip_impossible", "true")] if skip else [])]
+
+
 def experiment(
     spec: PathLike,
     changes: Changes,
@@ -166,8 +170,8 @@ def experiment(
     told: Callable[[str], object] = lambda text: None,
 ) -> Experiment:
     """The experiment with changes; ``skip`` leaves out what a target cannot do."""
-    overrides = [*pairs(changes), *([("sweep.skip_impossible", "true")] if skip else [])]
-    found = load_experiment(str(spec), overrides=overrides, points=points, parameters_of=component_parameters)
+    chosen = overrides(changes, skip=skip)
+    found = load_experiment(str(spec), overrides=chosen, points=points, parameters_of=component_parameters)
     combined = found.spec.sweep.combined
     if points is not None and (names := [*combined.each_of, *combined.subsets_of]):
         told(f"note: --points leaves all combinations of {', '.join(names)} there; sweep.multiplex chooses among them")

@@ -21,7 +21,6 @@ from p4perf.results.files import write_text_atomically
 from p4perf.results.names import FOLDER
 
 if TYPE_CHECKING:
-    from p4perf.evaluation.papers import Kind
     from p4perf.evaluation.papers.baldi2018.calibration import MachineCalibration
     from p4perf.experiment.recorder import Progress, SweepOutcome
     from p4perf.experiment.reproduction import Watcher
@@ -81,9 +80,7 @@ def run(
     """
     from p4perf.experiment import measure_anew, open_target, open_testbed
 
-    changes, wanted = given.pairs(set), given.share(accuracy, "accuracy")
-    if skip_impossible:
-        changes.append(("sweep.skip_impossible", "true"))
+    wanted = given.share(accuracy, "accuracy")
     if not (isinstance(specs, PathLike) and isinstance(targets, str) and budget is None):
         from p4perf.experiment.campaign import measure_campaign, new_campaign
 
@@ -91,7 +88,8 @@ def run(
             raise UsageError("several experiments or targets take the address of a testbed")
         folder = new_campaign(
             given.listed(specs), given.listed(targets), testbed, Path(output),
-            budget_s=given.seconds(budget), accuracy=wanted, overrides=changes, points=points,
+            budget_s=given.seconds(budget), accuracy=wanted, points=points,
+            overrides=given.overrides(set, skip=skip_impossible),
         )  # fmt: skip
         measure_campaign(folder, lambda line: None)
         return list_runs(folder.path)
@@ -347,7 +345,7 @@ def reproduce(
     *,
     all: bool = False,
     quick: bool = False,
-    only: Kind | Sequence[Kind] = (),
+    only: Texts = (),
     testbed: str = "local",
     budget: Duration | None = None,
     output: PathLike | None = None,
@@ -359,7 +357,7 @@ def reproduce(
         claims: papers (``scholz2021``), their figures and tables (``scholz2021:fig2``), single claims, or files.
         all: the claims of all papers, which takes hours; other choices alone are of all papers, too.
         quick: measure few points.
-        only: kinds of claims, such as ``analytic``.
+        only: kinds of claims: ``analytic``, ``published``, ``measured``.
         budget: time in seconds or such as ``"5m"``; claims that do not fit are not run.
         output: folder of a new or an earlier reproduction; by default a new one.
 

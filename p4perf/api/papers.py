@@ -28,6 +28,7 @@ from p4perf.evaluation.papers.takeya2024.cesim import (
     CacheHierarchy,
     CacheModel,
     Revision,
+    TippingPoint,
     Variant,
     fit_cache_model,
 )
@@ -35,7 +36,7 @@ from p4perf.evaluation.papers.takeya2024.factors import FactorAnalysis, factoria
 from p4perf.evaluation.papers.takeya2024.factors import analyse as analyse_factorial
 from p4perf.evaluation.prediction.operations import derive
 from p4perf.experiment import point_workload
-from p4perf.experiment.evaluate import run_factorial
+from p4perf.experiment.factors import factors_document, run_factorial
 from p4perf.experiment.opq import opq_document, read_platforms
 from p4perf.models.eo import Demand, Hardware, Host, NetworkFunction, RateEstimate, estimate, parse_expression, place
 from p4perf.models.queue import ModeratedQueue
@@ -210,12 +211,32 @@ class QueueEstimate(Tabular):
 
     @override
     def rows_of_table(self) -> list[dict[str, Any]]:
+        if self.tuned:
+            return [
+                _tuned_row(law, found, self.system.step_us)
+                for law, found in zip(self.arrivals, self.tuned, strict=True)
+            ]
         rows = [point.row() for point in self.points]
         for row, point in zip(rows, self.points, strict=True):
             for known in self.measured:
                 if abs(known.rate_mpps / point.rate_mpps - 1) < 1e-6:
                     row |= known.row()
         return rows
+
+
+def _tuned_row(law: Law, found: Tuned, step_us: float) -> dict[str, Any]:
+    result = found.result
+    return {
+        "arrivals": law.text or law.kind,
+        "rate_mpps": 1 / law.mean_us,
+        "moderation_us": found.moderation * step_us,
+        "objective_us": found.objective_us,
+        "mean_us": result.mean_us,
+        "p99_us": result.quantile_us(0.99),
+        "loss": result.loss,
+        "load": result.load,
+        "tried": len(found.tried),
+    }
 
 
 @checked
@@ -298,16 +319,6 @@ class _CesimRow(Record):
     mpps: float = doc("throughput", "Mpps")
 
 
-class _TippingPoint(Record):
-    variant: str = doc("variant")
-    analytic_miss_ratio: float | None = doc("half of the best throughput, by formula", "ratio")
-    linear_miss_ratio: float = doc("half of it, by the slope at a hit ratio of 1", "ratio")
-    half_miss_ratio: float | None = doc("half of it in the model; null where it is never reached", "ratio")
-    knee_miss_ratio: float | None = doc("where throughput bends down most", "ratio")
-    serial_miss_ratio: float | None = doc("from there on all loads are paid one after another", "ratio")
-    slope_mpps: float = doc("change of throughput per hit ratio at a hit ratio of 1", "Mpps")
-
-
 class _Fit(Record):
     variant: str = doc("variant that was fitted", of="model.variant")
     alpha: float = doc("share of pure processing", "ratio", of="model.alpha")
@@ -323,7 +334,7 @@ class CesimDocument(Document, kind="cesim"):
     """`p4perf estimate cesim`: a row for each variant and question."""
 
     parameters: dict[str, Any] = doc("parameters of the model before a fit, units in their names")
-    tipping_points: tuple[_TippingPoint, ...] = doc("")
+    tipping_points: tuple[TippingPoint, ...] = doc("")
     fits: tuple[_Fit, ...] = doc("")
     rows: tuple[_CesimRow, ...] = doc("")
 
@@ -336,7 +347,7 @@ def estimate_cesim(
     hit_ratios: Sequence[float] = (),
     inverse: Texts = (),
     *,
-    variants: Sequence[Variant] = VARIANTS,
+    variants: Sequence[Variant] = (),
     revision: Revision = "fixed",
     alpha: float = 0.5,
     best: str | float = "172mpps",
@@ -355,7 +366,7 @@ def estimate_cesim(
     """
     caches = CacheHierarchy(**hierarchy)
     base = CacheModel(alpha, _mpps(best, "--best"), accesses, caches, "parallelised", revision)
-    models = [base.with_variant(name) for name in variants]
+    models = [base.with_variant(name) for name in variants or VARIANTS]
     fits: list[CacheFit] = []
     if fit is not None:
         samples = read_csv(Path(fit), x, y)
@@ -367,7 +378,7 @@ def estimate_cesim(
     numbers = asdict(base) | asdict(caches)
     return CesimDocument(
         parameters={key: value for key, value in numbers.items() if key not in ("hierarchy", "variant", "revision")},
-        tipping_points=tuple(_TippingPoint.read(model.tipping_point(), variant=model.variant) for model in models),
+        tipping_points=tuple(model.tipping_point() for model in models),
         fits=tuple(_Fit.read(found) for found in fits),
         rows=tuple(row for model in models for row in _cesim_rows(model, ratios, rates)),
     )
@@ -452,19 +463,7 @@ class Factors(Tabular):
 
     @override
     def rows_of_table(self) -> list[dict[str, Any]]:
-        found = self.analysis
-        order = [rung.factor for rung in found.ladder.rungs] if found.ladder else []
-        effects = {name: found.main.of(name).ratio for name in found.factorial.factors}
-        return [
-            {
-                "factor": n,
-                "effect": e.value,
-                "low": e.low,
-                "high": e.high,
-                "order": order.index(n) + 1 if order else None,
-            }
-            for n, e in effects.items()
-        ]
+        return as_rows(factors_document(self.analysis, self.titles).rows)
 
 
 @checked

@@ -97,6 +97,7 @@ def generate(
     spec: PathLike | None = None,
     generators: Texts = (),
     *,
+    targets: Texts = (),
     output: PathLike = "generated",
     set: Changes = (),
     points: Count | None = None,
@@ -107,9 +108,10 @@ def generate(
     Args:
         spec: name of an experiment of the catalogue or path of a spec; without one, the whole catalogue.
         generators: names of generators or their targets; by default all.
+        targets: targets whose generators are used as well.
         max_entries: leave out entry files of larger tables; by default 1000000, or 0 for the whole catalogue.
     """
-    names, folder = generators_of(given.listed(generators)), Path(output)
+    names, folder = generators_of([*given.listed(generators), *given.listed(targets)]), Path(output)
     limit = max_entries if max_entries is not None else 0 if spec is None else MAX_ENTRIES
     if spec is not None:
         experiment = given.experiment(spec, set, points)

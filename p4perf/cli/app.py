@@ -21,17 +21,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
-from typer import Option
+from typer import Argument, Option
 from typer.core import TyperGroup
 from typing_extensions import override
 
 from p4perf.errors import ExitCode, P4PerfError, UsageError
 from p4perf.formats.plain import shown
-from p4perf.results import Manifest, RunIdentity
+from p4perf.results import Manifest, RunIdentity, find_run
 from p4perf.results.files import columns_of, csv_text
 from p4perf.version import __version__
 
 if TYPE_CHECKING:
+    from p4perf.experiment.recorder import SweepOutcome
     from p4perf.records import Document
 
 
@@ -396,6 +397,16 @@ PointsOption = Annotated[
 ]
 
 
+def say_lacking(*outcomes: SweepOutcome) -> None:
+    """Name the points that failed, and those that have no accepted trial, once each."""
+    for label, reason in dict.fromkeys(failed for outcome in outcomes for failed in outcome.failed):
+        say(f"warning: {label} failed: {reason}")
+    starved = (each for o in outcomes for each in zip(o.starved, o.starved_flags, strict=True))
+    for label, flags in dict(starved).items():
+        said = f"its trials have the flags {', '.join(flags)}" if flags else "it was not reached"
+        say(f"warning: {label} has no accepted trial: {said} (p4perf doctor reports how quiet the machine is)")
+
+
 def refuse(options: Mapping[str, object], reason: str) -> None:
     """Refuse those of these options that were given."""
     if wrong := [name for name, value in options.items() if value is not None and value is not False and value != []]:
@@ -404,6 +415,10 @@ def refuse(options: Mapping[str, object], reason: str) -> None:
 
 Scale = Literal["linear", "log"]
 """Of an axis."""
+RunArgument = Annotated[
+    Path, Argument(metavar="RUN", parser=find_run, help="A run directory, or the folder of a campaign.")
+]
+EntriesOption = Annotated[Path | None, Option(help="Entries: simple_switch_CLI commands, P4Runtime text, JSON, CSV.")]
 QuietOption = Annotated[bool, Option("--quiet", "-q", help="No progress on stderr.")]
 
 TlsOption = Annotated[

@@ -30,7 +30,7 @@ from p4perf.results.files import json_text, write_text_atomically
 if TYPE_CHECKING:
     from p4perf.evaluation.comparison import ComparedPair
     from p4perf.evaluation.comparison.curves import CurveComparison, CurvePair, CurveSubject
-    from p4perf.evaluation.papers import Finding, Kind
+    from p4perf.evaluation.papers import Finding
     from p4perf.experiment.compare import ComparedExperiment, RunComparison
     from p4perf.experiment.subjects import CurvesDocument
     from p4perf.models.component import ComponentModel
@@ -272,13 +272,6 @@ class Only(StrEnum):
     MEASURED = "measured"
 
 
-_KINDS: dict[Only, Kind] = {
-    Only.ANALYTIC: "analytic",
-    Only.PUBLISHED: "published data",
-    Only.MEASURED: "re-measured by shape",
-}
-
-
 @app.command()
 def reproduce(
     claims: Annotated[
@@ -321,13 +314,12 @@ def reproduce(
         print_claims(data, fmt)
         return 0
     refuse({"--data": data}, "for eivu only")
-    kinds = tuple(_KINDS[each] for each in only or ())
     if show:
         if quick or output is not None or budget is not None:
             raise UsageError("--list checks nothing", hint="leave --quick, --budget and --output out")
-        emit(fmt, reproduction.listed(chosen_claims(claims or (), kinds)))
+        emit(fmt, reproduction.listed(chosen_claims(claims or (), only or ())))
         return 0
-    if not (claims or every or quick or kinds or output or budget):
+    if not (claims or every or quick or only or output or budget):
         told_by(quiet=quiet)("planning what each paper would measure here, to estimate its time")
         emit(fmt, reproduction.papers(testbed))
         say("p4perf reproduce --all checks everything; with --quick, few points are measured")
@@ -335,7 +327,7 @@ def reproduce(
     try:
         with WholeProgress(quiet=quiet) as bar:
             found = api.reproduce(
-                claims or (), all=every, quick=quick, only=kinds, testbed=testbed, budget=budget, output=output,
+                claims or (), all=every, quick=quick, only=only or (), testbed=testbed, budget=budget, output=output,
                 watcher=bar,
             )  # fmt: skip
     except KeyboardInterrupt:

@@ -18,7 +18,6 @@ from p4perf.results import all_run_folders, find_run, is_run
 
 if TYPE_CHECKING:
     from p4perf.evaluation.fitting.component import DerivedModel
-    from p4perf.evaluation.fitting.many import SeriesResult
     from p4perf.experiment.many import FittedSeries, ModelsRow
 
 
@@ -292,27 +291,23 @@ def _columns(by: Sequence[str]) -> tuple[str, ...]:
 
 
 def _print_many(found: FittedSeries, fmt: Format, *, one: bool) -> int:
-    """Print the rows and the failures; the exit code."""
+    """Print the rows, and list failures; the exit code."""
+    from p4perf.evaluation.fitting.many import label_text
+
     document = found.document
     hidden = {"error_metric"} | ({"file"} if one and len(document.labels) > 1 else set())
     hidden |= set() if found.failed else {"failure"}
     emit(fmt, document, rows=[_for_people(row, hidden) for row in document.rows] if fmt is Format.TABLE else None)
     if document.output is not None:
         say(f"models: {document.output}")
-    return _conclude(found.failed, document.series)
-
-
-def _conclude(failed: Sequence[SeriesResult], total: int) -> int:
-    """List failures; the exit code."""
-    from p4perf.evaluation.fitting.many import label_text
-
+    failed = found.failed
     for result in failed[:LISTED]:
         say(f"failed: {label_text(result.labels)}: {result.failure}")
     if len(failed) > LISTED:
         say(f"... and {len(failed) - LISTED} more; --format json or csv has them all")
     if not failed:
         return ExitCode.OK
-    say(f"{len(failed)} of {total} series have no model")
+    say(f"{len(failed)} of {document.series} series have no model")
     codes = {result.exit_code for result in failed}
     return next((c for c in (ExitCode.INTERNAL, ExitCode.UNAVAILABLE) if c in codes), ExitCode.NO_VERDICT)
 

@@ -7,17 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
-from p4perf.cli.app import Format, FormatOption, QuietOption, app, emit, refuse, say
+from p4perf.cli.app import Format, FormatOption, QuietOption, app, emit, refuse, say, say_lacking
 from p4perf.errors import ExitCode, UsageError
 from p4perf.plugins import DEFAULT_TARGET
 from p4perf.results import find_run
 from p4perf.results.files import write_atomically
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from p4perf.experiment.gate import GateDocument
-    from p4perf.experiment.recorder import SweepOutcome
 
 
 @app.command()
@@ -189,7 +186,7 @@ def _measured(spec: str, *, quiet: bool, **options: Any) -> tuple[Path, Path]:
                 say(f"{spec} on {options['target']}, {how}\nbaseline: {old}\nnew run: {new}")
 
         sides = measure_sides(spec, progress=progress, begun=begun, **options)
-    _warn([outcome for _, outcome in sides])
+    say_lacking(*(outcome for _, outcome in sides))
     return sides[0][0].path, sides[1][0].path
 
 
@@ -213,11 +210,4 @@ def _measure_more(run: Path, *, quiet: bool) -> None:
     with SweepProgress(quiet=quiet) as progress:
         progress.path = run
         (_, before), (_, after) = resume_pair(run, progress, 2 * PAIRS)
-        _warn((before, after))
-
-
-def _warn(outcomes: Sequence[SweepOutcome]) -> None:
-    for label in dict.fromkeys(label for outcome in outcomes for label in outcome.starved):
-        say(f"warning: {label} has no accepted start (p4perf doctor reports how quiet the machine is)")
-    for label, reason in dict.fromkeys(failed for outcome in outcomes for failed in outcome.failed):
-        say(f"warning: {label} failed: {reason}")
+    say_lacking(before, after)

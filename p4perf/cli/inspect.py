@@ -16,6 +16,7 @@ from p4perf.cli.app import (
     Format,
     FormatOption,
     PointsOption,
+    RunArgument,
     SetOption,
     SkipOption,
     app,
@@ -29,7 +30,7 @@ from p4perf.cli.app import (
 )
 from p4perf.errors import ExitCode, UsageError
 from p4perf.records import Document, Record, Scalar, as_rows, counted, doc, json_schema, spread
-from p4perf.results import Run, find_run
+from p4perf.results import Run
 from p4perf.results.campaign import CampaignDirectory
 from p4perf.results.names import RunSummary
 
@@ -193,9 +194,11 @@ ELSEWHERE = (
     "p4perf.api.papers",
     "p4perf.api.setup",
     "p4perf.api.sharing",
+    "p4perf.evaluation.papers.takeya2024.eivu",
     "p4perf.evaluation.prediction.record",
     "p4perf.experiment.compare",
     "p4perf.experiment.doctor",
+    "p4perf.experiment.factors",
     "p4perf.experiment.gate",
     "p4perf.experiment.many",
     "p4perf.experiment.opq",
@@ -217,9 +220,7 @@ def documents() -> dict[str, type[Document]]:
 
 @app.command()
 def status(
-    run: Annotated[
-        Path, Argument(metavar="RUN", parser=find_run, help="A run directory, or the folder of a campaign.")
-    ],
+    run: RunArgument,
     fmt: FormatOption = Format.TABLE,
 ) -> None:
     """Show the progress of a run or campaign."""
@@ -277,9 +278,7 @@ def _values(row: CellRecord, metric: str) -> dict[str, Any]:
 
 @app.command()
 def show(
-    run: Annotated[
-        Path, Argument(metavar="RUN", parser=find_run, help="A run directory, or the folder of a campaign.")
-    ],
+    run: RunArgument,
     metric: Annotated[str | None, Option(help="Metric to show; default: the modelled one.")] = None,
     fmt: FormatOption = Format.TABLE,
 ) -> None:

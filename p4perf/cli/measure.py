@@ -18,6 +18,7 @@ from p4perf.cli.app import (
     FormatOption,
     PointsOption,
     QuietOption,
+    RunArgument,
     SetOption,
     SkipOption,
     TlsOption,
@@ -28,13 +29,14 @@ from p4perf.cli.app import (
     resuming,
     say,
     say_environment,
+    say_lacking,
     say_stopped,
     told_by,
 )
 from p4perf.errors import ExitCode, MeasurementError, NoVerdictError, UsageError
 from p4perf.plugins import DEFAULT_TARGET
 from p4perf.records import Document, Record, Scalar, counted, doc, spread
-from p4perf.results import Run, find_run
+from p4perf.results import Run
 from p4perf.results.campaign import CampaignDirectory
 
 if TYPE_CHECKING:
@@ -145,13 +147,6 @@ def crew_opener(
         yield open_once
 
 
-def load(spec: str, sets: list[str] | None, points: int | None, *, skip: bool) -> Experiment:
-    """The experiment with the changes of the command line; ``skip`` is that of --skip-impossible."""
-    from p4perf.api.arguments import experiment
-
-    return experiment(spec, sets or (), points, skip=skip, told=say)
-
-
 StrictOption = Annotated[bool, Option("--strict", help="Derive no model from flagged trials: exit code 4.")]
 
 
@@ -202,6 +197,7 @@ def run(
     Several experiments or targets, --all or --budget make a campaign: a folder with a run for each experiment and
     target and one report over all of them.
     """
+    from p4perf.api import arguments as given
     from p4perf.cli.progress import SweepProgress
     from p4perf.experiment import measure_anew, open_target, open_testbed
     from p4perf.specs.units import seconds, share
@@ -222,7 +218,7 @@ def run(
             targets,
             testbed,
             output,
-            overrides=[*given.pairs(sets or ()), *([("sweep.skip_impossible", "true")] if skip_impossible else [])],
+            overrides=given.overrides(sets or (), skip=skip_impossible),
             points=points,
             budget_s=None if budget is None else seconds(budget, "--budget"),
             accuracy=wanted,
@@ -231,7 +227,8 @@ def run(
         return _measure(folder, scheduler, tls, workers, fmt, quiet=quiet)
     with crew_opener(scheduler, tls, workers, quiet=quiet) as crew:
         place = open_testbed(testbed) if crew is None else crew(testbed)
-        experiment, chosen = load(names[0], sets, points, skip=skip_impossible), open_target(targets[0])
+        experiment = given.experiment(names[0], sets or (), points, skip=skip_impossible, told=say)
+        chosen = open_target(targets[0])
         if dry_run:
             _show_plan(experiment, chosen, place, fmt)
             return 0
@@ -296,9 +293,7 @@ def _say_refused(refused: Any) -> None:
 
 @app.command()
 def resume(
-    run: Annotated[
-        Path, Argument(metavar="RUN", parser=find_run, help="A run directory, or the folder of a campaign.")
-    ],
+    run: RunArgument,
     scheduler: SchedulerOption = None,
     tls: TlsOption = None,
     workers: WorkersOption = None,
@@ -401,11 +396,7 @@ def _conclude(run: Run, outcome: SweepOutcome, fmt: Format, *, strict: bool, qui
             f"quality flags of the accepted trials: {_flags(run) or 'none'}"
         )
         say(_accuracy(run))
-    for label, reason in outcome.failed:
-        say(f"warning: {label} failed: {reason}")
-    for label, found in zip(outcome.starved, outcome.starved_flags, strict=True):
-        said = f"its trials have the flags {', '.join(found)}" if found else "it was not reached"
-        say(f"warning: {label} has no accepted trial: {said} (p4perf doctor reports how quiet the machine is)")
+    say_lacking(outcome)
     if strict and (flags := _flags(run)):
         raise MeasurementError(
             f"accepted trials carry quality flags, and --strict refuses these: {flags}",

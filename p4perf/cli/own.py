@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Option
 
 from p4perf import errors
-from p4perf.cli.app import Format, FormatOption, QuietOption, app, emit, say, say_environment
+from p4perf.cli.app import (
+    EntriesOption,
+    Format,
+    FormatOption,
+    QuietOption,
+    app,
+    emit,
+    say,
+    say_environment,
+    say_lacking,
+)
 from p4perf.cli.measure import command_for
 from p4perf.plugins import DEFAULT_TARGET
 from p4perf.records import Document, Record, counted, doc
@@ -87,9 +97,7 @@ def measure(
     target: Annotated[
         list[str] | None, Option("--target", "-t", help="Target to measure on; repeatable. Default: dpdk-c.")
     ] = None,
-    entries: Annotated[
-        Path | None, Option(help="Entries: simple_switch_CLI commands, P4Runtime text, JSON, CSV.")
-    ] = None,
+    entries: EntriesOption = None,
     p4info: Annotated[Path | None, Option(help="P4Info as text, for entries with numeric ids.")] = None,
     includes: Annotated[
         list[Path] | None, Option("--include", "-I", help="Of a .p4: folder of include files. Repeatable.")
@@ -252,10 +260,7 @@ def _measure_operator(
 
     with SweepProgress(begins, quiet=quiet) as progress:
         directory, outcome = measure_own(source, experiment, target, place, output, progress)
-    for label, reason in outcome.failed:
-        say(f"warning: {label} failed: {reason}")
-    for label in outcome.starved:
-        say(f"warning: {label} has no accepted trial (p4perf doctor reports how quiet the machine is)")
+    say_lacking(outcome)
     if not outcome.complete:
         raise errors.MeasurementError(
             "no start was accepted: the machine was disturbed", hint=f"p4perf resume {directory.path}"

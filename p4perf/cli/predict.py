@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from typer import Argument, Option
 
 from p4perf.cli.app import (
+    EntriesOption,
     Format,
     FormatOption,
     QuietOption,
@@ -334,9 +335,7 @@ def predict(
     defines: Annotated[
         list[str] | None, Option("--define", "-D", help="Of a .p4 file: NAME or NAME=VALUE. Repeatable.")
     ] = None,
-    entries: Annotated[
-        Path | None, Option(help="Entries: simple_switch_CLI commands, P4Runtime text, JSON, CSV.")
-    ] = None,
+    entries: EntriesOption = None,
     fill: Annotated[list[str] | None, Option(help="TABLE=N: how many entries a table holds. Repeatable.")] = None,
     sets: Annotated[
         list[str] | None,

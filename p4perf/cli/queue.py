@@ -181,31 +181,18 @@ def queue(
         say(f"plot: {plot}")
 
 
-def _plots(output: Path | None, points: Sequence[OperatingPoint], compared: Sequence[MeasuredLoad]) -> list[Path]:
+def _plots(output: Path | None, points: Sequence[OperatingPoint], compared: Sequence[MeasuredLoad]) -> Sequence[Path]:
     if output is None:
-        return []
-    from p4perf.evaluation.plots import save
+        return ()
     from p4perf.evaluation.plots.queue import queue_figures
+    from p4perf.evaluation.plots.style import write_outputs
 
-    figures = queue_figures(points, compared).items()
-    return [path for name, figure in figures for path in save(figure, output.joinpath, f"queue-{name}")]
+    figures = {f"queue-{name}": figure for name, figure in queue_figures(points, compared).items()}
+    return write_outputs({}, figures, output, output)[1]
 
 
 def _tuned(estimate: QueueEstimate, objective: str, max_loss: float, fmt: Format) -> None:
     system, most_us = estimate.system, max(estimate.moderations_us)
-    rows = tuple(
-        _QueueTuneRow.read(
-            found.result,
-            arrivals=law.text or law.kind,
-            rate_mpps=1 / law.mean_us,
-            moderation_us=found.moderation * system.step_us,
-            objective_us=found.objective_us,
-            p99_us=found.result.quantile_us(0.99),
-            tried=len(found.tried),
-        )
-        for law, found in zip(estimate.arrivals, estimate.tuned, strict=True)
-    )
-    document = QueueTuneDocument(
-        objective=objective, max_loss=max_loss, largest_us=most_us, lattice_us=system.step_us, rows=rows
-    )
+    asked = {"objective": objective, "max_loss": max_loss, "largest_us": most_us, "lattice_us": system.step_us}
+    document = QueueTuneDocument.read(asked, rows=estimate.rows_of_table())
     emit(fmt, document, title=f"moderation interval up to {most_us:g} us, smallest {objective}")

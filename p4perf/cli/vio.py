@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -22,11 +22,12 @@ from p4perf.cli.app import (
     share_option,
     with_interval,
 )
-from p4perf.records import Document, Interval, Record, as_rows, doc, interval, listing
+from p4perf.records import as_rows
 from p4perf.results import Run, find_run
 
 if TYPE_CHECKING:
     from p4perf.evaluation.papers.takeya2024.factors import FactorAnalysis
+    from p4perf.experiment.factors import FactorsDocument
 
 
 class VariantName(StrEnum):
@@ -67,7 +68,7 @@ def cesim(
     from p4perf.api.papers import estimate_cesim
 
     document = estimate_cesim(
-        hit_ratio or (), inverse or (), variants=[name.value for name in variant or VariantName], revision=revision,
+        hit_ratio or (), inverse or (), variants=[name.value for name in variant or ()], revision=revision,
         alpha=alpha, best=best, accesses=accesses, fit=fit, x=x, y=y, clock_ghz=clock_ghz, l1_cycles=l1_cycles,
         l2_cycles=l2_cycles, l3_cycles=l3_cycles, memory_cycles=memory_cycles, memory_ns=memory_ns,
         l2_hit_ratio=l2_hit_ratio, l3_hit_ratio=l3_hit_ratio,
@@ -84,22 +85,11 @@ def cesim(
         )
 
 
-class _EivuClaimsRow(Record):
-    number: int = doc("number of the claim")
-    claim: str = doc("the claim", of="text")
-    verdict: str = doc("`supported`, `partly supported` or `not supported`")
-    finding: str = doc("the numbers that decide")
-    numbers: dict[str, Any] = doc("all numbers that were computed")
-
-
-EivuClaimsDocument = listing("reproduce.eivu", _EivuClaimsRow, "`p4perf reproduce eivu`: the claims of the study.")
-
-
 def print_claims(folder: Path | None, fmt: Format) -> None:
     """Print the claims of the study with their verdicts, from its data or those of a folder."""
-    from p4perf.evaluation.papers.takeya2024.eivu import read_study, study_findings
+    from p4perf.evaluation.papers.takeya2024.eivu import EivuClaimsDocument, read_study, study_findings
 
-    rows = tuple(_EivuClaimsRow.read(c) for c in study_findings(read_study(folder)))
+    rows = study_findings(read_study(folder))
     short = [{key: value for key, value in row.items() if key != "numbers"} for row in as_rows(rows)]
     emit(fmt, EivuClaimsDocument(rows=rows), rows=short)
 
@@ -120,60 +110,6 @@ def print_items(numbers: list[str] | None, fmt: Format, *, as_spec: bool) -> Non
     emit(fmt, document, rows=table if fmt is Format.TABLE else None)
     if fmt is Format.TABLE:
         say(f"{len(rows)} items, {sum(row['runs'] for row in rows)} of which component vio can do")
-
-
-class _FactorsRow(Record):
-    factor: str = doc("name")
-    title: str = doc("title of the variant")
-    effect: Interval = interval("main effect", "ratio")
-    single: Interval | None = interval("alone over the base", "ratio")
-    leave_one_out: Interval | None = interval("all over all but this", "ratio")
-    best_without: float | None = doc("best value of the cells without it", "of the metric")
-    order: int | None = doc("place in the best order, from 1")
-
-
-class _Interaction(Record):
-    factors: tuple[str, ...] = doc("two factors; the strongest pair comes first")
-    effect: Interval = interval("how much more they do together", "ratio", of="ratio")
-
-
-class _Ladder(Record):
-    step: int = doc("step of the best order; 0 is the base")
-    factor: str = doc("factor that is added")
-    value: float = doc("value that is reached", "of the metric")
-    gain: float | None = doc("over the step before", "ratio")
-    untried: tuple[str, ...] = doc("factors whose cell of this step was not measured")
-
-
-class FactorsDocument(Document, kind="factors"):
-    """`p4perf analyse factors`: a row for each factor.
-
-    Effects and gains are factors of the metric, above 1 is better; their intervals are null without repetitions.
-    """
-
-    metric: str = doc("metric", of="factorial.metric")
-    unit: str = doc("its unit; empty for a file", of="factorial.unit")
-    higher_is_better: bool = doc("whether a gain is a rise", of="factorial.higher_is_better")
-    cache: str | None = doc("what stands for cache use in the figure")
-    cells: int = doc("combinations that were measured")
-    all_cells: int = doc("combinations that there are")
-    skipped: tuple[str, ...] = doc("combinations without an accepted value", of="factorial.skipped")
-    repetitions: tuple[int, ...] = doc("fewest and most of a cell", of="factorial.repetitions")
-    r_squared: float = doc("share of the variance that the main effects explain", "ratio", of="main.r_squared")
-    r_squared_pairs: float | None = doc(
-        "the same with those of pairs; null where the cells do not tell these apart", "ratio", of="pairs.r_squared"
-    )
-    interactions: tuple[_Interaction, ...] = doc("")
-    ladder: tuple[_Ladder, ...] = doc("")
-    full_gain: Interval | None = interval("all factors over the base", "ratio", of="full")
-    single_product: Interval | None = interval(
-        "product of the single gains; null where one is missing", "ratio", of="product"
-    )
-    synergy: Interval | None = interval("full gain over that product", "ratio")
-    additivity: str = doc("`super-additive`, `sub-additive`, `as if independent` or `unknown`")
-    without_single: tuple[str, ...] = doc("factors that were not measured alone")
-    plots: tuple[str, ...] = doc("figures that were written")
-    rows: tuple[_FactorsRow, ...] = doc("")
 
 
 SHOWN_PAIRS = 5
@@ -197,7 +133,8 @@ def factors(
 ) -> None:
     """Analyse combined variants: effects, interactions and the best order."""
     from p4perf.api.papers import analyse_factors
-    from p4perf.experiment.evaluate import draw_factors, run_title
+    from p4perf.experiment.evaluate import run_title
+    from p4perf.experiment.factors import draw_factors, factors_document
 
     chosen = [name.strip() for name in (names or "").split(",") if name.strip()]
     found = analyse_factors(
@@ -211,52 +148,10 @@ def factors(
         title, machine = run_title(run)
         path = path or run.directory.plot_path
     plots = () if path is None else draw_factors(analysis, path, title=title, machine=machine)
-    document = _document(analysis, found.titles, plots)
+    document = factors_document(analysis, found.titles, plots)
     emit(fmt, document, tables=lambda: _print(analysis, document))
     for plot in plots:
         say(f"plot: {plot}")
-
-
-def _document(analysis: FactorAnalysis, titles: Mapping[str, str], plots: Sequence[Path]) -> FactorsDocument:
-    cells = analysis.factorial
-    effects = () if analysis.pairs is None else analysis.pairs.effects
-    pairs = sorted((effect for effect in effects if len(effect.factors) == 2), key=lambda e: -e.strength)
-    return FactorsDocument.read(
-        analysis,
-        cache=cells.cache or None,
-        cells=len(cells.cells),
-        all_cells=2 ** len(cells.factors),
-        interactions=pairs,
-        ladder=_steps(analysis),
-        plots=plots,
-        rows=_factor_rows(analysis, titles),
-    )
-
-
-def _factor_rows(analysis: FactorAnalysis, titles: Mapping[str, str]) -> list[_FactorsRow]:
-    order = {rung.factor: at for at, rung in enumerate(analysis.ladder.rungs, 1)} if analysis.ladder else {}
-    return [
-        _FactorsRow.read(
-            None,
-            factor=name,
-            title=titles.get(name, ""),
-            effect=analysis.main.of(name).ratio,
-            single=analysis.single[name],
-            leave_one_out=analysis.last[name],
-            best_without=analysis.best_without(name),
-            order=order.get(name),
-        )
-        for name in analysis.factorial.factors
-    ]
-
-
-def _steps(analysis: FactorAnalysis) -> list[_Ladder]:
-    if analysis.ladder is None:
-        return []
-    ladder = analysis.ladder
-    rungs = zip(ladder.rungs, ladder.untried, strict=True)
-    steps = [_Ladder.read(rung, step=at, untried=untried) for at, (rung, untried) in enumerate(rungs, 1)]
-    return [_Ladder(step=0, factor="", value=ladder.base, gain=None, untried=()), *steps]
 
 
 def _short(row: dict[str, Any]) -> dict[str, Any]:

@@ -48,7 +48,8 @@ from p4perf.evaluation.papers.shapes import MeasuredRun
 from p4perf.evaluation.report import render_markdown, render_page
 from p4perf.experiment.bench import open_target, open_testbed, refuse_batches
 from p4perf.experiment.conductor import TimeLimit
-from p4perf.experiment.evaluate import evaluate_run, fit_options, run_factorial
+from p4perf.experiment.evaluate import evaluate_run, fit_options
+from p4perf.experiment.factors import run_factorial
 from p4perf.experiment.planning import SweepPlan, plan_sweep
 from p4perf.experiment.recorder import PartOfWork
 from p4perf.experiment.session import measure_run, new_run, require_usable, resume_run

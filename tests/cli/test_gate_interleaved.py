@@ -168,7 +168,7 @@ def test_a_lost_partner_cannot_be_resumed(tmp_path):
 @pytest.mark.parametrize(("arguments", "message"), [
     (("--interleaved",), "nothing to compare"),
     (("--interleaved", "demo/exact-entries", "--drift", "1%"), "share their drift"),
-    (("--interleaved", "demo/exact-entries", "--baseline-env", "CC"), "expected NAME=VALUE"),
+    (("--interleaved", "demo/exact-entries", "--baseline-env", "CC"), "expected key=value"),
     (("--interleaved", "a", "b", "--baseline", "c"), "one spec is measured in turns"),
     (("runs/a", "--baseline", "runs/b", "--pairs", "3"), "--pairs: only with --interleaved"),
     (("runs/a",), "there is no --baseline"),
@@ -205,4 +205,4 @@ def test_starts_that_are_never_accepted_are_no_verdict(tmp_path):
     sides = ("-t", "fake-noisy", "--baseline-target", "fake", "--set", "trials.max_attempts=1", "--pairs", 2)
     said, err = gated(tmp_path, *SPEC, *sides, code=ExitCode.NO_VERDICT)
     assert "has no accepted trial" in said["rows"][0]["reason"]
-    assert "has no accepted start" in err
+    assert "has no accepted trial: " in err

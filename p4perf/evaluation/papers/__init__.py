@@ -9,7 +9,6 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from types import MappingProxyType, ModuleType
-from typing import get_args
 
 from p4perf.errors import DataError, UsageError
 from p4perf.evaluation.papers import shapes
@@ -97,19 +96,29 @@ def _known_checks(paper: PaperClaims, root: SourceNode) -> PaperClaims:
     return paper
 
 
+KINDS: Mapping[str, Kind] = {
+    "analytic": "analytic",
+    "published": "published data",
+    "measured": "re-measured by shape",
+}
+"""Kinds of claims, by the words that choose them."""
+
+
 def chosen_claims(names: Sequence[str], kinds: Sequence[str] = ()) -> tuple[tuple[PaperClaims, Claim], ...]:
     """The requested claims, in the order of the papers.
 
     Args:
         names: ``PAPER``, ``PAPER:CLAIM``, ``PAPER:PLACE``, or the path of a file of claims; all that ship
             without a name. A place is a figure, a table or an equation: ``fig2``, ``table1``, ``eq5``.
+        kinds: words of :data:`KINDS`; all without one.
 
     Raises:
         UsageError: there is no such paper or claim; names the nearest. Or nothing is left.
         DataError: a file cannot be read or is wrong.
     """
-    if wrong := [kind for kind in kinds if kind not in get_args(Kind)]:
-        raise UsageError(f"there is no kind {wrong[0]!r} of claims", hint=f"kinds: {', '.join(get_args(Kind))}")
+    if wrong := [kind for kind in kinds if kind not in KINDS]:
+        raise UsageError(f"there is no kind {wrong[0]!r} of claims", hint=nearest(wrong[0], KINDS, "kinds"))
+    wanted_kinds = [KINDS[kind] for kind in kinds]
     files_given = [Path(name) for name in names if name.endswith(SUFFIXES)]
     own = [_known_checks(*read_strictly(path, PaperClaims, "file of claims")) for path in files_given]
     by_key = {paper.key: paper for paper in (*shipped_papers(), *own)}
@@ -121,7 +130,7 @@ def chosen_claims(names: Sequence[str], kinds: Sequence[str] = ()) -> tuple[tupl
         wanted |= {(key, each): None for each in _ids(by_key[key], identity if colon else None)}
     every = [(paper, claim) for paper in by_key.values() for claim in paper.claims]
     named = [(paper, claim) for paper, claim in every if not names or (paper.key, claim.id) in wanted]
-    found = tuple((paper, claim) for paper, claim in named if not kinds or claim.kind in kinds)
+    found = tuple((paper, claim) for paper, claim in named if not kinds or claim.kind in wanted_kinds)
     if not found:
         raise UsageError("no claim is left to check", hint="ask for other kinds, or name other claims")
     return found

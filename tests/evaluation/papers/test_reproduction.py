@@ -406,7 +406,7 @@ def test_choosing(tmp_path):
         with pytest.raises(UsageError, match=message):
             chosen_claims(names)
     with pytest.raises(UsageError, match="no claim is left"):
-        chosen_claims(["baldi2018:basic-total"], ["published data"])
+        chosen_claims(["baldi2018:basic-total"], ["published"])
 
 
 # --- verdicts

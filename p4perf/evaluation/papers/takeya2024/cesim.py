@@ -35,6 +35,7 @@ import numpy.typing as npt
 
 from p4perf.errors import DataError, UsageError
 from p4perf.models.templates import FloatArray
+from p4perf.records import Record, doc
 
 Variant = Literal["simple", "beta1", "parallelised"]
 VARIANTS: tuple[Variant, ...] = ("simple", "beta1", "parallelised")
@@ -101,26 +102,21 @@ class CacheHierarchy:
         return paid2 * self.l2_ns + (1 - r2) * beyond_l2
 
 
-@dataclass(frozen=True, slots=True)
-class TippingPoint:
+class TippingPoint(Record):
     """Where throughput tips over, as miss ratios of L1 (1 - r); None where a model never gets there.
 
-    Near a hit ratio of 1 the model is a hyperbola, T = T0 / (1 + x K / t0) with x = 1 - r.
-
-    Args:
-        analytic_miss_ratio: half of T0 as (1 - alpha) (t0 / S)^2 with S = N0 l_L1, which is t0 / K for beta >> 1.
-        linear_miss_ratio: half of T0 in the hyperbola: t0 / K.
-        knee_miss_ratio: where log T over log x bends most.
-        slope_mpps: dT/dr at r = 1, in Mpps per unit of hit ratio.
-        serial_miss_ratio: 1 / beta: from there on all loads of a packet are paid one after another.
+    Near a hit ratio of 1 the model is a hyperbola, T = T0 / (1 + x K / t0) with x = 1 - r. Half of T0 by formula is
+    (1 - alpha) (t0 / S)^2 with S = N0 l_L1, which is t0 / K for beta >> 1; by the hyperbola t0 / K. The knee is where
+    log T over log x bends most, the slope dT/dr at r = 1, and 1 / beta where all loads are paid one after another.
     """
 
-    analytic_miss_ratio: float | None
-    linear_miss_ratio: float
-    half_miss_ratio: float | None
-    knee_miss_ratio: float | None
-    slope_mpps: float
-    serial_miss_ratio: float | None
+    variant: str = doc("variant")
+    analytic_miss_ratio: float | None = doc("half of the best throughput, by formula", "ratio")
+    linear_miss_ratio: float = doc("half of it, by the slope at a hit ratio of 1", "ratio")
+    half_miss_ratio: float | None = doc("half of it in the model; null where it is never reached", "ratio")
+    knee_miss_ratio: float | None = doc("where throughput bends down most", "ratio")
+    serial_miss_ratio: float | None = doc("from there on all loads are paid one after another", "ratio")
+    slope_mpps: float = doc("change of throughput per hit ratio at a hit ratio of 1", "Mpps")
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,6 +218,7 @@ class CacheModel:
         half = 0.5 * self.best_mpps
         reached = float(self.throughput_mpps(0.0)) < half
         return TippingPoint(
+            variant=self.variant,
             analytic_miss_ratio=(1 - self.alpha) * (self.packet_ns / self.serial_ns) ** 2 if beta_matters else None,
             linear_miss_ratio=self.packet_ns / lost_ns if lost_ns > 0 else math.inf,
             half_miss_ratio=self.miss_ratio_for(half) if reached else None,

@@ -20,7 +20,7 @@ from importlib.resources import files
 from itertools import pairwise
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from p4perf.errors import DataError, Location
 from p4perf.evaluation.papers.takeya2024.cesim import CacheModel
 from p4perf.evaluation.papers.takeya2024.factors import FactorAnalysis, Factorial, FactorialCell, analyse
 from p4perf.models.templates import FloatArray
+from p4perf.records import Record, doc, listing
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -187,15 +188,17 @@ STRONG_RFO = 0.5
 INTEL = ("S1", "S2", "S3")
 
 
-@dataclass(frozen=True)
-class StudyFinding:
+class StudyFinding(Record):
     """What the measurements show of a statement of the study (from 1); lists of numbers follow the servers S1 to S4."""
 
-    number: int
-    text: str
-    verdict: Verdict
-    finding: str
-    numbers: Mapping[str, object]
+    number: int = doc("number of the claim")
+    claim: str = doc("the claim")
+    verdict: str = doc("`supported`, `partly supported` or `not supported`")
+    finding: str = doc("the numbers that decide")
+    numbers: dict[str, Any] = doc("all numbers that were computed")
+
+
+EivuClaimsDocument = listing("reproduce.eivu", StudyFinding, "`p4perf reproduce eivu`: the claims of the study.")
 
 
 def study_findings(study: Study) -> tuple[StudyFinding, ...]:
@@ -205,7 +208,10 @@ def study_findings(study: Study) -> tuple[StudyFinding, ...]:
         *(_invalidations(study), _buffer_header(study, analyses), _zero_copy(study, analyses["S1"].factorial)),
         *(_base_is_dpdk(study), _model_tips()),
     )
-    return tuple(StudyFinding(number, *each) for number, each in enumerate(found, start=1))
+    return tuple(
+        StudyFinding(number=number, claim=claim, verdict=verdict, finding=finding, numbers=dict(numbers))
+        for number, (claim, verdict, finding, numbers) in enumerate(found, start=1)
+    )
 
 
 _Finding = tuple[str, Verdict, str, Mapping[str, object]]
