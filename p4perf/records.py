@@ -28,8 +28,8 @@ DOCUMENT_VERSION = 2
 
 Scalar = bool | int | float | str
 
-LONGEST = 120
-"""Characters of the repr of a result."""
+LONGEST, LONG = 120, 32
+"""Characters of the repr of a result, and of a text in it."""
 
 
 class _Absent:
@@ -403,8 +403,9 @@ def _summary(rows: Sequence[Mapping[str, Any]]) -> str:
 
 def _values(row: Mapping[str, Any]) -> str:
     """The numbers and texts of a row with their names."""
-    numbers = {name: f"{value:.6g}" if isinstance(value, float) else value for name, value in row.items()}
-    return ", ".join(f"{name} {value}" for name, value in numbers.items() if isinstance(value, int | str))
+    values = {name: f"{value:.6g}" if isinstance(value, float) else value for name, value in row.items()}
+    texts = {name: f"{value}" for name, value in values.items() if isinstance(value, int | str)}
+    return ", ".join(f"{name} {t if len(t) <= LONG else f'...{t[3 - LONG :]}'}" for name, t in texts.items())
 
 
 def text_of(record: type[Record]) -> str:

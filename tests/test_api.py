@@ -472,7 +472,7 @@ def test_runs_are_shown_and_handed_on(runs, tmp_path):
     site = p4perf.report([runs[0], "latest~1"], tmp_path / "site")
     assert dict(site.to_frame()[["kind", "pages"]].itertuples(index=False))["run"] == 2
     assert site.path.is_file()
-    assert "2" in repr(site)
+    assert "index.html, size_bytes " in repr(site)
     assert "def " in p4perf.export(runs[0])
     assert p4perf.export(runs[0], "c", tmp_path / "f.c") == (tmp_path / "f.c").read_text()
     zipped = p4perf.pack(runs[0], tmp_path / "a.zip", authors="Jane Doe", licence="CC-BY-4.0")

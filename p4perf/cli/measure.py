@@ -147,6 +147,13 @@ def crew_opener(
         yield open_once
 
 
+def load(spec: str, sets: list[str] | None, points: int | None, *, skip: bool) -> Experiment:
+    """The experiment with the changes of the command line; ``skip`` is that of --skip-impossible."""
+    from p4perf.api.arguments import experiment
+
+    return experiment(spec, sets or (), points, skip=skip, told=say)
+
+
 StrictOption = Annotated[bool, Option("--strict", help="Derive no model from flagged trials: exit code 4.")]
 
 
@@ -197,7 +204,7 @@ def run(
     Several experiments or targets, --all or --budget make a campaign: a folder with a run for each experiment and
     target and one report over all of them.
     """
-    from p4perf.api import arguments as given
+    from p4perf.api.arguments import overrides
     from p4perf.cli.progress import SweepProgress
     from p4perf.experiment import measure_anew, open_target, open_testbed
     from p4perf.specs.units import seconds, share
@@ -210,7 +217,6 @@ def run(
         if dry_run or strict:
             option = "--dry-run" if dry_run else "--strict"
             raise UsageError(f"{option} is for one experiment on one target", hint="leave it out, or name only one")
-        from p4perf.api import arguments as given
         from p4perf.experiment.campaign import new_campaign
 
         folder = new_campaign(
@@ -218,7 +224,7 @@ def run(
             targets,
             testbed,
             output,
-            overrides=given.overrides(sets or (), skip=skip_impossible),
+            overrides=overrides(sets or (), skip=skip_impossible),
             points=points,
             budget_s=None if budget is None else seconds(budget, "--budget"),
             accuracy=wanted,
@@ -227,8 +233,7 @@ def run(
         return _measure(folder, scheduler, tls, workers, fmt, quiet=quiet)
     with crew_opener(scheduler, tls, workers, quiet=quiet) as crew:
         place = open_testbed(testbed) if crew is None else crew(testbed)
-        experiment = given.experiment(names[0], sets or (), points, skip=skip_impossible, told=say)
-        chosen = open_target(targets[0])
+        experiment, chosen = load(names[0], sets, points, skip=skip_impossible), open_target(targets[0])
         if dry_run:
             _show_plan(experiment, chosen, place, fmt)
             return 0

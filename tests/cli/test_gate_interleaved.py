@@ -168,7 +168,7 @@ def test_a_lost_partner_cannot_be_resumed(tmp_path):
 @pytest.mark.parametrize(("arguments", "message"), [
     (("--interleaved",), "nothing to compare"),
     (("--interleaved", "demo/exact-entries", "--drift", "1%"), "share their drift"),
-    (("--interleaved", "demo/exact-entries", "--baseline-env", "CC"), "expected key=value"),
+    (("--interleaved", "demo/exact-entries", "--baseline-env", "CC"), "expected NAME=VALUE"),
     (("--interleaved", "a", "b", "--baseline", "c"), "one spec is measured in turns"),
     (("runs/a", "--baseline", "runs/b", "--pairs", "3"), "--pairs: only with --interleaved"),
     (("runs/a",), "there is no --baseline"),

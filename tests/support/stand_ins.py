@@ -175,7 +175,7 @@ def _hurry() -> None:
     from matplotlib.figure import Figure
 
     from p4perf.cli import measure
-    from p4perf.experiment import compare, evaluate, generation
+    from p4perf.experiment import compare, evaluate, factors, generation
     from p4perf.experiment.campaign import Campaign
     from p4perf.specs import source
     from p4perf.testbeds.local import LocalTestbed
@@ -206,7 +206,7 @@ def _hurry() -> None:
     evaluate.load_figures = lambda *given, **named: ()
     compare._figures = lambda *given, **named: ()
     evaluate.DerivedModel.draw = lambda *given, **named: ()  # type: ignore[method-assign]
-    evaluate.save = lambda *given, **named: ()
+    evaluate.save = factors.save = lambda *given, **named: ()
     evaluate.model_figure = lambda *given, **named: Figure()
     Figure.savefig = _blank  # type: ignore[method-assign]
 

@@ -6,7 +6,6 @@ import csv
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Literal
@@ -72,12 +71,12 @@ def _wrong_column(names: Sequence[str], wanted: str) -> tuple[str, str]:
     return f"{what} {wanted!r}", hint
 
 
-def read_csv(path: Path, x: str, y: str, *, y_unit: str = "") -> Samples:
+def read_csv(path: Path, x: str, y: str) -> Samples:
     """Read two columns of a CSV file in UTF-8, see :func:`parse_csv`."""
-    return parse_csv(read_text(path).removeprefix("\ufeff"), str(path), x, y, y_unit=y_unit)
+    return parse_csv(read_text(path).removeprefix("\ufeff"), str(path), x, y)
 
 
-def parse_csv(text: str, file: str, x: str, y: str, *, y_unit: str = "") -> Samples:
+def parse_csv(text: str, file: str, x: str, y: str) -> Samples:
     """Two columns of CSV with a header line. Several lines with the same x are repetitions.
 
     Comma, semicolon and tab are recognised as separators, by the header line. Blank lines are skipped.
@@ -91,7 +90,7 @@ def parse_csv(text: str, file: str, x: str, y: str, *, y_unit: str = "") -> Samp
     if not pairs:
         raise DataError("has a header but no rows", location=Location(file))
     xs, ys = zip(*pairs, strict=True)
-    return Samples.from_arrays(xs, ys, x_name=x, y_name=y, y_unit=y_unit)
+    return Samples.from_arrays(xs, ys, x_name=x, y_name=y)
 
 
 def finite_number(text: str) -> float:
@@ -129,9 +128,7 @@ def data_format(text: str) -> DataFormat:
     return "extrap-text" if _SECTION.match(first) else "csv"
 
 
-def read_series(
-    path: Path, x: str | None = None, y: str | None = None, *, region: str | None = None, y_unit: str = ""
-) -> Samples:
+def read_series(path: Path, x: str | None = None, y: str | None = None, *, region: str | None = None) -> Samples:
     """Read one series of samples from a CSV file, or from the text, JSON or JSON Lines format of Extra-P.
 
     Args:
@@ -145,8 +142,7 @@ def read_series(
     """
     text = read_text(path).removeprefix("\ufeff")
     if data_format(text) != "csv":
-        chosen = select_series(parse_extrap(text, str(path), x=x), region=region, metric=y)
-        return replace(chosen.samples, y_unit=y_unit)
+        return select_series(parse_extrap(text, str(path), x=x), region=region, metric=y).samples
     if region is not None:
         raise UsageError(f"{path} is a CSV file and has no regions", hint="regions are for files of Extra-P")
     if x is None or y is None:
@@ -154,4 +150,4 @@ def read_series(
         raise UsageError(
             f"{path} is a CSV file: name the columns of x and y", hint=f"--x COLUMN --y COLUMN; columns: {columns}"
         )
-    return parse_csv(text, str(path), x, y, y_unit=y_unit)
+    return parse_csv(text, str(path), x, y)

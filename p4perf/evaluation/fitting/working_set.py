@@ -111,17 +111,13 @@ class Explanation:
         return f"breakpoint at {at}: explained, {self.mark.level} full at {place} (ratio {self.ratio:.2g})"
 
 
-def explain(
-    breakpoints: Sequence[float], marks: Sequence[CacheMark], *, factor: float = NEAR
-) -> tuple[Explanation, ...]:
-    """Assign each breakpoint to the nearest mark (on a logarithmic scale) within a factor."""
-    if factor < 1:
-        raise UsageError(f"the factor must be at least 1, not {factor}")
+def explain(breakpoints: Sequence[float], marks: Sequence[CacheMark]) -> tuple[Explanation, ...]:
+    """Assign each breakpoint to the nearest mark (on a logarithmic scale) within the factor :data:`NEAR`."""
     out = []
     for breakpoint in breakpoints:
         ratios = [(max(breakpoint / m.x, m.x / breakpoint), m) for m in marks if m.x > 0 and breakpoint > 0]
         nearest = min(ratios, key=lambda r: r[0], default=None)
-        if nearest is None or nearest[0] > factor:
+        if nearest is None or nearest[0] > NEAR:
             out.append(Explanation(breakpoint, None, None))
         else:
             out.append(Explanation(breakpoint, nearest[1], breakpoint / nearest[1].x))

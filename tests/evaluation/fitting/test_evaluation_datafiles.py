@@ -45,9 +45,9 @@ def test_one_door(tmp_path: Path, text: str, names: dict) -> None:
         with pytest.raises(UsageError, match=r"measured\.dat is a CSV file: name the columns"):
             read_series(path)
         return
-    samples = read_series(path, **names, y_unit="cycles")
+    samples = read_series(path, **names)
     assert (samples.x, samples.values) == ((1.0,), ((3.0, 4.0),))
-    assert (samples.x_name, samples.y_name, samples.y_unit) == ("entries", "cycles", "cycles")
+    assert (samples.x_name, samples.y_name) == ("entries", "cycles")
 
 
 def test_regions(tmp_path: Path) -> None:

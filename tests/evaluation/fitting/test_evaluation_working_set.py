@@ -39,11 +39,8 @@ def test_explanations() -> None:
     assert between.mark == marks[1]
     assert far.mark is None
     assert "unexplained" in far.text()
-    assert explain([250.0], marks, factor=1.1)[0].mark is None
     assert explain([0.0], marks)[0].mark is None
     assert explain([5.0], ())[0].mark is None
-    with pytest.raises(UsageError, match="factor"):
-        explain([1.0], marks, factor=0.5)
 
 
 @pytest.mark.parametrize(
