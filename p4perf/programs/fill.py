@@ -91,6 +91,8 @@ def parse_fill(text: str) -> dict[str, Fill]:
             raise UsageError(f"--fill {part}: unknown distribution", hint=f"known: {', '.join(DISTRIBUTIONS)}")
         if count > MAX_ENTRIES:
             raise UsageError(f"--fill {part}: at most {MAX_ENTRIES} entries")
+        if name.strip() in found:
+            raise UsageError(f"--fill {name.strip()}: given more than once", hint="give each table one number")
         found[name.strip()] = Fill(int(count), distribution)
     return found
 

@@ -67,6 +67,7 @@ def test_p4_text_without_p4c_says_what_to_install(tmp_path):
         (["--fill", "nothing=3"], "there is no table 'nothing'"),
         (["--fill", "source=3"], "did you mean sources?"),
         (["--fill", "sources=3:bpg"], "unknown distribution"),
+        (["--fill", "sources=3", "--fill", "sources=4"], "--fill sources: given more than once"),
         (["--fill", "sources=3:bgp"], "longest prefix match"),
         (["--fill", "sources=9999999"], "at most 1000000"),
         (["--fill", "MainControl_sources"], "expected TABLE=N"),
