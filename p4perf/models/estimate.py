@@ -74,7 +74,12 @@ class Estimate:
 
     @property
     def _half(self) -> float:
-        return max(self.high - self.value, self.value - self.low) if self.bounded else 0.0
+        if not self.bounded:
+            return 0.0
+        narrow, wide = sorted((self.high - self.value, self.value - self.low))
+        if wide <= abs(self.value) or self.low < 0 < self.high:
+            return wide
+        return max(narrow, wide / 10)  # one end is far off, which says nothing of the value
 
 
 def exactly(value: float) -> Estimate:

@@ -45,6 +45,12 @@ def test_text() -> None:
     assert Estimate(1.05).text("{:.3f}".format) == "1.050"
 
 
+def test_a_value_stays_where_its_interval_is_wider_on_one_side() -> None:
+    assert Estimate(48.03, 31.59, 926.9).rounded() == "50 (30 .. 930)"
+    assert Estimate(7.1, 5.0, 200.0).rounded() == "7 (5 .. 200)"
+    assert Estimate(0.0, -12.0, 31.0).rounded() == "0 (-10 .. 30)"
+
+
 def test_another_number_has_as_many_digits_as_the_interval_supports() -> None:
     assert Estimate(94.3, 71.0, 142.0).alike(-13.082) == "-10"
     assert Estimate(94.3, 94.1, 94.5).alike(-13.082) == "-13.1"

@@ -114,7 +114,8 @@ class Offered:
         if (self.load is None) == (self.rate_mpps is None):
             raise UsageError("latency needs a load or a rate, and not both")
         if self.load is not None and not 0 < self.load <= MAX_LOAD:
-            raise UsageError(f"a load is a share of what the program can do, above 0 and up to {MAX_LOAD:g}")
+            message = f"a load is a share of what the program can do, above 0 and up to {MAX_LOAD:g}, not {self.load:g}"
+            raise UsageError(message, hint="such as 0.7 or 70%")
         if self.rate_mpps is not None and not self.rate_mpps > 0:
             raise UsageError("a rate is more than zero")
 
@@ -200,7 +201,7 @@ def offered_load(
     """
     rate_mpps = possible_mpps * offered.load if offered.load is not None else offered.rate_mpps or 0.0
     load = cycles * (1e6 * rate_mpps / cores / clock_hz)
-    if load.value > MAX_LOAD:
+    if load.value > MAX_LOAD * (1 + 1e-9):
         who = "one core" if cores == 1 else f"{cores} cores"
         message = f"{rate_mpps:.4g} Mpps are {load.value:.3g} times what {who} can do"
         raise UsageError(message, hint="offer less, or give more --cores")
