@@ -192,11 +192,7 @@ def _say_machines(experiment: ComparedExperiment) -> None:
         say(f"{run.label}{mark}: {run.path}" + (f"; quality flags: {', '.join(flags)}" if flags else ""))
     machine = [d.text() for d in experiment.differences if d.kind == "machine"]
     imported = any(run.manifest.imported is not None for run in experiment.runs)
-    same = (
-        "of imported runs the machine is not known"
-        if imported
-        else "the machines do not differ in what is compared of them"
-    )
+    same = "of imported runs the machine is not known" if imported else "no differences between the machines were found"
     for text in machine or [same]:
         say(f"  {text}")
 

@@ -107,7 +107,8 @@ def cell_number(cell: str, name: str, place: Location) -> float:
     if not (cell := cell.strip()):
         raise DataError(f"column {name!r} is empty", location=place)
     if math.isnan(value := finite_number(cell)):
-        raise DataError(f"column {name!r}: {cell!r} is not a finite number", location=place)
+        hint = "write decimals with a point" if "," in cell else None
+        raise DataError(f"column {name!r}: {cell!r} is not a finite number", location=place, hint=hint)
     return value
 
 

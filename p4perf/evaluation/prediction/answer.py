@@ -570,7 +570,7 @@ MOST_NAMED = 5
 NOTABLE = 0.05
 """Share of the cost from which on it is worth a word how wide an interval is."""
 
-OVERLOADED = "the load is, or may be within the interval of the cost, more than the cores can process"
+OVERLOADED = "the load may be more than the cores can process"
 
 _BASES: tuple[tuple[Basis, str], ...] = (
     ("unknown", "no price and no bound is known, so that the cost may be higher by any amount"),

@@ -26,7 +26,7 @@ COPY = " #"
 FULL = "tables without a stated number of entries are counted as full"
 """What a reader of a program should know of its lookups."""
 
-OTHERS = "entries are taken to have other actions than the default one of their table where this is not stated"
+OTHERS = "unless stated, entries are assumed to run other actions than the default action of their table"
 """What a reader of a program should know of its actions."""
 
 Fact = str | tuple[str, int]

@@ -37,6 +37,10 @@ def test_dialects(tmp_path: Path, text: str) -> None:
         ("x,z,why\n1,2,3\n", "data.csv:1: there is no column 'y'"),
         ("x,y,y\n1,2,3\n", "data.csv:1: there are 2 columns 'y'"),
         ("x,y\n1,2\n\n3,four\n", "data.csv:4: column 'y': 'four' is not a finite number"),
+        (
+            "x;y\n1;2\n2;3,5\n",
+            "data.csv:3: column 'y': '3,5' is not a finite number\nhint: write decimals with a point",
+        ),
         ("x,y\n1,nan\n", "data.csv:2: column 'y': 'nan' is not a finite number"),
         ("x,y\ninf,1\n", "data.csv:2: column 'x': 'inf' is not a finite number"),
         ("x,y\n1\n", "data.csv:2: column 'y' is empty"),
