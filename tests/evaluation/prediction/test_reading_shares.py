@@ -55,7 +55,7 @@ def test_what_nobody_said_is_shared_equally_and_said(router: ProgramGraph, tmp_p
 
 
 def test_entries_have_other_actions_than_the_default_one(router: ProgramGraph, tmp_path: Path) -> None:
-    assert sum("default one" in remark for remark in router.remarks) == 1
+    assert sum("default action of their table" in remark for remark in router.remarks) == 1
     assert shares(router.nodes["Route.routes hit"]) == (1.0, 0.0)
     graph = weighed("tables: {routes: {actions: {drop: 0.25}}}", router, tmp_path)
     assert shares(graph.nodes["Route.routes hit"]) == (0.75, 0.25)
