@@ -177,7 +177,7 @@ class TestOutput:
 
     def test_a_damaged_run_hides_no_other(self, campaign, tmp_path):
         copy = Path(shutil.copytree(campaign[1], tmp_path / "copy"))
-        next(copy.glob("runs/*fake--*/measurements.parquet")).unlink()
+        next(copy.glob("runs/my-tables--fake--*/measurements.parquet")).unlink()
         shown = p4perf("show", copy)
         assert shown.code == 0
         assert "the run has no measurements yet" in shown.out
