@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -277,9 +278,9 @@ def test_prices_stand_under_their_names() -> None:
         PrimitiveCosts("xdp", 1.0, {"emit": Price("extract", 1.0)})
 
 
-@pytest.mark.parametrize("late", [False, True])
-def test_a_model_with_one_price_of_mispredictions_bounds_both(late: bool) -> None:
-    charge = priced(Price("mispredicted branch", 20.0)).charge(mispredicted_branch(after_lookup=late))
+@pytest.mark.parametrize("after", ["start", "lookup", "prefix"])
+def test_a_model_with_one_price_of_mispredictions_bounds_all(after: Any) -> None:
+    charge = priced(Price("mispredicted branch", 20.0)).charge(mispredicted_branch(after))
     assert (charge.cycles.value, charge.cycles.low, charge.basis) == (20.0, 0.0, "bounded")
 
 

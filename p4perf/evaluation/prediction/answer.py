@@ -552,7 +552,7 @@ def met_in(graph: ProgramGraph, visits: Mapping[str, float]) -> list[Met]:
         if times > 0:
             found += [Met(node.name, node.kind, what, times) for what in constructs_on(node, None)]
             if guessed(node):
-                wrong = mispredicted_branch(after_lookup=node.name in late)
+                wrong = mispredicted_branch("lookup" if node.name in late else "start")
                 found.append(Met(node.name, node.kind, wrong, times * (1 - max(taken(node).values()))))
     return found
 

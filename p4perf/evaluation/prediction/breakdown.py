@@ -223,7 +223,7 @@ def met_along(graph: ProgramGraph, path: ProgramPath, *, wrong: bool = False) ->
         found += [Met(node.name, node.kind, what, 1.0) for what in constructs_on(node, edge)]
         if wrong and guessed(node):
             late = any(each.what.kind == "lookup" for each in found)
-            found.append(Met(node.name, node.kind, mispredicted_branch(after_lookup=late), 1.0))
+            found.append(Met(node.name, node.kind, mispredicted_branch("lookup" if late else "start"), 1.0))
     return found
 
 

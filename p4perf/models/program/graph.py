@@ -17,7 +17,7 @@ Kind = Literal[
     "component", "extract", "select", "emit", "lookup", "write", "compute", "condition", "hash", "checksum verify",
     "checksum update", "counter", "meter", "register read", "register write", "random", "add header", "remove header",
     "recirculate", "resubmit", "clone", "multicast", "set egress", "drop", "jump", "call", "overlap", "clock",
-    "mispredicted branch", "kept header", "unknown",
+    "mispredicted branch", "level", "kept header", "unknown",
 ]  # fmt: skip
 
 Size = float | str | bool
@@ -55,8 +55,10 @@ KINDS: Mapping[Kind, tuple[str, ...]] = MappingProxyType(
         # gathered: a key that is put together of several places; copied: a header that was written in pieces and is
         # copied in words; stored: a field of a header that was just written.
         "overlap": ("code", "earlier", "swaps"),
-        # A decision that goes otherwise than for most packets; ``after``: lookup, if it waits for one, or start.
+        # A decision that goes otherwise than for most packets; ``after``: lookup, if it waits for one; prefix, if it is
+        # made within one, of a longest prefix; or start.
         "mispredicted branch": ("after",),
+        "level": (),  # beyond the first at which a longest prefix is searched
         # A header that is kept apart from the packet. ``step``: cleared, when a pass begins; read from the packet; or
         # written to it.
         "kept header": ("step",),
@@ -108,9 +110,9 @@ def construct(kind: Kind, where: str = "", /, **sizes: Size) -> Construct:
     return Construct(kind, tuple((n, sizes[n]) for n in names), where)
 
 
-def mispredicted_branch(*, after_lookup: bool) -> Construct:
-    """A decision that a processor predicts wrong; it waits for a lookup, or only for the packet."""
-    return construct("mispredicted branch", after="lookup" if after_lookup else "start")
+def mispredicted_branch(after: Literal["start", "lookup", "prefix"]) -> Construct:
+    """A decision that a processor predicts wrong; it waits for a packet, for a lookup, or is made within one."""
+    return construct("mispredicted branch", after=after)
 
 
 NodeKind = Literal["parser state", "table", "action", "condition", "block", "deparser", "end"]

@@ -27,7 +27,8 @@ from p4perf.evaluation.prediction.reading.own import read_own
 from p4perf.evaluation.prediction.reading.packets import Lookups
 from p4perf.evaluation.prediction.reading.points import load_point
 from p4perf.experiment.planning import point_workload
-from p4perf.models.program import Construct
+from p4perf.models.program import Construct, construct
+from p4perf.models.program.graph import mispredicted_branch
 from p4perf.models.program.paths import analyse
 from p4perf.programs import ir
 from p4perf.programs.component import OWN, TrafficPlan, build_workload
@@ -505,10 +506,27 @@ def test_entries_with_more_choices_than_others_are_mispredicted() -> None:
     several = (("go", ()),) * 3
     entries = tuple(ir.Entry((ir.Match.masked(n, 0xFF),), "go", (), several if n % 2 else ()) for n in range(8))
     table = replace(program.tables[0], entries=ir.EntryList(entries), selector=M)
-    lookups = Lookups(replace(program, tables=(table,)))
+    program = replace(program, tables=(table,))
+    lookups = Lookups(program)
     for n in (0, 1, 2, 4):
         lookups.run(bytes((n,)).ljust(60, b"\0"))
-    assert lookups.guessed_levels == {"t": 0.25}
+    (what,) = of_table(program, table, "table t")
+    assert lookups.within(what, 2.0) == ((mispredicted_branch("lookup"), 0.5),)
+
+
+def test_prefixes_beyond_the_first_level_are_read_and_mispredicted() -> None:
+    program = small()
+    wide = replace(program.headers[0], fields=(replace(program.headers[0].fields[0], width_bits=32),))
+    entries = tuple(
+        ir.Entry((ir.Match.prefix(n << 24 | 1, length, 32),), "go") for n, length in enumerate((24, 32, 16, 8))
+    )
+    table = replace(program.tables[0], keys=(ir.Key(A, "lpm"),), entries=ir.EntryList(entries), label="t")
+    program = replace(program, headers=(wide, *program.headers[1:]), tables=(table,))
+    lookups = Lookups(program)
+    for n in range(4):
+        lookups.run(bytes((n, 0, 0, 1)).ljust(60, b"\0"))
+    (what,) = of_table(program, table, "table t")
+    assert dict(lookups.within(what, 2.0)) == {mispredicted_branch("prefix"): 0.5, construct("level"): 0.5}
 
 
 @pytest.mark.parametrize("wanted", ["verify", "update"])

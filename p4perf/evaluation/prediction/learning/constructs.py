@@ -20,10 +20,8 @@ reference interpreter says which lookups find an entry.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
-from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
@@ -39,7 +37,6 @@ from p4perf.evaluation.prediction.reading.packets import (
     count_shares,
     own_runner,
     passed_steps,
-    table_of,
 )
 from p4perf.evaluation.prediction.reading.swx import is_run, renamed, swx_flow
 from p4perf.evaluation.prediction.reading.swx_packets import SwxMachine
@@ -97,8 +94,8 @@ def packet_path(program: Program, workload: Workload, traffic: TrafficPlan, *, a
     lookups = packets.interpreter
     assert isinstance(lookups, Lookups)  # noqa: S101 - it was made here
     copies = any(isinstance(statement, ir.Clone) for statement in statements(program))  # none: no session is there
-    found = ((what, times) for what, times in tally.met(lookups.guessed_levels) if copies or what.kind != "clone")
-    return tuple(part for what, times in found for part in lookups.searched(what, times))
+    found = [(what, times) for what, times in tally.met() if copies or what.kind != "clone"]
+    return tuple(part for each in found for part in (*lookups.searched(*each), *lookups.within(*each)))
 
 
 _LASTING = ("lookup", "counter", "meter", "register read", "register write", "clone", "unknown")
@@ -224,23 +221,16 @@ class Tally:
             taken[place] = ways
         return found
 
-    def met(self, guessed: Mapping[str, float] = MappingProxyType({})) -> PacketPath:
-        """All constructs.
-
-        Args:
-            guessed: by the names of tables, how often a processor mispredicts a branch within a lookup.
-        """
+    def met(self) -> PacketPath:
+        """All constructs."""
         found = []
         for what, times in self._times.items():
             if what in self._hits:
                 what = construct("lookup", what.where, **dict(what.sizes) | {"hit": float(self._hits[what] / times)})
             found.append((what, float(times)))
         for late, wrong in self._mispredicted().items():
-            if late:
-                lookups = [(table_of(what), times) for what, times in found if what.kind == "lookup"]
-                wrong += sum(guessed.get(name, 0.0) * times for name, times in lookups)
             if wrong:
-                found.append((mispredicted_branch(after_lookup=late), wrong))
+                found.append((mispredicted_branch("lookup" if late else "start"), wrong))
         return tuple(found)
 
 

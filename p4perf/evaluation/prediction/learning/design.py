@@ -220,7 +220,7 @@ CHEAP_PENALTY = 0.002
 """Of these kinds one costs a few cycles: a program is as wrong by this for every cycle of such a price. So a few
 programs that are dear for another reason do not say that a shift costs hundreds."""
 
-PIPELINE = dict(zip(pricing.MISPREDICTIONS, (30.0, 25.0), strict=True))
+PIPELINE = dict(zip(pricing.MISPREDICTIONS, (30.0, 25.0, 30.0), strict=True))
 PIPELINE_PENALTY = 0.03
 """What a misprediction costs on processors of this age [cycles], and how much a program is as wrong by for every cycle
 that the price is away from it."""

@@ -289,15 +289,24 @@ class Lookups(Interpreter):
                 self._levels.setdefault(name, Counter())[levels] += 1
         return position
 
-    @property
-    def guessed_levels(self) -> Mapping[str, float]:
-        """How often a lookup of a longest prefix ends at another level than most do in its table, by its name.
+    def within(self, what: Construct, times: float) -> tuple[tuple[Construct, float], ...]:
+        """What lookups in a table do beyond a lookup: levels of its longest prefixes, and branches mispredicted in it.
 
-        Of a table with a selector: how often an entry has another number of choices.
+        A branch is mispredicted where a prefix is found at another level than most are, or an entry of a table with a
+        selector has another number of choices.
         """
-        guessed = (t for t in self._program.tables if t.selector or is_prefixes(self._program, t))
-        names = {name for t in guessed for name in (t.name, called(t))}
-        return {name: 1 - max(c.values()) / c.total() for name, c in self._levels.items() if name in names}
+        levels = self._levels.get(table_of(what))
+        table = next((t for t in self._program.tables if table_of(what) in (t.name, called(t))), None)
+        if what.kind != "lookup" or not levels or table is None:
+            return ()
+        others = (1 - max(levels.values()) / levels.total()) * times
+        parts: tuple[tuple[Construct, float], ...] = ()
+        if table.selector:
+            parts = ((mispredicted_branch("lookup"), others),)
+        elif is_prefixes(self._program, table):
+            mean = sum(level * packets for level, packets in levels.items()) / levels.total()
+            parts = ((mispredicted_branch("prefix"), others), (construct("level"), mean * times))
+        return tuple(part for part in parts if part[1])
 
     def searched(self, what: Construct, times: float) -> tuple[tuple[Construct, float], ...]:
         """The same where ternary tables are lists that are searched from their beginning: hits and misses apart."""
@@ -316,7 +325,7 @@ class Lookups(Interpreter):
         parts: tuple[tuple[Construct, float], ...] = (
             (_resized(what, entries=ends, hit=1.0), share * times),
             (_resized(what, entries=count, hit=0.0), (1 - share) * times),
-            (mispredicted_branch(after_lookup=True), wrong * times),
+            (mispredicted_branch("lookup"), wrong * times),
         )
         return tuple(part for part in parts if part[1])
 
