@@ -57,11 +57,15 @@ FEWEST_OF_ONE = 8
 LIST = "lookup ternary"
 """Key of the price whose growth is that of a list, in the caches, too."""
 
-SHAPED: Mapping[str, tuple[str, ...]] = {"lookup exact": ("entries", "key_bits"), LIST: ("key_bits",)}
+SHAPED: Mapping[str, tuple[str, ...]] = {
+    "lookup exact": ("entries", "key_bits"),
+    "lookup lpm": ("entries",),
+    LIST: ("entries", "key_bits"),
+}
 """Keys of the prices whose shape programs of this machine tell, and over which sizes."""
 
 STEPS: Mapping[str, tuple[float, ...]] = {
-    "entries": (2.0, 4.0, 12.0, 24.0, 48.0),
+    "entries": (2.0, 4.0, 12.0, 24.0, 100.0, 400.0, 2000.0, 8000.0),
     "key_bits": (32.0, 33.0, 64.0, 65.0, 128.0, 129.0, 4096.0),
 }
 """Knots between which such a price is another share of what it was: every second one begins a step up or down. One key,
