@@ -152,6 +152,8 @@ _FORMER_CHOICES = {"best": "lowest-cost", "worst": "highest-cost"}
 _NUMBERS = {
     "Input should be a valid integer, unable to parse string as an integer": "expected a whole number without a unit",
     "Input should be a valid number, unable to parse string as a number": "expected a number without a unit",
+    "Input should be greater than or equal to": "must be at least",
+    "Input should be less than or equal to": "must be at most",
 }
 _CHOICE = re.compile(r"'([^']*)' is not one of ('.*')")
 
@@ -164,7 +166,7 @@ def _misuse(error: Any) -> int:
     path = error.ctx.command_path if getattr(error, "ctx", None) else "p4perf"
     message = " ".join(error.format_message().split()).rstrip(".").replace("Value error, ", "")
     for words, plain in _NUMBERS.items():
-        message = message.replace(words, plain)
+        message = re.sub(words, plain, message)
     hint = f"{path} --help lists the options"
     if "'DATA...'" in message:
         hint = f"name files or runs; {path} - reads columns from standard input"
@@ -253,7 +255,7 @@ def print_table(rows: Sequence[Row], title: str = "") -> None:
             for column, width in widths.items():
                 numeric = all(isinstance(row.get(column), int | float) for row in rows)
                 side: Literal["left", "right"] = "right" if numeric else "left"
-                name = _harmless(column).replace("_", " ")
+                name = _harmless(column.replace("_", " ") if column.isidentifier() else column)
                 table.add_column(name, justify=side, overflow="fold", width=width)
             for number in range(first, last):
                 table.add_row(*(Text(cells[column][number]) for column in widths))
@@ -405,6 +407,14 @@ def say_lacking(*outcomes: SweepOutcome) -> None:
     for label, flags in dict(starved).items():
         said = f"its trials have the flags {', '.join(flags)}" if flags else "it was not reached"
         say(f"warning: {label} has no accepted trial: {said} (p4perf doctor reports how quiet the machine is)")
+
+
+def once(given: Sequence[str] | None) -> list[str]:
+    """What was given, each once, and a note of what was given twice."""
+    found = list(dict.fromkeys(given or ()))
+    if twice := [text for text in found if (given or ()).count(text) > 1]:
+        say(f"note: {', '.join(twice)} is given twice, and counts once")
+    return found
 
 
 def refuse(options: Mapping[str, object], reason: str) -> None:

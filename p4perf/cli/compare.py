@@ -361,7 +361,10 @@ def _conclude(findings: tuple[Finding, ...]) -> None:
     unexpected = sum(not finding.as_expected for finding in findings)
     if unrun := sum(not finding.was_run for finding in findings):
         say(f"{counted(unrun, 'claim')} not run: a larger --budget or --quick, and the same --output, continues")
-    say(f"{counted(len(findings), 'claim')}: {listed}; {f'{unexpected} not' if unexpected else 'all'} as expected")
+    said = (
+        f"{counted(unexpected, 'verdict')} differ{'s' if unexpected == 1 else ''} from" if unexpected else "these are"
+    )
+    say(f"{counted(len(findings), 'claim')}: {listed}; {said} the verdicts that p4perf expects")
     positive = [finding for finding in findings if finding.verdict == finding.claim.positive]
     bases = Counter(finding.claim.basis for finding in positive)
     say(

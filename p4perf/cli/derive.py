@@ -13,6 +13,7 @@ from typer import Argument, Option
 from p4perf.cli.app import Format, FormatOption, Scale, TlsOption, app, check_cluster, emit, refuse, say, say_origin
 from p4perf.errors import ExitCode, UsageError
 from p4perf.evaluation.fitting.tables import CandidateRow, SegmentRow, candidate_rows, model_rows
+from p4perf.formats.plain import near_path
 from p4perf.records import Document, Record, counted, doc
 from p4perf.results import all_run_folders, find_run, is_run
 
@@ -270,7 +271,7 @@ def fit(
                 caches=cache or (), output=output, every_plot=every_plot, progress=progress, **options,
             )  # fmt: skip
         else:
-            raise UsageError(f"there is no run directory or file {data[0]}")
+            raise UsageError(f"there is no run directory or file {data[0]}", hint=near_path(data[0]))
     emit_model(derived, fmt, run=None if run is None else str(run.path))
     for plot in derived.plots if derived is not None else ():
         say(f"plot: {plot}")

@@ -23,6 +23,7 @@ from p4perf.cli.app import (
     emit,
     measured_text,
     near,
+    once,
     refuse,
     say,
     say_origin,
@@ -32,7 +33,7 @@ from p4perf.errors import ExitCode, UsageError
 from p4perf.records import Document, Record, Scalar, as_rows, counted, doc, json_schema, spread
 from p4perf.results import Run
 from p4perf.results.campaign import CampaignDirectory
-from p4perf.results.names import RunSummary
+from p4perf.results.names import RunSummary, siblings
 
 if TYPE_CHECKING:
     from p4perf.api.setup import CampaignDocument
@@ -166,7 +167,7 @@ def check(
         raise UsageError("no spec given", hint="p4perf list shows the catalogue")
     found = setup.check(
         spec,
-        target or (),
+        once(target),
         testbed=testbed,
         set=sets or (),
         points=points,
@@ -252,9 +253,22 @@ def emit_campaign(folder: CampaignDirectory, fmt: Format) -> CampaignDocument:
     title = f"{one}{', ' if one else ''}median (95 % interval) at the first and the last point"
     rows = [_values(row, one) for row in document.rows] if fmt is Format.TABLE else None
     emit(fmt, document, rows=rows, title=title)
+    if fmt is Format.TABLE:
+        _say_models(document.rows)
     if fmt is Format.TABLE and any(row.verdict not in ("", "reference") for row in document.rows):
         say(f"every point of every target: p4perf compare {near(str(folder.path))}")
     return document
+
+
+def _say_models(rows: Sequence[CellRecord]) -> None:
+    """Name what was measured and has no model, or one of few points."""
+    from p4perf.evaluation.fitting.noise import FEW_POINTS
+
+    measured = [(f"{row.experiment} on {row.target}", row) for row in rows if row.accepted]
+    if none := [name for name, row in measured if not row.model]:
+        say(f"note: no model (p4perf fit RUN says why): {', '.join(none)}")
+    if few := [f"{name} ({row.accepted})" for name, row in measured if row.model and row.accepted < FEW_POINTS]:
+        say(f"note: models of few points, of which {FEW_POINTS} are needed for the shape of a curve: {', '.join(few)}")
 
 
 def _values(row: CellRecord, metric: str) -> dict[str, Any]:
@@ -300,7 +314,10 @@ def show(
     found = (_ShowRow.read(row, values={k: v for k, v in row.items() if k not in fixed}) for row in rows)
     document = ShowDocument(metric=chosen, unit=unit, run=str(opened.path), rows=tuple(found))
     table = [_rounded(row) for row in document.rows] if fmt is Format.TABLE else None
-    emit(fmt, document, rows=table, title=f"{chosen} [{unit}], median (95 % interval)")
+    what = f"{opened.identity.experiment} on {opened.identity.target}"
+    emit(fmt, document, rows=table, title=f"{what}: {chosen} [{unit}], median (95 % interval)")
+    for other in siblings(opened) if fmt is Format.TABLE else ():
+        say(f"the same command measured {other.identity.target}: p4perf show {other.path}")
     for text in states_of(opened, chosen):
         say(text)
 

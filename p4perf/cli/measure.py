@@ -25,6 +25,7 @@ from p4perf.cli.app import (
     app,
     check_cluster,
     emit,
+    once,
     refuse,
     resuming,
     say,
@@ -38,6 +39,7 @@ from p4perf.plugins import DEFAULT_TARGET
 from p4perf.records import Document, Record, Scalar, counted, doc, spread
 from p4perf.results import Run
 from p4perf.results.campaign import CampaignDirectory
+from p4perf.results.names import siblings
 
 if TYPE_CHECKING:
     from p4perf.experiment import Crew, SweepOutcome
@@ -210,7 +212,7 @@ def run(
     from p4perf.specs.units import seconds, share
 
     check_cluster(scheduler, tls, workers)
-    targets = list(dict.fromkeys(target or [DEFAULT_TARGET]))
+    targets = once(target or [DEFAULT_TARGET])
     names = chosen_experiments(specs or [], every=every, only=only or [])
     wanted = None if accuracy is None else share(accuracy, "--accuracy")
     if every or budget is not None or len(names) > 1 or len(targets) > 1:
@@ -365,15 +367,11 @@ def _say_other_runs(run: Run) -> None:
     asked += [word.removeprefix("--target=") for word in command if word.startswith("--target=")]
     if command[:1] != ("measure",) or len(set(asked)) < 2:
         return
-    found = {run.manifest.target: run}
-    for path in sorted(run.path.parent.glob(f"{run.path.name.partition('--')[0]}--*")):
-        other = Run.open(path)
-        if other.manifest.command == command:
-            found.setdefault(other.manifest.target, other)
-    for other in found.values():
-        if other is not run:
-            state = "finished" if other.directory.state().complete else f"not finished: p4perf resume {other.path}"
-            say(f"{other.path}: {state}")
+    others = siblings(run)
+    for other in others:
+        state = "finished" if other.directory.state().complete else f"not finished: p4perf resume {other.path}"
+        say(f"{other.path}: {state}")
+    found = {each.manifest.target for each in (run, *others)}
     if left := [name for name in dict.fromkeys(asked) if name not in found]:
         say(f"not begun, or refused: {command_for(command, left)}")
 

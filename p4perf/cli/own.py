@@ -17,6 +17,7 @@ from p4perf.cli.app import (
     QuietOption,
     app,
     emit,
+    once,
     say,
     say_environment,
     say_lacking,
@@ -147,7 +148,7 @@ def measure(
         sizes=() if sizes is None else _packet_sizes(sizes),
     )  # fmt: skip
     place = open_testbed(testbed)
-    targets = [open_target(label) for label in dict.fromkeys(target or [DEFAULT_TARGET])]
+    targets = [open_target(label) for label in once(target or [DEFAULT_TARGET])]
     if program.suffix == ".c":
         return _measure_operator(program, experiment, targets[-1], place, output, quiet=quiet, fmt=fmt)
     rows: list[_TargetRow] = []

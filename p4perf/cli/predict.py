@@ -19,6 +19,7 @@ from p4perf.cli.app import (
     SetOption,
     app,
     emit,
+    once,
     print_table,
     refuse,
     say,
@@ -59,10 +60,12 @@ def print_answers(found: Answers, path: PathName, *, quiet: bool = False, verbos
     for text in warnings[: None if verbose else MOST_WARNINGS]:
         say(f"warning: {text}")
     for difference in found.differences:
-        _print_difference(difference, MOST_LINES if verbose else MOST_ROWS)
+        _print_difference(difference, path, MOST_LINES if verbose else MOST_ROWS)
     if len(shown) > MOST_BREAKDOWNS:
         if not quiet:
-            say(f"{len(shown)} predictions: --format json, or fewer of them, shows their cost breakdowns")
+            fewer = "--points 1 or -t TARGET" if any(each.values for each in shown) else "-t TARGET"
+            how = f"choose fewer with {fewer}, or read all with --format json"
+            say(f"{len(shown)} predictions: cost breakdowns are printed for up to {MOST_BREAKDOWNS}; {how}")
     elif verbose:
         for each in shown:
             _print_one(each, path, several=len(shown) > 1)
@@ -70,7 +73,7 @@ def print_answers(found: Answers, path: PathName, *, quiet: bool = False, verbos
         rows = _short_breakdown(shown, path)
         print_table(rows, title=f"cost breakdown of the {path} path [cycles/packet]")
         if named := [step for row in rows if _BLOCK.match(step := row.get("step") or "")]:
-            say(f"{', '.join(named)}: instructions of the pipeline from that number (from 0) or label to the next jump")
+            say(f"{', '.join(named)}: instructions of SWX up to the next jump, by the number or label of the first")
     if found.measured:
         print_table([_measured_row(each) for each in found.measured], title="prediction and measurement")
     for refusal in found.refusals:
@@ -151,7 +154,12 @@ def _short_breakdown(shown: Sequence[Prediction], path: PathName) -> list[dict[s
 
 
 def _rounded(cycles: Mapping[str, Estimate]) -> dict[str, str]:
-    return {name: each.rounded() for name, each in cycles.items()}
+    return {name: _digits(each) for name, each in cycles.items()}
+
+
+def _digits(cycles: Estimate) -> str:
+    """A cost with as many digits as its interval supports; with two if it has none."""
+    return cycles.rounded() if cycles.low < cycles.high else f"{float(f'{cycles.value:.2g}'):g}"
 
 
 def _answer_row(each: Prediction, *, changed: bool, verbose: bool) -> dict[str, Any]:
@@ -245,33 +253,36 @@ def _line_text(each: Prediction) -> str:
     return f"{rate} is full from frames of {value} B on ({ends}); Gbit/s count preamble and gap"
 
 
-def _print_difference(found: CostDifference, most: int) -> None:
+def _print_difference(found: CostDifference, path: PathName, most: int) -> None:
     from p4perf.evaluation.prediction.breakdown import describe
+    from p4perf.models.estimate import exactly
 
     rows: list[Mapping[str, Any]] = [
         {
             "part": line.part,
             "node": line.node,
             "construct": describe(line.what),
-            "before": None if line.before is None else line.before.cycles.rounded(),
-            "after": None if line.after is None else line.after.cycles.rounded(),
-            "difference": line.cycles.rounded() if line.is_known else "not known",
+            "before": "none" if line.before is None else _digits(line.before.cycles),
+            "after": "none" if line.after is None else _digits(line.after.cycles),
+            "difference": _digits(line.cycles) if line.is_known else "not known",
         }
         for line in found.lines[:most]
     ]
-    if found.interaction:
-        interaction = f"{found.interaction:.4g}" if found.cycles is None else found.cycles.alike(found.interaction)
-        rows.append({"part": "interaction", "node": "", "construct": "", "difference": interaction})
-    changes = "; ".join(found.after.changes)
+    whole = found.after.cycles(path) if found.cycles is None or found.cycles.low == found.cycles.high else found.cycles
+    if float(whole.alike(found.interaction)):
+        ends = [_digits(exactly(each.breakdowns[path].breakdown.interaction)) for each in (found.before, found.after)]
+        cells = dict(zip(("before", "after", "difference"), (*ends, whole.alike(found.interaction)), strict=True))
+        rows.append({"part": "interaction", "node": "all", "construct": "together beyond their sum", **cells})
+    values = ", ".join(f"{k}={v}" for k, v in found.after.values.items())
+    where = f"{values}{', ' if values else ''}{'; '.join(found.after.changes)} on {found.after.model.name}"
     if not rows:
-        where = f"{changes} on {found.after.model.name}: nothing differs on the expected path"
-        say(f"{where}; --probabilities or --capture names other paths of packets")
+        say(f"{where}: nothing differs on the {path} path; --probabilities or --capture names other paths of packets")
         return
-    print_table(rows, title=f"{changes} on {found.after.model.name}: what differs [cycles/packet]")
+    print_table(rows, title=f"{where}: what differs [cycles/packet]")
     by = f"not known: {', '.join(found.unknown)} was not measured with such sizes"
     if found.cycles is not None and found.mpps is not None:
-        by = f"{found.cycles.rounded()} cycles, {found.mpps.rounded()} Mpps per core"
-    say(f"{changes} on {found.after.model.name}: {by}")
+        by = f"{_digits(found.cycles)} cycles, {_digits(found.mpps)} Mpps per core"
+    say(f"{where}: {by}")
 
 
 def _measured_row(each: MeasuredPrediction) -> dict[str, Any]:
@@ -371,7 +382,7 @@ def predict(
     from p4perf.evaluation.prediction.record import predict_document
 
     found = api.predict(
-        program, targets or (), models=models or (), frame_size=frame_size, cores=cores, line_rate=line_rate,
+        program, once(targets), models=models or (), frame_size=frame_size, cores=cores, line_rate=line_rate,
         frequency=frequency, load=load, rate=rate, probabilities=probabilities, capture=capture, traffic=traffic,
         arch=arch, defines=defines or (), entries=entries, fill=fill or (), set=sets or (), without=without or (),
         points=points, path=path, measure=measure, testbed=testbed, runs=runs, told=told_by(quiet=quiet),

@@ -50,6 +50,19 @@ LONG = 80
 """Characters of a value that are shown where runs differ."""
 
 
+EFFECTS = {
+    **dict.fromkeys(("cpu_model", "cpu_id", "machine"), "ratios compare the processors as much as the programs"),
+    **dict.fromkeys(("cc_version", "dpdk_version"), "the same program may become other machine code"),
+    "microcode": "instructions may take other times",
+    "virtual_machine": "other guests may disturb one of them more",
+    "kernel": "code of it runs in measurements on xdp and af-packet",
+    "hugepages": "without them, lookups in large tables cost more",
+    "testbed": "ratios compare the testbeds as much as the programs",
+    "p4perf": "another version may generate another program",
+}
+"""What follows for a comparison from a difference between machines."""
+
+
 class KeyDifference(Record):
     """Something in which runs or models differ."""
 
@@ -60,7 +73,8 @@ class KeyDifference(Record):
     def text(self) -> str:
         """Such as ``trials.repetitions is 3 (a), 5 (b)``; long values, such as whole programs, are cut."""
         short = {label: value if len(value) <= LONG else f"{value[:LONG]}..." for label, value in self.values.items()}
-        return f"{self.key} is {', '.join(f'{value} ({label})' for label, value in short.items())}"
+        effect = f": {EFFECTS[self.key]}" if self.kind == "machine" and self.key in EFFECTS else ""
+        return f"{self.key} is {', '.join(f'{value} ({label})' for label, value in short.items())}{effect}"
 
 
 def target_cautions(labels: Iterable[str]) -> tuple[str, ...]:

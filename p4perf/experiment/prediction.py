@@ -74,8 +74,8 @@ def sent(wanted: Wanted, fills: Sequence[str], frame_size_bytes: int | None) -> 
         raise UsageError("--traffic is for programs of your own", hint="what packets of an experiment do is known")
     if changes := [f"--set {text}" for text in wanted.sets] + [f"--without {text}" for text in wanted.without]:
         raise UsageError(
-            f"{changes[0]} changes the program, and packets are sent to the program as it is",
-            hint="--fill TABLE=N sizes a table, --probabilities goes with --set; or change the file",
+            f"{changes[0]} does not go with --traffic or --measure: their packets are of the unchanged program",
+            hint="leave these out, or change the file; --fill TABLE=N goes with both",
         )
     shares = wanted.probabilities
     if shares is not None and wanted.capture is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
 import errno
 import os
 import resource
@@ -39,7 +40,19 @@ def reading(path: Path) -> Iterator[None]:
         known = error.strerror if isinstance(error, OSError) else None
         missing = isinstance(error, OSError) and error.errno == errno.ENOENT
         reason = "there is no such file" if missing else known or str(error)
-        raise DataError(f"cannot be read: {reason}", location=Location(shown(path))) from error
+        hint = near_path(path) if missing else None
+        raise DataError(f"cannot be read: {reason}", location=Location(shown(path)), hint=hint) from error
+
+
+def near_path(path: Path) -> str | None:
+    """A hint for a file that is not there: the one that is called most alike; None if none is."""
+    with contextlib.suppress(OSError, ValueError):
+        first = next((each for each in (*reversed(path.parents), path) if not each.exists()), path)
+        rest = path.relative_to(first)
+        known = [each.name for each in first.parent.iterdir() if (each / rest).is_file()]
+        if close := difflib.get_close_matches(first.name, known, n=1):
+            return f"did you mean {shown(first.parent / close[0] / rest)}?"
+    return None
 
 
 def shown(path: Path) -> str:

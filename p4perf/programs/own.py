@@ -157,7 +157,7 @@ def taken_actions(program: ir.Program, branches: Branches, shares: Shares) -> di
 
 
 def _misses(text: str, program: ir.Program) -> dict[str, float]:
-    """Shares of packets that miss, by the names of tables."""
+    """Shares of packets that miss, by the names of tables; the share of a table wins over that of all."""
     found: dict[str, float] = {}
     for part in filter(None, text.split(",")):
         name, _, share = part.rpartition("=")
@@ -167,9 +167,12 @@ def _misses(text: str, program: ir.Program) -> dict[str, float]:
             value = -1.0
         if not 0 <= value <= 1:
             raise UsageError(f"--miss {part}: expected SHARE or TABLE=SHARE, from 0 to 1", hint="such as routes=0.02")
-        named = [named_table(program, name.strip())] if name else program.tables
-        found |= {table.name: value for table in named}
-    return found
+        key = named_table(program, name.strip()).name if name else ""
+        if key in found:
+            raise UsageError(f"--miss {name or 'SHARE'}: given more than once", hint="give each table one share")
+        found[key] = value
+    of_all = found.pop("", 0.0)
+    return {table.name: found.get(table.name, of_all) for table in program.tables}
 
 
 def table_notes(program: ir.Program, outcomes: Sequence[PacketOutcome]) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from p4perf.errors import DataError, Location, UsageError
@@ -80,6 +82,23 @@ def _newest(paths: Sequence[Path], back: int, name: str, folder: Path) -> Path:
         what = f"there are only {counted(len(times), 'run')}" if times else "there are no runs"
         raise UsageError(f"{name}: {what} in {folder}", hint="p4perf list runs shows the runs, p4perf run makes one")
     return sorted(times, reverse=True)[back][2]
+
+
+def siblings(run: Run) -> tuple[Run, ...]:
+    """The runs of other targets that the command of a run made with it: of each target the one nearest in time."""
+    command, found = run.directory.manifest().get("command"), dict[str, list[Run]]()
+    for path in sorted(run.path.parent.glob(f"{run.path.name.partition('--')[0]}--*")) if command else ():
+        with suppress(DataError):
+            other = Run.open(path)
+            if other.directory.manifest().get("command") == command:
+                found.setdefault(other.identity.target, []).append(other)
+    found.pop(run.identity.target, None)
+    began = datetime.fromisoformat(run.identity.created)
+
+    def distance(other: Run) -> timedelta:
+        return abs(datetime.fromisoformat(other.identity.created) - began)
+
+    return tuple(min(each, key=distance) for each in found.values())
 
 
 class RunSummary(Record):

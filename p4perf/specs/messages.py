@@ -48,8 +48,10 @@ def nearest(name: str, known: Iterable[str], noun: str = "known") -> str:
     names = sorted({*known})
     if same := [each for each in names if each.lower() == name.lower()]:
         return f"did you mean {same[0]}?"
-    if close := difflib.get_close_matches(name, names, n=1, cutoff=0.5):
-        return f"did you mean {close[0]}?"
+    ends = {re.split("[./]", each)[-1]: each for each in reversed(names)}
+    for known_as in (dict(zip(names, names, strict=True)), ends):
+        if close := difflib.get_close_matches(name, known_as, n=1, cutoff=0.5):
+            return f"did you mean {known_as[close[0]]}?"
     if not names:
         return f"{noun}: none"
     return f"{noun}: {', '.join(names[:_MANY])}{', ...' if len(names) > _MANY else ''}"

@@ -9,6 +9,7 @@ written                   read as
 ``0x88B5`` ``0o17``       integer
 ``1e6`` ``2.5e6``         integer, since it is written with an exponent and is whole (up to 10**18)
 ``0.5`` ``1e-3`` ``1.``   floating point number
+``70%``                   the share: 0.7
 ``yes`` ``no`` ``on``...  refused: YAML 1.1 reads truth values, YAML 1.2 reads words
 ``017``                   refused: YAML 1.1 reads octal, YAML 1.2 reads decimal
 ``.inf`` ``.nan`` 1e999   refused: a spec holds finite numbers only
@@ -36,6 +37,7 @@ import yaml
 from typing_extensions import override
 
 from p4perf.errors import Location, SpecError
+from p4perf.formats.plain import near_path
 
 Scalar = bool | int | float | str
 """A value that a parameter or a swept variable can have."""
@@ -65,8 +67,8 @@ def read_plain(word: str) -> Scalar | None:
         raise ValueError(f"{word} is ambiguous in YAML; write true or false, or put the word in quotes")
     if _NON_FINITE.fullmatch(word):
         raise ValueError(f"{word} is not a finite number")
-    if word[0] in "+-.0123456789" and (number := _read_number(word)) is not None:
-        return number
+    if word[0] in "+-.0123456789" and (number := _read_number(word.removesuffix("%"))) is not None:
+        return number / 100 if word[-1] == "%" else number
     return word
 
 
@@ -190,7 +192,7 @@ def read_bytes(path: Path, what: str = "file") -> bytes:
     try:
         if not path.is_file():
             reason = f"there is no such {what}{', it is a directory' if path.is_dir() else ''}"
-            raise SpecError(f"cannot read the spec: {reason}", location=Location(str(path)))
+            raise SpecError(f"cannot read the spec: {reason}", location=Location(str(path)), hint=near_path(path))
         with path.open("rb") as file:
             return file.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:

@@ -268,7 +268,9 @@ ZipfExponent = Annotated[
 ]
 """Exponent of a Zipf distribution, or ``$name``."""
 
-_FRACTION_SCHEMA = {"type": "number", "exclusiveMinimum": 0, "maximum": 1}
+_FRACTION_SCHEMA: dict[str, Any] = {
+    "anyOf": [{"type": "number", "exclusiveMinimum": 0, "maximum": 1}, {"type": "string", "pattern": "^[0-9.]+%$"}]
+}
 
 Fraction = Annotated[float, BeforeValidator(_fraction), WithJsonSchema(_FRACTION_SCHEMA)]
 """A fraction, more than 0 and at most 1."""
@@ -280,14 +282,12 @@ def _fractions(value: Any) -> Any:
     return tuple(item if _is_reference(item, path) else _fraction(item, path) for path, item in placed.items())
 
 
-_ONE_FRACTION = {"anyOf": [_FRACTION_SCHEMA, _REFERENCE_SCHEMA]}
+_ONE_FRACTION = {"anyOf": [*_FRACTION_SCHEMA["anyOf"], _REFERENCE_SCHEMA]}
 
 Fractions = Annotated[
     tuple[float | str, ...],
     BeforeValidator(_fractions),
-    WithJsonSchema(
-        {"anyOf": [_FRACTION_SCHEMA, _REFERENCE_SCHEMA, {"type": "array", "minItems": 1, "items": _ONE_FRACTION}]}
-    ),
+    WithJsonSchema({"anyOf": [*_ONE_FRACTION["anyOf"], {"type": "array", "minItems": 1, "items": _ONE_FRACTION}]}),
 ]
 """Fractions, more than 0 and at most 1: one, a list, or references."""
 

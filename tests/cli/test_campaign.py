@@ -175,6 +175,12 @@ class TestOutput:
         assert rows[3]["first"] is rows[3]["ratio"] is None
         assert rows[3]["what"] in p4perf("show", path).out
 
+    def test_models_of_few_points_are_named(self, campaign):
+        shown = p4perf("show", campaign[1])
+        (note,) = [line for line in shown.err.splitlines() if "few points" in line]
+        assert note.startswith("note: models of few points, of which 10 are needed for the shape of a curve: my/")
+        assert "my/prefixes on fake (2)" in note
+
     def test_a_damaged_run_hides_no_other(self, campaign, tmp_path):
         copy = Path(shutil.copytree(campaign[1], tmp_path / "copy"))
         next(copy.glob("runs/my-tables--fake--*/measurements.parquet")).unlink()

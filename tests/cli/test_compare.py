@@ -203,7 +203,8 @@ class TestDifferences:
             "hugepages": ["yes", "no"],
         }
         done = p4perf("compare", runs["fast"], other, "-o", tmp_path / "out")
-        assert "cpu_model is Some CPU (fast on Some CPU), Other CPU (fast on Other CPU)" in done.err
+        assert "cpu_model is Some CPU (fast on Some CPU), Other CPU (fast on Other CPU): ratios compare the" in done.err
+        assert "no (fast on Other CPU): without them, lookups in large tables cost more\n" in done.err
 
     def test_two_runs_on_one_machine_get_numbers(self, runs, tmp_path):
         again = make_run(tmp_path, rising(20, 10), target="fast", seed=11)

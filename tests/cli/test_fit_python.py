@@ -10,6 +10,7 @@ import pytest
 import p4perf
 from p4perf.errors import DataError, UsageError
 from p4perf.evaluation.fitting.split_finders import SecondDerivative
+from p4perf.evaluation.fitting.tables import model_rows
 from p4perf.models import ComponentModel, FunctionTemplate, registered_templates
 
 X = np.arange(1, 41)
@@ -117,6 +118,17 @@ def test_a_parameter_at_its_bound_does_not_look_exact():
     html = p4perf.fit(X, 7 * np.sqrt(X), templates=(flat,), max_segments=1, resamples=20)._repr_html_()
     assert "b = 0.3 (at its bound)" in html
     assert html.count("at its bound") == 1
+
+
+def test_a_parameter_without_a_width_prints_no_interval():
+    noise = np.random.default_rng(1).normal(0, 0.3, (len(X), 3))
+    y = 40 + 3 * np.exp(0.05 * X[:, None]) + noise
+    rows = model_rows(p4perf.fit(np.repeat(X, 3), y.ravel(), templates="log_shift", max_segments=1).model)
+    texts = [p.text() for p in rows[0].parameters]
+    assert [text.partition(" ")[0] for text in texts if "[" in text] == ["a", "b"]
+    assert texts[2].endswith("(at its bound)"), "the shift is as large as any that is tried"
+    exact = model_rows(p4perf.fit(X, 40 + 3 * np.exp(0.05 * X), templates="exp", max_segments=1).model)
+    assert [p.text() for p in exact[0].parameters] == ["c = 40", "a = 3", "k = 0.05"]
 
 
 @pytest.mark.parametrize(

@@ -68,6 +68,8 @@ def test_p4_text_without_p4c_says_what_to_install(tmp_path):
         (["--fill", "source=3"], "did you mean sources?"),
         (["--fill", "sources=3:bpg"], "unknown distribution"),
         (["--fill", "sources=3", "--fill", "sources=4"], "--fill sources: given more than once"),
+        (["--miss", "sources=0.1", "--miss", "sources=20%"], "--miss sources: given more than once"),
+        (["--miss", "0.1", "--miss", "0.2"], "--miss SHARE: given more than once"),
         (["--fill", "sources=3:bgp"], "longest prefix match"),
         (["--fill", "sources=9999999"], "at most 1000000"),
         (["--fill", "MainControl_sources"], "expected TABLE=N"),
@@ -124,6 +126,9 @@ def test_runs_of_several_targets_know_of_each_other(tmp_path):
     done = p4perf("measure", SWITCH, *options, P4PERF_TEST_STAND_INS="dpdk-c xdp")
     assert done.code == 0, done.err
     first, second = sorted((tmp_path / "runs").iterdir())
+    shown = p4perf("show", second, P4PERF_TEST_STAND_INS="dpdk-c xdp")
+    assert shown.out.startswith("program/l2-switch on xdp: cycles_per_packet [cycles/packet]")
+    assert shown.err == f"the same command measured dpdk-c: p4perf show {first}\n"
     resumed = p4perf("resume", first, P4PERF_TEST_STAND_INS="dpdk-c xdp")
     assert f"{second}: finished" in resumed.err
     shutil.rmtree(second)

@@ -67,3 +67,12 @@ def test_the_doors_of_readers_have_limits(monkeypatch, door):
     with pytest.raises(TypeError):
         door()
     assert entered == [door]
+
+
+def test_a_file_that_is_not_there_is_looked_for_nearby(tmp_path):
+    (tmp_path / "examples" / "more").mkdir(parents=True)
+    (tmp_path / "examples" / "more" / "a.json").touch()
+    for wrong in ("exmaples/more/a.json", "examples/mor/a.json", "examples/more/b.json"):
+        assert plain.near_path(tmp_path / wrong) == f"did you mean {tmp_path / 'examples' / 'more' / 'a.json'}?"
+    assert plain.near_path(tmp_path / "examples" / "mor") is None, "a folder is no file"
+    assert plain.near_path(tmp_path / "nothing" / "x.csv") is None

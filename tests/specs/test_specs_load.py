@@ -163,7 +163,9 @@ class TestMix:
 
 
 class TestOfferedLoads:
-    @pytest.mark.parametrize(("text", "found"), [("0.5", (0.5,)), ("[0.1, 1]", (0.1, 1.0)), ("1", (1.0,))])
+    @pytest.mark.parametrize(
+        ("text", "found"), [("0.5", (0.5,)), ("[0.1, 1]", (0.1, 1.0)), ("1", (1.0,)), ("[70%, 1]", (0.7, 1.0))]
+    )
     def test_fractions_are_one_or_a_list(self, load, text, found):
         (point,) = load(f"traffic: {{offered_load: {{fraction_of_max: {text}}}}}\n").points
         assert point.traffic.offered_load == FractionLoad(fraction_of_max=found)

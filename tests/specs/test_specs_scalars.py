@@ -25,6 +25,9 @@ from p4perf.specs.source import needs_quotes, read_plain
         ("1e18", 10**18),
         ("0.5", 0.5),
         (".5", 0.5),
+        ("70%", 0.7),
+        ("0.5%", 0.005),
+        ("70 %", "70 %"),
         ("1.", 1.0),
         ("1.0", 1.0),
         ("1e-3", 0.001),
@@ -82,7 +85,7 @@ def test_integers_are_read_back(value):
     assert read_plain(str(value)) == value
 
 
-@pytest.mark.parametrize("text", ["yes", "1e6", "12", "", "null", "017", ".nan", "true", "0.5"])
+@pytest.mark.parametrize("text", ["yes", "1e6", "12", "", "null", "017", ".nan", "true", "0.5", "70%"])
 def test_words_that_mean_something_else_need_quotes(text):
     assert needs_quotes(text)
 

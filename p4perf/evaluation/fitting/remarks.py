@@ -46,8 +46,8 @@ def remarks(model: ComponentModel, derivation: Derivation, samples: Samples, opt
         found.append("a single point: its value is the model for every x; measure at more values of x")
     elif len(samples.x) < FEW_POINTS:
         found.append(
-            f"{len(samples.x)} points do not determine the shape of a curve: only simple functions are compared"
-            f"{_near(derivation, options)}; measure at least {FEW_POINTS} points"
+            f"few points ({len(samples.x)}): the shape of the curve is uncertain{_near(derivation, options)}; "
+            f"measure at least {FEW_POINTS}"
         )
     found += _outliers(derivation, options)
     metric = error_metric(model.error)

@@ -25,18 +25,17 @@ class ParameterCell(Record):
     value: float = doc("its value; about an `origin` that is in `model.json`")
     low: float | None = doc("lower end of its 95 % interval")
     high: float | None = doc("upper end")
-    at_bound: bool = doc("whether it ended at a bound of its template: the data do not determine it")
+    at_bound: bool = doc("whether it ended at a bound of its template or its search: the data do not determine it")
 
     def text(self, digits: int = 4) -> str:
-        """Such as ``c1 = 0.072 [0.069, 0.075]``."""
+        """Such as ``c1 = 0.072 [0.069, 0.075]``; the value alone if both ends read like it."""
         from p4perf.models.notation import number  # here, because models are slow to load
 
-        body = f"{self.name} = {number(self.value, digits)}"
+        value = number(self.value, digits)
         if self.at_bound:
-            return f"{body} (at its bound)"
-        if self.low is None or self.high is None:
-            return body
-        return f"{body} [{number(self.low, digits)}, {number(self.high, digits)}]"
+            return f"{self.name} = {value} (at its bound)"
+        ends = [number(end, digits) for end in (self.low, self.high) if end is not None]
+        return f"{self.name} = {value}" + ("" if {*ends} <= {value} else f" [{', '.join(ends)}]")
 
 
 class SegmentRow(Record):
@@ -55,6 +54,11 @@ class SegmentRow(Record):
     breakpoint_high: float | None = doc("upper end", "of x")
 
 
+def _is_single(low: float | None, high: float | None) -> bool:
+    """Whether all resamples gave the same value."""
+    return low is None or high is None or math.isclose(low, high, rel_tol=1e-12)
+
+
 def model_rows(model: ComponentModel) -> tuple[SegmentRow, ...]:
     rows = []
     known = model.uncertainty
@@ -62,6 +66,9 @@ def model_rows(model: ComponentModel) -> tuple[SegmentRow, ...]:
         values = dict(zip(segment.template.parameter_names, segment.parameters, strict=True))
         ends = [(i.low, i.high) for i in known.parameters[index]] if known else [(None, None)] * len(values)
         bounds = getattr(segment.template, "bounds", None) or ((),) * len(values)
+        # A shape that all resamples have in common, where others of their parameters differ, is an end of the search.
+        differs = known is not None and not all(_is_single(*pair) for pair in ends)
+        searched = getattr(getattr(segment.template, "basis", None), "shape_name", None) if differs else None
         breakpoint = known.breakpoints[index - 1] if known and index else None
         rows.append(
             SegmentRow.read(
@@ -74,7 +81,8 @@ def model_rows(model: ComponentModel) -> tuple[SegmentRow, ...]:
                         value=value,
                         low=low,
                         high=high,
-                        at_bound=any(math.isclose(value, end, rel_tol=AT_BOUND, abs_tol=AT_BOUND) for end in of),
+                        at_bound=any(math.isclose(value, end, rel_tol=AT_BOUND, abs_tol=AT_BOUND) for end in of)
+                        or (name == searched and _is_single(low, high)),
                     )
                     for (name, value), (low, high), of in zip(values.items(), ends, bounds, strict=True)
                 ),

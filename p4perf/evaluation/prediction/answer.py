@@ -574,7 +574,7 @@ OVERLOADED = "the load may be more than the cores can process"
 
 _BASES: tuple[tuple[Basis, str], ...] = (
     ("unknown", "no price and no bound is known, so that the cost may be higher by any amount"),
-    ("bounded", "only bounds are known, and the interval is that wide"),
+    ("bounded", "only bounds of the cost are known, which widens the interval"),
     ("extrapolated", "outside of what was measured"),
 )
 

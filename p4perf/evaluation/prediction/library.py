@@ -157,14 +157,25 @@ def this_machine() -> tuple[str, str, str]:
     return machine_name(name) if name else "", "-".join(numbers) if all(numbers) else "", str(1024 * cache_kib or "")
 
 
+GENERATIONS = {
+    "6-79": "broadwell", "6-106": "ice-lake", "6-143": "sapphire-rapids", "6-207": "emerald-rapids",
+    "6-173": "granite-rapids", "23-1": "naples", "23-49": "rome", "25-1": "milan", "25-17": "genoa", "26-2": "turin",
+}  # fmt: skip
+"""What people call processors of servers, by family and model: their own names may say less, as in virtual machines."""
+
+
 def _here(model: CostModel) -> str:
     """What this machine is called beside that of a model: processors of several generations have the same name."""
-    name, *facts = this_machine()
-    for key, ours in zip(("cpu_id", "cache_l3_bytes"), facts, strict=True):
-        known = model.machine.get(key, "")
-        if known and ours and known != ours:
-            return f"{name} {facts[0]}".strip()
-    return name
+    name, *ours = this_machine()
+    theirs = [model.machine.get(key, "") for key in ("cpu_id", "cache_l3_bytes")]
+    other = [bool(known and own and known != own) for known, own in zip(theirs, ours, strict=True)]
+    if not any(other):
+        return name
+    called = GENERATIONS.get(ours[0].rpartition("-")[0], f"{name}, family, model and stepping {ours[0]}")
+    if not other[1]:
+        return called
+    own_mib, known_mib = (f"{int(size) / 2**20:.3g} MiB" for size in (ours[1], theirs[1]))
+    return f"{called} with {own_mib} of L3 cache, not {known_mib}"
 
 
 def machine_name(cpu_model: str) -> str:
@@ -256,7 +267,7 @@ def open_models(given: Sequence[str], targets: Sequence[str] = ()) -> tuple[Targ
 def _nearest(models: Sequence[TargetModel]) -> tuple[TargetModel, ...]:
     """One model for each target, that of this machine if there is one, else of one whose processor has its name."""
     found: dict[str, TargetModel] = {}
-    for model in sorted(models, key=lambda m: (m.elsewhere, m.machine != m.here.split(" ")[0])):
+    for model in sorted(models, key=lambda m: (m.elsewhere, m.machine != this_machine()[0])):
         found.setdefault(model.target, model)
     return tuple(found[target] for target in dict.fromkeys(m.target for m in models))
 

@@ -95,6 +95,10 @@ def _value(size: str, value: str, text: str) -> Size:
         number = -1.0
     if not 0 <= number < 1e15 or (size == "hit" and number > 1):
         raise UsageError(f"--set {text}: {value!r} is not a {'share' if size == 'hit' else 'number'} for {size}")
+    if size == "entries" and not number:
+        node = text.partition(".entries")[0].strip()
+        hint = f"--set {node}.hit=0 lets all packets miss it; --without {node} leaves it out"
+        raise UsageError(f"--set {text}: no packet finds anything in a table without entries", hint=hint)
     return number
 
 
@@ -262,13 +266,14 @@ def difference(before: Prediction, after: Prediction, path: PathName = "expected
     down = math.sqrt(sum((b.value - b.low) ** 2 for b in bands))
     up = math.sqrt(sum((b.high - b.value) ** 2 for b in bands))
     cycles = Estimate(value, value - down, value + up)
-    return CostDifference(before, after, cycles, _rates(before, cycles, path), lines, interaction)
+    rates = _rates(before, cycles, path, max(new.breakdown.baseline, 1e-9))
+    return CostDifference(before, after, cycles, rates, lines, interaction)
 
 
-def _rates(before: Prediction, cycles: Estimate, path: PathName) -> Estimate:
-    """The difference of the rate of one core [Mpps]; the unchanged cost is taken as it is."""
+def _rates(before: Prediction, cycles: Estimate, path: PathName, least: float) -> Estimate:
+    """The difference of the rate of one core [Mpps]; the unchanged cost is taken as it is, and no cost is below one."""
     old, mhz = before.cycles(path).value, before.clock_hz / 1e6
-    ends = [mhz / max(old + d, 1e-9) - mhz / old for d in (cycles.value, cycles.high, cycles.low)]
+    ends = [mhz / max(old + d, least) - mhz / old for d in (cycles.value, cycles.high, cycles.low)]
     return Estimate(*ends)
 
 

@@ -140,3 +140,22 @@ def test_components_cost_what_they_are_made_of():
     assert not found.open_above
     unknown = predict(graph_of(("random", {})), model, Conditions(offered=None))
     assert unknown.open_above, "it has no price, nor has what it is made of"
+
+
+@pytest.mark.parametrize(
+    ("ours", "called"),
+    [
+        (("test", "6-1-2", "1048576"), "test"),
+        (("test", "6-207-2", "1048576"), "emerald-rapids"),
+        (("test", "6-999-1", "1048576"), "test, family, model and stepping 6-999-1"),
+        (("test", "6-207-2", "2097152"), "emerald-rapids with 2 MiB of L3 cache, not 1 MiB"),
+        (("other", "", ""), "other"),
+    ],
+)
+def test_another_machine_is_called_as_people_do(monkeypatch, ours, called):
+    """The model is of a machine of its name, and says its processor and cache."""
+    monkeypatch.setattr("p4perf.evaluation.prediction.library.this_machine", lambda: ours)
+    model = small_model()
+    known = {**model.machine, "cpu_id": "6-1-2", "cache_l3_bytes": "1048576"}
+    found = parse_cost_model(cost_model_json(replace(model, machine=known)), "there.json")
+    assert (found.machine, found.here, found.elsewhere) == ("test", called, called != "test")

@@ -168,10 +168,11 @@ def _opened_bmv2(text: str, path: Path, options: ReadOptions, frame_bytes: int |
     plane = ControlPlane() if options.commands is None else read_control_plane(options.commands, root)
     program = read_text_program(root, replace(plane, sessions={}, unknown=True), path.stem)
     tables = {table.label: table for table in program.tables}
-    given = {match_name(name, tables, "table", Location(str(path))): n for name, n in options.entries.items()}
+    keyed = [name for name, table in tables.items() if table.keys]
+    given = {match_name(name, keyed, "table", Location(str(path))): n for name, n in options.entries.items()}
     counts = {}
     if options.commands is not None:
-        counts = {name: table.entries.count for name, table in tables.items() if table.keys}
+        counts = {name: tables[name].entries.count for name in keyed}
     entries = {**counts, **given}
     flow = read_own(program, path.stem, frame_bytes, source="bmv2", entries=entries, apart=options.apart)
     if is_psa(root):

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from p4perf.errors import DataError, Location
+from p4perf.errors import Location
 from p4perf.evaluation.prediction.reading.swx_instructions import (
     HIT,
     LOST,
@@ -25,6 +25,7 @@ from p4perf.evaluation.prediction.reading.swx_instructions import (
 from p4perf.formats.swx_spec import JUMPS, Specification, SpecLine, labelled
 from p4perf.models.program.graph import Construct, Edge, construct
 from p4perf.programs.reading.flow import FULL, OTHERS, Assigned, Flow, Instruction, Step, steps_of
+from p4perf.programs.reading.tree import match_name
 
 CLONE_BYTES = 60
 
@@ -51,9 +52,8 @@ def swx_flow(
     used: Mapping[str, frozenset[str]] | None = None,
 ) -> Flow:
     """The steps of a specification."""
-    for table in entries:
-        if table not in spec.tables and table not in spec.learners:
-            raise DataError(f"there is no table {table!r}", location=Location(file))
+    known = [*spec.tables, *spec.learners]
+    entries = {match_name(table, known, "table", Location(file)): count for table, count in entries.items()}
     return _Reader(spec, name, entries, clone_bytes or CLONE_BYTES, used or {}).read()
 
 
