@@ -362,9 +362,11 @@ def _conclude(findings: tuple[Finding, ...]) -> None:
     if unrun := sum(not finding.was_run for finding in findings):
         say(f"{counted(unrun, 'claim')} not run: a larger --budget or --quick, and the same --output, continues")
     said = (
-        f"{counted(unexpected, 'verdict')} differ{'s' if unexpected == 1 else ''} from" if unexpected else "these are"
+        f"{counted(unexpected, 'verdict')} differ{'s' if unexpected == 1 else ''} from the"
+        if unexpected
+        else "these are the"
     )
-    say(f"{counted(len(findings), 'claim')}: {listed}; {said} the verdicts that p4perf expects")
+    say(f"{counted(len(findings), 'claim')}: {listed}; {said} expected verdicts")
     positive = [finding for finding in findings if finding.verdict == finding.claim.positive]
     bases = Counter(finding.claim.basis for finding in positive)
     say(
