@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import re
 from collections.abc import Iterable, Iterator
@@ -11,7 +12,6 @@ from typing import Any
 
 from p4perf.errors import DataError, Location
 from p4perf.formats import plain
-from p4perf.specs.messages import nearest
 
 MAX_BYTES = 256 << 20
 """Largest program that is read."""
@@ -159,5 +159,10 @@ def match_name(wanted: str, known: Iterable[str], noun: str, where: Location | N
     if ends:
         listed = ", ".join(ends[:4])
         raise DataError(f"{wanted!r} could be several of {noun}", location=where, hint=f"one of {listed}")
-    hint = nearest(wanted, names) if names else "the program has none"
+    short = {name.replace("/", ".").rpartition(".")[2]: name for name in reversed(names)}
+    near = difflib.get_close_matches(wanted, [*names, *short], n=1)
+    if near:
+        hint = f"did you mean {near[0]}?"
+    else:
+        hint = f"known: {', '.join(names[:8])}{', ...' if len(names) > 8 else ''}" if names else "the program has none"
     raise DataError(f"there is no {noun} {wanted!r}", location=where, hint=hint)
