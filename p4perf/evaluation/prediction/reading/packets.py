@@ -330,13 +330,18 @@ class Lookups(Interpreter):
         return tuple(part for part in parts if part[1])
 
     def seen(self, what: Construct) -> Construct:
-        """A lookup in the part of its table that the packets touch: a few keys, again and again, are as few entries."""
-        if what.kind != "lookup":
+        """A lookup in the part of its table that the packets touch: a few keys, again and again, are as few entries.
+
+        More prefixes make a search longer whichever of them are found: for them it is the mean of both on a
+        logarithmic scale.
+        """
+        if what.kind != "lookup" or what.size("match_kind") not in ("exact", "lpm"):
             return what
-        name = table_of(what)
-        if what.size("match_kind") not in ("exact", "lpm"):
-            return what
-        return _resized(what, entries=min(what.number("entries"), float(len(self._keys.get(name, ())) or 1)))
+        entries = what.number("entries")
+        touched = min(entries, float(len(self._keys.get(table_of(what), ())) or 1))
+        return _resized(
+            what, entries=round(math.sqrt(entries * touched)) if what.size("match_kind") == "lpm" else touched
+        )
 
     def next(self, name: str, pipeline: Pipeline | None) -> Found:
         """Action and data of the next lookup in a table, None if it finds nothing."""
