@@ -62,6 +62,11 @@ class Location:
 
 _ARGUMENTS = {"in": "folder", "with": "beside", "from": "kind", "as": "language"}
 """Arguments of Python for options of commands that are keywords of Python."""
+_COMMANDS = re.compile(
+    r"\bp4perf (list runs|compare|doctor|fit|learn|measure|resume|run)\b((?: \S*/\S*)*)( --\S+| [A-Z]+)?"
+    r"|--([a-z][a-z-]*[a-z])\b"
+)
+"""Commands, those that only have operands as calls, and options, in messages for Python."""
 MAX_MESSAGE = 2000
 """Longer messages, which quote a tool or a file, are cut in the middle; in characters."""
 
@@ -98,14 +103,15 @@ class P4PerfError(Exception):
 
     @override
     def __str__(self) -> str:
-        def name_of(option: re.Match[str]) -> str:
-            name = _ARGUMENTS.get(option[1], option[1].replace("-", "_"))
-            return next((each for each in (name, f"{name}s") if each in self.arguments), option[0])
+        def in_python(found: re.Match[str]) -> str:
+            command, given, more, option = found.groups()
+            if command:
+                paths = ", ".join(f'"{path}"' for path in given.split())
+                return found[0] if more else f"p4perf.{command.replace(' ', '_')}({paths})"
+            name = _ARGUMENTS.get(option, option.replace("-", "_"))
+            return next((each for each in (name, f"{name}s") if each in self.arguments), found[0])
 
-        if not self.arguments:
-            return self.text()
-        text = self.text().replace("p4perf list runs", "p4perf.list_runs()")
-        return re.sub(r"--([a-z][a-z-]*[a-z])\b", name_of, text)
+        return _COMMANDS.sub(in_python, self.text()) if self.arguments else self.text()
 
     def text(self) -> str:
         """What is wrong, where, and what to do, in the words of the command line."""

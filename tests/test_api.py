@@ -424,6 +424,9 @@ def test_prediction():
     (row,) = found.to_frame().to_dict("records")
     assert row["cycles_low"] <= row["cycles"] <= row["cycles_high"]
     assert repr(found).startswith("<Answers: ")
+    changed = p4perf.predict("mat/exact-entries", "dpdk-c", set={"entries": [100]}, without="match_action_table")
+    assert "mat/exact-entries (without match_action_table) on dpdk-c" in repr(changed)
+    assert "<th>change</th>" in changed._repr_html_()
     assert isinstance(found.plot(), Figure)
     assert "<svg" in found._repr_html_()
     with pytest.raises(UsageError, match=r"^load and rate"):
@@ -535,6 +538,15 @@ def test_messages_name_arguments_of_functions_and_options_of_commands(tmp_path):
         p4perf.doctor(fix=True, undo=True)
     assert str(caught.value) == "fix and undo are opposites"
     assert "--fix and --undo are opposites" in command("doctor", "--fix", "--undo", cwd=tmp_path).err
+
+
+def test_hints_in_python_are_calls():
+    error = UsageError("no", hint="p4perf compare my/runs/ compares them; p4perf resume continues; p4perf run --quick")
+    assert "p4perf compare my/runs/ compares" in str(error)
+    error.arguments = ["quick"]
+    assert str(error).endswith(
+        'p4perf.compare("my/runs/") compares them; p4perf.resume() continues; p4perf run --quick'
+    )
 
 
 def test_documentation_names_every_function():

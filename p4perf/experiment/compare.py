@@ -249,7 +249,7 @@ def _grouped(runs: Sequence[Run]) -> list[list[Run]]:
             campaign = group[0].path.parents[1]
             hint = "give two runs or more of the same experiment"
             if CampaignDirectory.is_one(campaign):
-                hint = f"p4perf compare {campaign} compares the runs of its campaign"
+                hint = f"p4perf compare {campaign}/ compares the runs of its campaign"
             known = f"; the other runs are of {', '.join(n for n in groups if n != name)}" if len(groups) > 1 else ""
             raise UsageError(
                 f"{group[0].name} is the only run of {name}: there is nothing to compare it with{known}",

@@ -134,7 +134,7 @@ def test_a_parameter_without_a_width_prints_no_interval():
 @pytest.mark.parametrize(
     ("options", "wanted"),
     [
-        ({"maxparts": 3}, "there is no option 'maxparts'"),
+        ({"max_segment": 3}, "there is no option 'max_segment'\nhint: did you mean max_segments\\?"),
         ({"error": "smap"}, "unknown error metric 'smap'"),
         ({"split_finder": "dynamc"}, "unknown split finder 'dynamc'"),
         ({"profile": "rough"}, "there is no profile 'rough'"),

@@ -22,6 +22,7 @@ from p4perf.evaluation.fitting.working_set import CacheMark, Explanation
 from p4perf.models.component import ComponentModel, Fitting, PiecewiseFitting, Quantity, Scale, Uncertainty
 from p4perf.models.templates import FloatArray, find_template, registered_templates
 from p4perf.results.table import Samples
+from p4perf.specs.messages import nearest
 from p4perf.version import __version__
 
 if TYPE_CHECKING:
@@ -198,7 +199,7 @@ def known_options(options: Mapping[str, Any]) -> FitOptions:
     known = [f.name for f in fields(FitOptions)]
     for option in options:
         if option not in known:
-            raise UsageError(f"there is no option {option!r}", hint=f"known: {', '.join(known)}")
+            raise UsageError(f"there is no option {option!r}", hint=nearest(option, known, "options"))
     if templates := options.get("templates"):
         several = [templates] if isinstance(templates, str) else templates
         options = {**options, "templates": tuple(find_template(t) if isinstance(t, str) else t for t in several)}

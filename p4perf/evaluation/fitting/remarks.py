@@ -58,7 +58,7 @@ def remarks(model: ComponentModel, derivation: Derivation, samples: Samples, opt
             f"describes the points{near}; look at the residuals, allow more segments (--segments, --max-segments), or "
             "interpolate (--template spline)"
         )
-    found += _missed(model, samples)
+    found += _missed(model, derivation, samples)
     if (
         len(samples.x) > 1
         and model.fitting.segments[0].template.family != SPLINE
@@ -125,7 +125,7 @@ def _near(derivation: Derivation, options: FitOptions) -> str:
     return f" (similarly good: {listed})" if listed else ""
 
 
-def _missed(model: ComponentModel, samples: Samples) -> Iterator[str]:
+def _missed(model: ComponentModel, derivation: Derivation, samples: Samples) -> Iterator[str]:
     """Whether the band misses the data: repetitions that all lie outside, or a long run of samples on one side."""
     if model.uncertainty is None or len(samples.x) < 2:
         return
@@ -144,9 +144,14 @@ def _missed(model: ComponentModel, samples: Samples) -> Iterator[str]:
         wrong = missed.sum() >= math.log(len(y) / CHANCE) / math.log(1 / OUTSIDE)
     if wrong:
         places = np.array(samples.x)[missed]
+        off = f"{number(np.abs(y - model.evaluate(samples.x))[missed].max(), 2)} {model.y.unit}".strip()
+        advice = "allow more segments (--segments, --max-segments), or look at the residuals"
+        scores = [c.l1_bic for c in derivation.criteria if math.isfinite(c.l1_bic)]
+        if scores and min(scores) < scores[-1]:
+            advice = "more segments do not improve the L1-BIC; if that is too much, interpolate (--template spline)"
         yield (
-            f"the band misses {len(places)} of {len(samples.x)} points ({places[0]:g} .. {places[-1]:g}): the curve "
-            "has another shape there; allow more segments (--segments, --max-segments), or look at the residuals"
+            f"the band misses {len(places)} of {len(samples.x)} points ({places[0]:g} .. {places[-1]:g}): the curve is "
+            f"up to {off} off; {advice}"
         )
 
 

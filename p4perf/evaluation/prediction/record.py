@@ -49,7 +49,10 @@ class Answers:
 
     @override
     def __repr__(self) -> str:
-        said = [f"{p.graph.name} on {p.model.target} {p.cycles().rounded()}" for p in self.predictions[:3]]
+        names = [" ".join((p.graph.name, *(f"({change})" for change in p.changes))) for p in self.predictions[:3]]
+        said = [
+            f"{n} on {p.model.target} {p.cycles().rounded()}" for n, p in zip(names, self.predictions, strict=False)
+        ]
         more = ", ..." if len(self.predictions) > len(said) else ""
         return f"<Answers: {', '.join(said)}{more} cycles/packet>"
 
@@ -68,7 +71,8 @@ class Answers:
     def _repr_html_(self) -> str:
         from p4perf.evaluation.plots.style import picture
 
-        rows = self.to_frame()[["program", "target", "cycles", "cycles_low", "cycles_high", "mpps_per_core"]]
+        change = ["change"] if self.differences else []
+        rows = self.to_frame()[["program", *change, "target", "cycles", "cycles_low", "cycles_high", "mpps_per_core"]]
         return picture(self.plot()) + rows.to_html(index=False)
 
     @property

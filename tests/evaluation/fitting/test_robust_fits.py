@@ -179,7 +179,9 @@ def test_each_doubt_is_one_remark() -> None:
     bent = p4perf.fit(x, 100 + 40 * np.sin(x / 6), templates=(find_template("poly1"),), max_segments=1).remarks
     assert any("the band misses" in remark for remark in bent)
     repeated = np.repeat(x, 3), np.repeat(100 + 8 * np.sin(x * 2), 3) + rng.normal(0, 0.1, 120)
-    assert any("the band misses" in remark for remark in p4perf.fit(*repeated, max_segments=1).remarks)
+    assert any("up to 8 off; allow more segments" in remark for remark in p4perf.fit(*repeated, max_segments=1).remarks)
+    fixed = p4perf.fit(*repeated, segments=3)  # the L1-BIC would take one
+    assert any("more segments do not improve the L1-BIC" in remark for remark in fixed.remarks)
     assert not any("\n" in remark for remark in (*few, *noise, *bent))
 
 
