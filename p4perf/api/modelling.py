@@ -15,7 +15,7 @@ from p4perf.plugins import find_plugin
 from p4perf.results import Run, find_run
 from p4perf.results.names import FOLDER
 from p4perf.specs.messages import nearest
-from p4perf.specs.units import ratio, share
+from p4perf.specs.units import positive_quantity, ratio, share
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -198,7 +198,7 @@ def predict(
         DataError: a file cannot be read.
         CapabilityError: no target can do the program.
     """
-    from p4perf.evaluation.prediction.answer import conditions_of
+    from p4perf.evaluation.prediction.answer import Conditions, Offered
     from p4perf.evaluation.prediction.library import open_models
     from p4perf.evaluation.prediction.programs import Pair, Wanted, fill_counts, open_subjects
     from p4perf.evaluation.prediction.reading import ReadOptions
@@ -212,7 +212,14 @@ def predict(
         given.require_once([text.partition("=")[0].strip() for text in given.texts(changes_of)], name)
     changes = tuple(given.texts(set)), tuple(given.listed(without))
     wanted = Wanted(str(program), *changes, counts, shares, given.path(capture), points, options)
-    conditions = conditions_of(frame_size, cores, line_rate, frequency, None if load is None else ratio(load), rate)
+    if load is not None and rate is not None:
+        raise UsageError("--load and --rate both say how much is offered", hint="give one of them")
+    offered = Offered() if load is None else Offered(ratio(load))
+    if rate is not None:
+        offered = Offered(None, positive_quantity(rate, "packet rate", "Mpps", "--rate"))
+    clock_hz = None if frequency is None else positive_quantity(frequency, "frequency", "Hz", "--frequency")
+    line_bps = positive_quantity(line_rate, "data rate", "bit/s", "--line-rate")
+    conditions = Conditions(frame_size, cores, line_bps, offered, clock_hz)
     try:
         chosen = open_models(given.listed(models), given.listed(targets))
     except TargetUnavailableError:

@@ -22,16 +22,7 @@ from p4perf.evaluation.papers.baldi2018.files import SUFFIXES, is_function_file
 from p4perf.evaluation.papers.gebert2016 import printed_result
 from p4perf.evaluation.papers.ren2025 import OpqAnalysis, OpqOptions, Threshold, analyse, load_platforms
 from p4perf.evaluation.papers.ren2025.analysis import DEFAULT_CONTRAST
-from p4perf.evaluation.papers.takeya2024.cesim import (
-    VARIANTS,
-    CacheFit,
-    CacheHierarchy,
-    CacheModel,
-    Revision,
-    TippingPoint,
-    Variant,
-    fit_cache_model,
-)
+from p4perf.evaluation.papers.takeya2024 import cesim
 from p4perf.evaluation.papers.takeya2024.factors import FactorAnalysis, factorial_from_csv
 from p4perf.evaluation.papers.takeya2024.factors import analyse as analyse_factorial
 from p4perf.evaluation.prediction.operations import derive
@@ -334,7 +325,7 @@ class CesimDocument(Document, kind="cesim"):
     """`p4perf estimate cesim`: a row for each variant and question."""
 
     parameters: dict[str, Any] = doc("parameters of the model before a fit, units in their names")
-    tipping_points: tuple[TippingPoint, ...] = doc("")
+    tipping_points: tuple[cesim.TippingPoint, ...] = doc("")
     fits: tuple[_Fit, ...] = doc("")
     rows: tuple[_CesimRow, ...] = doc("")
 
@@ -347,8 +338,8 @@ def estimate_cesim(
     hit_ratios: Sequence[float] = (),
     inverse: Texts = (),
     *,
-    variants: Sequence[Variant] = (),
-    revision: Revision = "fixed",
+    variants: Sequence[cesim.Variant] = (),
+    revision: cesim.Revision = "fixed",
     alpha: float = 0.5,
     best: str | float = "172mpps",
     accesses: float = 163.0,
@@ -364,14 +355,14 @@ def estimate_cesim(
         fit: CSV with columns ``x`` and ``y``, to fit alpha and beta to.
         hierarchy: fields of :class:`~p4perf.evaluation.papers.takeya2024.cesim.CacheHierarchy`, such as ``clock_ghz``.
     """
-    caches = CacheHierarchy(**hierarchy)
-    base = CacheModel(alpha, _mpps(best, "--best"), accesses, caches, "parallelised", revision)
-    models = [base.with_variant(name) for name in variants or VARIANTS]
-    fits: list[CacheFit] = []
+    caches = cesim.CacheHierarchy(**hierarchy)
+    base = cesim.CacheModel(alpha, _mpps(best, "--best"), accesses, caches, "parallelised", revision)
+    models = [base.with_variant(name) for name in variants or cesim.VARIANTS]
+    fits: list[cesim.CacheFit] = []
     if fit is not None:
         samples = read_csv(Path(fit), x, y)
         measured = np.repeat(samples.x, list(map(len, samples.values))), np.concatenate(samples.values)
-        fits = [fit_cache_model(*measured, model) for model in models]
+        fits = [cesim.fit_cache_model(*measured, model) for model in models]
         models = [found.model for found in fits]
     rates = [_mpps(text, "--inverse") for text in given.listed(inverse)]
     ratios = hit_ratios or (() if rates else DEFAULT_HIT_RATIOS)
@@ -390,7 +381,7 @@ def _mpps(text: str | float, option: str) -> float:
     return positive_quantity(str(with_unit), "packet rate", "Mpps", option)
 
 
-def _cesim_rows(model: CacheModel, ratios: Sequence[float], rates: Sequence[float]) -> Iterator[_CesimRow]:
+def _cesim_rows(model: cesim.CacheModel, ratios: Sequence[float], rates: Sequence[float]) -> Iterator[_CesimRow]:
     for ratio in ratios:
         mpps = float(model.throughput_mpps(ratio))
         yield _CesimRow.read(model, asked="throughput", hit_ratio=ratio, miss_ratio=1 - ratio, mpps=mpps)

@@ -12,15 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from p4perf.errors import (
-    BuildError,
-    CapabilityError,
-    DataError,
-    MeasurementError,
-    P4PerfError,
-    TestbedError,
-    UsageError,
-)
+from p4perf import errors
 from p4perf.experiment.load import LoadMeasurement, LoadPlan
 from p4perf.experiment.planning import PlannedPoint, SweepPlan, plan_sweep, point_workload
 from p4perf.plugins import load_plugin
@@ -56,7 +48,7 @@ def check_capability(experiment: Experiment, point: Point, label: str) -> None:
     """
     try:
         target = open_target(label)
-    except UsageError:
+    except errors.UsageError:
         return
     workload, traffic = point_workload(experiment, point)
     target.capabilities.check(workload.program, workload.packets, traffic)
@@ -74,7 +66,7 @@ def open_testbed(address: str) -> Testbed:
     return testbed
 
 
-def refuse_fatal(problems: Sequence[Problem], kind: type[P4PerfError], message: str) -> None:
+def refuse_fatal(problems: Sequence[Problem], kind: type[errors.P4PerfError], message: str) -> None:
     """Raise the fatal problems of a testbed or target, if there are any."""
     if fatal := [p for p in problems if p.fatal]:
         hints = dict.fromkeys(p.hint for p in fatal if p.hint)
@@ -84,7 +76,7 @@ def refuse_fatal(problems: Sequence[Problem], kind: type[P4PerfError], message: 
 def refuse_batches(testbed: Testbed, why: str) -> None:
     """Refuse a testbed that does not answer between trials; ``why`` says what needs that."""
     if isinstance(testbed, BatchTestbed):
-        raise UsageError(f"testbed {testbed.label} works in batches, and {why}", hint="use local or ssh")
+        raise errors.UsageError(f"testbed {testbed.label} works in batches, and {why}", hint="use local or ssh")
 
 
 Place = Mapping[str, Any]
@@ -141,7 +133,7 @@ def same_machine(run: RunDirectory, found: NodeFacts) -> None:
     if said := differences(manifest.node, found):
         cluster = f"the devices of the run are {', '.join(manifest.places)}" if manifest.places else None
         hint = cluster and f"{cluster}: p4perf resume {run.path} --scheduler ADDRESS"
-        raise DataError(f"{run.path} was begun on another machine or with other tools: {said}", hint=hint)
+        raise errors.DataError(f"{run.path} was begun on another machine or with other tools: {said}", hint=hint)
 
 
 def adopt(
@@ -156,13 +148,15 @@ def adopt(
     hint = "put facts.txt of its results into a new, otherwise empty folder, and start a new run with that folder"
     try:
         plan = plan_sweep(experiment, target, found)
-    except CapabilityError as error:
-        raise DataError(f"on the machine that measured it, no point is possible: {error.message}", hint=hint) from error
+    except errors.CapabilityError as error:
+        raise errors.DataError(
+            f"on the machine that measured it, no point is possible: {error.message}", hint=hint
+        ) from error
     planned = {p.point.index: p.plan.build for p in points}
     for point in plan.points:
         before = planned.get(point.point.index)
         if before is not None and _program(before) != _program(point.plan.build):
-            raise DataError(
+            raise errors.DataError(
                 f"{run.path} was planned for another machine: on the one that measured, "
                 f"{point.label} is another program",
                 hint=hint,
@@ -199,7 +193,7 @@ class TrialOrder:
 class TrialDone:
     entry: dict[str, Any]
     duration_s: float = 0.0
-    error: MeasurementError | BuildError | None = None
+    error: errors.MeasurementError | errors.BuildError | None = None
 
 
 Shared = Callable[[TrialOrder], TrialDone | None]
@@ -256,7 +250,7 @@ class Bench:
                 entry["record"] = dict(target.parse(result))
             if planned.load is not None:
                 entry["load"] = self._offer(order, planned.load, folder)
-        except (MeasurementError, BuildError) as error:
+        except (errors.MeasurementError, errors.BuildError) as error:
             self._require_hugepages(order)
             return TrialDone(entry, time.monotonic() - begun, error)
         return TrialDone(entry, time.monotonic() - begun)
@@ -266,7 +260,9 @@ class Bench:
         needed = order.planned.plan.memory_bytes
         if order.options.hugepages and not uses_hugepages(self.target, needed, self.testbed.facts()):
             what = "the hugepages that the run was begun on are no longer free"
-            raise TestbedError(f"{self.testbed.label}: {what}", hint="p4perf doctor says how many are; then resume it")
+            raise errors.TestbedError(
+                f"{self.testbed.label}: {what}", hint="p4perf doctor says how many are; then resume it"
+            )
 
     def simulate(self, planned: PlannedPoint, options: TrialOptions, folder: Path) -> dict[str, Any] | None:
         """Count by simulation: ``metrics``, or ``failure`` with the reason; None if nothing can be simulated."""
@@ -278,7 +274,7 @@ class Bench:
         try:
             results = [self.testbed.run(job, folder) for job in jobs]
             return {"metrics": [[m.metric, m.value, m.unit] for m in self.target.simulated(results)]}
-        except (MeasurementError, BuildError) as error:
+        except (errors.MeasurementError, errors.BuildError) as error:
             return {"failure": error.message}
 
     def _offer(self, order: TrialOrder, plan: LoadPlan, folder: Path) -> dict[str, Any]:

@@ -16,18 +16,9 @@ from p4perf.specs import METRICS
 from p4perf.specs.metrics import LOAD_METRICS
 from p4perf.targets.base import NodeFacts, Problem, Target
 from p4perf.targets.roles import Simulates, calibration_of, links_of
-from p4perf.testbeds import tuning
+from p4perf.testbeds import health, tuning
 from p4perf.testbeds.base import Testbed
 from p4perf.testbeds.batch.base import BatchTestbed
-from p4perf.testbeds.health import (
-    OWN_P4,
-    VALGRIND,
-    Check,
-    environment_checks,
-    noise_checks,
-    setting_checks,
-    tool_checks,
-)
 
 
 class _DoctorRow(Record):
@@ -73,13 +64,13 @@ def doctor(
     if fix or undo:
         _tune(place, undo=undo, told=told)
     found = place.problems()
-    checks = [Check("testbed", place.label, "missing" if p.fatal else "warning", p.what, p.hint) for p in found]
+    checks = [health.Check("testbed", place.label, "missing" if p.fatal else "warning", p.what, p.hint) for p in found]
     usable: list[str] = []
     if not isinstance(place, BatchTestbed):
         checks, usable = _diagnose(place, checks)
     elif not any(check.state == "missing" for check in checks):  # its node is asked when it measures, not before
         said = "the first run shows what works there, and how well: this testbed works in batches"
-        checks.append(Check("testbed", place.label, "ok", "usable from here", said))
+        checks.append(health.Check("testbed", place.label, "ok", "usable from here", said))
     return DoctorDocument.read(None, usable_targets=usable, summary=_summary(usable, checks), rows=checks)
 
 
@@ -93,27 +84,27 @@ def _tune(place: Testbed, *, undo: bool, told: Callable[[str], object]) -> None:
     told(restore if changes and not undo else counted(len(changes), "change"))
 
 
-def _summary(usable: Sequence[str], checks: Sequence[Check]) -> list[str]:
+def _summary(usable: Sequence[str], checks: Sequence[health.Check]) -> list[str]:
     """What works here, and what to install for more."""
     missing = [check for check in checks if check.state == "missing"]
     said = [f"You can measure on {', '.join(usable)}."] if usable else ["No target can be used here."]
     said += [f"{c.check}: {c.advice}." for c in missing if not usable and c.area in ("testbed", "target") and c.advice]
     names = {check.check: check.advice for check in missing}
-    if OWN_P4 in names:
-        said.append(f"To measure P4 source, {names[OWN_P4]}.")
-    if VALGRIND in names:
-        said.append(f"To simulate cache misses, install valgrind ({names[VALGRIND]}).")
+    if health.OWN_P4 in names:
+        said.append(f"To measure P4 source, {names[health.OWN_P4]}.")
+    if health.VALGRIND in names:
+        said.append(f"To simulate cache misses, install valgrind ({names[health.VALGRIND]}).")
     return said
 
 
-def _usable(area: str, name: str, problems: Sequence[Problem], usable: str) -> Check:
+def _usable(area: str, name: str, problems: Sequence[Problem], usable: str) -> health.Check:
     """A target or load generator; without fatal problems it is usable."""
     fatal = [p for p in problems if p.fatal]
     value = "; ".join(p.what for p in fatal) or usable
-    return Check(area, name, "missing" if fatal else "ok", value, next((p.hint for p in fatal if p.hint), ""))
+    return health.Check(area, name, "missing" if fatal else "ok", value, next((p.hint for p in fatal if p.hint), ""))
 
 
-def _diagnose(place: Testbed, checks: list[Check]) -> tuple[list[Check], list[str]]:
+def _diagnose(place: Testbed, checks: list[health.Check]) -> tuple[list[health.Check], list[str]]:
     """The checks of a testbed with those of everything that it has, and the targets that are usable there."""
     try:
         facts = place.facts()
@@ -127,28 +118,30 @@ def _diagnose(place: Testbed, checks: list[Check]) -> tuple[list[Check], list[st
     generators, given = _load_checks(usable, facts)
     given |= {metric for target in usable for metric in target.metrics}
     checks += [*judged, *generators, *(_metric(name, given, targets, usable, facts) for name in METRICS)]
-    checks += tool_checks(facts) + setting_checks(facts) + environment_checks(facts)
+    checks += health.tool_checks(facts) + health.setting_checks(facts) + health.environment_checks(facts)
     if usable:
         checks += _noise(usable[0], place, facts)
     return checks, [target.name for target in usable]
 
 
-def _metric(name: str, given: set[str], targets: Sequence[Target], usable: Sequence[Target], facts: NodeFacts) -> Check:
+def _metric(
+    name: str, given: set[str], targets: Sequence[Target], usable: Sequence[Target], facts: NodeFacts
+) -> health.Check:
     """Whether a metric is measured or simulated here, and what it takes if not."""
     unit = METRICS[name].unit
     if name in given:
-        return Check("metric", name, "ok", unit)
+        return health.Check("metric", name, "ok", unit)
     simulators = [t for t in targets if isinstance(t, Simulates) and name in t.simulates]
     if simulators:
         here = facts.text("tool_valgrind") and any(target in usable for target in simulators)
         advice = "" if here else "apt: valgrind"
-        return Check("metric", name, "ok" if here else "missing", f"{unit}, simulated by cachegrind", advice)
+        return health.Check("metric", name, "ok" if here else "missing", f"{unit}, simulated by cachegrind", advice)
     others = [target.name for target in targets if name in target.metrics]
     advice = f"{' or '.join(others)} gives it" if others else "needs hardware counters, which virtual machines hide"
-    return Check("metric", name, "missing", unit, advice)
+    return health.Check("metric", name, "missing", unit, advice)
 
 
-def _load_checks(targets: list[Target], facts: NodeFacts) -> tuple[list[Check], set[str]]:
+def _load_checks(targets: list[Target], facts: NodeFacts) -> tuple[list[health.Check], set[str]]:
     """Load generators, and the metrics that they make possible."""
     group = "p4perf.load_generators"
     reached = ", ".join(f"{t.name} ({', '.join(links_of(t))})" for t in targets if links_of(t))
@@ -160,7 +153,7 @@ def _load_checks(targets: list[Target], facts: NodeFacts) -> tuple[list[Check], 
     return checks, set(LOAD_METRICS) if reached and any(check.state == "ok" for check in checks) else set()
 
 
-def _noise(target: Target, place: Testbed, before: NodeFacts) -> list[Check]:
+def _noise(target: Target, place: Testbed, before: NodeFacts) -> list[health.Check]:
     job = calibration_of(target)
     if job is None:
         return []
@@ -168,6 +161,6 @@ def _noise(target: Target, place: Testbed, before: NodeFacts) -> list[Check]:
         try:
             output = place.run(job, folder).stdout
         except P4PerfError as error:
-            return [Check("noise", "calibration", "missing", error.message, error.hint or "")]
+            return [health.Check("noise", "calibration", "missing", error.message, error.hint or "")]
     lines: list[dict[str, Any]] = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
-    return noise_checks(lines, steal_share(before, place.facts()))
+    return health.noise_checks(lines, steal_share(before, place.facts()))

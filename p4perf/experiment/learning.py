@@ -14,16 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from p4perf.errors import (
-    CapabilityError,
-    DataError,
-    Location,
-    MeasurementError,
-    NoVerdictError,
-    P4PerfError,
-    TargetUnavailableError,
-    UsageError,
-)
+from p4perf import errors
 from p4perf.evaluation.load.batches import BatchCost
 from p4perf.evaluation.papers.baldi2018.calibration import CaseCycles, Chase, MachineCalibration, read_chase
 from p4perf.evaluation.prediction.learning.constructs import workload_increment
@@ -84,10 +75,10 @@ def learn_primitives(runs: Iterable[Run], target: str) -> PrimitiveCosts:
             continue
         try:
             rows += read_rows(run)
-        except (NoVerdictError, CapabilityError, UnknownDecisionError) as error:
+        except (errors.NoVerdictError, errors.CapabilityError, UnknownDecisionError) as error:
             remarks.append(f"{run.identity.experiment} says nothing of prices: {error}")
     if not rows:
-        raise NoVerdictError(
+        raise errors.NoVerdictError(
             f"no run of {target} says what primitives cost",
             hint="measure the catalogue: p4perf run --all --target " + target,
         )
@@ -106,20 +97,20 @@ def read_rows(run: Run) -> list[PriceRow]:
     """
     manifest = run.manifest
     if manifest.imported is not None:
-        raise NoVerdictError("it was imported")
+        raise errors.NoVerdictError("it was imported")
     experiment = run.experiment
     if experiment.spec.program.baseline != FORWARDING:
-        raise NoVerdictError(f"its baseline is {experiment.spec.program.baseline}")
+        raise errors.NoVerdictError(f"its baseline is {experiment.spec.program.baseline}")
     if MERGED.get(manifest.target) == experiment.spec.name:
-        raise NoVerdictError("compilers make a table of its branches, which all do the same")
+        raise errors.NoVerdictError("compilers make a table of its branches, which all do the same")
     if experiment.spec.device.cpu_frequency is not None:
-        raise NoVerdictError("it changes the frequency of the core")
+        raise errors.NoVerdictError("it changes the frequency of the core")
     table = run.table[run.table["accepted"].astype(bool)]
     costs = {str(key): rows["value"].to_numpy() for key, rows in table[table["metric"] == COST].groupby("point")}
     bases = table[table["metric"] == BASELINE]
     baselines = {str(key): float(rows["value"].median()) for key, rows in bases.groupby("point")}
     if not costs:
-        raise NoVerdictError(f"no accepted trial gave {COST}")
+        raise errors.NoVerdictError(f"no accepted trial gave {COST}")
     keys = {_values(point.values): point.key for point in manifest.points}
     found = []
     for point in experiment.points:
@@ -142,7 +133,7 @@ def read_rows(run: Run) -> list[PriceRow]:
             )
         )
     if not found:
-        raise NoVerdictError("its packets or its programs are of another kind")
+        raise errors.NoVerdictError("its packets or its programs are of another kind")
     return found
 
 
@@ -192,7 +183,7 @@ def measure_fixtures(
         experiment = _fixture(name, overrides)
         try:
             todo[name] = experiment, plan_sweep(experiment, device, facts)
-        except CapabilityError:
+        except errors.CapabilityError:
             if name != FORWARD:  # some targets take no programs that were read
                 raise
 
@@ -288,18 +279,18 @@ def learn(
         Others as :func:`learn_from_runs`.
     """
     if bool(paths) == bool(target):
-        raise UsageError("name either run directories, or --target to measure fixtures")
+        raise errors.UsageError("name either run directories, or --target to measure fixtures")
     if paths and (resume or overrides):
-        raise UsageError("--resume and --set are for --target: the runs are measured already")
+        raise errors.UsageError("--resume and --set are for --target: the runs are measured already")
     if quick and catalogue is not None:
-        raise UsageError("--quick and --catalogue both say where prices come from", hint="give one of them")
+        raise errors.UsageError("--quick and --catalogue both say where prices come from", hint="give one of them")
     runs = [Run.open(path) for path in paths]
     chosen = target or runs[0].manifest.target
     if target is not None:
         open_target(target)
     reference = reference_model(chosen)
     if quick and reference is None:
-        raise TargetUnavailableError(f"no cost model for target {chosen} ships", hint="leave out --quick")
+        raise errors.TargetUnavailableError(f"no cost model for target {chosen} ships", hint="leave out --quick")
     batches = None
     if not runs:
         runs = measure_fixtures(
@@ -307,7 +298,7 @@ def learn(
         )
         try:
             batches = measure_batches(chosen, testbed)
-        except P4PerfError as error:  # what was measured before counts without it
+        except errors.P4PerfError as error:  # what was measured before counts without it
             told(f"note: the cost of batches behind a ring is unknown: {error.message}")
     return learn_from_runs(runs, reference=reference, catalogue=catalogue, batches=batches)
 
@@ -333,12 +324,12 @@ def learn_from_runs(
         NoVerdictError: the runs say too little.
     """
     if not runs:
-        raise UsageError("a cost model is made of runs", hint="name run directories, or --target to measure")
+        raise errors.UsageError("a cost model is made of runs", hint="name run directories, or --target to measure")
     _same_place(runs)
     made = [run for run in runs if run.identity.experiment != FORWARD]
     frames = sorted({point.frame_size_bytes for run in made for point in run.experiment.points})
     if len(frames) > 1:
-        raise DataError(
+        raise errors.DataError(
             f"the programs have frames of {', '.join(map(str, frames))} B",
             hint="compared programs must have frames of one size, as those of composition/* have",
         )
@@ -347,7 +338,7 @@ def learn_from_runs(
     # The packet source draws a key for each table, beside the baseline, too: that is no part of a program.
     baselines, clocks = _accepted(made, BASELINE, without=TABLE) or _accepted(made, BASELINE), _accepted(runs, CLOCK)
     if not baselines:
-        raise NoVerdictError("no run has an accepted baseline", hint="measure composition/components")
+        raise errors.NoVerdictError("no run has an accepted baseline", hint="measure composition/components")
     target, facts, baseline = runs[0].manifest.target, runs[0].node, statistics.median(baselines)
 
     if moved is None or not moved.primitives:
@@ -422,9 +413,9 @@ def _runs_below(folder: Path, first: Run) -> list[Run]:
             continue
         ours, cpu = first.node.text("cpu_model"), run.node.text("cpu_model")
         if cpu != ours:
-            raise DataError(
+            raise errors.DataError(
                 f"is of another machine than the model: {cpu or 'unknown'}, not {ours}",
-                location=Location(str(run.directory.manifest_file)),
+                location=errors.Location(str(run.directory.manifest_file)),
                 hint="a cost model is of one machine",
             )
         found.append(run)
@@ -436,16 +427,16 @@ def _same_place(runs: Sequence[Run]) -> None:
     first = runs[0].manifest
     for run in runs:
         if run.manifest.imported is not None:
-            raise UsageError(f"{run.path} was imported: what its programs were is not known")
+            raise errors.UsageError(f"{run.path} was imported: what its programs were is not known")
         if run.manifest.target != first.target:
-            raise UsageError(
+            raise errors.UsageError(
                 f"{run.path} is of target {run.manifest.target}, {runs[0].path} of {first.target}",
                 hint="a cost model is of one target",
             )
         if said := differences(first.node, run.node):
-            raise DataError(
+            raise errors.DataError(
                 f"is of another machine than {runs[0].path}: {said}",
-                location=Location(str(run.directory.manifest_file)),
+                location=errors.Location(str(run.directory.manifest_file)),
                 hint="a cost model is of one machine",
             )
 
@@ -513,11 +504,11 @@ def _measure_all(
             told(f"turn {turn + 1}: {case.name} ({number + 1} of {len(todo)})")
             try:
                 pairs[case.name].append(runner.measure(case, turn + 1))
-            except MeasurementError as error:
+            except errors.MeasurementError as error:
                 reasons[case.name] = error.message
                 told(f"  {case.name}: {error.message}")
     if missing := [name for name, found in pairs.items() if not found]:
-        raise MeasurementError(
+        raise errors.MeasurementError(
             f"no start of {', '.join(missing)} was accepted: {reasons[missing[0]]}",
             hint="wait for a quieter time (p4perf doctor)",
         )
@@ -542,7 +533,7 @@ class _Runner:
     def chase(self, sizes: dict[str, int]) -> dict[tuple[str, int], Chase]:
         result = self._testbed.run(chase_job(list(sizes.values()), self._facts), self._folder)
         if result.returncode != 0 or result.timed_out:
-            raise MeasurementError(f"the pointer chase failed: {result.stderr.strip()[:200] or 'no message'}")
+            raise errors.MeasurementError(f"the pointer chase failed: {result.stderr.strip()[:200] or 'no message'}")
         lines: list[dict[str, Any]] = [json.loads(line) for line in result.stdout.splitlines() if line.startswith("{")]
         by_size = {size: level for level, size in sizes.items()}
         return {(by_size[c.size_bytes], c.chains): c for c in read_chase(lines)}

@@ -12,16 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from p4perf.errors import DataError, TargetUnavailableError, TestbedError, UsageError
+from p4perf.experiment import bench
 from p4perf.experiment.batch import BatchConductor, refuse_what_needs_answers
-from p4perf.experiment.bench import (
-    Shared,
-    open_target,
-    open_testbed,
-    place_of,
-    plan_record,
-    refuse_fatal,
-    same_machine,
-)
 from p4perf.experiment.cluster import ClusterConductor
 from p4perf.experiment.conductor import Conductor, TimeLimit
 from p4perf.experiment.crew import Crew
@@ -48,12 +40,12 @@ def require_usable(target: Target, testbed: Testbed) -> NodeFacts:
         TestbedError: the testbed cannot be used.
         TargetUnavailableError: the target cannot be used there; the message names what is missing.
     """
-    refuse_fatal(testbed.problems(), TestbedError, f"testbed {testbed.label} cannot be used")
+    bench.refuse_fatal(testbed.problems(), TestbedError, f"testbed {testbed.label} cannot be used")
     facts = testbed.facts()
     if testbed.provisional:
         return facts
     message = f"target {target.label} cannot be used on {testbed.label}"
-    refuse_fatal(target.problems(facts), TargetUnavailableError, message)
+    bench.refuse_fatal(target.problems(facts), TargetUnavailableError, message)
     return facts
 
 
@@ -85,8 +77,8 @@ def new_run(
     manifest = {
         "spec_hash": experiment.spec_hash,
         "source": experiment.source,
-        **plan_record(plan, target, facts),
-        "place": place_of(testbed),
+        **bench.plan_record(plan, target, facts),
+        "place": bench.place_of(testbed),
         "hugepages": uses_hugepages(target, plan.memory_bytes, facts),
         **({"provisional": True} if testbed.provisional else {}),
         "trials": experiment.spec.trials.model_dump(mode="json"),
@@ -149,7 +141,7 @@ def measure_run(
     progress: Progress | None = None,
     *,
     limit: TimeLimit | None = None,
-    shared: Shared = lambda order: None,
+    shared: bench.Shared = lambda order: None,
 ) -> SweepOutcome:
     """Measure the planned points of a run with the conductor that suits its testbed."""
     if isinstance(testbed, BatchTestbed):
@@ -165,7 +157,7 @@ def resume_run(
     limit: TimeLimit | None = None,
     crew: Callable[[str], Crew] | None = None,
     planned: Planner = plan_sweep,
-    shared: Shared = lambda order: None,
+    shared: bench.Shared = lambda order: None,
     all_points: bool = False,
 ) -> tuple[RunDirectory, SweepOutcome]:
     """Continue a run where it stopped; a complete run is left as it is.
@@ -212,16 +204,16 @@ def reopened(
         raise UsageError(what, hint="p4perf fit derives its model")
     experiment = run.experiment
     address = manifest.place.get("address", manifest.testbed)
-    target = open_target(manifest.target)
-    testbed = placed(open_testbed(address)) if crew is None else crew(address)
+    target = bench.open_target(manifest.target)
+    testbed = placed(bench.open_testbed(address)) if crew is None else crew(address)
     if isinstance(testbed, BatchTestbed):
         # Nothing is asked of a node for this; the results say whether it still is the same.
-        refuse_fatal(testbed.problems(), TestbedError, f"testbed {testbed.label} cannot be used")
+        bench.refuse_fatal(testbed.problems(), TestbedError, f"testbed {testbed.label} cannot be used")
         testbed.require_begun()
         facts = manifest.node
     else:
         facts = require_usable(target, testbed)
-        same_machine(run.directory, facts)
+        bench.same_machine(run.directory, facts)
     plan = planned(experiment, target, facts)
     refuse_strange_code(point.plan.build for point in plan.points)
     if tuple(p.key for p in plan.points) != manifest.planned_points:

@@ -26,6 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from p4perf.errors import DataError, UsageError
+from p4perf.evaluation.fitting import split_finders
 from p4perf.evaluation.fitting.error_metrics import error_metric
 from p4perf.evaluation.fitting.intervals import FitProblem, IntervalTable, interval_table
 from p4perf.evaluation.fitting.noise import FEW_POINTS, error_floor, off_curve, outliers
@@ -40,14 +41,6 @@ from p4perf.evaluation.fitting.selection import (
     PairwiseRule,
     criteria,
     l1_bic,
-)
-from p4perf.evaluation.fitting.split_finders import (
-    Breakpoints,
-    DynamicProgramming,
-    SplitFinder,
-    SplitProblem,
-    open_split_finder,
-    wanted_intervals,
 )
 from p4perf.evaluation.fitting.split_finders.base import Candidates
 from p4perf.models.component import PiecewiseFitting
@@ -102,7 +95,7 @@ class FitOptions:
     kappa: float = KAPPA
     kappa_rel: float = KAPPA_REL
     gamma: float = GAMMA
-    split_finder: str | SplitFinder | None = None
+    split_finder: str | split_finders.SplitFinder | None = None
     search: Search = "auto"
     threads: int | None = None
     level: float = LEVEL
@@ -126,7 +119,7 @@ class FitOptions:
             raise UsageError("at least one template is required")
         error_metric(self.error)
         if isinstance(self.split_finder, str):
-            open_split_finder(self.split_finder)
+            split_finders.open_split_finder(self.split_finder)
 
 
 PLACES = 300
@@ -137,7 +130,7 @@ SHARES = (0.0, 0.42, 0.5, 0.92, 1.0)
 
 def coarse_to_fine(
     problem: FitProblem, segments: int, min_points: int
-) -> tuple[IntervalTable, tuple[Breakpoints | None, ...]]:
+) -> tuple[IntervalTable, tuple[split_finders.Breakpoints | None, ...]]:
     """About the best breakpoints for 1 to ``segments`` segments, and their table.
 
     First a segment may end only after every g-th sample; then, for each number of segments, within g samples of the
@@ -151,14 +144,20 @@ def coarse_to_fine(
     grid = np.arange(step - 1, n - 1, step)
     around = np.arange(-step, step + 1)
 
-    def near(*founds: tuple[Breakpoints | None, ...]) -> Candidates:
+    def near(*founds: tuple[split_finders.Breakpoints | None, ...]) -> Candidates:
         """For each number of segments, what is near the breakpoints that were found for it."""
         centres = [np.array([s for found in founds for s in found[k] or ()], dtype=np.intp) for k in range(segments)]
         return tuple(np.unique(np.clip(np.add.outer(c, around), 0, n - 1)) if c.size else grid for c in centres)
 
-    def search(number: int, candidates: Candidates) -> tuple[IntervalTable, tuple[Breakpoints | None, ...]]:
+    def search(
+        number: int, candidates: Candidates
+    ) -> tuple[IntervalTable, tuple[split_finders.Breakpoints | None, ...]]:
         return _search(
-            _scaled(problem, *SHARES[number : number + 2]), DynamicProgramming(), segments, min_points, candidates
+            _scaled(problem, *SHARES[number : number + 2]),
+            split_finders.DynamicProgramming(),
+            segments,
+            min_points,
+            candidates,
         )
 
     _, first = search(0, (grid,) * segments)
@@ -335,7 +334,7 @@ def _derive(
     split_finder, search = options.split_finder, options.search
     coarse = split_finder is None and not published and (search == "coarse" or (search == "auto" and n > COARSE_POINTS))
     finder = split_finder or ("second-derivative" if published else "dynamic")
-    finder = open_split_finder(finder) if isinstance(finder, str) else finder
+    finder = split_finders.open_split_finder(finder) if isinstance(finder, str) else finder
     if coarse:
         table, found = coarse_to_fine(problem, most, min_points)
     else:
@@ -371,17 +370,17 @@ def _derive(
 
 
 def _search(
-    problem: FitProblem, finder: SplitFinder, segments: int, min_points: int, candidates: Candidates
-) -> tuple[IntervalTable, tuple[Breakpoints | None, ...]]:
+    problem: FitProblem, finder: split_finders.SplitFinder, segments: int, min_points: int, candidates: Candidates
+) -> tuple[IntervalTable, tuple[split_finders.Breakpoints | None, ...]]:
     """Best breakpoints for each number of segments, and the table to read them with.
 
     The profile exact searches once more, with a price of parameters and, where noise is large, a larger margin in
     segments: of the lowest errors, a wavy curve may win that is little better than lines. The first search counts where
     its L1-BIC is as good.
     """
-    intervals = wanted_intervals(len(problem.x), min_points, candidates)
+    intervals = split_finders.wanted_intervals(len(problem.x), min_points, candidates)
     table = interval_table(problem, intervals)
-    search = SplitProblem(
+    search = split_finders.SplitProblem(
         problem.x, problem.y, table.cost(), table.ranks(), segments, min_points, problem.rule, candidates
     )
     found = finder.find(search)
@@ -397,7 +396,7 @@ def _search(
     return table, found
 
 
-def _fittings(table: IntervalTable, found: Sequence[Breakpoints | None]) -> tuple[PiecewiseFitting, ...]:
+def _fittings(table: IntervalTable, found: Sequence[split_finders.Breakpoints | None]) -> tuple[PiecewiseFitting, ...]:
     fittings = []
     for breakpoints in found:
         if breakpoints is not None:

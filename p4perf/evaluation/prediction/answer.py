@@ -290,30 +290,6 @@ class Conditions:
             raise UsageError("line rates and clocks are more than zero")
 
 
-DEFAULT_LOAD = 0.7
-
-
-def conditions_of(
-    frame_size: int | None,
-    cores: int,
-    line_rate: str | float,
-    frequency: str | float | None,
-    load: float | None,
-    rate: str | float | None,
-) -> Conditions:
-    """The conditions that options name; a UsageError if a value is wrong."""
-    from p4perf.specs.units import positive_quantity
-
-    if load is not None and rate is not None:
-        raise UsageError("--load and --rate both say how much is offered", hint="give one of them")
-    offered = Offered(DEFAULT_LOAD if load is None else load)
-    if rate is not None:
-        offered = Offered(None, positive_quantity(rate, "packet rate", "Mpps", "--rate"))
-    clock_hz = None if frequency is None else positive_quantity(frequency, "frequency", "Hz", "--frequency")
-    line_bps = positive_quantity(line_rate, "data rate", "bit/s", "--line-rate")
-    return Conditions(frame_size, cores, line_bps, offered, clock_hz)
-
-
 @dataclass(frozen=True)
 class Prediction:
     """What a model says of a program.
