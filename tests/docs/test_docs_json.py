@@ -36,7 +36,8 @@ TYPES = {
 }
 
 
-ITEM = re.compile(r"(?:^|; )`([^`]+)`(?: \(([^)]*)\))? ")
+ITEM = re.compile(r"(?:^|; )`([^`]+(?:`, `[^`]+)*)`(?: \(([^)]*)\))? ")
+"""A key or several with their type, in front of what they mean."""
 
 
 def listed(title):
@@ -47,7 +48,8 @@ def listed(title):
         found.append({})
         for item in re.split(r"^- ", items, flags=re.MULTILINE)[1:]:
             place, _, keys = re.fullmatch(r"(?:`([^`]+)`(:) )?(.*)", " ".join(item.split())).groups()
-            found[-1] |= {f"{place}.{key}" if place else key: kind for key, kind in ITEM.findall(keys)}
+            every = [(key, kind) for names, kind in ITEM.findall(keys) for key in names.split("`, `")]
+            found[-1] |= {f"{place}.{key}" if place else key: kind for key, kind in every}
     return found
 
 
