@@ -84,12 +84,7 @@ class P4PerfError(Exception):
     exit_code: ClassVar[ExitCode] = ExitCode.INTERNAL
 
     def __init__(
-        self,
-        message: str,
-        *,
-        location: Location | None = None,
-        key: str | None = None,
-        hint: str | None = None,
+        self, message: str, *, location: Location | None = None, key: str | None = None, hint: str | None = None
     ) -> None:
         if len(message) > MAX_MESSAGE:
             message = f"{message[: MAX_MESSAGE // 2]} ... {message[-MAX_MESSAGE // 2 :]}"

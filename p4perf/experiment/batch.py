@@ -325,8 +325,7 @@ class BatchConductor(SweepConductor):
         if results.facts is None:
             if results.outcomes:
                 raise DataError(
-                    "the results do not name their machine: facts.txt is missing",
-                    location=Location(results.place),
+                    "the results do not name their machine: facts.txt is missing", location=Location(results.place)
                 )
             return
         if self._run.record().provisional:

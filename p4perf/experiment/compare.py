@@ -203,11 +203,7 @@ class RunComparison:
 
 
 def compare_runs(
-    paths: Sequence[Path],
-    *,
-    reference: str | None = None,
-    metric: str | None = None,
-    margin: float = MARGIN,
+    paths: Sequence[Path], *, reference: str | None = None, metric: str | None = None, margin: float = MARGIN
 ) -> RunComparison:
     """Compare runs, grouped by experiment.
 
@@ -252,8 +248,7 @@ def _grouped(runs: Sequence[Run]) -> list[list[Run]]:
                 hint = f"p4perf compare {campaign}/ compares the runs of its campaign"
             known = f"; the other runs are of {', '.join(n for n in groups if n != name)}" if len(groups) > 1 else ""
             raise UsageError(
-                f"{group[0].name} is the only run of {name}: there is nothing to compare it with{known}",
-                hint=hint,
+                f"{group[0].name} is the only run of {name}: there is nothing to compare it with{known}", hint=hint
             )
     return list(groups.values())
 
@@ -270,12 +265,7 @@ def _reference_label(wanted: str | None, groups: Sequence[Sequence[Run]], labels
 
 
 def _experiment(
-    group: Sequence[Run],
-    labels: Sequence[str],
-    reference: str,
-    metric: str | None,
-    margin: float,
-    warnings: list[str],
+    group: Sequence[Run], labels: Sequence[str], reference: str, metric: str | None, margin: float, warnings: list[str]
 ) -> ComparedExperiment:
     name = group[0].spec.name
     variable, chosen = _variable(group), _metric(group, metric)

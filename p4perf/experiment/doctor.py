@@ -43,11 +43,7 @@ class DoctorDocument(Document, kind="doctor"):
 
 
 def doctor(
-    testbed: str = "local",
-    *,
-    fix: bool = False,
-    undo: bool = False,
-    told: Callable[[str], object] = lambda text: None,
+    testbed: str = "local", *, fix: bool = False, undo: bool = False, told: Callable[[str], object] = lambda text: None
 ) -> DoctorDocument:
     """What is usable on a testbed, and how well it can measure: a row for each check.
 

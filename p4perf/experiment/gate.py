@@ -48,10 +48,7 @@ class GateRow(Record):
     verdict: str = doc("`slower`, `faster`, `higher`, `lower`, `same` or `no verdict`", of="outcome")
     regression: bool = doc("whether that is worse", of="worse")
     ratio: Interval | None = interval("new runs over baseline, over all shared points", "ratio")
-    detectable: float | None = doc(
-        "smallest change that would have been found; null if unbounded",
-        "ratio",
-    )
+    detectable: float | None = doc("smallest change that would have been found; null if unbounded", "ratio")
     detectable_at_a_point: float | None = doc("the same, of a change at one point only", "ratio")
     p_value: float | None = doc("of the ratio in its direction, adjusted for all components")
     points: int = doc("points that count")

@@ -261,11 +261,7 @@ def measure_in_turns(
 
 
 def _open(
-    baseline: Conductor,
-    new: Conductor,
-    points: list[tuple[PlannedPoint, PlannedPoint]],
-    wanted: int,
-    max_attempts: int,
+    baseline: Conductor, new: Conductor, points: list[tuple[PlannedPoint, PlannedPoint]], wanted: int, max_attempts: int
 ) -> Iterator[tuple[int, int]]:
     """Points that need another pair: the number of their next attempt, and their place."""
     for index, planned in enumerate(points):

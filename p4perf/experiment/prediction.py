@@ -97,10 +97,7 @@ def sent(wanted: Wanted, fills: Sequence[str], frame_size_bytes: int | None) -> 
 
 
 def measure(
-    subjects: Sequence[tuple[ProgramSubject, Prediction]],
-    testbed: str,
-    parent: Path,
-    told: Callable[[str], object],
+    subjects: Sequence[tuple[ProgramSubject, Prediction]], testbed: str, parent: Path, told: Callable[[str], object]
 ) -> tuple[MeasuredPrediction, ...]:
     """Measure the points of an experiment in one run for each target.
 

@@ -49,11 +49,7 @@ class ProgramBuilder:
         return stem if stem not in taken else next(n for n in (f"{stem}_{k}" for k in count(1)) if n not in taken)
 
     def add_header(
-        self,
-        header: ir.Header,
-        values: Mapping[str, int] | None = None,
-        *,
-        select: tuple[str, int] | None = None,
+        self, header: ir.Header, values: Mapping[str, int] | None = None, *, select: tuple[str, int] | None = None
     ) -> None:
         """Append a header to the chain.
 

@@ -268,11 +268,7 @@ def _filter(shapes: Sequence[Shape], networks: Sequence[int], rng: random.Random
 
 
 def _filter_key(
-    shape: Shape,
-    protocol: int | None,
-    ports: list[str],
-    ends: list[tuple[int, Mapping[int, int]]],
-    rng: random.Random,
+    shape: Shape, protocol: int | None, ports: list[str], ends: list[tuple[int, Mapping[int, int]]], rng: random.Random
 ) -> Match:
     """One key of a filter; takes from ``ports`` and ``ends`` what it uses."""
     ones = (1 << shape.bits) - 1

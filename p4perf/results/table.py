@@ -82,12 +82,7 @@ def redrawn_medians(
 
 
 def median_interval(
-    values: npt.ArrayLike,
-    *,
-    disagree: bool = False,
-    level: float = LEVEL,
-    resamples: int = RESAMPLES,
-    seed: int = SEED,
+    values: npt.ArrayLike, *, disagree: bool = False, level: float = LEVEL, resamples: int = RESAMPLES, seed: int = SEED
 ) -> tuple[float, float, float]:
     """Median of process starts with its interval, see above.
 

@@ -79,12 +79,7 @@ class MetricsSpec(kinds.Strict):
     """What is measured. A target that cannot give a metric of ``collect`` refuses the experiment."""
 
     collect: tuple[MetricName, ...] = Field(
-        (
-            "cycles_per_packet",
-            "packet_rate",
-        ),
-        min_length=1,
-        description="metrics that must be measured",
+        ("cycles_per_packet", "packet_rate"), min_length=1, description="metrics that must be measured"
     )
     optional: tuple[MetricName, ...] = Field((), description="metrics measured if the target can")
 

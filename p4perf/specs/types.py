@@ -377,15 +377,11 @@ PATTERNS = ("cbr", "poisson", "burst")
 DISTRIBUTIONS = ("uniform", "sequential", "single", "zipf")
 
 PatternName = Annotated[
-    str,
-    _one_of(*PATTERNS),
-    WithJsonSchema({"anyOf": [{"enum": list(PATTERNS)}, _REFERENCE_SCHEMA]}),
+    str, _one_of(*PATTERNS), WithJsonSchema({"anyOf": [{"enum": list(PATTERNS)}, _REFERENCE_SCHEMA]})
 ]
 """How packets are spaced, or ``$name``."""
 
 DistributionName = Annotated[
-    str,
-    _one_of(*DISTRIBUTIONS),
-    WithJsonSchema({"anyOf": [{"enum": list(DISTRIBUTIONS)}, _REFERENCE_SCHEMA]}),
+    str, _one_of(*DISTRIBUTIONS), WithJsonSchema({"anyOf": [{"enum": list(DISTRIBUTIONS)}, _REFERENCE_SCHEMA]})
 ]
 """How packets are spread over flows, or ``$name``."""

@@ -96,11 +96,7 @@ def _known_checks(paper: PaperClaims, root: SourceNode) -> PaperClaims:
     return paper
 
 
-KINDS: Mapping[str, Kind] = {
-    "analytic": "analytic",
-    "published": "published data",
-    "measured": "re-measured by shape",
-}
+KINDS: Mapping[str, Kind] = {"analytic": "analytic", "published": "published data", "measured": "re-measured by shape"}
 """Kinds of claims, by the words that choose them."""
 
 

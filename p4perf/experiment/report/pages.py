@@ -12,13 +12,7 @@ from p4perf.errors import P4PerfError
 from p4perf.evaluation.plots.style import UNITS
 from p4perf.evaluation.prediction.record import PredictDocument
 from p4perf.evaluation.report.figures import DrawnSeries, lower_panel, series_figure
-from p4perf.experiment.compare import (
-    ComparisonDocument,
-    KeyDifference,
-    compare_runs,
-    comparison_document,
-    target_cautions,
-)
+from p4perf.experiment import compare
 from p4perf.experiment.prediction import current_keys
 from p4perf.experiment.report.runs import RunPage, axis_text
 from p4perf.records import counted, mismatch
@@ -38,7 +32,7 @@ class Compared:
 
 def stored(content: Mapping[str, Any]) -> list[Compared]:
     """The experiments of a comparison; a ValueError says where it is damaged."""
-    if wrong := mismatch(ComparisonDocument, content):
+    if wrong := mismatch(compare.ComparisonDocument, content):
         raise ValueError(wrong)
     rows: dict[str, list[Mapping[str, Any]]] = {}
     for row in content["rows"]:
@@ -63,7 +57,7 @@ def missing(pages: Sequence[RunPage], known: Sequence[Compared]) -> tuple[list[C
     for (name, _), group in groups.items():
         if len(group) > 1:
             try:
-                found += stored(comparison_document(compare_runs(_newest(group))).as_dict())
+                found += stored(compare.comparison_document(compare.compare_runs(_newest(group))).as_dict())
             except P4PerfError as error:
                 notes.append(f"{name}: its runs cannot be compared: {error.message}")
     return found, notes
@@ -91,8 +85,8 @@ def comparison_context(compared: Compared, pages: Mapping[str, RunPage], hrefs: 
         "others": [label for label in labels if label != record["reference"]],
         "points": [{"x": x, "runs": points[x]} for x in sorted(points)],
         "verdicts": [{**pair, "crossings": _crossings(pair["crossings"])} for pair in record["pairs"]],
-        "cautions": target_cautions(run["target"] for run in record["runs"]),
-        "differences": [KeyDifference.read(difference).text() for difference in record["differences"]],
+        "cautions": compare.target_cautions(run["target"] for run in record["runs"]),
+        "differences": [compare.KeyDifference.read(difference).text() for difference in record["differences"]],
         "runs": [
             {
                 **run,

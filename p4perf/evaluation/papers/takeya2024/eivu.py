@@ -326,12 +326,7 @@ def _l2_l3_do_not(study: Study) -> _Finding:
         _verdict(all(weak), sum(weak) > len(weak) / 2),
         f"rank correlation of throughput with the hit ratio of L2 {_signed(l2.values())} (S1, S2, S4), of L3 "
         f"{_signed(l3.values())} (S1 to S3); but with references to the last level {_signed(references)}",
-        {
-            "l2": l2,
-            "l3": l3,
-            "llc_references": references,
-            "memory_3200_5200_mpps": memory,
-        },
+        {"l2": l2, "l3": l3, "llc_references": references, "memory_3200_5200_mpps": memory},
     )
 
 
