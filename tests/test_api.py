@@ -425,7 +425,7 @@ def test_prediction():
     assert row["cycles_low"] <= row["cycles"] <= row["cycles_high"]
     assert repr(found).startswith("<Answers: ")
     changed = p4perf.predict("mat/exact-entries", "dpdk-c", set={"entries": [100]}, without="match_action_table")
-    assert "mat/exact-entries (without match_action_table) on dpdk-c" in repr(changed)
+    assert "mat/exact-entries (entries=[100]; without match_action_table) on dpdk-c" in repr(changed)
     assert "<th>change</th>" in changed._repr_html_()
     assert isinstance(found.plot(), Figure)
     assert "<svg" in found._repr_html_()

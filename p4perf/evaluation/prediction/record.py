@@ -49,10 +49,8 @@ class Answers:
 
     @override
     def __repr__(self) -> str:
-        names = [" ".join((p.graph.name, *(f"({change})" for change in p.changes))) for p in self.predictions[:3]]
-        said = [
-            f"{n} on {p.model.target} {p.cycles().rounded()}" for n, p in zip(names, self.predictions, strict=False)
-        ]
+        first = [(p, f" ({'; '.join(p.changes)})" if p.changes else "") for p in self.predictions[:3]]
+        said = [f"{p.graph.name}{change} on {p.model.target} {p.cycles().rounded()}" for p, change in first]
         more = ", ..." if len(self.predictions) > len(said) else ""
         return f"<Answers: {', '.join(said)}{more} cycles/packet>"
 
