@@ -240,10 +240,14 @@ def deciding_fields(program: ir.Program) -> set[ir.FieldRef]:
     return found
 
 
+IDLE = (ir.Assign, ir.Hash, ir.ReadRegister)
+"""Statements that do nothing but write a field."""
+
+
 def needed_fields(program: ir.Program) -> set[ir.FieldRef]:
     """Fields that anything but other metadata depends on, which is needed for nothing itself."""
     bodies = [*(s for s in statements(program) if not isinstance(s, ir.Digest)), *parser_statements(program)]
-    beyond = [s for s in bodies if (ref := destination(s)) is None or ref.header != ir.METADATA]
+    beyond = [s for s in bodies if not isinstance(s, IDLE) or s.destination.header != ir.METADATA]
     return _with_sources(deciding_fields(program) | _fields(e for s in beyond for e in operands(s)), bodies)
 
 
@@ -255,10 +259,6 @@ def _with_sources(fields: set[ir.FieldRef], bodies: Iterable[ir.Statement | ir.P
         before = len(found)
         found = found.union(*(sources for ref, sources in computed if ref in found))
     return found
-
-
-IDLE = (ir.Assign, ir.Hash, ir.ReadRegister)
-"""Statements that do nothing but write a field."""
 
 
 @ir.once

@@ -20,6 +20,7 @@ from p4perf.programs.analysis import (
     read_fields,
     statements,
     subexpressions,
+    unused_metadata,
     used_actions,
     written_fields,
 )
@@ -111,6 +112,16 @@ def test_fields_of_a_program() -> None:
     assert read_fields(doing(ir.Assign(A, ir.BinaryOp("+", B, M)))) == {B, M}
     assert read_fields(doing(updated=(sums,))) == {A, B, C}
     assert read_fields(doing(ir.Hash(M, "crc16", (C,)), parser=(select,))) == {A, C}
+
+
+def test_what_a_meter_is_found_by_is_needed_if_nothing_asks_for_its_colour() -> None:
+    index, colour = ir.FieldRef(ir.METADATA, "index"), ir.FieldRef(ir.METADATA, "colour")
+    metadata = tuple(ir.Field(ref.field, 8) for ref in (index, colour))
+    idle = doing(ir.Assign(index, A), ir.Assign(colour, index), metadata=metadata)
+    assert unused_metadata(idle) == {index, colour}
+    meters = (ir.Meter("m", 2),)
+    metered = doing(ir.Assign(index, A), ir.MeterPacket(colour, "m", index), metadata=metadata, meters=meters)
+    assert not unused_metadata(metered)
 
 
 def test_layouts() -> None:
