@@ -569,3 +569,15 @@ def test_packets_that_end_within_a_header_pass_the_control_flow() -> None:
     assert compiled["drop"] == 0.25  # neither header is valid
     assert compiled["lookup"] == 1.5
     assert interpreted["extract 20"] + interpreted["extract 40"] == 1.0  # SWX extracts what is behind a packet
+
+
+def test_packets_that_come_again_find_what_they_left_in_registers() -> None:
+    new = (ir.Assign(B, ir.BinaryOp("+", B, C)), ir.Hash(C, "crc16", (A,)), ir.WriteRegister("seen", A, ir.Const(1)))
+    program = small(ir.ReadRegister(M, "seen", A), ir.Branch(ir.Compare("==", M, ir.Const(0)), new, ()), keys=())
+    program = replace(program, registers=(ir.Register("seen", 256, 8),))
+    program = replace(program, actions=(replace(program.actions[0], label="go"),))
+    frames = tuple(bytes((n,)).ljust(60, b"\0") for n in range(4))
+    workload = ir.Workload(program, program, ir.PacketSpec((), (), 64), ("",) * 4, frames)
+    met = {what.kind for what, _ in packet_path(program, workload, TrafficPlan(64))}
+    assert "register read" in met
+    assert not {"hash", "register write"} & met

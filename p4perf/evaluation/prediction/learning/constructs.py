@@ -20,6 +20,7 @@ reference interpreter says which lookups find an entry.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
@@ -39,7 +40,7 @@ from p4perf.evaluation.prediction.reading.packets import (
     passed_steps,
 )
 from p4perf.evaluation.prediction.reading.swx import is_run, renamed, swx_flow
-from p4perf.evaluation.prediction.reading.swx_packets import SwxMachine
+from p4perf.evaluation.prediction.reading.swx_packets import SwxMachine, UnknownDecisionError
 from p4perf.formats.swx_spec import read_specification
 from p4perf.generators.c.xdp_layout import header_layout
 from p4perf.generators.swx.spec import Pipeline
@@ -50,6 +51,7 @@ from p4perf.programs import ir
 from p4perf.programs.analysis import statements
 from p4perf.programs.component import TrafficPlan
 from p4perf.programs.decisions import FAILED, Decision, Decisions, called
+from p4perf.programs.interpreter import Interpreter
 from p4perf.programs.ir import Program, Workload
 from p4perf.programs.packets import FCS_BYTES, frame
 from p4perf.programs.reading.flow import FULL, Flow, resolve
@@ -73,7 +75,12 @@ def packet_path(program: Program, workload: Workload, traffic: TrafficPlan, *, a
     flow = read_own(program, program.name, workload.packets.frame_size_bytes, configured=True, apart=apart)
     tally, short, kept = Tally(), Fraction(0), False
     packets = Decisions(program, Lookups)
-    for data, weight in packets_of(workload, traffic):
+    lookups = packets.interpreter
+    assert isinstance(lookups, Lookups)  # noqa: S101 - it was made here
+    frames = packets_of(workload, traffic)
+    _settle(program, frames, packets.run, lookups)
+    lookups.forget()
+    for data, weight in frames:
         visits: Counter[str] = Counter()
         packets.run(data)
         for decisions in packets.whole:
@@ -91,11 +98,29 @@ def packet_path(program: Program, workload: Workload, traffic: TrafficPlan, *, a
         return ()
     if not workload.frames:
         return tally.met()
-    lookups = packets.interpreter
-    assert isinstance(lookups, Lookups)  # noqa: S101 - it was made here
     copies = any(isinstance(statement, ir.Clone) for statement in statements(program))  # none: no session is there
     found = [(what, times) for what, times in tally.met() if copies or what.kind != "clone"]
     return tuple(part for each in found for part in (*lookups.searched(*each), *lookups.within(*each)))
+
+
+PASSES = 2
+"""How often all packets pass before they are counted if a register is read: they come again and again, and what the
+first of them leave there is soon no longer new."""
+
+
+def _settle(
+    program: Program, frames: Sequence[tuple[bytes, Fraction]], run: Callable[[bytes], object], *machines: Interpreter
+) -> None:
+    """Bring registers to where packets that come again and again leave them; as they were if that is not known."""
+    if not any(isinstance(statement, ir.ReadRegister) for statement in statements(program)):
+        return
+    before = [machine.snapshot() for machine in machines]
+    try:
+        for data, _ in list(frames) * PASSES:
+            run(data)
+    except (ValueError, RecursionError, UnknownDecisionError):
+        for machine, state in zip(machines, before, strict=True):
+            machine.restore(state)
 
 
 _LASTING = ("lookup", "counter", "meter", "register read", "register write", "clone", "unknown")
@@ -248,7 +273,15 @@ def swx_path(program: Program, workload: Workload, traffic: TrafficPlan) -> Pack
     """
     _, machine, reference = _on_swx(program, workload)
     tally, short = Tally(in_turn=True), Fraction(0)
-    for data, weight in packets_of(workload, traffic):
+    frames = packets_of(workload, traffic)
+
+    def run(data: bytes) -> None:
+        reference.run(data)
+        for _ in machine.walk(data):
+            pass
+
+    _settle(program, frames, run, machine, reference)
+    for data, weight in frames:
         reference.run(data)
         tally.begin(weight)
         visits: Counter[str] = Counter()

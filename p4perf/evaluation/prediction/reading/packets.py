@@ -254,10 +254,14 @@ class Lookups(Interpreter):
     def __init__(self, program: Program, **given: Any) -> None:
         super().__init__(program, **given)
         self._made: list[tuple[Table, Action, Mapping[str, int], bool]] = []
+        self._rows: dict[str, list[float]] = {}
+        self.forget()
+
+    def forget(self) -> None:
+        """Forget what the lookups so far have found."""
         self._keys: dict[str, set[tuple[int, ...]]] = {}
         self._ends: dict[str, Counter[int]] = {}
         self._levels: dict[str, Counter[int]] = {}
-        self._rows: dict[str, list[float]] = {}
 
     @override
     def run(self, frame: bytes, port: int | None = None) -> PacketOutcome:
