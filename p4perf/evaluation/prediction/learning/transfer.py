@@ -184,8 +184,9 @@ def _fitted(reference: PrimitiveCosts, rows: Sequence[PriceRow]) -> _Fit:
 def _shaped(reference: PrimitiveCosts, fit: _Fit) -> PrimitiveCosts:
     """The reference with other shares of some prices, by the sizes that lookups have.
 
-    The shares ``1 + s`` have the least ``sum over the points of (w (r - B s))^2 + STIFF^2 sum of s^2``, where ``r`` is
-    what the factors leave and ``B`` is what they charge for lookups of each step.
+    The shares ``1 + s`` have the least ``sum over the points of (w (r - B s))^2 + STIFF^2 sum of d^2``, where ``r`` is
+    what the factors leave, ``B`` is what they charge for lookups of each step, and ``d`` are the first of the steps
+    over a size, and what every other adds to the one before it.
     """
     prices = fit.scaled({key: price for key, price in reference.prices.items() if key in SHAPED})
     steps = [(key, size, n) for key in prices for size in SHAPED[key] for n in range(len(STEPS[size]) // 2 + 1)]
@@ -200,7 +201,11 @@ def _shaped(reference: PrimitiveCosts, fit: _Fit) -> PrimitiveCosts:
     weights = 1.0 / np.maximum(fit.cycles + fit.base, 1.0)
     left = np.clip(weights * (fit.cycles - fit.matrix @ fit.found), -OUTLIER, OUTLIER)
     system = weights[:, None] * charged
-    found = np.linalg.solve(system.T @ system + STIFF**2 * np.eye(len(steps)), system.T @ left)
+    stiff = np.eye(len(steps))
+    for at, (key, size, step) in enumerate(steps):
+        if step:
+            stiff[at, steps.index((key, size, step - 1))] = -1.0
+    found = np.linalg.solve(system.T @ system + STIFF**2 * stiff.T @ stiff, system.T @ left)
     share = dict(zip(steps, (1.0 + found).tolist(), strict=True))
     return replace(reference, prices={**reference.prices, **{k: _stepped(reference.prices[k], share) for k in prices}})
 
