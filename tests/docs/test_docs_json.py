@@ -205,6 +205,7 @@ def commands(run, tmp_path):
     yield "opq", operators(tmp_path)
     yield "reproduction", [printed("reproduce", "baldi2018:basic-total", "-o", tmp_path / "claims")]
     yield "reproduction.claims", [printed("reproduce", "--list")]
+    yield "reproduction.papers", [printed("reproduce")]
     yield "doctor", [printed("doctor")]
 
 
