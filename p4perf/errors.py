@@ -111,7 +111,7 @@ class P4PerfError(Exception):
     def text(self) -> str:
         """What is wrong, where, and what to do, in the words of the command line."""
         head = f"{self.location}: " if self.location else ""
-        head += f"{self.key}: " if self.key else ""
+        head += f"{self.key}: " if self.key and not head.endswith(f" {self.key}: ") else ""
         lines = [head + self.message]
         if self.location and (caret := self.location.caret()):
             lines.append(caret)

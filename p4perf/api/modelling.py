@@ -97,7 +97,7 @@ def fit(
         opened = OpenRun.open(run) if isinstance(run, Path) else run
         found = evaluate_run(opened, changes=options, every_plot=every_plot, progress=progress)
         if found is None:
-            raise UsageError(f"{opened.name}: its spec asks for no model, or sweeps several variables")
+            raise UsageError(f"{opened.name} has no model: {opened.unmodelled}")
         return found
     from p4perf.evaluation.fitting.component import fit as fit_columns
 

@@ -20,6 +20,7 @@ from p4perf.results import all_run_folders, find_run, is_run
 if TYPE_CHECKING:
     from p4perf.evaluation.fitting.component import DerivedModel
     from p4perf.experiment.many import FittedSeries, ModelsRow
+    from p4perf.results import Run
 
 
 class _Axis(Record):
@@ -66,16 +67,16 @@ LISTED_PARAMETERS = 6
 """Parameters that a table lists; splines have many. JSON has them all."""
 
 
-def emit_model(derived: DerivedModel | None, fmt: Format, *, run: str | None) -> None:
+def emit_model(derived: DerivedModel | None, fmt: Format, *, run: Run | None) -> None:
     """Print the segments of a model: segment, domain, function, parameters with intervals, error."""
     from p4perf.evaluation.fitting.error_metrics import error_text
     from p4perf.models.notation import number
 
-    document = _document(derived, run)
+    document = _document(derived, None if run is None else str(run.path))
     if derived is None:
         if fmt is Format.JSON:
             emit(fmt, document)
-        say("no model: the spec asks for none, or sweeps several variables; p4perf show prints the points")
+        say(f"no model: {run.unmodelled if run else 'there are no points'}; p4perf show prints the points")
         return
     model = derived.model
     level = f" with {number(100 * model.uncertainty.level)} % intervals" if model.uncertainty else ""
@@ -272,7 +273,7 @@ def fit(
             )  # fmt: skip
         else:
             raise UsageError(f"there is no run directory or file {data[0]}", hint=near_path(data[0]))
-    emit_model(derived, fmt, run=None if run is None else str(run.path))
+    emit_model(derived, fmt, run=run)
     for plot in derived.plots if derived is not None else ():
         say(f"plot: {plot}")
     return ExitCode.OK

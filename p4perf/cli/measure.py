@@ -409,7 +409,7 @@ def _conclude(run: Run, outcome: SweepOutcome, fmt: Format, *, strict: bool, qui
         evaluation = evaluate_run(run)
     except NoVerdictError as error:
         raise MeasurementError(error.message, hint=error.hint) from error
-    emit_model(evaluation, fmt, run=str(run.path))
+    emit_model(evaluation, fmt, run=run)
     if evaluation is not None and not quiet:
         for plot in evaluation.plots:
             say(f"plot: {plot}")

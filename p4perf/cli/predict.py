@@ -271,7 +271,7 @@ def _print_difference(found: CostDifference, path: PathName, most: int) -> None:
     whole = found.after.cycles(path) if found.cycles is None or found.cycles.low == found.cycles.high else found.cycles
     if float(whole.alike(found.interaction)):
         ends = [_digits(exactly(each.breakdowns[path].breakdown.interaction)) for each in (found.before, found.after)]
-        cells = dict(zip(("before", "after", "difference"), (*ends, whole.alike(found.interaction)), strict=True))
+        cells = dict(zip(("before", "after", "difference"), (*ends, _digits(exactly(found.interaction))), strict=True))
         rows.append({"part": "interaction", "node": "all", "construct": "together beyond their sum", **cells})
     values = ", ".join(f"{k}={v}" for k, v in found.after.values.items())
     where = f"{values}{', ' if values else ''}{'; '.join(found.after.changes)} on {found.after.model.name}"

@@ -298,7 +298,7 @@ def _variable(group: Sequence[Run]) -> str:
             swept = ", ".join(variable_names(run.spec.sweep)) or "nothing"
             raise UsageError(
                 f"{run.name} sweeps {swept}: only runs over one variable can be compared",
-                hint="name the variable in the spec: model.x" if run.spec.sweep.variables else None,
+                hint="sweep one of them, and run the spec once for each value of the others (--set NAME=VALUE)",
             )
     if len(set(found)) > 1:
         said = ", ".join(f"{run.name} over {variable}" for run, variable in zip(group, found, strict=True))

@@ -101,7 +101,7 @@ def _run_series(path: Path, metric: str | None, x_scale: Scale | None, changes: 
     run = Run.open(path)
     spec = run.spec
     if spec.model is None or run.variable is None:
-        raise UsageError(f"{path} has no model: its spec asks for none, or sweeps several variables")
+        raise UsageError(f"{path} has no model: {run.unmodelled}")
     samples: Samples | P4PerfError
     try:
         samples = run.samples(metric)

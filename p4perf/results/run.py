@@ -104,6 +104,16 @@ class Run:
         return self.spec.variable
 
     @property
+    def unmodelled(self) -> str:
+        """Why a run without a model has none."""
+        from p4perf.specs.sweep import variable_names
+
+        if self.spec.model is None:
+            return "the spec has no section model"
+        swept = ", ".join(variable_names(self.spec.sweep)) or "no variable"
+        return f"the spec sweeps {swept}, and a model is over one variable"
+
+    @property
     def columns(self) -> list[str]:
         """Columns of the table that distinguish points: the swept variables, or the number of the point without any."""
         points = self.manifest.points

@@ -197,6 +197,8 @@ def set_value(root: SourceNode, key: str, text: str) -> SourceNode:
         text: the new value as YAML; null removes the key.
     """
     place = Location(f"--set {key if key.isprintable() else ascii(key)}")
+    if not text.strip():
+        raise SpecError("there is no value", location=place, hint="null removes the key")
     try:
         value = parse_text(text, place.file).moved(place)
     except SpecError as error:

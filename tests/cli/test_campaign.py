@@ -207,7 +207,7 @@ class TestOutput:
         assert alone.code == ExitCode.USAGE
         assert f"no experiment of {path} was measured twice" in alone.err
         (run,) = (path / "runs").iterdir()
-        assert f"hint: p4perf compare {path} compares" in p4perf("compare", run).err
+        assert f"hint: p4perf compare {path}/ compares" in p4perf("compare", run).err
         both = json.loads(p4perf("compare", campaign[1], path, "--format", "json").out)
         assert len(both["experiments"][0]["runs"]) == 3
 

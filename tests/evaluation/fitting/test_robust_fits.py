@@ -171,7 +171,7 @@ def test_each_doubt_is_one_remark() -> None:
     rng = np.random.default_rng(5)
     assert "a single point" in p4perf.fit([3], [5.0]).remarks[0]
     few = p4perf.fit([1, 2, 3], [1.0, 2.1, 2.9]).remarks
-    assert "measure at least 10 points" in few[0]
+    assert "measure at least 10" in few[0]
     assert any("L1-BIC is not defined for 3 points and 2 parameters" in remark for remark in few)
     noise = p4perf.fit(np.arange(30), rng.uniform(1, 5, 30)).remarks
     assert any("above 5 %" in remark and "--template spline" in remark for remark in noise)
