@@ -185,8 +185,8 @@ def _shaped(reference: PrimitiveCosts, fit: _Fit) -> PrimitiveCosts:
     """The reference with other shares of some prices, by the sizes that lookups have.
 
     The shares ``1 + s`` have the least ``sum over the points of (w (r - B s))^2 + STIFF^2 sum of d^2``, where ``r`` is
-    what the factors leave, ``B`` is what they charge for lookups of each step, and ``d`` are the first of the steps
-    over a size, and what every other adds to the one before it.
+    what the factors leave, ``B`` is what they charge for lookups of each step, and ``d`` are the first three steps over a
+    size, and what every other adds to the one before it: a lookup of one key says little of any other.
     """
     prices = fit.scaled({key: price for key, price in reference.prices.items() if key in SHAPED})
     steps = [(key, size, n) for key in prices for size in SHAPED[key] for n in range(len(STEPS[size]) // 2 + 1)]
@@ -203,7 +203,7 @@ def _shaped(reference: PrimitiveCosts, fit: _Fit) -> PrimitiveCosts:
     system = weights[:, None] * charged
     stiff = np.eye(len(steps))
     for at, (key, size, step) in enumerate(steps):
-        if step:
+        if step > 2:
             stiff[at, steps.index((key, size, step - 1))] = -1.0
     found = np.linalg.solve(system.T @ system + STIFF**2 * stiff.T @ stiff, system.T @ left)
     share = dict(zip(steps, (1.0 + found).tolist(), strict=True))
