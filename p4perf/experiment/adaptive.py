@@ -34,6 +34,9 @@ FIRST_POINTS = 7
 URGENT = 0.5
 """Trials that lower a bound of at least this share of the largest one compete by what they gain per second."""
 
+LONG_FILL_S = 2.0
+"""Longest time in which a table of the first model is filled, in seconds: larger ones are measured later."""
+
 EXPENSIVE = 4.0
 """An end that takes longer than this many typical trials gets a second start only if its bound asks for it."""
 
@@ -94,7 +97,7 @@ class Judgement:
     options: tuple[Option, ...]
     seed: str
     open_ends: frozenset[str]
-    """The first and the last place, if they have no value yet: with them there is a first model."""
+    """The first and the last place that is soon filled, if they have no value yet: with them there is a first model."""
 
     @property
     def error(self) -> float:
@@ -164,7 +167,7 @@ class Chooser:
         options: list[Option] = []
         lines = [[n for n in line if self._places[n].key not in closed] for line in self._lines]
         lines = [line for line in lines if line]
-        ends = frozenset(self._places[n].key for n in (lines[0][0], lines[-1][-1])) if lines else frozenset()
+        ends = frozenset(self._places[n].key for n in (lines[0][0], self._last(lines[-1]))) if lines else frozenset()
         for line in lines:
             values[line], bounds[line], more = self._line([self._places[n] for n in line], ends, found, costs)
             options += more
@@ -178,6 +181,10 @@ class Chooser:
             open_ends=ends - {t.key for t in trials if t.value is not None},
         )
 
+    def _last(self, line: Sequence[int]) -> int:
+        """The last place of a line whose tables are soon filled; the last of all if there is none."""
+        return next((n for n in reversed(line) if self._places[n].setup_s <= LONG_FILL_S), line[-1])
+
     def _line(
         self, places: Sequence[GridPoint], ends: Collection[str], found: dict[str, list[Start]], costs: _Costs
     ) -> tuple[Array, Array, list[Option]]:
@@ -185,7 +192,8 @@ class Chooser:
         starts = [[t.value for t in found.get(p.key, ()) if t.value is not None] for p in places]
         line = polyline([p.x or 0.0 for p in places], starts)
         even = np.linspace(0, len(places) - 1, min(FIRST_POINTS, len(places)))
-        first = {round(float(e)) for e in even} | {n for n, place in enumerate(places) if place.marked}
+        first = {round(float(e)) for e in even}
+        first |= {n for n, place in enumerate(places) if place.marked or place.key in ends}
         first.add(len(places) // 2)
         # An end has neighbours on one side only: little but a second start shows that the first one is bad.
         twice = {n for n in (0, len(places) - 1) if costs.of_place(places[n]) <= EXPENSIVE * costs.trial_s}

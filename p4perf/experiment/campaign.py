@@ -1,8 +1,8 @@
 """Many experiments on several targets within a time budget: planned, measured one by one, resumable, and reported.
 
-Within a budget every run chooses its points (:mod:`p4perf.experiment.adaptive`). First come the ends of all sweeps,
-small experiments first and all targets one right after the other, so that each has a model early; then the cells are
-continued that are known least, until the time is over. Without a budget every cell is measured to its end.
+Within a budget every run chooses its points (:mod:`p4perf.experiment.adaptive`). First come the ends of all sweeps, the
+shortest first and all targets one right after the other, so that each has a model early; then the cells are continued
+that are known least, until the time is over. Without a budget every cell is measured to its end.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import Any
 
 from p4perf.errors import BuildError, DataError, MeasurementError, NoVerdictError, P4PerfError, SpecError, UsageError
 from p4perf.experiment import sizing
+from p4perf.experiment.adaptive import LONG_FILL_S
 from p4perf.experiment.bench import Shared, open_target, open_testbed, refuse_batches, trial_of
 from p4perf.experiment.campaign_report import write_report
 from p4perf.experiment.conductor import TimeLimit
@@ -37,7 +38,8 @@ RESERVE_SHARE = 0.06
 """Share of the budget that is kept for the report."""
 
 OVERTIME = 1.5
-"""Most of its share of the time that the ends of a sweep may take, as a multiple: what one takes, the others lack."""
+"""Longest time for the ends of a sweep, as a multiple of what they should take, or of their share of the time if that
+is more: what one takes, the others lack."""
 
 ENDS = 2
 """Points that every sweep has first."""
@@ -60,8 +62,8 @@ IN_VAIN = 100
 LOAD_WEIGHT = 10.0
 """Time of a point with a load generator, as a multiple of that of another."""
 
-SHORT_SEARCH = 3
-"""Trials of each load of a throughput search within a budget."""
+SHORT_SEARCH = (("load.trials_per_load", "3"), ("load.width", "0.02"))
+"""A throughput search within a budget: fewer trials of each load, and bounds that are further apart."""
 
 
 def new_campaign(
@@ -197,14 +199,18 @@ class Campaign:
                     self._cell(name, device, TimeLimit())
                 elif not (self._budget and self._has_ends(name, device)):
                     todo.append((name, device))
+        ends_s = {(name, device.label): self._ends_s(name, device) for name, device in todo}
+        if self._budget:
+            longest_s = {name: max(s for (other, _), s in ends_s.items() if other == name) for name, _ in ends_s}
+            todo.sort(key=lambda cell: longest_s[cell[0]])
         self._rest = [name for name, _ in todo]
         self._reach("campaign", self._rest_s())
-        weights = [self._weight(name) for name, _ in todo]
-        for number, (name, device) in enumerate(todo):
+        for name, device in todo:
             self._rest.pop(0)
-            now = time.monotonic()
-            share_s = max(0.0, self._deadline_s - now) * weights[number] / sum(weights[number:])
-            until_s = min(self._deadline_s, now + OVERTIME * share_s)
+            now, left_s = time.monotonic(), sum(ends_s.values())
+            own_s = ends_s.pop((name, device.label))
+            share_s = max(0.0, self._deadline_s - now) * own_s / left_s
+            until_s = min(self._deadline_s, now + OVERTIME * max(own_s, share_s))
             self._cell(name, device, TimeLimit(until_s, ends=self._budget))
         if self._budget:
             self._refine()
@@ -338,10 +344,13 @@ class Campaign:
         experiment = self._load(name)
         return len(experiment.points) * experiment.spec.trials.repetitions
 
-    def _weight(self, name: str) -> float:
-        """What the ends of an experiment take, compared to those of others."""
-        experiment = self._plans[name].experiment
-        return min(ENDS, len(experiment.points)) * (LOAD_WEIGHT if experiment.spec.asks_load else 1.0)
+    def _ends_s(self, name: str, device: Device) -> float:
+        """What the ends of a sweep should take."""
+        experiment, plan = self._plans[name].experiment, self._plans[name].plans[device.label]
+        ends = (*plan.points[:1], *plan.points[1:][-1:])
+        trials = len(ends) * (LOAD_WEIGHT if experiment.spec.asks_load else 1.0)
+        fill_s = sum(min(p.plan.setup_s, LONG_FILL_S) for p in ends)
+        return self._pace.cell_s(min(plan.builds, len(ends)), trials) + fill_s
 
     def _planned(self, name: str) -> PlannedCells:
         """The experiment, or as it was begun before: all targets choose from the same points."""
@@ -363,7 +372,7 @@ class Campaign:
 
         found = load(overrides)
         if self._budget and found.spec.asks_load:
-            found = load([("load.trials_per_load", str(SHORT_SEARCH)), *overrides])
+            found = load([*SHORT_SEARCH, *overrides])
         return found
 
     def _record(self, cell: Cell) -> None:

@@ -152,7 +152,11 @@ class Pace:
 
     def sweep_s(self, points: int, repetitions: int, builds: int) -> float:
         """What a run of so large a sweep will take."""
-        return self.rest_s + max(1, builds) * self.build_s + EXTRA_STARTS * repetitions * max(1, points) * self.trial_s
+        return self.cell_s(max(1, builds), EXTRA_STARTS * repetitions * max(1, points))
+
+    def cell_s(self, builds: int, trials: float) -> float:
+        """What its builds and trials take, with all that a run takes beside them."""
+        return self.rest_s + builds * self.build_s + trials * self.trial_s
 
 
 @dataclass(slots=True)

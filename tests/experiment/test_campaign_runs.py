@@ -164,7 +164,7 @@ def test_an_interrupt_amid_a_run(tmp_path, monkeypatch):
                 raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(module, "measure_run", lambda *given, limit: measure_run(*given, Impatient(), limit=limit))
+        patch.setattr(module, "measure_run", lambda *given, **more: measure_run(*given[:-1], Impatient(), **more))
         with pytest.raises(KeyboardInterrupt):
             measure(campaign)
     (entry,) = campaign.content()["cells"]
