@@ -41,6 +41,9 @@ OVERTIME = 1.5
 """Longest time for the ends of a sweep, as a multiple of what they should take, or of their share of the time if that
 is more: what one takes, the others lack."""
 
+SPARE = 0.25
+"""Share of the time that the ends of all sweeps should leave, which those of one may take."""
+
 ENDS = 2
 """Points that every sweep has first."""
 
@@ -62,8 +65,8 @@ IN_VAIN = 100
 LOAD_WEIGHT = 10.0
 """Time of a point with a load generator, as a multiple of that of another."""
 
-SHORT_SEARCH = (("load.trials_per_load", "3"), ("load.width", "0.02"))
-"""A throughput search within a budget: fewer trials of each load, and bounds that are further apart."""
+SHORT_SEARCH = (("load.trials_per_load", "3"), ("load.trial_ms", "100"), ("load.width", "0.03"))
+"""A throughput search within a budget: fewer and shorter trials of each load, and bounds that are further apart."""
 
 
 def new_campaign(
@@ -210,7 +213,8 @@ class Campaign:
             now, left_s = time.monotonic(), sum(ends_s.values())
             own_s = ends_s.pop((name, device.label))
             share_s = max(0.0, self._deadline_s - now) * own_s / left_s
-            until_s = min(self._deadline_s, now + OVERTIME * max(own_s, share_s))
+            spare_s = self._deadline_s - now - left_s
+            until_s = min(self._deadline_s, now + max(OVERTIME * max(own_s, share_s), SPARE * spare_s))
             self._cell(name, device, TimeLimit(until_s, ends=self._budget))
         if self._budget:
             self._refine()

@@ -124,7 +124,7 @@ def read_rows(run: Run) -> list[PriceRow]:
         found.append(
             PriceRow(
                 PROGRAMS if own else experiment.spec.name,
-                experiment.spec.name if own else point_label(point),
+                point_label(point) if point.values else experiment.spec.name,
                 workload_increment(manifest.target, workload, traffic),
                 cycles=float(np.median(costs[key])),
                 starts=tuple(float(v) for v in costs[key]),
@@ -144,11 +144,17 @@ def _values(values: object) -> str:
 FORWARD = "program/forward"
 """The baseline as a program that was read: its packets are copied whole, which costs more than to write their keys."""
 
-FIXTURES = (FORWARD, COMPOSED, "composition/constructs", "composition/components", "composition/context")
+FUNCTIONS = "composition/functions"
+"""Network functions in P4, read as programs of users are."""
+
+FIXTURES = (FORWARD, FUNCTIONS, COMPOSED, "composition/constructs", "composition/components", "composition/context")
 """Experiments that a cost model is made of, in the order in which they are measured."""
 
-QUICK = 3
+QUICK = 4
 """How many of these are measured if time is short: whole programs, and single constructs that they have none of."""
+
+READ = (FORWARD, FUNCTIONS)
+"""Those with programs that were read: some targets take none, and their frames have another size."""
 
 QUICK_ACCURACY, QUICK_STARTS = 0.02, 4
 """Relative error to which each program is measured then, and about how many starts it takes."""
@@ -184,7 +190,7 @@ def measure_fixtures(
         try:
             todo[name] = experiment, plan_sweep(experiment, device, facts)
         except errors.CapabilityError:
-            if name != FORWARD:  # some targets take no programs that were read
+            if name not in READ:
                 raise
 
     def left_s(waiting: Sequence[str]) -> float:
@@ -326,7 +332,7 @@ def learn_from_runs(
     if not runs:
         raise errors.UsageError("a cost model is made of runs", hint="name run directories, or --target to measure")
     _same_place(runs)
-    made = [run for run in runs if run.identity.experiment != FORWARD]
+    made = [run for run in runs if run.identity.experiment not in READ]
     frames = sorted({point.frame_size_bytes for run in made for point in run.experiment.points})
     if len(frames) > 1:
         raise errors.DataError(

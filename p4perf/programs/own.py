@@ -34,6 +34,11 @@ INLINE_BYTES = 200_000
 _PACKED = "xz:"
 
 
+def compressed(text: str) -> str:
+    """A text as a parameter, as XZ in base 85."""
+    return _PACKED + base64.b85encode(lzma.compress(text.encode(), preset=1)).decode()
+
+
 def packed(text: str, file: str) -> str:
     """A text as a parameter: long ones as XZ in base 85, so that 100,000 entries or a large program fit into a spec.
 
@@ -42,7 +47,7 @@ def packed(text: str, file: str) -> str:
     """
     if len(text) <= INLINE_BYTES:
         return text
-    found = _PACKED + base64.b85encode(lzma.compress(text.encode(), preset=1)).decode()
+    found = compressed(text)
     if len(found) > MAX_TEXT_BYTES:
         raise DataError(f"is too long: {len(found)} bytes, compressed, of {MAX_TEXT_BYTES}", location=Location(file))
     return found

@@ -6,10 +6,10 @@ the baseline, and ``w`` one over the cost of the whole packet, the factors are t
 
     sum over the points of (w (A f - y))^2  +  RIDGE^2 (sum over the prices of (f - c)^2  +  sum of (c - 1)^2),
 
-where prices of one group (lookups, what more entries cost, all others) have the ``c`` in common, which is found with
-them. So a price that no point has changes as those like it do, and many points tell each price by itself. Whole
-programs cost more or less than the sum of their prices on the other machine, too, and ``y`` is without that
-(:mod:`~p4perf.models.program.experience`).
+where single constructs count half (:data:`SINGLE`). Prices of one group (lookups, what more entries cost, all others)
+have the ``c`` in common, which is found with them. So a price that no point has changes as those like it do, and many
+points tell each price by itself. Whole programs cost more or less than the sum of their prices on the other machine,
+too, and ``y`` is without that (:mod:`~p4perf.models.program.experience`).
 
 What whole programs say of sums on the other machine is kept: with all points of this machine among them, or with wider
 intervals, by what nine of ten points are off. With many programs of this machine it is left out,
@@ -37,6 +37,9 @@ from p4perf.models.templates import FloatArray
 
 RIDGE = 0.3
 """How much a factor that is off by one counts, where a program that is off by its whole cost counts one."""
+
+SINGLE = 0.5
+"""How much a point that is no whole program counts beside one: alone, a construct hides behind the next packet."""
 
 FEWEST = 5
 """Fewest points that say how much faster or slower a machine is."""
@@ -166,7 +169,7 @@ def _fitted(reference: PrimitiveCosts, rows: Sequence[PriceRow]) -> _Fit:
     beyond = np.array([_beyond(reference, row, sum(parts.values())) for row, parts in charged])
     groups = sorted({_group(part) for part in names} | {_group((key, False)) for key in reference.prices})
     fit = _Fit(told, names, matrix, np.zeros(len(names)), base, beyond, {})
-    weights = 1.0 / np.maximum(fit.cycles + base, 1.0)
+    weights = np.array([1.0 if row.whole else SINGLE for row in told]) / np.maximum(fit.cycles + base, 1.0)
     common = np.array([[float(_group(part) == group) for group in groups] for part in names])
     system = np.block(
         [
@@ -185,8 +188,8 @@ def _shaped(reference: PrimitiveCosts, fit: _Fit) -> PrimitiveCosts:
     """The reference with other shares of some prices, by the sizes that lookups have.
 
     The shares ``1 + s`` have the least ``sum over the points of (w (r - B s))^2 + STIFF^2 sum of d^2``, where ``r`` is
-    what the factors leave, ``B`` is what they charge for lookups of each step, and ``d`` are the first three steps over a
-    size, and what every other adds to the one before it: a lookup of one key says little of any other.
+    what the factors leave, ``B`` is what they charge for lookups of each step, and ``d`` are the first three steps over
+    a size, and what every other adds to the one before it: a lookup of one key says little of any other.
     """
     prices = fit.scaled({key: price for key, price in reference.prices.items() if key in SHAPED})
     steps = [(key, size, n) for key in prices for size in SHAPED[key] for n in range(len(STEPS[size]) // 2 + 1)]
