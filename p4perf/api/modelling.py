@@ -46,6 +46,7 @@ def fit(
     y: Any = None,
     *,
     x: str | None = None,
+    where: Changes = (),
     region: str | None = None,
     x_scale: Scale = "linear",
     working_set: str | None = None,
@@ -70,7 +71,9 @@ def fit(
         data: abscissae, or a table with the columns ``x`` and ``y``, or a file of CSV or Extra-P (``-`` is the standard
             input), or a run, whose model and plots are written into it.
         y: samples for each abscissa, several for one as repetitions; of tables and files the name of their column.
-        x: name of the column (Extra-P: parameter) of the abscissae.
+        x: name of the column (Extra-P: parameter) of the abscissae; of a run, a swept variable.
+        where: of a run over several variables: values of the others, such as ``{"frame": 64}``. The model and plots
+            of such points are written to ``output`` only.
         region: region or callpath of a file of Extra-P.
         x_scale: how x is drawn; split finders look at it this way.
         working_set: bytes that grow with x, such as ``128+80``; with ``caches`` such as ``L2=256KiB``, breakpoints are
@@ -94,8 +97,9 @@ def fit(
             )  # fmt: skip
         from p4perf.experiment.evaluate import evaluate_run
 
-        opened = OpenRun.open(run) if isinstance(run, Path) else run
-        found = evaluate_run(opened, changes=options, every_plot=every_plot, progress=progress)
+        opened = (OpenRun.open(run) if isinstance(run, Path) else run).at(dict(given.pairs(where, "--where")), x)
+        place = None if opened.is_whole else given.path(output)
+        found = evaluate_run(opened, changes=options, every_plot=every_plot, output=place, progress=progress)
         if found is None:
             raise UsageError(f"{opened.name} has no model: {opened.unmodelled}")
         return found
@@ -255,7 +259,7 @@ def _check_capability(subject: ProgramSubject, target: str) -> None:
 @overload
 def compare(
     runs: Runs, *, component: None = ..., folder: PathLike = ..., reference: str | None = ...,
-    metric: str | None = ..., margin: Share = ...,
+    metric: str | None = ..., margin: Share = ..., where: Changes = ...,
 ) -> RunComparison: ...
 
 
@@ -277,6 +281,7 @@ def compare(
     reference: str | None = None,
     metric: str | None = None,
     margin: Share = 0.05,
+    where: Changes = (),
 ) -> RunComparison | ComparedModels:
     """Compare runs of the same experiments, or models of one component. Nothing is written.
 
@@ -290,6 +295,7 @@ def compare(
         reference: what the others are compared with: a target or a run; by default the first.
         metric: by default the modelled one.
         margin: smallest difference that matters.
+        where: values of swept variables, such as ``{"frame": 64}``: runs over several are compared there.
 
     Raises:
         UsageError: the subjects cannot be compared, or there is no such reference.
@@ -306,9 +312,10 @@ def compare(
     from p4perf.experiment.campaign_report import compared_runs
     from p4perf.experiment.compare import compare_runs
 
-    paths = compared_runs([find_run(name, Path(folder)) for name in names])
+    values = dict(given.pairs(where, "--where"))
+    paths = compared_runs([find_run(name, Path(folder)) for name in names], values)
     chosen = reference if reference is None else str(find_run(reference, Path(folder)))
-    return compare_runs(paths, reference=chosen, metric=metric, margin=smallest)
+    return compare_runs(paths, reference=chosen, metric=metric, margin=smallest, where=values)
 
 
 @checked

@@ -393,6 +393,10 @@ def share_option(*names: str, **more: Any) -> Any:
 SetOption = Annotated[
     list[str] | None, Option("--set", help="Change the spec: entries=1000, trials.repetitions=5. Repeatable.")
 ]
+WhereOption = Annotated[
+    list[str] | None,
+    Option("--where", help="Of a run over several variables: value of one of them: frame=64. Repeatable."),
+]
 SkipOption = Annotated[bool, Option("--skip-impossible", help="Leave out impossible points, and say which.")]
 PointsOption = Annotated[
     int | None, Option("--points", min=1, help="Keep at most N values of every swept variable, evenly spaced.")

@@ -14,6 +14,7 @@ from p4perf.cli.app import (
     Format,
     FormatOption,
     QuietOption,
+    WhereOption,
     app,
     emit,
     measured_text,
@@ -128,6 +129,7 @@ def compare(
         str | None, Option(help="Target or run to compare the others with; default: the first.")
     ] = None,
     metric: Annotated[str | None, Option(help="Metric; default: the modelled one.")] = None,
+    where: WhereOption = None,
     margin: Annotated[str, Option(help="Smallest difference that matters, such as 5% or 0.05.")] = "5%",
     output: Annotated[
         Path | None, Option("--output", "-o", help="Folder for data and plots; default: write nothing.")
@@ -140,6 +142,7 @@ def compare(
     if component is not None:
         from p4perf.experiment.subjects import curves_document
 
+        refuse({"--where": where}, "for runs, without --component")
         curves = api.compare(runs, component=component, folder=folder, reference=reference, metric=metric, at=at or ())
         document = curves_document(curves)
         emit(fmt, document, tables=lambda: _print_component(curves, document))
@@ -153,7 +156,7 @@ def compare(
     from p4perf.specs.units import share
 
     smallest = share(margin, "--margin")
-    found = api.compare(runs, folder=folder, reference=reference, metric=metric, margin=smallest)
+    found = api.compare(runs, folder=folder, reference=reference, metric=metric, margin=smallest, where=where or ())
     files: dict[str, Any] = {}
     if output is not None:
         files = dict(zip(("output", "plots"), write_comparison(found, output, datetime.now(UTC)), strict=True))

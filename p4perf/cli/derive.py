@@ -10,7 +10,19 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from typer import Argument, Option
 
-from p4perf.cli.app import Format, FormatOption, Scale, TlsOption, app, check_cluster, emit, refuse, say, say_origin
+from p4perf.cli.app import (
+    Format,
+    FormatOption,
+    Scale,
+    TlsOption,
+    WhereOption,
+    app,
+    check_cluster,
+    emit,
+    refuse,
+    say,
+    say_origin,
+)
 from p4perf.errors import ExitCode, UsageError
 from p4perf.evaluation.fitting.tables import CandidateRow, SegmentRow, candidate_rows, model_rows
 from p4perf.formats.plain import near_path
@@ -93,7 +105,8 @@ def emit_model(derived: DerivedModel | None, fmt: Format, *, run: Run | None) ->
         }
         for row in document.segments
     ]
-    emit(fmt, document, rows=rows, title=f"{model.y.label()} over {model.x.label()}")
+    at = f" at {', '.join(map('='.join, run.where))}" if run is not None and run.where else ""
+    emit(fmt, document, rows=rows, title=f"{model.y.label()} over {model.x.label()}{at}")
     if fmt is not Format.TABLE:
         return
     say(f"combined error: {error_text(model.error, model.fitting.error)}")
@@ -156,7 +169,8 @@ def fit(
             help="Runs, folders of runs, CSV files with a header line, files of Extra-P; - is the standard input.",
         ),
     ],
-    x: Annotated[str | None, Option(help="File: column of the variable (Extra-P: parameter).")] = None,
+    x: Annotated[str | None, Option(help="Variable of a run; column of a file (Extra-P: parameter).")] = None,
+    where: WhereOption = None,
     y: Annotated[str | None, Option(help="File: column of the cost (Extra-P: metric).")] = None,
     by: Annotated[
         list[str] | None, Option(help="Many series: columns that distinguish them, separated by commas. Repeatable.")
@@ -212,7 +226,7 @@ def fit(
         Option(
             "--output",
             "-o",
-            help="File: folder of model.json and plots. Many series: FILE.jsonl, a line for each model, or a folder "
+            help="File, or a run with --where or --x: folder of model.json and plots. Many series: FILE.jsonl, a line for each model, or a folder "
             "for models.jsonl; what is there already is not fitted again.",
         ),
     ] = None,
@@ -227,6 +241,7 @@ def fit(
     """
     from p4perf.api import fit as fit_series
     from p4perf.api import fit_many, open_run
+    from p4perf.api.arguments import pairs
     from p4perf.cli.progress import SeriesProgress, Share
     from p4perf.experiment.evaluate import evaluate_run
 
@@ -245,7 +260,7 @@ def fit(
     columns = _columns(by or [])
     many = by or processes or scheduler or restart or len(data) > 1 or (output and output.suffix == ".jsonl")
     if many or (data[0].is_dir() and not is_run(data[0]) and all_run_folders(data[0])):
-        refuse({**of_file, "--threads": threads, "--every-plot": every_plot}, "for one series")
+        refuse({**of_file, "--where": where, "--threads": threads, "--every-plot": every_plot}, "for one series")
         if restart and output is None:
             raise UsageError("--restart is for a file of models: name it with --output")
         if processes is not None and scheduler is not None:
@@ -259,14 +274,17 @@ def fit(
         return _print_many(found, fmt, one=len(data) == 1)
     run = None
     if data[0].is_dir():
-        of_file |= {"--x": x, "--y": y, "--x-scale": x_scale, "--output": output}
+        of_file |= {"--y": y, "--x-scale": x_scale}
         refuse(of_file, "for files only; a run has its own variables and directory")
-        run = open_run(data[0])
+        run = open_run(data[0]).at(dict(pairs(where or (), "--where")), x)
+        if run.is_whole:
+            refuse({"--output": output}, "for files, and for runs with --where or --x; a run has its own directory")
         say_origin(run.identity)
     with Share("deriving") as progress:
         if run is not None:
-            derived = evaluate_run(run, changes=options, every_plot=every_plot, progress=progress)
+            derived = evaluate_run(run, changes=options, every_plot=every_plot, output=output, progress=progress)
         elif data[0].exists() or str(data[0]) == "-":
+            refuse({"--where": where}, "for runs only")
             derived = fit_series(
                 data[0], y, x=x, region=region, x_scale=x_scale or "linear", working_set=working_set,
                 caches=cache or (), output=output, every_plot=every_plot, progress=progress, **options,

@@ -159,8 +159,11 @@ def _shared(runs: Iterable[Run]) -> list[Path]:
     return [run.path for run in found if several[run.spec.name] > 1]
 
 
-def compared_runs(paths: Sequence[Path]) -> list[Path]:
+def compared_runs(paths: Sequence[Path], where: Mapping[str, str] | None = None) -> list[Path]:
     """Runs to compare, instead of a campaign its runs of experiments that can be compared with others.
+
+    Args:
+        where: of campaigns, only runs that sweep these variables.
 
     Raises:
         UsageError: there are no two runs of an experiment in the campaigns.
@@ -173,7 +176,10 @@ def compared_runs(paths: Sequence[Path]) -> list[Path]:
         if path in campaigns:
             folder = CampaignDirectory.open(path)
             inside = _measured_runs(folder, all_cells(folder))
-            found += [run for run in inside if run.variable or not run.spec.sweep.variables]
+            if where:
+                found += [run for run in inside if {*where} <= {*run.swept}]
+            else:
+                found += [run for run in inside if run.variable or not run.spec.sweep.variables]
         else:
             found.append(Run.open(path))
     if not (shared := _shared(found)):

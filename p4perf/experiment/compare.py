@@ -36,7 +36,6 @@ from p4perf.results.files import csv_text, file_word, json_text, real
 from p4perf.results.table import LEVEL, RESAMPLES, SEED, Samples, summarise
 from p4perf.specs import ExperimentSpec
 from p4perf.specs.schema import IMPORTED
-from p4perf.specs.sweep import variable_names
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -158,6 +157,7 @@ class ComparedRun:
     label: str
     path: Path
     manifest: Manifest
+    planned: int
     points: tuple[Mapping[str, Any], ...]
     subject: ComparedSamples
 
@@ -203,11 +203,17 @@ class RunComparison:
 
 
 def compare_runs(
-    paths: Sequence[Path], *, reference: str | None = None, metric: str | None = None, margin: float = MARGIN
+    paths: Sequence[Path],
+    *,
+    reference: str | None = None,
+    metric: str | None = None,
+    margin: float = MARGIN,
+    where: Mapping[str, str] | None = None,
 ) -> RunComparison:
     """Compare runs, grouped by experiment.
 
     Args:
+        where: values of swept variables, as text: only the points at these are compared.
         reference: what the others are compared with: a label (such as a target) or one of the paths; by default the
             first of each experiment, or its run with the label of the very first.
 
@@ -219,7 +225,7 @@ def compare_runs(
     if not paths:
         raise UsageError("no run is named", hint="give two runs or more of the same experiment")
     require_distinct(paths)
-    runs = [Run.open(path) for path in paths]
+    runs = [Run.open(path).at(where or {}) for path in paths]
     for run in runs:  # a damaged one is refused before anything is compared
         _ = run.measured, run.manifest, run.spec
     groups = _grouped(runs)
@@ -267,7 +273,7 @@ def _reference_label(wanted: str | None, groups: Sequence[Sequence[Run]], labels
 def _experiment(
     group: Sequence[Run], labels: Sequence[str], reference: str, metric: str | None, margin: float, warnings: list[str]
 ) -> ComparedExperiment:
-    name = group[0].spec.name
+    name = group[0].title
     variable, chosen = _variable(group), _metric(group, metric)
     runs = tuple(_compared(run, label, variable, chosen, warnings) for run, label in zip(group, labels, strict=True))
     specs = spec_differences({label: run.spec for run, label in zip(group, labels, strict=True)})
@@ -295,10 +301,9 @@ def _variable(group: Sequence[Run]) -> str:
     found = [run.variable for run in group]
     for run, variable in zip(group, found, strict=True):
         if variable is None:
-            swept = ", ".join(variable_names(run.spec.sweep)) or "nothing"
             raise UsageError(
-                f"{run.name} sweeps {swept}: only runs over one variable can be compared",
-                hint="sweep one of them, and run the spec once for each value of the others (--set NAME=VALUE)",
+                f"{run.name} sweeps {', '.join(run.swept)}, and curves over one variable are compared",
+                hint=f"choose values of the others, such as {run.choice}",
             )
     if len(set(found)) > 1:
         said = ", ".join(f"{run.name} over {variable}" for run, variable in zip(group, found, strict=True))
@@ -327,11 +332,11 @@ def _compared(run: Run, label: str, variable: str, metric: str, warnings: list[s
     try:
         samples = _samples(run.table, metric, variable)
     except UsageError as error:
-        hint = "runs over one variable can be compared"
+        hint = error.hint
         if OPERATOR in run.table.columns:
-            hint += "; p4perf analyse opq RUN RUN --agree compares operators"
+            hint = f"{hint}; p4perf analyse opq RUN RUN --agree compares operators"
         raise UsageError(f"{run.name}: {error.message}", hint=hint) from error
-    manifest, planned = run.manifest, len(run.manifest.planned_points)
+    manifest, planned = run.manifest, run.planned
     if missing := planned - len(samples.x):
         warnings.append(f"{run.name}: {missing} of {planned} points have no accepted start")
     if manifest.origin:
@@ -341,7 +346,7 @@ def _compared(run: Run, label: str, variable: str, metric: str, warnings: list[s
     model = _model(run, metric, variable, samples, warnings) if samples.x and variable != UNSWEPT else None
     has_cost = COST_METRIC in set(run.table["metric"])
     cost = _samples(run.table, COST_METRIC, variable) if has_cost else None
-    return ComparedRun(label, run.path, manifest, points, ComparedSamples(label, samples, model, cost))
+    return ComparedRun(label, run.path, manifest, planned, points, ComparedSamples(label, samples, model, cost))
 
 
 def _samples(table: pd.DataFrame, metric: str, variable: str) -> Samples:
@@ -554,7 +559,7 @@ def _run(run: ComparedRun) -> _Run:
     return _Run.read(
         run,
         spec_hash=run.manifest.spec_hash or "",
-        planned_points=len(run.manifest.planned_points),
+        planned_points=run.planned,
         accepted_points=len(run.subject.samples.x),
         machine=run.manifest.machine,
     )

@@ -36,11 +36,13 @@ def evaluate_run(
     changes: Mapping[str, Any] | None = None,
     plots: bool = True,
     every_plot: bool = False,
+    output: Path | None = None,
     progress: Callable[[float], Any] | None = None,
 ) -> DerivedModel | None:
     """Derive the model of a run, write ``model.json`` and, unless ``plots`` is false, the plots.
 
-    None if the spec asks for no model, or if several variables are swept, which one curve cannot describe.
+    None if the spec asks for no model, or if several variables are swept, which one curve cannot describe. That of
+    chosen points (:meth:`~p4perf.results.Run.at`) is written to ``output`` only.
 
     The cost over the baseline is plotted as well, where the target gives it.
 
@@ -54,12 +56,12 @@ def evaluate_run(
         UsageError: a change is wrong.
     """
     spec, variable = run.spec, run.variable
-    if spec.model is None or variable is None:
+    if variable is None or (run.is_whole and spec.model is None):
         return None
-    manifest, table = run.manifest, run.measured
-    if table.groupby(variable)["point"].nunique().max() > 1:
+    manifest, table, y = run.manifest, run.measured, run.headline
+    if run.is_whole and table.groupby(variable)["point"].nunique().max() > 1:
         return None
-    accepted = table.loc[(table["metric"] == spec.model.y) & table["accepted"], variable].nunique()
+    accepted = table.loc[(table["metric"] == y) & table["accepted"], variable].nunique()
     options = fit_options(spec, None if "max_segments" in (changes or {}) else accepted)
 
     def derived(metric: str) -> DerivedModel:
@@ -67,7 +69,7 @@ def evaluate_run(
             table,
             x=variable,
             y=metric,
-            name=spec.name,
+            name=run.title,
             target=manifest.target,
             x_scale=spec.model.x_scale if spec.model else "linear",
             options=replace(options, **(changes or {})),
@@ -75,19 +77,23 @@ def evaluate_run(
             progress=progress,
         )
 
-    found = derived(spec.model.y)
-    run.directory.write_model(found.model.to_json())
-    if not plots:
+    found = derived(y)
+    marks = run_marks(run) if run.is_whole else ()
+    if run.is_whole:
+        run.directory.write_model(found.model.to_json())
+    elif output is not None:
+        write_text_atomically(output / "model.json", found.model.to_json())
+    if not plots or not (run.is_whole or output):
         return found
-    marks = run_marks(run)
-    info = PlotInfo(title=spec.title or spec.name, machine=machine_text(manifest), date=manifest.created[:10])
+    title = spec.title or spec.name if run.is_whole else run.title
+    info = PlotInfo(title=title, machine=machine_text(manifest), date=manifest.created[:10])
     bases = table.loc[(table["metric"] == BASELINE) & table["accepted"], "value"]
-    baseline = float(bases.median()) if spec.model.y == "cycles_per_packet" and not bases.empty else None
-    place = run.directory.plot_path
+    baseline = float(bases.median()) if y == "cycles_per_packet" and not bases.empty else None
+    place = output.joinpath if output else run.directory.plot_path
     drawn = found.draw(place, found.model.y.name, info, marks=marks, baseline=baseline, every=every_plot)
-    if spec.asks_load and manifest.imported is None:
+    if spec.asks_load and manifest.imported is None and run.is_whole:
         drawn += load_figures(run, info)
-    if spec.model.y != COST and COST in set(table["metric"]):
+    if y != COST and COST in set(table["metric"]):
         cost = model_figure((other := derived(COST)).model, other.samples, marks=marks, info=info)
         drawn += save(cost, place, COST)
     return replace(found, explanations=explain(found.breakpoints, marks) if marks else (), plots=drawn)

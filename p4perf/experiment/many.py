@@ -69,7 +69,7 @@ def open_sources(
             raise UsageError(f"{path} is named twice")
         seen.add(real(path))
     if all(path.is_dir() for path in data) and (wrong := [n for n, v in (("--x", x), ("--by", by)) if v]):
-        raise UsageError(f"{', '.join(wrong)}: for files only; a run knows its variable")
+        raise UsageError(f"{', '.join(wrong)}: for files, or one run without --by")
     sources: list[SeriesSource] = []
     total = 0
     for path in data:

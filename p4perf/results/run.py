@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -25,9 +25,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Run:
-    """The contents of a run directory. Each part is read when it is first asked for, and only once."""
+    """The contents of a run directory, or of its points that :meth:`at` chooses.
+
+    Each part is read when it is first asked for, and only once.
+    """
 
     directory: RunDirectory
+    x: str | None = None
+    where: tuple[tuple[str, str], ...] = ()
 
     @classmethod
     def open(cls, path: Path) -> Self:
@@ -37,6 +42,24 @@ class Run:
             DataError: it is not a run directory, is damaged, or was made by a newer version; says which file and key.
         """
         return cls(RunDirectory.open(path))
+
+    def at(self, where: Mapping[str, str], x: str | None = None) -> Self:
+        """The points where swept variables have these values, given as text; ``x`` is the variable on the abscissa.
+
+        Raises:
+            UsageError: one of them is not swept.
+        """
+        from p4perf.specs.messages import nearest
+
+        for name in (*where, *([x] if x is not None else [])):
+            if name not in (swept := self.swept):
+                raise UsageError(f"{self.name} does not sweep {name}", hint=nearest(name, swept, "swept variables"))
+        return replace(self, x=x, where=tuple(where.items()))
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether these are the points of the run directory, over the variable of its spec."""
+        return self.x is None and not self.where
 
     @property
     def path(self) -> Path:
@@ -78,14 +101,22 @@ class Run:
     def spec(self) -> ExperimentSpec:
         return self.experiment.spec
 
+    @property
+    def title(self) -> str:
+        """Name of the experiment, with the values that choose its points: ``my/spec at frame=64``."""
+        return self.spec.name + (f" at {', '.join(map('='.join, self.where))}" if self.where else "")
+
     @cached_property
     def table(self) -> pd.DataFrame:
         """The tidy table of measurements, see :mod:`p4perf.results.table`.
 
         Raises:
             DataError: there is none yet, or it is damaged.
+            UsageError: nothing was measured at the chosen values.
         """
-        return self.directory.read_measurements()
+        from p4perf.results.table import rows_where
+
+        return rows_where(self.directory.read_measurements(), dict(self.where))
 
     @property
     def measured(self) -> pd.DataFrame:
@@ -100,24 +131,56 @@ class Run:
 
     @property
     def variable(self) -> str | None:
-        """The swept variable on the abscissa, see :attr:`p4perf.specs.ExperimentSpec.variable`."""
-        return self.spec.variable
+        """The swept variable on the abscissa: the chosen one, or that of :attr:`p4perf.specs.ExperimentSpec.variable`.
+
+        Without it, the only one that is not fixed; None if there are several.
+        """
+        if self.x is not None:
+            return self.x
+        fixed, named = dict(self.where), self.spec.variable
+        if not fixed or (named is not None and named not in fixed):
+            return named
+        free = [name for name in self.swept if name not in fixed]
+        return free[0] if len(free) == 1 else None
+
+    @property
+    def swept(self) -> list[str]:
+        """The swept variables."""
+        points = self.manifest.points
+        return list(points[0].values) if points else []
+
+    @property
+    def planned(self) -> int:
+        """Number of planned points."""
+        from p4perf.results.table import is_at
+
+        if not self.where:
+            return len(self.manifest.planned_points)
+        return sum(all(is_at(p.values[name], text) for name, text in self.where) for p in self.manifest.points)
+
+    @property
+    def choice(self) -> str:
+        """Options that choose points over one variable, by example: ``--where frame=64``."""
+        fixed = dict(self.where)
+        x = self.variable or next((name for name in self.swept if name not in fixed), None)
+        values = self.manifest.points[0].values if self.swept else {}
+        free = [f"--where {name}={value}" for name, value in values.items() if name not in fixed and name != x]
+        return " ".join(free) or f"--x {x}"
 
     @property
     def unmodelled(self) -> str:
-        """Why a run without a model has none."""
-        from p4perf.specs.sweep import variable_names
-
-        if self.spec.model is None:
-            return "the spec has no section model"
-        swept = ", ".join(variable_names(self.spec.sweep)) or "no variable"
-        return f"the spec sweeps {swept}, and a model is over one variable"
+        """Why a run without a model has none, and how one is derived."""
+        if not self.swept:
+            return "the spec sweeps no variable"
+        why = "the spec has no section model"
+        if self.spec.model is not None or len(self.swept) > 1:
+            why = f"the spec sweeps {', '.join(self.swept)}, and a model is over one variable"
+        return f"{why} (p4perf fit {self.path} {self.choice} derives one)"
 
     @property
     def columns(self) -> list[str]:
         """Columns of the table that distinguish points: the swept variables, or the number of the point without any."""
-        points = self.manifest.points
-        return list(points[0].values if points else ()) or ["point_index"]
+        return self.swept or ["point_index"]
 
     @property
     def headline(self) -> str:
@@ -139,12 +202,12 @@ class Run:
         from p4perf.results.table import Samples
 
         if self.variable is None:
-            raise UsageError(f"{self.path} sweeps several variables or none: no curve describes it")
+            raise UsageError(f"{self.path} sweeps {', '.join(self.swept) or 'nothing'}: no curve describes it")
         return Samples.from_measurements(self.table, metric or self.headline, self.variable)
 
     @property
     def has_model(self) -> bool:
-        return self.directory.model_file.is_file()
+        return self.is_whole and self.directory.model_file.is_file()
 
     @property
     def model(self) -> ComponentModel:

@@ -15,7 +15,7 @@ holds every start.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -153,6 +153,31 @@ def unit_of(rows: pd.DataFrame) -> str:
     return units[0]
 
 
+def rows_where(rows: pd.DataFrame, where: Mapping[str, str]) -> pd.DataFrame:
+    """The rows at which variables have values that are given as text.
+
+    Raises:
+        UsageError: there are none; names the values that there are.
+    """
+    for name, wanted in where.items():
+        same = rows[name].map(lambda value, wanted=wanted: is_at(value, wanted)).astype(bool)
+        if not same.any():
+            known = ", ".join(map(str, sorted(rows[name].unique().tolist(), key=lambda v: (isinstance(v, str), v))))
+            raise UsageError(f"there are no measurements at {name} = {wanted}", hint=f"values of {name}: {known}")
+        rows = rows[same]
+    return rows
+
+
+def is_at(value: object, text: str) -> bool:
+    """Whether a value is what a text says, as a word or as a number."""
+    if str(value) == text:
+        return True
+    try:
+        return float(str(value)) == float(text)
+    except ValueError:
+        return False
+
+
 def summarise(measurements: pd.DataFrame, metric: str, by: Sequence[str]) -> pd.DataFrame:
     """Median of the accepted rows of every point.
 
@@ -256,7 +281,7 @@ class Samples:
         if varied:
             raise UsageError(
                 f"{', '.join(varied)} varies at the same {x}: one curve cannot describe it",
-                hint="select the rows of one combination first",
+                hint=f"choose values: {' '.join(f'--where {c}={rows[c].iloc[0]}' for c in varied)}",
             )
         try:
             abscissae = rows[x].astype(float)

@@ -379,3 +379,45 @@ class TestRefusals:
     @pytest.mark.parametrize("margin", ["0", "1", "-0.1", "much"])
     def test_a_margin_that_makes_no_sense(self, runs, tmp_path, margin):
         assert "--margin" in refused(runs["fast"], runs["slow"], "--margin", margin, cwd=tmp_path)
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("two")
+    more = (("entries", "[1, 10, 100, 1000]"), ("sweep.frame", "[64, 256]"), ("traffic.frame_size", "$frame"))
+    curves = {"a": lambda x, frame: frame + x, "b": lambda x, frame: frame + (2 if frame > 64 else 1) * x}
+    return [make_run(folder, curve, target=name, overrides=more, noise=0.001) for name, curve in curves.items()]
+
+
+class TestSeveralVariables:
+    """One variable is compared, or fitted, at chosen values of the others."""
+
+    def test_what_to_type_is_said(self, pair):
+        assert "sweeps entries, frame" not in refused(*pair)
+        assert "hint: choose values: --where frame=64\n" in refused(*pair)
+        done = p4perf("fit", pair[0])
+        assert f"(p4perf fit {pair[0]} --where frame=64 derives one)" in done.err
+
+    def test_compare(self, pair, tmp_path):
+        for frame, verdict in (("64", "same"), ("256", "slower")):
+            found, _ = compared(*pair, "--where", f"frame={frame}", "-o", tmp_path / frame)
+            (experiment,) = found["experiments"]
+            assert (experiment["experiment"], experiment["variable"]) == (f"mat/exact-entries at frame={frame}", "entries")
+            assert [run["planned_points"] for run in experiment["runs"]] == [4, 4]
+            assert experiment["pairs"][0]["verdict"] == verdict
+        over_frames, _ = compared(*pair, "--where", "entries=1000")
+        assert over_frames["experiments"][0]["shared_points"] == [64, 256]
+
+    def test_wrong_values(self, pair):
+        assert "hint: values of frame: 64, 256\n" in refused(*pair, "--where", "frame=65")
+        assert "hint: did you mean frame?\n" in refused(*pair, "--where", "fram=64")
+
+    def test_fit(self, pair, tmp_path):
+        options = ("--where", "frame=256", "--x", "entries", "--segments", "1", "-o", tmp_path / "out")
+        done = p4perf("fit", pair[0], *options, "--format", "json")
+        assert done.code == 0, done.err
+        found = json.loads(done.out)
+        assert (found["x"]["name"], found["name"]) == ("entries", "mat/exact-entries at frame=256")
+        assert (tmp_path / "out" / "model.json").is_file()
+        assert not (pair[0] / "model.json").exists()
+        assert "with --where or --x" in p4perf("fit", pair[0], "-o", tmp_path / "out").err

@@ -19,13 +19,13 @@ NODE = {"cpu_model": "Some CPU", "cpu_id": "6-1-1", "machine": "x86_64", "dpdk_v
 
 def make_run(
     parent: Path,
-    curve: Callable[[float], float],
+    curve: Callable[..., float],
     *,
     spec: str = "mat/exact-entries",
     overrides: Sequence[tuple[str, str]] = (("entries", "{log: [1, 1e6], points_per_decade: 2}"),),
     target: str = "dpdk-c",
     testbed: str = "local",
-    metrics: Mapping[str, Callable[[float], float]] | None = None,
+    metrics: Mapping[str, Callable[..., float]] | None = None,
     metric: str = "cycles_per_packet",
     starts: int = 3,
     noise: float = 0.01,
@@ -39,7 +39,7 @@ def make_run(
 
     Args:
         parent: folder of the runs.
-        curve: the metric as a function of the only swept variable; of 0 if nothing is swept.
+        curve: the metric as a function of the swept variables; of 0 if nothing is swept.
         spec: spec to start from.
         overrides: changes of the spec.
         target: name of the target, which need not exist.
@@ -49,7 +49,7 @@ def make_run(
         starts: starts of every point.
         noise: standard deviation of the logarithm of a start.
         seed: of the noise.
-        rejected: values of the variable without an accepted start.
+        rejected: values of the first variable without an accepted start.
         node: changes of the facts of the machine.
         hugepages: whether the run used hugepages.
         manifest: further keys of the manifest.
@@ -59,15 +59,15 @@ def make_run(
     points = [{"hash": f"p{p.index}", "index": p.index, "values": dict(p.values)} for p in experiment.points]
     rows: list[dict[str, Any]] = []
     for point in points:
-        ((variable, x),) = point["values"].items() or [("point_index", 0)]
-        bad = x in rejected
+        swept = point["values"] or {"point_index": 0}
+        bad = next(iter(swept.values())) in rejected
         for start in range(starts):
             factor = math.exp(generator.normal(0, noise)) if noise else 1.0
             for name, function in {metric: curve, **(metrics or {})}.items():
                 head = {"point": point["hash"], "point_index": point["index"], "repetition": start, "attempt": start}
-                tail = {"metric": name, "value": function(x) * factor, "unit": UNITS.get(name, "cycles/packet")}
+                tail = {"metric": name, "value": function(*swept.values()) * factor, "unit": UNITS.get(name, "cycles/packet")}
                 flags = "few_windows" if bad else ""
-                rows.append({**head, variable: x, **tail, "accepted": not bad, "flags": flags})
+                rows.append({**head, **swept, **tail, "accepted": not bad, "flags": flags})
     run = RunDirectory.create(
         parent,
         experiment_name=experiment.spec.name,

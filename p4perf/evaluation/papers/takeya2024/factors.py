@@ -22,7 +22,7 @@ from p4perf.evaluation.fitting.datafiles import cell_number, csv_records
 from p4perf.models.estimate import Estimate
 from p4perf.models.templates import FloatArray
 from p4perf.results.files import read_text
-from p4perf.results.table import FIXED_COLUMNS, LEVEL, RESAMPLES, SEED, rows_of_metric, unit_of
+from p4perf.results.table import FIXED_COLUMNS, LEVEL, RESAMPLES, SEED, rows_of_metric, rows_where, unit_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -140,15 +140,11 @@ def factorial_from_table(
 
 def _selected(rows: pd.DataFrame, factors: Sequence[str], where: Mapping[str, str]) -> pd.DataFrame:
     others = [str(c) for c in rows.columns if c not in (*FIXED_COLUMNS, *factors)]
-    for name, wanted in where.items():
+    for name in where:
         if name not in others:
             hint = f"there are: {', '.join(others)}"
             raise UsageError(f"{name} is not a swept variable besides the factors", hint=hint)
-        kept = rows[rows[name].astype(str) == wanted]
-        if kept.empty:
-            known = ", ".join(sorted({str(v) for v in rows[name]}))
-            raise UsageError(f"there are no measurements at {name} = {wanted}", hint=f"there are: {known}")
-        rows = kept
+    rows = rows_where(rows, where)
     varied = [name for name in others if rows[name].nunique(dropna=False) > 1]
     if varied:
         hint = f"say which value is meant, such as --where {varied[0]}={rows[varied[0]].iloc[0]}"
