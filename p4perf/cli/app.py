@@ -103,12 +103,13 @@ def run() -> int:
     try:
         result = int(app(sys.argv[1:], prog_name="p4perf", standalone_mode=False) or 0)
         sys.stdout.flush()
+        return result
     except P4PerfError as error:
         return _fail(error.text(), error.exit_code)
     except _CommandLineError as error:
         return _misuse(error)
     except (KeyboardInterrupt, typer.Abort):
-        return _fail("interrupted", ExitCode.INTERRUPTED)
+        return ExitCode.INTERRUPTED
     except BrokenPipeError:
         return _closed_pipe()
     except SystemExit as error:
@@ -131,9 +132,6 @@ def run() -> int:
             raise
         text = f"{type(error).__name__}: {error}"
         return _fail(f"this is a defect of p4perf: {text}\nhint: P4PERF_TRACEBACK=1 shows where", ExitCode.INTERNAL)
-    if result == ExitCode.INTERRUPTED:
-        return _fail("interrupted", ExitCode.INTERRUPTED)
-    return result
 
 
 _OF_THE_SYSTEM = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
@@ -170,9 +168,18 @@ def _misuse(error: Any) -> int:
     hint = f"{path} --help lists the options"
     if "'DATA...'" in message:
         hint = f"name files or runs; {path} - reads columns from standard input"
-    if former := re.match(r"No such command '([a-z-]+)'", message):
-        if now := _FORMER_COMMANDS.get(former[1]):
-            message, hint = f"there is no command {former[1]}", f"use p4perf {now.format(former[1])}"
+    if unknown := re.match(r"No such (command|option):? '?([^' ]+)", message):
+        kind, word = unknown.groups()
+        message, now = f"unknown {kind} {word}", _FORMER_COMMANDS.get(word)
+        known = [*getattr(error.ctx.command, "commands", ())]
+        if kind == "option":
+            known = [name for each in error.ctx.command.params for name in each.opts]
+        if kind == "command" and now:
+            hint = f"use p4perf {now.format(word)}"
+        elif found := difflib.get_close_matches(word, known, n=1):
+            hint = f"did you mean {found[0]}?"
+        else:
+            hint = f"{path} --help lists the {kind}s"
     elif choice := _CHOICE.search(message):
         word, choices = choice[1], re.findall(r"'([^']*)'", choice[2])
         if near := _FORMER_CHOICES.get(word):
@@ -361,6 +368,12 @@ def resuming(path: object, scheduler: str | None = None, tls: Path | None = None
     of_cluster = {"--scheduler": scheduler, "--tls": tls}
     options = [word for name, value in of_cluster.items() if value for word in (name, str(value))]
     return shlex.join(["p4perf", "resume", str(path), *options])
+
+
+def planned_text(planned: int, trials: int) -> str:
+    """How many trials were planned of those that there are."""
+    more = f", {trials - planned} more where starts disagree" if trials > planned else ""
+    return f"{planned} planned{more}"
 
 
 def say_stopped(path: object, scheduler: str | None = None, tls: Path | None = None) -> None:

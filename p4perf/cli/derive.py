@@ -226,8 +226,8 @@ def fit(
         Option(
             "--output",
             "-o",
-            help="File, or a run with --where or --x: folder of model.json and plots. Many series: FILE.jsonl, a line for each model, or a folder "
-            "for models.jsonl; what is there already is not fitted again.",
+            help="File, or run with --where or --x: folder of model.json and plots. Many series: FILE.jsonl, a line "
+            "for each model, or a folder for models.jsonl; what is there already is not fitted again.",
         ),
     ] = None,
     restart: Annotated[bool, Option("--restart", help="Many series: begin the file of models anew.")] = False,

@@ -121,7 +121,7 @@ def _short(rows: Sequence[RunSummary]) -> list[dict[str, Any]]:
         {
             "run": row.run,
             "began": row.created[:16].replace("T", " "),
-            "points": f"{row.finished} of {row.points}",
+            "complete points": f"{row.finished} of {row.points}",
             "trials": row.trials,
             "planned": row.wanted,
             **({"error": "" if row.error is None else f"{100 * row.error:.3g} %"} if chosen else {}),
@@ -235,7 +235,7 @@ def status(
     say_origin(Run.open(run).identity)
     emit(fmt, found, rows=_short([row]) if fmt is Format.TABLE else None)
     if fmt is Format.TABLE and not row.complete:
-        say(f"p4perf resume {run} continues it")
+        say(f"{counted(row.trials, 'trial')} on disk; p4perf resume {run} continues it")
 
 
 def _progress(campaign: CampaignDocument) -> list[dict[str, Any]]:

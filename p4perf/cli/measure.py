@@ -26,6 +26,7 @@ from p4perf.cli.app import (
     check_cluster,
     emit,
     once,
+    planned_text,
     refuse,
     resuming,
     say,
@@ -393,9 +394,10 @@ def _conclude(run: Run, outcome: SweepOutcome, fmt: Format, *, strict: bool, qui
             f"{outcome.complete} of {outcome.points} points have accepted trials"
         )
         trials = run.table.groupby(["point", "attempt"])["accepted"].any()
-        planned = "" if run.manifest.design else f" of {outcome.points * run.spec.trials.repetitions} planned"
+        accepted, wanted = int(trials.sum()), outcome.points * run.spec.trials.repetitions
+        planned = f" of {wanted} planned" if accepted <= wanted else f" ({planned_text(wanted, accepted)})"
         say(
-            f"{int(trials.sum())} accepted trials{planned}, {int((~trials).sum())} rejected; "
+            f"{accepted} accepted trials{'' if run.manifest.design else planned}, {int((~trials).sum())} rejected; "
             f"quality flags of the accepted trials: {_flags(run) or 'none'}"
         )
         say(_accuracy(run))

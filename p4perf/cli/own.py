@@ -17,6 +17,7 @@ from p4perf.cli.app import (
     QuietOption,
     app,
     emit,
+    measured_text,
     once,
     say,
     say_environment,
@@ -48,6 +49,7 @@ class _TargetRow(Record):
     cycles_per_packet_high: float | None = doc("upper end", "cycles/packet")
     cost_cycles_per_packet: float | None = doc("median difference to the minimal program", "cycles/packet")
     packet_rate: float | None = doc("median packet rate", "Mpps")
+    flags: tuple[str, ...] = doc("[flags](measuring.md#quality-flags) of the accepted trials")
     refused: str | None = doc("why the target does not run the program; null if it can")
     failed: str | None = doc("why it was not measured although the target can run it; null if it was")
     run: str | None = doc("path of the run directory; null if there is none")
@@ -199,12 +201,10 @@ def _measured(
 
 
 def _text_row(row: _TargetRow) -> dict[str, object]:
-    values = row.as_dict()
-    low, high = values["cycles_per_packet_low"], values["cycles_per_packet_high"]
+    cycles = row.cycles_per_packet, row.cycles_per_packet_low, row.cycles_per_packet_high
     return {
         "target": row.target,
-        "cycles/packet": _four_digits(row.cycles_per_packet),
-        "95 % interval": "" if low is None else f"{low:.1f} .. {high:.1f}",
+        "cycles/packet (95 % interval)": measured_text(*cycles),
         "over the minimal program": _four_digits(row.cost_cycles_per_packet),
         "Mpps": _four_digits(row.packet_rate),
         "remark": _remark(row),
@@ -220,16 +220,18 @@ def _remark(row: _TargetRow) -> str:
         return "refused" if row.refused else "failed"
     if row.cycles_per_packet is None:
         return "no accepted trial"
-    return "one start only" if row.cycles_per_packet_low is None else ""
+    return ", ".join([*(["one start only"] if row.cycles_per_packet_low is None else ()), *row.flags])
 
 
 def _row(label: str, measurements: pd.DataFrame | None = None, *, said: dict[str, str]) -> _TargetRow:
-    from p4perf.results.table import interval_of
+    from p4perf.results.table import flags_in, interval_of
 
+    flags: set[str] = set()
     found: dict[str, tuple[float | None, float | None, float | None]] = dict.fromkeys(METRICS, (None, None, None))
     if measurements is not None:
         for metric in METRICS:
             rows = measurements[(measurements["metric"] == metric) & measurements["accepted"]]
+            flags |= flags_in(rows)
             if len(rows):
                 middle, least, most = interval_of(rows)
                 found[metric] = (middle, least, most) if len(rows) > 1 else (middle, None, None)
@@ -241,6 +243,7 @@ def _row(label: str, measurements: pd.DataFrame | None = None, *, said: dict[str
         cycles_per_packet_high=high,
         cost_cycles_per_packet=found["cost_cycles_per_packet"][0],
         packet_rate=found["packet_rate"][0],
+        flags=tuple(sorted(flags)),
         **{"refused": None, "failed": None, "run": None, **said},
     )
 
@@ -289,7 +292,7 @@ def _cost_row(c: OperatorCost) -> dict[str, Any]:
         "operator": c.operator,
         "packet_size": c.packet_size_bytes,
         "cost": c.text(),
-        "95 % interval": f"{c.low:.1f} .. {c.high:.1f}" if c.resolved else "",
+        "95 % interval": f"{c.low:.1f} .. {c.high:.1f}" if c.resolved and c.low < c.high else "",
         "resolution": f"{c.resolution_cycles:.2f}",
         "TSC cycles": f"{c.cost_tsc_cycles:.1f}",
         "baseline": f"{c.baseline_cycles:.1f}",

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TaskID, TextColumn, TimeElapsedColumn
 from typing_extensions import override
 
-from p4perf.cli.app import near, say_stopped
+from p4perf.cli.app import near, planned_text, say_stopped
 from p4perf.records import counted, duration_text
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ class SweepProgress(_Shown):
         left, total = f"about {duration_text(remaining_s)} left", self._accepted + remaining
         if self._task is not None:
             self._bar.update(self._task, advance=accepted, total=total, left=left, description=label)
-        planned = "" if total == self._planned else f" ({self._planned} planned)"
+        planned = "" if total == self._planned else f" ({planned_text(self._planned, total)})"
         rejected = f", {self._rejected} rejected" if self._rejected else ""
         self._line(f"{self._accepted} of {counted(total, 'trial')}{planned} accepted{rejected}, {left}")
 

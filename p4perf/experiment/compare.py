@@ -254,7 +254,9 @@ def _grouped(runs: Sequence[Run]) -> list[list[Run]]:
                 hint = f"p4perf compare {campaign}/ compares the runs of its campaign"
             known = f"; the other runs are of {', '.join(n for n in groups if n != name)}" if len(groups) > 1 else ""
             raise UsageError(
-                f"{group[0].name} is the only run of {name}: there is nothing to compare it with{known}", hint=hint
+                f"{group[0].name} is the only run of {name} among those given: "
+                f"there is nothing to compare it with{known}",
+                hint=hint,
             )
     return list(groups.values())
 

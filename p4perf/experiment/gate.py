@@ -125,9 +125,12 @@ def gate_runs(
         raise UsageError("a model is no new run", hint="only the baseline may be a model")
     gate_sides.require_other(baseline, old, new)
     if not old.keys() & new.keys():
+        hint = "experiment and target must be the same"
+        for before, after in ((b[1], a[1]) for b in old for a in new if b[0] == a[0]):
+            turns = f"p4perf gate --interleaved SPEC --target {after} --baseline-target {before}"
+            hint = f"{turns} measures both targets in turns; p4perf compare RUN RUN compares targets"
         raise UsageError(
-            f"nothing of the runs is in the baseline: it has {_named(old)}; the runs are {_named(new)}",
-            hint="experiment and target must be the same",
+            f"nothing of the runs is in the baseline: it has {_named(old)}; the runs are {_named(new)}", hint=hint
         )
     warnings = [f"{_name(key)} is new: the baseline does not have it" for key in new if key not in old]
     prepared = [

@@ -42,7 +42,7 @@ def read_code(path: Path) -> str:
         line = text.count("\n", 0, wrong) + 1
         raise DataError(f"has a control character ({text[wrong]!a})", location=Location(str(path), line))
     if not text.strip():
-        raise DataError("is empty", location=where, hint=f"define {SIGNATURE}")
+        raise DataError("the file is empty", location=where, hint=f"define {SIGNATURE}")
     return text
 
 

@@ -55,9 +55,9 @@ class Estimate:
         return int(self.low > high) - int(self.high < low)
 
     def text(self, number: Callable[[float], str] = "{:.4g}".format) -> str:
-        """Such as ``1.05 [1.02, 1.08]``; the value alone if an end is unknown."""
+        """Such as ``1.05 [1.02, 1.08]``; the value alone if an end is unknown, or there is no width."""
         value = number(self.value)
-        return f"{value} [{number(self.low)}, {number(self.high)}]" if self.bounded else value
+        return f"{value} [{number(self.low)}, {number(self.high)}]" if self.bounded and self.low < self.high else value
 
     def rounded(self) -> str:
         """Such as ``221 (204 .. 240)``, with as many digits as the interval supports; the value alone without one."""

@@ -54,7 +54,8 @@ class Run:
         for name in (*where, *([x] if x is not None else [])):
             if name not in (swept := self.swept):
                 raise UsageError(f"{self.name} does not sweep {name}", hint=nearest(name, swept, "swept variables"))
-        return replace(self, x=x, where=tuple(where.items()))
+        usual = not where and x == self.spec.variable
+        return replace(self, x=None if usual else x, where=tuple(where.items()))
 
     @property
     def is_whole(self) -> bool:

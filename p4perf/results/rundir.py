@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
 import fcntl
 import io
 import json
@@ -108,7 +109,8 @@ class RunDirectory:
         except OSError as error:
             raise DataError(f"cannot be read: {error.strerror}", location=where) from error
         if not found[0]:
-            raise DataError("there is no such run directory", location=where, hint="p4perf list runs shows the runs")
+            near = _near_run(path) or "p4perf list runs shows the runs"
+            raise DataError("there is no such run directory", location=where, hint=near)
         if not found[1]:
             inside = sorted(entry.parent.name for entry in path.glob(f"[!.]*/{_MANIFEST}"))
             hint = f"it contains {len(inside)} run directories; the last by name is {inside[-1]}" if inside else None
@@ -118,7 +120,7 @@ class RunDirectory:
         run = cls(path)
         run.manifest()
         if not run.spec().strip():
-            raise DataError("is empty", location=Location(str(path / _SPEC)))
+            raise DataError("the file is empty", location=Location(str(path / _SPEC)))
         return run
 
     @property
@@ -404,6 +406,15 @@ class Journal:
 def _signature(handle: int) -> _Signature:
     stat = os.fstat(handle)
     return stat.st_ino, stat.st_size, stat.st_mtime_ns
+
+
+def _near_run(path: Path) -> str | None:
+    """A hint for a run that is not there: ``latest``, or the run whose name begins most alike."""
+    folders = (path.parent,) if path.parent.name else (Path(), Path("runs"))
+    runs = [file.parent for folder in folders for file in folder.glob(f"[!.]*/{_MANIFEST}")]
+    known = {"latest": "latest"} | {run.name[: len(path.name)]: shown(run) for run in runs}
+    close = difflib.get_close_matches(path.name, known, n=1, cutoff=0.75)
+    return f"did you mean {known[close[0]]}?" if close else None
 
 
 def _identity(record: Mapping[str, Any]) -> str:

@@ -237,6 +237,10 @@ def parse_text(text: str, file: str, *, truth_keys: bool = False) -> SourceNode:
             loader.dispose()
     except yaml.MarkedYAMLError as error:
         what = " ".join(part for part in (error.context, error.problem) if part) or "it cannot be parsed"
+        if flow := re.search("while parsing a flow (sequence|mapping) expected ',' or '(.)'", what):
+            kind = "list" if flow[1] == "sequence" else "mapping"
+            what = f"the {kind} that begins here is not closed with {flow[2]}, or lacks a comma"
+            raise SpecError(f"this is not YAML: {what}", location=reader.place(error.context_mark)) from error
         unclosed = error.context_mark if "while scanning a quoted" in what or "flow" in what else None
         raise SpecError(f"this is not YAML: {what}", location=reader.place(unclosed or error.problem_mark)) from error
     except yaml.reader.ReaderError as error:

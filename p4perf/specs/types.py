@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -202,7 +203,8 @@ def _no_reference(value: Any) -> Any:
 def _one_of(*words: str) -> BeforeValidator:
     def check(value: Any) -> Any:
         if value not in words:
-            hint = nearest(value, words) if isinstance(value, str) else None
+            close = difflib.get_close_matches(value, words, n=1) if isinstance(value, str) else ()
+            hint = f"did you mean {close[0]}?" if close else None
             raise validation_error(f"{quoted(value)} is not one of {', '.join(words)}", hint=hint)
         return value
 

@@ -402,7 +402,10 @@ class TestSeveralVariables:
         for frame, verdict in (("64", "same"), ("256", "slower")):
             found, _ = compared(*pair, "--where", f"frame={frame}", "-o", tmp_path / frame)
             (experiment,) = found["experiments"]
-            assert (experiment["experiment"], experiment["variable"]) == (f"mat/exact-entries at frame={frame}", "entries")
+            assert (experiment["experiment"], experiment["variable"]) == (
+                f"mat/exact-entries at frame={frame}",
+                "entries",
+            )
             assert [run["planned_points"] for run in experiment["runs"]] == [4, 4]
             assert experiment["pairs"][0]["verdict"] == verdict
         over_frames, _ = compared(*pair, "--where", "entries=1000")

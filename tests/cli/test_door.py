@@ -145,6 +145,11 @@ class TestUnderstanding:
         ("arguments", "said"),
         [
             (["list", "target"], "did you mean targets?"),
+            (["frobnicate"], "error: unknown command frobnicate\nhint: p4perf --help lists the commands\n"),
+            (["shwo"], "error: unknown command shwo\nhint: did you mean show?\n"),
+            (["run", "--targt", "x"], "error: unknown option --targt\nhint: did you mean --target?\n"),
+            (["show", "lates"], "hint: did you mean latest?\n"),
+            (["check", "mat/exact-entries", "--set", "traffic.pattern=x"], "'x' is not one of cbr, poisson, burst\n"),
             (["fit", "data.csv", "--x", "x", "--y", "Y"], "did you mean y?"),
             (["pack", "latest", "--licence", "CC-BY-5.0"], "unknown licence 'CC-BY-5.0'"),
             (["predict", "baseline/l2fwd", "--line-rate", "100Gps"], "there is no unit 'Gps'"),
@@ -155,6 +160,12 @@ class TestUnderstanding:
         failed = p4perf(*arguments, cwd=place)
         assert failed.code == 2
         assert said in failed.err
+        assert failed.err.endswith(said) or not said.endswith("\n")
+
+    def test_a_run_whose_name_is_misspelt(self, place):
+        run = paths_in(ok("list", "runs", cwd=place).out)[0]
+        failed = p4perf("show", run[:10] + "_" + run[11:-3], cwd=place)
+        assert f"hint: did you mean {run[:12]}" in failed.err
 
     def test_gbps(self, tmp_path):
         options = ("baseline/l2fwd", "--set", "frame_size=[64]", "-t", "dpdk-c", "-f", "json")
@@ -196,7 +207,7 @@ def test_progress_keeps_the_planned_number_beside_one_that_grows(monkeypatch, ca
         "4 trials planned, 1 of them finished before",
         "2 of 4 trials accepted, about 9 s left",
         "2 of 4 trials accepted, 1 rejected, about 9 s left",
-        "3 of 6 trials (4 planned) accepted, 1 rejected, about 9 s left",
+        "3 of 6 trials (4 planned, 2 more where starts disagree) accepted, 1 rejected, about 9 s left",
     ]
 
 

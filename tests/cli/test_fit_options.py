@@ -163,6 +163,7 @@ def test_no_option_is_left_out():
     real = {option for parameter in get_command(loaded()).commands["fit"].params for option in parameter.opts}
     tried = {word for word in words([*CHECKS, *OF_FILES]) if word.startswith("--")}
     tried |= {"--x", "--y", "--output", "--format", "--region"}
+    tried |= {"--where"}  # test_compare.py
     tried |= {"--by", "--resamples", "--processes", "--scheduler", "--tls", "--restart"}  # test_fit_many.py
     assert tried == {option for option in real if option.startswith("--") and option != "--help"}
     assert {option for options in TOGETHER for option in options} == set(CHECKS)

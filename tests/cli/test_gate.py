@@ -305,6 +305,8 @@ def test_a_margin_that_is_no_share_is_refused(runs, margin):
 
 
 def test_other_mistakes_are_told(runs, tmp_path):
+    said = refused("--baseline", runs["old"], runs["other"])
+    assert "p4perf gate --interleaved SPEC --target xdp --baseline-target dpdk-c measures both targets" in said
     assert "nothing of the runs is in the baseline" in refused("--baseline", runs["old"], runs["headers"])
     for own in (runs["old"], runs["old"] / "model.json"):
         assert "is its own baseline" in refused("--baseline", own, runs["old"])

@@ -6,10 +6,13 @@ import re
 import shutil
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from support.captures import capture, ethernet
 from support.command import p4perf
 
+from p4perf.cli import own
+from p4perf.cli.app import measured_text, planned_text
 from p4perf.cli.measure import command_for
 from p4perf.errors import CapabilityError, DataError
 from p4perf.experiment import open_target
@@ -35,8 +38,8 @@ def entries(tmp_path):
     ("name", "text", "words"),
     [
         ("absent.json", None, "cannot be read"),
-        ("empty.json", "", "empty.json: is empty"),
-        ("empty.spec", "\n", "empty.spec: is empty"),
+        ("empty.json", "", "empty.json: the file is empty"),
+        ("empty.spec", "\n", "empty.spec: the file is empty"),
         ("broken.json", '{"a": [1,\n}', "2:1"),
         ("other.json", '{"a": 1}', "no program for bmv2"),
         ("program.txt", "x", "is not a program"),
@@ -266,3 +269,18 @@ def test_packets_of_a_capture_are_replayed_and_kept(tmp_path):
     done = p4perf("measure", SWITCH, "--capture", tmp_path / "some.pcap", "--output", tmp_path / "runs")
     assert done.code == 2
     assert "some.pcap" in done.err
+
+
+def test_cycles_are_rounded_as_in_a_comparison_and_flags_are_shown():
+    names = ("point", "attempt", "metric", "value", "accepted", "flags")
+    rows = [("p", n, "cycles_per_packet", 200 + 7 * n, True, "few_windows" if n else "") for n in range(3)]
+    row = own._row("fake", pd.DataFrame(rows, columns=list(names)), said={"run": "runs/x"})
+    text = own._text_row(row)
+    cycles = row.cycles_per_packet, row.cycles_per_packet_low, row.cycles_per_packet_high
+    assert text["cycles/packet (95 % interval)"] == measured_text(*cycles)
+    assert (row.flags, text["remark"]) == (("few_windows",), "few_windows")
+
+
+def test_more_trials_than_planned_are_explained():
+    assert planned_text(24, 24) == "24 planned"
+    assert planned_text(24, 27) == "24 planned, 3 more where starts disagree"

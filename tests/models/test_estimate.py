@@ -43,6 +43,7 @@ def test_side_of(low: float, high: float, side: int) -> None:
 def test_text() -> None:
     assert Estimate(1.05, 1.02, 1.08).text() == "1.05 [1.02, 1.08]"
     assert Estimate(1.05).text("{:.3f}".format) == "1.050"
+    assert Estimate(206.0, 206.0, 206.0).text() == Estimate(206.0, 206.0, 206.0).rounded() == "206"
 
 
 def test_a_value_stays_where_its_interval_is_wider_on_one_side() -> None:

@@ -164,7 +164,7 @@ def test_open_says_that_the_spec_is_missing_empty_or_not_text(run: RunDirectory)
     with pytest.raises(DataError, match=r"spec\.yaml:2: is not text in UTF-8"):
         RunDirectory.open(run.path)
     spec.write_text(" \n")
-    with pytest.raises(DataError, match=r"spec\.yaml: is empty"):
+    with pytest.raises(DataError, match=r"spec\.yaml: the file is empty"):
         RunDirectory.open(run.path)
     spec.unlink()
     with pytest.raises(DataError, match=r"spec\.yaml: cannot be read: there is no such file"):

@@ -54,7 +54,9 @@ def test_moved_values_are_all_in_one_place():
 
 def test_broken_yaml_has_a_place_and_a_caret():
     error = refused("a: 1\nb: [1, 2\nc: 3\n")
-    assert str(error).startswith("spec.yaml:2:4: this is not YAML: while parsing a flow sequence expected ',' or ']'")
+    place, _, what = str(error).splitlines()[0].partition(" ")
+    assert place == "spec.yaml:2:4:"
+    assert what == "this is not YAML: the list that begins here is not closed with ], or lacks a comma"
     assert str(error).splitlines()[1:3] == ["  b: [1, 2", "     ^"]
 
 

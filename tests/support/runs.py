@@ -65,7 +65,11 @@ def make_run(
             factor = math.exp(generator.normal(0, noise)) if noise else 1.0
             for name, function in {metric: curve, **(metrics or {})}.items():
                 head = {"point": point["hash"], "point_index": point["index"], "repetition": start, "attempt": start}
-                tail = {"metric": name, "value": function(*swept.values()) * factor, "unit": UNITS.get(name, "cycles/packet")}
+                tail = {
+                    "metric": name,
+                    "value": function(*swept.values()) * factor,
+                    "unit": UNITS.get(name, "cycles/packet"),
+                }
                 flags = "few_windows" if bad else ""
                 rows.append({**head, **swept, **tail, "accepted": not bad, "flags": flags})
     run = RunDirectory.create(

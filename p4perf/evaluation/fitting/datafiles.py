@@ -35,7 +35,7 @@ def csv_rows(lines: Iterable[str], file: str) -> Iterator[tuple[int, list[str]]]
 
 
 def _empty(file: str) -> DataError:
-    return DataError("is empty", location=Location(file), hint="the first line must name the columns")
+    return DataError("the file is empty", location=Location(file), hint="the first line must name the columns")
 
 
 def csv_records(text: str, file: str) -> tuple[list[str], Location, Iterator[tuple[Location, Mapping[str, str]]]]:

@@ -280,6 +280,6 @@ def recognise(path: Path) -> str:
     if len(found) == 1:
         return found[0]
     if path.is_file() and not found and not base.read_plain_text(path).strip():
-        raise DataError("is empty", location=where)
+        raise DataError("the file is empty", location=where)
     said = f"could be of several kinds: {', '.join(found)}" if found else "is of an unknown kind"
     raise DataError(said, location=where, hint=f"say what it is: --from {', '.join(known)}")

@@ -381,5 +381,5 @@ def read_json(path: Path) -> dict[str, Any]:
     """A file with one JSON object. Numbers are finite."""
     text = read_plain_text(path)
     if not text.strip():
-        raise DataError("is empty", location=Location(str(path)))
+        raise DataError("the file is empty", location=Location(str(path)))
     return parse_object(text, path)

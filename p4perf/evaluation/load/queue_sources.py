@@ -317,7 +317,7 @@ def _of_file(path: Path, chosen: Mapping[str, str], text: str) -> Law:
     content = read_text(path).removeprefix("\ufeff")
     lines = [line for line in content.splitlines() if line.strip()]
     if not lines:
-        raise DataError("is empty", location=Location(str(path)))
+        raise DataError("the file is empty", location=Location(str(path)))
     if re.fullmatch(r"[\s0-9.,eE+-]+", lines[0]):
         if lines[0].count(",") == 1:
             return _of_histogram(read_moongen_histogram(path), text)

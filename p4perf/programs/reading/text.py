@@ -21,7 +21,7 @@ def parse_program(text: str, source: str) -> Parsed:
         DataError: it is no program; with the place.
     """
     if not text.strip():
-        raise DataError("is empty", location=Location(source))
+        raise DataError("the file is empty", location=Location(source))
     return parse_json(text, source) if text.lstrip()[0] in "{[" else read_specification(text, source)
 
 

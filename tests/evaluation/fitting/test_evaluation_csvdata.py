@@ -30,9 +30,9 @@ def test_dialects(tmp_path: Path, text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "data.csv: is empty"),
-        ("\n \n", "data.csv: is empty"),
-        ('""', "data.csv: is empty"),
+        ("", "data.csv: the file is empty"),
+        ("\n \n", "data.csv: the file is empty"),
+        ('""', "data.csv: the file is empty"),
         ("x,y\n", "data.csv: has a header but no rows"),
         ("x,z,why\n1,2,3\n", "data.csv:1: there is no column 'y'"),
         ("x,y,y\n1,2,3\n", "data.csv:1: there are 2 columns 'y'"),

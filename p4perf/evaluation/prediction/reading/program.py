@@ -141,7 +141,7 @@ def _opened(path: Path | str, form: Format, options: ReadOptions) -> _Opened:
     else:
         text = read_text(Path(path))
         if not text.strip():
-            raise DataError("is empty", location=Location(str(path)))
+            raise DataError("the file is empty", location=Location(str(path)))
     return (_opened_swx if form == "swx" else _opened_bmv2)(text, Path(path), options, options.frame_bytes)
 
 
