@@ -86,11 +86,11 @@ clean: ## remove what was installed or built here, not the results
 	@if [ -d $(RUNS) ]; then echo "Results in $(RUNS)/ are kept."; fi
 
 system:
-	@[ -e $(USABLE) ] || echo "== installing what is missing of: system packages (apt-get, may ask for a password), two headers of DPDK, p4perf in $(VENV); about 4 minutes, most of it downloads"
+	@[ -e $(USABLE) ] || echo "== installing what is missing of: system packages (apt-get, may ask for a password), two headers of DPDK, p4perf in $(VENV); from 30 s to 4 minutes, depending on the network"
 	@sh tools/install-system-packages.sh $(SYSTEM_PACKAGES)
 
 test-system:
-	@[ -e $(TESTABLE) ] || echo "== installing what is missing of: $(TEST_PACKAGES) (apt-get, may ask for a password), the tools of the tests in $(VENV); about 2 minutes, most of it downloads"
+	@[ -e $(TESTABLE) ] || echo "== installing what is missing of: $(TEST_PACKAGES) (apt-get, may ask for a password), the tools of the tests in $(VENV); up to 2 minutes, depending on the network"
 	@sh tools/install-system-packages.sh $(TEST_PACKAGES)
 
 $(USABLE): pyproject.toml setup.py constraints.txt $(EXTENSIONS) | system

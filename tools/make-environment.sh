@@ -14,13 +14,16 @@ if ! "$folder/bin/python" -m pip --version >/dev/null 2>&1; then
     echo "== virtual environment in $folder"
     "$python" -m venv --clear "$folder"
 fi
-echo "== p4perf${extra:+ [$extra]}, in the versions of constraints.txt; the network decides how long it takes"
+echo "== p4perf${extra:+ [$extra]}, in the versions of constraints.txt"
 log=$folder/install.log
 began=$(date +%s)
 "$folder/bin/python" -m pip install --progress-bar off --constraint constraints.txt --editable ".${extra:+[$extra]}" >"$log" 2>&1 &
 pip=$!
+said=
 while sleep 5 && kill -0 "$pip" 2>/dev/null; do
-    echo "   $(($(date +%s) - began)) s: $(tail -n 1 "$log" | cut -c 1-80)"
+    line=$(tail -n 1 "$log" | cut -c 1-80)
+    [ "$line" = "$said" ] || echo "   $(($(date +%s) - began)) s: $line"
+    said=$line
 done
 wait "$pip" || {
     cat "$log" >&2

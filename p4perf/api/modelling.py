@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, overload
 from p4perf.api import arguments as given
 from p4perf.api.arguments import Changes, Count, PathLike, Paths, Runs, Share, Texts, checked
 from p4perf.api.views import OpenRun
-from p4perf.errors import TargetUnavailableError, UsageError
+from p4perf.errors import UsageError
 from p4perf.plugins import find_plugin
 from p4perf.results import Run, find_run
 from p4perf.results.names import FOLDER
@@ -224,12 +224,7 @@ def predict(
     clock_hz = None if frequency is None else positive_quantity(frequency, "frequency", "Hz", "--frequency")
     line_bps = positive_quantity(line_rate, "data rate", "bit/s", "--line-rate")
     conditions = Conditions(frame_size, cores, line_bps, offered, clock_hz)
-    try:
-        chosen = open_models(given.listed(models), given.listed(targets))
-    except TargetUnavailableError:
-        for target in given.listed(targets):
-            find_plugin("p4perf.targets", target.partition(":")[0])
-        raise
+    chosen = open_models(given.listed(models), given.listed(targets), limit=_learning_limit)
     if of_packets:
         from p4perf.experiment.prediction import sent
 
@@ -246,6 +241,13 @@ def predict(
     subjects = [pair.subject for pair in pairs]
     beside = [(s, p) for s in subjects for p in found.changed if (p.changes, p.values) == (s.changes, s.values)]
     return replace(found, measured=measure_programs(beside, testbed, Path(runs), told))
+
+
+def _learning_limit(target: str) -> str:
+    from p4perf.experiment.learning import learning_limit
+
+    find_plugin("p4perf.targets", target.partition(":")[0])
+    return learning_limit(target)
 
 
 def _check_capability(subject: ProgramSubject, target: str) -> None:

@@ -280,7 +280,9 @@ def _print_difference(found: CostDifference, path: PathName, most: int) -> None:
         return
     print_table(rows, title=f"{where}: what differs [cycles/packet]")
     by = f"not known: {', '.join(found.unknown)} was not measured with such sizes"
-    if found.cycles is not None and found.mpps is not None:
+    if found.cycles == exactly(0.0):
+        by = "no difference: the model prices both alike"
+    elif found.cycles is not None and found.mpps is not None:
         by = f"{_digits(found.cycles)} cycles, {_digits(found.mpps)} Mpps per core"
     say(f"{where}: {by}")
 

@@ -23,7 +23,7 @@ from p4perf.evaluation.prediction.learning.primitives import learn_prices
 from p4perf.evaluation.prediction.learning.transfer import transferred
 from p4perf.evaluation.prediction.library import reference_model
 from p4perf.evaluation.prediction.reading.swx_packets import UnknownDecisionError
-from p4perf.experiment.bench import measured_gate_ratios, open_target, open_testbed, refuse_batches
+from p4perf.experiment.bench import check_capability, measured_gate_ratios, open_target, open_testbed, refuse_batches
 from p4perf.experiment.evaluate import BASELINE, COST
 from p4perf.experiment.own import FRAME_SIZE_BYTES, own_experiment
 from p4perf.experiment.planning import SweepPlan, plan_sweep, point_label, point_workload
@@ -217,6 +217,18 @@ def measure_fixtures(
             pace.learn(outcome, plan.builds, time.monotonic() - started, load_s=plan.load_s, setup_s=plan.setup_s)
         runs.append(Run(run))
     return runs
+
+
+def learning_limit(target: str) -> str:
+    """Why the fixtures cannot be measured on a target; empty if they can."""
+    for name in FIXTURES[1:]:
+        experiment = _fixture(name, ())
+        for point in experiment.points:
+            try:
+                check_capability(experiment, point, target)
+            except errors.CapabilityError as error:
+                return f"in {name}, {error.message}"
+    return ""
 
 
 def _fixture(name: str, overrides: Sequence[tuple[str, str]]) -> Experiment:

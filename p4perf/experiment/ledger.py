@@ -8,11 +8,9 @@ import statistics
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
-from scipy.special import chdtrc
 
 from p4perf.errors import MeasurementError
 from p4perf.evaluation.load.records import summarise_load
@@ -25,6 +23,9 @@ from p4perf.specs.schema import TrialsSpec
 from p4perf.targets.base import MetricValue, Target, TrialRecord, TrialSummary
 from p4perf.targets.roles import measuring
 from p4perf.targets.windows import GateRatios, Undisturbed
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 DOUBT = 0.05
 """Chance with which starts of the same cost are said to disagree."""
@@ -90,6 +91,8 @@ def disagree(values: Sequence[float], errors: Sequence[float]) -> bool:
         return False
     w = 1 / e**2
     q = float(np.sum(w * (v - np.average(v, weights=w)) ** 2))
+    from scipy.special import chdtrc  # slow to load
+
     return bool(chdtrc(v.size - 1, q) < DOUBT)
 
 
@@ -258,6 +261,8 @@ class Ledger:
             head = (*point, 0, 0, self.testbed(planned.key) or testbed, *swept)
             counted = self.simulation(planned.key) or ()
             rows += [(*head, m.metric, m.value, m.unit, True, "simulated") for m in counted]
+        import pandas as pd
+
         return pd.DataFrame(rows, columns=[*TRIAL_COLUMNS, TESTBED, *variables, *VALUE_COLUMNS])
 
     def status(self, key: str) -> PointStatus:

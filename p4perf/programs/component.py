@@ -132,7 +132,7 @@ def _validated(name: str, kind: type[P], parameters: Mapping[str, Any]) -> P:
         where = ".".join(str(part) for part in first["loc"])
         known = ", ".join(kind.model_fields) or "none"
         raise SpecError(
-            f"component {name}: {describe(first)[0]}",
+            f"component {name}: {describe(first, kind.model_fields)[0]}",
             key=f"program.parameters.{where}",
             hint=f"parameters of {name}: {known}",
         ) from error

@@ -84,9 +84,9 @@ def parse_fill(text: str) -> dict[str, Fill]:
         try:
             count = float(number.replace("_", ""))
         except ValueError:
-            count = -1.0
-        if name.strip() and count < 0 and number.strip().startswith("-"):
-            raise UsageError(f"--fill {part}: a table has 0 entries or more")
+            count = math.nan
+        if name.strip() and count < 0:
+            raise UsageError(f"--fill {part}: entries must be at least 0, got {number}")
         if not name.strip() or not 0 <= count < math.inf or count != int(count):
             raise UsageError(f"--fill {part}: expected TABLE=N or TABLE=N:DISTRIBUTION", hint="such as routes=1000:bgp")
         if distribution is None:

@@ -21,6 +21,7 @@ from p4perf.programs.fill import Fill, filled, named_table, parse_fill
 from p4perf.programs.interpreter import Interpreter, PacketOutcome
 from p4perf.programs.packets import FCS_BYTES
 from p4perf.programs.reading.control_plane import parse_control_plane
+from p4perf.programs.reading.flow import oversized_tables
 from p4perf.programs.reading.shares import Shares, parse_shares
 from p4perf.programs.reading.text import parse_program, read_program
 from p4perf.programs.reading.tree import MAX_BYTES
@@ -131,7 +132,7 @@ def own_workload(
         outcomes = [interpreter.run(frame) for frame in drawn]
     except (ValueError, RecursionError) as error:
         raise CapabilityError(f"what becomes of a packet is not known: {error}") from error
-    notes = (table_notes(program, outcomes),)
+    notes = (table_notes(program, outcomes), *(f"warning: {text}" for text in oversized_tables(program)))
     source = replace(source, p4=unpacked(parameters.p4))
     return ir.Workload(program, baseline, ir.PacketSpec((), (), frame_size_bytes), notes, drawn, source)
 

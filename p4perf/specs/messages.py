@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from pydantic import ValidationError
+from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from p4perf.errors import Location, SpecError
@@ -32,7 +33,7 @@ _MESSAGES = {
     "greater_than_equal": "must be at least {ge}, got {value}",
     "less_than": "must be less than {lt}, got {value}",
     "less_than_equal": "must be at most {le}, got {value}",
-    "multiple_of": "must be a multiple of {multiple_of}, got {value}",
+    "multiple_of": "must be a multiple of {multiple_of}{bounds}, got {value}",
     "p4perf_form": "{msg}; got {value}",
     "too_short": "needs at least {min_length}, has {actual_length}",
     "too_long": "takes at most {max_length}, has {actual_length}",
@@ -44,7 +45,7 @@ _MESSAGES = {
 
 
 def nearest(name: str, known: Iterable[str], noun: str = "known") -> str:
-    """A hint for a name that does not exist: the nearest that does, or the ones there are."""
+    """A hint for a name that does not exist: the nearest that does, or the ones there are, near ones first."""
     names = sorted({*known})
     if same := [each for each in names if each.lower() == name.lower()]:
         return f"did you mean {same[0]}?"
@@ -54,6 +55,7 @@ def nearest(name: str, known: Iterable[str], noun: str = "known") -> str:
             return f"did you mean {known_as[close[0]]}?"
     if not names:
         return f"{noun}: none"
+    names.sort(key=lambda each: -difflib.SequenceMatcher(None, name, re.split("[./]", each)[-1]).ratio())
     return f"{noun}: {', '.join(names[:_MANY])}{', ...' if len(names) > _MANY else ''}"
 
 
@@ -145,8 +147,12 @@ def _explain(details: ErrorDetails, root: SourceNode, prefix: KeyPath) -> SpecEr
     return SpecError(message, location=location, key=".".join(map(str, path)) or None, hint=hint)
 
 
-def describe(details: ErrorDetails) -> tuple[str, str | None]:
-    """One error of pydantic as a plain sentence, and a hint if there is one."""
+def describe(details: ErrorDetails, fields: Mapping[str, FieldInfo] | None = None) -> tuple[str, str | None]:
+    """One error of pydantic as a plain sentence, and a hint if there is one.
+
+    Args:
+        fields: of the model, whose bounds are named where a value is not a multiple, which pydantic checks first.
+    """
     context: dict[str, Any] = details.get("ctx", {})
     kind, value = details["type"], details.get("input")
     if kind == _CUSTOM:
@@ -161,8 +167,19 @@ def describe(details: ErrorDetails) -> tuple[str, str | None]:
         return message, f"did you mean {close[0]}?" if close else None
     if context.get("actual_length", 0) is None:
         context = {**context, "actual_length": "more"}
-    told = {**context, "msg": details["msg"], "value": quoted(value)}
+    field = (fields or {}).get(str(details["loc"][0])) if details["loc"] else None
+    told = {**context, "msg": details["msg"], "value": quoted(value), "bounds": _bounds(field)}
     return _MESSAGES.get(kind, "is not valid: {value}").format_map(told), None
+
+
+def _bounds(field: FieldInfo | None) -> str:
+    ends = {
+        end: getattr(each, end)
+        for each in (field.metadata if field else ())
+        for end in ("ge", "le")
+        if hasattr(each, end)
+    }
+    return " from {ge} to {le}".format_map(ends) if len(ends) == 2 else ""
 
 
 def _allowed(context: dict[str, Any]) -> list[str]:

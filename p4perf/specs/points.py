@@ -62,8 +62,8 @@ def make_points(spec: ExperimentSpec, root: SourceNode, parameters_of: Parameter
 
     scope_at: Callable[[Values], Scope] | None = (lambda values: form_at(values).scope) if varied else None
     assignments = expand(spec.sweep, base.scope, conditions, scope_at=scope_at)
-    _check_x(spec, assignments)
     points = tuple(form_at(values).point(index, values) for index, values in enumerate(assignments))
+    _check_x(spec, assignments)
     if varied:
         _check_used(spec, base.scope, used)
         _check_different(spec, points)
@@ -191,7 +191,7 @@ class ParameterCheck:
         except ValidationError as error:
             name, written = self._composed[index]
             details = error.errors(include_url=False)[0]
-            message, hint = describe(details)
+            message, hint = describe(details, self._models[index].model_fields)
             parameter = str(details["loc"][0]) if details["loc"] else ""
             key = self._keys[index].get(parameter, self._places[index])
             if reference_name(written.get(parameter)) is not None:

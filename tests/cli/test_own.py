@@ -76,7 +76,7 @@ def test_p4_text_without_p4c_says_what_to_install(tmp_path):
         (["--fill", "sources=3:bgp"], "longest prefix match"),
         (["--fill", "sources=9999999"], "at most 1000000"),
         (["--fill", "MainControl_sources"], "expected TABLE=N"),
-        (["--fill", "MainControl_sources=-3"], "a table has 0 entries or more"),
+        (["--fill", "MainControl_sources=-3"], "entries must be at least 0, got -3"),
         (["--frame-size", "20"], "--frame-size"),
         (["--entries", "absent.txt"], "absent.txt"),
         (["--target", "nothing"], "nothing"),

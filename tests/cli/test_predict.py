@@ -243,6 +243,32 @@ def test_measuring_shows_both_and_whether_the_interval_holds(here):
     assert "OUTSIDE the interval" in done.err
 
 
+def test_all_packets_miss_an_empty_table(here):
+    for option in (["--fill", "fib=0"], ["--set", "fib.entries=0"]):
+        *_, answer = predicted(here, "fib.spec", *option)["predictions"]
+        (expected,) = [path for path in answer["paths"] if path["path"] == "expected"]
+        assert "fib:drop" in {line["node"] for line in expected["breakdown"]}, option
+        (lookup,) = [line for line in expected["breakdown"] if line["construct"] == "lookup"]
+        assert (lookup["sizes"]["entries"], lookup["sizes"]["hit"]) == (0, 0), option
+
+
+def test_more_entries_than_a_table_declares_are_a_warning(here):
+    (here / "fib.spec").write_text(SPEC)
+    for option in ((), ("--traffic",)):
+        done = p4perf("predict", "fib.spec", "--target", "dpdk-c", "--fill", "fib=1001", *option, cwd=here)
+        assert done.err.count("warning: fib: 1001 entries exceed its declared size of 1000") == 1, option
+        assert done.code == 0
+        done = p4perf("predict", "fib.spec", "--target", "dpdk-c", "--fill", "fib=1000", *option, cwd=here)
+        assert "declared" not in done.err, option
+
+
+def test_sizes_with_the_same_prices_do_not_differ(here):
+    router = Path("examples/programs/ipv4_router/ipv4_router.json").absolute()
+    options = ("--target", "dpdk-c", "--fill", "routes=1000", "--set", "routes.entries=100")
+    done = p4perf("predict", router, *options, cwd=here)
+    assert "no difference: the model prices both alike" in done.err
+
+
 def test_only_what_runs_can_be_measured(here):
     done = p4perf("predict", "fib.spec", "--without", "fib", "--measure", cwd=here)
     assert done.code == 2
@@ -298,7 +324,8 @@ def test_shares_may_be_written_with_a_percent_sign(here):
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (["fib.spec", "--target", "bmv2"], 3, "p4perf learn --target bmv2"),
+        (["fib.spec", "--target", "xdp:generic"], 3, "p4perf learn --target xdp:generic measures one"),
+        (["fib.spec", "--target", "bmv2"], 3, "p4perf learn cannot make one: in composition/components, 200,000 exact"),
         (["fib.spec", "--model", "nothing@there"], 2, "there is no model"),
         (["fib.spec", "--model", "models/fake.json", "--target", "xdp"], 2, "--model is for fake, and --target asks"),
         (["fib.spec", "--model", "fib.spec"], 2, "not a cost model"),
@@ -311,7 +338,8 @@ def test_shares_may_be_written_with_a_percent_sign(here):
         (["fib.spec", "--set", "fib.hit=0.5", "--set", "fib.hit=60%"], 2, "--set fib.hit: given more than once"),
         (["fib.spec", "--fill", "fib=1", "--fill", "fib=2"], 2, "--fill fib: given more than once"),
         (["fib.spec", "--set", "acl.entries=3"], 2, "acl"),
-        (["fib.spec", "--set", "fib.entries=0"], 2, "--set fib.hit=0 lets all packets miss it"),
+        (["fib.spec", "--set", "fib.entries=-3"], 2, "entries must be at least 0, got -3"),
+        (["fib.spec", "--fill", "fib=-3"], 2, "entries must be at least 0, got -3"),
         (["fib.spec", "--fill", "fob=5"], 2, "there is no table 'fob'\nhint: did you mean fib?"),
         (["fbi.spec"], 2, "there is no such file\nhint: did you mean fib.spec?"),
         (["strnge.yaml"], 2, "there is no such file\nhint: did you mean strange.yaml?"),
@@ -346,17 +374,18 @@ def test_mistakes_have_one_clear_sentence(here, arguments, code, said):
     assert "Traceback" not in done.err
 
 
-def test_what_is_slow_to_load_is_not_loaded(here):
+@pytest.mark.parametrize("program", [("fib.spec",), ("mat/exact-entries", "--points", "2", "--target", "dpdk-c")])
+def test_what_is_slow_to_load_is_not_loaded(here, program):
     code = """
 import atexit, sys
 from p4perf.cli import main
 heavy = "pandas pyarrow matplotlib plotly scipy.stats scipy.optimize dask rich.console MLRsearch p4perf.cli.eo".split()
 atexit.register(lambda: print([m for m in heavy if m in sys.modules], file=sys.stderr))
-sys.argv = ["p4perf", "predict", "fib.spec", "--format", "json"]
+sys.argv[:1] = ["p4perf", "predict", "--format", "json"]
 main()
 """
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=here, env=environment()
+        [sys.executable, "-c", code, *program], capture_output=True, text=True, check=True, cwd=here, env=environment()
     )
     assert json.loads(done.stdout)["rows"]
     assert done.stderr.splitlines()[-1] == "[]"

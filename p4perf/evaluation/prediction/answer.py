@@ -40,7 +40,7 @@ from p4perf.models.program.costs import Basis, BatchCycles
 from p4perf.models.program.graph import mispredicted_branch
 from p4perf.models.program.memory import ProgramMemory
 from p4perf.models.program.paths import Analysis, ProgramPath, analyse, constructs_on, sorted_nodes, taken
-from p4perf.programs.reading.flow import base_name
+from p4perf.programs.reading.flow import OVERSIZED, base_name
 
 FRAME_SIZES_BYTES = (64, 128, 256, 512, 1024, 1280, 1518)
 """Frame sizes of Ethernet with FCS (RFC 2544, section 9.1)."""
@@ -415,6 +415,7 @@ class Prediction:
             machines = f"{self.model.machine}; this one is {self.model.here}"
             learn = "p4perf learn --quick makes one of this machine"
             found.append(f"the model is of another machine ({machines}), so the interval is wide: {learn}")
+        found += [remark for remark in self.graph.remarks if OVERSIZED in remark]
         for basis, text in _BASES:
             lines = [line for line in self.expected.lines if line.charge.basis == basis]
             width = sum(line.charge.cycles.high - line.charge.cycles.low for line in lines)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache, cached_property
 from importlib.resources import files
@@ -229,13 +229,16 @@ def reference_model(target: str) -> CostModel | None:
     return ours[0].pricing if ours and isinstance(ours[0].pricing, CostModel) else None
 
 
-def open_models(given: Sequence[str], targets: Sequence[str] = ()) -> tuple[TargetModel, ...]:
+def open_models(
+    given: Sequence[str], targets: Sequence[str] = (), *, limit: Callable[[str], str] = lambda target: ""
+) -> tuple[TargetModel, ...]:
     """The models that are asked for.
 
     Args:
         given: files, or names such as ``dpdk-c@xeon``; none: all of the folder, or if it has none, of those that ship
             one for each target: that of this machine if there is one.
         targets: only models of these targets, with their variants as in ``dpdk-swx:interpreter``.
+        limit: why a model of a target cannot be learned; empty if nothing prevents it.
 
     Raises:
         UsageError: there is no such model.
@@ -257,9 +260,10 @@ def open_models(given: Sequence[str], targets: Sequence[str] = ()) -> tuple[Targ
             if given:
                 hint = "leave out one of the two options"
                 raise UsageError(f"--model is for {others}, and --target asks for {target}", hint=hint)
-            raise TargetUnavailableError(
-                f"there is no cost model for target {target}, only for {others}", hint=_LEARN.replace("TARGET", target)
-            )
+            hint = _LEARN.replace("TARGET", target)
+            if why := limit(target):
+                hint = f"p4perf learn cannot make one: {why}"
+            raise TargetUnavailableError(f"there is no cost model for target {target}, only for {others}", hint=hint)
         found |= {m.name: _priced(m) for m in matching}
     return tuple(found.values())
 

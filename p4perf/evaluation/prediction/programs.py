@@ -50,6 +50,7 @@ from p4perf.specs.units import ratio
 
 MATCH_KINDS = ("exact", "lpm", "ternary", "range", "optional", "selector")
 _ASSIGNMENT = re.compile(r"\s*(?P<node>[^=]+)\.(?P<size>\w+)\s*=\s*(?P<value>.+?)\s*")
+MISS = "miss"
 _END = ""
 _LAST = Edge("", _END)
 
@@ -92,28 +93,29 @@ def _value(size: str, value: str, text: str) -> Size:
     try:
         number = ratio(value) if size == "hit" else float(value.replace("_", ""))
     except ValueError:
-        number = -1.0
-    if not 0 <= number < 1e15 or (size == "hit" and number > 1):
-        raise UsageError(f"--set {text}: {value!r} is not a {'share' if size == 'hit' else 'number'} for {size}")
-    if size == "entries" and not number:
-        node = text.partition(".entries")[0].strip()
-        hint = f"--set {node}.hit=0 lets all packets miss it; --without {node} leaves it out"
-        raise UsageError(f"--set {text}: no packet finds anything in a table without entries", hint=hint)
+        raise UsageError(f"--set {text}: {value!r} is not a number") from None
+    most = 1.0 if size == "hit" else 1e15
+    if not 0 <= number <= most:
+        bound = f"at most {most:g}" if number > most else "at least 0"
+        raise UsageError(f"--set {text}: {size} must be {bound}, got {value}")
     return number
 
 
 def changed(graph: ProgramGraph, changes: Sequence[Change]) -> ProgramGraph:
     """The program with all changes, in order."""
     for change in changes:
-        for name in find_nodes(graph, change.node):
+        for name in find_nodes(graph, change.node, change.size):
             # Leaving out a copy of a table may leave no path to another one.
             if name in graph.nodes:
                 graph = _resized(graph, graph.nodes[name], change) if change.size else without(graph, name)
     return graph
 
 
-def find_nodes(graph: ProgramGraph, name: str) -> tuple[str, ...]:
-    """A node by its name, with its copies; leading parts may be left out (``ipv4_lpm`` of ``MyIngress.ipv4_lpm``)."""
+def find_nodes(graph: ProgramGraph, name: str, size: str = "") -> tuple[str, ...]:
+    """A node by its name, with its copies; leading parts may be left out (``ipv4_lpm`` of ``MyIngress.ipv4_lpm``).
+
+    If there is none, the error names those that have that size.
+    """
     copies: dict[str, list[str]] = {}
     for node in graph.nodes:
         copies.setdefault(base_name(node), []).append(node)
@@ -126,7 +128,8 @@ def find_nodes(graph: ProgramGraph, name: str) -> tuple[str, ...]:
         return tuple(copies[chosen[0]])
     if found:
         raise UsageError(f"{name} can be {', '.join(found[:5])} in {graph.name}", hint="give the whole name")
-    named = [base_name(n) for n, node in graph.nodes.items() if node.constructs]
+    sized = {n: node for n, node in graph.nodes.items() if any(size in dict(what.sizes) for what in node.constructs)}
+    named = [base_name(n) for n, node in (sized or graph.nodes).items() if node.constructs]
     raise UsageError(f"{graph.name} has no {name}", hint=nearest(name, named, "it has"))
 
 
@@ -144,7 +147,9 @@ def _resized(graph: ProgramGraph, node: Node, change: Change) -> ProgramGraph:
         replace(what, sizes=tuple((n, change.value if n == change.size else v) for n, v in what.sizes))
         for what in node.constructs
     )
-    return _with(graph, replace(node, constructs=tuple(sized)))
+    resized = _with(graph, replace(node, constructs=tuple(sized)))
+    emptied = change.size == "entries" and not change.value and MISS in labels
+    return weigh(resized, {node.name: {MISS: 1.0}}) if emptied else resized
 
 
 def without(graph: ProgramGraph, name: str) -> ProgramGraph:
@@ -318,7 +323,9 @@ def fill_counts(texts: Sequence[str]) -> dict[str, int]:
         try:
             number = float(value.replace("_", ""))
         except ValueError:
-            number = -1.0
+            number = math.nan
+        if name.strip() and number < 0:
+            raise UsageError(f"--fill {text}: entries must be at least 0, got {value}")
         if not name.strip() or not 0 <= number < 1e12 or number != int(number):
             raise UsageError(f"--fill {text}: expected TABLE=N", hint="for example --fill ipv4_lpm=1000")
         found[name.strip()] = int(number)
@@ -498,8 +505,9 @@ def _weighted(graph: ProgramGraph, path: Path, wanted: Wanted) -> ProgramGraph:
 def usual(graph: ProgramGraph) -> ProgramGraph:
     """The program with the usual path where branch probabilities are unknown: tables hit, and packets are sent.
 
-    At a table they take the edge of a hit, unless all packets that do are dropped; elsewhere the edge behind which most
-    tables hit on the way to where packets are sent, the first of several. What a node has stated shares for keeps them.
+    At a table they take the edge of a hit, unless all packets that do are dropped or it is empty; elsewhere the edge
+    behind which most tables hit on the way to where packets are sent, the first of several. What a node has stated
+    shares for keeps them.
     """
     sent: dict[str, bool] = {_END: True}
     hits: dict[str, int] = {_END: 0}
@@ -507,7 +515,8 @@ def usual(graph: ProgramGraph) -> ProgramGraph:
     for node in reversed(sorted_nodes(graph)):
         taken = [e for e in node.edges if e.probability is None or e.probability > 0] or [_LAST]
         ways = [e for e in taken if e.probability is None] or taken
-        ways = [e for e in ways if sent[e.to]] or ways
+        empty = any(what.kind == "lookup" and what.size("entries") == 0 for what in node.constructs)
+        ways = [e for e in ways if (e.label == MISS if empty else sent[e.to])] or ways
         best = max([e for e in ways if e.label == HIT] or ways, key=lambda e: hits[e.to])
         sent[node.name] = any(sent[e.to] for e in taken) and not _drops(node)
         hits[node.name] = hits[best.to] + (best.label == HIT)

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from p4perf.errors import DataError, Location
 from p4perf.formats.swx_spec import SpecLine
 from p4perf.models.program.graph import Construct, Edge, LoopError, Node, NodeKind, NowhereError, ProgramGraph, in_order
+from p4perf.programs import ir
 
 MAX_NODES = 20_000
 """Facts are followed as long as the graph stays below this."""
@@ -25,6 +26,20 @@ COPY = " #"
 
 FULL = "tables without a stated number of entries are counted as full"
 """What a reader of a program should know of its lookups."""
+
+OVERSIZED = "exceed its declared size"
+"""A remark of a table that has more entries than the program says that it may hold."""
+
+
+def oversized(table: str, entries: float, size: float) -> str:
+    return f"{table}: {entries:.0f} entries {OVERSIZED} of {size:.0f}; p4perf treats it as large enough"
+
+
+def oversized_tables(program: ir.Program) -> tuple[str, ...]:
+    """The remark for each table of a program that was read."""
+    found = (t for t in program.tables if 0 < t.size < t.entries.count)
+    return tuple(oversized(t.label or t.name, t.entries.count, t.size) for t in found)
+
 
 OTHERS = "unless stated, entries are assumed to run other actions than the default action of their table"
 """What a reader of a program should know of its actions."""

@@ -12,6 +12,7 @@ from typing import Any
 
 from p4perf.errors import DataError, Location
 from p4perf.formats import plain
+from p4perf.specs.messages import nearest
 
 MAX_BYTES = 256 << 20
 """Largest program that is read."""
@@ -159,10 +160,8 @@ def match_name(wanted: str, known: Iterable[str], noun: str, where: Location | N
     if ends:
         listed = ", ".join(ends[:4])
         raise DataError(f"{wanted!r} could be several of {noun}", location=where, hint=f"one of {listed}")
-    short = {name.replace("/", ".").rpartition(".")[2]: name for name in reversed(names)}
-    near = difflib.get_close_matches(wanted, [*names, *short], n=1)
-    if near:
-        hint = f"did you mean {near[0]}?"
-    else:
-        hint = f"known: {', '.join(names[:8])}{', ...' if len(names) > 8 else ''}" if names else "the program has none"
+    near = difflib.get_close_matches(
+        wanted, [*names, *(name.replace("/", ".").rpartition(".")[2] for name in names)], n=1
+    )
+    hint = f"did you mean {near[0]}?" if near else nearest(wanted, names, "known") if names else "the program has none"
     raise DataError(f"there is no {noun} {wanted!r}", location=where, hint=hint)

@@ -172,7 +172,8 @@ def test_changes_go_to_all_copies_of_a_node():
         ("fib", "expected NAME.SIZE=VALUE"),
         ("fib.entrys=3", "did you mean entries"),
         ("fib.entries=many", "number"),
-        ("fib.hit=2", "share"),
+        ("fib.hit=2", "hit must be at most 1, got 2"),
+        ("fib.entries=-3", "entries must be at least 0, got -3"),
         ("fib.match_kind=fuzzy", "match kind"),
     ],
 )

@@ -54,7 +54,7 @@ from p4perf.programs.decisions import FAILED, Decision, Decisions, called
 from p4perf.programs.interpreter import Interpreter
 from p4perf.programs.ir import Program, Workload
 from p4perf.programs.packets import FCS_BYTES, frame
-from p4perf.programs.reading.flow import FULL, Flow, resolve
+from p4perf.programs.reading.flow import FULL, Flow, oversized_tables, resolve
 
 XDP = "xdp"
 """The target whose programs that were read work on a copy of their headers."""
@@ -333,4 +333,5 @@ def workload_graph(target: str, workload: Workload) -> ProgramGraph:
     graph = resolve(flow, program.name)
     found, remarks = count_shares(graph, runner, workload.frames)
     remarks = tuple(r for r in (*graph.remarks, *remarks) if r != FULL)
+    remarks = tuple(dict.fromkeys((*remarks, *oversized_tables(program))))
     return replace(found.apply(graph), remarks=remarks, frame_bytes=frame_bytes, packets=workload.notes[0])

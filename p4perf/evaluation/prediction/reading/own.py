@@ -53,6 +53,7 @@ from p4perf.programs.reading.flow import (
     Flow,
     Step,
     Valid,
+    oversized,
 )
 from p4perf.programs.reading.swx import OF_LINE
 from p4perf.programs.reading.tree import without_index
@@ -387,6 +388,8 @@ class _Reader:
     def _count(self, table: ir.Table) -> int | None:
         """How many entries a table holds; None: those of the program."""
         if (stated := self.entries.get(called(table))) is not None:
+            if 0 < table.size < stated:
+                self._remark(oversized(called(table), stated, table.size))
             return stated
         if not self.was_read or table.entries.count or not table.keys:
             return None

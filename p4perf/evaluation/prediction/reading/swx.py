@@ -24,7 +24,7 @@ from p4perf.evaluation.prediction.reading.swx_instructions import (
 )
 from p4perf.formats.swx_spec import JUMPS, Specification, SpecLine, labelled
 from p4perf.models.program.graph import Construct, Edge, construct
-from p4perf.programs.reading.flow import FULL, OTHERS, Assigned, Flow, Instruction, Step, steps_of
+from p4perf.programs.reading.flow import FULL, OTHERS, Assigned, Flow, Instruction, Step, oversized, steps_of
 from p4perf.programs.reading.tree import match_name
 
 CLONE_BYTES = 60
@@ -242,7 +242,10 @@ class _Reader:
         size = table.inner("size")
         if name not in self.entries:
             self._remark(FULL)
-        entries = self.entries.get(name, size.number_at(1) if size is not None else 0)
+        declared = size.number_at(1) if size is not None else 0
+        entries = self.entries.get(name, declared)
+        if 0 < declared < entries:
+            self._remark(oversized(name, entries, declared))
         bits = sum(self.spec.bits(line.word(0), line) for line in keys)
         data = max((self.spec.argument_bytes(a) for a in actions), default=0)
         sizes = {"entries": entries, "key_bits": bits, "action_data_bytes": data}
