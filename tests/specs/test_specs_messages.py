@@ -2,6 +2,8 @@ import pytest
 from pydantic import ValidationError
 
 from p4perf.errors import SpecError
+from p4perf.programs.component import component_parameters
+from p4perf.specs import load_experiment
 from p4perf.specs.messages import explain, nearest, placed, quoted
 from p4perf.specs.schema import ExperimentSpec
 from p4perf.specs.source import parse_text
@@ -122,3 +124,12 @@ def test_errors_get_the_place_of_their_key_once():
     place = error.location
     assert raised(error, parse_text("b: 1", "other.yaml")).location is place
     assert raised(SpecError("wrong"), root).location.line is None
+
+
+def test_bounds_are_named_where_a_value_is_no_multiple():
+    with pytest.raises(SpecError, match=r"must be a multiple of 8 from 8 to 512, got -1"):
+        load_experiment(
+            "demo/exact-entries",
+            overrides=[("program.parameters.key_bits", "-1")],
+            parameters_of=component_parameters,
+        )
