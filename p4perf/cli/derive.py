@@ -124,7 +124,7 @@ def emit_model(derived: DerivedModel | None, fmt: Format, *, run: Run | None) ->
         by = "--segments; without it, the L1-BIC chooses"
         if run is not None:
             most = len(document.candidates)
-            by = f"the spec or --segments; p4perf fit {run} --max-segments {most} lets the L1-BIC choose"
+            by = f"the spec or --segments; p4perf fit {run.path} --max-segments {most} lets the L1-BIC choose"
         say(f"the number of segments is fixed by {by}")
     for explanation in document.explanations:
         say(explanation)

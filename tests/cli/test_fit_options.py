@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from support.command import p4perf
+from support.runs import make_run
 from typer.main import get_command
 
 from p4perf.cli import loaded
@@ -236,6 +237,12 @@ def test_a_number_of_segments_that_was_asked_for_is_not_called_chosen(data):
     assert "  2 segments (lowest L1-BIC): " in fixed
     assert "fixed by --segments; without it, the L1-BIC chooses" in fixed
     assert "(chosen)" not in fixed
+
+
+def test_the_hint_for_a_run_is_a_command(tmp_path):
+    run = make_run(tmp_path, lambda x: 100 + 0.1 * x, noise=0)
+    said = p4perf("fit", run, "--segments", "3").err
+    assert f"fixed by the spec or --segments; p4perf fit {run} --max-segments " in said
 
 
 def test_a_file_without_a_folder_leaves_nothing_behind(data, tmp_path):
