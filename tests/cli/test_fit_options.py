@@ -241,7 +241,7 @@ def test_a_number_of_segments_that_was_asked_for_is_not_called_chosen(data):
 
 def test_the_hint_for_a_run_is_a_command(tmp_path):
     run = make_run(tmp_path, lambda x: 100 + 0.1 * x, noise=0)
-    said = p4perf("fit", run, "--segments", "3").err
+    said = p4perf("fit", run, "--segments", "2").err
     assert f"fixed by the spec or --segments; p4perf fit {run} --max-segments " in said
 
 
