@@ -83,9 +83,10 @@ def test_problems_run_nothing_and_say_what_to_do(label, facts):
 
 @cache
 def workloads(points):
-    """Experiment, values of the point, workload and traffic of that many points of every experiment."""
+    """Experiment, values of the point, workload and traffic of that many points of every experiment on components."""
     experiments = [load_experiment(entry.name, points=points) for entry in list_catalogue()]
-    return [(e.spec.name, dict(point.values), *point_workload(e, point)) for e in experiments for point in e.points]
+    found = [(e.spec.name, dict(point.values), *point_workload(e, point)) for e in experiments for point in e.points]
+    return [each for each in found if each[2].source is None]
 
 
 @pytest.mark.parametrize("points", sampled([2, 4, 12], 2))
