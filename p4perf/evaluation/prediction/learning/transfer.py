@@ -38,8 +38,8 @@ from p4perf.models.templates import FloatArray
 RIDGE = 0.3
 """How much a factor that is off by one counts, where a program that is off by its whole cost counts one."""
 
-SINGLE = 0.5
-"""How much a point that is no whole program counts beside one: alone, a construct hides behind the next packet."""
+CONSTRUCTS, SINGLE = "composition/constructs", 0.5
+"""Constructs one by one, and how much each of them counts beside a program: alone, it hides behind the next packet."""
 
 FEWEST = 5
 """Fewest points that say how much faster or slower a machine is."""
@@ -169,7 +169,8 @@ def _fitted(reference: PrimitiveCosts, rows: Sequence[PriceRow]) -> _Fit:
     beyond = np.array([_beyond(reference, row, sum(parts.values())) for row, parts in charged])
     groups = sorted({_group(part) for part in names} | {_group((key, False)) for key in reference.prices})
     fit = _Fit(told, names, matrix, np.zeros(len(names)), base, beyond, {})
-    weights = np.array([1.0 if row.whole else SINGLE for row in told]) / np.maximum(fit.cycles + base, 1.0)
+    counted = np.array([SINGLE if row.experiment == CONSTRUCTS else 1.0 for row in told])
+    weights = counted / np.maximum(fit.cycles + base, 1.0)
     common = np.array([[float(_group(part) == group) for group in groups] for part in names])
     system = np.block(
         [
