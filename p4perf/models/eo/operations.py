@@ -139,11 +139,11 @@ def baldi2018_operations() -> tuple[Operation, ...]:
         Operation("checksum", (_bytes("bytes that are summed"),), "the internet checksum (RFC 1071)"),
         Operation("inc_checksum", (_bytes("bytes that changed"),), "the internet checksum, updated for changed bytes"),
         Operation("array_access", (_ENTRY, _MAX), "read an element of an array by its index"),
-        Operation("ht_lookup", _TABLE, "look a key up in a hash table"),
+        Operation("ht_lookup", _TABLE, "look up a key in a hash table"),
         Operation(
             "lpm_lookup",
             (_bytes("bytes of the prefix that matches, on average"), _ENTRY, _count(_MAX.description, "max", 1 << 24)),
-            "find the longest prefix that matches (DIR-24-8)",
+            "find the longest matching prefix (DIR-24-8)",
         ),
         Operation("ct_insertion", _TABLE, "insert an entry into a hash table or renew its timestamp"),
     )
@@ -153,17 +153,17 @@ def program_operations() -> tuple[Operation, ...]:
     """What generated programs do that Table 1 has no operation for."""
     bytes_ = _bytes("bytes")
     given = (
-        ("extract", (_bytes("size of the header"),), "check that a header is there and note where it is"),
+        ("extract", (_bytes("size of the header"),), "check that a header is present and record its offset"),
         ("branch", (_count("paths that it chooses from", "n", 2), _MISS), "branch on a value that is in a register"),
         ("crc16", (bytes_,), "CRC-16 over bytes of the packet"),
         ("crc32", (bytes_,), "CRC-32 over bytes of the packet"),
         ("list_lookup", (_bytes("bytes of a value and its mask", "HE"), _MAX), "try ternary entries one by one"),
-        ("move", (_bytes("size of the header"),), "copy a header to its place in the packet that is sent"),
-        ("resize", (), "make room in front of a packet, or cut bytes off there"),
+        ("move", (_bytes("size of the header"),), "copy a header to its place in the outgoing packet"),
+        ("resize", (), "add bytes at the front of a packet, or remove them"),
         ("meter", (_count("cells of the meter", "max"),), "colour a packet by a two-rate meter (RFC 2698)"),
         ("random", (_bytes("bytes of the number"),), "draw a random number"),
-        ("clone", (_bytes("bytes of the packet"),), "send a whole copy of a packet"),
-        ("multicast", (_count("copies besides the packet", "n"),), "send further packets that share the bytes of one"),
+        ("clone", (_bytes("bytes of the packet"),), "send a full copy of a packet"),
+        ("multicast", (_count("copies besides the packet", "n"),), "send more packets with the same bytes"),
         ("draw", (_bytes("bytes that are written at once"),), "the local packet source writes a key into a packet"),
         ("restore", (_bytes("bytes of the headers"),), "the local packet source rewrites all headers"),
     )
