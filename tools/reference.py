@@ -79,11 +79,11 @@ DOCUMENTS = """\
 ## Every command
 
 - `schema_version` (integer) version of this page: {{ version }}
-- `kind` what the object is: the titles below
+- `kind` the kind of object, one of the titles below
 
 ## Lists
 
-Documents of nothing but `rows[]`.
+These documents contain only `rows[]`.
 
 {% for document in lists %}
 {{ document.text }}

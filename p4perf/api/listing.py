@@ -130,7 +130,7 @@ class _EivuItemsRow(Record):
     process: str = doc("rx, nf, tx or all: whose behaviour it changes")
     parents: tuple[str, ...] = doc("items that it inherits from")
     factors: str = doc("factors that it consists of, in brackets one that it is a part of")
-    runs: bool = doc("whether component `vio` can do it")
+    runs: bool = doc("whether component `vio` can run it")
     change: str = doc("values before and after")
     settings: tuple[str, ...] = doc("parameters of component `vio`")
     not_run_because: str = doc("why it cannot be run; empty if it can")

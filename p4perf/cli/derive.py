@@ -49,8 +49,8 @@ class _Metric(Record):
 class ModelDocument(Document, kind="model"):
     """`p4perf run SPEC`, `p4perf resume RUN`, `p4perf fit DATA`.
 
-    Of a run that has no model (the spec has no `model`, or sweeps several variables) the same keys are printed, null or
-    empty, and `x`, `y` and `segments` have no inner keys.
+    For a run without a model (the spec has no `model`, or sweeps several variables), the same keys are printed, but
+    null or empty; `x`, `y` and `segments` then have no inner keys.
     """
 
     run: str | None = doc("path of the run directory; null for a file")

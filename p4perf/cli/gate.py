@@ -116,7 +116,7 @@ def gate(
         emit(fmt, kept, title=title, rows=short_history(kept) if fmt is Format.TABLE else None)
         return 0
     if interleaved:
-        refuse({"--drift": drift}, "starts in turns share their drift: leave it out")
+        refuse({"--drift": drift}, "alternating starts share their drift: leave it out")
     else:
         refuse(of_turns, "only with --interleaved")
     if not runs:

@@ -45,7 +45,7 @@ class CellRecord(Record):
     repetitions: int = doc("accepted trials requested for each point")
     trials: int = doc("trials on disk")
     wall_s: float = doc("time that it took, including its model", "s")
-    error: float | None = doc("current largest relative error, at 90 %; null if unknown", "ratio")
+    error: float | None = doc("largest relative error so far, with 90 % confidence; null if unknown", "ratio")
     metric: str = doc("metric of `first` and `last`: the modelled one")
     unit: str = doc("its unit")
     first_at: str = doc("first accepted point, such as `entries=1`")
@@ -57,7 +57,8 @@ class CellRecord(Record):
     )
     last_cost_cycles_per_packet: float | None = doc("at the last one", "cycles/packet")
     slope_cycles_per_packet: float | None = doc(
-        "their difference over that of the variable; null if several or words are swept", "cycles/packet"
+        "difference of the two over that of the variable; null if several variables, or words, are swept",
+        "cycles/packet",
     )
     model: tuple[str, ...] = doc("functions of the segments, for people")
     verdict: str = doc("`reference`, or the verdict of the comparison with it; empty if there is none")

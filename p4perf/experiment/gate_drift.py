@@ -46,9 +46,9 @@ class HistoryEntry(Record):
     relative: bool = doc("whether in units of the baseline program")
     components: int = doc("components that had several runs")
     runs: tuple[str, ...] = doc("the runs, with the times at which they were made")
-    shared: float = doc("standard deviation between runs of what all components have in common", "ratio")
+    shared: float = doc("standard deviation between runs, of the part that all components share", "ratio")
     freedom: float = doc("its degrees of freedom")
-    own: float = doc("that of a component on its own", "ratio")
+    own: float = doc("the same, of the part of a single component", "ratio")
     own_freedom: float = doc("its degrees of freedom")
 
 
@@ -64,12 +64,12 @@ class GateDrift(Record):
 
     metric: str = doc("metric")
     basis: str = doc(
-        "`pairs` (starts in turns have none), `runs` (several runs), `history` (earlier gates, too), `given` "
+        "`pairs` (alternating starts: no drift), `runs` (several runs), `history` (earlier gates, too), `given` "
         "(`--drift`) or `assumed`"
     )
-    shared: float = doc("standard deviation between runs of what all components have in common", "ratio")
+    shared: float = doc("standard deviation between runs, of the part that all components share", "ratio")
     freedom: float | None = doc("its degrees of freedom; null where it is not estimated")
-    own: float = doc("that of a component on its own", "ratio")
+    own: float = doc("the same, of the part of a single component", "ratio")
     own_freedom: float | None = doc("its degrees of freedom; null where it is not estimated")
 
     def text(self) -> str:

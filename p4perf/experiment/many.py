@@ -122,7 +122,7 @@ def _run_series(path: Path, metric: str | None, x_scale: Scale | None, changes: 
 
 class ModelsRow(Record):
     values: dict[str, str] = spread(
-        "label", "value of a label, such as `file`; a label with the name of another key has `label_` before it"
+        "label", "value of a label, such as `file`; `label_` precedes a label that has the name of another key"
     )
     points: int | None = doc("points of the series")
     segments: int | None = doc("segments of its model; null without one")

@@ -539,8 +539,8 @@ class _ListedPaper(Record):
     paper: str = doc("key of the paper", of="key")
     title: str = doc("title of the paper")
     claims: int = doc("claims")
-    runs: int = doc("runs that some of them take, as far as they are possible here")
-    time: str = doc("about how long everything takes, for people")
+    runs: int = doc("runs that the claims need and that are possible here")
+    time: str = doc("approximate duration of all of them, for people")
     quick: str = doc("the same with `--quick`")
     command: str = doc("the command that checks them")
 

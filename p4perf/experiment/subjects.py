@@ -212,7 +212,7 @@ class CurvesDocument(Document, kind="curves"):
     reference: str = doc("subject that the others are compared with")
     subjects: tuple[_Subject, ...] = doc("")
     differences: tuple[KeyDifference, ...] = doc("")
-    cautions: tuple[str, ...] = doc("what to know before trusting it, for people")
+    cautions: tuple[str, ...] = doc("what to know before trusting the comparison, for people")
     pairs: tuple[_CurvePair, ...] = doc("")
     rows: tuple[_CurvesRow, ...] = doc("")
 

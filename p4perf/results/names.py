@@ -112,10 +112,10 @@ class RunSummary(Record):
     points: int = doc("planned points")
     finished: int = doc("points that need no more trials")
     trials: int = doc("trials on disk, rejected ones too")
-    wanted: int | None = doc("accepted trials of all planned points together, at least; null if unknown")
+    wanted: int | None = doc("least number of accepted trials that complete all planned points; null if unknown")
     complete: bool = doc("whether all points are finished, or enough for the accuracy")
     accuracy: float | None = doc("requested largest relative error; null if all points are measured", "ratio")
-    error: float | None = doc("current largest relative error, at 90 %; null if unknown", "ratio")
+    error: float | None = doc("largest relative error so far, with 90 % confidence; null if unknown", "ratio")
     left_s: float | None = doc("estimated time until the accuracy is reached", "s")
     imported: str | None = doc("importer of an [imported](fitting.md#results-of-other-tools) run; null if measured")
 

@@ -191,7 +191,7 @@ class _Latency(Record):
     p90_us: Interval = doc("90 % quantile", "us")
     p99_us: Interval = doc("99 % quantile", "us")
     p999_us: Interval = doc("99.9 % quantile", "us")
-    overloaded: bool = doc("whether the load is, or may be by its interval, more than the cores can do")
+    overloaded: bool = doc("whether the load, or the upper end of its interval, exceeds what the cores can do")
 
 
 class _Memory(Record):
@@ -226,11 +226,11 @@ class _BreakdownLine(_Charge, _Place):
 class _Path(Record):
     path: str = doc("`expected`, `lowest-cost`, `highest-cost`, in this order")
     cycles: Interval = doc("its cost", "cycles/packet")
-    steps: tuple[str, ...] = doc("its steps, with what was decided there; none of the expected one")
+    steps: tuple[str, ...] = doc("its steps with the branches taken; empty for the expected path")
     probability: float | None = doc("share of the packets that take this path", "ratio")
-    baseline_cycles: float = doc("what a program that only forwards costs", "cycles/packet")
+    baseline_cycles: float = doc("cost of a program that only forwards", "cycles/packet")
     interaction_cycles: float = doc(
-        "interaction between constructs: their cost together beyond the sum; negative if less", "cycles/packet"
+        "interaction between constructs: joint cost minus the sum of the single costs", "cycles/packet"
     )
     breakdown: tuple[_BreakdownLine, ...] = doc("")
 
@@ -245,7 +245,7 @@ class _Prediction(Record):
     program: str = doc("name of the program", of="graph.name")
     source: str = doc("what it was read from: `p4perf`, `bmv2`, `swx` or `p4c`", of="graph.source")
     packets: str = doc(
-        "what the packets meet in the tables if they are those sent for measuring; otherwise empty",
+        "for the packets sent for measuring, entries and hits of each table; otherwise empty",
         of="graph.packets",
     )
     changes: tuple[str, ...] = doc("what was changed in it")
@@ -270,7 +270,7 @@ class _Prediction(Record):
     paths: tuple[_Path, ...] = doc("")
     most_probable: tuple[_ProgramPath, ...] = doc("the most probable paths", of="analysis.most_probable")
     most_expensive: tuple[_ProgramPath, ...] = doc("the paths of highest cost", of="analysis.most_expensive")
-    sources: tuple[str, ...] = doc("component models that the expected cost breakdown rests on")
+    sources: tuple[str, ...] = doc("component models on which the expected cost breakdown is based")
     warnings: tuple[str, ...] = doc("warnings")
 
 
@@ -296,10 +296,10 @@ class _Difference(Record):
 
 
 class Refusal(Record):
-    program: str = doc("a program that a target cannot do")
+    program: str = doc("a program that a target cannot run")
     values: dict[str, Any] = doc("swept variables of the point")
     model: str = doc("the model")
-    reason: str = doc("which limit")
+    reason: str = doc("the limit of the target")
 
 
 class _Measured(Record):
@@ -323,13 +323,13 @@ class _Measured(Record):
 
 
 class PredictDocument(Document, kind="predict"):
-    """`p4perf predict`: one row for each program (or point) and model, the unchanged program in front of a changed one.
+    """`p4perf predict`: one row for each program (or point) and model, the unchanged program before a changed one.
 
     A value with its interval is a mapping of `value`, `low` and `high`; an unknown end is null. `-o DIR`
     writes the same object, without `plots`, to `prediction.json`.
     """
 
-    path: str = doc("path whose cost breakdown was asked for: `expected`, `lowest-cost` or `highest-cost`")
+    path: str = doc("path whose cost breakdown was requested: `expected`, `lowest-cost` or `highest-cost`")
     predictions: tuple[_Prediction, ...] = doc("")
     differences: tuple[_Difference, ...] = doc("")
     refused: tuple[Refusal, ...] = doc("")
@@ -419,7 +419,7 @@ def steps(path: ProgramPath) -> list[str]:
 
 
 def sources(found: Prediction) -> list[str]:
-    """The component models that the expected cost breakdown rests on."""
+    """The component models on which the expected cost breakdown is based."""
     named = {name for line in found.expected.lines for name in line.charge.source.split(", ")}
     return sorted(named - {""})
 
