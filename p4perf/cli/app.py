@@ -206,7 +206,7 @@ class Format(StrEnum):
     CSV = "csv"
 
 
-FormatOption = Annotated[Format, Option("--format", "-f", help="How to print the result.")]
+FormatOption = Annotated[Format, Option("--format", "-f", help="Output format.")]
 
 Row = Mapping[str, Any]
 
@@ -408,9 +408,9 @@ SetOption = Annotated[
 ]
 WhereOption = Annotated[
     list[str] | None,
-    Option("--where", help="Of a run over several variables: value of one of them: frame=64. Repeatable."),
+    Option("--where", help="For a run over several variables: fix one of them, as in frame=64. Repeatable."),
 ]
-SkipOption = Annotated[bool, Option("--skip-impossible", help="Leave out impossible points, and say which.")]
+SkipOption = Annotated[bool, Option("--skip-impossible", help="Leave out impossible points, and list them.")]
 PointsOption = Annotated[
     int | None, Option("--points", min=1, help="Keep at most N values of every swept variable, evenly spaced.")
 ]
@@ -446,7 +446,7 @@ RunArgument = Annotated[
     Path, Argument(metavar="RUN", parser=find_run, help="A run directory, or the folder of a campaign.")
 ]
 EntriesOption = Annotated[Path | None, Option(help="Entries: simple_switch_CLI commands, P4Runtime text, JSON, CSV.")]
-QuietOption = Annotated[bool, Option("--quiet", "-q", help="No progress on stderr.")]
+QuietOption = Annotated[bool, Option("--quiet", "-q", help="Do not show progress on stderr.")]
 
 TlsOption = Annotated[
     Path | None, Option("--tls", help="With --scheduler tls://...: folder of ca.pem, cert.pem and key.pem.")

@@ -286,8 +286,8 @@ def reproduce(
     quick: Annotated[bool, Option("--quick", help="Measure few points; takes a few minutes.")] = False,
     only: Annotated[list[Only] | None, Option(help="Only claims of this kind. Repeatable.", show_default=False)] = None,
     show: Annotated[bool, Option("--list", help="List the claims without checking them.")] = False,
-    data: Annotated[Path | None, Option(help="Of eivu: folder with an eivu_results.csv of your own.")] = None,
-    testbed: Annotated[str, Option(help="Where experiments run, as in p4perf run.")] = "local",
+    data: Annotated[Path | None, Option(help="For eivu: folder with an eivu_results.csv of your own.")] = None,
+    testbed: Annotated[str, Option(help="Testbed of the experiments, as in p4perf run.")] = "local",
     budget: Annotated[str | None, Option(help="Total time, such as 5m: claims that do not fit are not run.")] = None,
     output: Annotated[
         Path | None, Option("--output", "-o", help="Folder of a new or an earlier reproduction; default: a new one.")
@@ -295,7 +295,7 @@ def reproduce(
     quiet: QuietOption = False,
     fmt: FormatOption = Format.TABLE,
 ) -> int:
-    """Check the claims of published papers again, by computing or measuring.
+    """Check claims of published papers by computing or measuring.
 
     Without a claim, --all or another choice, lists the papers and how long each takes. Exit code 1 if a verdict is not
     the expected one. The claims of eivu, the study of virtual network I/O, are judged from its data or your own. Claims

@@ -177,17 +177,17 @@ def fit(
     ] = None,
     region: Annotated[str | None, Option(help="Extra-P: region or callpath.")] = None,
     segments: Annotated[int | None, Option(min=1, help="Fix the number of segments.")] = None,
-    max_segments: Annotated[int | None, Option(min=1, help="Most segments; files: 5.")] = None,
-    min_points: Annotated[int | None, Option(min=1, help="Fewest points of a segment.")] = None,
+    max_segments: Annotated[int | None, Option(min=1, help="Largest number of segments; files: 5.")] = None,
+    min_points: Annotated[int | None, Option(min=1, help="Smallest number of points in a segment.")] = None,
     profile: Annotated[
-        Literal["exact", "scholz2021"] | None, Option(help="scholz2021: the rules of the paper.")
+        Literal["exact", "scholz2021"] | None, Option(help="exact, or scholz2021 for the rules of that paper.")
     ] = None,
     error: Annotated[
         str | None, Option(help="Error metric: smape, smape_pooled, mape, rmse, emd, or a plug-in.")
     ] = None,
     loss: Annotated[
         Literal["auto", "squares", "l1"] | None,
-        Option(help="auto: squares, l1 where samples are outliers or near zero; l1: relative, robust."),
+        Option(help="auto: squares, but l1 where samples are outliers or near zero; l1: relative, robust."),
     ] = None,
     template: Annotated[
         list[str] | None, Option(help="Allow this function, such as power or spline. Repeatable.")
@@ -198,15 +198,15 @@ def fit(
     search: Annotated[
         Literal["auto", "exact", "coarse"] | None, Option(help="auto: coarse for more than 1000 points.")
     ] = None,
-    level: Annotated[float | None, Option(min=0.5, max=0.999, help="Coverage of intervals.")] = None,
+    level: Annotated[float | None, Option(min=0.5, max=0.999, help="Intended coverage of intervals.")] = None,
     resamples: Annotated[
         int | None, Option(min=0, max=100_000, help="Bootstrap resamples; 0: no intervals, faster.")
     ] = None,
     threads: Annotated[
-        int | None, Option(min=1, max=1024, help="Threads, one series; default: all processors.")
+        int | None, Option(min=1, max=1024, help="One series: threads; default: one per processor.")
     ] = None,
     processes: Annotated[
-        int | None, Option(min=1, max=1024, help="Many series: processes; default: all processors.")
+        int | None, Option(min=1, max=1024, help="Many series: processes; default: one per processor.")
     ] = None,
     scheduler: Annotated[
         str | None, Option(help="Many series: address of a Dask cluster: tcp://10.0.0.1:8786.")
@@ -227,17 +227,17 @@ def fit(
             "--output",
             "-o",
             help="File, or run with --where or --x: folder of model.json and plots. Many series: FILE.jsonl, a line "
-            "for each model, or a folder for models.jsonl; what is there already is not fitted again.",
+            "for each model, or a folder for models.jsonl; models already there are kept.",
         ),
     ] = None,
-    restart: Annotated[bool, Option("--restart", help="Many series: begin the file of models anew.")] = False,
+    restart: Annotated[bool, Option("--restart", help="Many series: overwrite the file of models.")] = False,
     every_plot: Annotated[bool, Option("--every-plot", help="Draw one figure per number of segments.")] = False,
     fmt: FormatOption = Format.TABLE,
 ) -> int:
     """Derive piecewise models from runs or files of measurements.
 
-    With --by, several DATA or FILE.jsonl as output, it fits many series, on all processors or on a Dask cluster: one
-    for each combination of the --by columns, each region and metric of Extra-P, or each run.
+    With --by, with several DATA, or with FILE.jsonl as output, fits many series on all processors or on a Dask cluster:
+    one for each combination of the --by columns, each region and metric of Extra-P, or each run.
     """
     from p4perf.api import fit as fit_series
     from p4perf.api import fit_many, open_run

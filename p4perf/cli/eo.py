@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 ProfileOption = Annotated[str | None, Option("--profile", help="Profile of the description; default: the first.")]
 FrameOption = Annotated[
-    int | None, Option("--frame-size", help="Frame size in bytes, with FCS; by default what the function says.")
+    int | None, Option("--frame-size", help="Frame size in bytes, with FCS; default: that of the function.")
 ]
 RemoteOption = Annotated[
     float, share_option("--remote", help="Share of packets that the NIC places in another socket's cache.")
@@ -112,7 +112,7 @@ def eo(
     frame_size: FrameOption = None,
     cores: Annotated[int, Option(help="Cores that run the functions.")] = 1,
     remote: RemoteOption = 0.0,
-    symbols: Annotated[list[str] | None, Option("--symbol", help="A symbol: ps=1000. Repeatable.")] = None,
+    symbols: Annotated[list[str] | None, Option("--symbol", help="Set a symbol, such as ps=1000. Repeatable.")] = None,
     keep_io: Annotated[bool, Option("--keep-io", help="Several functions: each receives and sends.")] = False,
     sets: SetOption = None,
     points: PointsOption = None,
@@ -196,7 +196,7 @@ def place(
     ] = False,
     fmt: FormatOption = Format.TABLE,
 ) -> int:
-    """Find out which hosts can run all functions at once at a given load.
+    """Find the hosts that can run all functions together at given loads.
 
     Exit code 0 if at least one host can, otherwise 1.
     """

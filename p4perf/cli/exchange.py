@@ -21,7 +21,7 @@ LISTED = 3
 @app.command("import")
 def import_(
     sources: Annotated[list[Path], Argument(help="Files, or a result folder, all of one kind.")],
-    kind: Annotated[str | None, Option("--from", help="pos, moongen, trex, csit, csv, or a plug-in.")] = None,
+    kind: Annotated[str | None, Option("--from", help="Source: pos, moongen, trex, csit, csv, or a plug-in.")] = None,
     x: Annotated[
         list[str] | None,
         Option(help="Variable, or VARIABLE=NAME of the source; the first is the abscissa. Repeatable."),
@@ -49,18 +49,18 @@ def import_(
     experiment: Annotated[
         str | None, Option(help="Name of the experiment; runs with the same name can be compared.")
     ] = None,
-    title: Annotated[str | None, Option(help="One line for people.")] = None,
-    target: Annotated[str | None, Option("--target", "-t", help="What was measured.")] = None,
-    testbed: Annotated[str | None, Option(help="Where it was measured.")] = None,
+    title: Annotated[str | None, Option(help="Title of the experiment, in one line.")] = None,
+    target: Annotated[str | None, Option("--target", "-t", help="Target that was measured.")] = None,
+    testbed: Annotated[str | None, Option(help="Testbed on which it was measured.")] = None,
     y: Annotated[str | None, Option(help="Metric to model; default: the first.")] = None,
     x_scale: Annotated[Scale, Option(help="Axis of the abscissa.")] = "linear",
     dry_run: Annotated[bool, Option("--dry-run", help="Show what would be imported, without writing.")] = False,
-    output: Annotated[Path, Option("--output", "-o", help="Folder that gets the run directory.")] = Path("runs"),
+    output: Annotated[Path, Option("--output", "-o", help="Folder for the run directory.")] = Path("runs"),
     fmt: FormatOption = Format.TABLE,
 ) -> int:
     """Read results of other tools into a run directory.
 
-    The commands show, fit, compare and export read it as any run. What testbed manual measured goes to its run.
+    The commands show, fit, compare and export read it like any run. Results of testbed manual go to their run.
     """
     from p4perf.api import sharing
     from p4perf.cli.measure import resume

@@ -68,7 +68,7 @@ def gate(
         Path | None, Option(help="With --interleaved: checkout of p4perf that generates the baseline.")
     ] = None,
     points: Annotated[
-        int | None, Option(min=1, help="With --interleaved: most values of every swept variable.")
+        int | None, Option(min=1, help="With --interleaved: keep at most N values of every swept variable.")
     ] = None,
     number: Annotated[
         int | None,
@@ -78,7 +78,7 @@ def gate(
             help="With --interleaved: pairs of starts per point; default: 6, or 12 if 6 give no verdict.",
         ),
     ] = None,
-    testbed: Annotated[str | None, Option(help="With --interleaved: where it runs; default: local.")] = None,
+    testbed: Annotated[str | None, Option(help="With --interleaved: testbed of both sides; default: local.")] = None,
     output: Annotated[
         Path | None, Option("--output", "-o", help="With --interleaved: folder for the runs; default: runs.")
     ] = None,

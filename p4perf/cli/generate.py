@@ -26,7 +26,7 @@ def generate(
         Option("--generator", "-g", help="Generator (p4perf list generators); repeatable. Default: all."),
     ] = None,
     target: Annotated[
-        list[str] | None, Option("--target", "-t", help="Target whose generator it is, such as bmv2. Repeatable.")
+        list[str] | None, Option("--target", "-t", help="Use the generator of this target, such as bmv2. Repeatable.")
     ] = None,
     output: Annotated[Path, Option("--output", "-o", help="Folder for the files.")] = Path("generated"),
     sets: SetOption = None,
@@ -35,14 +35,14 @@ def generate(
         int | None,
         Option(min=0, help="Leave out entry files of larger tables; default: 1000000, or 0 with --all."),
     ] = None,
-    everything: Annotated[bool, Option("--all", help="Every experiment of the catalogue.")] = False,
+    everything: Annotated[bool, Option("--all", help="Generate every experiment of the catalogue.")] = False,
     verify: Annotated[bool, Option("--verify", help="Compile the P4 programs with the tools of p4c.")] = False,
     fmt: FormatOption = Format.TABLE,
 ) -> None:
     """Write programs, table entries and load-generator scripts.
 
-    Each point gets a folder GENERATOR/INDEX below the output folder (with --all: GENERATOR/EXPERIMENT/INDEX). What a
-    generator refuses is reported, and does not stop the others.
+    Each point gets a folder GENERATOR/INDEX below the output folder (with --all: GENERATOR/EXPERIMENT/INDEX).
+    Reports the points that a generator refuses, and continues with the others.
     """
     from p4perf.api import setup
     from p4perf.experiment.generation import find_tools

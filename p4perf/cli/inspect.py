@@ -70,18 +70,18 @@ class ShowDocument(Document, kind="show"):
 def list_(
     what: Annotated[What, Argument(help="What to list.")] = "experiments",
     place: Annotated[
-        Path | None, Argument(metavar="[FOLDER]", help="Of runs: their folder.", show_default="runs")
+        Path | None, Argument(metavar="[FOLDER]", help="For runs: their folder.", show_default="runs")
     ] = None,
-    folder: Annotated[Path | None, Option("--in", help="The same.")] = None,
+    folder: Annotated[Path | None, Option("--in", help="The same as FOLDER.")] = None,
     components: Annotated[
-        bool, Option("--components", help="Of targets or generators: show which experiments they support.")
+        bool, Option("--components", help="For targets or generators: show which experiments they support.")
     ] = False,
     limits: Annotated[
-        bool, Option("--limits", help="Of targets or generators: show missing constructs and limits.")
+        bool, Option("--limits", help="For targets or generators: show missing constructs and limits.")
     ] = False,
-    item: Annotated[list[str] | None, Option(help="Of eivu: only these items, such as 014. Repeatable.")] = None,
-    as_spec: Annotated[bool, Option("--spec", help="Of eivu: print a spec that measures the items.")] = False,
-    data: Annotated[Path | None, Option(help="Of eivu-cells: folder with an eivu_results.csv of your own.")] = None,
+    item: Annotated[list[str] | None, Option(help="For eivu: only these items, such as 014. Repeatable.")] = None,
+    as_spec: Annotated[bool, Option("--spec", help="For eivu: print a spec that measures the items.")] = False,
+    data: Annotated[Path | None, Option(help="For eivu-cells: folder with an eivu_results.csv of your own.")] = None,
     fmt: FormatOption = Format.TABLE,
 ) -> None:
     """List experiments, runs, targets, metrics, models and more."""
@@ -136,7 +136,7 @@ def check(
     spec: Annotated[
         str | None,
         Argument(
-            help="Experiment of the catalogue, or path of a spec file; with --schema, kind of a document of JSON.",
+            help="Experiment of the catalogue, or path of a spec file; with --schema, kind of a JSON document.",
             show_default=False,
         ),
     ] = None,
@@ -146,13 +146,13 @@ def check(
     target: Annotated[
         list[str] | None, Option("--target", "-t", help="Also check that this target can measure it here. Repeatable.")
     ] = None,
-    testbed: Annotated[str, Option(help="Where the target runs.")] = "local",
+    testbed: Annotated[str, Option(help="Testbed of the target.")] = "local",
     sets: SetOption = None,
     points: PointsOption = None,
     skip_impossible: SkipOption = False,
     fmt: FormatOption = Format.TABLE,
 ) -> None:
-    """Check a spec, and with --target that the target can measure it.
+    """Check a spec, and with --target whether the target can measure it.
 
     With --schema, prints the JSON Schema of specs, for editors, or of a document that a command prints, named by its
     kind, such as comparison or list.runs.
@@ -298,8 +298,8 @@ def show(
 ) -> None:
     """Show the measured points of a run.
 
-    Median over the starts, 95 % interval, accepted starts, flags. Of a campaign, the first and last point of each
-    experiment on each target, and their ratio.
+    Prints the median over the starts, its 95 % interval, accepted starts and flags. For a campaign, prints the first
+    and last point of each experiment on each target, and their ratio.
     """
     if CampaignDirectory.is_one(run):
         refuse({"--metric": metric}, f"{run} is a campaign; show one of its runs")
@@ -332,13 +332,13 @@ def _rounded(row: _ShowRow) -> dict[str, Any]:
 def doctor(
     fix: Annotated[bool, Option("--fix", help="Apply reversible settings: hugepages, autogroup (root).")] = False,
     undo: Annotated[bool, Option("--undo", help="Restore what --fix changed (root).")] = False,
-    testbed: Annotated[str, Option(help="Where to look: local, or ssh:FILE:NODE.")] = "local",
+    testbed: Annotated[str, Option(help="Testbed to check: local, or ssh:FILE:NODE.")] = "local",
     fmt: FormatOption = Format.TABLE,
 ) -> int:
     """Report what is usable here, and how well it can measure.
 
-    Looks at targets, load generators, metrics and tools. Changes nothing, unless --fix or --undo says so. Exit code 0
-    if a target is usable, else 3.
+    Checks targets, load generators, metrics and tools. Changes nothing without --fix or --undo. Exit code 0 if a target
+    is usable, else 3.
     """
     from p4perf.experiment.doctor import doctor as diagnose
 

@@ -157,7 +157,7 @@ def load(spec: str, sets: list[str] | None, points: int | None, *, skip: bool) -
     return experiment(spec, sets or (), points, skip=skip, told=say)
 
 
-StrictOption = Annotated[bool, Option("--strict", help="Derive no model from flagged trials: exit code 4.")]
+StrictOption = Annotated[bool, Option("--strict", help="Derive no model from flagged trials; exit with code 4.")]
 
 
 @app.command()
@@ -179,25 +179,25 @@ def run(
             show_default=DEFAULT_TARGET,
         ),
     ] = None,
-    testbed: Annotated[str, Option(help="Where it runs: local, netns, ssh:FILE, pos:FILE, manual:FOLDER.")] = "local",
+    testbed: Annotated[str, Option(help="Testbed: local, netns, ssh:FILE, pos:FILE or manual:FOLDER.")] = "local",
     scheduler: SchedulerOption = None,
     tls: TlsOption = None,
     workers: WorkersOption = None,
     every: Annotated[bool, Option("--all", help="Measure every experiment of the catalogue.")] = False,
     only: Annotated[
-        list[str] | None, Option(help="With --all: experiments that match, such as 'mat/*'. Repeatable.")
+        list[str] | None, Option(help="With --all: only experiments that match, such as 'mat/*'. Repeatable.")
     ] = None,
     budget: Annotated[
         str | None, Option(help="Total time, such as 30m: measure the points that reduce errors most.")
     ] = None,
     accuracy: Annotated[
-        str | None, Option(help="Measure only the points needed for this largest error, such as 3%.")
+        str | None, Option(help="Measure only the points needed to reach this largest error, such as 3%.")
     ] = None,
     sets: SetOption = None,
     points: PointsOption = None,
     skip_impossible: SkipOption = False,
     dry_run: Annotated[bool, Option("--dry-run", help="Plan and print the points without measuring.")] = False,
-    output: Annotated[Path, Option("--output", "-o", help="Folder that gets the run directory.")] = Path("runs"),
+    output: Annotated[Path, Option("--output", "-o", help="Folder for the run directory.")] = Path("runs"),
     strict: StrictOption = False,
     quiet: QuietOption = False,
     fmt: FormatOption = Format.TABLE,

@@ -103,41 +103,41 @@ def measure(
     entries: EntriesOption = None,
     p4info: Annotated[Path | None, Option(help="P4Info as text, for entries with numeric ids.")] = None,
     includes: Annotated[
-        list[Path] | None, Option("--include", "-I", help="Of a .p4: folder of include files. Repeatable.")
+        list[Path] | None, Option("--include", "-I", help="For a .p4: folder of include files. Repeatable.")
     ] = None,
     defines: Annotated[
-        list[str] | None, Option("--define", "-D", help="Of a .p4: NAME or NAME=VALUE. Repeatable.")
+        list[str] | None, Option("--define", "-D", help="For a .p4: define NAME or NAME=VALUE. Repeatable.")
     ] = None,
     arch: Annotated[
         str | None,
-        Option(help="Of a .p4: v1model (p4c-bm2-ss), psa or pna (p4c-dpdk), ebpf_model; default: its include."),
+        Option(help="For a .p4: v1model (p4c-bm2-ss), psa or pna (p4c-dpdk), ebpf_model; default: from its include."),
     ] = None,
-    std: Annotated[str | None, Option(help="Of a .p4: p4-14 or p4-16; default: p4-16.")] = None,
+    std: Annotated[str | None, Option(help="For a .p4: p4-14 or p4-16; default: p4-16.")] = None,
     fill: Annotated[
-        list[str] | None, Option(help="TABLE=N or TABLE=N:bgp|classbench: generate entries. Repeatable.")
+        list[str] | None, Option(help="Generate entries: TABLE=N or TABLE=N:bgp|classbench. Repeatable.")
     ] = None,
     default_fill: Annotated[
         int, Option(min=0, max=100_000, help="Entries to generate in each table that has none.")
     ] = 64,
-    miss: Annotated[list[str] | None, Option(help="SHARE or TABLE=SHARE of packets that miss. Repeatable.")] = None,
+    miss: Annotated[list[str] | None, Option(help="Share of packets that miss, or TABLE=SHARE. Repeatable.")] = None,
     zipf: Annotated[float, Option(min=0, max=10, help="Zipf exponent of the popularity of entries; 0: uniform.")] = 0.0,
     probabilities: Annotated[Path | None, Option(help="YAML file of branch probabilities and traffic shares.")] = None,
     frame_size: Annotated[int, Option(min=64, max=1518, help="Frame size in bytes, FCS included.")] = 128,
     packets: Annotated[int, Option(min=1, max=65536, help="Number of different packets, sent in random order.")] = 256,
-    capture: Annotated[Path | None, Option(help="Packets to send: a capture in the format of libpcap.")] = None,
+    capture: Annotated[Path | None, Option(help="Send the packets of this pcap file.")] = None,
     port: Annotated[int, Option(min=0, max=510, help="Ingress port of all packets.")] = 0,
     sizes: Annotated[
-        str | None, Option(help="Of a .c: packet sizes in bytes. Default: 64,128,256,512,1024,1500.")
+        str | None, Option(help="For a .c: packet sizes in bytes. Default: 64,128,256,512,1024,1500.")
     ] = None,
-    repetitions: Annotated[int, Option(min=1, max=1000, help="Starts of the process.")] = 3,
-    testbed: Annotated[str, Option(help="Where it runs: local, ssh:FILE.")] = "local",
-    output: Annotated[Path, Option("--output", "-o", help="Folder that gets the run directories.")] = Path("runs"),
+    repetitions: Annotated[int, Option(min=1, max=1000, help="Process starts.")] = 3,
+    testbed: Annotated[str, Option(help="Testbed: local or ssh:FILE.")] = "local",
+    output: Annotated[Path, Option("--output", "-o", help="Folder for the run directories.")] = Path("runs"),
     quiet: QuietOption = False,
     fmt: FormatOption = Format.TABLE,
 ) -> int:
     """Measure your own P4 program, or your own operator in C.
 
-    Each target is first verified: packets that take all paths of the program must give the results of the reference
+    First verifies each target: packets that take all paths of the program must give the results of the reference
     interpreter.
     """
     from p4perf.experiment import open_target, open_testbed

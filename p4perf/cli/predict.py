@@ -340,13 +340,13 @@ def predict(
     probabilities: Annotated[
         str | None, Option(help="YAML file of branch probabilities and traffic shares; or uniform.")
     ] = None,
-    capture: Annotated[Path | None, Option(help="A .pcap: count the paths of its packets through the program.")] = None,
+    capture: Annotated[Path | None, Option(help="Count the paths that the packets of this pcap file take.")] = None,
     traffic: Annotated[bool, Option("--traffic", help="Use the entries and packets of p4perf measure.")] = False,
     arch: Annotated[
-        str | None, Option(help="Of a .p4: v1model (p4c-bm2-ss), psa or pna (p4c-dpdk); default: its include.")
+        str | None, Option(help="For a .p4: v1model (p4c-bm2-ss), psa or pna (p4c-dpdk); default: from its include.")
     ] = None,
     defines: Annotated[
-        list[str] | None, Option("--define", "-D", help="Of a .p4 file: NAME or NAME=VALUE. Repeatable.")
+        list[str] | None, Option("--define", "-D", help="For a .p4: define NAME or NAME=VALUE. Repeatable.")
     ] = None,
     entries: EntriesOption = None,
     fill: Annotated[list[str] | None, Option(help="TABLE=N: how many entries a table holds. Repeatable.")] = None,
@@ -354,12 +354,12 @@ def predict(
         list[str] | None,
         Option(
             "--set",
-            help="What if: TABLE.entries=1e6, TABLE.match_kind=lpm, TABLE.hit=0.5; of an experiment: change the spec.",
+            help="What if: TABLE.entries=1e6, TABLE.match_kind=lpm, TABLE.hit=0.5; for an experiment: change the spec.",
         ),
     ] = None,
-    without: Annotated[list[str] | None, Option(help="What if this table or step were not there. Repeatable.")] = None,
+    without: Annotated[list[str] | None, Option(help="What if: leave out this table or step. Repeatable.")] = None,
     points: Annotated[
-        int | None, Option(min=1, help="Of an experiment: at most N values of every swept variable.")
+        int | None, Option(min=1, help="For an experiment: at most N values of every swept variable.")
     ] = None,
     path: Annotated[
         Literal["expected", "lowest-cost", "highest-cost"], Option(help="Path whose cost breakdown is printed.")
@@ -367,18 +367,18 @@ def predict(
     measure: Annotated[
         bool, Option("--measure", help="Measure it as well; your own program with the packets of --traffic.")
     ] = False,
-    testbed: Annotated[str, Option(help="With --measure: where the target runs.")] = "local",
+    testbed: Annotated[str, Option(help="With --measure: testbed of the target.")] = "local",
     runs: Annotated[Path, Option(help="With --measure: folder for the records.")] = Path("runs"),
     output: Annotated[Path | None, Option("--output", "-o", help="Folder for prediction.json and plots.")] = None,
     quiet: QuietOption = False,
     verbose: Annotated[
-        bool, Option("--verbose", "-v", help="Paths, rates, latency, memory, every construct and warning.")
+        bool, Option("--verbose", "-v", help="Also print paths, rates, latency, memory, every construct and warning.")
     ] = False,
     fmt: FormatOption = Format.TABLE,
 ) -> None:
-    """Predict what a program costs on a target.
+    """Predict the cost of a program on a target.
 
-    Cycles, packet rate, latency and loss, with the cost breakdown.
+    Prints cycles, packet rate, latency and loss, with the cost breakdown.
     """
     from p4perf import api
     from p4perf.evaluation.prediction.record import predict_document
@@ -429,9 +429,9 @@ def learn(
         ),
     ] = None,
     target: Annotated[
-        str | None, Option("--target", "-t", help="Device to measure, with variants as in dpdk-swx:interpreter.")
+        str | None, Option("--target", "-t", help="Target to measure, with variants as in dpdk-swx:interpreter.")
     ] = None,
-    testbed: Annotated[str, Option(help="Where it is measured (p4perf list testbeds).")] = "local",
+    testbed: Annotated[str, Option(help="Testbed of the target (p4perf list testbeds).")] = "local",
     output: Annotated[
         Path | None,
         Option("--output", "-o", help="File for the cost model (JSON), or the description (YAML); default: stdout."),
@@ -439,7 +439,7 @@ def learn(
     folder: Annotated[Path, Option("--runs", help="Folder for the runs of the fixtures.")] = Path("runs"),
     resume: Annotated[bool, Option("--resume", help="Continue the newest runs in that folder.")] = False,
     catalogue: Annotated[
-        Path | None, Option(help="Folder with runs of the catalogue on that target, to learn prices anew.")
+        Path | None, Option(help="Learn prices anew from this folder of catalogue runs on that target.")
     ] = None,
     quick: Annotated[
         bool, Option("--quick", help="Measure few fixtures, and take the rest from the shipped model.")
@@ -452,7 +452,7 @@ def learn(
         int | None, Option(min=1, max=100, help="With --operations: accepted starts of each benchmark; default: 3.")
     ] = None,
     plain: Annotated[
-        bool, Option("--plain", help="With --operations, on an isolated core: no gate, no real-time bursts.")
+        bool, Option("--plain", help="With --operations, on an isolated core: no gate and no real-time bursts.")
     ] = False,
     sets: SetOption = None,
     quiet: QuietOption = False,

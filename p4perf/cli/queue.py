@@ -133,7 +133,7 @@ def queue(
     lattice: Annotated[str | None, Option(help="Step of the lattice, such as 1us or 10ns; chosen by default.")] = None,
     frequency: Annotated[str | None, Option(help="Frequency of the core, to convert cycles to time.")] = None,
     profile: Annotated[
-        Literal["exact", "printed"], Option(help="printed: the equations of the paper to the letter.")
+        Literal["exact", "printed"], Option(help="exact, or printed for the equations exactly as in the paper.")
     ] = "exact",
     check: Annotated[bool, Option("--check", help="Solve by a second method as well, and compare.")] = False,
     simulate: Annotated[int, Option(min=0, help="Also simulate N packets; 0: none.")] = 0,
