@@ -72,7 +72,7 @@ class MetadataWrites(Component):
     class Parameters(ComponentParameters):
         writes: int = Bounds(ge=0, le=1024, description="metadata fields written")
         field_bits: Literal[8, 16, 32, 64] = Bounds(32, description="width of each field, in bits")
-        operation: Literal["chain", "set"] = Bounds("chain", description="each from the last, or constants")
+        operation: Literal["chain", "set"] = Bounds("chain", description="each from the previous one, or constants")
 
     @override
     def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
@@ -115,7 +115,7 @@ class Arithmetic(Component):
     summary = "a number of arithmetic operations on a header field"
 
     class Parameters(ComponentParameters):
-        operations: int = Bounds(ge=0, le=1024, description="operations, one after another")
+        operations: int = Bounds(ge=0, le=1024, description="operations in sequence")
         operator: Literal["+", "-", "&", "|", "^"] = Bounds("+", description="what is computed")
         width_bits: Literal[8, 16, 32, 48, 64] = Bounds(32, description="width of the operands, in bits")
 
@@ -154,9 +154,9 @@ class Conditionals(Component):
     summary = "a number of conditionals, in sequence or nested"
 
     class Parameters(ComponentParameters):
-        conditionals: int = Bounds(ge=0, le=1024, description="conditionals, 64 if they are nested")
+        conditionals: int = Bounds(ge=0, le=1024, description="conditionals, at most 64 if nested")
         nested: bool = Bounds(False, description="each inside the one before")
-        taken: float = Bounds(0.5, ge=0, le=1, description="share of the conditionals that hold")
+        taken: float = Bounds(0.5, ge=0, le=1, description="share of the conditionals that are true")
 
     @override
     def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
@@ -217,7 +217,7 @@ class HashBytes(Component):
     class Parameters(ComponentParameters):
         algorithm: Literal["crc16", "crc32", "checksum16"] = Bounds("crc32", description="hash algorithm")
         size_bytes: int = Bounds(ge=4, le=1480, multiple_of=4, description="bytes hashed")
-        repetitions: int = Bounds(1, ge=0, le=64, description="hashes, one after another")
+        repetitions: int = Bounds(1, ge=0, le=64, description="hashes in sequence")
 
     @override
     def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
@@ -257,7 +257,7 @@ class Checksum(Component):
         size_bytes: int = Bounds(
             ge=4, le=1480, multiple_of=4, description="size of the header in bytes, including the checksum"
         )
-        hit_ratio: float = Bounds(1.0, ge=0, le=1, description="share of packets whose checksum is right")
+        hit_ratio: float = Bounds(1.0, ge=0, le=1, description="share of packets with a correct checksum")
 
     @override
     def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:

@@ -87,7 +87,7 @@ class Clones(Component):
 
     class Parameters(ComponentParameters):
         copies: int = Bounds(ge=0, le=32, description="clones of every packet")
-        marked: bool = Bounds(False, description="the packet is changed, its clones are not")
+        marked: bool = Bounds(False, description="change the packet, but not its clones")
 
     @override
     def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
@@ -108,7 +108,7 @@ class MulticastPorts(Component):
     summary = "an action that sends the packet out of a number of ports"
 
     class Parameters(ComponentParameters):
-        ports: int = Bounds(ge=0, le=32, description="ports of the group; without any there is no group")
+        ports: int = Bounds(ge=0, le=32, description="ports of the group; 0: no group")
 
     @override
     def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:

@@ -49,7 +49,7 @@ class ParsedFields(Component):
     summary = "one header with a number of fields that is parsed and deparsed"
 
     class Parameters(ComponentParameters):
-        fields: int = Bounds(ge=0, le=1400, description="fields of the header; without any it is left out")
+        fields: int = Bounds(ge=0, le=1400, description="fields of the header; 0: no header")
         field_bits: Literal[8, 16, 32, 48, 64] = Bounds(8, description="width of each field, in bits")
 
     @override
@@ -78,7 +78,7 @@ class ParserBranches(Component):
 
     class Parameters(ComponentParameters):
         branches: int = Bounds(ge=1, le=256, description="cases of each select")
-        depth: int = Bounds(1, ge=0, le=64, description="selects one after another")
+        depth: int = Bounds(1, ge=0, le=64, description="selects in sequence")
         header_bits: int = Bounds(
             32, ge=16, le=1024, multiple_of=8, description="width of the header of each case, in bits"
         )

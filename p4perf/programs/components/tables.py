@@ -50,12 +50,12 @@ class MatchActionTable(Component):
     class Parameters(ComponentParameters):
         match_kind: Literal["exact", "lpm", "ternary"] = Bounds("exact", description="kind of match of the last key")
         entries: int = Bounds(ge=1, le=10**9, description="entries of each table")
-        tables: int = Bounds(1, ge=1, le=1024, description="tables, applied one after another")
+        tables: int = Bounds(1, ge=1, le=1024, description="tables, applied in sequence")
         applications: int = Bounds(1, ge=1, le=1024, description="times that each table is applied")
         keys: int = Bounds(1, ge=1, le=1024, description="match keys of a table")
         key_bits: int = Bounds(128, ge=8, le=512, multiple_of=8, description="width of each key, in bits")
         free_bits: int = Bounds(
-            8, ge=0, le=504, multiple_of=8, description="lowest bits that lpm and ternary keys leave open"
+            8, ge=0, le=504, multiple_of=8, description="lowest bits, which lpm and ternary keys do not match"
         )
         distribution: Distribution = Bounds(
             "uniform", description="entries: uniform, prefixes as in a routing table, or filter sets"
