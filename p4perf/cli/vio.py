@@ -109,7 +109,7 @@ def print_items(numbers: list[str] | None, fmt: Format, *, as_spec: bool) -> Non
     table = [{key: value for key, value in row.items() if key in short} for row in rows]
     emit(fmt, document, rows=table if fmt is Format.TABLE else None)
     if fmt is Format.TABLE:
-        say(f"{len(rows)} items, {sum(row['runs'] for row in rows)} of which component vio can do")
+        say(f"{len(rows)} items; component vio can run {sum(row['runs'] for row in rows)} of them")
 
 
 SHOWN_PAIRS = 5
