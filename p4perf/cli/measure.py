@@ -183,7 +183,7 @@ def run(
     scheduler: SchedulerOption = None,
     tls: TlsOption = None,
     workers: WorkersOption = None,
-    every: Annotated[bool, Option("--all", help="Measure every experiment of the catalogue.")] = False,
+    every: Annotated[bool, Option("--all", help="Measure the catalogue, except demo/* and composition/*.")] = False,
     only: Annotated[
         list[str] | None, Option(help="With --all: only experiments that match, such as 'mat/*'. Repeatable.")
     ] = None,
