@@ -298,8 +298,8 @@ def reproduce(
     """Check claims of published papers by computing or measuring.
 
     Without a claim, --all or another choice, lists the papers and how long each takes. Exit code 1 if a verdict is not
-    the expected one. The claims of eivu, the study of virtual network I/O, are judged from its data or your own. Claims
-    that do not fit into --budget are not run. The same command with the same --output continues.
+    the expected one. Judges the claims of eivu, the study of virtual network I/O, from its data or your own. Skips
+    claims that do not fit into --budget; the same command with the same --output continues.
     """
     from p4perf import api
     from p4perf.cli.progress import WholeProgress

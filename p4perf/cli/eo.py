@@ -120,7 +120,7 @@ def eo(
 ) -> None:
     """Estimate a network function from its elementary operations.
 
-    FUNCTION is a name (switch/basic), a file, or an experiment, every point of which is estimated.
+    FUNCTION is a name (switch/basic), a file, or an experiment. Estimates every point of an experiment.
     """
     from p4perf.api.papers import estimate_eo
 

@@ -173,10 +173,10 @@ def pack(
         Option("--output", "-o", help="Path of the zip; default: the name of the folder, in the current folder."),
     ] = None,
     licence: Annotated[
-        str | None, Option("--licence", "--license", help="SPDX identifier or address, such as CC-BY-4.0.")
+        str | None, Option("--licence", "--license", help="Licence: SPDX identifier or URL, such as CC-BY-4.0.")
     ] = None,
-    author: Annotated[list[str] | None, Option(help="'Jane Doe [<ORCID>]'. Repeatable.")] = None,
-    title: Annotated[str | None, Option(help="Title; default: what was measured.")] = None,
+    author: Annotated[list[str] | None, Option(help="Author: 'Jane Doe [<ORCID>]'. Repeatable.")] = None,
+    title: Annotated[str | None, Option(help="Title; default: describes what was measured.")] = None,
     fmt: FormatOption = Format.TABLE,
 ) -> None:
     """Pack results into a self-describing zip (RO-Crate)."""
