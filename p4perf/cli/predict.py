@@ -439,7 +439,7 @@ def learn(
     folder: Annotated[Path, Option("--runs", help="Folder for the runs of the fixtures.")] = Path("runs"),
     resume: Annotated[bool, Option("--resume", help="Continue the newest runs in that folder.")] = False,
     catalogue: Annotated[
-        Path | None, Option(help="Learn prices anew from this folder of catalogue runs on that target.")
+        Path | None, Option(help="Relearn prices from this folder of catalogue runs on that target.")
     ] = None,
     quick: Annotated[
         bool, Option("--quick", help="Measure few fixtures, and take the rest from the shipped model.")
