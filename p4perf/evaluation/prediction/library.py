@@ -271,7 +271,13 @@ def open_models(
 def _nearest(models: Sequence[TargetModel]) -> tuple[TargetModel, ...]:
     """One model for each target, that of this machine if there is one, else of one whose processor has its name."""
     found: dict[str, TargetModel] = {}
-    for model in sorted(models, key=lambda m: (m.elsewhere, m.machine != this_machine()[0])):
+    own = this_machine()[0]
+
+    def distance(model: TargetModel) -> tuple[bool, bool]:
+        named = isinstance(model.pricing, CostModel) and machine_name(model.pricing.machine.get("cpu_model", "")) == own
+        return bool(model.elsewhere), not named
+
+    for model in sorted(models, key=distance):
         found.setdefault(model.target, model)
     return tuple(found[target] for target in dict.fromkeys(m.target for m in models))
 

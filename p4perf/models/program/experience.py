@@ -153,7 +153,7 @@ class Experience:
             return None
         programs = [KnownProgram(p.features, min(max(p.ratio, -FARTHEST), FARTHEST)) for p in programs]
         ratios = np.array([program.ratio for program in programs])
-        tried = [cls(tuple(programs), *each) for each in _grid()]
+        tried = (cls(tuple(programs), *each) for each in _grid())
 
         def likelihood(found: Self) -> float:
             mean, spread = found.left_out()

@@ -11,9 +11,9 @@ have the ``c`` in common, which is found with them. So a price that no point has
 points tell each price by itself. Whole programs cost more or less than the sum of their prices on the other machine,
 too, and ``y`` is without that (:mod:`~p4perf.models.program.experience`).
 
-What whole programs say of sums on the other machine is kept: with all points of this machine among them, or with wider
-intervals, by what nine of ten points are off. With many programs of this machine it is left out,
-and they tell the shape of the prices of lookups anew: what those with few keys and with wider keys cost beside others.
+What whole programs say of sums on the other machine is kept: with all points of this machine among them, to which they
+are less alike by :data:`ELSEWHERE`, or with wider intervals, by what nine of ten points are off. Many programs of this
+machine tell the shape of the prices of lookups anew: what those with few keys and with wider keys cost beside others.
 """
 
 from __future__ import annotations
@@ -52,7 +52,10 @@ GUESS = "write header"
 """Key of the price that others are taken to have at first, of which the reference knows nothing."""
 
 ENOUGH = 60
-"""Whole programs of this machine which say what the other machine's would."""
+"""Whole programs of this machine which tell the shape of prices."""
+
+ELSEWHERE = 1.0
+"""Value of the feature of that name, which programs of another machine have: how unlike those of this one they are."""
 
 FEWEST_OF_ONE = 8
 """Fewest points that say what such a price is."""
@@ -97,9 +100,6 @@ def transferred(reference: PrimitiveCosts, rows: Sequence[PriceRow], baseline: f
         NoVerdictError: there are too few points with a construct that the reference has a price of.
     """
     reference = _guessed(reference, rows)
-    known = reference.experience
-    if known is not None and sum(row.whole for row in rows) >= ENOUGH:
-        known, reference = replace(known, programs=()), replace(reference, experience=None)
     fit = _fitted(reference, rows)
     if sum(row.whole for row in rows) >= ENOUGH:
         reference = _shaped(reference, fit)
@@ -107,12 +107,12 @@ def transferred(reference: PrimitiveCosts, rows: Sequence[PriceRow], baseline: f
     prices, cycles = fit.scaled(reference.prices), fit.cycles
     whole = np.maximum(cycles + fit.base, 1.0)
     sums = fit.matrix @ fit.found
-    experience = known
+    experience = reference.experience
     local = [known_program(row, charged) for row, charged in zip(fit.rows, sums, strict=True)]
     if experience is not None and len(local) >= FEWEST_PROGRAMS:
-        moved = bool(experience.programs)
-        experience = Experience.learn([*experience.programs, *local], len(local)) or experience
-        wider = 1 + WIDER / math.sqrt(len(local)) if moved else 1.0
+        far = [replace(p, features={**p.features, "elsewhere": ELSEWHERE}) for p in experience.programs]
+        experience = Experience.learn([*far, *local], len(local)) or experience
+        wider = 1 + WIDER / math.sqrt(len(local))
         experience = replace(experience, widths=(wider * experience.widths[0], wider * experience.widths[1]))
     elif experience is not None:
         off = np.abs(np.log(np.maximum(whole + sums - cycles, 1.0) / whole))
