@@ -16,7 +16,7 @@ from p4perf.errors import NoVerdictError
 from p4perf.evaluation.prediction.learning.constructs import PacketPath, workload_increment
 from p4perf.evaluation.prediction.learning.design import PriceRow
 from p4perf.evaluation.prediction.learning.primitives import learn_prices
-from p4perf.evaluation.prediction.learning.transfer import transferred
+from p4perf.evaluation.prediction.learning.transfer import ELSEWHERE, transferred
 from p4perf.models.program import Construct, construct
 from p4perf.models.program.experience import Experience, KnownProgram, features
 from p4perf.models.program.prices import Curve, Domain, Price
@@ -286,6 +286,34 @@ def test_what_programs_cost_beyond_their_prices_moves_no_price() -> None:
         alone = costs.charge(what).cycles.value
         assert transferred(reference, here, 20.0).charge(what).cycles.value == pytest.approx(alone, rel=0.15)
         assert transferred(costs, here, 20.0).charge(what).cycles.value > 1.3 * alone
+
+
+def test_programs_of_this_machine_say_more_of_others_than_those_of_another_machine() -> None:
+    """Programs cost half more than their prices on the other machine, and a tenth more here."""
+    costs = learnt(additive)
+    like = rows(additive, ["mat/entries", "parser/headers", "action/writes"])
+    elsewhere = [KnownProgram(features(r.met, 20.0 + r.cycles), math.log(1.5)) for r in like]
+    here = [KnownProgram(p.features, math.log(1.1)) for p in elsewhere[::2]]
+    far = [replace(p, features={**p.features, "elsewhere": ELSEWHERE}) for p in elsewhere]
+    asked = elsewhere[1].features
+    found = [Experience.learn([*known, *here], len(here)) for known in (elsewhere, far)]
+    alike, apart = (math.exp(each.error(asked)[0]) for each in found if each is not None)
+    assert 1.0 < apart < alike < 1.5
+    assert apart == pytest.approx(1.1, rel=0.1)
+
+
+def test_many_programs_of_this_machine_do_not_replace_those_of_another() -> None:
+    costs = learnt(additive)
+    like = rows(additive, ["mat/entries", "parser/headers", "action/writes"])
+    known = [KnownProgram(features(r.met, 20.0 + r.cycles), 0.0) for r in like]
+    reference = replace(costs, experience=Experience(tuple(known), length=4.0, amplitude=0.2, noise=0.03))
+    here = [replace(r, whole=True, baseline=20.0) for r in like * 4]
+    assert len(here) > 60
+    moved = transferred(reference, here, 20.0).experience
+    assert moved is not None
+    far = ["elsewhere" in p.features for p in moved.programs]
+    assert (sum(far), all(far[: len(known)])) == (len(known), True)
+    assert len(far) - len(known) > 60
 
 
 def test_what_the_reference_has_no_price_of_gets_one_here() -> None:
