@@ -68,11 +68,15 @@ def chosen_experiments(specs: Sequence[str], *, every: bool, only: Sequence[str]
         if not specs:
             raise UsageError("no spec given", hint="p4perf list shows the catalogue; --all runs all of it")
         return list(dict.fromkeys(specs))
-    catalogue = [e.name for e in list_catalogue() if not e.name.startswith(NOT_IN_A_CATALOGUE)]
+    names = [e.name for e in list_catalogue()]
+    usual = [name for name in names if not name.startswith(NOT_IN_A_CATALOGUE)]
+    chosen: set[str] = set()
     for pattern in only:
-        if not fnmatch.filter(catalogue, pattern):
+        found = fnmatch.filter(names if pattern.startswith(NOT_IN_A_CATALOGUE) else usual, pattern)
+        if not found:
             raise UsageError(f"--only {pattern} matches no experiment of the catalogue", hint="p4perf list has them")
-    return [name for name in catalogue if not only or any(fnmatch.fnmatchcase(name, p) for p in only)]
+        chosen.update(found)
+    return [name for name in names if name in chosen] if only else usual
 
 
 def _measure(

@@ -52,6 +52,10 @@ class TestArguments:
         assert "baseline/l2fwd" in names
         assert {name.split("/")[0] for name in names} == {"parser", "baseline"}
 
+    def test_those_beside_it_that_are_named(self):
+        names = chosen_experiments([], every=True, only=["demo/*", "mat/hit-*"])
+        assert names == ["demo/exact-entries", "mat/hit-ratio"]
+
     def test_named_ones_are_measured_once(self):
         assert chosen_experiments(["b", "a", "b"], every=False, only=[]) == ["b", "a"]
 

@@ -290,7 +290,6 @@ def test_what_programs_cost_beyond_their_prices_moves_no_price() -> None:
 
 def test_programs_of_this_machine_say_more_of_others_than_those_of_another_machine() -> None:
     """Programs cost half more than their prices on the other machine, and a tenth more here."""
-    costs = learnt(additive)
     like = rows(additive, ["mat/entries", "parser/headers", "action/writes"])
     elsewhere = [KnownProgram(features(r.met, 20.0 + r.cycles), math.log(1.5)) for r in like]
     here = [KnownProgram(p.features, math.log(1.1)) for p in elsewhere[::2]]
