@@ -330,7 +330,8 @@ def reproduce(
                 watcher=bar,
             )  # fmt: skip
     except KeyboardInterrupt:
-        say("\nstopped; everything finished is on disk. Continue with the same command and --output and the folder")
+        folder = output or max(reproduction.PARENT.glob(f"{reproduction.KIND}--*"), default=reproduction.PARENT)
+        say(f"\nstopped; everything finished is on disk. Continue with the same command and --output {folder}")
         raise
     findings, code = found.findings, found.code
     summary = reproduction.summary_record(findings, code)

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from functools import cache
+from itertools import pairwise
 from types import NoneType
 from typing import Any, Literal, NoReturn, Self, TypeVar, cast, get_args, get_origin, get_type_hints
 
@@ -448,7 +449,8 @@ class ComponentModel:
         """The curve with its band, and whether it had to be extrapolated.
 
         Between the abscissae of the band its distances from the curve are interpolated; outside of the domain the
-        distances at the ends are kept, so the band says nothing about the risk of extrapolation.
+        distances at the ends are kept, so the band says nothing about the risk of extrapolation. Between two segments,
+        where nothing was measured, the band includes what both say at its ends.
         """
         at = abscissae(x)
         value = self.evaluate(at)
@@ -458,6 +460,12 @@ class ComponentModel:
             centre = self.evaluate(grid)
             low = value + np.interp(at, grid, np.asarray(self.uncertainty.low) - centre)
             high = value + np.interp(at, grid, np.asarray(self.uncertainty.high) - centre)
+        low, high = np.minimum(low, value), np.maximum(high, value)
+        for left, right in pairwise(self.segments):
+            between = (at > left.end) & (at < right.start)
+            ends = [*left.evaluate([left.end]), *right.evaluate([right.start])]
+            low = np.where(between, np.minimum(low, min(ends)), low)
+            high = np.where(between, np.maximum(high, max(ends)), high)
         first, last = self.domain
         return CurveEstimate(value, low, high, np.asarray((at < first) | (at > last)))
 

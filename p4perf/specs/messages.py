@@ -55,6 +55,10 @@ def nearest(name: str, known: Iterable[str], noun: str = "known") -> str:
             return f"did you mean {known_as[close[0]]}?"
     if not names:
         return f"{noun}: none"
+    stem = name.rstrip("*/")
+    names = [each for each in names if stem and each.startswith(stem)] or names
+    if stem and len(names) == 1 and names[0].startswith(stem):
+        return f"did you mean {names[0]}?"
     names.sort(key=lambda each: -difflib.SequenceMatcher(None, name, re.split("[./]", each)[-1]).ratio())
     return f"{noun}: {', '.join(names[:_MANY])}{', ...' if len(names) > _MANY else ''}"
 

@@ -75,6 +75,17 @@ def test_estimate(model: ComponentModel) -> None:
     assert np.isnan(replace(model, uncertainty=None).estimate([1.0]).low).all()
 
 
+def test_between_segments_the_band_includes_both(model: ComponentModel) -> None:
+    """The first one ends at 90 with 0.3 + log(90) / 3 = 1.8, the second begins at a million with 1."""
+    estimate = model.estimate([90.0, 5000.0, 1e6])
+    assert (estimate.low <= estimate.value).all()
+    assert (estimate.value <= estimate.high).all()
+    assert estimate.value[1] == pytest.approx(0.3 + np.log(5000.0) / 3)
+    assert estimate.low[1] == pytest.approx(1.0)
+    assert estimate.high[0] < 2.1
+    assert estimate.low[2] == pytest.approx(0.9)
+
+
 def test_marginal_cost(model: ComponentModel) -> None:
     assert model.derivative([0.5, 30.0]) == pytest.approx([2 / 3, 1 / 90])
     assert float(model.derivative(2e6)) == pytest.approx(-2.5e-307 * np.exp(-0.25))

@@ -22,6 +22,10 @@ def test_the_nearest_name():
     assert nearest("entires", ["entries", "writes"]) == "did you mean entries?"
     assert nearest("zzz", ["b", "a"]) == "known: a, b"
     assert nearest("zzz", []) == "known: none"
+    assert nearest("demo/*", ["demo/exact-entries", "mat/b"]) == "did you mean demo/exact-entries?"
+    assert nearest("mat", ["demo/exact-entries", "mat/long-name-b", "mat/long-name-a"]).endswith(
+        ": mat/long-name-a, mat/long-name-b"
+    )
 
 
 @pytest.mark.parametrize(

@@ -48,6 +48,11 @@ def csv_records(text: str, file: str) -> tuple[list[str], Location, Iterator[tup
 
     def records() -> Iterator[tuple[Location, Mapping[str, str]]]:
         for line, cells in rows:
+            if any(cell.strip() for cell in cells[len(names) :]):
+                what = f"has {len(cells)} cells, but the header names {len(names)} columns"
+                raise DataError(
+                    what, location=Location(file, line), hint="write decimals with a point, and name every column"
+                )
             given = (cell.strip() for cell in cells[: len(names)])
             yield Location(file, line), dict(zip_longest(names, given, fillvalue=""))
 

@@ -413,7 +413,10 @@ class Prediction:
         found = []
         if self.model.elsewhere:
             machines = f"{self.model.machine}; this one is {self.model.here}"
-            learn = "p4perf learn --quick makes one of this machine"
+            target = self.model.target
+            learn = (
+                f"p4perf learn --quick -t {target} -o models/{target.replace(':', '-')}.json makes one of this machine"
+            )
             found.append(f"the model is of another machine ({machines}), so the interval is wide: {learn}")
         found += [remark for remark in self.graph.remarks if OVERSIZED in remark]
         for basis, text in _BASES:
@@ -547,7 +550,7 @@ MOST_NAMED = 5
 NOTABLE = 0.05
 """Share of the cost from which on it is worth a word how wide an interval is."""
 
-OVERLOADED = "the load may be more than the cores can process"
+OVERLOADED = "the load (by default 70 % of the possible rate: --load) may be more than the cores can process"
 
 _BASES: tuple[tuple[Basis, str], ...] = (
     ("unknown", "no price and no bound is known, so that the cost may be higher by any amount"),

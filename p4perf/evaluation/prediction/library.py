@@ -122,11 +122,12 @@ def parse_cost_model(text: str, file: str) -> TargetModel:
 def _unpriced(text: str, file: str, machine: str = "") -> TargetModel:
     """What is known of a model without its prices, which take time to read; its machine may have another name."""
     model = read_cost_model(text, file=file)
-    called = machine_name(model.machine.get("cpu_model", ""))
+    named = machine_name(model.machine.get("cpu_model", ""))
+    called = machine or GENERATIONS.get(model.machine.get("cpu_id", "").rpartition("-")[0], named)
     here = _here(model)
-    if machine and here == called:
-        here = machine
-    return TargetModel(model, machine or called, _clock_hz(model, file), file, here, batches=model.batches)
+    return TargetModel(
+        model, called, _clock_hz(model, file), file, called if here == named else here, batches=model.batches
+    )
 
 
 def _priced(found: TargetModel) -> TargetModel:
@@ -235,7 +236,7 @@ def open_models(
     """The models that are asked for.
 
     Args:
-        given: files, or names such as ``dpdk-c@xeon``; none: all of the folder, or if it has none, of those that ship
+        given: files, or names such as ``dpdk-c@turin``; none: all of the folder, or if it has none, of those that ship
             one for each target: that of this machine if there is one.
         targets: only models of these targets, with their variants as in ``dpdk-swx:interpreter``.
         limit: why a model of a target cannot be learned; empty if nothing prevents it.

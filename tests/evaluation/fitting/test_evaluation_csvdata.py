@@ -45,6 +45,10 @@ def test_dialects(tmp_path: Path, text: str) -> None:
         ("x,y\ninf,1\n", "data.csv:2: column 'x': 'inf' is not a finite number"),
         ("x,y\n1\n", "data.csv:2: column 'y' is empty"),
         ('x,y\n1,"2\n', r"data.csv:2: is not CSV"),
+        (
+            "x,y\n1,2,\n2,3,5\n",
+            "data.csv:3: has 3 cells, but the header names 2 columns\nhint: write decimals with a point",
+        ),
     ],
 )
 def test_mistakes_are_told_by_line(tmp_path: Path, text: str, message: str) -> None:
