@@ -61,7 +61,7 @@ collected: $(TESTABLE)
 	@$(BIN)/python -m compileall -q p4perf
 	@$(BIN)/python -m pytest --collect-only -qq >/dev/null 2>&1 || :
 
-lint: $(TESTABLE) ## check style, types and which room imports which
+lint: $(TESTABLE) ## check style, types and which packages import which
 	@echo "== style (ruff)"
 	@$(BIN)/ruff check $(SOURCES)
 	@$(BIN)/ruff format --check $(SOURCES)

@@ -240,10 +240,12 @@ def _verdict_rows(found: RunComparison) -> list[dict[str, Any]]:
 
 
 def _crossings(pair: ComparedPair) -> str:
-    """Such as ``1200 (900 .. 1500); 40, unsure``; ``none`` if there are none."""
+    """Such as ``1200 (900 .. 1500); 2 unsure``; ``none`` if there are none."""
     if pair.crossings is None:
         return "no models to compare"
-    return "; ".join(f"{c.x.rounded()}{'' if c.sure else ', unsure'}" for c in pair.crossings) or "none"
+    sure = [c.x.rounded() for c in pair.crossings if c.sure]
+    others = len(pair.crossings) - len(sure)
+    return "; ".join([*sure, *([f"{others} unsure"] if others else [])]) or "none"
 
 
 def _rank_rows(found: RunComparison) -> list[dict[str, Any]]:
@@ -316,7 +318,11 @@ def reproduce(
     if show:
         if quick or output is not None or budget is not None:
             raise UsageError("--list checks nothing", hint="leave --quick, --budget and --output out")
-        emit(fmt, reproduction.listed(chosen_claims(claims or (), only or ())))
+        chosen = chosen_claims(claims or (), only or ())
+        if fmt is Format.TABLE:
+            print_table([{"claim": f"{p.key}:{c.id}", "expected": c.expected, "what": c.claim} for p, c in chosen])
+        else:
+            emit(fmt, reproduction.listed(chosen))
         return 0
     if not (claims or every or quick or only or output or budget):
         told_by(quiet=quiet)("planning what each paper would measure here, to estimate its time")

@@ -26,6 +26,7 @@ from p4perf.cli.app import (
     share_option,
     told_by,
 )
+from p4perf.errors import UsageError
 from p4perf.records import Document, Record, counted, doc
 from p4perf.results import find_run
 
@@ -488,6 +489,9 @@ def learn(
             say(f"{output} describes {machine.name}: p4perf estimate eo switch/basic --hardware {output}")
         return
     refuse({"--name": name, "--starts": starts, "--plain": plain}, "for --operations only")
+    if output is None and sys.stdout.isatty():
+        file = f"models/{(target or 'model').replace(':', '-')}.json"
+        raise UsageError("a cost model has thousands of lines", hint=f"write it to a file: -o {file}")
     try:
         with WholeProgress(quiet=quiet) as bar:
             model = api.learn(

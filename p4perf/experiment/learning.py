@@ -297,7 +297,8 @@ def learn(
         Others as :func:`learn_from_runs`.
     """
     if bool(paths) == bool(target):
-        raise errors.UsageError("name either run directories, or --target to measure fixtures")
+        hint = "p4perf learn --quick --target dpdk-c -o models/dpdk-c.json measures them for dpdk-c"
+        raise errors.UsageError("name either run directories, or --target to measure fixtures", hint=hint)
     if paths and (resume or overrides):
         raise errors.UsageError("--resume and --set are for --target: the runs are measured already")
     if quick and catalogue is not None:

@@ -450,7 +450,7 @@ class ComponentModel:
 
         Between the abscissae of the band its distances from the curve are interpolated; outside of the domain the
         distances at the ends are kept, so the band says nothing about the risk of extrapolation. Between two segments,
-        where nothing was measured, the band includes what both say at its ends.
+        where nothing was measured, the band includes the curve and what both say at its ends.
         """
         at = abscissae(x)
         value = self.evaluate(at)
@@ -460,12 +460,11 @@ class ComponentModel:
             centre = self.evaluate(grid)
             low = value + np.interp(at, grid, np.asarray(self.uncertainty.low) - centre)
             high = value + np.interp(at, grid, np.asarray(self.uncertainty.high) - centre)
-        low, high = np.minimum(low, value), np.maximum(high, value)
         for left, right in pairwise(self.segments):
             between = (at > left.end) & (at < right.start)
             ends = [*left.evaluate([left.end]), *right.evaluate([right.start])]
-            low = np.where(between, np.minimum(low, min(ends)), low)
-            high = np.where(between, np.maximum(high, max(ends)), high)
+            low = np.where(between, np.minimum(np.minimum(low, value), min(ends)), low)
+            high = np.where(between, np.maximum(np.maximum(high, value), max(ends)), high)
         first, last = self.domain
         return CurveEstimate(value, low, high, np.asarray((at < first) | (at > last)))
 

@@ -1,7 +1,10 @@
 """p4perf learn: fixtures are measured or runs are read, and a cost model is written."""
 
 import json
+import os
 import re
+import subprocess
+import sys
 
 import pytest
 from support.command import p4perf
@@ -60,6 +63,16 @@ def test_a_session_goes_on(session, tmp_path):
     assert done.code == 0, done.err
     assert done.err.count("continuing") == 4
     assert len(list((folder / "runs").iterdir())) == 4
+
+
+def test_a_cost_model_does_not_fill_a_terminal(tmp_path):
+    leader, terminal = os.openpty()
+    command = [sys.executable, "-m", "p4perf", "learn", "--quick", "--target", "dpdk-c"]
+    done = subprocess.run(command, stdout=terminal, stderr=subprocess.PIPE, text=True, cwd=tmp_path, check=False)
+    os.close(leader), os.close(terminal)
+    assert done.returncode == 2
+    assert "hint: write it to a file: -o models/dpdk-c.json" in done.stderr
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(

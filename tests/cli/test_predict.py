@@ -262,6 +262,14 @@ def test_more_entries_than_a_table_declares_are_a_warning(here):
         assert "declared" not in done.err, option
 
 
+def test_a_machine_with_models_of_several_targets(here):
+    done = p4perf("predict", "fib.spec", "--model", "turin", cwd=here)
+    assert done.code == 2
+    assert "turin is the machine of several models: dpdk-c@turin, dpdk-swx@turin, xdp@turin" in done.err
+    (row,) = predicted(here, "fib.spec", "--model", "turin", "--target", "dpdk-swx")["rows"]
+    assert (row["target"], row["machine"]) == ("dpdk-swx", "turin")
+
+
 def test_sizes_with_the_same_prices_do_not_differ(here):
     router = Path("examples/programs/ipv4_router/ipv4_router.json").absolute()
     options = ("--target", "dpdk-c", "--fill", "routes=1000", "--set", "routes.entries=500")

@@ -246,7 +246,7 @@ def open_models(
         DataError: a model is damaged or of another version.
         TargetUnavailableError: there is no model for a target.
     """
-    models = tuple(_given(text) for text in given) or _available(targets)
+    models = tuple(_given(text, targets) for text in given) or _available(targets)
     own = tuple(m for m in models if m.origin != REFERENCE)
     if not targets:
         if not models:
@@ -286,7 +286,7 @@ def _nearest(models: Sequence[TargetModel]) -> tuple[TargetModel, ...]:
 _LEARN = "p4perf learn --target TARGET measures one"
 
 
-def _given(text: str) -> TargetModel:
+def _given(text: str, targets: Sequence[str]) -> TargetModel:
     path = Path(text)
     if path.is_file():
         content = read_text(path)
@@ -297,9 +297,11 @@ def _given(text: str) -> TargetModel:
         return _unpriced(content, text)
     known = _available()
     matching = [m for m in known if text in (m.name, m.machine)]
+    matching = [m for m in matching if m.target in targets] or matching
     if len(matching) == 1:
         return matching[0]
     if matching:
-        raise UsageError(f"{text} can be {', '.join(m.name for m in matching)}")
+        names = ", ".join(m.name for m in matching)
+        raise UsageError(f"{text} is the machine of several models: {names}", hint="name one of them")
     hint = nearest(text, [m.name for m in known], "there are")
     raise UsageError(f"there is no model {text!r}, and no such file", hint=hint)

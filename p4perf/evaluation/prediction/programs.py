@@ -130,7 +130,7 @@ def find_nodes(graph: ProgramGraph, name: str, size: str = "") -> tuple[str, ...
         raise UsageError(f"{name} can be {', '.join(found[:5])} in {graph.name}", hint="give the whole name")
     sized = {n: node for n, node in graph.nodes.items() if any(size in dict(what.sizes) for what in node.constructs)}
     named = [base_name(n) for n, node in (sized or graph.nodes).items() if node.constructs]
-    raise UsageError(f"{graph.name} has no {name}", hint=nearest(name, named, "it has"))
+    raise UsageError(f"the program {graph.name} has no {name}", hint=nearest(name, named, "it has"))
 
 
 def _resized(graph: ProgramGraph, node: Node, change: Change) -> ProgramGraph:
