@@ -211,22 +211,27 @@ def _available(targets: Sequence[str] = ()) -> tuple[TargetModel, ...]:
         targets: only those that ship of these, by their file names; none: all.
     """
     texts = {str(file): read_text(file) for file in sorted(FOLDER.glob("*.json")) if file.is_file()}
-    models = [_unpriced(text, file) for file, text in texts.items() if is_cost_model(text)]
-    wanted = tuple(f"{target.replace(':', '-')}@" for target in targets) or ""
-    shipped = files("p4perf.models") / REFERENCE
-    for name in sorted(file.name for file in shipped.iterdir() if file.name.endswith(".json")):
-        if name.startswith(wanted):
-            machine = Path(name).stem.partition("@")[2]
-            models.append(_unpriced((shipped / name).read_text(encoding="utf-8"), REFERENCE, machine))
+    own = [_unpriced(text, file) for file, text in texts.items() if is_cost_model(text)]
     found: dict[str, TargetModel] = {}
-    for model in models:
+    for model in (*own, *_shipped(targets)):
         found.setdefault(model.name, model)
     return tuple(found.values())
 
 
+def _shipped(targets: Sequence[str]) -> list[TargetModel]:
+    wanted = tuple(f"{target.replace(':', '-')}@" for target in targets) or ""
+    folder = files("p4perf.models") / REFERENCE
+    names = sorted(file.name for file in folder.iterdir() if file.name.endswith(".json"))
+    return [
+        _unpriced((folder / name).read_text(encoding="utf-8"), REFERENCE, Path(name).stem.partition("@")[2])
+        for name in names
+        if name.startswith(wanted)
+    ]
+
+
 def reference_model(target: str) -> CostModel | None:
     """The model of a target that ships, of the nearest machine; None if there is none."""
-    ours = _nearest([m for m in _available([target]) if m.origin == REFERENCE and m.target == target])
+    ours = _nearest([m for m in _shipped([target]) if m.target == target])
     return ours[0].pricing if ours and isinstance(ours[0].pricing, CostModel) else None
 
 

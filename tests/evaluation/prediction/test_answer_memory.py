@@ -1,13 +1,14 @@
 """Memory of predicted programs: measured, scaled, by the layouts of targets, or not known."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from support.cost_models import TABLE, small_model
 from support.pricing import lookup, router
 
 from p4perf.evaluation.prediction.answer import Conditions, predict
-from p4perf.evaluation.prediction.library import parse_cost_model
+from p4perf.evaluation.prediction.library import open_models, parse_cost_model, reference_model
 from p4perf.evaluation.prediction.memory import MemoryModel
 from p4perf.evaluation.prediction.record import memory_records, record, summary
 from p4perf.models.program import Edge, Node, ProgramGraph, construct
@@ -159,3 +160,16 @@ def test_another_machine_is_called_as_people_do(monkeypatch, ours, called):
     known = {**model.machine, "cpu_id": "6-1-2", "cache_l3_bytes": "1048576"}
     found = parse_cost_model(cost_model_json(replace(model, machine=known)), "there.json")
     assert (found.machine, found.here, found.elsewhere) == ("test", called, called != "test")
+
+
+def test_a_model_of_this_machine_hides_none_that_ships_from_the_next_session(tmp_path, monkeypatch):
+    """A learnt model is called as its processor is, and so is the one that ships for it."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("p4perf.evaluation.prediction.library.this_machine", lambda: ("epyc", "26-2-1", "33554432"))
+    known = reference_model("dpdk-c")
+    assert known is not None
+    Path("models").mkdir()
+    Path("models/mine.json").write_text(cost_model_json(replace(known, baseline=1.0)))
+    (mine,) = open_models([], ["dpdk-c"])
+    assert (mine.name, mine.origin) == ("dpdk-c@turin", "models/mine.json")
+    assert reference_model("dpdk-c") == known
