@@ -66,7 +66,12 @@ class Agreement:
 
 @dataclass(frozen=True)
 class PrimitiveCosts:
-    """The prices of one target on one machine [cycles/packet]; a :class:`~p4perf.models.program.costs.Pricing`."""
+    """The prices of one target on one machine [cycles/packet]; a :class:`~p4perf.models.program.costs.Pricing`.
+
+    Args:
+        scatter: shares of what tables beyond the caches cost, by which nine of ten starts cost less or more: last-level
+            caches are shared with others.
+    """
 
     target: str
     baseline: float
@@ -74,6 +79,7 @@ class PrimitiveCosts:
     agreement: tuple[Agreement, ...] = ()
     remarks: tuple[str, ...] = field(default=())
     experience: Experience | None = None
+    scatter: tuple[float, float] = (0.0, 0.0)
 
     def __post_init__(self) -> None:
         if wrong := [key for key, price in self.prices.items() if key != price.key]:
@@ -162,9 +168,9 @@ class PrimitiveCosts:
         """The sum, for a packet that meets these constructs; what the baseline has paid for is charged once.
 
         Where whole programs were measured, they say how far the sum is off, and how wide the interval is; beyond what
-        was measured that of the price is added. Else errors of constructs with one price are taken to be the same,
-        those of different prices to be independent, and so is what constructs cost beside one another,
-        :data:`TOGETHER` of the sum.
+        was measured that of the price is added, and beyond the caches by how much starts scatter. Else errors of
+        constructs with one price are taken to be the same, those of different prices to be independent, and so is what
+        constructs cost beside one another, :data:`TOGETHER` of the sum.
         """
         # What a packet meets less what it meets in a program that only forwards, as points of measurements have it.
         increment = [*met, *((what, -1.0) for what in self._paid)]
@@ -221,9 +227,10 @@ class PrimitiveCosts:
         mean, half = experience.error(features(increment, whole))
         value = whole * math.exp(mean)
         far = [charge.cycles for charge in charges if charge.basis in ("extrapolated", "bounded")]
+        less, more = (share * self.waited(increment) for share in self.scatter)
         down, up = value * (1 - math.exp(-half)), value * (math.exp(half) - 1)
-        low = value - math.hypot(down, *(c.value - c.low for c in far))
-        high = value + math.hypot(up, *(c.high - c.value for c in far))
+        low = value - math.hypot(down, less, *(c.value - c.low for c in far))
+        high = value + math.hypot(up, more, *(c.high - c.value for c in far))
         warnings = _warnings(charges)
         return CostBreakdown(baseline, charges, value - total, max(0.0, low), high, LEVEL, warnings=warnings)
 
@@ -249,10 +256,25 @@ class PrimitiveCosts:
         return joined.noted(pricing.weaker(found.basis, missed.basis), missed.remark)
 
     def _waits(self, what: Construct, cycles: float) -> bool:
+        near = self._cached(what)
+        return near is not None and cycles > LARGE * near
+
+    def _cached(self, what: Construct) -> float | None:
+        """What a lookup would cost if its table were in the caches; None where that is not known."""
         price = self.prices.get(pricing.price_key(what))
         if price is None or what.size("match_kind") == "ternary":
-            return False
-        return cycles > LARGE * price.at(pricing.cached_sizes(pricing.numeric_sizes(what)))
+            return None
+        return price.at(pricing.cached_sizes(pricing.numeric_sizes(what)))
+
+    def waited(self, met: Sequence[tuple[Construct, float]]) -> float:
+        """What lookups in tables beyond the caches cost more than in others [cycles/packet]."""
+        total = 0.0
+        for what, times in met:
+            near = self._cached(what) if what.kind == "lookup" else None
+            if near is not None:
+                cycles = self.prices[pricing.price_key(what)].at(pricing.numeric_sizes(what))
+                total += times * what.number(pricing.HIT) * (cycles - near) * (cycles > LARGE * near)
+        return total
 
     def _missed(self, what: Construct, found: Quote) -> Quote:
         """A lookup that finds nothing.
@@ -279,6 +301,7 @@ class PrimitiveCosts:
             "agreement": [asdict(each) for each in self.agreement],
             "remarks": self.remarks,
             "experience": None if self.experience is None else self.experience.record(),
+            "scatter": self.scatter,
         }
         found: dict[str, Any] = json.loads(json.dumps(record))  # lists in the place of tuples
         return found
@@ -301,7 +324,7 @@ class PrimitiveCosts:
             prices[price.key] = price
         told = root.data.get("experience") is not None
         experience = Experience.from_reader(root.child("experience")) if told else None
-        return root.read(cls, prices=prices, experience=experience)
+        return root.read(cls, "scatter", prices=prices, experience=experience)
 
 
 def _warnings(charges: Sequence[Charge]) -> tuple[str, ...]:

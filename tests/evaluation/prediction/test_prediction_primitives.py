@@ -315,6 +315,32 @@ def test_many_programs_of_this_machine_do_not_replace_those_of_another() -> None
     assert len(far) - len(known) > 60
 
 
+def test_tables_beyond_the_caches_have_intervals_as_wide_as_starts_scatter() -> None:
+    """Every third start waits twice as long for memory as others: what others do in a shared cache."""
+    costs = replace(learnt(additive), scatter=(0.0, 0.0))
+    waits = [r for r in rows(additive, ["mat/entries"]) if costs.waited(r.met) > 0.3 * (20.0 + r.cycles)]
+    assert waits
+    calm = [replace(r, whole=True, baseline=20.0, starts=()) for r in rows(additive, [*SWEEPS]) for _ in range(3)]
+    known = Experience.learn([KnownProgram(features(r.met, 20.0 + r.cycles), 0.0) for r in calm])
+    reference = replace(costs, experience=known)
+    shaken = [
+        replace(r, whole=True, baseline=20.0, starts=(r.cycles, r.cycles, r.cycles + costs.waited(r.met)))
+        for r in waits * 5
+    ]
+    moved = [transferred(reference, here, 20.0) for here in (calm, [*calm, *shaken], [*calm, *shaken[:2]])]
+    assert moved[0].scatter == moved[2].scatter == (0.0, 0.0), "two points are too few"
+    again = PrimitiveCosts.from_record(moved[1].record())
+    assert again.scatter == moved[1].scatter == pytest.approx((0.0, 1.0), abs=0.1)
+    small, large = (
+        [each.breakdown([(lookup(entries, 128), 1.0)]).cycles for each in moved[:2]] for entries in (100, 10**6)
+    )
+    assert small[1].high == pytest.approx(small[0].high, rel=0.01)
+    waited = costs.waited([(lookup(10**6, 128), 1.0)])
+    wide, narrow = (each.high - each.value for each in (large[1], large[0]))
+    assert wide == pytest.approx(waited, rel=0.2)
+    assert wide > 5 * narrow
+
+
 def test_what_the_reference_has_no_price_of_gets_one_here() -> None:
     """Calls cost 12 cycles here, and the reference was made when nobody counted them."""
     costs = learnt(additive)

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -36,6 +37,10 @@ SMALL_CYCLES = 2.0
 
 TOLD_CYCLES = 0.5
 """A price whose limit is no further away is known."""
+
+WAITING, FEWEST_WAITING = 0.3, 5
+"""Of programs that wait for memory for more than that share of their time, and of so many of them, starts say how much
+this scatters."""
 
 FEWEST = 3.0
 """With fewer points that count, an interval is that of all prices together."""
@@ -71,7 +76,23 @@ def learn_prices(
     experience = Experience.learn(
         [known_program(row, cycles) for row, cycles in zip(told, unseen, strict=True) if row.whole]
     )
-    return PrimitiveCosts(target, cost, {p.key: p for p in prices}, agreement, (*remarks, *notes), experience)
+    found = PrimitiveCosts(target, cost, {p.key: p for p in prices}, agreement, (*remarks, *notes), experience)
+    return scattering(found, rows)
+
+
+def scattering(prices: PrimitiveCosts, rows: Sequence[designs.PriceRow]) -> PrimitiveCosts:
+    """The same prices, with how far starts of programs that wait for memory are off; as before if too few do."""
+    shares, points = [], 0
+    for row in rows:
+        waited = prices.waited(row.met)
+        if waited > WAITING * (row.baseline + row.cycles) and len(row.starts) > 1:
+            points += 1
+            sums = prices.summed(tuple(prices.priced(row.met)), row.met, row.baseline).cycles.value - row.baseline
+            shares += [(start - sums) / waited for start in row.starts]
+    if points < FEWEST_WAITING:
+        return prices
+    low, high = np.quantile(shares, [(1 - LEVEL) / 2, (1 + LEVEL) / 2]).tolist()
+    return replace(prices, scatter=(max(-low, 0.0), max(high, 0.0)))
 
 
 def known_program(row: designs.PriceRow, cycles: float) -> KnownProgram:

@@ -28,7 +28,7 @@ from scipy.optimize import nnls
 
 from p4perf.errors import NoVerdictError
 from p4perf.evaluation.prediction.learning.design import PriceRow, parts_of
-from p4perf.evaluation.prediction.learning.primitives import agreement_of, known_program
+from p4perf.evaluation.prediction.learning.primitives import agreement_of, known_program, scattering
 from p4perf.models.program.experience import FEWEST as FEWEST_PROGRAMS
 from p4perf.models.program.experience import NORMAL_90, Experience, features
 from p4perf.models.program.prices import CACHED, Curve, Price, cached_sizes, surplus
@@ -119,7 +119,8 @@ def transferred(reference: PrimitiveCosts, rows: Sequence[PriceRow], baseline: f
         noise = float(np.quantile(off, LEVEL)) / NORMAL_90
         experience = replace(experience, noise=math.hypot(experience.noise, noise))
     agreement = agreement_of(fit.rows, (fit.base + sums) * fit.beyond - fit.base)
-    return replace(reference, baseline=baseline, prices=prices, agreement=agreement, experience=experience)
+    moved = replace(reference, baseline=baseline, prices=prices, agreement=agreement, experience=experience)
+    return scattering(moved, rows)
 
 
 @dataclass(frozen=True)
