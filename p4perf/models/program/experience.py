@@ -96,12 +96,15 @@ class Experience:
 
     def error(self, program: Features) -> tuple[float, float]:
         """The logarithm of measured over predicted cycles, and the half width of its 90 % interval."""
-        near = self._root @ self._kernel(self._matrix([program]), self._known)[0]
-        mean = float(near @ self._ratios)
-        left = self.amplitude**2 - float(near @ near)
-        tables = any(name.startswith("lookup ") for name in program)
-        spread = math.sqrt(max(left, 0.0) + self.noise**2)
-        return mean, NORMAL_90 * self.widths[tables] * spread
+        mean, half = self.errors([program])
+        return float(mean[0]), float(half[0])
+
+    def errors(self, programs: Sequence[Features]) -> tuple[FloatArray, FloatArray]:
+        """The same of several programs."""
+        near = self._root @ self._kernel(self._known, self._matrix(programs))
+        left = np.maximum(self.amplitude**2 - np.sum(near**2, axis=0), 0.0)
+        widths = [self.widths[any(name.startswith("lookup ") for name in program)] for program in programs]
+        return self._ratios @ near, NORMAL_90 * np.array(widths) * np.sqrt(left + self.noise**2)
 
     @cached_property
     def _names(self) -> list[str]:

@@ -144,6 +144,11 @@ def cached_sizes(sizes: Mapping[str, float]) -> dict[str, float]:
     return {name: min(size, CACHED.get(name, math.inf)) for name, size in sizes.items()}
 
 
+def smallest_sizes(sizes: Mapping[str, float]) -> dict[str, float]:
+    """The same sizes, of a table with one entry."""
+    return {name: min(size, 1.0) if name in CACHED else size for name, size in sizes.items()}
+
+
 @dataclass(frozen=True, slots=True)
 class Curve:
     """A piecewise-linear function of one size.

@@ -10,9 +10,11 @@ from __future__ import annotations
 import json
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Self
+
+import numpy as np
 
 from p4perf.errors import UsageError
 from p4perf.models.component import Reader
@@ -22,6 +24,7 @@ from p4perf.models.program.costs import NOTHING, Basis, Charge, CostBreakdown
 from p4perf.models.program.experience import Experience, features
 from p4perf.models.program.graph import Construct, construct
 from p4perf.models.program.prices import Price, Quote
+from p4perf.models.templates import FloatArray
 
 VERSION = 1
 LEVEL = 0.9
@@ -35,6 +38,9 @@ WAITS = "waits for memory"
 LARGE = 1.5
 """A lookup waits for memory if it costs this factor more than in a table that is in the caches. Searches of ternary
 tables are left out, whose time may be that of a list."""
+
+FINER = 1.05
+"""Steps in which smaller tables are looked at."""
 
 PAID = "the baseline pays for one"
 
@@ -224,13 +230,14 @@ class PrimitiveCosts:
     ) -> CostBreakdown:
         total = baseline + sum(charge.cycles.value for charge in charges)
         whole = max(total - saved, total / 2)
-        mean, half = experience.error(features(increment, whole))
-        value = whole * math.exp(mean)
+        sums = _sums_to(whole, whole - self._grown(increment))
+        means, halves = experience.errors([features(increment, each) for each in sums.tolist()])
+        # Programs with smaller tables cost no more.
+        low, value, high = (float(np.max(sums * np.exp(each))) for each in (means - halves, means, means + halves))
         far = [charge.cycles for charge in charges if charge.basis in ("extrapolated", "bounded")]
         less, more = (share * self.waited(increment) for share in self.scatter)
-        down, up = value * (1 - math.exp(-half)), value * (math.exp(half) - 1)
-        low = value - math.hypot(down, less, *(c.value - c.low for c in far))
-        high = value + math.hypot(up, more, *(c.high - c.value for c in far))
+        low = value - math.hypot(value - low, less, *(c.value - c.low for c in far))
+        high = value + math.hypot(high - value, more, *(c.high - c.value for c in far))
         warnings = _warnings(charges)
         return CostBreakdown(baseline, charges, value - total, max(0.0, low), high, LEVEL, warnings=warnings)
 
@@ -256,25 +263,32 @@ class PrimitiveCosts:
         return joined.noted(pricing.weaker(found.basis, missed.basis), missed.remark)
 
     def _waits(self, what: Construct, cycles: float) -> bool:
-        near = self._cached(what)
-        return near is not None and cycles > LARGE * near
-
-    def _cached(self, what: Construct) -> float | None:
-        """What a lookup would cost if its table were in the caches; None where that is not known."""
         price = self.prices.get(pricing.price_key(what))
         if price is None or what.size("match_kind") == "ternary":
-            return None
-        return price.at(pricing.cached_sizes(pricing.numeric_sizes(what)))
+            return False
+        return cycles > LARGE * price.at(pricing.cached_sizes(pricing.numeric_sizes(what)))
 
     def waited(self, met: Sequence[tuple[Construct, float]]) -> float:
         """What lookups in tables beyond the caches cost more than in others [cycles/packet]."""
-        total = 0.0
+        searched = [
+            (what, times) for what, times in met if what.kind != "lookup" or what.size("match_kind") != "ternary"
+        ]
+        found = self._lookups(searched, pricing.cached_sizes)
+        return sum(times * (cycles - near) for times, cycles, near in found if cycles > LARGE * near)
+
+    def _grown(self, met: Sequence[tuple[Construct, float]]) -> float:
+        """What lookups cost more than in tables of one entry [cycles/packet]."""
+        return sum(times * (cycles - one) for times, cycles, one in self._lookups(met, pricing.smallest_sizes))
+
+    def _lookups(
+        self, met: Sequence[tuple[Construct, float]], resized: Callable[[Mapping[str, float]], Mapping[str, float]]
+    ) -> Iterator[tuple[float, float, float]]:
+        """How often each lookup with a price hits, what it costs then, and what it would cost with other sizes."""
         for what, times in met:
-            near = self._cached(what) if what.kind == "lookup" else None
-            if near is not None:
-                cycles = self.prices[pricing.price_key(what)].at(pricing.numeric_sizes(what))
-                total += times * what.number(pricing.HIT) * (cycles - near) * (cycles > LARGE * near)
-        return total
+            price = self.prices.get(pricing.price_key(what)) if what.kind == "lookup" else None
+            if price is not None:
+                sizes = pricing.numeric_sizes(what)
+                yield times * what.number(pricing.HIT), price.at(sizes), price.at(resized(sizes))
 
     def _missed(self, what: Construct, found: Quote) -> Quote:
         """A lookup that finds nothing.
@@ -325,6 +339,12 @@ class PrimitiveCosts:
         told = root.data.get("experience") is not None
         experience = Experience.from_reader(root.child("experience")) if told else None
         return root.read(cls, "scatter", prices=prices, experience=experience)
+
+
+def _sums_to(largest: float, least: float) -> FloatArray:
+    """Sums of prices up to one, each :data:`FINER` times the one before it."""
+    steps = math.log(max(largest, 1.0) / max(least, 1.0)) / math.log(FINER)
+    return np.array([*(max(least, 1.0) * FINER ** np.arange(math.ceil(steps))), largest])
 
 
 def _warnings(charges: Sequence[Charge]) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -313,6 +314,22 @@ def test_many_programs_of_this_machine_do_not_replace_those_of_another() -> None
     far = ["elsewhere" in p.features for p in moved.programs]
     assert (sum(far), all(far[: len(known)])) == (len(known), True)
     assert len(far) - len(known) > 60
+
+
+def test_more_entries_never_cost_less() -> None:
+    """Programs with larger tables cost less than their prices, as much as those with smaller ones cost more."""
+    costs, like = learnt(additive), rows(additive, ["mat/entries"])
+    ratios = (0.35, 0.3, 0.2, 0.0, -0.2, -0.3, -0.35)
+    known = [KnownProgram(features(r.met, 50.0 + r.cycles), x) for r, x in zip(like, ratios, strict=True)]
+    experience = Experience(tuple(known), length=1.0, amplitude=0.2, noise=0.03)
+    doubtful = replace(costs, experience=experience)
+    sums = [50.0 + sum(charge.cycles.value for charge in costs.priced(r.met)) for r in like]
+    one_by_one = [x * math.exp(experience.error(features(r.met, x))[0]) for r, x in zip(like, sums, strict=True)]
+    assert one_by_one != sorted(one_by_one)
+    found = [doubtful.summed(tuple(costs.priced(r.met)), r.met, 50.0).cycles for r in like]
+    for ends in ("low", "value", "high"):
+        cycles = [getattr(each, ends) for each in found]
+        assert all(more > 0.995 * less for less, more in pairwise(cycles)), ends
 
 
 def test_tables_beyond_the_caches_have_intervals_as_wide_as_starts_scatter() -> None:

@@ -31,7 +31,7 @@ from p4perf.evaluation.prediction.learning.design import PriceRow, parts_of
 from p4perf.evaluation.prediction.learning.primitives import agreement_of, known_program, scattering
 from p4perf.models.program.experience import FEWEST as FEWEST_PROGRAMS
 from p4perf.models.program.experience import NORMAL_90, Experience, features
-from p4perf.models.program.prices import CACHED, Curve, Price, cached_sizes, surplus
+from p4perf.models.program.prices import CACHED, Curve, Price, cached_sizes, smallest_sizes, surplus
 from p4perf.models.program.primitives import LEVEL, PrimitiveCosts
 from p4perf.models.templates import FloatArray
 
@@ -278,7 +278,7 @@ def _charged(reference: PrimitiveCosts, row: PriceRow) -> dict[Part, float]:
 
 def _near(key: str, sizes: Mapping[str, float]) -> Mapping[str, float]:
     """The same lookup in a table that is in the caches; in a list of one entry."""
-    return {n: 1.0 if n in CACHED else size for n, size in sizes.items()} if key == LIST else cached_sizes(sizes)
+    return smallest_sizes(sizes) if key == LIST else cached_sizes(sizes)
 
 
 def scaled(price: Price, near: float, far: float) -> Price:
