@@ -63,17 +63,24 @@ def run(
 
     Several experiments or targets, or a budget, make a campaign: the list of its runs.
 
+    >>> import p4perf
+    >>> run = p4perf.run("demo/exact-entries", "dpdk-c", set={"entries": [10, 1000]})  # doctest: +SKIP
+    >>> run.points()  # a table: median and interval of each point  # doctest: +SKIP
+
     Args:
         specs: name of an experiment of the catalogue or path of a spec, or several.
-        targets: name of a target with its variants, or several.
+        targets: name of a target with its variants (``dpdk-c:acl``), or several.
+        testbed: where to measure: ``local``, ``netns``, ``ssh:FILE``, or one that is open.
         set: changes of the spec, such as ``{"entries": 1000, "trials.repetitions": 5}``.
         points: most values that are kept of every swept variable.
         accuracy: measure only the points that are needed for this relative error, such as 0.03 or ``"3%"``.
         budget: time for everything, in seconds or such as ``"30m"``.
         skip_impossible: leave out the points that the target cannot do, with a warning.
         output: folder that gets the run directory, or that of the campaign.
+        progress: is told what is measured.
 
     Raises:
+        UsageError: an argument is wrong, or there is no such experiment, target or testbed.
         SpecError, CapabilityError: the spec is wrong, or beyond what the target can do.
         TestbedError, TargetUnavailableError: the testbed or the target cannot be used.
         MeasurementError: the target computes something wrong.
@@ -184,15 +191,31 @@ def measure(
     Programs are verified packet by packet before they are measured: what the target does with packets that take all
     paths of the program is compared with the reference interpreter.
 
+    >>> import p4perf
+    >>> run = p4perf.measure("router.json", "dpdk-c", fill={"ipv4_lpm": 1000})  # doctest: +SKIP
+    >>> run.points("cycles_per_packet")  # doctest: +SKIP
+
     Args:
         program: JSON of p4c-bm2-ss, a specification of SWX, P4 where p4c is installed, or an operator in C.
-        frame_size: with FCS [bytes].
-        fill: entries that are made up, such as ``{"ipv4_lpm": 1000}``.
+        target: name of a target with its variants.
+        entries, p4info: file of table entries, and P4Info as text for entries with numeric ids.
+        arch, std, defines, includes: of a .p4: architecture (by default from its include), ``p4-14`` or ``p4-16``,
+            macros such as ``{"SIZE": 64}``, and folders of include files.
+        fill: entries that are made up, such as ``{"ipv4_lpm": 1000}``; other tables without entries get
+            ``default_fill``.
+        miss: share of packets that miss in each table, such as ``{"ipv4_lpm": 0.1}``.
+        zipf: exponent of the popularity of entries; 0 is uniform.
         probabilities: YAML file of branch probabilities and traffic shares.
+        packets: number of different packets; or ``capture``, a pcap file of them.
+        port: ingress port of all packets.
+        frame_size: with FCS [bytes].
         sizes: packet sizes of an operator in C [bytes]; by default some from 64 to 1500.
         repetitions: starts of the process.
+        testbed: ``local``, ``ssh:FILE``, or one that is open.
+        output: folder that gets the run directory.
 
     Raises:
+        UsageError: an argument is wrong, or there is no such target or testbed.
         DataError: a file cannot be read, or the program uses what is not supported; with the place.
         CapabilityError: the target cannot run the program.
         TestbedError, TargetUnavailableError: the testbed or the target cannot be used.
@@ -353,13 +376,18 @@ def reproduce(
 ) -> Reproduced:
     """Compute or measure again what published papers claim, and write a report.
 
+    >>> import p4perf
+    >>> p4perf.reproduce("scholz2021", only="analytic").to_frame()  # a row for each claim  # doctest: +SKIP
+
     Args:
         claims: papers (``scholz2021``), their figures and tables (``scholz2021:fig2``), single claims, or files.
         all: the claims of all papers, which takes hours; other choices alone are of all papers, too.
         quick: measure few points.
         only: kinds of claims: ``analytic``, ``published``, ``measured``.
         budget: time in seconds or such as ``"5m"``; claims that do not fit are not run.
+        testbed: where to measure.
         output: folder of a new or an earlier reproduction; by default a new one.
+        watcher: is told what is computed and measured.
 
     Raises:
         UsageError: nothing is chosen, there is no such claim, or the folder has something else in it.

@@ -64,8 +64,8 @@ def fit(
     >>> print(fit)
     1 .. 15: y = 40 (sMAPE < 0.0001 %)
     16 .. 40: y = 10 + 2 x (sMAPE < 0.0001 %)
-    >>> fit.breakpoints
-    (16.0,)
+    >>> fit.breakpoints, fit([20]).round().tolist()  # fit.estimate(20) gives the interval, too
+    ((16.0,), [50.0])
 
     Args:
         data: abscissae, or a table with the columns ``x`` and ``y``, or a file of CSV or Extra-P (``-`` is the standard
@@ -75,16 +75,19 @@ def fit(
         where: of a run over several variables: values of the others, such as ``{"frame": 64}``. The model and plots
             of such points are written to ``output`` only.
         region: region or callpath of a file of Extra-P.
-        x_scale: how x is drawn; split finders look at it this way.
+        x_scale: how x is drawn, ``linear`` or ``log``; split finders look at it this way.
         working_set: bytes that grow with x, such as ``128+80``; with ``caches`` such as ``L2=256KiB``, breakpoints are
             compared with where they fill these.
         output: folder for model.json and plots of a file.
         options: fields of :class:`p4perf.api.FitOptions`, such as ``max_segments=3``, ``segments=2``, ``loss="l1"``;
             of numbers ``x_name``, ``y_name``, ``x_unit``, ``y_unit``, ``name``, ``target``, too.
+        every_plot: draw a figure for every number of segments.
+        progress: called with the share that is done, from 0 to 1.
 
     Raises:
         UsageError: there is no such option, column or run, or a value is wrong.
-        DataError: the samples cannot be used.
+        DataError: the samples cannot be used, or the file cannot be read.
+        NoVerdictError: no trial of the run was accepted.
     """
     if isinstance(data, Run | str | Path):
         run = data if isinstance(data, Run) else find_run(data)
@@ -184,18 +187,28 @@ def predict(
     >>> list(found.to_frame()[["program", "target"]].loc[0])
     ['mat/exact-entries', 'dpdk-c']
 
+    Its ``to_frame()`` has a row for each program and target: cycles per packet, Mpps and Gbit/s with intervals.
+
     Args:
         program: name or file of an experiment, JSON of p4c-bm2-ss, a specification of SWX, or a .p4 where p4c is there.
         targets: only models of these targets; without any, of all.
         models: files of cost models, or ``TARGET@MACHINE``.
+        frame_size: with FCS [bytes]; by default that of the program, or 64.
+        cores: number of cores that run the program.
         line_rate, frequency, rate: with their units, or as numbers in bit/s, Hz and Mpps.
         load: share of the possible rate, for latency and loss; or ``rate``, such as ``1Mpps``.
         probabilities: YAML file of branch probabilities and traffic shares, or ``uniform``.
         traffic: with the entries and packets that :func:`measure` gives the program.
+        capture: pcap file; the paths that its packets take are counted.
+        arch, defines: of a .p4, as for :func:`measure`.
+        entries, fill: entries of the tables, as for :func:`measure`.
         set: what if, such as ``{"ipv4_lpm.entries": 1e6}``; of an experiment, changes of the spec.
         without: what if these tables or steps were not there.
-        path: by whose cost differences are sorted.
-        measure: measure it as well, with the packets of ``traffic`` if it is a program of your own.
+        points: most values of every swept variable of an experiment.
+        path: by whose cost differences are sorted: ``expected``, ``lowest-cost`` or ``highest-cost``.
+        measure: measure it as well on ``testbed``, with the packets of ``traffic`` if it is a program of your own;
+            its runs are written to ``runs``.
+        told: called with each line of progress.
 
     Raises:
         UsageError: an option is wrong, or there is no such model.
@@ -288,15 +301,17 @@ def compare(
     """Compare runs of the same experiments, or models of one component. Nothing is written.
 
     >>> import p4perf
-    >>> p4perf.compare(["latest~1", "latest"]).plot()  # doctest: +SKIP
+    >>> found = p4perf.compare(["latest~1", "latest"])  # doctest: +SKIP
+    >>> found.to_frame(), found.plot()  # doctest: +SKIP
 
     Args:
         runs: campaigns, or two or more runs of each experiment, by path or name; with ``component`` what has a model:
             published ones (``t4p4s@scholz2021``), model files, runs, or targets, whose newest run in ``folder`` counts.
         at: with ``component``, abscissae at which to compare.
         reference: what the others are compared with: a target or a run; by default the first.
+        folder: where runs are looked up by name.
         metric: by default the modelled one.
-        margin: smallest difference that matters.
+        margin: smallest difference that matters, such as 0.05 or ``"5%"``.
         where: values of swept variables, such as ``{"frame": 64}``: runs over several are compared there.
 
     Raises:

@@ -190,9 +190,14 @@ class Reproduced(Tabular):
 def open_run(name: PathLike = "latest", folder: PathLike = FOLDER) -> OpenRun:
     """A run by its path or by its name.
 
+    >>> import p4perf
+    >>> run = p4perf.open_run("latest")  # doctest: +SKIP
+    >>> run.points(), run.to_frame()  # medians with intervals, and all trials  # doctest: +SKIP
+
     Args:
         name: a path, ``latest``, ``latest~2``, or the beginning of the name or time of a run in ``folder`` or in a
             campaign there.
+        folder: where names are looked up.
 
     Raises:
         UsageError: the name fits several runs.
@@ -203,7 +208,17 @@ def open_run(name: PathLike = "latest", folder: PathLike = FOLDER) -> OpenRun:
 
 @checked
 def list_runs(folder: PathLike = FOLDER, *, told: Callable[[str], object] = warnings.warn) -> RunList:
-    """The runs in a folder and in the campaigns in it; damaged ones are left out, and ``told`` hears why."""
+    """The runs in a folder and in the campaigns in it.
+
+    >>> import p4perf
+    >>> p4perf.list_runs().to_frame()  # a row for each run  # doctest: +SKIP
+
+    Args:
+        told: is called with the reason why a damaged run is left out; by default a warning.
+
+    Raises:
+        UsageError: there is no such folder.
+    """
     if Path(folder) != FOLDER and not Path(folder).is_dir():
         raise UsageError(f"there is no folder {folder}")
     found = []
@@ -222,7 +237,12 @@ def list_runs(folder: PathLike = FOLDER, *, told: Callable[[str], object] = warn
 def load_model(path: PathLike) -> LoadedModel:
     """The model in a file, or of a run that is given by its path or name.
 
+    >>> import p4perf
+    >>> model = p4perf.load_model("latest")  # doctest: +SKIP
+    >>> model(1000), model.estimate(1000)  # the value; value and interval, in units of model.y  # doctest: +SKIP
+
     Raises:
+        UsageError: the name fits several runs.
         DataError: there is none, or it is damaged.
     """
     return LoadedModel.of(read_model(find_run(path)))

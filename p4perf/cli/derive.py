@@ -20,6 +20,7 @@ from p4perf.cli.app import (
     check_cluster,
     emit,
     refuse,
+    resuming,
     say,
     say_origin,
 )
@@ -280,6 +281,10 @@ def fit(
         if run.is_whole:
             refuse({"--output": output}, "for files, and for runs with --where or --x; a run has its own directory")
         say_origin(run.identity)
+        state = run.directory.state()
+        if state.missing and not state.done:
+            measured = f"{len(state.finished)} of {counted(len(state.planned), 'point')} measured"
+            say(f"note: {measured}; {resuming(run.path)} continues")
     with Share("deriving") as progress:
         if run is not None:
             derived = evaluate_run(run, changes=options, every_plot=every_plot, output=output, progress=progress)

@@ -25,7 +25,7 @@ from p4perf.cli.app import (
 )
 from p4perf.cli.measure import command_for
 from p4perf.plugins import DEFAULT_TARGET
-from p4perf.records import Document, Record, counted, doc
+from p4perf.records import Document, Interval, Record, counted, doc, interval
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,13 +42,13 @@ METRICS = ("cycles_per_packet", "cost_cycles_per_packet", "packet_rate")
 
 class _TargetRow(Record):
     target: str = doc("target")
-    cycles_per_packet: float | None = doc("median over process starts", "cycles/packet")
-    cycles_per_packet_low: float | None = doc(
-        "lower end of its 95 % interval; null with one accepted start", "cycles/packet"
+    cycles_per_packet: Interval | None = interval(
+        "median over process starts, and its 95 % interval (ends are null with one accepted start)", "cycles/packet"
     )
-    cycles_per_packet_high: float | None = doc("upper end", "cycles/packet")
-    cost_cycles_per_packet: float | None = doc("median difference to the minimal program", "cycles/packet")
-    packet_rate: float | None = doc("median packet rate", "Mpps")
+    cost_cycles_per_packet: Interval | None = interval(
+        "the same of the difference to the minimal program", "cycles/packet"
+    )
+    packet_rate: Interval | None = interval("the same of the packet rate", "Mpps")
     flags: tuple[str, ...] = doc("[flags](measuring.md#quality-flags) of the accepted trials")
     refused: str | None = doc("why the target does not run the program; null if it can")
     failed: str | None = doc("why it was not measured although the target can run it; null if it was")
@@ -201,18 +201,16 @@ def _measured(
 
 
 def _text_row(row: _TargetRow) -> dict[str, object]:
-    cycles = row.cycles_per_packet, row.cycles_per_packet_low, row.cycles_per_packet_high
+    def text(known: Interval | None) -> str:
+        return "" if known is None else measured_text(known.value, known.low, known.high)
+
     return {
         "target": row.target,
-        "cycles/packet (95 % interval)": measured_text(*cycles),
-        "over the minimal program": _four_digits(row.cost_cycles_per_packet),
-        "Mpps": _four_digits(row.packet_rate),
+        "cycles/packet (95 % interval)": text(row.cycles_per_packet),
+        "over the minimal program": text(row.cost_cycles_per_packet),
+        "Mpps": text(row.packet_rate),
         "remark": _remark(row),
     }
-
-
-def _four_digits(value: float | None) -> float | None:
-    return None if value is None else float(f"{value:.4g}")
 
 
 def _remark(row: _TargetRow) -> str:
@@ -220,32 +218,24 @@ def _remark(row: _TargetRow) -> str:
         return "refused" if row.refused else "failed"
     if row.cycles_per_packet is None:
         return "no accepted trial"
-    return ", ".join([*(["one start only"] if row.cycles_per_packet_low is None else ()), *row.flags])
+    return ", ".join([*(["one start only"] if row.cycles_per_packet.low is None else ()), *row.flags])
 
 
 def _row(label: str, measurements: pd.DataFrame | None = None, *, said: dict[str, str]) -> _TargetRow:
     from p4perf.results.table import flags_in, interval_of
 
     flags: set[str] = set()
-    found: dict[str, tuple[float | None, float | None, float | None]] = dict.fromkeys(METRICS, (None, None, None))
+    found: dict[str, Any] = dict.fromkeys(METRICS)
     if measurements is not None:
         for metric in METRICS:
             rows = measurements[(measurements["metric"] == metric) & measurements["accepted"]]
             flags |= flags_in(rows)
             if len(rows):
-                middle, least, most = interval_of(rows)
-                found[metric] = (middle, least, most) if len(rows) > 1 else (middle, None, None)
-    cycles, low, high = found["cycles_per_packet"]
-    return _TargetRow(
-        target=label,
-        cycles_per_packet=cycles,
-        cycles_per_packet_low=low,
-        cycles_per_packet_high=high,
-        cost_cycles_per_packet=found["cost_cycles_per_packet"][0],
-        packet_rate=found["packet_rate"][0],
-        flags=tuple(sorted(flags)),
-        **{"refused": None, "failed": None, "run": None, **said},
-    )
+                middle, *ends = interval_of(rows)
+                low, high = ends if len(rows) > 1 else (None, None)
+                found[metric] = Interval(value=middle, low=low, high=high)
+    found |= {"refused": None, "failed": None, "run": None, **said}
+    return _TargetRow(target=label, flags=tuple(sorted(flags)), **found)
 
 
 def _measure_operator(

@@ -24,7 +24,7 @@ from p4perf.specs.schema import IMPORTED
 from p4perf.specs.sections import BurstSpec, FractionLoad, RateLoad
 from p4perf.targets.base import NodeFacts, PointPlan, Target
 from p4perf.targets.link import check_stamp_room
-from p4perf.targets.roles import Serves, connected, is_served, links_of
+from p4perf.targets.roles import Connects, Serves, connected, is_served, links_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,9 +250,22 @@ def _with_load(plan: PointPlan, load: LoadPlan, target: Target, facts: NodeFacts
     """The plan of a point with a load generator, which is another point than one without or with another load."""
     if not load.served:
         check_stamp_room(plan.workload, load.link)
+        _check_burst(load, connected(target))
         connected(target).load(plan, load.link, facts)
     key = hashlib.sha256(f"{plan.key} {load!r}".encode()).hexdigest()[: len(plan.key)]
     return replace(plan, key=key)
+
+
+def _check_burst(load: LoadPlan, target: Connects) -> None:
+    """Refuse to search a throughput with bursts that lose packets at any load."""
+    length, most = load.spacing.burst_length, target.queue_packets
+    if load.searches and load.spacing.pattern == "burst" and most is not None and length > most:
+        raise CapabilityError(
+            f"a burst of {length} packets does not fit into the queue of {most} in front of target {target.label}, so "
+            "no load is without loss",
+            key="traffic.burst.length",
+            hint=f"use bursts of at most {most} packets, or a fixed rate (traffic.offered_load: {{rate_mpps: ...}})",
+        )
 
 
 def _is_saturated(experiment: Experiment, target: Target) -> bool:

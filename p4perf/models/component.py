@@ -9,10 +9,10 @@ import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
-from functools import cache
+from functools import cache, cached_property
 from itertools import pairwise
 from types import NoneType
-from typing import Any, Literal, NoReturn, Self, TypeVar, cast, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NamedTuple, NoReturn, Self, TypeVar, cast, get_args, get_origin, get_type_hints
 
 import numpy as np
 import numpy.typing as npt
@@ -82,6 +82,18 @@ def abscissae(x: npt.ArrayLike) -> FloatArray:
         raise UsageError(f"x: expected numbers, got {x!r:.60}") from None
 
 
+class Gap(NamedTuple):
+    """The open interval between two segments, where nothing was measured, and the span of the values at its ends."""
+
+    start: float
+    end: float
+    low: float
+    high: float
+
+    def holds(self, at: FloatArray) -> npt.NDArray[np.bool_]:
+        return np.asarray((at > self.start) & (at < self.end))
+
+
 @dataclass(frozen=True)
 class PiecewiseFitting:
     """Fittings of adjacent segments (Eq. 4).
@@ -142,16 +154,41 @@ class PiecewiseFitting:
         """Index of the segment that each abscissa belongs to; outside of the domain, the nearest segment."""
         return np.searchsorted(np.asarray(self.breakpoint_x), np.asarray(x, dtype=np.float64), side="right")
 
+    @cached_property
+    def gaps(self) -> tuple[Gap, ...]:
+        """The gaps between adjacent segments."""
+        found = []
+        for left, right in pairwise(self.segments):
+            ends = float(left.evaluate(left.end)), float(right.evaluate(right.start))
+            found.append(Gap(left.end, right.start, min(ends), max(ends)))
+        return tuple(found)
+
     def evaluate(self, x: npt.ArrayLike) -> FloatArray:
-        """Values by Eq. 4: the segment ``i`` with ``s_i <= x < s_(i+1)``."""
-        return self._by_segment(x, [segment.evaluate for segment in self.segments])
+        """Values by Eq. 4: the segment ``i`` with ``s_i <= x < s_(i+1)``.
+
+        In the gap before the next segment the left one continues, limited to the span of the values at both ends of the
+        gap: its function may have a pole there.
+        """
+        at = abscissae(x)
+        values = self._by_segment(at, [segment.evaluate for segment in self.segments])
+        for gap in self.gaps:
+            values = np.where(gap.holds(at), np.fmin(np.fmax(values, gap.low), gap.high), values)
+        return values
 
     def derivative(self, x: npt.ArrayLike) -> FloatArray:
-        """Slopes of the segment that each x belongs to, in units of y per unit of x; without steps at breakpoints."""
-        return self._by_segment(x, [segment.derivative for segment in self.segments])
+        """Slopes of the segment that each x belongs to, in units of y per unit of x; without steps at breakpoints.
 
-    def _by_segment(self, x: npt.ArrayLike, functions: Sequence[Callable[[FloatArray], FloatArray]]) -> FloatArray:
+        Zero where :meth:`evaluate` limits the value in a gap.
+        """
         at = abscissae(x)
+        slopes = self._by_segment(at, [segment.derivative for segment in self.segments])
+        if self.gaps:
+            own = self._by_segment(at, [segment.evaluate for segment in self.segments])
+            for gap in self.gaps:
+                slopes = np.where(gap.holds(at) & ~((own >= gap.low) & (own <= gap.high)), 0.0, slopes)
+        return slopes
+
+    def _by_segment(self, at: FloatArray, functions: Sequence[Callable[[FloatArray], FloatArray]]) -> FloatArray:
         which = self.segment_of(at)
         out = np.full_like(at, np.nan)
         for index, function in enumerate(functions):
@@ -450,7 +487,7 @@ class ComponentModel:
 
         Between the abscissae of the band its distances from the curve are interpolated; outside of the domain the
         distances at the ends are kept, so the band says nothing about the risk of extrapolation. Between two segments,
-        where nothing was measured, the band includes the curve and what both say at its ends.
+        where nothing was measured, the band includes the values at both ends of the gap.
         """
         at = abscissae(x)
         value = self.evaluate(at)
@@ -460,11 +497,10 @@ class ComponentModel:
             centre = self.evaluate(grid)
             low = value + np.interp(at, grid, np.asarray(self.uncertainty.low) - centre)
             high = value + np.interp(at, grid, np.asarray(self.uncertainty.high) - centre)
-        for left, right in pairwise(self.segments):
-            between = (at > left.end) & (at < right.start)
-            ends = [*left.evaluate([left.end]), *right.evaluate([right.start])]
-            low = np.where(between, np.minimum(np.minimum(low, value), min(ends)), low)
-            high = np.where(between, np.maximum(np.maximum(high, value), max(ends)), high)
+        for gap in self.fitting.gaps:
+            between = gap.holds(at)
+            low = np.where(between, np.minimum(low, gap.low), low)
+            high = np.where(between, np.maximum(high, gap.high), high)
         first, last = self.domain
         return CurveEstimate(value, low, high, np.asarray((at < first) | (at > last)))
 

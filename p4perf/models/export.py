@@ -1,9 +1,10 @@
 """A whole model as a function in Python or C, or as a LaTeX formula.
 
 By Eq. 4 of Scholz et al. 2021, segment ``i`` holds from the breakpoint before it (included) to the breakpoint after it
-(excluded). Outside of the domain that was measured the first or the last segment is extended; a comment says what the
-domain is. Where a formula is not defined, the C function returns what C's arithmetic gives, and the Python function
-raises ``ValueError`` or ``ArithmeticError``.
+(excluded); between its last x and that breakpoint it is limited as by :meth:`PiecewiseFitting.evaluate`. Outside of the
+domain that was measured the first or the last segment is extended; a comment says what the domain is. Where a formula
+is not defined, the C function returns what C's arithmetic gives, and the Python function raises ``ValueError`` or
+``ArithmeticError``.
 """
 
 from __future__ import annotations
@@ -36,11 +37,11 @@ static double {name}(double x)
 {unused}{branches}    return {last};
 }}
 """
-_CODE: Mapping[str, tuple[Notation, str, str, str]] = {
-    "python": (PythonCode(), _PYTHON, "    if x < {}:\n        return {}\n", "    # "),
-    "c": (CCode(), _C, "    if (x < {})\n        return {};\n", "// "),
+_CODE: Mapping[str, tuple[Notation, str, str, str, str]] = {
+    "python": (PythonCode(), _PYTHON, "    if x {} {}:\n        return {}\n", "min({2}, max({1}, {0}))", "    # "),
+    "c": (CCode(), _C, "    if (x {} {})\n        return {};\n", "fmin({2}, fmax({1}, {0}))", "// "),
 }
-"""Of each language its notation, a function, a branch of it, and what comments begin with."""
+"""Of each language its notation, a function, a branch of it, a limited value, and what comments begin with."""
 
 _LATEX = """\
 {comments}
@@ -87,7 +88,7 @@ def _identifier(text: str, fallback: str) -> str:
     return f"{fallback}_{plain}".strip("_") if not plain or plain[0].isdigit() else plain
 
 
-def _comments(model: ComponentModel, lead: str) -> str:
+def _comments(model: ComponentModel, lead: str, *further: str) -> str:
     first, last = (number(end, 12) for end in model.domain)
     lines = (
         f"{model.y.label()} of {model.name or 'a component'}{f' on {model.target}' if model.target else ''}.",
@@ -95,14 +96,19 @@ def _comments(model: ComponentModel, lead: str) -> str:
     )
     imported = model.provenance.get("imported")
     more = (f"Its measurements are {imported}.",) if isinstance(imported, str) else ()
-    return "\n".join(lead + one_line(line) for line in (*lines, *more))
+    return "\n".join(lead + one_line(line) for line in (*lines, *more, *further))
 
 
 def _code(model: ComponentModel, language: str) -> str:
-    notation, template, branch, lead = _CODE[language]
+    notation, template, branch, limited, lead = _CODE[language]
     *others, last = (segment.formula(notation) for segment in model.fitting.segments)
-    breakpoints = map(notation.number, model.fitting.breakpoint_x)
-    branches = "".join(branch.format(at, body) for at, body in zip(breakpoints, others, strict=True))
+    branches = ""
+    for gap, body in zip(model.fitting.gaps, others, strict=True):
+        between = body
+        if re.search(r"\bx\b", body):
+            branches += branch.format("<=", notation.number(gap.start), body)
+            between = limited.format(body, notation.number(gap.low), notation.number(gap.high))
+        branches += branch.format("<", notation.number(gap.end), between)
     unused = "" if re.search(r"\bx\b", branches + last) else "    (void)x;\n"
     comments = _comments(model, lead)
     return template.format(name=function_name(model), comments=comments, branches=branches, last=last, unused=unused)
@@ -111,7 +117,9 @@ def _code(model: ComponentModel, language: str) -> str:
 def _latex(model: ComponentModel, digits: int) -> str:
     notation = Latex(latex_name(model.x.name), digits)
     bodies = [segment.formula(notation) for segment in model.fitting.segments]
-    head = {"comments": _comments(model, "% "), "y": latex_name(model.y.name)}
+    limits = ("Between two segments, the left one is limited to the span of the values at both ends of the gap.",)
+    comments = _comments(model, "% ", *(limits if model.fitting.gaps else ()))
+    head = {"comments": comments, "y": latex_name(model.y.name)}
     if len(bodies) == 1:
         return _LATEX.format(**head, body=bodies[0])
     x, breakpoints = notation.x, [notation.position(s) for s in model.fitting.breakpoint_x]

@@ -107,6 +107,8 @@ class Connects(base.Target):
 
     links: ClassVar[tuple[str, ...]]
     """Kinds of links, the default first."""
+    queue_packets: ClassVar[int | None] = None
+    """Most packets that wait in front of the device, if fewer than a link may hold."""
 
     @abstractmethod
     def load(self, plan: base.PointPlan, link: LinkPlan, facts: base.NodeFacts) -> base.Job:

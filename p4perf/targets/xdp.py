@@ -105,6 +105,8 @@ class XdpTarget(HarnessTarget, Connects, SizesMemory):
     )
     capabilities: ClassVar[Capabilities] = XDP_CAPABILITIES
     links: ClassVar[tuple[str, ...]] = ("af-packet",)
+    queue_packets: ClassVar[int | None] = 256
+    """``VETH_RING_SIZE`` in drivers/net/veth.c of Linux."""
     harness_version = HARNESS_VERSION
     needs: ClassVar[tuple[process.Need, ...]] = (
         process.COMPILER,

@@ -273,11 +273,17 @@ def test_packets_of_a_capture_are_replayed_and_kept(tmp_path):
 
 def test_cycles_are_rounded_as_in_a_comparison_and_flags_are_shown():
     names = ("point", "attempt", "metric", "value", "accepted", "flags")
-    rows = [("p", n, "cycles_per_packet", 200 + 7 * n, True, "few_windows" if n else "") for n in range(3)]
+    metrics = {"cycles_per_packet": 200, "cost_cycles_per_packet": 100}
+    rows = [("p", n, m, v + 7 * n, True, "few_windows" if n else "") for n in range(3) for m, v in metrics.items()]
     row = own._row("fake", pd.DataFrame(rows, columns=list(names)), said={"run": "runs/x"})
     text = own._text_row(row)
-    cycles = row.cycles_per_packet, row.cycles_per_packet_low, row.cycles_per_packet_high
-    assert text["cycles/packet (95 % interval)"] == measured_text(*cycles)
+    ends = row.as_dict()
+    for metric, column in (
+        ("cycles_per_packet", "cycles/packet (95 % interval)"),
+        ("cost_cycles_per_packet", "over the minimal program"),
+    ):
+        assert text[column] == measured_text(*(ends[f"{metric}{end}"] for end in ("", "_low", "_high")))
+    assert (text["over the minimal program"], text["Mpps"]) == ("110 (90 .. 130)", "")
     assert (row.flags, text["remark"]) == (("few_windows",), "few_windows")
 
 

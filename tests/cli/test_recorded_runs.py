@@ -57,6 +57,13 @@ def test_status_and_show(run):
     assert [row["median"] for row in rows("show", run)] == MEDIANS
 
 
+def test_fit_of_an_interrupted_run_says_so(run):
+    assert "measured" not in p4perf("fit", run).err
+    next(run.glob("points/*/finished.json")).unlink()
+    done = p4perf("fit", run)
+    assert (done.code, f"note: 5 of 6 points measured; p4perf resume {run} continues\n" in done.err) == (0, True)
+
+
 def test_fit_describes_the_run_nearly_as_well_as_the_model_that_was_recorded(run):
     """Six points do not determine a shape: which of those that are similarly good is taken may change."""
     before = Run.open(run).model

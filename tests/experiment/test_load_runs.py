@@ -95,6 +95,17 @@ class TestPlanning:
         with pytest.raises(CapabilityError, match="load"):
             plan_sweep(experiment, target, NodeFacts({"cpus_allowed": "0-1"}))
 
+    def test_bursts_that_are_longer_than_the_queue_are_left_out(self, registered, spec, monkeypatch):
+        target = registered("fake-loaded")
+        monkeypatch.setattr(type(target), "queue_packets", 256)
+        text = "traffic: {{pattern: burst, burst: {{length: $length}}, frame_size: 128, offered_load: {}}}\n"
+        text += "metrics: {{collect: [latency]}}\nsweep: {{entries: [10], length: [256, 257]}}\n"
+        plan = plan_sweep(spec(text.format("{fraction_of_max: 0.5}")), target, NOWHERE)
+        (refused,) = plan.refused
+        assert (len(plan.points), refused.point.values["length"]) == (1, 257)
+        assert refused.reason.startswith("a burst of 257 packets does not fit into the queue of 256 in front of")
+        assert not plan_sweep(spec(text.format("{rate_mpps: 1}")), target, NOWHERE).refused
+
     def test_optional_metrics_are_left_out_without_a_port(self, registered, spec):
         experiment = spec("metrics: {collect: [packet_rate], optional: [latency]}\nsweep: {entries: [10]}\n")
         (point,) = plan_sweep(experiment, registered("fake"), NOWHERE).points

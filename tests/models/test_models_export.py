@@ -91,8 +91,10 @@ import math
 def mat_exact_entries_cycles_per_packet(x: float) -> float:
     # cycles_per_packet [cycles] of mat/exact-entries on dpdk-c.
     # x: entries, measured from 1 to 20000; beyond it the first or the last segment is extended.
-    if x < 90.0:
+    if x <= 10.0:
         return 0.3 + 0.7 * math.log(x)
+    if x < 90.0:
+        return min(1.911809565095832, max(0.5330097585886556, 0.3 + 0.7 * math.log(x)))
     return 0.3 + 0.7 * math.exp(0.11 * (x - 100.0))
 """
 C = """\
@@ -102,13 +104,16 @@ C = """\
 // x: entries, measured from 1 to 20000; beyond it the first or the last segment is extended.
 static double mat_exact_entries_cycles_per_packet(double x)
 {
-    if (x < 90.0)
+    if (x <= 10.0)
         return 0.3 + 0.7 * log(x);
+    if (x < 90.0)
+        return fmin(1.911809565095832, fmax(0.5330097585886556, 0.3 + 0.7 * log(x)));
     return 0.3 + 0.7 * exp(0.11 * (x - 100.0));
 }
 """
 LATEX = r"""% cycles_per_packet [cycles] of mat/exact-entries on dpdk-c.
 % x: entries, measured from 1 to 20000; beyond it the first or the last segment is extended.
+% Between two segments, the left one is limited to the span of the values at both ends of the gap.
 \text{cycles\_per\_packet} =
 \begin{cases}
 0.3 + 0.7\,\ln \text{entries} & \text{entries} < 90 \\
@@ -172,12 +177,18 @@ def test_latex_can_be_drawn(template: BasisTemplate, origin: float) -> None:
 @MODELS
 def test_latex_of_models(case: ComponentModel) -> None:
     lines = export_model(case, "latex").splitlines()
-    assert all(line.startswith("%") == (i < 2) for i, line in enumerate(lines))
-    body = "\n".join(lines[2:]).replace(r"\{", "").replace(r"\}", "")
+    several = len(case.fitting.segments) > 1
+    comments = 3 if several else 2
+    assert all(line.startswith("%") == (i < comments) for i, line in enumerate(lines))
+    body = "\n".join(lines[comments:]).replace(r"\{", "").replace(r"\}", "")
     assert body.count("{") == body.count("}")
-    rows = lines[4:-1]
-    if len(case.fitting.segments) > 1:
-        assert (lines[3], lines[-1], len(rows)) == (r"\begin{cases}", r"\end{cases}", len(case.fitting.segments))
+    rows = lines[comments + 2 : -1]
+    if several:
+        assert (lines[comments + 1], lines[-1], len(rows)) == (
+            r"\begin{cases}",
+            r"\end{cases}",
+            len(case.fitting.segments),
+        )
         assert [row.endswith(r" \\") for row in rows] == [True] * (len(rows) - 1) + [False]
     if case.name != ODD:
         for row in rows:

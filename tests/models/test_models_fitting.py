@@ -20,7 +20,7 @@ def test_eq_4_and_the_gap_belongs_to_the_left_segment() -> None:
     fitting = PiecewiseFitting.join(segments())
     assert fitting.breakpoints == (4,)
     assert fitting.breakpoint_x == (6.0,)
-    assert fitting.evaluate([1.0, 5.0, 5.999, 6.0, 10.0, 99.0]) == pytest.approx([1.0, 5.0, 5.999, 4.9, 4.9, 4.9])
+    assert fitting.evaluate([1.0, 5.0, 5.999, 6.0, 10.0, 99.0]) == pytest.approx([1.0, 5.0, 5.0, 4.9, 4.9, 4.9])
     assert float(fitting.evaluate(0.5)) == pytest.approx(0.5)
 
 
@@ -49,7 +49,17 @@ def test_shape_is_kept() -> None:
 
 def test_slopes_by_eq_4() -> None:
     fitting = PiecewiseFitting.join(segments())
-    assert fitting.derivative([[0.0, 5.0], [5.999, 6.0]]).tolist() == [[1.0, 1.0], [1.0, 0.0]]
+    assert fitting.derivative([[0.0, 5.0], [5.999, 6.0]]).tolist() == [[1.0, 1.0], [0.0, 0.0]]
+    rising = PiecewiseFitting.join((segments()[0], replace(segments()[1], parameters=(5.5,))))
+    assert rising.derivative([5.4, 5.6]).tolist() == [1.0, 0.0]
+    assert rising.evaluate([5.4, 5.6]).tolist() == [5.4, 5.5]
+
+
+def test_a_pole_between_segments_is_no_value() -> None:
+    """1 / (0.2 - 0.012 x) is 50 at 15 and endless at 16.67; the next segment begins at 18 with 79."""
+    left = Fitting(find_template("inv_poly1"), (0.2, -0.012), 1.0, 15.0, 0.01, 15)
+    fitting = PiecewiseFitting.join((left, Fitting(CONST, (79.0,), 18.0, 30.0, 0.01, 13)))
+    assert fitting.evaluate([15.0, 15.5, 16.6, 17.0, 18.0]) == pytest.approx([50, 71.43, 79, 50, 79], rel=1e-4)
 
 
 def test_ranks_can_be_given() -> None:

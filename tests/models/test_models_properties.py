@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -77,3 +79,21 @@ def test_models_are_read_as_they_were_written(data: st.DataObject, template: Tem
     curve = PiecewiseFitting(tuple(segments), (segments[0].points - 1,), 0.5, 1.5)
     model = ComponentModel("c", "t", Quantity("x"), Quantity("y"), curve)
     assert ComponentModel.from_json(model.to_json(), templates=TEMPLATES) == model
+
+
+@given(st.data(), st.lists(BASIS_TEMPLATES, min_size=2, max_size=4), st.floats(0.01, 3.0))
+def test_values_between_segments_lie_between_those_at_the_ends_of_the_gap(
+    data: st.DataObject, templates: list[BasisTemplate], width: float
+) -> None:
+    segments = []
+    for number, template in enumerate(templates):
+        start = 1.0 + number * (1 + width)
+        segments.append(
+            Fitting(template, tuple(data.draw(moderate(len(template.parameter_names)))), start, start + 1, 0.0, 2)
+        )
+    curve = PiecewiseFitting.join(tuple(segments))
+    for left, right in pairwise(segments):
+        ends = np.array([left.evaluate(left.end), right.evaluate(right.start)])
+        assume(np.isfinite(ends).all())
+        inner = curve.evaluate(np.linspace(left.end, right.start, 50)[1:-1])
+        assert ((inner >= ends.min()) & (inner <= ends.max())).all()

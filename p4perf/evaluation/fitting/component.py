@@ -19,7 +19,15 @@ from p4perf.evaluation.fitting.selection import ExactRule
 from p4perf.evaluation.fitting.tables import model_frame, model_html, model_rows
 from p4perf.evaluation.fitting.uncertainty import bootstrap
 from p4perf.evaluation.fitting.working_set import CacheMark, Explanation
-from p4perf.models.component import ComponentModel, Fitting, PiecewiseFitting, Quantity, Scale, Uncertainty
+from p4perf.models.component import (
+    ComponentModel,
+    CurveEstimate,
+    Fitting,
+    PiecewiseFitting,
+    Quantity,
+    Scale,
+    Uncertainty,
+)
 from p4perf.models.templates import FloatArray, find_template, registered_templates
 from p4perf.results.table import Samples
 from p4perf.specs.messages import nearest
@@ -48,6 +56,18 @@ class DerivedModel:
 
     def __call__(self, x: npt.ArrayLike) -> FloatArray:
         return self.model.evaluate(x)
+
+    def estimate(self, x: npt.ArrayLike) -> CurveEstimate:
+        """Values at x with the ends of their intervals, in units of y; see :meth:`ComponentModel.estimate`.
+
+        >>> import p4perf
+        >>> found = p4perf.fit([1, 2, 3, 4], [5.0, 7.1, 8.9, 11.0]).estimate([2.5, 100])
+        >>> found.value.round(1).tolist(), found.extrapolated.tolist()
+        ([8.0, 201.1], [False, True])
+        >>> bool((found.low <= found.value).all() and (found.value <= found.high).all())
+        True
+        """
+        return self.model.estimate(x)
 
     @override
     def __str__(self) -> str:
