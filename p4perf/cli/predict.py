@@ -510,4 +510,16 @@ def learn(
         say(f"baseline {model.baseline:.1f} cycles/packet, {len(model.primitives['prices'])} prices")
         if moved := model.provenance.get("transferred"):
             say(f"prices are those of the model of {moved} that ships, moved to this machine")
-    emit(fmt, CostModelDocument.read(None, file=output, rows=model.rows_of_table()))
+    document = CostModelDocument.read(None, file=output, rows=model.rows_of_table())
+    table = [
+        {
+            "learnt from": row.what,
+            "programs": row.points,
+            "median error": f"{100 * row.median_error:.1f} %",
+            "90 % are within": f"{100 * row.p90_error:.1f} %",
+            "mean (+: too high)": f"{100 * row.bias:+.1f} %",
+        }
+        for row in document.rows
+    ]
+    title = "error of the predicted cycles of a packet, for the programs that the model has learnt from"
+    emit(fmt, document, rows=table if fmt is Format.TABLE else None, title=title)
