@@ -31,7 +31,7 @@ from p4perf.cli.app import (
 )
 from p4perf.errors import ExitCode, UsageError
 from p4perf.records import Document, Record, Scalar, as_rows, counted, doc, json_schema, spread
-from p4perf.results import Run
+from p4perf.results import Run, find_run
 from p4perf.results.campaign import CampaignDirectory
 from p4perf.results.names import RunSummary, siblings
 
@@ -123,7 +123,7 @@ def _short(rows: Sequence[RunSummary]) -> list[dict[str, Any]]:
             "began": row.created[:16].replace("T", " "),
             "complete points": f"{row.finished} of {row.points}",
             "trials": row.trials,
-            "planned": row.wanted,
+            "planned": None if row.accuracy else row.wanted,
             **({"error": "" if row.error is None else f"{100 * row.error:.3g} %"} if chosen else {}),
             "state": row.state,
         }
@@ -221,10 +221,12 @@ def documents() -> dict[str, type[Document]]:
 
 @app.command()
 def status(
-    run: RunArgument,
+    run: Annotated[
+        Path, Argument(metavar="[RUN]", parser=find_run, help="A run directory, or the folder of a campaign.")
+    ] = Path("latest"),
     fmt: FormatOption = Format.TABLE,
 ) -> None:
-    """Show the progress of a run or campaign."""
+    """Show the progress of a run or campaign, also while it is measured."""
     from p4perf.api import setup
 
     found = setup.status(run)
@@ -234,7 +236,7 @@ def status(
     row = RunSummary.of(Run.open(run))
     say_origin(Run.open(run).identity)
     emit(fmt, found, rows=_short([row]) if fmt is Format.TABLE else None)
-    if fmt is Format.TABLE and not row.complete:
+    if fmt is Format.TABLE and not row.complete and not row.in_progress:
         say(f"{counted(row.trials, 'trial')} on disk; p4perf resume {run} continues it")
 
 
