@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 
 
 Plugins = Literal["targets", "testbeds", "components", "generators", "load-generators", "searches", "importers"]
-Papers = Literal["functions", "hardware", "operations", "models", "eivu", "eivu-cells"]
-What = Literal[Plugins, Papers, "experiments", "metrics", "runs"]
+Papers = Literal["functions", "hardware", "operations", "published-models", "eivu", "eivu-cells"]
+What = Literal[Plugins, Papers, "experiments", "metrics", "models", "runs"]
 
 
 class _ShowRow(Record):
@@ -111,7 +111,23 @@ def list_(
         document = Document.KINDS["list.runs"].read(None, rows=rows)
         emit(fmt, document, rows=_short(rows) if fmt is Format.TABLE else None)
     else:
-        emit(fmt, list_items(what))
+        document = list_items(what)
+        emit(fmt, document, rows=_dated(document) if what == "models" and fmt is Format.TABLE else None)
+
+
+def _dated(models: Document) -> list[dict[str, Any]]:
+    """Cost models with the day on which they were made; those that ship have no file."""
+    from p4perf.evaluation.prediction.library import REFERENCE
+
+    rows = models.as_dict()["rows"]
+    return [
+        {
+            **row,
+            "made": row["made"][:10],
+            "file": "ships with p4perf" if row["file"] == REFERENCE else row["file"],
+        }
+        for row in rows
+    ]
 
 
 def _short(rows: Sequence[RunSummary]) -> list[dict[str, Any]]:

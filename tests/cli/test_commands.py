@@ -30,6 +30,7 @@ KINDS = [
         "load-generators",
         "searches",
         "metrics",
+        "models",
         "runs",
     )
 ]
