@@ -116,7 +116,19 @@ class _PublishedModel(Record):
     derived: bool = doc("whether the curve is derived from printed numbers")
 
 
-listing("list.models", _PublishedModel, "`p4perf list models`: published models.")
+listing("list.published-models", _PublishedModel, "`p4perf list published-models`: models that papers print.")
+
+
+class _CostModel(Record):
+    name: str = doc("name for `predict --model`")
+    target: str = doc("target")
+    processor: str = doc("processor of its machine; empty if unknown")
+    made: str = doc("when it was made; empty if unknown")
+    file: str = doc("its file; `reference` if it ships with p4perf")
+    used: bool = doc("whether `predict` uses it here for that target without `--model`")
+
+
+listing("list.models", _CostModel, "`p4perf list models`: cost models of the folder `models`, and those that ship.")
 
 
 listing("list.runs", RunSummary, "`p4perf list runs`: run directories.")
@@ -225,6 +237,8 @@ def list_items(
 
             rows = map(_Operation.read, registered_operations().values())
         case "models":
+            rows = _cost_models()
+        case "published-models":
             from p4perf.models.published import published_models
 
             rows = map(_published, published_models())
@@ -239,6 +253,17 @@ def list_items(
             group = f"p4perf.{what.replace('-', '_')}"
             rows = (_plugin(what, name, load_plugin(group, name)) for name in plugin_names(group))
     return kind.read(None, rows=tuple(rows))
+
+
+def _cost_models() -> Iterator[_CostModel]:
+    from p4perf.evaluation.prediction.library import known_models
+    from p4perf.models.program.costs import CostModel
+
+    for model, used in known_models():
+        costs = model.pricing
+        assert isinstance(costs, CostModel)  # noqa: S101 - it was read from a file
+        facts = {"processor": costs.machine.get("cpu_model", ""), "made": str(costs.provenance.get("made", ""))}
+        yield _CostModel(name=model.name, target=model.target, file=model.origin, used=used, **facts)
 
 
 def _published(model: ComponentModel) -> _PublishedModel:

@@ -320,7 +320,8 @@ def reproduce(
             raise UsageError("--list checks nothing", hint="leave --quick, --budget and --output out")
         chosen = chosen_claims(claims or (), only or ())
         if fmt is Format.TABLE:
-            print_table([{"claim": f"{p.key}:{c.id}", "expected": c.expected, "what": c.claim} for p, c in chosen])
+            rows = [(f"{p.key}:{c.id}", c, "" if c.check else f" ({c.reason})") for p, c in chosen]
+            print_table([{"claim": key, "expected": c.expected, "what": c.claim + why} for key, c, why in rows])
         else:
             emit(fmt, reproduction.listed(chosen))
         return 0
@@ -348,7 +349,9 @@ def reproduce(
             "expected": row.paper_value,
             "here": row.our_value,
             "evidence": row.evidence or "",
-            "verdict": row.verdict if row.as_expected else f"{row.verdict} (not expected)",
+            "verdict": row.verdict
+            + ("" if row.as_expected else " (not expected)")
+            + (f": {row.reason}" if row.verdict == "not possible here" else ""),
         }
         for row in document.rows
     ]

@@ -31,7 +31,7 @@ from p4perf.cli.app import (
 )
 from p4perf.errors import ExitCode, UsageError
 from p4perf.records import Document, Record, Scalar, as_rows, counted, doc, json_schema, spread
-from p4perf.results import Run
+from p4perf.results import Run, find_run
 from p4perf.results.campaign import CampaignDirectory
 from p4perf.results.names import RunSummary, siblings
 
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 
 
 Plugins = Literal["targets", "testbeds", "components", "generators", "load-generators", "searches", "importers"]
-Papers = Literal["functions", "hardware", "operations", "models", "eivu", "eivu-cells"]
-What = Literal[Plugins, Papers, "experiments", "metrics", "runs"]
+Papers = Literal["functions", "hardware", "operations", "published-models", "eivu", "eivu-cells"]
+What = Literal[Plugins, Papers, "experiments", "metrics", "models", "runs"]
 
 
 class _ShowRow(Record):
@@ -111,7 +111,23 @@ def list_(
         document = Document.KINDS["list.runs"].read(None, rows=rows)
         emit(fmt, document, rows=_short(rows) if fmt is Format.TABLE else None)
     else:
-        emit(fmt, list_items(what))
+        document = list_items(what)
+        emit(fmt, document, rows=_dated(document) if what == "models" and fmt is Format.TABLE else None)
+
+
+def _dated(models: Document) -> list[dict[str, Any]]:
+    """Cost models with the day on which they were made; those that ship have no file."""
+    from p4perf.evaluation.prediction.library import REFERENCE
+
+    rows = models.as_dict()["rows"]
+    return [
+        {
+            **row,
+            "made": row["made"][:10],
+            "file": "ships with p4perf" if row["file"] == REFERENCE else row["file"],
+        }
+        for row in rows
+    ]
 
 
 def _short(rows: Sequence[RunSummary]) -> list[dict[str, Any]]:
@@ -123,7 +139,7 @@ def _short(rows: Sequence[RunSummary]) -> list[dict[str, Any]]:
             "began": row.created[:16].replace("T", " "),
             "complete points": f"{row.finished} of {row.points}",
             "trials": row.trials,
-            "planned": row.wanted,
+            "planned": None if row.accuracy else row.wanted,
             **({"error": "" if row.error is None else f"{100 * row.error:.3g} %"} if chosen else {}),
             "state": row.state,
         }
@@ -221,10 +237,12 @@ def documents() -> dict[str, type[Document]]:
 
 @app.command()
 def status(
-    run: RunArgument,
+    run: Annotated[
+        Path, Argument(metavar="[RUN]", parser=find_run, help="A run directory, or the folder of a campaign.")
+    ] = Path("latest"),
     fmt: FormatOption = Format.TABLE,
 ) -> None:
-    """Show the progress of a run or campaign."""
+    """Show the progress of a run or campaign, also while it is measured."""
     from p4perf.api import setup
 
     found = setup.status(run)
@@ -234,7 +252,7 @@ def status(
     row = RunSummary.of(Run.open(run))
     say_origin(Run.open(run).identity)
     emit(fmt, found, rows=_short([row]) if fmt is Format.TABLE else None)
-    if fmt is Format.TABLE and not row.complete:
+    if fmt is Format.TABLE and not row.complete and not row.in_progress:
         say(f"{counted(row.trials, 'trial')} on disk; p4perf resume {run} continues it")
 
 

@@ -208,6 +208,8 @@ def run(
 ) -> int:
     """Measure an experiment on a target, derive its model and plot it.
 
+    For experiments of the catalogue and specs; to measure a program of your own, use p4perf measure.
+
     Several experiments or targets, --all or --budget make a campaign: a folder with a run for each experiment and
     target and one report over all of them.
     """

@@ -137,6 +137,8 @@ def measure(
 ) -> int:
     """Measure your own P4 program, or your own operator in C.
 
+    For one program as it is; to vary a construct and derive a model of its cost, use p4perf run.
+
     First verifies each target: packets that take all paths of the program must give the results of the reference
     interpreter.
     """

@@ -321,7 +321,11 @@ def predict(
     ],
     models: Annotated[
         list[str] | None,
-        Option("--model", "-m", help="Cost model: a file, or TARGET@MACHINE. Repeatable; default: all."),
+        Option(
+            "--model",
+            "-m",
+            help="Cost model: a file, or TARGET@MACHINE (p4perf list models). Repeatable; default: all.",
+        ),
     ] = None,
     targets: Annotated[
         list[str] | None, Option("--target", "-t", help="Only models of this target. Repeatable.")
@@ -396,11 +400,24 @@ def predict(
 
         output, plots = write_predictions(found, path, output, datetime.now(UTC))
     if fmt is Format.TABLE:
+        if not (quiet or models or targets):
+            _say_left_out({each.model.target for each in found.predictions})
         print_answers(found, path, quiet=quiet, verbose=verbose)
     else:
         emit(fmt, predict_document(found, path, plots=plots))
     if output is not None and not quiet:
         say(f"written: {output}")
+
+
+def _say_left_out(shown: set[str]) -> None:
+    """Name the targets whose models ship and that a folder of one's own models leaves out."""
+    from p4perf.evaluation.prediction.library import FOLDER, REFERENCE, known_models
+
+    known = [model for model, _ in known_models()]
+    own = {model.target for model in known if model.origin != REFERENCE}
+    left = sorted({model.target for model in known} - own - shown)
+    if own and left:
+        say(f"targets with a model in the folder {FOLDER}; -t uses models that ship: {', '.join(left)}")
 
 
 class _LearntRow(Record):
@@ -510,4 +527,16 @@ def learn(
         say(f"baseline {model.baseline:.1f} cycles/packet, {len(model.primitives['prices'])} prices")
         if moved := model.provenance.get("transferred"):
             say(f"prices are those of the model of {moved} that ships, moved to this machine")
-    emit(fmt, CostModelDocument.read(None, file=output, rows=model.rows_of_table()))
+    document = CostModelDocument.read(None, file=output, rows=model.rows_of_table())
+    table = [
+        {
+            "learnt from": row.what,
+            "programs": row.points,
+            "median error": f"{100 * row.median_error:.1f} %",
+            "90 % are within": f"{100 * row.p90_error:.1f} %",
+            "mean (+: too high)": f"{100 * row.bias:+.1f} %",
+        }
+        for row in document.rows
+    ]
+    title = "error of the predicted cycles of a packet, for the programs that the model has learnt from"
+    emit(fmt, document, rows=table if fmt is Format.TABLE else None, title=title)

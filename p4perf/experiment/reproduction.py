@@ -394,7 +394,8 @@ class Reproduction:
                     self._watcher.reached(f"{paper.key}:{claim.id}", self._left_s())
                     finding = found[n] = self._check(paper.key, claim)
                     self._folder.keep(finding)
-                    took = f", {finding.duration_s:.1f} s" if finding.was_run else f": {finding.reason}"
+                    unknown = finding.verdict in ("not run", "not possible here")
+                    took = f": {finding.reason}" if unknown else f", {finding.duration_s:.1f} s"
                     self._watcher.told(f"{done}/{len(missing)} {finding.key}: {finding.verdict}{took}")
             finally:
                 self._folder.write()

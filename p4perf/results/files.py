@@ -449,6 +449,19 @@ def lock(handle: int, path: Path, what: str, *, names_holder: bool = False) -> N
         raise StorageError(f"cannot lock {path}: {error.strerror}", hint="choose an output on a local disk") from error
 
 
+def is_held(path: Path) -> bool:
+    """Whether a process holds a lock file. One without the name of a holder is not touched."""
+    try:
+        with path.open("rb") as file:
+            if file.read(1):
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        return False
+    except BlockingIOError:
+        return True
+    except OSError:  # it is not there, or has no lock on this file system
+        return False
+
+
 @contextlib.contextmanager
 def exclusive(path: Path, what: str) -> Iterator[None]:
     """Hold the lock file ``path`` for the body; ``what`` names the locked thing in the message.

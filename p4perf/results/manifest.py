@@ -292,11 +292,13 @@ class RunState:
     planned: tuple[str, ...]
     """Hashes of all points of the sweep."""
     finished: tuple[str, ...]
-    """Those that need no more trials."""
+    """Those that need no more trials; if the run is ``done``, those that have any."""
     trials: int
     """Number of trials on disk for the planned points."""
     done: bool = False
     """Whether a run that chooses its points is as accurate as was asked for, or can do no more."""
+    spent_s: float = 0.0
+    """Time that these trials took, in seconds."""
 
     @property
     def missing(self) -> tuple[str, ...]:

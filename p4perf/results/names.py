@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from p4perf.errors import DataError, Location, UsageError
-from p4perf.records import Record, counted, doc, mismatch
+from p4perf.records import Record, counted, doc, duration_text, mismatch
 from p4perf.results.campaign import RUNS
 from p4perf.results.manifest import mapping_of
 from p4perf.results.run import Run, run_folders
@@ -110,13 +110,14 @@ class RunSummary(Record):
     testbed: str = doc("testbed")
     created: str = doc("time of its beginning")
     points: int = doc("planned points")
-    finished: int = doc("points that need no more trials")
+    finished: int = doc("points that need no more trials; with enough for the accuracy, those with any")
     trials: int = doc("trials on disk, rejected ones too")
     wanted: int | None = doc("least number of accepted trials that complete all planned points; null if unknown")
     complete: bool = doc("whether all points are finished, or enough for the accuracy")
     accuracy: float | None = doc("requested largest relative error; null if all points are measured", "ratio")
     error: float | None = doc("largest relative error so far, with 90 % confidence; null if unknown", "ratio")
-    left_s: float | None = doc("estimated time until the accuracy is reached", "s")
+    in_progress: bool = doc("whether a process is measuring it now")
+    left_s: float | None = doc("estimated time until it is complete; null if unknown", "s")
     imported: str | None = doc("importer of an [imported](fitting.md#results-of-other-tools) run; null if measured")
 
     @classmethod
@@ -125,17 +126,25 @@ class RunSummary(Record):
         identity, state = run.identity, run.directory.state()
         manifest = run.directory.manifest()
         design, repetitions = mapping_of(manifest.get("design")), mapping_of(manifest.get("trials")).get("repetitions")
+        wanted = repetitions * len(state.planned) if isinstance(repetitions, int) else None
+        left_s = design.get("left_s")
+        if state.complete:
+            left_s = 0.0
+        elif not design and state.trials and wanted is not None:
+            left = max(wanted - state.trials, len(state.missing))
+            left_s = round(left * state.spent_s / state.trials, 1)
         found = cls.read(
             identity,
             run=run.path,
             points=len(state.planned),
             finished=len(state.finished),
             trials=state.trials,
-            wanted=repetitions * len(state.planned) if isinstance(repetitions, int) else None,
+            wanted=wanted,
             complete=state.complete,
             accuracy=design.get("accuracy"),
             error=design.get("error"),
-            left_s=design.get("left_s"),
+            in_progress=not state.complete and run.directory.in_progress,
+            left_s=left_s,
             imported=None if identity.imported is None else identity.imported.importer,
         )
         if wrong := mismatch(cls, found.as_dict()):
@@ -144,7 +153,12 @@ class RunSummary(Record):
 
     @property
     def state(self) -> str:
-        """For people: ``finished``, ``not finished`` or the importer."""
+        """For people: ``finished``, ``not finished``, how long it still takes, or the importer."""
         if self.imported is not None:
             return f"imported ({self.imported})"
-        return "finished" if self.complete else "not finished"
+        if self.in_progress:
+            return "in progress" + ("" if self.left_s is None else f", about {duration_text(self.left_s)} left")
+        if not self.complete:
+            return "not finished"
+        reached = self.accuracy is not None and self.error is not None and self.error <= self.accuracy
+        return f"finished to {100 * self.accuracy:.3g} %" if self.accuracy and reached else "finished"

@@ -153,6 +153,11 @@ class RunDirectory:
             files.take_over(self._path)
             yield
 
+    @property
+    def in_progress(self) -> bool:
+        """Whether a process holds :meth:`lock`."""
+        return files.is_held(self._path / files.LOCK)
+
     # --- spec and manifest
 
     def spec(self) -> str:
@@ -273,8 +278,11 @@ class RunDirectory:
                 where = Location(str(self._path / _MANIFEST))
                 raise DataError("is missing or not a list of hashes", location=where, key="planned_points")
         plan = tuple(planned)
-        finished = tuple(point for point in plan if (self._point(point) / _FINISHED).exists())
-        return RunState(plan, finished, sum(len(self.trials(point)) for point in plan), done)
+        trials = {point: self.trials(point) for point in plan}
+        finished = tuple(p for p in plan if (done and trials[p]) or (self._point(p) / _FINISHED).exists())
+        took = [t.get("duration_s") for each in trials.values() for t in each]
+        spent_s = sum(float(s) for s in took if isinstance(s, int | float))
+        return RunState(plan, finished, sum(map(len, trials.values())), done, spent_s)
 
     # --- what is derived
 
@@ -293,7 +301,10 @@ class RunDirectory:
         path = self._path / _MEASUREMENTS
         where = Location(str(path))
         if not path.exists():
-            raise DataError("the run has no measurements yet", location=where, hint="p4perf resume continues it")
+            hint = "it is being measured; p4perf status shows how long" if self.in_progress else None
+            raise DataError(
+                "the run has no measurements yet", location=where, hint=hint or "p4perf resume continues it"
+            )
         data = files.read_bytes(path)
         try:
             # Without threads: Arrow's, still running when the interpreter ends, now and then abort the process.

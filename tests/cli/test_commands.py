@@ -30,6 +30,7 @@ KINDS = [
         "load-generators",
         "searches",
         "metrics",
+        "models",
         "runs",
     )
 ]
@@ -77,6 +78,10 @@ class TestHelp:
         text = ok("--help").out
         assert all(f"\n  {name} " in text for name in COMMANDS)
         assert len(text.splitlines()) <= 40
+
+    @pytest.mark.parametrize(("name", "other"), [("run", "measure"), ("measure", "run")])
+    def test_commands_that_measure_name_each_other(self, name, other):
+        assert f"use p4perf {other}." in " ".join(ok(name, "--help").out.split())
 
     def test_every_command_stands_below_a_heading(self):
         listed = [name for names in HEADINGS.values() for name in names]

@@ -197,7 +197,7 @@ def test_the_increase_of_a_curve(place):
 
 
 def test_published_models_are_listed():
-    done = p4perf("list", "models", "--format", "json")
+    done = p4perf("list", "published-models", "--format", "json")
     rows = json.loads(done.out)["rows"]
     assert {(row["subject"], row["component"], row["metric"]) for row in rows} >= {
         (T4P4S, "mat/exact-entries", "increase_of_cycles_per_packet"),

@@ -211,6 +211,23 @@ def test_several_targets_stand_side_by_side(here):
     assert [row["target"] for row in only["rows"]] == ["fake-small"]
 
 
+def test_models_are_listed_and_a_folder_says_what_it_leaves_out(here):
+    write_model(here / "models" / "dpdk.json", target="dpdk-c")
+    rows = json.loads(p4perf("list", "models", "--format", "json", cwd=here).out)["rows"]
+    used = {row["name"]: row["file"] for row in rows if row["used"]}
+    assert used.pop("dpdk-c@test") == "models/dpdk.json", "it is nearer than those that ship"
+    assert used.pop("fake@test") == "models/fake.json"
+    assert {name.partition("@")[0] for name in used} == {"dpdk-swx", "dpdk-swx:interpreter", "xdp"}
+    assert {row["name"] for row in rows} >= {"dpdk-c@turin", "dpdk-c@emerald-rapids"}
+    assert {row["processor"] for row in rows} >= {"AMD EPYC", "Test CPU @ 2.00GHz"}
+    table = p4perf("list", "models", cwd=here).out
+    assert "ships with p4perf" in table
+    assert "models/dpdk.json" in table
+    said = "targets with a model in the folder models; -t uses models that ship: dpdk-swx, dpdk-swx:interpreter, xdp"
+    assert said in p4perf("predict", "fib.spec", cwd=here).err
+    assert "the folder models" not in p4perf("predict", "fib.spec", "-t", "fake", cwd=here).err
+
+
 def test_warnings_name_the_targets_that_they_are_about():
     some = {"xdp": ("wide", "old"), "dpdk-c": ("wide",), "dpdk-swx": ("wide", "old", "ternary")}
     shown = [SimpleNamespace(model=SimpleNamespace(target=name), advice=texts) for name, texts in some.items()]

@@ -1,6 +1,7 @@
 """A run that an earlier version recorded stays readable: by status, show, fit, compare and report."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 from support.command import p4perf
 
 from p4perf.errors import DataError
-from p4perf.results import Run
+from p4perf.results import Run, RunDirectory
 
 ARCHIVE = Path(__file__).parents[1] / "data" / "exact-entries-schema-1.tar.xz"
 MEDIANS = [
@@ -62,6 +63,21 @@ def test_fit_of_an_interrupted_run_says_so(run):
     next(run.glob("points/*/finished.json")).unlink()
     done = p4perf("fit", run)
     assert (done.code, f"note: 5 of 6 points measured; p4perf resume {run} continues\n" in done.err) == (0, True)
+
+
+def test_status_of_the_latest_run_says_whether_it_is_in_progress(run, tmp_path):
+    next(run.glob("points/*/finished.json")).unlink()
+    (run / "measurements.parquet").unlink()
+    assert "p4perf resume run continues it" in p4perf("status", cwd=tmp_path).err
+    assert "hint: p4perf resume continues it" in p4perf("show", "latest", cwd=tmp_path).err
+    with RunDirectory.open(run).lock():
+        done = p4perf("status", cwd=tmp_path)
+        assert re.search(r"5 of 6 .* in progress, about \d+ s left$", done.out, re.MULTILINE)
+        assert "resume" not in done.err
+        assert "it is being measured" in p4perf("show", "latest", cwd=tmp_path).err
+    (row,) = rows("status", run)
+    assert not row["in_progress"]
+    assert row["left_s"] > 0
 
 
 def test_fit_describes_the_run_nearly_as_well_as_the_model_that_was_recorded(run):

@@ -3,6 +3,7 @@
 import pytest
 
 from p4perf.experiment import learning
+from p4perf.results.names import RunSummary
 
 FIXTURE, PROGRAMS, STARTS = "composition/context", 14, 5
 
@@ -24,6 +25,8 @@ def measured(tmp_path, monkeypatch, fakes):
 def test_a_quick_session_starts_a_program_until_its_cost_is_known(measured):
     quick, _ = measured(quick=True)
     assert quick.directory.state().complete
+    assert len(quick.directory.state().finished) == PROGRAMS
+    assert RunSummary.of(quick).state == "finished to 2 %"
     assert quick.directory.state().trials == 2 * PROGRAMS, "all starts agree to a hundredth of a cycle"
 
 

@@ -227,6 +227,10 @@ def test_the_command(tmp_path):
     assert {row["paper"] for row in rows} == {"baldi2018", "gebert2016", "ren2025", "scholz2021", "takeya2024"}
     table = p4perf("reproduce", "--list", cwd=tmp_path).out.splitlines()
     assert {f"{row['paper']}:{row['claim']}" for row in rows} <= {line.split()[0] for line in table}
+    assert any("(The slides give no numbers" in line for line in table)
+    done = p4perf("reproduce", "takeya2024:a-miss-is-a-copy", "-o", "impossible", cwd=tmp_path)
+    assert "not possible here: The slides give no numbers" in done.out
+    assert "1/1 takeya2024:a-miss-is-a-copy: not possible here: The slides give no numbers" in done.err
     done = p4perf("reproduce", "scholz2021:fig2-entries-that-fill-l3", cwd=tmp_path)
     assert done.code == 0
     assert "131578" in done.out

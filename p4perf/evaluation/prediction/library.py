@@ -252,16 +252,14 @@ def open_models(
         TargetUnavailableError: there is no model for a target.
     """
     models = tuple(_given(text, targets) for text in given) or _available(targets)
-    own = tuple(m for m in models if m.origin != REFERENCE)
     if not targets:
         if not models:
             raise TargetUnavailableError("there is no cost model", hint=_LEARN)
-        return tuple(map(_priced, models if given else own or _nearest(models)))
+        own = tuple(m for m in models if m.origin != REFERENCE)
+        return tuple(map(_priced, models if given else own or _chosen(models)))
     found: dict[str, TargetModel] = {}
     for target in dict.fromkeys(targets):
-        matching: Sequence[TargetModel] = [m for m in own if m.target == target]
-        matching = matching or _nearest([m for m in models if m.target == target])
-        if not matching:
+        if not (matching := _chosen([m for m in models if m.target == target])):
             others = ", ".join(sorted({m.target for m in (models if given else _available())}))
             if given:
                 hint = "leave out one of the two options"
@@ -272,6 +270,20 @@ def open_models(
             raise TargetUnavailableError(f"there is no cost model for target {target}, only for {others}", hint=hint)
         found |= {m.name: _priced(m) for m in matching}
     return tuple(found.values())
+
+
+def known_models() -> tuple[tuple[TargetModel, bool], ...]:
+    """The models that a name may mean, and whether predictions use them for their target; without prices."""
+    models = _available()
+    chosen = {model.name for model in _chosen(models)}
+    return tuple((model, model.name in chosen) for model in models)
+
+
+def _chosen(models: Sequence[TargetModel]) -> tuple[TargetModel, ...]:
+    """The models of one's own, and one that ships for each target without any."""
+    own = [m for m in models if m.origin != REFERENCE]
+    targets = {m.target for m in own}
+    return (*own, *_nearest([m for m in models if m.target not in targets]))
 
 
 def _nearest(models: Sequence[TargetModel]) -> tuple[TargetModel, ...]:
