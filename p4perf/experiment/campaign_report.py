@@ -15,6 +15,7 @@ from p4perf.evaluation.report import render_page
 from p4perf.experiment import sizing
 from p4perf.experiment.compare import RunComparison, compare_runs, target_cautions, write_comparison
 from p4perf.experiment.evaluate import COST, machine_text, metric_ends, point_rows
+from p4perf.experiment.report.runs import measure_text
 from p4perf.experiment.sizing import FAILED, MEASURED, OPEN, REFUSED, UNAVAILABLE, Cell, all_cells
 from p4perf.records import Interval, Record, counted, doc, interval
 from p4perf.results import Run
@@ -114,7 +115,7 @@ def write_report(folder: CampaignDirectory, cells: Sequence[Cell]) -> tuple[list
                     {
                         "spec": spec,
                         "variable": spec.variable or ", ".join(variable_names(spec.sweep)),
-                        "cells": [records[spec.name, target] for target in targets],
+                        **_overview([records[spec.name, target] for target in targets]),
                         "plot": plots.get(spec.name),
                     }
                     for spec in specs
@@ -128,6 +129,17 @@ def write_report(folder: CampaignDirectory, cells: Sequence[Cell]) -> tuple[list
         folder.write_text("report.csv", csv_text(flat)),
     ]
     return files, note
+
+
+def _overview(cells: Sequence[CellRecord]) -> dict[str, Any]:
+    """The cells of an experiment, with first and last value and slope of each, all of the same base, and their unit."""
+    measured = [cell for cell in cells if cell.first is not None]
+    costs = [tuple(getattr(cell, name) for name in _COSTS) for cell in cells]
+    if all(cell.first_cost_cycles_per_packet is not None for cell in measured):
+        return {"cells": cells, "ends": costs, "unit": measure_text(COST, "cycles/packet") if measured else ""}
+    ends = [(c.first and c.first.value, c.last and c.last.value, None) for c in cells]
+    units = dict.fromkeys(measure_text(cell.metric, cell.unit) for cell in measured)
+    return {"cells": cells, "ends": ends, "unit": "; ".join(units)}
 
 
 def _comparison(folder: CampaignDirectory, cells: Sequence[Cell]) -> tuple[RunComparison | None, dict[str, str], str]:

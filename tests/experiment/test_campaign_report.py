@@ -138,14 +138,16 @@ def test_the_page_is_well_formed_and_names_every_cell(page, reported):
             assert cell.reason in text
         for reason in (*cell.refused_points, *cell.failed_points):
             assert reason in text
-    overview = {row[0]: row[2:] for row in page.rows if row and row[0] in {c.experiment for c in cells}}
+    units = {row[0]: row[2] for row in page.rows if len(row) > 2}
+    overview = {row[0]: row[3:] for row in page.rows if row and row[0] in {c.experiment for c in cells}}
     assert set(overview) == {c.experiment for c in cells}
     assert overview["baseline/offered-load"] == ["refused"] * 4 + ["unavailable"]
     row = overview["my/tables"]
+    assert units["my/tables"] == "cycles/packet above the baseline"
     assert "→" in row[0]
     assert "slope" in row[0]
     assert row[1] == "no accepted point"
-    assert "(3 of 5)" in row[3]
+    assert "3 of 5 points" in row[3]
     assert row[-1] == "unavailable"
 
 
@@ -224,7 +226,7 @@ program: {parameters: {action_data_bytes: $action_data_bytes}}
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(None, "–"), (float("nan"), "–"), (0.0, "0"), (-1.5, "−1.5"), (123456.0, "1.235e+05"), (1e-7, "1e-07")],
+    [(None, "–"), (float("nan"), "–"), (0.0, "0"), (-1.5, "−1.5"), (123456.0, "123500"), (1e-7, "1e−7")],
 )
 def test_numbers_for_people(value, text):
     assert number(value) == text

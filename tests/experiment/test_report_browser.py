@@ -280,7 +280,7 @@ def test_without_scripts_there_are_the_same_figure_and_all_tables(browser: Any, 
 def test_the_index_leads_to_pages_that_are_there(page: Any, site: Path) -> None:
     page.goto((site / "index.html").as_uri())
     for link in page.eval_on_selector_all("main a", "all => all.map(a => a.href)"):
-        assert Path(link.removeprefix("file://")).is_file()
+        assert Path(link.removeprefix("file://").partition("#")[0]).is_file()
     dots = page.eval_on_selector_all("table.index .thumb .dots", "all => all.map((e) => e.getAttribute('d'))")
     assert len(dots) == 7
     assert all(path.count("h0") > 5 for path in dots), "every median is a dot"
@@ -307,6 +307,20 @@ def test_the_index_is_searched_filtered_and_sorted(page: Any, site: Path) -> Non
     page.click("th .sort >> text=first → last")
     assert page.evaluate(numbers) == sorted(first, reverse=True)
     assert page.get_attribute("th[aria-sort]", "aria-sort") == "descending"
+    page.set_viewport_size({"width": 400, "height": 900})
+    page.click("table.cards th .sort >> text=first → last")
+    assert page.evaluate(numbers) == first, "cards are sorted, too"
+
+
+def test_a_matrix_is_saved_as_numbers_and_bars_with_their_intervals(page: Any, site: Path) -> None:
+    page.goto(address(site, "matrix"))
+    row = saved(page, page.locator(".tools .csv"))[0]
+    assert float(row["xdp first"]) < float(row["xdp last"])
+    page.goto(address(site, "prediction"))
+    bar = saved(page, page.locator(".tools .csv").first)[0]
+    assert (
+        float(bar["cycles per packet low"]) <= float(bar["cycles per packet"]) <= float(bar["cycles per packet high"])
+    )
 
 
 def saved(page: Any, button: Any) -> list[dict[str, str]]:
@@ -396,7 +410,7 @@ def test_labels_of_breakpoints_leave_their_points_free(page: Any, site: Path) ->
     gaps = page.evaluate(
         """() => {
           const plot = document.querySelector(".live"), full = plot._fullLayout, left = plot.getBoundingClientRect().x;
-          return full.annotations.map((label, at) => [label, at]).filter(([label]) => label.text.startsWith("break"))
+          return full.annotations.map((label, at) => [label, at]).filter(([label]) => /^[0-9]/.test(label.text))
             .map(([label, at]) => {
               const box = plot.querySelector(`.annotation[data-index="${at}"] .bg`).getBoundingClientRect();
               return left + full.xaxis._offset + full.xaxis.r2p(label.x) - box.right;

@@ -274,8 +274,8 @@ def test_predictions_and_claims_have_pages(tmp_path: Path, version: int) -> None
     site = write_site(find_sources([tmp_path]), tmp_path / "site")
     assert site.pages["document"] == 2, site.notes
     predicted = text_of(site, "predictions/*.html")
-    bars = predicted.partition('<ol class="bars">')[2].partition("</ol>")[0]
-    assert re.findall(r"<span>([^<]*)</span>.*?width: ([\d.]+)%", bars) == [
+    bars = predicted.partition('<table class="bars">')[2].partition("</table>")[0]
+    assert re.findall(r'row">([^<]*)</th>.*?width: ([\d.]+)%', bars) == [
         ("extract (parser)", "100.0"),
         ("baseline", "25.0"),
     ]
@@ -283,7 +283,7 @@ def test_predictions_and_claims_have_pages(tmp_path: Path, version: int) -> None
     assert re.search(r"hash</th><td>parser</td><td class=\"n\" data-v=\"2\">2</td><td class=\"n\">–</td>", predicted), (
         "no price is not 0"
     )
-    assert re.search(r"<dt>memory</dt><dd>4[^<]*096[^<]* B</dd>", predicted)
+    assert re.search(r"<dt>memory</dt><dd>4 KiB</dd>", predicted)
     assert "<td>formula</td><td>layout of DPDK</td>" in predicted
     assert '<th scope="row">array a</th><td class="n">unknown</td><td>unknown</td>' in predicted
     assert "take care" in predicted
@@ -351,7 +351,7 @@ def test_what_a_campaign_did_not_measure_stands_in_the_matrix_with_its_reason(tm
     matrix = text_of(site, "matrix.html")
     assert "<summary>refused</summary><small>&lt;/script&gt;" in matrix
     assert re.search(r"runs/mat-exact-entries[^\"]*\">\S+ → \S+</a>", matrix)
-    assert "<td>entries</td><td>cycles/packet in total</td>" in matrix, "the row says what its numbers are"
+    assert '<td>entries</td><td class="unit">cycles/packet in total</td>' in matrix, "the row says what its numbers are"
 
 
 def test_all_numbers_of_a_row_have_one_base(tmp_path: Path) -> None:
@@ -396,4 +396,14 @@ def test_runs_of_one_machine_have_a_history_with_verdicts_of_the_gate(
     assert "<td>faster</td>" in text_of(site, "index.html"), "the verdict of the newest"
     compared = text_of(site, "experiments/*.html")
     assert "dpdk-c, xdp</h1>" in compared, "of each target the newest run is compared"
-    assert "2026-11-04" in compared
+    assert "2026-11-04 00:00" in compared
+
+
+def test_runs_of_several_stored_comparisons_lead_each_to_its_own(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        runs = [make_run(tmp_path / name / "runs", lambda x: 100 + x**0.3, target=t, starts=1, manifest={"n": name})
+                for t in (f"{name}1", f"{name}2")]  # fmt: skip
+        (tmp_path / name / "comparison.json").write_text(strict_json(comparison_document(compare_runs(runs)).as_dict()))
+    site = write_site(find_sources([tmp_path / "a", tmp_path / "b"]), tmp_path / "site")
+    assert "experiments/mat-exact-entries.html" in text_of(site, "runs/*--a1--*.html")
+    assert "experiments/mat-exact-entries-2.html" in text_of(site, "runs/*--b2--*.html")

@@ -39,7 +39,7 @@ INK, GREY, FAINT, PAPER = "#222222", "#6b6b6b", "#d9d9d9", "#ffffff"
 WIDTH_IN = 7.2
 LEFT, RIGHT = 0.1, 0.975
 """Edges of the axes, as fractions of the figure."""
-UNITS = {"cycles": "cycles", "pps": "packets/s", "bytes": "B"}
+UNITS = {"cycles": "cycles", "pps": "packets/s", "bytes": "B", "us": "µs"}
 _STYLE: dict[str, object] = {
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],

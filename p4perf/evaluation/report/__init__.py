@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 
 from jinja2 import PackageLoader, StrictUndefined
 from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from p4perf.models.notation import size_text
 
 
 @cache
@@ -18,25 +21,22 @@ def _environment(escape: bool = True) -> ImmutableSandboxedEnvironment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.globals.update(number=number, amount=amount, exact=exact, explain_flag=explanation)
+    environment.globals.update(number=number, size=size_text, exact=exact, explain_flag=explanation)
     environment.filters["cell"] = markdown_cell
     return environment
 
 
 def number(value: float | None, digits: int = 4) -> str:
-    """A number for people with that many significant digits; a dash for None or NaN."""
+    """A number for people with that many significant digits; a dash for None or NaN.
+
+    Up to a thousand million, it has no exponent: 14890, not 1.489e+04.
+    """
     if value is None or value != value:
         return "–"
     text = f"{value:.{digits}g}"
-    return text.replace("-", "−", 1) if text.startswith("-") else text
-
-
-def amount(value: float | None, digits: int = 4) -> str:
-    """As :func:`number`, but up to a thousand million without an exponent: 14890, not 1.489e+04."""
-    if value is not None and 10 ** (digits - 1) <= abs(value) < 1e9:
-        text = f"{float(f'{value:.{digits}g}'):.0f}"
-        return text.replace("-", "−", 1)
-    return number(value, digits)
+    if "e+" in text and abs(value) < 1e9:
+        text = f"{float(text):.0f}"
+    return re.sub(r"e([-+])0?", r"e\1", text).replace("e+", "e").replace("-", "−")
 
 
 def exact(value: float | None) -> str:

@@ -91,7 +91,7 @@ def _breakpoints(model: ComponentModel, below: Sequence[bool]) -> list[dict[str,
         [(b.low, b.high) for b in model.uncertainty.breakpoints] if model.uncertainty else [(None, None)] * len(below)
     )
     return [
-        {"x": x, "text": f"breakpoint at {x:g}", "low": low, "high": high, "below": at}
+        {"x": x, "text": f"{x:g}", "low": low, "high": high, "below": at}
         for x, (low, high), at in zip(places, ends, below, strict=True)
     ]
 

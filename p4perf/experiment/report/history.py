@@ -16,7 +16,7 @@ from p4perf.experiment.report.runs import RunPage, axis_text
 
 MOST_RUNS = 40
 """Most runs of a history, the newest."""
-RATIO = "ratio to the run before"
+RATIO = "ratio to the previous run"
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,8 @@ def history_figure(history: RunHistory) -> dict[str, Any] | None:
         for name, each in zip(names, history.runs, strict=True)
         if (row := each.row) is not None and row.ratio is not None
     ]
-    series.append(DrawnSeries(RATIO, "", ()))
+    if ratios:
+        series.append(DrawnSeries(RATIO, "", ()))
     labels = {
         "x": "run",
         "y": axis_text(page.metric, page.unit),

@@ -14,7 +14,7 @@ from p4perf.evaluation.prediction.record import PredictDocument
 from p4perf.evaluation.report.figures import DrawnSeries, lower_panel, series_figure
 from p4perf.experiment import compare
 from p4perf.experiment.prediction import current_keys
-from p4perf.experiment.report.runs import RunPage, axis_text
+from p4perf.experiment.report.runs import RunPage, axis_text, measure_text
 from p4perf.records import counted, mismatch
 
 
@@ -28,6 +28,11 @@ class Compared:
     @property
     def experiment(self) -> str:
         return str(self.record["experiment"])
+
+    @property
+    def runs(self) -> list[str]:
+        """The names of the run directories."""
+        return [Path(str(run["run"])).name for run in self.record["runs"]]
 
 
 def stored(content: Mapping[str, Any]) -> list[Compared]:
@@ -77,10 +82,11 @@ def comparison_context(compared: Compared, pages: Mapping[str, RunPage], hrefs: 
     points: dict[float, dict[str, Mapping[str, Any]]] = {}
     for row in compared.rows:
         points.setdefault(row["x"], {})[row["run"]] = row
-    names = {run["label"]: Path(run["run"]).name for run in record["runs"]}
+    names = {run["label"]: name for run, name in zip(record["runs"], compared.runs, strict=True)}
     unit = UNITS.get(record["unit"], record["unit"])
     return {
-        "compared": {**record, "unit": unit},
+        "compared": record,
+        "measure": measure_text(str(record["metric"]), str(record["unit"])),
         "labels": labels,
         "others": [label for label in labels if label != record["reference"]],
         "points": [{"x": x, "runs": points[x]} for x in sorted(points)],
@@ -90,7 +96,7 @@ def comparison_context(compared: Compared, pages: Mapping[str, RunPage], hrefs: 
         "runs": [
             {
                 **run,
-                "created": str(run["created"])[:10],
+                "created": str(run["created"])[:16].replace("T", " "),
                 "href": hrefs.get(names[run["label"]], ""),
                 "formulas": (run["model"] or {}).get("formulas", []),
             }
@@ -215,6 +221,8 @@ def _breakdown(found: Mapping[str, Any]) -> list[dict[str, Any]]:
         known = lines.setdefault(key, {"times": 0.0, "cycles": 0.0, "low": 0.0, "high": 0.0, "where": line["where"]})
         for column in ("times", "cycles", "low", "high"):
             known[column] = _sum(known[column], line[column])
+        if line["where"] not in known["where"].split("; "):
+            known["where"] += f"; {line['where']}"
     rows = [
         {"construct": construct, "part": part, "basis": basis, "source": source, **values}
         for (construct, part, basis, source), values in lines.items()

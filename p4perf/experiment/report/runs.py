@@ -164,6 +164,10 @@ class RunPage:
         return self.testbed, self.cpu
 
     @property
+    def measure(self) -> str:
+        return measure_text(self.metric, self.unit)
+
+    @property
     def own(self) -> SweepEnds | None:
         """The ends of the metric of the spec, which the model is of, too."""
         return self.ends.get(self.metric)
@@ -286,13 +290,13 @@ def _others(table: pd.DataFrame, metric: str, variables: Sequence[str]) -> list[
 
 def _ends(table: pd.DataFrame, metric: str, variables: Sequence[str]) -> SweepEnds:
     unit = str(next(iter(table.loc[table["metric"] == metric, "unit"]), ""))
-    return SweepEnds(*metric_ends(table, metric, variables), _measure(metric, unit))
+    return SweepEnds(*metric_ends(table, metric, variables), measure_text(metric, unit))
 
 
 _BASES = {COST: "above the baseline", "cycles_per_packet": "in total"}
 
 
-def _measure(metric: str, unit: str) -> str:
+def measure_text(metric: str, unit: str) -> str:
     """What a number is: its unit, and for cycles whether the baseline is in it; else with the name of the metric."""
     shown = UNITS.get(unit, unit)
     return f"{shown} {_BASES[metric]}" if metric in _BASES else axis_text(metric, unit)

@@ -185,7 +185,8 @@ class _Maker:
         ]
         self._run_hrefs = {page.name: href for href, page in reversed(self._runs)}
         self._stored = self._stored_pages()
-        self._experiment_hrefs = {each.experiment: href for href, each in reversed(self._comparison_pages)}
+        compared = [(name, href) for href, each in self._comparison_pages for name in (each.experiment, *each.runs)]
+        self._compared_hrefs = dict(reversed(compared))
         self._history_hrefs = {each.page.name: href for href, h in self._histories for each in h.runs}
         self._thumbs = {p.name: thumbnail(p.figure) for p in self._pages if p.figure is not None}
 
@@ -207,14 +208,14 @@ class _Maker:
         for href, page in self._runs:
             known = {
                 "run": page,
-                "comparison": self._experiment_hrefs.get(page.experiment, ""),
+                "comparison": self._comparison_of(page),
                 "history": self._history_hrefs.get(page.name, ""),
             }
             texts[href] = self._render("run", href, known | _shown(page.figure, _run_caption(page), "Residuals"))
         for href, history in self._histories:
             caption = (
                 "Medians with 95 % intervals at the first and at the last point that all runs have; below, the ratio "
-                "of each run to the one before, over all points, as the gate finds it."
+                "of each run to the previous one, over all points, as the gate finds it."
             )
             context = history_context(history, self._run_hrefs) | _shown(history_figure(history), caption, "Ratios")
             texts[href] = self._render("history", href, context)
@@ -259,6 +260,10 @@ class _Maker:
         self.notes += notes
         return sorted([*found, *more], key=lambda c: c.experiment), ranks
 
+    def _comparison_of(self, page: RunPage) -> str:
+        """The comparison that the run is in, or else one of its experiment."""
+        return self._compared_hrefs.get(page.name) or self._compared_hrefs.get(page.experiment, "")
+
     def _default_title(self) -> str:
         experiments = {p.experiment for p in self._pages}
         targets = sorted({p.target for p in self._pages})
@@ -295,7 +300,7 @@ class _Maker:
                 {
                     "href": href,
                     "page": page,
-                    "experiment_href": self._experiment_hrefs.get(page.experiment, ""),
+                    "experiment_href": self._comparison_of(page),
                     "thumb": self._thumbs.get(page.name),
                 }
                 for href, page in self._runs
@@ -335,7 +340,7 @@ class _Maker:
                 cells.append({"runs": measured, "state": state, "reason": reason})
             units = list(dict.fromkeys(page.ends[base or page.metric].of for page in numbers))
             variables = ", ".join(there[-1][1].variables).replace("point_index", "") if there else ""
-            href = self._experiment_hrefs.get(name, "")
+            href = self._compared_hrefs.get(name, "")
             rows.append({"name": name, "href": href, "swept": variables, "units": units, "cells": cells})
         return {"targets": targets, "cautions": target_cautions(targets), "rows": rows, "ranks": self._ranks}
 
@@ -367,11 +372,16 @@ def _run_caption(page: RunPage) -> str:
     first, last = measured[0], measured[-1]
     text = f"{axis_text(page.metric, page.unit)}: {first['median']:.4g}"
     if len(page.points) > 1:
-        text += f" at {first['at']}, {last['median']:.4g} at {last['at']}"
+        text += f" at {', '.join(page.variables)} = {first['at']}, {last['median']:.4g} at {last['at']}"
     if page.model is not None:
         segments = len(page.model["segments"])
         text += f"; a model of {counted(segments, 'segment')}, {page.model['error']}"
-    return text + ". Dots are single repetitions, marks are medians with 95 % intervals."
+    text += ". Dots are single repetitions, marks are medians with 95 % intervals"
+    if page.figure and page.figure["breakpoints"]:
+        text += "; dashed lines are breakpoints, with their intervals in grey"
+    if page.figure and page.figure["marks"]:
+        text += "; dotted lines are sizes at which the table fills a cache"
+    return f"{text}."
 
 
 def _free(stem: str, taken: set[str]) -> str:

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from p4perf.evaluation.report import EXPLANATIONS, amount, explanation
+from p4perf.evaluation.report import EXPLANATIONS, explanation, number
 from p4perf.evaluation.report.figures import assets, highlighted, rounded, script_json
 
 
@@ -24,10 +24,18 @@ def test_numbers_are_short_and_always_numbers() -> None:
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(14890.2, "14890"), (-14896.0, "−14900"), (0.0, "0"), (12.3456, "12.35"), (None, "–"), (2e9, "2e+09")],
+    [
+        (14890.2, "14890"),
+        (-14896.0, "−14900"),
+        (0.0, "0"),
+        (12.3456, "12.35"),
+        (None, "–"),
+        (2e9, "2e9"),
+        (-2.5e-5, "−2.5e−5"),
+    ],
 )
-def test_amounts_have_no_exponent_where_people_do_not_expect_one(value: float | None, text: str) -> None:
-    assert amount(value) == text
+def test_numbers_have_no_exponent_where_people_do_not_expect_one(value: float | None, text: str) -> None:
+    assert number(value) == text
 
 
 @pytest.mark.parametrize("name", ["x.p4", "x.spec", "x.bpf.c", "x.lua", "x.yaml", "x.unknown"])

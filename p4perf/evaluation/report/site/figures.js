@@ -16,7 +16,7 @@
     const style = getComputedStyle(document.documentElement);
     const of = (name) => style.getPropertyValue(name).trim();
     return {
-      paper: of("--paper"), ink: of("--ink"), grey: of("--grey"), line: of("--line"), mark: of("--mark"),
+      paper: of("--paper"), ink: of("--ink"), grey: of("--grey"), line: of("--line"), mark: of("--mark"), bad: of("--bad"),
       series: [0, 1, 2, 3, 4, 5].map((at) => of(`--c${at}`)),
     };
   }
@@ -57,9 +57,9 @@
     return [around, drawn];
   }
 
-  function repetitions(trials, data, c, symbol) {
+  function repetitions(trials, data, colour, symbol) {
     return {
-      x: column(trials, 0), y: column(trials, 1), type: "scatter", mode: "markers", hoverinfo: "text", marker: { color: c.grey, size: 6, symbol },
+      x: column(trials, 0), y: column(trials, 1), type: "scatter", mode: "markers", hoverinfo: "text", marker: { color: colour, size: 6, symbol },
       text: trials.map((t) => `${text(data.x)} ${shown(t[0])}<br>repetition ${t[2]}: ${shown(t[1])}${t[3] ? "" : "<br>rejected"}${t[4] ? `<br>${text(t[4])}` : ""}`),
     };
   }
@@ -72,9 +72,9 @@
       ...data.lines.flatMap((each) => of(each, line(each, entries[each.key], c))),
       ...data.points.flatMap((group) => of(group, [points(group, entries[group.key], data, c)])),
     ];
-    for (const [key, accepted, symbol] of [["repetitions", 1, "circle-open"], ["rejected", 0, "x-thin-open"]]) {
+    for (const [key, accepted, symbol, colour] of [["repetitions", 1, "circle-open", c.grey], ["rejected", 0, "x-thin-open", c.bad]]) {
       const trials = data.trials.filter((t) => t[3] === accepted);
-      if (trials.length) found.push(...of({ key }, [repetitions(trials, data, c, symbol)]));
+      if (trials.length) found.push(...of({ key }, [repetitions(trials, data, colour, symbol)]));
     }
     if (data.lower && state.lower) found.push(...data.lower.points.flatMap((group) => of(group, [points(group, entries[group.key], data, c, { yaxis: "y2" })])));
     return found.filter((trace) => !state.hidden.has(trace.name));

@@ -76,7 +76,7 @@
       const name = text(head);
       const values = [...new Set(rows.map((row) => text(row.cells[head.cellIndex])))].sort();
       if (values.length < 2) return [];
-      const menu = make("select", { ariaLabel: name }, make("option", { value: "" }, `every ${name}`), ...values.map((v) => make("option", { value: v }, v)));
+      const menu = make("select", { ariaLabel: name }, make("option", { value: "" }, `all ${name}s`), ...values.map((v) => make("option", { value: v }, v)));
       return [{ menu, at: head.cellIndex }];
     });
     const apply = () => {
