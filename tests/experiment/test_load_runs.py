@@ -392,7 +392,7 @@ class TestStrict:
         (run,) = (tmp_path / "runs").iterdir()
         assert not (run / "model.json").exists()
         assert {len(trials) for trials in journals(run).values()} == {2}, "the trials are kept"
-        assert f"p4perf fit {run} makes a model" in result.err
+        assert f"p4perf fit runs/{run.name} makes a model" in result.err
         assert p4perf("fit", run).code == 0
         assert (run / "model.json").exists()
 
