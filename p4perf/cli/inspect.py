@@ -242,7 +242,7 @@ def status(
     ] = Path("latest"),
     fmt: FormatOption = Format.TABLE,
 ) -> None:
-    """Show the progress of a run or campaign, also while it is measured."""
+    """Show the progress of a run or campaign."""
     from p4perf.api import setup
 
     found = setup.status(run)
