@@ -153,6 +153,7 @@ def commands(run, tmp_path):
         "hardware",
         "operations",
         "models",
+        "published-models",
         "eivu",
         "eivu-cells",
     )
