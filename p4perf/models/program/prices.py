@@ -23,6 +23,7 @@ LABELS: Mapping[Kind, str] = {
     "overlap": "code",
     "mispredicted branch": "after",
     "kept header": "step",
+    "unknown": "name",
 }
 """The size of a kind that is a word, for each value of which there is a price of its own."""
 

@@ -199,7 +199,7 @@ class _Reader:
             jumps: tuple[tuple[str, int | str], ...] = ((default_name or "", f"{site} miss"),)
         else:
             known = self.used.get(name)
-            hits = [a for a in actions if a in known] if known else self._possible(found, actions, default_name)
+            hits = [a for a in actions if a in known] if known else self._possible(found, actions)
             edges = tuple(Edge(a if len(hits) > 1 else "", starts[a]) for a in hits) or (Edge("", after),)
             if len(hits) > 1 and default_name in hits and not known:
                 self._remark(OTHERS)
@@ -217,11 +217,10 @@ class _Reader:
             raise line.error(f"there is no action {line.word(word)!r}")
         return line.word(word)
 
-    def _possible(self, table: SpecLine, actions: list[str], default: str | None) -> list[str]:
-        """Actions that entries may have: not those for the default only, nor a default that does nothing."""
+    def _possible(self, table: SpecLine, actions: list[str]) -> list[str]:
+        """Actions that entries may have: not those for the default only."""
         only = {line.word(0) for line in _block(table, "actions") if "@defaultonly" in line.words}
-        idle = default is not None and all(i.words == ("return",) for i in self.spec.actions[default].lines)
-        return [a for a in actions if a not in only and not (idle and a == default)] or actions
+        return [a for a in actions if a not in only] or actions
 
     def _action(self, action: str, site: str, after: str) -> str:
         own = Translator(self.spec, f"action {action}", self._remark, self.clone_bytes, action, self.ports)
