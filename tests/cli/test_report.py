@@ -20,5 +20,5 @@ def test_report_writes_a_site_and_tells_where(tmp_path: Path) -> None:
     assert "My &lt;runs&gt;" in Path(said["index"]).read_text()
     assert said["size_bytes"] > 1_000_000
     (page,) = (tmp_path / "site" / "runs").glob("*.html")
-    (_, table) = page.read_text().split("with its 95 % interval.")
+    (_, table) = page.read_text().split("with 95 % intervals: ")
     assert "[" not in table.partition("</table>")[0], "one start has no interval"
