@@ -283,7 +283,7 @@ def fit(
         say_origin(run.identity)
         state = run.directory.state()
         if state.missing and not state.done:
-            measured = f"{len(state.finished)} of {counted(len(state.planned), 'point')} measured"
+            measured = f"{len(state.finished)} of {counted(len(state.planned), 'point')} complete"
             say(f"note: {measured}; {resuming(run.path)} continues")
     with Share("deriving") as progress:
         if run is not None:

@@ -318,6 +318,19 @@ def test_traffic_is_what_measure_sends(tmp_path):
     assert usual["packets"] == ""
 
 
+def test_traffic_meets_entries_with_an_idle_default_action(tmp_path):
+    """In the router, as many packets are sent as look up routes: entries of the ACL pass or drop."""
+    spec = (Path(__file__).parents[2] / "examples" / "swx" / "router.spec").read_text()
+    (tmp_path / "router.spec").write_text(spec)
+    for target in ("dpdk-swx", "dpdk-c"):
+        (answer,) = predicted(tmp_path, "router.spec", "--target", target, "--traffic")["predictions"]
+        sent = float(re.search(r"([\d.]+) % of the packets are sent", answer["packets"])[1]) / 100
+        (expected,) = [path for path in answer["paths"] if path["path"] == "expected"]
+        times = {line["node"]: line["times"] for line in expected["breakdown"] if line["construct"] == "lookup"}
+        assert 0.3 < sent < 0.95
+        assert times == pytest.approx({"acl": 1.0, "routes": sent}, abs=0.01), target
+
+
 def test_files(here):
     done = p4perf("predict", "fib.spec", "-o", "out", cwd=here)
     assert done.code == 0, done.err

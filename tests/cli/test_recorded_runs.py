@@ -59,10 +59,10 @@ def test_status_and_show(run):
 
 
 def test_fit_of_an_interrupted_run_says_so(run):
-    assert "measured" not in p4perf("fit", run).err
+    assert "complete" not in p4perf("fit", run).err
     next(run.glob("points/*/finished.json")).unlink()
     done = p4perf("fit", run)
-    assert (done.code, f"note: 5 of 6 points measured; p4perf resume {run} continues\n" in done.err) == (0, True)
+    assert (done.code, f"note: 5 of 6 points complete; p4perf resume {run} continues\n" in done.err) == (0, True)
 
 
 def test_status_of_the_latest_run_says_whether_it_is_in_progress(run, tmp_path):

@@ -234,6 +234,14 @@ def test_no_price_has_more_numbers_than_points() -> None:
         assert numbers <= price.points, price.key
 
 
+def test_a_price_of_one_unknown_construct_is_not_that_of_another() -> None:
+    digest, other = (construct("unknown", name=name) for name in ("digest", "extrct"))
+    costs = learnt(additive)
+    known = replace(costs, prices={**costs.prices, "unknown digest": Price("unknown digest", constant=2.0)})
+    assert (known.charge(digest).cycles.value, known.charge(digest).basis) == (2.0, "measured")
+    assert known.charge(other).basis == costs.charge(digest).basis == "unknown"
+
+
 def test_repeated_lookups_of_one_key_are_left_out() -> None:
     what = lookup(1000)
     again = PriceRow("mat/same-table", "applications=8", ((what, 8.0),), 80.0, (), 50.0)
