@@ -30,6 +30,7 @@ class _CheckRow(Record):
     points: int = doc("points of the sweep")
     trials: int = doc("accepted trials that are wanted: points x repetitions")
     spec_hash: str = doc("[hash](specs.md#the-hash-of-a-spec) of the spec, 64 hexadecimal digits")
+    targets: tuple[str, ...] = doc("the named targets, which can measure it here")
 
 
 CheckDocument = listing("check", _CheckRow, "`p4perf check SPEC`: one row.")
@@ -73,6 +74,7 @@ def check(
         points=count,
         trials=count * experiment.spec.trials.repetitions,
         spec_hash=experiment.spec_hash,
+        targets=tuple(given.listed(targets)),
     )
     return CheckDocument(rows=(row,))
 

@@ -208,7 +208,7 @@ def open_run(name: PathLike = "latest", folder: PathLike = FOLDER) -> OpenRun:
 
 @checked
 def list_runs(folder: PathLike = FOLDER, *, told: Callable[[str], object] = warnings.warn) -> RunList:
-    """The runs in a folder and in the campaigns in it.
+    """The runs in a folder and in the campaigns in it, in the order in which they began.
 
     >>> import p4perf
     >>> p4perf.list_runs().to_frame()  # a row for each run  # doctest: +SKIP
@@ -230,7 +230,7 @@ def list_runs(folder: PathLike = FOLDER, *, told: Callable[[str], object] = warn
             told(str(error))
             continue
         found.append(run)
-    return RunList(found)
+    return RunList(sorted(found, key=lambda run: run.identity.created))
 
 
 @checked

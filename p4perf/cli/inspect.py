@@ -25,6 +25,7 @@ from p4perf.cli.app import (
     near,
     once,
     refuse,
+    resuming,
     say,
     say_origin,
     with_interval,
@@ -32,7 +33,7 @@ from p4perf.cli.app import (
 from p4perf.errors import ExitCode, UsageError
 from p4perf.records import Document, Record, Scalar, as_rows, counted, doc, json_schema, spread
 from p4perf.results import Run, find_run
-from p4perf.results.campaign import CampaignDirectory
+from p4perf.results.campaign import CampaignDirectory, campaign_of
 from p4perf.results.names import RunSummary, siblings
 
 if TYPE_CHECKING:
@@ -253,7 +254,7 @@ def status(
     say_origin(Run.open(run).identity)
     emit(fmt, found, rows=_short([row]) if fmt is Format.TABLE else None)
     if fmt is Format.TABLE and not row.complete and not row.in_progress:
-        say(f"{counted(row.trials, 'trial')} on disk; p4perf resume {run} continues it")
+        say(f"{counted(row.trials, 'trial')} on disk; {resuming(campaign_of(run) or run)} continues it")
 
 
 def _progress(campaign: CampaignDocument) -> list[dict[str, Any]]:

@@ -39,7 +39,7 @@ from p4perf.errors import ExitCode, MeasurementError, NoVerdictError, UsageError
 from p4perf.plugins import DEFAULT_TARGET
 from p4perf.records import Document, Record, Scalar, counted, doc, spread
 from p4perf.results import Run
-from p4perf.results.campaign import CampaignDirectory
+from p4perf.results.campaign import CampaignDirectory, campaign_of
 from p4perf.results.names import siblings
 
 if TYPE_CHECKING:
@@ -338,6 +338,8 @@ def resume(
         directory, outcome = resume_run(run, progress, crew=crew, all_points=all_points)
     if not quiet:
         _say_other_runs(Run(directory))
+    if campaign := campaign_of(path):
+        say(f"this run is part of a campaign: {resuming(campaign)} continues the others")
     return _conclude(Run(directory), outcome, fmt, strict=strict, quiet=quiet)
 
 
@@ -415,6 +417,9 @@ def _conclude(run: Run, outcome: SweepOutcome, fmt: Format, *, strict: bool, qui
         )
     try:
         evaluation = evaluate_run(run)
+    except KeyboardInterrupt:
+        say(f"\nstopped; all trials are on disk: p4perf fit {run.path} derives the model")
+        raise
     except NoVerdictError as error:
         raise MeasurementError(error.message, hint=error.hint) from error
     emit_model(evaluation, fmt, run=run)

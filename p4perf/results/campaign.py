@@ -116,6 +116,12 @@ _KEYS: dict[str, type | tuple[type, ...]] = {
 }
 
 
+def campaign_of(run: Path) -> Path | None:
+    """The folder of the campaign that a run is part of; None if it is of none."""
+    folder = run.parent.parent
+    return folder if run.parent.name == RUNS and CampaignDirectory.is_one(folder) else None
+
+
 class CampaignDirectory(RecordFolder):
     """One campaign on disk. Make it with :meth:`create` or :meth:`open`; every write is atomic and durable."""
 

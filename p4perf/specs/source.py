@@ -192,12 +192,12 @@ def read_bytes(path: Path, what: str = "file") -> bytes:
     try:
         if not path.is_file():
             reason = f"there is no such {what}{', it is a directory' if path.is_dir() else ''}"
-            raise SpecError(f"cannot read the spec: {reason}", location=Location(str(path)), hint=near_path(path))
+            raise SpecError(reason, location=Location(str(path)), hint=near_path(path))
         with path.open("rb") as file:
             return file.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise SpecError(f"cannot read the spec: {reason}", location=Location(ascii(str(path))[1:-1])) from error
+        raise SpecError(f"cannot read the {what}: {reason}", location=Location(ascii(str(path))[1:-1])) from error
 
 
 def parse_bytes(data: bytes, file: str, *, truth_keys: bool = False) -> SourceNode:

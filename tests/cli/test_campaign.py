@@ -228,6 +228,7 @@ class TestOutput:
         rows = json.loads(p4perf("list", "runs", "--in", path / "runs", "--format", "json").out)["rows"]
         assert len(rows) == 3
         assert p4perf("show", rows[0]["run"]).code == 0
+        assert f"part of a campaign: p4perf resume {path} continues" in p4perf("resume", rows[0]["run"]).err
 
     def test_a_damaged_campaign_is_one_clear_error(self, campaign, tmp_path):
         (tmp_path / "campaign.json").write_text('{"cells": 1}')

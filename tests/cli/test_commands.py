@@ -189,7 +189,7 @@ class TestCheck:
 
     def test_against_a_target(self):
         (row,) = data("check", SPEC, "--target", "fake", "--points", 4)["rows"]
-        assert row["points"] == 4
+        assert (row["points"], row["targets"]) == (4, ["fake"])
 
     def test_the_same_spec_has_the_same_hash(self):
         hashes = [data("check", SPEC, *more)["rows"][0]["spec_hash"] for more in ([], [], ["--set", "trials.seed=9"])]

@@ -65,6 +65,7 @@ class TestPaths:
         assert len(paths) == 2
         assert all((place / path).is_dir() for path in paths)
         rows = json.loads(ok("list", "runs", "--format", "json", cwd=place).out)["rows"]
+        assert [row["created"] for row in rows] == sorted(row["created"] for row in rows)
         for row in rows:
             assert f"{row['finished']} of {row['points']} " in said
         assert all(word in said for word in ("began", "points", "trials", "planned", "state"))
