@@ -203,7 +203,7 @@ REFERENCE = "reference"
 
 
 def _available(targets: Sequence[str] = ()) -> tuple[TargetModel, ...]:
-    """The models of :data:`FOLDER`, then those that ship with p4perf as far as the folder has none of their name.
+    """The models of :data:`FOLDER`, then those that ship with p4perf, with another name if the folder has theirs.
 
     Files of the folder that are no cost models of programs are passed over.
 
@@ -213,8 +213,11 @@ def _available(targets: Sequence[str] = ()) -> tuple[TargetModel, ...]:
     texts = {str(file): read_text(file) for file in sorted(FOLDER.glob("*.json")) if file.is_file()}
     own = [_unpriced(text, file) for file, text in texts.items() if is_cost_model(text)]
     found: dict[str, TargetModel] = {}
-    for model in (*own, *_shipped(targets)):
+    for model in own:
         found.setdefault(model.name, model)
+    for model in _shipped(targets):
+        other = replace(model, machine=f"{model.machine}-shipped") if model.name in found else model
+        found[other.name] = other
     return tuple(found.values())
 
 

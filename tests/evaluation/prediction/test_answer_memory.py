@@ -173,3 +173,5 @@ def test_a_model_of_this_machine_hides_none_that_ships_from_the_next_session(tmp
     (mine,) = open_models([], ["dpdk-c"])
     assert (mine.name, mine.origin) == ("dpdk-c@turin", "models/mine.json")
     assert reference_model("dpdk-c") == known
+    (shipped,) = open_models(["dpdk-c@turin-shipped"])
+    assert (shipped.origin, shipped.pricing.baseline) == ("reference", known.baseline)
