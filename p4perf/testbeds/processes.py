@@ -241,11 +241,11 @@ def _kill(process: _Child) -> None:
     mark = f"{_MARK}={process.mark}".encode()
     for _ in range(_ROUNDS):
         found = False
-        for environ in Path("/proc").glob("[0-9]*/environ"):
-            with contextlib.suppress(OSError):
-                if mark in environ.read_bytes():
+        for folder in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):  # it has ended meanwhile
+                if mark in (folder / "environ").read_bytes():
                     found = True
-                    os.kill(int(environ.parent.name), signal.SIGKILL)
+                    os.kill(int(folder.name), signal.SIGKILL)
         if not found:
             return
         time.sleep(0.01)
