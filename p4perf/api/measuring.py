@@ -77,7 +77,7 @@ def run(
         budget: time for everything, in seconds or such as ``"30m"``.
         skip_impossible: leave out the points that the target cannot do, with a warning.
         output: folder that gets the run directory, or that of the campaign.
-        progress: is told what is measured.
+        progress: called with the steps of the measurement.
 
     Raises:
         UsageError: an argument is wrong, or there is no such experiment, target or testbed.
@@ -387,7 +387,7 @@ def reproduce(
         budget: time in seconds or such as ``"5m"``; claims that do not fit are not run.
         testbed: where to measure.
         output: folder of a new or an earlier reproduction; by default a new one.
-        watcher: is told what is computed and measured.
+        watcher: called with the claims that are checked.
 
     Raises:
         UsageError: nothing is chosen, there is no such claim, or the folder has something else in it.

@@ -39,7 +39,7 @@ TOLD_CYCLES = 0.5
 """A price whose limit is no further away is known."""
 
 WAITING, FEWEST_WAITING = 0.3, 5
-"""Of programs that wait for memory for more than that share of their time, and of so many of them, starts say how much
+"""Smallest share of its time that a program waits for memory, and fewest such programs, for starts to say how much
 this scatters."""
 
 FEWEST = 3.0
