@@ -17,7 +17,8 @@ import numpy as np
 from p4perf import errors
 from p4perf.evaluation.load.batches import BatchCost
 from p4perf.evaluation.papers.baldi2018.calibration import CaseCycles, Chase, MachineCalibration, read_chase
-from p4perf.evaluation.prediction.learning.constructs import workload_increment
+from p4perf.evaluation.prediction.learning.composition import composing
+from p4perf.evaluation.prediction.learning.constructs import PacketPath, workload_increment
 from p4perf.evaluation.prediction.learning.design import PriceRow
 from p4perf.evaluation.prediction.learning.primitives import learn_prices
 from p4perf.evaluation.prediction.learning.transfer import transferred
@@ -42,6 +43,7 @@ from p4perf.results.campaign import RUNS
 from p4perf.results.files import temporary_folder
 from p4perf.results.manifest import differences
 from p4perf.specs import Experiment, load_experiment
+from p4perf.specs.points import Point
 from p4perf.targets.base import NodeFacts, TrialOptions
 from p4perf.targets.eo_bench import Case, case_cycles, case_job, cases, chase_job, level_bytes
 from p4perf.targets.link import LinkPlan
@@ -62,8 +64,11 @@ FORWARDING = "l2fwd"
 """The baseline over which prices are increments."""
 
 
-def learn_primitives(runs: Iterable[Run], target: str) -> PrimitiveCosts:
+def learn_primitives(runs: Iterable[Run], target: str, baseline: float) -> PrimitiveCosts:
     """The prices of a target, from all of its runs; runs of other targets are passed over.
+
+    Args:
+        baseline: cycles per packet of the program to which components are added.
 
     Raises:
         NoVerdictError: no run of the target says anything of prices.
@@ -82,7 +87,7 @@ def learn_primitives(runs: Iterable[Run], target: str) -> PrimitiveCosts:
             f"no run of {target} says what primitives cost",
             hint="measure the catalogue: p4perf run --all --target " + target,
         )
-    return learn_prices(rows, target, remarks=remarks)
+    return composing(learn_prices(rows, target, remarks=remarks), rows, baseline)
 
 
 MERGED = {"dpdk-c": "parser/select-branches"}
@@ -130,11 +135,21 @@ def read_rows(run: Run) -> list[PriceRow]:
                 starts=tuple(float(v) for v in costs[key]),
                 baseline=baselines.get(key, 0.0),
                 whole=own or experiment.spec.name == COMPOSED,
+                components=() if own else _components(manifest.target, point, traffic),
             )
         )
     if not found:
         raise errors.NoVerdictError("its packets or its programs are of another kind")
     return found
+
+
+def _components(target: str, point: Point, traffic: TrafficPlan) -> tuple[tuple[str, PacketPath], ...]:
+    """The components of a point, and what a packet meets in each alone."""
+    found = []
+    for name, parameters in point.components:
+        alone = build_workload([(name, parameters)], frame_size_bytes=point.frame_size_bytes)
+        found.append((name, workload_increment(target, alone, traffic)))
+    return tuple(found)
 
 
 def _values(values: object) -> str:
@@ -361,13 +376,14 @@ def learn_from_runs(
     target, facts, baseline = runs[0].manifest.target, runs[0].node, statistics.median(baselines)
 
     if moved is None or not moved.primitives:
-        prices = learn_primitives([*runs, *more], target)
+        prices = learn_primitives([*runs, *more], target, baseline)
     else:
         rows = [row for run in runs for row in read_rows(run)]
         known = PrimitiveCosts.from_record(dict(moved.primitives))
         copied = [row.baseline for row in rows if row.experiment == PROGRAMS]
         dearer = max(known.baseline + baseline - moved.baseline, 1.0)
-        prices = transferred(known, rows, statistics.median(copied) if copied else dearer)
+        moved_prices = transferred(known, rows, statistics.median(copied) if copied else dearer)
+        prices = composing(moved_prices, rows, baseline)
     machine = {key: facts.text(key) for key in _TOLD if facts.text(key)}
     held = None if reference is None else reference.batches
     if clocks:

@@ -43,7 +43,7 @@ def test_prices_come_from_all_runs_of_the_target(tmp_path):
         measured(tmp_path / "d", lambda s: 100 * s, "mat/locality", [("zipf_s", "[0.5, 1]")]),
         measured(tmp_path / "e", lambda size: size, "vio/descriptor-size"),
     ]
-    costs = learn_primitives(runs, "dpdk-c")
+    costs = learn_primitives(runs, "dpdk-c", 40.0)
     assert (costs.target, costs.baseline) == ("dpdk-c", pytest.approx(40, rel=0.1))
     increment = [(construct("write", bits=32, to="header"), 1.0), (construct("compute", operator="+", bits=32), 1.0)]
     assert sum(c.cycles.value for c in costs.priced(increment)) == pytest.approx(4, rel=0.1)
@@ -61,7 +61,7 @@ def test_runs_without_costs_say_why(tmp_path):
 def test_no_run_of_the_target(tmp_path):
     run = measured(tmp_path, lambda headers: 7.0 * headers)
     with pytest.raises(NoVerdictError, match="no run of dpdk-swx:interpreter"):
-        learn_primitives([run], "dpdk-swx:interpreter")
+        learn_primitives([run], "dpdk-swx:interpreter", 40.0)
 
 
 @pytest.mark.parametrize(("target", "code"), [("dpdk-swx", "compiled"), ("dpdk-swx:interpreter", "interpreted")])

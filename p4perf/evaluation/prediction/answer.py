@@ -37,7 +37,7 @@ from p4perf.models.eo.mapping import MIN_FRAME_BYTES, OVERHEAD_BYTES, check_fram
 from p4perf.models.estimate import Estimate, exactly
 from p4perf.models.program import Construct, CostBreakdown, Edge, Node, Pricing, ProgramGraph
 from p4perf.models.program.costs import Basis, BatchCycles
-from p4perf.models.program.graph import mispredicted_branch
+from p4perf.models.program.graph import mispredicted_branch, out_of_step
 from p4perf.models.program.memory import ProgramMemory
 from p4perf.models.program.paths import Analysis, ProgramPath, analyse, constructs_on, sorted_nodes, taken
 from p4perf.programs.reading.flow import OVERSIZED, base_name
@@ -534,14 +534,22 @@ def met_in(graph: ProgramGraph, visits: Mapping[str, float]) -> list[Met]:
             if guessed(node):
                 wrong = mispredicted_branch("lookup" if node.name in late else "start")
                 found.append(Met(node.name, node.kind, wrong, times * (1 - max(taken(node).values()))))
+    if graph.source == "swx":
+        turns = analyse(graph, lambda node, edge: sum(what.kind == "lookup" for what in constructs_on(node, edge)), k=0)
+        wrong_turns = out_of_step(1 + turns.expected, turns.deviation**2)
+        if wrong_turns:
+            found.append(Met(EVERYWHERE.name, EVERYWHERE.kind, mispredicted_branch("turn"), wrong_turns))
     return found
+
+
+EVERYWHERE = Node("all decisions", "condition")
+"""Where mispredicted branches of several nodes stand."""
 
 
 def placed(graph: ProgramGraph, met: Sequence[tuple[Construct, float]]) -> list[Met]:
     """Constructs that packets met, at the nodes in which they stand."""
     nodes = {what.where: node for node in reversed(tuple(graph.nodes.values())) for what in node.constructs}
-    everywhere = Node("all decisions", "condition")  # of mispredicted branches
-    found = ((nodes.get(what.where, everywhere), what, times) for what, times in met)
+    found = ((nodes.get(what.where, EVERYWHERE), what, times) for what, times in met)
     return [Met(node.name, node.kind, what, times) for node, what, times in found]
 
 

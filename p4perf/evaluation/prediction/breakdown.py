@@ -152,6 +152,8 @@ def _lookup(size: Mapping[str, object]) -> str:
     return text if hit in (1, True) else f"{text}, hit {_plain(hit)}"
 
 
+_MISPREDICTED = {"lookup": " after a lookup", "turn": ": packets look up different numbers of tables"}
+
 _TEXTS: Mapping[str, Callable[[Mapping[str, object]], str]] = MappingProxyType(
     {
         "lookup": _lookup,
@@ -162,9 +164,7 @@ _TEXTS: Mapping[str, Callable[[Mapping[str, object]], str]] = MappingProxyType(
         "compute": lambda s: f"compute {s.get('operator')}, {_plain(s.get('bits'))} bit",
         "condition": lambda s: f"condition, {_plain(s.get('bits'))} bit",
         "hash": lambda s: f"hash {s.get('algorithm')}, {_plain(s.get('bytes'))} B",
-        "mispredicted branch": lambda s: (
-            "mispredicted branch" + (" after a lookup" if s.get("after") == "lookup" else "")
-        ),
+        "mispredicted branch": lambda s: "mispredicted branch" + _MISPREDICTED.get(str(s.get("after")), ""),
         "unknown": lambda s: f"unknown: {s.get('name')}",
     }
 )

@@ -17,7 +17,6 @@ from p4perf.evaluation.prediction.answer import TargetModel
 from p4perf.evaluation.prediction.learning.constructs import PacketPath, workload_increment
 from p4perf.evaluation.prediction.memory import MemoryModel
 from p4perf.evaluation.prediction.reading.swx_packets import UnknownDecisionError
-from p4perf.models.estimate import Estimate
 from p4perf.models.program import Charge, Construct, CostBreakdown
 from p4perf.models.program.costs import NOTHING, Basis, CostModel
 from p4perf.models.program.costs_storage import SCHEMA, read_cost_model
@@ -59,14 +58,17 @@ class ProgramParts(PrimitiveCosts):
     def composed(self, met: Sequence[tuple[Construct, float]], baseline: float) -> CostBreakdown:
         """The price of a program of components."""
         charges = tuple(self.charge(what, times) for what, times in met)
-        whole = self._path(*(what for what, _ in met))
-        if isinstance(whole, str) or any(times != 1 for _, times in met):
-            paths = ((self._path(what), times) for what, times in met)
-            parts = [(part, times * n) for path, times in paths if not isinstance(path, str) for part, n in path]
+        each = [(str(what.size("name")), self._path(what), times) for what, times in met if what.kind == "component"]
+        paths = [(name, path, times) for name, path, times in each if not isinstance(path, str)]
+        once = len(paths) == len(met) and all(times == 1 for *_, times in paths)
+        whole = self._path(*(what for what, _ in met)) if once else ""
+        if isinstance(whole, str):
+            parts = [(part, times * n) for _, path, times in paths for part, n in path]
             return self.summed(charges, parts, baseline)
-        together = self._cycles(whole)
+        if self.composition is not None:
+            return self.beside([(name, path) for name, path, _ in paths], whole, charges, self.composition)
         apart = sum((charge.cycles for charge in charges), NOTHING)
-        return self.summed(charges, whole, baseline, apart.value - together.value)
+        return self.summed(charges, whole, baseline, apart.value - self.added(whole).value)
 
     def _path(self, *components: Construct) -> PacketPath | str:
         """What an average packet meets in components beyond the baseline, or why that cannot be said."""
@@ -84,17 +86,12 @@ class ProgramParts(PrimitiveCosts):
             self._paths[key] = found
         return self._paths[key]
 
-    def _cycles(self, path: PacketPath) -> Estimate:
-        more = self.changed_layout(path)
-        charges = [*self.priced(path), *(() if more is None else (more,))]
-        return sum((charge.cycles for charge in charges), NOTHING).map(lambda x: max(x, 0.0))
-
     def _component(self, what: Construct, times: float) -> Charge:
         """The price of a component as the sum of its primitives; of basis ``unknown`` if one of them has none."""
         path = self._path(what)
         if isinstance(path, str):
             return Charge(what, times, NOTHING, basis="unknown", remark=path)
-        charges, cycles = self.priced(path), self._cycles(path)
+        charges, cycles = self.priced(path), self.alone(path)
         basis: Basis = "measured"
         for charge in charges:
             basis = weaker(basis, charge.basis)

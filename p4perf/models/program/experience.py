@@ -14,6 +14,7 @@ enough.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -145,18 +146,19 @@ class Experience:
         return ratios - self._ratios @ self._root * spread, np.sqrt(spread)
 
     @classmethod
-    def learn(cls, programs: Sequence[KnownProgram], local: int = 0) -> Self | None:
+    def learn(cls, programs: Sequence[KnownProgram], local: int = 0, noises: Sequence[float] = NOISES) -> Self | None:
         """The process that predicts known programs best, each without itself; None if there are too few.
 
         Args:
             local: how many, at the end, were measured on the machine that it is for; 0: all. They say how wide
                 intervals are, if they are enough.
+            noises: that are tried out.
         """
         if len(programs) < FEWEST:
             return None
         programs = [KnownProgram(p.features, min(max(p.ratio, -FARTHEST), FARTHEST)) for p in programs]
         ratios = np.array([program.ratio for program in programs])
-        tried = (cls(tuple(programs), *each) for each in _grid())
+        tried = (cls(tuple(programs), *each) for each in itertools.product(LENGTHS, AMPLITUDES, noises))
 
         def likelihood(found: Self) -> float:
             mean, spread = found.left_out()
@@ -207,10 +209,6 @@ def _inverse_triangle(lower: FloatArray) -> FloatArray:
     found[half:, half:] = _inverse_triangle(lower[half:, half:])
     found[half:, :half] = -found[half:, half:] @ (lower[half:, :half] @ found[:half, :half])
     return found
-
-
-def _grid() -> Sequence[tuple[float, float, float]]:
-    return [(length, amplitude, noise) for length in LENGTHS for amplitude in AMPLITUDES for noise in NOISES]
 
 
 def _covering(errors: FloatArray) -> float:

@@ -56,7 +56,7 @@ KINDS: Mapping[Kind, tuple[str, ...]] = MappingProxyType(
         # copied in words; stored: a field of a header that was just written.
         "overlap": ("code", "earlier", "swaps"),
         # A decision that goes otherwise than for most packets; ``after``: lookup, if it waits for one; prefix, if it is
-        # made within one, of a longest prefix; or start.
+        # made within one, of a longest prefix; turn, if it is where the next packet goes on; or start.
         "mispredicted branch": ("after",),
         "level": (),  # beyond the first at which a longest prefix is searched
         # A header that is kept apart from the packet. ``step``: cleared, when a pass begins; read from the packet; or
@@ -110,9 +110,26 @@ def construct(kind: Kind, where: str = "", /, **sizes: Size) -> Construct:
     return Construct(kind, tuple((n, sizes[n]) for n in names), where)
 
 
-def mispredicted_branch(after: Literal["start", "lookup", "prefix"]) -> Construct:
-    """A decision that a processor predicts wrong; it waits for a packet, for a lookup, or is made within one."""
+def mispredicted_branch(after: Literal["start", "lookup", "prefix", "turn"]) -> Construct:
+    """A decision that a processor predicts wrong; see :data:`KINDS`."""
     return construct("mispredicted branch", after=after)
+
+
+DIFFERING = 0.05
+"""Variance of the turns of packets from which on no place is expected."""
+
+
+def out_of_step(mean: float, variance: float) -> float:
+    """How often a processor is wrong about where the next packet goes on, where packets take turns.
+
+    If all packets take as many turns, they are all at the same place, or at places that follow each other. If some take
+    more, which place is next depends on all that were before.
+
+    Args:
+        mean: turns of a packet, one more than it looks up tables.
+        variance: of that number.
+    """
+    return mean * min(1.0, variance / DIFFERING)
 
 
 NodeKind = Literal["parser state", "table", "action", "condition", "block", "deparser", "end"]

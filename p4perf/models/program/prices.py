@@ -53,7 +53,8 @@ SIMPLE_OPERATORS = ("+", "-", "&", "|", "^", "~", "<<", ">>", "==", "!=", "<", "
 MISPREDICTION = "mispredicted branch lookup"
 """Key of the price of a mispredicted branch behind a lookup: a processor learns late that it was wrong."""
 
-MISPREDICTIONS = (MISPREDICTION, "mispredicted branch start", "mispredicted branch prefix")
+TURN = "mispredicted branch turn"
+MISPREDICTIONS = (MISPREDICTION, "mispredicted branch start", "mispredicted branch prefix", TURN)
 
 LAYOUT = "other headers"
 """Key of what it costs once that a packet is sent with other headers than it came with, however many these are."""
@@ -455,8 +456,8 @@ _RULES: Mapping[tuple[Kind, str], _Rule] = {
 
 def stand_in(what: Construct, prices: Mapping[str, Price]) -> Quote:
     """A bound for a construct of a kind that was not measured; nothing where there is no sensible one."""
-    if what.kind in ("drop", "call", "level", "kept header"):  # a mark, saved anyway; in the errors of whole programs
-        return Quote(NOTHING, "measured")
+    if what.kind in ("drop", "call", "level", "kept header") or price_key(what) == TURN:
+        return Quote(NOTHING, "measured")  # a mark, saved anyway; in the errors of whole programs
     if what.kind in _ALIKE:
         key, why = _ALIKE[what.kind]
         like = construct("condition", bits=1) if what.kind == "jump" else what

@@ -20,11 +20,15 @@ from p4perf.errors import UsageError
 from p4perf.models.component import Reader
 from p4perf.models.estimate import Estimate
 from p4perf.models.program import prices as pricing
+from p4perf.models.program.composition import Composition, composed_features
 from p4perf.models.program.costs import NOTHING, Basis, Charge, CostBreakdown
-from p4perf.models.program.experience import Experience, features
+from p4perf.models.program.experience import Experience, Features, features
 from p4perf.models.program.graph import Construct, construct
 from p4perf.models.program.prices import Price, Quote
 from p4perf.models.templates import FloatArray
+
+Path = Sequence[tuple[Construct, float]]
+"""What a packet meets, and how often."""
 
 VERSION = 1
 LEVEL = 0.9
@@ -75,6 +79,7 @@ class PrimitiveCosts:
     """The prices of one target on one machine [cycles/packet]; a :class:`~p4perf.models.program.costs.Pricing`.
 
     Args:
+        composition: what measured components say of others, and of programs of them.
         scatter: shares of what tables beyond the caches cost, by which nine of ten starts cost less or more: last-level
             caches are shared with others.
     """
@@ -86,6 +91,7 @@ class PrimitiveCosts:
     remarks: tuple[str, ...] = field(default=())
     experience: Experience | None = None
     scatter: tuple[float, float] = (0.0, 0.0)
+    composition: Composition | None = None
 
     def __post_init__(self) -> None:
         if wrong := [key for key, price in self.prices.items() if key != price.key]:
@@ -206,7 +212,7 @@ class PrimitiveCosts:
         """
         base = self.baseline if baseline is None else baseline
         if self.experience is not None:
-            return self._experienced(increment, charges, base, saved, self.experience)
+            return self._experienced(increment, charges, base, self.experience, saved=saved)
         below: dict[str, float] = defaultdict(float)
         above: dict[str, float] = defaultdict(float)
         for charge in charges:
@@ -225,13 +231,16 @@ class PrimitiveCosts:
         increment: Sequence[tuple[Construct, float]],
         charges: tuple[Charge, ...],
         baseline: float,
-        saved: float,
         experience: Experience,
+        described: Callable[[float], Features] | None = None,
+        saved: float = 0.0,
     ) -> CostBreakdown:
+        """The sum, and how far it is off; ``described``: the features of such a program with another sum."""
+        told = described or (lambda cycles: features(increment, cycles))
         total = baseline + sum(charge.cycles.value for charge in charges)
         whole = max(total - saved, total / 2)
         sums = _sums_to(whole, whole - self._grown(increment))
-        means, halves = experience.errors([features(increment, each) for each in sums.tolist()])
+        means, halves = experience.errors([told(each) for each in sums.tolist()])
         # Programs with smaller tables cost no more.
         low, value, high = (float(np.max(sums * np.exp(each))) for each in (means - halves, means, means + halves))
         far = [charge.cycles for charge in charges if charge.basis in ("extrapolated", "bounded")]
@@ -240,6 +249,46 @@ class PrimitiveCosts:
         high = value + math.hypot(high - value, more, *(c.high - c.value for c in far))
         warnings = _warnings(charges)
         return CostBreakdown(baseline, charges, value - total, max(0.0, low), high, LEVEL, warnings=warnings)
+
+    def alone(self, path: Path) -> Estimate:
+        """What a component costs beyond the baseline, a packet of which meets these constructs."""
+        if self.composition is None:
+            return self.added(path)
+        base = self.composition.baseline
+        found = self._experienced(path, self._charged(path), base, self.composition.alone).cycles
+        return found.map(lambda x: max(x - base, 0.0))
+
+    def added(self, path: Path) -> Estimate:
+        """The prices of constructs, nothing taken off and nothing learnt from components."""
+        return sum((charge.cycles for charge in self._charged(path)), NOTHING).map(lambda x: max(x, 0.0))
+
+    def _charged(self, path: Path) -> tuple[Charge, ...]:
+        more = self.changed_layout(path)
+        return (*self.priced(path), *(() if more is None else (more,)))
+
+    def beside(
+        self,
+        components: Sequence[tuple[str, Path]],
+        whole: Path,
+        charges: tuple[Charge, ...],
+        composition: Composition,
+    ) -> CostBreakdown:
+        """The price of a program of components.
+
+        Args:
+            components: their names, and what a packet meets in each alone.
+            whole: what it meets in all of them together.
+            charges: what each costs alone.
+        """
+        names, paths = zip(*components, strict=True)
+        saved = sum(self.added(path).value for path in paths) - self.added(whole).value
+        top = composition.baseline + sum(charge.cycles.value for charge in charges) - saved
+        waited = max(self.waited(whole), 1.0)
+
+        def described(cycles: float) -> Features:  # what costs less has smaller tables
+            return composed_features(names, whole, max(1 - (top - cycles) / waited, 0.0), cycles)
+
+        return self._experienced(whole, charges, composition.baseline, composition.together, described, saved)
 
     def _quote(self, key: str, what: Construct) -> Quote:
         price = self.prices.get(key)
@@ -316,6 +365,7 @@ class PrimitiveCosts:
             "remarks": self.remarks,
             "experience": None if self.experience is None else self.experience.record(),
             "scatter": self.scatter,
+            "composition": None if self.composition is None else self.composition.record(),
         }
         found: dict[str, Any] = json.loads(json.dumps(record))  # lists in the place of tuples
         return found
@@ -338,7 +388,9 @@ class PrimitiveCosts:
             prices[price.key] = price
         told = root.data.get("experience") is not None
         experience = Experience.from_reader(root.child("experience")) if told else None
-        return root.read(cls, "scatter", prices=prices, experience=experience)
+        told = root.data.get("composition") is not None
+        composition = Composition.from_reader(root.child("composition")) if told else None
+        return root.read(cls, "scatter", prices=prices, experience=experience, composition=composition)
 
 
 def _sums_to(largest: float, least: float) -> FloatArray:

@@ -284,6 +284,53 @@ def of_spec(body: str, last: str = "tx m.port", text: str = SPEC) -> list[str]:
 NOTHING = "mov m.spare 0x1"
 
 
+KNOWN = SPEC.replace(
+    "apply {",
+    """action mark args none {
+	mov h.ethernet.src 0x2
+	return
+}
+table known {
+	key {
+		h.ethernet.dst exact
+	}
+	actions {
+		mark
+	}
+	default_action mark args none
+	size 0x40
+}
+apply {""",
+)
+
+
+def test_packets_that_take_more_turns_than_others_are_out_of_step_on_swx() -> None:
+    """About half of the packets look up a table, or one more."""
+
+    def turns(body: str, target: str = "dpdk-swx") -> float:
+        wrong = mispredicted_branch("turn")
+        return sum(times for what, times in path_of_spec(body, target=target, text=KNOWN) if what == wrong)
+
+    some = "jmplt ON h.ethernet.src 0x7fffffffffff\ntable known\nON : mov h.ethernet.dst 0x1"
+    assert turns(some) == pytest.approx(1.5, abs=0.3)
+    assert turns(f"{some}\ntable known") == pytest.approx(turns(some) + 1)
+    assert turns("table known") == turns(some, "dpdk-c") == 0
+
+
+def test_turns_of_shares_are_those_of_packets(tmp_path: Path) -> None:
+    body = "jmpnv ON h.tag\n\ttable known\n\tON : mov h.ethernet.dst 0x1"
+    (tmp_path / "own.spec").write_text(KNOWN.replace("BODY", body).replace("LAST", "tx m.port"))
+    graph = read_program(str(tmp_path / "own.spec"), ReadOptions())
+    uniform = {
+        n: replace(v, edges=tuple(replace(e, probability=None) for e in v.edges)) for n, v in graph.nodes.items()
+    }
+    graph = replace(graph, nodes=uniform)
+    visits = analyse(graph, lambda node, edge: 0.0).visits
+    wrong = [met.times for met in met_in(graph, visits) if met.what == mispredicted_branch("turn")]
+    assert wrong == [pytest.approx(1.5)]
+    assert not [met for met in met_in(replace(graph, source="bmv2"), visits) if met.what == mispredicted_branch("turn")]
+
+
 def test_states_that_find_only_what_nothing_depends_on_are_left_out() -> None:
     assert of_spec(NOTHING) == ["extract", "set egress", "emit"]
     asked = of_spec("mov h.tag.value 0x7")

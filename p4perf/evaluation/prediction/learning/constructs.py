@@ -45,7 +45,7 @@ from p4perf.formats.swx_spec import read_specification
 from p4perf.generators.c.xdp_layout import header_layout
 from p4perf.generators.swx.spec import Pipeline
 from p4perf.models.program import Construct, ProgramGraph, construct
-from p4perf.models.program.graph import Size, mispredicted_branch
+from p4perf.models.program.graph import Size, mispredicted_branch, out_of_step
 from p4perf.models.templates import FloatArray
 from p4perf.programs import ir
 from p4perf.programs.analysis import statements
@@ -207,6 +207,7 @@ class Tally:
         self._times: dict[Construct, Fraction] = {}
         self._hits: dict[Construct, Fraction] = {}
         self._made: list[tuple[Fraction, dict[Place, str]]] = []
+        self._turns: list[tuple[Fraction, int]] = []
         self._weight = Fraction(0)
         self._late, self._in_turn = False, in_turn
 
@@ -214,6 +215,7 @@ class Tally:
         """Begin with a pass of a share of the packets."""
         self._late, self._weight = False, weight
         self._made.append((weight, {}))
+        self._turns.append((weight, 1))
 
     def count(self, passed: Passed, place: str) -> None:
         """Count a step that these packets pass; ``place`` tells its decision from others."""
@@ -225,6 +227,7 @@ class Tally:
         looked_up = any(what.kind == "lookup" for what in passed.constructs)
         if looked_up and self._in_turn:
             self._made.append((times, {}))
+            self._turns[-1] = (times, self._turns[-1][1] + 1)
         if passed.decided:
             self._made[-1][1][place, passed.step.kind, self._late] = passed.to
         self._late = self._late or looked_up
@@ -246,6 +249,11 @@ class Tally:
             taken[place] = ways
         return found
 
+    def _out_of_step(self) -> float:
+        shares, turns = (np.array(each, dtype=float) for each in zip(*self._turns, strict=True))
+        mean = float(np.average(turns, weights=shares))
+        return out_of_step(mean, float(np.average((turns - mean) ** 2, weights=shares)))
+
     def met(self) -> PacketPath:
         """All constructs."""
         found = []
@@ -256,6 +264,8 @@ class Tally:
         for late, wrong in self._mispredicted().items():
             if wrong:
                 found.append((mispredicted_branch("lookup" if late else "start"), wrong))
+        if self._in_turn and (wrong := self._out_of_step()):
+            found.append((mispredicted_branch("turn"), wrong))
         return tuple(found)
 
 

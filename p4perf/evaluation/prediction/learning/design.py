@@ -42,6 +42,7 @@ class PriceRow:
         met: constructs that a packet meets beyond the baseline, in order, and how often (less than zero: fewer times).
         cycles: what they cost together, median over the starts, per packet.
         whole: it is a whole program, and not a point of an experiment on one construct.
+        components: the names of its components, and what a packet meets in each alone; empty: a program of others.
     """
 
     experiment: str
@@ -51,6 +52,7 @@ class PriceRow:
     starts: tuple[float, ...] = ()
     baseline: float = 0.0
     whole: bool = False
+    components: tuple[tuple[str, tuple[tuple[Construct, float], ...]], ...] = ()
 
     @property
     def noise(self) -> float:
@@ -220,7 +222,7 @@ CHEAP_PENALTY = 0.002
 """Of these kinds one costs a few cycles: a program is as wrong by this for every cycle of such a price. So a few
 programs that are dear for another reason do not say that a shift costs hundreds."""
 
-PIPELINE = dict(zip(pricing.MISPREDICTIONS, (30.0, 25.0, 30.0), strict=True))
+PIPELINE = dict(zip(pricing.MISPREDICTIONS, (30.0, 25.0, 30.0, 25.0), strict=True))
 PIPELINE_PENALTY = 0.03
 """What a misprediction costs on processors of this age [cycles], and how much a program is as wrong by for every cycle
 that the price is away from it."""

@@ -1,0 +1,51 @@
+"""From measured components, and measured programs of them, to what others cost."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from p4perf.evaluation.prediction.learning.design import PriceRow
+from p4perf.models.program.composition import Composition, composed_features
+from p4perf.models.program.experience import Experience, KnownProgram, features
+from p4perf.models.program.primitives import PrimitiveCosts
+
+NOISES = (0.01, 0.02, 0.03, 0.05, 0.1)
+"""Standard deviations that are tried out of what is left: the same components come again and again."""
+
+ALONE = 0.02
+"""That of components that were measured alone."""
+
+
+def composing(prices: PrimitiveCosts, rows: Sequence[PriceRow], baseline: float) -> PrimitiveCosts:
+    """The same prices, with what components cost alone and beside one another; as before if too few were measured.
+
+    Args:
+        baseline: cycles per packet of the program to which components are added.
+    """
+    programs = [row for row in rows if len(row.components) > 1]
+    kinds = {name for row in programs for name, _ in row.components}
+    single = [row for row in rows if len(row.components) == 1 and row.components[0][0] in kinds]
+    alone = Experience.learn([_single(prices, row, baseline) for row in single], noises=(ALONE,))
+    if alone is None:
+        return prices
+    known = replace(prices, composition=Composition(baseline, alone, alone))
+    together = Experience.learn([_program(known, row, baseline) for row in programs], noises=NOISES)
+    return prices if together is None else replace(prices, composition=Composition(baseline, alone, together))
+
+
+def _single(prices: PrimitiveCosts, row: PriceRow, baseline: float) -> KnownProgram:
+    predicted = baseline + prices.alone(row.components[0][1]).value
+    return KnownProgram(features(row.met, predicted), _ratio(row, predicted, baseline))
+
+
+def _program(prices: PrimitiveCosts, row: PriceRow, baseline: float) -> KnownProgram:
+    names, paths = zip(*row.components, strict=True)
+    learnt = sum(prices.alone(path).value - prices.added(path).value for path in paths)
+    predicted = baseline + prices.added(row.met).value + learnt
+    return KnownProgram(composed_features(names, row.met, 1.0, predicted), _ratio(row, predicted, baseline))
+
+
+def _ratio(row: PriceRow, predicted: float, baseline: float) -> float:
+    return math.log(max(baseline + row.cycles, 1.0) / max(predicted, 1.0))

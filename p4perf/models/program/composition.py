@@ -1,0 +1,75 @@
+"""Programs of components: what each of these costs alone, and what they cost beside one another.
+
+What is known of components that were measured alone says how far the prices of their constructs are off
+(:mod:`~p4perf.models.program.experience`), and what is known of programs of components, how far the sum of their
+components is. Such sums (Scholz and others 2021, section 2.1) are off for several reasons: alone, a component pays for
+what the first change of a packet costs, its cache misses hide behind the next packet, and it has the caches to itself.
+So the features of a program are those of any other, and also the number of its components, how many of these are of
+each kind, and the memory that its tables touch.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+from p4perf.models.component import Reader
+from p4perf.models.program.experience import Experience, Features, features
+from p4perf.models.program.graph import Construct
+from p4perf.models.program.prices import TABLE_BYTES, numeric_sizes
+
+EACH = 0.3
+"""A component more of one kind is as unlike as this in the logarithm of the sum."""
+
+MEMORY_BYTES = float(1 << 19)
+"""The memory of tables counts by the logarithm of one more than the multiple of this: about half of a nearest cache
+that has room for tables."""
+
+
+@dataclass(frozen=True)
+class Composition:
+    """What measured components, and measured programs of them, say of others.
+
+    Args:
+        baseline: cycles per packet of the program to which components are added.
+        alone: how far sums of prices are off for single components.
+        together: how far sums of components are off for programs of them.
+    """
+
+    baseline: float
+    alone: Experience
+    together: Experience
+
+    def record(self) -> dict[str, Any]:
+        """As JSON values."""
+        return {"baseline": self.baseline, "alone": self.alone.record(), "together": self.together.record()}
+
+    @classmethod
+    def from_reader(cls, reader: Reader) -> Self:
+        """Read a record.
+
+        Raises:
+            DataError: it is damaged.
+        """
+        alone, together = (Experience.from_reader(reader.child(key)) for key in ("alone", "together"))
+        return cls(reader.number("baseline"), alone, together)
+
+
+def composed_features(
+    names: Sequence[str], whole: Sequence[tuple[Construct, float]], tables: float, cycles: float
+) -> Features:
+    """The features of a program of components.
+
+    Args:
+        names: kinds of the components.
+        whole: what a packet meets in all of them together.
+        tables: share of the memory of the tables that counts.
+        cycles: what they cost alone, with the baseline.
+    """
+    found = {f"component {name}": EACH * number for name, number in Counter(names).items()}
+    touched = sum(numeric_sizes(what)[TABLE_BYTES] for what, _ in whole if what.kind == "lookup")
+    memory = {"memory": math.log1p(tables * touched / MEMORY_BYTES)} if touched else {}
+    return {**features(whole, cycles), **found, **memory, "components": math.log(len(names))}

@@ -1,0 +1,123 @@
+"""What components cost alone and beside one another, where measured ones say it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise, product
+
+import pytest
+
+from p4perf.errors import DataError
+from p4perf.evaluation.prediction.learning.composition import composing
+from p4perf.evaluation.prediction.learning.constructs import workload_increment
+from p4perf.evaluation.prediction.learning.design import PriceRow
+from p4perf.evaluation.prediction.library import ProgramParts
+from p4perf.models.program.experience import Experience, KnownProgram
+from p4perf.models.program.graph import Construct, construct
+from p4perf.models.program.prices import Curve, Price
+from p4perf.programs.component import TrafficPlan, build_workload
+
+BASELINE = 10.0
+FRAME_BYTES = 1024
+
+Parts = Sequence[tuple[str, Mapping[str, int]]]
+
+SINGLES = [
+    *(("parser_headers", {"headers": n}) for n in range(1, 9)),
+    *(("header_field_writes", {"writes": n}) for n in range(1, 9)),
+    *(("match_action_table", {"entries": n}) for n in (1, 10, 100, 1000, 10_000, 100_000)),
+    *(("hash", {"size_bytes": n}) for n in (32, 64, 96, 128)),
+]
+TWOS = [[one, other] for one, other in product(SINGLES[::3], SINGLES[1::3])]
+THREES = [[one, other, SINGLES[20]] for one, other in TWOS[::4]]
+
+
+def guessed() -> ProgramParts:
+    """Prices that are off."""
+    prices = (
+        Price("lookup exact", 50.0, curves=(Curve("entries", "log", (1.0, 1000.0, 100_000.0), (0.0, 0.0, 50.0)),)),
+        Price("write header", 3.0),
+        Price("extract", 2.0),
+        Price("emit", 1.0),
+        Price("hash crc32", 20.0, curves=(Curve("bytes", "linear", (32.0, 128.0), (0.0, 10.0)),)),
+    )
+    return ProgramParts("dpdk-c", 20.0, {price.key: price for price in prices})
+
+
+def truth(parts: Parts) -> float:
+    """A component costs what it costs alone, but for 2 cycles that only the first one pays [cycles over baseline]."""
+    cycles = {
+        "parser_headers": lambda headers: 2 + 5.0 * headers,
+        "header_field_writes": lambda writes: 2 + 2.0 * writes,
+        "match_action_table": lambda entries: 70.0 + 0.001 * entries,
+        "hash": lambda size_bytes: 5 + 0.3 * size_bytes,
+    }
+    return sum(cycles[name](**sizes) for name, sizes in parts) - 2.0 * (len(parts) - 1)
+
+
+def path(parts: Parts) -> tuple[tuple[Construct, float], ...]:
+    workload = build_workload([(name, dict(sizes)) for name, sizes in parts], frame_size_bytes=FRAME_BYTES)
+    return workload_increment("dpdk-c", workload, TrafficPlan(FRAME_BYTES))
+
+
+def row(parts: Parts) -> PriceRow:
+    alone = tuple((name, path([(name, sizes)])) for name, sizes in parts)
+    return PriceRow("composition/some", "", path(parts), truth(parts), baseline=BASELINE, components=alone)
+
+
+@pytest.fixture(scope="module")
+def learnt() -> ProgramParts:
+    return composing(guessed(), [row(p) for p in ([[one] for one in SINGLES] + TWOS + THREES)], BASELINE)
+
+
+def price(model: ProgramParts, parts: Parts) -> float:
+    met = [(construct("component", "", name=name, **sizes), 1.0) for name, sizes in parts]
+    return model.composed(met, BASELINE).cycles.value
+
+
+def test_measured_components_cost_what_they_cost_alone(learnt):
+    for one in SINGLES:
+        assert learnt.alone(path([one])).value == pytest.approx(truth([one]), rel=0.1, abs=2.0), one
+    before = [abs(guessed().alone(path([one])).value - truth([one])) for one in SINGLES]
+    after = [abs(learnt.alone(path([one])).value - truth([one])) for one in SINGLES]
+    assert sum(after) < sum(before) / 5
+
+
+def test_programs_of_components_cost_less_than_these_alone_if_known_ones_do(learnt):
+    unseen = [[SINGLES[n], SINGLES[n + 5], SINGLES[n + 9]] for n in range(12)]
+    errors = [price(learnt, parts) / (BASELINE + truth(parts)) - 1 for parts in unseen]
+    off = [price(guessed(), parts) / (BASELINE + truth(parts)) - 1 for parts in unseen]
+    assert sum(map(abs, errors)) < sum(map(abs, off)) / 2
+    assert max(map(abs, errors)) < 0.12
+
+
+def test_more_entries_never_cost_less(learnt):
+    sizes = (1, 5, 10, 100, 500, 1000, 3000, 10_000, 30_000, 100_000, 300_000)
+    costs = [price(learnt, [SINGLES[2], ("match_action_table", {"entries": n})]) for n in sizes]
+    assert all(after > 0.995 * before for before, after in pairwise(costs)), costs
+
+
+def test_the_record_says_all(learnt):
+    record = json.loads(json.dumps(learnt.record()))
+    assert ProgramParts.from_record(record).composition is not None
+    assert ProgramParts.from_record(record).record() == learnt.record()
+    record["composition"]["alone"]["length"] = 0
+    with pytest.raises(DataError, match="above zero"):
+        ProgramParts.from_record(record)
+    assert ProgramParts.from_record({k: v for k, v in record.items() if k != "composition"}).composition is None
+
+
+@pytest.mark.parametrize("kept", [[[one] for one in SINGLES], TWOS, [[one] for one in SINGLES[:9]] + TWOS])
+def test_too_few_components_or_programs_say_nothing(kept):
+    model = guessed()
+    assert composing(model, [row(parts) for parts in kept], BASELINE) is model
+
+
+def test_noises_that_are_tried_out():
+    programs = [KnownProgram({"sum": n / 10}, 0.1 * (n % 2)) for n in range(30)]
+    found = Experience.learn(programs, noises=(0.07,))
+    assert found is not None
+    assert found.noise == 0.07
+    assert replace(found, noise=0.05) != found
