@@ -23,6 +23,7 @@ pytestmark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
 
 REFUSED: dict[str, tuple[int, str]] = {
     "composition/context": (8, "the scripts draw one number"),
+    "composition/more-programs": (39, "the scripts draw one number"),
     "composition/programs": (24, "the scripts draw one number"),
 }
 """Experiments with points for which there are no scripts: how many, and a pattern of the reason."""

@@ -86,6 +86,7 @@ COMPOSED = {
     "composition/components": 50,
     "composition/constructs": 17,
     "composition/context": 14,
+    "composition/more-programs": 60,
     "composition/programs": 32,
 }
 """What cost models are learnt from: every point is a program, and no variable is swept."""

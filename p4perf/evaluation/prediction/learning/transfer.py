@@ -11,8 +11,9 @@ have the ``c`` in common, which is found with them. So a price that no point has
 points tell each price by itself. Whole programs cost more or less than the sum of their prices on the other machine,
 too, and ``y`` is without that (:mod:`~p4perf.models.program.experience`).
 
-What whole programs say of sums on the other machine is kept: with all points of this machine among them, to which they
-are less alike by :data:`ELSEWHERE`, or with wider intervals, by what nine of ten points are off. Many programs of this
+What whole programs say of sums on the other machine is kept: with those of this machine among them, to which they are
+less alike by :data:`ELSEWHERE`, or with wider intervals, by what nine of ten points are off. How wide intervals are is
+judged by programs of this machine that do not wait for memory, which scatters. Many programs of this
 machine tell the shape of the prices of lookups anew: what those with few keys and with wider keys cost beside others.
 """
 
@@ -108,12 +109,17 @@ def transferred(reference: PrimitiveCosts, rows: Sequence[PriceRow], baseline: f
     whole = np.maximum(cycles + fit.base, 1.0)
     sums = fit.matrix @ fit.found
     experience = reference.experience
-    local = [known_program(row, charged) for row, charged in zip(fit.rows, sums, strict=True)]
+    known = [(row, known_program(row, charged)) for row, charged in zip(fit.rows, sums, strict=True) if row.whole]
+    near = [each for row, each in known if not reference.waited(row.met)]
+    local = [*(each for _, each in known if each not in near), *near]
     if experience is not None and len(local) >= FEWEST_PROGRAMS:
         far = [replace(p, features={**p.features, "elsewhere": ELSEWHERE}) for p in experience.programs]
-        experience = Experience.learn([*far, *local], len(local)) or experience
+        experience = (
+            Experience.learn([*far, *local], len(near) if len(near) >= FEWEST_PROGRAMS else len(local)) or experience
+        )
         wider = 1 + WIDER / math.sqrt(len(local))
-        experience = replace(experience, widths=(wider * experience.widths[0], wider * experience.widths[1]))
+        widths = [max(wider * width, 1.0) for width in experience.widths]
+        experience = replace(experience, widths=(widths[0], widths[1]))
     elif experience is not None:
         off = np.abs(np.log(np.maximum(whole + sums - cycles, 1.0) / whole))
         noise = float(np.quantile(off, LEVEL)) / NORMAL_90
