@@ -32,7 +32,16 @@ from p4perf.evaluation.prediction.learning.design import PriceRow, parts_of
 from p4perf.evaluation.prediction.learning.primitives import agreement_of, known_program, scattering
 from p4perf.models.program.experience import FEWEST as FEWEST_PROGRAMS
 from p4perf.models.program.experience import NORMAL_90, Experience, features
-from p4perf.models.program.prices import CACHED, Curve, Price, cached_sizes, smallest_sizes, surplus
+from p4perf.models.program.prices import (
+    CACHED,
+    MISPREDICTION,
+    TURN,
+    Curve,
+    Price,
+    cached_sizes,
+    smallest_sizes,
+    surplus,
+)
 from p4perf.models.program.primitives import LEVEL, PrimitiveCosts
 from p4perf.models.templates import FloatArray
 
@@ -49,8 +58,8 @@ WIDER = 1.8
 """Intervals of a moved model are wider by this over the root of the number of points of this machine: the fewer, the
 more they leave out. With the 50 points of ``learn --quick`` they held 85 to 92 % of 160 programs on each target."""
 
-GUESS = "write header"
-"""Key of the price that others are taken to have at first, of which the reference knows nothing."""
+GUESS, GUESSES = "write header", {TURN: MISPREDICTION}
+"""Keys of the prices that others are taken to have at first, of which the reference knows nothing."""
 
 ENOUGH = 60
 """Whole programs of this machine which tell the shape of prices."""
@@ -239,14 +248,12 @@ def _stepped(price: Price, share: Mapping[tuple[str, str, int], float]) -> Price
 
 def _guessed(reference: PrimitiveCosts, rows: Sequence[PriceRow]) -> PrimitiveCosts:
     """The reference with a first guess for what points have and it charges nothing for: a write to a header field."""
-    guess = reference.prices.get(GUESS)
     met = Counter(key for row in rows for key, parts in parts_of(row).items() if any(part.times > 0 for part in parts))
-    if guess is None:
-        return reference
     found = {}
     for key in (key for key, points in met.items() if points >= FEWEST_OF_ONE and not key.startswith("lookup ")):
         price = reference.prices.get(key, Price(key, 0.0, sources=("programs",)))
-        if not price.constant and not price.curves:
+        guess = reference.prices.get(GUESSES.get(key, GUESS))
+        if guess is not None and not price.constant and not price.curves:
             found[key] = replace(price, constant=guess.constant, limit=None)
     return replace(reference, prices={**reference.prices, **found})
 
