@@ -25,10 +25,10 @@ def session(tmp_path_factory):
 
 def test_fixtures_are_measured_and_a_model_is_written(session):
     folder, done = session
-    for count, name in ((50, "components"), (32, "programs"), (14, "context")):
+    for count, name in ((50, "components"), (32, "programs"), (14, "context"), (60, "more-programs")):
         assert f"composition/{name}: {count} programs, run directory " in done.err
-    total = re.search(r"^(\d+) programs in 4 runs on fake-adding \(local\): about \d", done.err, re.MULTILINE)
-    assert int(total[1]) > 50 + 32 + 14
+    total = re.search(r"^(\d+) programs in 5 runs on fake-adding \(local\): about \d", done.err, re.MULTILINE)
+    assert int(total[1]) > 50 + 32 + 14 + 60
     assert done.err.index(total[0]) < done.err.index("run directory"), "the estimate comes first"
     model = read_cost_model((folder / "model.json").read_text())
     assert model.target == "fake-adding"
@@ -36,10 +36,11 @@ def test_fixtures_are_measured_and_a_model_is_written(session):
     prices = PrimitiveCosts.from_record(dict(model.primitives))
     assert {"lookup exact", "lookup lpm", "write header", "extract", "hash crc32"} <= set(prices.prices)
     assert prices.experience is not None
+    assert prices.composition is not None
     assert {a.experiment for a in prices.agreement} == {
-        f"composition/{n}" for n in ("components", "constructs", "context", "programs")
+        f"composition/{n}" for n in ("components", "constructs", "context", "more-programs", "programs")
     }
-    assert len(model.provenance["runs"]) == 4
+    assert len(model.provenance["runs"]) == 5
     title, head, row = done.out.splitlines()[:3]
     assert title.startswith("error of the predicted cycles of a packet, for the programs that the model")
     assert head.split("  ")[0] == "learnt from"
@@ -53,7 +54,7 @@ def test_runs_that_are_there_are_read(session, tmp_path):
     assert done.code == 0, done.err
     rows = json.loads(done.out)["rows"]
     assert [row["what"] for row in rows] == [
-        f"composition/{name}" for name in ("components", "constructs", "context", "programs")
+        f"composition/{name}" for name in ("components", "constructs", "context", "more-programs", "programs")
     ]
     assert all(0 <= row["median_error"] <= row["p90_error"] for row in rows)
     assert read_cost_model((tmp_path / "again.json").read_text()).baseline == pytest.approx(20, abs=0.1)
@@ -65,8 +66,8 @@ def test_a_session_goes_on(session, tmp_path):
     again = ("learn", "--target", "fake-adding", *FEW, "--runs", folder / "runs", "--resume", "-o", tmp_path / "m.json")
     done = p4perf(*again)
     assert done.code == 0, done.err
-    assert done.err.count("continuing") == 4
-    assert len(list((folder / "runs").iterdir())) == 4
+    assert done.err.count("continuing") == 5
+    assert len(list((folder / "runs").iterdir())) == 5
 
 
 def test_a_cost_model_does_not_fill_a_terminal(tmp_path):
