@@ -19,11 +19,12 @@ ALONE = 0.02
 
 
 def composing(prices: PrimitiveCosts, rows: Sequence[PriceRow], baseline: float) -> PrimitiveCosts:
-    """The same prices, with what components cost alone and beside one another; as before if too few were measured.
+    """The same prices, with what components cost alone and beside one another; without if too few were measured.
 
     Args:
         baseline: cycles per packet of the program to which components are added.
     """
+    prices = replace(prices, composition=None)  # that of a reference is of another machine
     programs = [row for row in rows if len(row.components) > 1]
     kinds = {name for row in programs for name, _ in row.components}
     single = [row for row in rows if len(row.components) == 1 and row.components[0][0] in kinds]
