@@ -20,6 +20,7 @@ from p4perf.evaluation.prediction.learning.primitives import learn_prices
 from p4perf.evaluation.prediction.learning.transfer import ELSEWHERE, transferred
 from p4perf.models.program import Construct, construct
 from p4perf.models.program.experience import Experience, KnownProgram, features
+from p4perf.models.program.graph import mispredicted_branch
 from p4perf.models.program.prices import Curve, Domain, Price
 from p4perf.models.program.primitives import PrimitiveCosts
 from p4perf.programs.component import TrafficPlan, build_workload
@@ -308,6 +309,41 @@ def test_programs_of_this_machine_say_more_of_others_than_those_of_another_machi
     alike, apart = (math.exp(each.error(asked)[0]) for each in found if each is not None)
     assert 1.0 < apart < alike < 1.5
     assert apart == pytest.approx(1.1, rel=0.1)
+
+
+def test_turns_cost_as_much_as_a_misprediction_until_programs_tell() -> None:
+    """A reference that knows no turns is taken to charge a misprediction behind a lookup for each at first."""
+    wrong = Price("mispredicted branch lookup", 50.0)
+    costs = replace(learnt(additive), prices={**learnt(additive).prices, wrong.key: wrong})
+    like = rows(additive, ["mat/entries", "parser/headers", "action/writes"])
+    turns = [
+        replace(r, met=(*r.met, (mispredicted_branch("turn"), 3.0)), cycles=r.cycles + 120.0, baseline=20.0, whole=True)
+        for r in like[::2]
+    ]
+    known = transferred(costs, [*like, *turns], 20.0)
+    assert known.charge(mispredicted_branch("turn")).cycles.value == pytest.approx(40, rel=0.15)
+    assert transferred(costs, like, 20.0).charge(mispredicted_branch("turn")).cycles.value == 0
+
+
+def test_programs_that_wait_for_memory_do_not_say_how_wide_intervals_are() -> None:
+    costs, like = learnt(additive), rows(additive, ["mat/entries", "parser/headers", "action/writes"])
+    known = [KnownProgram(features(r.met, 20.0 + r.cycles), 0.01 * (n % 3)) for n, r in enumerate(like)]
+    reference = replace(costs, experience=Experience(tuple(known), length=4.0, amplitude=0.2, noise=0.03))
+    here = [replace(r, whole=True, baseline=20.0) for r in like * 2]
+    waiting = [n for n, r in enumerate(here) if reference.waited(r.met)]
+    assert 0 < len(waiting) < len(here) - 20
+
+    def widest(rows_here: list[PriceRow]) -> float:
+        experience = transferred(reference, rows_here, 20.0).experience
+        assert experience is not None
+        assert min(experience.widths) >= 1
+        return max(experience.widths)
+
+    off = [replace(r, cycles=r.cycles * (0.6 if n % 2 else 1.5)) if n in waiting else r for n, r in enumerate(here)]
+    assert widest(off) <= widest(here)
+    near = [n for n in range(len(here)) if n not in waiting]
+    off = [replace(r, cycles=r.cycles * (0.6 if n % 2 else 1.5)) if n in near else r for n, r in enumerate(here)]
+    assert widest(off) > 1
 
 
 def test_many_programs_of_this_machine_do_not_replace_those_of_another() -> None:
