@@ -13,8 +13,9 @@ too, and ``y`` is without that (:mod:`~p4perf.models.program.experience`).
 
 What whole programs say of sums on the other machine is kept: with those of this machine among them, to which they are
 less alike by :data:`ELSEWHERE`, or with wider intervals, by what nine of ten points are off. How wide intervals are is
-judged by programs of this machine that do not wait for memory, which scatters. Many programs of this
-machine tell the shape of the prices of lookups anew: what those with few keys and with wider keys cost beside others.
+judged by programs of this machine that do not wait for memory, which scatters; they are never narrower than the process
+says. Many programs of this machine tell the shape of the prices of lookups anew: what those with few keys and with
+wider keys cost beside others.
 """
 
 from __future__ import annotations
@@ -118,14 +119,14 @@ def transferred(reference: PrimitiveCosts, rows: Sequence[PriceRow], baseline: f
     whole = np.maximum(cycles + fit.base, 1.0)
     sums = fit.matrix @ fit.found
     experience = reference.experience
-    known = [(row, known_program(row, charged)) for row, charged in zip(fit.rows, sums, strict=True) if row.whole]
-    near = [each for row, each in known if not reference.waited(row.met)]
-    local = [*(each for _, each in known if each not in near), *near]
+    told = [each for each in zip(fit.rows, sums, strict=True) if each[0].whole]
+    told.sort(key=lambda each: reference.waited(each[0].met) == 0)  # those that wait for memory first
+    local = [known_program(row, charged) for row, charged in told]
     if experience is not None and len(local) >= FEWEST_PROGRAMS:
         far = [replace(p, features={**p.features, "elsewhere": ELSEWHERE}) for p in experience.programs]
-        experience = (
-            Experience.learn([*far, *local], len(near) if len(near) >= FEWEST_PROGRAMS else len(local)) or experience
-        )
+        near = sum(reference.waited(row.met) == 0 for row, _ in told)
+        judged = near if near >= FEWEST_PROGRAMS else len(local)
+        experience = Experience.learn([*far, *local], judged) or experience
         wider = 1 + WIDER / math.sqrt(len(local))
         widths = [max(wider * width, 1.0) for width in experience.widths]
         experience = replace(experience, widths=(widths[0], widths[1]))
