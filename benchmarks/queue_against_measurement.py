@@ -1,10 +1,11 @@
 """Latency and loss by the queue model against what is measured over rings, by the native load generator.
 
 For each program and each repetition: the rate under some overload; 30 % of it, from which the cost of batches follows
-(a + b n, and what one behind an empty look takes more); then Poisson traffic at 10, 50 and 70 % of the rate. At each
-load a device that only sends packets back comes first: its latency is the noise floor, and what it says of stolen time
-is that of the machine. So all that a prediction is made of is there before the program is measured at that load.
-Loss is predicted at 110 %. Printed are medians over the repetitions, as rows of the table in docs/estimates.md.
+(a + b n, and what one behind an empty look takes more) and how much slower the program works behind stolen time (the
+median over the repetitions so far); then Poisson traffic at 10, 50 and 70 % of the rate. At each load a device that
+only sends packets back comes first: its latency is the noise floor, and what it says of stolen time is that of the
+machine. So all that a prediction is made of is there before the program is measured at that load. Loss is predicted at
+110 %. Printed are medians over the repetitions, as rows of the table in docs/estimates.md.
 Arguments: repetitions (7), targets (dpdk-c,dpdk-swx).
 
 The machine may move the two cores, nearer to each other or farther apart, and steal time. What a batch of one packet
@@ -24,7 +25,7 @@ from _common import Bench
 
 from p4perf.errors import NoVerdictError, UsageError
 from p4perf.evaluation.load import LatencyHistogram
-from p4perf.evaluation.load.batches import BatchCost, StolenTime, latency
+from p4perf.evaluation.load.batches import BatchCost, StolenTime, latency, slower_behind_stolen
 from p4perf.targets.link import LinkPlan
 from p4perf.testbeds.loadgen.base import Account, Load, LoadSession, Spacing
 from p4perf.testbeds.loadgen.native import NativeGenerator
@@ -71,13 +72,14 @@ def main() -> None:
         for name, components in PROGRAMS.items():
             bench = Bench(components, FRAME_BYTES, target)
             rows: list[Row] = []
+            slower: list[float] = []
             with NativeGenerator().open(
                 bench.target, bench.plan, LINK, bench.testbed, bench.facts, bench.folder
             ) as session:
                 session.offer(Load(None, TRIAL_S), bench.gate_ratio)
                 for seed in range(repetitions):
                     try:
-                        rows += list(_repetition(session, seed))
+                        rows += list(_repetition(session, seed, slower))
                     except (NoVerdictError, UsageError) as error:
                         print(f"  a repetition says nothing: {error}", flush=True)
             print(f"\n{target}, {name}: {repetitions} repetitions, ring of {LINK.slots}\n")
@@ -95,7 +97,7 @@ def main() -> None:
                 )
 
 
-def _repetition(session: LoadSession, seed: int) -> Iterator[Row]:
+def _repetition(session: LoadSession, seed: int, slower: list[float]) -> Iterator[Row]:
     # More than some overload would slow the device down, which reads rings that are written all the time.
     most = session.offer(Load(None, TRIAL_S, seed=seed)).receive_rate_pps
     overload = _poisson(session, SOME * most, seed, "program")
@@ -106,6 +108,11 @@ def _repetition(session: LoadSession, seed: int) -> Iterator[Row]:
     batch, packet, more = (1e3 * us for us in (program.batch_us, program.packet_us, program.idle_us))
     print(f"  {rate / 1e6:.2f} Mpps; a batch of n packets {batch:.0f} + {packet:.0f} n ns, {more:.0f} more behind none")
     calm, marks = [learnt["null"]], [_mark(learnt["null"])]
+    costs = {"program": program, "nothing": nothing, "most_pps": rate, "ring": LINK.slots, "step_us": STEP_US}
+    some = {"floor": _histogram(learnt["null"]), "stolen": StolenTime.of([learnt["null"].raw])}
+    some |= {"rate_pps": learnt["program"].rate_pps}
+    p99_us = _histogram(learnt["program"]).percentile_us(99)
+    slower.append(slower_behind_stolen(p99_us, lambda factor: latency(**costs, **some, slower=factor), STEP_US))
     waiting: list[tuple[Row, int]] = []
     for load in (*SHARES, OVERLOAD):
         floor = _poisson(session, load * rate, seed, "null")
@@ -114,8 +121,8 @@ def _repetition(session: LoadSession, seed: int) -> Iterator[Row]:
         stolen = StolenTime.of([each.raw for each in calm])
         offered_pps, predicted = floor.rate_pps, (max(1 - rate / floor.rate_pps, 0.0),)
         if load != OVERLOAD:
-            floor_us = _histogram(floor)
-            delay = latency(program, nothing, floor_us, stolen, rate_pps=offered_pps, ring=LINK.slots, step_us=STEP_US)
+            now = {"floor": _histogram(floor), "stolen": stolen, "rate_pps": offered_pps}
+            delay = latency(**costs, **now, slower=statistics.median(slower))
             predicted = tuple(delay.quantile(share) * STEP_US for share in (0.5, 0.99))
         found = _poisson(session, load * rate, seed, "program")
         seen = StolenTime.of([found.raw]).share

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from p4perf import errors
+from p4perf.experiment.gates import known_before
 from p4perf.experiment.load import LoadMeasurement, LoadPlan
 from p4perf.experiment.planning import PlannedPoint, SweepPlan, plan_sweep, point_workload
 from p4perf.plugins import load_plugin
@@ -295,13 +296,14 @@ class Bench:
 
 
 def measured_gate_ratios(target: Measures, testbed: Testbed, folder: Path) -> GateRatios:
-    """The gate ratios that a calibration of the node prints; none if the target has no calibration."""
+    """The gate ratios that a calibration of the node prints, and what earlier ones saw; none without calibration."""
     job = calibration_of(target)
     lines = [] if job is None else testbed.run(job, folder).stdout.splitlines()
     found = GateRatios()
-    for line in lines:
-        if line.startswith("{") and (seen := target.undisturbed(json.loads(line))) is not None:
-            found.observe(seen)
+    read = (target.undisturbed(json.loads(line)) for line in lines if line.startswith("{"))
+    seen = [each for each in read if each is not None]
+    for each in (*known_before(seen, testbed, testbed.facts()), *seen):
+        found.observe(each)
     return found
 
 

@@ -21,6 +21,7 @@ from typing_extensions import override
 from p4perf.errors import BuildError, ExitCode, MeasurementError
 from p4perf.experiment.adaptive import Judgement
 from p4perf.experiment.bench import Bench, Shared, TrialDone, begin, tag_of
+from p4perf.experiment.gates import known_before
 from p4perf.experiment.ledger import Ledger
 from p4perf.experiment.planning import PlannedPoint
 from p4perf.experiment.recorder import Progress, Recorder, Silent, SweepOutcome, steal_share
@@ -190,7 +191,8 @@ class Conductor(SweepConductor):
         self._tag = tag_of(self._run.record(), self._testbed)
         self._open_record()
         if (job := self._record.calibration()) is not None:
-            self._record.calibrated(self._testbed.run(job, self._run.path), self._tag)
+            done = self._testbed.run(job, self._run.path)
+            self._record.calibrated(done, self._tag, lambda seen: known_before(seen, self._testbed, self._facts))
         self._record.planned()
         self._build()
         self._built_s = time.monotonic() - self._began_s

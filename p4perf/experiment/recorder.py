@@ -25,6 +25,7 @@ from p4perf.results import Run, RunDirectory
 from p4perf.specs import Experiment
 from p4perf.targets.base import BuildPlan, Job, JobResult, NodeFacts, Target, TrialOptions
 from p4perf.targets.roles import calibration_of, measuring
+from p4perf.targets.windows import Undisturbed
 
 WINDOW_US = 500
 BUILD_LOG = "build.log"
@@ -185,11 +186,21 @@ class Recorder:
             simulated=self._asked_simulations(),
         )
 
-    def calibrated(self, result: JobResult, testbed: str | None = None) -> None:
+    def calibrated(
+        self,
+        result: JobResult,
+        testbed: str | None = None,
+        known: Callable[[Sequence[Undisturbed]], Sequence[Undisturbed]] = lambda seen: (),
+    ) -> None:
+        """Take what a calibration saw; ``known``: what earlier ones of this machine saw, given this one."""
         lines = [json.loads(line) for line in result.stdout.splitlines() if line.startswith("{")]
-        for line in lines:
-            self.ledger.observe(measuring(self._target).undisturbed(line), testbed)
+        seen = [each for line in lines if (each := measuring(self._target).undisturbed(line)) is not None]
+        before = known(seen)
+        for each in (*before, *seen):
+            self.ledger.observe(each, testbed)
         entry: dict[str, Any] = {"at": datetime.now(UTC).isoformat(timespec="seconds"), "cpus": lines}
+        if before:
+            entry["known_gate_ratio"] = min(each.gate_ratio for each in before)
         if testbed is not None:
             entry["testbed"] = testbed
         self.run.note("calibrations", entry)

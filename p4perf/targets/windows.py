@@ -31,7 +31,7 @@ FEWEST_WINDOWS = 10
 SAME_CLOCK_PERCENT = 5
 """A gate ratio counts for trials whose clock is no further away from that at which it was seen."""
 
-GATE_TOLERANCE = 0.15
+GATE_TOLERANCE = 0.05
 """A window counts if its calibration ratio is less than this share above that of an undisturbed core."""
 
 IQR_PER_SIGMA = 1.349

@@ -12,7 +12,7 @@ stands still for S, packets become due that it then sends at once: they wait for
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,6 +34,7 @@ OUTLIER = 3.0
 _CELLS = ("batches_after_work", "batches_after_idle")
 _LONGEST_LOAD = 0.95
 _SMALLEST_US = 1e-3
+_SLOWER = (1.0, 1.1, 1.2, 1.35, 1.5, 1.7, 2.0, 2.5, 3.0)
 
 Records = Sequence[Mapping[str, Any]]
 """What the native load generator says of loads; see :mod:`p4perf.testbeds.loadgen.native`."""
@@ -139,21 +140,37 @@ def latency(
     stolen: StolenTime,
     *,
     rate_pps: float,
+    most_pps: float,
     ring: int,
     step_us: float,
+    slower: float = 1.0,
 ) -> Lattice:
     """The latency over rings at a rate [steps].
 
     Args:
         nothing: cost of batches of a device that sends packets back as they are, through the same rings.
         floor: latency through that device at the rate.
+        most_pps: rate at which the program works off a ring that is never empty. A long batch may cost more than the
+            lines of short ones say, and it is long batches that follow on stolen time.
+        slower: how much slower than that it works behind stolen time, see :func:`slower_behind_stolen`.
     """
     own = nothing.queue(rate_pps, ring, step_us).solve().delay
     link_us = _without_stolen(floor) - own.mean * step_us
     times = np.maximum(link_us, 0.0) / step_us
     link = distributions.from_samples(times, [float(count) for _, count in floor.counts[: len(times)]])
-    load = rate_pps * (program.packet_us + program.batch_us / BURST) / 1e6
-    return program.queue(rate_pps, ring, step_us).solve().delay.plus(link).plus(stolen.delay(load, step_us))
+    delayed = stolen.delay(slower * rate_pps / most_pps, step_us)
+    return program.queue(rate_pps, ring, step_us).solve().delay.plus(link).plus(delayed)
+
+
+def slower_behind_stolen(p99_us: float, predicted: Callable[[float], Lattice], step_us: float) -> float:
+    """How much slower a program works behind stolen time, when caches are cold: by its latency at some load.
+
+    Args:
+        p99_us: 99th percentile that was measured [us].
+        predicted: the latency at that load for a factor [steps].
+    """
+    enough = (factor for factor in _SLOWER if predicted(factor).quantile(0.99) * step_us >= p99_us)
+    return next(enough, _SLOWER[-1])
 
 
 def _without_stolen(floor: LatencyHistogram) -> FloatArray:

@@ -4,7 +4,7 @@ import pytest
 
 from p4perf.errors import NoVerdictError
 from p4perf.evaluation.load import LatencyHistogram
-from p4perf.evaluation.load.batches import BatchCost, StolenTime, latency
+from p4perf.evaluation.load.batches import BatchCost, StolenTime, latency, slower_behind_stolen
 
 SIZES = range(33)
 
@@ -64,19 +64,27 @@ def test_nothing_is_stolen():
     assert StolenTime((), ()).delay(0.5, 0.01).mean == 0
 
 
+FLOOR = LatencyHistogram.from_record(
+    {"lowest": 1, "highest": 10**10, "digits": 3, "min_ns": 300, "max_ns": 300, "overflow": 0, "counts": [[300, 99]]}
+)
+
+
 def test_latency_of_single_packets_is_link_and_batch():
     """At a low rate all batches are one packet: what is beyond a device that does nothing is what the program does."""
     nothing, program = BatchCost(0.1, 0.0, 0.0, 0.01), BatchCost(0.15, 0.2, 0.05, 0.01)
-    floor = LatencyHistogram.from_record(
-        {
-            "lowest": 1,
-            "highest": 10**10,
-            "digits": 3,
-            "min_ns": 300,
-            "max_ns": 300,
-            "overflow": 0,
-            "counts": [[300, 99]],
-        }
-    )
-    found = latency(program, nothing, floor, StolenTime((), ()), rate_pps=1e4, ring=1024, step_us=0.005)
+    found = latency(program, nothing, FLOOR, StolenTime((), ()), rate_pps=1e4, most_pps=1e7, ring=1024, step_us=0.005)
     assert found.mean * 0.005 == pytest.approx(0.3 + (0.15 + 0.2 + 0.05) - 0.1, abs=0.01)
+
+
+@pytest.mark.parametrize("factor", [1.0, 1.5, 2.5])
+def test_slower_work_behind_stolen_time_is_found_by_the_latency(factor):
+    nothing, program = BatchCost(0.1, 0.0, 0.0, 0.01), BatchCost(0.15, 0.2, 0.05, 0.01)
+    stolen = StolenTime((), ((0.05, 20.0),))
+
+    def at(slower):
+        return latency(
+            program, nothing, FLOOR, stolen, rate_pps=1e6, most_pps=3e6, ring=64, step_us=0.005, slower=slower
+        )
+
+    assert slower_behind_stolen(at(factor).quantile(0.99) * 0.005, at, 0.005) == factor
+    assert slower_behind_stolen(1e6, at, 0.005) == 3.0

@@ -23,6 +23,7 @@ from p4perf.evaluation.prediction.learning.constructs import (
 from p4perf.evaluation.prediction.operations import drawn_packets
 from p4perf.evaluation.prediction.reading import ReadOptions, read_program, shares_of_trace
 from p4perf.evaluation.prediction.reading.constructs import Values, of_table
+from p4perf.evaluation.prediction.reading.left_out import idle_states
 from p4perf.evaluation.prediction.reading.own import read_own
 from p4perf.evaluation.prediction.reading.packets import Lookups
 from p4perf.evaluation.prediction.reading.points import load_point
@@ -389,6 +390,16 @@ def test_a_field_that_was_just_written_is_waited_for() -> None:
     graph = read_own(small(*body), "small", 64)
     waits = [c for step in graph.steps.values() for c in step.constructs if c.kind == "overlap"]
     assert [c.size("code") for c in waits] == ["stored", "stored"]
+
+
+@pytest.mark.parametrize(("again", "left_out"), [(ir.Const(1), {"next"}), (M, set())])
+def test_a_state_that_keeps_what_nothing_reads_is_left_out(again: ir.Expression, left_out: set[str]) -> None:
+    header, case = ir.Header("i", (ir.Field("d", 8),)), ir.SelectCase((ir.Match(0xFF, 7, 7),), "next")
+    states = (extracting("start", ("h",), A, (case,)), extracting("next", ("i",)))
+    kept = replace(states[1], body=(*states[1].body, ir.Assign(M, ir.FieldRef("i", "d"))))
+    program = small(ir.Assign(B, again))
+    program = replace(program, headers=(*program.headers, header), parser=(states[0], kept), emit=("h", "i"))
+    assert idle_states(program) == left_out
 
 
 SUM = ir.Cast(ir.BinaryOp("+", A, B), 8)

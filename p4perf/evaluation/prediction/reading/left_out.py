@@ -48,14 +48,12 @@ def waits(program: ir.Program, body: Sequence[ir.Statement]) -> Iterator[tuple[C
 
 def idle_states(program: ir.Program) -> Set[str]:
     """States of the parser from which on it finds only what nothing depends on."""
-    accepted = program.parser_error in unused_metadata(program)
+    unused = unused_metadata(program)
 
     def is_simple(statement: ir.ParserStatement) -> bool:
-        return (
-            not statement.varying_bits
-            if isinstance(statement, ir.Extract)
-            else accepted and isinstance(statement, ir.Verify)
-        )
+        if isinstance(statement, ir.Extract):
+            return not statement.varying_bits
+        return (program.parser_error if isinstance(statement, ir.Verify) else destination(statement)) in unused
 
     endless = {name for name in looped_states(program) if not program.state(name).body}
     left = {s.name: s for s in program.parser if s.name not in endless and all(map(is_simple, s.body))}

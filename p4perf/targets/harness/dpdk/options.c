@@ -160,7 +160,7 @@ parse_options(struct options *o, int argc, char **argv)
 	o->compile_ms = -1;
 	o->measure = (struct measure_options){
 		.gated = P4PERF_HAVE_GATE,
-		.gate_tolerance = 0.15,
+		.gate_tolerance = 0.05,
 		.drift_tolerance = 0.05,
 		.windows = 40,
 		.window_us = 500,

@@ -62,7 +62,7 @@ parse_options(struct options *o, int argc, char **argv)
 	*o = (struct options){.host_cpu = -1, .function_cpu = -1, .seed = 1};
 	o->measure = (struct measure_options){
 		.gated = P4PERF_HAVE_GATE,
-		.gate_tolerance = 0.15,
+		.gate_tolerance = 0.05,
 		.drift_tolerance = 0.05,
 		.windows = 40,
 		.packets = 8192,
