@@ -78,7 +78,7 @@ parse_options(struct options *o, int argc, char **argv)
 		.zipf_exponent = 1.0,
 		.seed = 1,
 		.gated = P4PERF_HAVE_GATE,
-		.gate_tolerance = 0.05,
+		.gate_tolerance = 0.15,
 		.drift_tolerance = 0.05,
 		.windows = 40,
 		.window_us = 500,
