@@ -23,7 +23,7 @@ from p4perf.errors import MeasurementError
 from p4perf.targets.base import MetricValue, TrialSummary
 
 MIN_WINDOWS = 20
-MIN_SHARE = 0.20
+MIN_SHARE = 0.05
 MAX_SPREAD = 0.15
 FEWEST_WINDOWS = 10
 """With fewer windows a trial says nothing of an undisturbed core by itself."""
