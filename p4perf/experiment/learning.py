@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 import statistics
 import time
@@ -26,7 +25,6 @@ from p4perf.evaluation.prediction.learning.transfer import transferred
 from p4perf.evaluation.prediction.library import reference_model
 from p4perf.evaluation.prediction.reading.swx_packets import UnknownDecisionError
 from p4perf.experiment.bench import check_capability, measured_gate_ratios, open_target, open_testbed, refuse_batches
-from p4perf.experiment.conductor import TimeLimit
 from p4perf.experiment.evaluate import BASELINE, COST
 from p4perf.experiment.own import FRAME_SIZE_BYTES, own_experiment
 from p4perf.experiment.planning import SweepPlan, plan_sweep, point_label, point_workload
@@ -179,9 +177,6 @@ READ = (FORWARD, FUNCTIONS)
 QUICK_ACCURACY, QUICK_STARTS = 0.02, 4
 """Relative error to which each program is measured then, and about how many starts it takes."""
 
-QUICK_S = 150.0
-"""How long that may take: programs that are still open then are measured less accurately, or not at all."""
-
 MEMORY = "memory_bytes"
 CLOCK = "core_frequency"
 """Metric that says how fast the core was; its median is a fact of the machine, with its unit."""
@@ -226,19 +221,17 @@ def measure_fixtures(
     )
     runs = []
     notes = {"design": {"accuracy": QUICK_ACCURACY}} if quick else None
-    end_s = time.monotonic() + QUICK_S if quick else math.inf
     for number, (name, (experiment, plan)) in enumerate(todo.items(), 1):
-        later_s = left_s([*todo][number:])
-        listener, limit = PartOfWork(name, reached, later_s, told), TimeLimit(end_s - later_s)
+        listener = PartOfWork(name, reached, left_s([*todo][number:]), told)
         begun = _begun(parent, experiment, device.label, place.label, quick=quick) if resume else None
         if begun is not None:
             told(f"{name}: continuing {begun}")
-            run, _ = resume_run(begun, listener, limit=limit)
+            run, _ = resume_run(begun, listener)
         else:
             run, plan = new_run(experiment, device, place, parent, notes=notes)
             told(f"{name}: {counted(len(plan.points), 'program')}, run directory {run.path}")
             started = time.monotonic()
-            outcome = measure_run(experiment, plan.points, device, place, run, listener, limit=limit)
+            outcome = measure_run(experiment, plan.points, device, place, run, listener)
             pace.learn(outcome, plan.builds, time.monotonic() - started, load_s=plan.load_s, setup_s=plan.setup_s)
         runs.append(Run(run))
     return runs
