@@ -162,16 +162,19 @@ FORWARD = "program/forward"
 FUNCTIONS = "composition/functions"
 """Network functions in P4, read as programs of users are."""
 
+LARGE = "composition/large-functions"
+"""The same with large tables."""
+
 FIXTURES = (
     *(FORWARD, FUNCTIONS, COMPOSED[0], "composition/constructs"),
-    *("composition/components", "composition/context", COMPOSED[1]),
+    *("composition/components", "composition/context", COMPOSED[1], LARGE),
 )
 """Experiments that a cost model is made of, in the order in which they are measured."""
 
 QUICK = 4
 """How many of these are measured if time is short: whole programs, and single constructs that they have none of."""
 
-READ = (FORWARD, FUNCTIONS)
+READ = (FORWARD, FUNCTIONS, LARGE)
 """Those with programs that were read: some targets take none, and their frames have another size."""
 
 QUICK_ACCURACY, QUICK_STARTS = 0.02, 4

@@ -52,6 +52,10 @@ def check_entries(program: Program, table: Table) -> None:
         )
 
 
+MANY_MASKS = 32
+"""With more combinations of masks than that, all entries are compared at once."""
+
+
 class EntryIndex:
     """Finds the first entry of a list that fits, by one look-up for each combination of masks that its entries have."""
 
@@ -62,9 +66,21 @@ class EntryIndex:
             masks = tuple(m.mask if m.low == m.high else 0 for m in entry.matches)
             values = tuple(m.low if m.low == m.high else 0 for m in entry.matches)
             self._groups.setdefault(masks, {}).setdefault(values, []).append(number)
+        self._columns = self._compared() if len(self._groups) > MANY_MASKS else []
+
+    def _compared(self) -> list[tuple[int, Words, Words, Words]]:
+        """Of each key of up to 64 bit: its number, and masks, lowest values and spans of all entries."""
+        found = []
+        for number, matches in enumerate(zip(*(entry.matches for entry in self._listing), strict=True)):
+            if all(m.high < 1 << WORD_BITS and m.mask < 1 << WORD_BITS for m in matches):
+                mask, low, high = np.array([(m.mask, m.low, m.high) for m in matches], np.uint64).T
+                found.append((number, mask, low, high - low))
+        return found
 
     def find(self, values: Sequence[int]) -> int | None:
         """The number of the entry; None if none fits."""
+        if self._columns:
+            return next((n for n in self._candidates(values) if self._listing[n].fits(values)), None)
         best = len(self._listing)
         for masks, entries in self._groups.items():
             for number in entries.get(tuple(map(and_, values, masks)), ()):
@@ -73,6 +89,14 @@ class EntryIndex:
                 if self._listing[number].fits(values):
                     best = number
         return best if best < len(self._listing) else None
+
+    def _candidates(self, values: Sequence[int]) -> list[int]:
+        """The entries whose keys of up to 64 bit fit, in order."""
+        left = np.arange(len(self._listing))
+        for number, mask, low, span in self._columns:
+            value = np.uint64(values[number] & (1 << WORD_BITS) - 1)
+            left = left[(value & mask[left]) - low[left] <= span[left]]
+        return left.tolist()
 
 
 @dataclass(frozen=True, slots=True)

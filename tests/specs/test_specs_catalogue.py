@@ -91,7 +91,10 @@ COMPOSED = {
 }
 """What cost models are learnt from: every point is a program, and no variable is swept."""
 
-OTHERS_OWN: set[str] = {"baseline/cpu-frequency", "composition/functions", *OPERATORS, *VIRTUAL_IO, *COMPOSED}
+FUNCTIONS = {"composition/functions": 14, "composition/large-functions": 20}
+"""Whole programs that were read."""
+
+OTHERS_OWN: set[str] = {"baseline/cpu-frequency", *FUNCTIONS, *OPERATORS, *VIRTUAL_IO, *COMPOSED}
 """Experiments whose points are looked at elsewhere."""
 
 
@@ -147,10 +150,11 @@ def test_every_composed_program_sends_its_packets(name):
         assert Interpreter(workload.program).run(frame(workload.program, workload.packets)).sent
 
 
-def test_the_network_functions_are_programs_that_send_packets():
-    experiment = load_experiment("composition/functions")
-    assert len(experiment.points) == 14
-    for workload in (point_workload(experiment, point)[0] for point in experiment.points[::4]):
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_the_network_functions_are_programs_that_send_packets(name):
+    experiment = load_experiment(name)
+    assert len(experiment.points) == FUNCTIONS[name]
+    for workload in (point_workload(experiment, point)[0] for point in experiment.points[::6]):
         assert workload.source is not None
         assert any(Interpreter(workload.program).run(frame).sent for frame in workload.frames)
 

@@ -154,6 +154,8 @@ def _lookup(size: Mapping[str, object]) -> str:
 
 _MISPREDICTED = {"lookup": " after a lookup", "turn": ": packets look up different numbers of tables"}
 
+_REUSED = {"branch": "mispredicted branch after lines"}
+
 _TEXTS: Mapping[str, Callable[[Mapping[str, object]], str]] = MappingProxyType(
     {
         "lookup": _lookup,
@@ -165,6 +167,7 @@ _TEXTS: Mapping[str, Callable[[Mapping[str, object]], str]] = MappingProxyType(
         "condition": lambda s: f"condition, {_plain(s.get('bits'))} bit",
         "hash": lambda s: f"hash {s.get('algorithm')}, {_plain(s.get('bytes'))} B",
         "mispredicted branch": lambda s: "mispredicted branch" + _MISPREDICTED.get(str(s.get("after")), ""),
+        "reuse": lambda s: f"{_REUSED.get(str(s.get('of')), 'lines')} beyond the nearest cache",
         "unknown": lambda s: f"unknown: {s.get('name')}",
     }
 )

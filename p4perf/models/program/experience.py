@@ -56,6 +56,8 @@ def features(met: Sequence[tuple[Construct, float]], cycles: float) -> dict[str,
         times[name] = times.get(name, 0.0) + number
 
     for what, number in met:
+        if what.kind == "reuse":  # of few programs, and in their prices
+            continue
         key = what.kind if what.kind in ("component", "unknown") else price_key(what)
         if what.kind == "lookup":
             add(key, number * what.number(HIT))

@@ -17,7 +17,7 @@ Kind = Literal[
     "component", "extract", "select", "emit", "lookup", "write", "compute", "condition", "hash", "checksum verify",
     "checksum update", "counter", "meter", "register read", "register write", "random", "add header", "remove header",
     "recirculate", "resubmit", "clone", "multicast", "set egress", "drop", "jump", "call", "overlap", "clock",
-    "mispredicted branch", "level", "kept header", "unknown",
+    "mispredicted branch", "level", "reuse", "kept header", "unknown",
 ]  # fmt: skip
 
 Size = float | str | bool
@@ -59,6 +59,9 @@ KINDS: Mapping[Kind, tuple[str, ...]] = MappingProxyType(
         # made within one, of a longest prefix; turn, if it is where the next packet goes on; or start.
         "mispredicted branch": ("after",),
         "level": (),  # beyond the first at which a longest prefix is searched
+        # A step of a lookup in a table that is in use beyond the nearest cache; ``of``: its kind of match, or branch,
+        # if a branch that waits for it goes otherwise than for most packets. So many bytes are touched in between.
+        "reuse": ("of", "reuse_bytes"),
         # A header that is kept apart from the packet. ``step``: cleared, when a pass begins; read from the packet; or
         # written to it.
         "kept header": ("step",),

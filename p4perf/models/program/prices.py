@@ -22,6 +22,7 @@ LABELS: Mapping[Kind, str] = {
     "write": "to",
     "overlap": "code",
     "mispredicted branch": "after",
+    "reuse": "of",
     "kept header": "step",
     "unknown": "name",
 }
@@ -44,7 +45,15 @@ WORD_BITS = 64
 SLOT_BYTES = 64
 """What a hash table keeps of an entry besides key and data (signature, index, pointer)."""
 
-CACHED: Mapping[str, float] = {"entries": 1000.0, TABLE_BYTES: float(1 << 17), COMPARED: 2000.0}
+REUSE_BYTES = "reuse_bytes"
+"""What is touched until a line is used again."""
+
+CACHED: Mapping[str, float] = {
+    "entries": 1000.0,
+    TABLE_BYTES: float(1 << 17),
+    COMPARED: 2000.0,
+    REUSE_BYTES: float(1 << 18),
+}
 """A table with so many entries, bytes or words is in the second-level cache of any processor."""
 
 SIMPLE_OPERATORS = ("+", "-", "&", "|", "^", "~", "<<", ">>", "==", "!=", "<", ">", "<=", ">=")
@@ -349,6 +358,17 @@ def quoted(price: Price, what: Construct, prices: Mapping[str, Price]) -> Quote:
     return _searched(quote, searched, sizes, price) if searched else quote
 
 
+_FAR = (float(1 << 15), float(1 << 18), float(1 << 20), float(1 << 22), float(1 << 25))
+_OF_TABLES = Curve(REUSE_BYTES, "log", _FAR, (0.0, 4.0, 20.0, 200.0, 350.0))
+_OF_BRANCHES = Curve(REUSE_BYTES, "log", _FAR, (0.0, 25.0, 120.0, 200.0, 300.0))
+
+REUSE: Mapping[str, Price] = {
+    key: Price(key, 0.0, (_OF_BRANCHES if key == "reuse branch" else _OF_TABLES,), sources=("programs",))
+    for key in ("reuse exact", "reuse lpm", "reuse ternary", "reuse branch")
+}
+"""What lines that are far away cost compiled programs, as measured on an AMD EPYC 9004; where nothing else is known."""
+
+
 # --- sizes at which nothing was measured
 
 _Rule = Callable[[Quote, Domain, float, Mapping[str, Price]], Quote]
@@ -526,11 +546,19 @@ def _overlapped(what: Construct, prices: Mapping[str, Price]) -> Quote:
     return found if found.basis == "unknown" else replace(found, cycles=replace(found.cycles, value=0.0))
 
 
+def _reused(what: Construct, prices: Mapping[str, Price]) -> Quote:
+    """What it costs elsewhere that lines are far away: that is of the same order on all processors."""
+    price = REUSE.get(price_key(what), REUSE["reuse ternary"])
+    cycles = price.at(numeric_sizes(what))
+    return Quote(Estimate(cycles, 0.0, 2 * cycles), "bounded", (), "as on another processor")
+
+
 _STAND_INS: Mapping[Kind, Callable[[Construct, Mapping[str, Price]], Quote]] = {
     "lookup": _table,
     "compute": _operator,
     "write": _written,
     "overlap": _overlapped,
+    "reuse": _reused,
 }
 
 _ALIKE: Mapping[Kind, tuple[str, str]] = {

@@ -100,7 +100,8 @@ def packet_path(program: Program, workload: Workload, traffic: TrafficPlan, *, a
         return tally.met()
     copies = any(isinstance(statement, ir.Clone) for statement in statements(program))  # none: no session is there
     found = [(what, times) for what, times in tally.met() if copies or what.kind != "clone"]
-    return tuple(part for each in found for part in (*lookups.searched(*each), *lookups.within(*each)))
+    far = lookups.reused(found, (len(frames), workload.packets.frame_size_bytes))
+    return (*(part for each in found for part in (*lookups.searched(*each), *lookups.within(*each))), *far)
 
 
 PASSES = 2
@@ -302,7 +303,9 @@ def swx_path(program: Program, workload: Workload, traffic: TrafficPlan) -> Pack
     _check_lengths(short)
     if not workload.frames:
         return tally.met()
-    return tuple((reference.seen(what), times) for what, times in tally.met())
+    met = tally.met()
+    far = reference.reused(met, (len(frames), workload.packets.frame_size_bytes), tries=True)
+    return (*((reference.seen(what), times) for what, times in met), *far)
 
 
 def _on_swx(program: Program, workload: Workload) -> tuple[Flow, SwxMachine, Lookups]:

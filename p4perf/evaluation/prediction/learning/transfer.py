@@ -36,6 +36,8 @@ from p4perf.models.program.experience import NORMAL_90, Experience, features
 from p4perf.models.program.prices import (
     CACHED,
     MISPREDICTION,
+    REUSE,
+    REUSE_BYTES,
     TURN,
     Curve,
     Price,
@@ -78,12 +80,14 @@ SHAPED: Mapping[str, tuple[str, ...]] = {
     "lookup exact": ("entries", "key_bits"),
     "lookup lpm": ("entries",),
     LIST: ("entries", "key_bits"),
+    **dict.fromkeys(REUSE, (REUSE_BYTES,)),
 }
 """Keys of the prices whose shape programs of this machine tell, and over which sizes."""
 
 STEPS: Mapping[str, tuple[float, ...]] = {
     "entries": (2.0, 4.0, 12.0, 24.0, 100.0, 400.0, 2000.0, 8000.0),
     "key_bits": (32.0, 33.0, 64.0, 65.0, 128.0, 129.0, 4096.0),
+    REUSE_BYTES: tuple(float(1 << 18) * 2**n for n in (0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0)),
 }
 """Knots between which such a price is another share of what it was: every second one begins a step up or down. One key,
 found again and again, is in the fastest places and predicted; keys are compared in words."""
@@ -236,14 +240,14 @@ def _stepped(price: Price, share: Mapping[tuple[str, str, int], float]) -> Price
     for size in SHAPED[price.key]:
         knots = STEPS[size]
         shares = [max(share[price.key, size, n], LEAST) for n in range(len(knots) // 2 + 1)]
-        if size == "entries":  # more of them never cost less
+        if size != "key_bits":  # more of them never cost less
             shares = np.minimum.accumulate(shares[::-1])[::-1].tolist()
         values = tuple(shares[(n + 1) // 2] for n in range(len(knots)))
         known = next((c for c in factors if c.size == size and c.knots == knots), None)
         if known is not None:
             factors.remove(known)
             values = tuple(a * b for a, b in zip(values, known.values, strict=True))
-        factors.append(Curve(size, "log" if size == "entries" else "linear", knots, values))
+        factors.append(Curve(size, "linear" if size == "key_bits" else "log", knots, values))
     return replace(price, factors=tuple(factors))
 
 
@@ -252,6 +256,9 @@ def _guessed(reference: PrimitiveCosts, rows: Sequence[PriceRow]) -> PrimitiveCo
     met = Counter(key for row in rows for key, parts in parts_of(row).items() if any(part.times > 0 for part in parts))
     found = {}
     for key in (key for key, points in met.items() if points >= FEWEST_OF_ONE and not key.startswith("lookup ")):
+        if key in REUSE and key not in reference.prices:
+            found[key] = REUSE[key]
+            continue
         price = reference.prices.get(key, Price(key, 0.0, sources=("programs",)))
         guess = reference.prices.get(GUESSES.get(key, GUESS))
         if guess is not None and not price.constant and not price.curves:

@@ -14,6 +14,7 @@ from typing_extensions import override
 
 from p4perf.evaluation.prediction.reading.constructs import is_prefixes
 from p4perf.evaluation.prediction.reading.names import DROPPED, PORT, RESUBMITTED, STACK_FULL
+from p4perf.evaluation.prediction.reading.reuse import reuse
 from p4perf.generators.swx.spec import Pipeline
 from p4perf.models.program.graph import Construct, Node, ProgramGraph, construct, mispredicted_branch
 from p4perf.programs import ir
@@ -311,6 +312,35 @@ class Lookups(Interpreter):
             mean = sum(level * packets for level, packets in levels.items()) / levels.total()
             parts = ((mispredicted_branch("prefix"), others), (construct("level"), mean * times))
         return tuple(part for part in parts if part[1])
+
+    def reused(
+        self, met: Sequence[tuple[Construct, float]], packets: tuple[int, int], *, tries: bool = False
+    ) -> tuple[tuple[Construct, float], ...]:
+        """What packets meet of tables that are far away; ``packets``: how many there are, and their size [bytes]."""
+        keys: dict[str, int] = {}
+        levels: dict[str, float] = {}
+        wrong: dict[str, float] = {}
+        for what, times in met:
+            if what.kind != "lookup":
+                continue
+            keys[what.where] = self._places(table_of(what), tries and what.size("match_kind") != "exact")
+            for part, number in () if tries else self.within(what, times):
+                if part.kind == "level":
+                    levels[what.where] = number / times
+                else:
+                    wrong[what.where] = number
+        return reuse(met, keys, levels, wrong, packets, tries=tries)
+
+    def _places(self, name: str, trie: bool) -> int:
+        """How many places of a table packets look up: keys of exact ones, entries of others, paths of a trie.
+
+        Each entry of a trie may divide the paths of the others at every key after the first.
+        """
+        table = next(t for t in self._program.tables if name in (t.name, called(t)))
+        keys, entries = len(self._keys.get(name, ())), len(self._ends.get(name, ()))
+        if trie:
+            entries = min(keys, entries << len(table.keys) - 1)
+        return max(keys if all(key.match_kind == "exact" for key in table.keys) else entries, 1)
 
     def searched(self, what: Construct, times: float) -> tuple[tuple[Construct, float], ...]:
         """The same where ternary tables are lists that are searched from their beginning: hits and misses apart."""
