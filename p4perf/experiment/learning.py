@@ -207,6 +207,8 @@ def measure_fixtures(
     facts = require_usable(device, place)
     todo: dict[str, tuple[Experiment, SweepPlan]] = {}
     for name in FIXTURES[: QUICK if quick else None]:
+        if name in READ and todo and FORWARD not in todo:
+            continue
         experiment = _fixture(name, overrides)
         try:
             todo[name] = experiment, plan_sweep(experiment, device, facts)

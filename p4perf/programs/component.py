@@ -113,7 +113,7 @@ def build_workload(
         from p4perf.programs.own import OwnParameters, own_workload
 
         own = _validated(OWN, OwnParameters, components[0][1])
-        return own_workload(own, base.program(), frame_size_bytes, captured)
+        return own_workload(own, base.program(), frame_size_bytes, tuple(captured))
     for name, parameters in components:
         _extend(whole, name, parameters)
     return Workload(whole.program(), base.program(), whole.packets(frame_size_bytes))

@@ -7,6 +7,7 @@ import lzma
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Literal
 
 from pydantic import Field as Bounds
@@ -93,10 +94,11 @@ class OwnParameters(ComponentParameters):
     seed: int = Bounds(1, ge=0, le=2**31, description="of entries and packets")
 
 
+@lru_cache(maxsize=16)
 def own_workload(
-    parameters: OwnParameters, baseline: ir.Program, frame_size_bytes: int, captured: Sequence[bytes] = ()
+    parameters: OwnParameters, baseline: ir.Program, frame_size_bytes: int, captured: tuple[bytes, ...] = ()
 ) -> ir.Workload:
-    """The program with its entries and packets, compared with a baseline.
+    """The program with its entries and packets, compared with a baseline; the last ones are kept, as they take seconds.
 
     Args:
         captured: frames that are its packets, cut or filled with zeros to the frame size; none: they are made.

@@ -91,7 +91,7 @@ COMPOSED = {
 }
 """What cost models are learnt from: every point is a program, and no variable is swept."""
 
-FUNCTIONS = {"composition/functions": 14, "composition/large-functions": 20}
+FUNCTIONS = {"composition/functions": 14, "composition/large-functions": 12}
 """Whole programs that were read."""
 
 OTHERS_OWN: set[str] = {"baseline/cpu-frequency", *FUNCTIONS, *OPERATORS, *VIRTUAL_IO, *COMPOSED}
