@@ -207,7 +207,7 @@ def measure_fixtures(
     facts = require_usable(device, place)
     todo: dict[str, tuple[Experiment, SweepPlan]] = {}
     for name in FIXTURES[: QUICK if quick else None]:
-        if name in READ and todo and FORWARD not in todo:
+        if name in READ and todo and FORWARD not in todo:  # who takes not even that takes none
             continue
         experiment = _fixture(name, overrides)
         try:

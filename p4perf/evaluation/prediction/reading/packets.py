@@ -301,7 +301,7 @@ class Lookups(Interpreter):
         selector has another number of choices.
         """
         levels = self._levels.get(table_of(what))
-        table = next((t for t in self._program.tables if table_of(what) in (t.name, called(t))), None)
+        table = self._table(what)
         if what.kind != "lookup" or not levels or table is None:
             return ()
         others = (1 - max(levels.values()) / levels.total()) * times
@@ -323,7 +323,7 @@ class Lookups(Interpreter):
         for what, times in met:
             if what.kind != "lookup":
                 continue
-            keys[what.where] = self._places(table_of(what), tries and what.size("match_kind") != "exact")
+            keys[what.where] = self._places(what, trie=tries and what.size("match_kind") != "exact")
             for part, number in () if tries else self.within(what, times):
                 if part.kind == "level":
                     levels[what.where] = number / times
@@ -331,16 +331,20 @@ class Lookups(Interpreter):
                     wrong[what.where] = number
         return reuse(met, keys, levels, wrong, packets, tries=tries)
 
-    def _places(self, name: str, trie: bool) -> int:
+    def _table(self, what: Construct) -> Table | None:
+        name = table_of(what)
+        return next((table for table in self._program.tables if name in (table.name, called(table))), None)
+
+    def _places(self, what: Construct, *, trie: bool) -> int:
         """How many places of a table packets look up: keys of exact ones, entries of others, paths of a trie.
 
         Each entry of a trie may divide the paths of the others at every key after the first.
         """
-        table = next(t for t in self._program.tables if name in (t.name, called(t)))
+        name, table = table_of(what), self._table(what)
         keys, entries = len(self._keys.get(name, ())), len(self._ends.get(name, ()))
-        if trie:
-            entries = min(keys, entries << len(table.keys) - 1)
-        return max(keys if all(key.match_kind == "exact" for key in table.keys) else entries, 1)
+        if table is None or all(key.match_kind == "exact" for key in table.keys):
+            return max(keys, 1)
+        return max(min(keys, entries << len(table.keys) - 1) if trie else entries, 1)
 
     def searched(self, what: Construct, times: float) -> tuple[tuple[Construct, float], ...]:
         """The same where ternary tables are lists that are searched from their beginning: hits and misses apart."""
