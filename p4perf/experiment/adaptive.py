@@ -5,7 +5,7 @@ Then the error bounds of a polyline (:mod:`p4perf.evaluation.fitting.polyline`) 
 next trial is the one that lowers one of the largest bounds most per second: a new point in a gap, which about halves
 the bound there, or another start of a noisy point. Builds count as time. A sweep is done when the largest bound does
 not exceed the accuracy that was asked for, and the measured points settle the breakpoints of its model
-(:func:`unsettled`).
+(:func:`unsettled`) and say everywhere how far starts scatter (:func:`unrepeated`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import numpy as np
 
 from p4perf.evaluation.fitting.derivation import derive
 from p4perf.evaluation.fitting.error_metrics import error_metric
-from p4perf.evaluation.fitting.polyline import Array, polyline
+from p4perf.evaluation.fitting.polyline import AROUND, Array, polyline
 from p4perf.evaluation.fitting.selection import l1_bic
 from p4perf.evaluation.fitting.working_set import run_marks
 from p4perf.experiment.planning import PlannedPoint
@@ -74,8 +74,8 @@ class Start:
 class Option:
     """A trial that may be next: the bound that it lowers, by how much, and roughly how long it takes in seconds.
 
-    ``steps`` of the kind are expected until that bound is as low as asked for. A ``breakpoint`` of the model may depend
-    on the trial, however low the bound is.
+    ``steps`` of the kind are expected until that bound is as low as asked for. A trial is ``needed`` however low the
+    bound is, if a breakpoint of the model may depend on it, or if only it says how far starts scatter there.
     """
 
     key: str
@@ -83,7 +83,7 @@ class Option:
     gain: float
     cost_s: float
     steps: float
-    breakpoint: bool = False
+    needed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ class Judgement:
 
     def wanted(self, among: Collection[str]) -> list[Option]:
         """The trials of these places that are still needed."""
-        return [o for o in self.options if (o.bound > self.accuracy or o.breakpoint) and o.key in among]
+        return [o for o in self.options if (o.bound > self.accuracy or o.needed) and o.key in among]
 
     def due(self, among: Collection[str]) -> list[Option]:
         """The first trials of the first points, of these places: they come before all others."""
@@ -212,9 +212,10 @@ class Chooser:
         ]
         if max(line.bounds) <= self.accuracy:
             n = unsettled(tuple(p.x or 0.0 for p in places), tuple(map(tuple, starts)))
+            n = unrepeated(starts) if n is None else n
             if n is not None:
                 bound = float(line.bounds[n])
-                options.append(Option(places[n].key, bound, bound, costs.of_place(places[n]), 1, breakpoint=True))
+                options.append(Option(places[n].key, bound, bound, costs.of_place(places[n]), 1, needed=True))
         return line.values, line.bounds, options
 
     def _steps(self, bound: float, lowered: float) -> float:
@@ -257,6 +258,18 @@ def unsettled(x: tuple[float, ...], starts: tuple[tuple[float, ...], ...]) -> in
         if not starts[n] and (more or any(left - NEIGHBOURS <= n <= right + NEIGHBOURS for left, right in gaps))
     }
     return min(near, key=near.__getitem__, default=None)
+
+
+def unrepeated(starts: Sequence[Sequence[float]]) -> int | None:
+    """The measured place that is furthest from one with two starts: how far starts scatter is not known there.
+
+    None if there is one within :data:`AROUND` measured places of each.
+    """
+    known = [n for n, values in enumerate(starts) if values]
+    repeated = [number for number, n in enumerate(known) if len(starts[n]) > 1]
+    apart = [min((abs(number - r) for r in repeated), default=len(known)) for number in range(len(known))]
+    furthest = max(range(len(known)), key=lambda number: (apart[number], -abs(number - len(known) // 2)), default=None)
+    return known[furthest] if furthest is not None and apart[furthest] > AROUND else None
 
 
 @dataclass(frozen=True, slots=True)

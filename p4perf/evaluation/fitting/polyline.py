@@ -8,7 +8,8 @@ is a sum of parts that wiggle by themselves, so the variance of the wiggle grows
 logarithmic axes of both it is relative. At the standard deviations ``w`` of the wiggle, ``s`` of the median of a point
 and ``l`` of the straight there,
 
-* a measured point is known to ``z sqrt((1 - a)^2 l^2 + a s^2)``, with the share ``a = w^2 / (w^2 + s^2)`` of its own,
+* a measured point is known to ``z sqrt((1 - a)^2 l^2 + a s^2)``, with the share ``a = w^2 / (w^2 + s^2)`` of its own;
+  one that is ``d > z s`` from its straight has a wiggle of at least ``d^2 - (z s)^2``,
 * a place between points of a straight to ``z sqrt(l^2 + w^2)``,
 * a place between two straights lies on one of them: half of their distance is added. A straight of two points is no
   evidence: half of their distance is added there;
@@ -37,6 +38,9 @@ NOISE, NOISE_WEIGHT = 0.01, 2.0
 
 OUTLIER = 2.5
 """Starts this many standard deviations from the median of their point are far apart from the others."""
+
+AROUND = 3
+"""Points to either side whose starts say how far those of a point scatter: beyond a cache they scatter more."""
 
 SIGMA_PER_DEVIATION = 1.5
 """Standard deviation over the median of absolute deviations, of normally distributed values."""
@@ -88,7 +92,8 @@ class _Points:
     squares: Array
     """Sums of the squared relative deviations of the starts of every point from their median.
 
-    An outlier hardly moves the median of three and more: there it counts as :data:`OUTLIER` standard deviations.
+    An outlier hardly moves the median of three and more: there it counts as :data:`OUTLIER` standard deviations of the
+    starts around it.
     """
     least: float
     """What errors are relative to at least."""
@@ -100,9 +105,13 @@ class _Points:
         scale = np.maximum(np.abs(medians), least)
         deviations = [np.sort(np.abs(np.array(s) - m)) / c for s, m, c in zip(starts, medians, scale, strict=True)]
         # The median of three and more is one of them, or lies between two.
-        others = [d for own in deviations if len(own) > 1 for d in own[len(own) > 2 :]]
-        most = OUTLIER * max(NOISE, SIGMA_PER_DEVIATION * float(np.median(others)) if others else 0.0)
-        squares = [float(np.sum(np.minimum(d, most if len(d) > 2 else np.inf) ** 2)) for d in deviations]
+        others = [own[len(own) > 2 :] if len(own) > 1 else own[:0] for own in deviations]
+        around = [np.concatenate(others[max(0, n - AROUND) : n + AROUND + 1]) for n in range(len(others))]
+        sigmas = [max(NOISE, SIGMA_PER_DEVIATION * float(np.median(d)) if len(d) else 0.0) for d in around]
+        squares = [
+            float(np.sum(np.minimum(d, OUTLIER * sigma if len(d) > 2 else np.inf) ** 2))
+            for d, sigma in zip(deviations, sigmas, strict=True)
+        ]
         return cls(grid, known, medians, np.array([len(s) for s in starts]), np.array(squares), least)
 
     def scale(self, values: Array) -> Array:
@@ -113,11 +122,13 @@ class _Points:
         at_median = variance * np.ones(len(values))
         return at_median if axes.log_y else at_median * self.least / LEAST_SHARE / self.scale(values)
 
-    def start_variances(self, prior: float) -> tuple[float, Array]:
-        """Variance of a start: pooled over all points, and of each point, its own evidence shrunk to that."""
+    def start_variances(self, prior: float) -> Array:
+        """Variance of a start of each point: its evidence, shrunk to that of the points around it, and that to all."""
         freedom = self.counts - 1
         pooled = (NOISE_WEIGHT * prior + float(self.squares.sum())) / (NOISE_WEIGHT + float(freedom.sum()))
-        return pooled, (NOISE_WEIGHT * pooled + self.squares) / (NOISE_WEIGHT + freedom)
+        near = np.abs(np.subtract.outer(np.arange(len(freedom)), np.arange(len(freedom)))) <= AROUND
+        around = (NOISE_WEIGHT * pooled + near @ self.squares) / (NOISE_WEIGHT + near @ freedom)
+        return (NOISE_WEIGHT * around + self.squares) / (NOISE_WEIGHT + freedom)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +169,7 @@ class _Segments:
 def _segments(points: _Points, axes: _Axes) -> _Segments:
     """The segments of least criterion, by dynamic programming over the sums of squares of all intervals."""
     u, v, n = axes.u(points.grid[points.known]), axes.v(points.medians), len(points.known)
-    noise = points.start_variances(NOISE**2)[1] / points.counts
+    noise = points.start_variances(NOISE**2) / points.counts
     weights = (
         1
         / (noise + points.wiggle(WIGGLE**2, axes, points.medians))
@@ -219,10 +230,10 @@ def _bounded(points: _Points, segments: _Segments, axes: _Axes, values: Array, b
     ranges = segments.ranges
     freedom = WIGGLE_WEIGHT + sum(max(0, end - begin - 2) for begin, end in ranges)
     excess = (WIGGLE_WEIGHT + segments.squares) / freedom
-    pooled, own = points.start_variances(NOISE**2)
-    scatter = excess * float(np.mean(own / points.counts + WIGGLE**2))
-    wiggle = max(scatter - pooled * float(np.mean(1 / points.counts)), LEAST_WIGGLE * WIGGLE**2)
-    noise = points.start_variances(max(NOISE**2, scatter))[1] / points.counts
+    noise = points.start_variances(NOISE**2) / points.counts
+    scatter = excess * float(np.mean(noise + WIGGLE**2))
+    wiggle = max(scatter - float(np.mean(noise)), LEAST_WIGGLE * WIGGLE**2)
+    noise = points.start_variances(max(NOISE**2, scatter)) / points.counts
     z = Z * math.sqrt(1 + 2 / freedom)
     straights = [_Straight.of(u[known[b:e]], v[b:e], segments.weights[b:e]) for b, e in ranges]
 
@@ -238,7 +249,10 @@ def _bounded(points: _Points, segments: _Segments, axes: _Axes, values: Array, b
         bounds[inside] = z * np.sqrt(variance + points.wiggle(wiggle, axes, values[inside]))
         if end - begin == 2:
             bounds[inside] += abs(points.medians[begin] - points.medians[begin + 1]) / 2 / points.scale(values[inside])
-        here, own = known[begin:end], points.wiggle(wiggle, axes, points.medians[begin:end])
+        here = known[begin:end]
+        beside = (points.medians[begin:end] - values[here]) / points.scale(values[here])
+        own = points.wiggle(wiggle, axes, points.medians[begin:end])
+        own = np.maximum(own, beside**2 - z**2 * noise[begin:end])
         share = own / (own + noise[begin:end])
         variance = variance[here - known[begin]]
         values[here] += share * (points.medians[begin:end] - values[here])
