@@ -2,11 +2,12 @@
 
 import math
 import random
+from itertools import pairwise
 from statistics import median
 
 import pytest
 
-from p4perf.experiment.adaptive import Chooser, GridPoint, Start, unsettled
+from p4perf.experiment.adaptive import Chooser, GridPoint, Start, unrepeated, unsettled
 
 GRID = [float(x) for x in range(1, 33)]
 
@@ -110,6 +111,41 @@ def test_one_outlier_of_three_starts_says_little():
     trials[20] = Start(trials[20].key, 160.0, 0.5)
     assert design.judge(trials).error < 1.5 * without.error
     assert design.judge(trials).values == pytest.approx(without.values, rel=0.01)
+
+
+def test_starts_that_scatter_in_one_stretch_are_no_outliers():
+    def wider(seed):
+        drawn = random.Random(seed)
+        trials = [
+            Start(f"{x:g}", 100 * (1 + drawn.gauss(0, 0.15 if 18 < x < 28 else 0.002)), 0.5)
+            for x in GRID
+            for _ in "abc"
+        ]
+        bounds = Chooser(places(), accuracy=0.03).judge(trials).bounds
+        return max(bounds[18:27]) / max(bounds[:14])
+
+    assert median(wider(seed) for seed in range(8)) > 4
+
+
+def test_every_stretch_has_a_second_start_before_a_sweep_is_done():
+    design = Chooser(places(), accuracy=0.2)
+    trials = [Start(f"{x:g}", 100.0, 0.5) for x in (1.0, *GRID, 32.0)]
+    assert design.judge(trials).error <= 0.2
+    more = []
+    while (key := design.judge(trials).choose({p.key for p in places()})) is not None:
+        more.append(float(key))
+        trials.append(Start(key, 100.0, 0.5))
+    assert 16 <= more[0] <= 17, "the middle is furthest from the ends"
+    assert max(b - a for a, b in pairwise(sorted([1.0, *more, 32.0]))) <= 7
+    assert len(more) == len(set(more)) <= 8
+
+
+def test_the_place_furthest_from_a_second_start_is_next():
+    once, twice, none = (1.0,), (1.0, 1.0), ()
+    assert unrepeated([twice, *[once] * 3, twice]) is None
+    assert unrepeated([twice, *[once] * 7, twice]) == 4
+    assert unrepeated([twice, once, none, once, once, none, once]) == 6
+    assert unrepeated([none, none]) is None
 
 
 def test_an_expensive_end_is_not_started_twice_without_need():
