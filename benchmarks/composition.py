@@ -3,7 +3,8 @@
 For every target the cost model of this machine is learnt (``p4perf learn``) or read from ``--models``; then random
 programs are drawn and predicted, the predictions are written down, and only then are the programs built and measured.
 The truth is the median over three accepted starts or more, each over the interleaved baseline of its own start; a
-program without three accepted starts has no truth and is counted apart. Errors are relative to the truth.
+program without three accepted starts has no truth and is counted apart. Errors are relative to the truth. Beside them
+stands how far the second half of its starts is from the first: no model is better than the programs repeat themselves.
 
 With ``--lpm`` that share of the tables is lpm. Nothing is asked of xdp, nor of programs with lpm tables: what comes out
 is printed.
@@ -64,6 +65,8 @@ class Judged:
     low: float
     high: float
     truth: float = float("nan")
+    halves: tuple[float, float] = (float("nan"), float("nan"))
+    """The truth by the first half of the starts, and by the others."""
 
     @property
     def beyond(self) -> bool:
@@ -139,8 +142,8 @@ def spec_of(programs: Sequence[ComponentList], seed: int, folder: Path) -> Path:
     return path
 
 
-def truths(target: str, spec: Path, folder: Path) -> dict[int, float]:
-    """Cycles per packet of every program over its baseline, by its number: the median over its starts."""
+def truths(target: str, spec: Path, folder: Path) -> dict[int, tuple[float, ...]]:
+    """Cycles per packet of every program over its baseline in all of its starts, by its number."""
     experiment, device, testbed = load_experiment(str(spec)), open_target(target), open_testbed("local")
     run, plan = new_run(experiment, device, testbed, folder / "truth")
     began = time.monotonic()
@@ -148,13 +151,20 @@ def truths(target: str, spec: Path, folder: Path) -> dict[int, float]:
     print(f"     {len(plan.points)} programs built and measured in {time.monotonic() - began:.0f} s: {run.path}")
     table = run.read_measurements()
     rows = table[table["accepted"].astype(bool)]
-    found: dict[int, float] = {}
+    found: dict[int, tuple[float, ...]] = {}
     for point in experiment.points:
-        here = rows[rows["point_index"] == point.index]
+        here = rows[rows["point_index"] == point.index].sort_values("attempt")
         costs = here.loc[here["metric"] == COST, "value"]
         if len(costs) >= STARTS:
-            found[point.index] = float(costs.median())
+            found[point.index] = tuple(float(cost) for cost in costs)
     return found
+
+
+def with_truth(said: Judged, costs: Sequence[float], baseline: float) -> Judged:
+    """A prediction with what was measured of its program."""
+    half = len(costs) // 2
+    first, second = (baseline + float(np.median(some)) for some in (costs[:half], costs[half:]))
+    return replace(said, truth=baseline + float(np.median(costs)), halves=(first, second))
 
 
 def errors_of(judged: Sequence[Judged]) -> npt.NDArray[np.float64]:
@@ -169,12 +179,15 @@ def covered(judged: Sequence[Judged]) -> float:
 
 def report(judged: Sequence[Judged], without: int, target: str, bounds: Sequence[Bound]) -> int:
     """Print what came out; how many bounds are not met."""
-    print(f"     {'':34}{'n':>4}{'median':>8}{'p90':>8}{'max':>8}{'bias':>8}{'covered':>8}{'width':>8}   (in %)")
+    columns = ("median", "p90", "max", "bias", "covered", "width", "again", "p90")
+    print(f"     {'':34}{'n':>4}" + "".join(f"{column:>8}" for column in columns) + "   (in %)")
     groups = (("all", judged), ("all tables in the cache", [j for j in judged if not j.beyond]))
     for title, group in (*groups, ("a table beyond the cache", [j for j in judged if j.beyond])):
         if group:
             errors, widths = errors_of(group), [(j.high - j.low) / j.predicted for j in group]
-            found = (*np.quantile(np.abs(errors), [0.5, 0.9, 1.0]), errors.mean(), covered(group), np.median(widths))
+            again = np.quantile([abs(j.halves[1] / j.halves[0] - 1) for j in group], [0.5, 0.9])
+            spread = (errors.mean(), covered(group), np.median(widths))
+            found = (*np.quantile(np.abs(errors), [0.5, 0.9, 1.0]), *spread, *again)
             print(f"     {title:34}{len(group):4}" + "".join(f"{100 * f:8.1f}" for f in found))
     if without:
         print(f"     {without} programs have no {STARTS} accepted starts and are not judged")
@@ -227,7 +240,7 @@ def main() -> None:
         except P4PerfError as error:
             print(f"     skipped: {error}")
             continue
-        judged = [replace(j, truth=model.baseline + found[n]) for n, j in enumerate(said) if n in found]
+        judged = [with_truth(j, found[n], model.baseline) for n, j in enumerate(said) if n in found]
         if judged:
             bounds = () if options.lpm else BOUNDS.get(target, ())
             missed += report(judged, len(said) - len(judged), target, bounds)

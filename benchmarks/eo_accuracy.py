@@ -19,7 +19,7 @@ from p4perf.evaluation.papers.baldi2018 import load_hardware
 from p4perf.evaluation.prediction.operations import derive
 from p4perf.experiment import open_target, open_testbed, point_workload, require_usable
 from p4perf.experiment.bench import measured_gate_ratios
-from p4perf.experiment.learning import calibrate
+from p4perf.experiment.operations import calibrate
 from p4perf.models.eo import Hardware, estimate
 from p4perf.programs.component import TrafficPlan, build_workload
 from p4perf.programs.ir import Workload

@@ -351,7 +351,7 @@ def learn_operations(
     """
     from p4perf.evaluation.papers.baldi2018.files import parse_hardware
     from p4perf.experiment import open_testbed
-    from p4perf.experiment.learning import calibrate
+    from p4perf.experiment.operations import calibrate
 
     mode = "plain" if plain else "gated"
     found = calibrate(open_testbed(testbed), name=name, starts=starts, mode=mode, told=told)

@@ -39,3 +39,16 @@ def test_a_session_does_not_continue_a_quick_one(measured):
     again, told = measured(quick=True, resume=True)
     assert "continuing" in told
     assert again.path == full.path, "it has what a quick one needs"
+
+
+def test_a_quick_session_ends_in_time_and_can_be_continued(measured, monkeypatch):
+    allowed_s = learning.QUICK_S
+    monkeypatch.setattr(learning, "QUICK_S", 0.0)
+    late, told = measured(quick=True)
+    assert late.directory.state().trials == 0
+    assert "its time was over before all programs were known to 2%" in told
+    monkeypatch.setattr(learning, "QUICK_S", allowed_s)
+    again, told = measured(quick=True, resume=True)
+    assert again.path == late.path
+    assert again.directory.state().complete
+    assert "its time was over" not in told

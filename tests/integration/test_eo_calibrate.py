@@ -7,7 +7,7 @@ from support.command import p4perf
 
 from p4perf.errors import UsageError
 from p4perf.evaluation.papers.baldi2018.calibration import read_chase
-from p4perf.experiment.learning import calibrate
+from p4perf.experiment.operations import calibrate
 from p4perf.targets.base import TrialOptions
 from p4perf.targets.dpdk import HARNESS_VERSION
 from p4perf.targets.eo_bench import case_job, cases, chase_job
