@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from p4perf.models.component import Reader
-from p4perf.models.program.experience import Experience, Features, features
+from p4perf.models.program.experience import MEMORY, Experience, Features, features
 from p4perf.models.program.graph import Construct
 from p4perf.models.program.prices import TABLE_BYTES, numeric_sizes
 
@@ -71,5 +71,5 @@ def composed_features(
     """
     found = {f"component {name}": EACH * number for name, number in Counter(names).items()}
     touched = sum(numeric_sizes(what)[TABLE_BYTES] for what, _ in whole if what.kind == "lookup")
-    memory = {"memory": math.log1p(tables * touched / MEMORY_BYTES)} if touched else {}
+    memory = {MEMORY: math.log1p(tables * touched / MEMORY_BYTES)} if touched else {}
     return {**features(whole, cycles), **found, **memory, "components": math.log(len(names))}

@@ -4,12 +4,13 @@ A program has *features*: how often a packet meets each construct, ``log(1 + tim
 logarithm of the sum of its prices. Programs with nearby features err alike. The logarithm of measured over predicted
 cycles is a Gaussian process (Rasmussen and Williams 2006, chapter 2) with the kernel
 
-    k(x, y) = a^2 exp(-|x - y| / l),
+    k(x, y) = a^2 exp(-|x - y| / l) + b^2 exp(-|m(x) - m(y)| / 4),
 
-plus noise. A program among known ones has the error that these have and a narrow interval; one unlike all has the error
-zero and the widest interval. Intervals are as wide as they have to be to hold 90 % of the known programs, each one
-predicted without itself; those with tables and those without for themselves, and of the machine at hand, if they are
-enough.
+plus noise; m is the memory that tables touch, which matters more than all else where caches end, and b is zero where
+that is in the prices. What scatters from start to start in programs with about as much memory is noise, too. A program
+among known ones has the error that these have and a narrow interval; one unlike all has the error zero and the widest
+interval. Intervals are as wide as they have to be to hold 90 % of the known programs, each one predicted without
+itself; those with tables and those without for themselves, and of the machine at hand, if they are enough.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -44,7 +45,10 @@ FARTHEST = 0.4
 FREEDOM = 4.0
 """Degrees of freedom of the Student distribution by which these are judged, so that single programs do not decide."""
 
-SUM = "sum"
+NEARBY, FAR_AWAY = 0.3, 4.0
+"""How far the scatter of starts, and errors by memory alone, reach: in the logarithm of memory."""
+
+SUM, MEMORY = "sum", "memory"
 Features = Mapping[str, float]
 
 
@@ -72,10 +76,16 @@ def features(met: Sequence[tuple[Construct, float]], cycles: float) -> dict[str,
 
 @dataclass(frozen=True, slots=True)
 class KnownProgram:
-    """A measured program; ``ratio`` is the logarithm of measured over predicted cycles, by prices without it."""
+    """A measured program.
+
+    Args:
+        ratio: the logarithm of measured over predicted cycles, by prices without it.
+        scatter: standard deviation of the logarithm of its cycles, from start to start.
+    """
 
     features: Features
     ratio: float
+    scatter: float = 0.0
 
     @property
     def has_tables(self) -> bool:
@@ -89,6 +99,7 @@ class Experience:
     Args:
         length, amplitude, noise: of the process.
         widths: by which standard deviations are multiplied, of programs without tables and with them.
+        beyond: amplitude of what depends on memory alone.
     """
 
     programs: tuple[KnownProgram, ...]
@@ -96,6 +107,7 @@ class Experience:
     amplitude: float
     noise: float
     widths: tuple[float, float] = (1.0, 1.0)
+    beyond: float = 0.0
 
     def error(self, program: Features) -> tuple[float, float]:
         """The logarithm of measured over predicted cycles, and the half width of its 90 % interval."""
@@ -104,10 +116,16 @@ class Experience:
 
     def errors(self, programs: Sequence[Features]) -> tuple[FloatArray, FloatArray]:
         """The same of several programs."""
-        near = self._root @ self._kernel(self._known, self._matrix(programs))
-        left = np.maximum(self.amplitude**2 - np.sum(near**2, axis=0), 0.0)
+        asked = self._matrix(programs)
+        near = self._root @ self._kernel(self._known, asked)
+        left = np.maximum(self.amplitude**2 + self.beyond**2 - np.sum(near**2, axis=0), 0.0)
         widths = [self.widths[any(name.startswith("lookup ") for name in program)] for program in programs]
-        return self._ratios @ near, NORMAL_90 * np.array(widths) * np.sqrt(left + self.noise**2)
+        return self._ratios @ near, NORMAL_90 * np.array(widths) * np.sqrt(left + self._noise(asked))
+
+    @property
+    def scatters(self) -> bool:
+        """Whether intervals hold what scatters from start to start."""
+        return any(program.scatter for program in self.programs)
 
     @cached_property
     def _names(self) -> list[str]:
@@ -120,7 +138,7 @@ class Experience:
     @cached_property
     def _root(self) -> FloatArray:
         """A triangle R; R'R is the inverse of the kernel of the known programs, which the noise keeps regular."""
-        kernel = self._kernel(self._known, self._known) + self.noise**2 * np.eye(len(self.programs))
+        kernel = self._kernel(self._known, self._known) + np.diag(self._noise(self._known))
         return _inverse_triangle(np.asarray(np.linalg.cholesky(kernel), dtype=np.float64))
 
     @cached_property
@@ -139,6 +157,24 @@ class Experience:
     def _kernel(self, one: FloatArray, other: FloatArray) -> FloatArray:
         squares = np.sum(one**2, axis=1)[:, None] + np.sum(other**2, axis=1) - 2 * one @ other.T
         found: FloatArray = self.amplitude**2 * np.exp(-np.sqrt(np.maximum(squares, 0.0)) / self.length)
+        if self.beyond:
+            found += self.beyond**2 * np.exp(-self._apart(one, other) / FAR_AWAY)
+        return found
+
+    def _apart(self, one: FloatArray, other: FloatArray) -> FloatArray:
+        """How far programs are from others in the memory of their tables."""
+        if MEMORY not in self._names:
+            return np.zeros((len(one), len(other)))
+        memory = self._names.index(MEMORY)
+        return np.abs(one[:, memory, None] - other[:, memory])
+
+    def _noise(self, programs: FloatArray) -> FloatArray:
+        """The variance of the noise of programs."""
+        if not self.scatters:
+            return np.full(len(programs), self.noise**2)
+        scatter = np.array([program.scatter for program in self.programs])
+        near = np.exp(-self._apart(programs, self._known) / NEARBY)
+        found: FloatArray = self.noise**2 + near @ scatter**2 / near.sum(axis=1)
         return found
 
     def left_out(self) -> tuple[FloatArray, FloatArray]:
@@ -148,19 +184,30 @@ class Experience:
         return ratios - self._ratios @ self._root * spread, np.sqrt(spread)
 
     @classmethod
-    def learn(cls, programs: Sequence[KnownProgram], local: int = 0, noises: Sequence[float] = NOISES) -> Self | None:
+    def learn(
+        cls,
+        programs: Sequence[KnownProgram],
+        local: int = 0,
+        noises: Sequence[float] = NOISES,
+        *,
+        beyond: float = 0.0,
+        farthest: float = FARTHEST,
+    ) -> Self | None:
         """The process that predicts known programs best, each without itself; None if there are too few.
 
         Args:
             local: how many, at the end, were measured on the machine that it is for; 0: all. They say how wide
                 intervals are, if they are enough.
             noises: that are tried out.
+            beyond: amplitude of what depends on memory alone.
+            farthest: larger errors count as this.
         """
         if len(programs) < FEWEST:
             return None
-        programs = [KnownProgram(p.features, min(max(p.ratio, -FARTHEST), FARTHEST)) for p in programs]
+        programs = [replace(p, ratio=min(max(p.ratio, -farthest), farthest)) for p in programs]
         ratios = np.array([program.ratio for program in programs])
-        tried = (cls(tuple(programs), *each) for each in itertools.product(LENGTHS, AMPLITUDES, noises))
+        grid = itertools.product(LENGTHS, AMPLITUDES, noises)
+        tried = (cls(tuple(programs), *each, beyond=beyond) for each in grid)
 
         def likelihood(found: Self) -> float:
             mean, spread = found.left_out()
@@ -174,15 +221,18 @@ class Experience:
         tables = np.array([program.has_tables for program in programs])[judged]
         groups = [errors[~tables], errors[tables]]
         widths = tuple(_covering(group if len(group) >= FEWEST else errors) for group in groups)
-        return cls(best.programs, best.length, best.amplitude, best.noise, (widths[0], widths[1]))
+        return replace(best, widths=(widths[0], widths[1]))
 
     def record(self) -> dict[str, Any]:
         """As JSON values."""
         programs = [
             {"features": {name: round(value, 4) for name, value in p.features.items()}, "ratio": round(p.ratio, 5)}
+            | ({"scatter": round(p.scatter, 5)} if p.scatter else {})
             for p in self.programs
         ]
         numbers = {"length": self.length, "amplitude": self.amplitude, "noise": self.noise}
+        if self.beyond:
+            numbers["beyond"] = self.beyond
         return {**numbers, "widths": list(self.widths), "programs": programs}
 
     @classmethod
@@ -193,11 +243,14 @@ class Experience:
             DataError: it is damaged.
         """
         programs = tuple(
-            KnownProgram(each.child("features").numbers(), each.number("ratio")) for each in reader.children("programs")
+            each.read(KnownProgram, "scatter", features=each.child("features").numbers())
+            for each in reader.children("programs")
         )
-        found = reader.read(cls, programs=programs)
+        found = reader.read(cls, "beyond", programs=programs)
         if not programs or min(found.length, found.amplitude, found.noise, *found.widths) <= 0:
             reader.fail("length", "length, amplitude, noise and widths are above zero, and there are programs")
+        if min(found.beyond, *(program.scatter for program in programs)) < 0:
+            reader.fail("beyond", "beyond and the scatter of programs are not below zero")
         return found
 
 

@@ -244,7 +244,8 @@ class PrimitiveCosts:
         # Programs with smaller tables cost no more.
         low, value, high = (float(np.max(sums * np.exp(each))) for each in (means - halves, means, means + halves))
         far = [charge.cycles for charge in charges if charge.basis in ("extrapolated", "bounded")]
-        less, more = (share * self.waited(increment) for share in self.scatter)
+        shares = (0.0, 0.0) if experience.scatters else self.scatter
+        less, more = (share * self.waited(increment) for share in shares)
         low = value - math.hypot(value - low, less, *(c.value - c.low for c in far))
         high = value + math.hypot(high - value, more, *(c.high - c.value for c in far))
         warnings = _warnings(charges)

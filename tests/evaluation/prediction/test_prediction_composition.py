@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import random
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise, product
@@ -14,7 +16,8 @@ from p4perf.evaluation.prediction.learning.composition import composing
 from p4perf.evaluation.prediction.learning.constructs import workload_increment
 from p4perf.evaluation.prediction.learning.design import PriceRow
 from p4perf.evaluation.prediction.library import ProgramParts
-from p4perf.models.program.experience import Experience, KnownProgram
+from p4perf.models.component import Reader
+from p4perf.models.program.experience import MEMORY, Experience, KnownProgram
 from p4perf.models.program.graph import Construct, construct
 from p4perf.models.program.prices import Curve, Price
 from p4perf.programs.component import TrafficPlan, build_workload
@@ -120,3 +123,53 @@ def test_noises_that_are_tried_out():
     assert found is not None
     assert found.noise == 0.07
     assert replace(found, noise=0.05) != found
+
+
+def test_what_tables_cost_beside_others_is_learnt_however_far_from_alone(learnt):
+    def beside(parts: Parts) -> PriceRow:
+        """A large table costs thrice as much beside others."""
+        more = 2 * sum(truth([one]) for one in parts if one[1].get("entries", 0) > 1000)
+        return replace(row(parts), cycles=truth(parts) + more)
+
+    large = [[*parts, SINGLES[20 + n % 2]] for n, parts in enumerate(TWOS[::2])]
+    known = [row(p) for p in ([[one] for one in SINGLES] + TWOS)] + [beside(parts) for parts in large]
+    model = composing(guessed(), known, BASELINE)
+    unseen = [[*parts, SINGLES[20 + n % 2]] for n, parts in enumerate(TWOS[1::4])]
+    errors = [price(model, parts) / (BASELINE + beside(parts).cycles) - 1 for parts in unseen]
+    assert max(map(abs, errors)) < 0.15, errors
+    assert abs(sum(errors)) / len(errors) < 0.04, "neither too low nor too high"
+
+
+def scattering() -> Experience:
+    """Programs with little memory start alike, and those with much do not."""
+    draw = random.Random(5)
+    known = []
+    for n in range(80):
+        memory, scatter = (0.2, 0.005) if n % 2 else (4.0, 0.15)
+        several = {"sum": 5 + n / 40, MEMORY: memory + 0.01 * n}
+        known.append(KnownProgram(several, (0.5 if memory > 1 else 0.0) + draw.gauss(0, scatter), scatter))
+    found = Experience.learn(known, noises=(0.005, 0.01), beyond=0.3, farthest=math.inf)
+    assert found is not None
+    return found
+
+
+def test_intervals_are_as_wide_as_starts_scatter_with_so_large_tables():
+    found = scattering()
+    (little, much), (narrow, wide) = found.errors([{"sum": 6.0, MEMORY: 0.5}, {"sum": 6.0, MEMORY: 4.5}])
+    assert little == pytest.approx(0.0, abs=0.02)
+    assert much == pytest.approx(0.5, abs=0.1)
+    assert narrow < 0.05 < 0.2 < wide
+    assert found.scatters
+
+
+def test_the_record_of_programs_that_scatter():
+    found = scattering()
+    record = json.loads(json.dumps(found.record()))
+    read = Experience.from_reader(Reader(record, "model.json"))
+    assert read.record() == record
+    assert read.errors([{"sum": 6.0, MEMORY: 4.5}])[1] == pytest.approx(found.errors([{"sum": 6.0, MEMORY: 4.5}])[1])
+    old = {key: value for key, value in record.items() if key != "beyond"}
+    assert Experience.from_reader(Reader(old, "model.json")).beyond == 0
+    record["programs"][3]["scatter"] = -0.1
+    with pytest.raises(DataError, match="scatter of programs"):
+        Experience.from_reader(Reader(record, "model.json"))

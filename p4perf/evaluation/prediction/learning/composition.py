@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -11,8 +12,12 @@ from p4perf.models.program.composition import Composition, composed_features
 from p4perf.models.program.experience import Experience, KnownProgram, features
 from p4perf.models.program.primitives import PrimitiveCosts
 
-NOISES = (0.01, 0.02, 0.03, 0.05, 0.1)
+NOISES = (0.005, 0.01, 0.02, 0.03, 0.05, 0.1)
 """Standard deviations that are tried out of what is left: the same components come again and again."""
+
+BEYOND = 0.3
+"""Amplitude of what depends on the memory of tables alone. Next to others, a table beyond the caches costs half as much
+again as alone, where the next packet is already under way while the memory answers."""
 
 ALONE = 0.02
 """That of components that were measured alone."""
@@ -32,7 +37,8 @@ def composing(prices: PrimitiveCosts, rows: Sequence[PriceRow], baseline: float)
     if alone is None:
         return prices
     known = replace(prices, composition=Composition(baseline, alone, alone))
-    together = Experience.learn([_program(known, row, baseline) for row in programs], noises=NOISES)
+    told = [_program(known, row, baseline) for row in programs]
+    together = Experience.learn(told, noises=NOISES, beyond=BEYOND, farthest=math.inf)
     return prices if together is None else replace(prices, composition=Composition(baseline, alone, together))
 
 
@@ -45,7 +51,8 @@ def _program(prices: PrimitiveCosts, row: PriceRow, baseline: float) -> KnownPro
     names, paths = zip(*row.components, strict=True)
     learnt = sum(prices.alone(path).value - prices.added(path).value for path in paths)
     predicted = baseline + prices.added(row.met).value + learnt
-    return KnownProgram(composed_features(names, row.met, 1.0, predicted), _ratio(row, predicted, baseline))
+    scatter = statistics.stdev(math.log(max(baseline + start, 1.0)) for start in row.starts) if row.starts[1:] else 0.0
+    return KnownProgram(composed_features(names, row.met, 1.0, predicted), _ratio(row, predicted, baseline), scatter)
 
 
 def _ratio(row: PriceRow, predicted: float, baseline: float) -> float:
