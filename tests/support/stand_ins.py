@@ -140,15 +140,15 @@ def install(names: Iterable[str]) -> None:
     """Let stand-ins take the place of these targets, and of the native load generator, in this process."""
     from support.load_session import FakeGenerator
 
-    from p4perf.experiment import learning
+    from p4perf.experiment import operations
     from p4perf.targets import nfp4000, t4p4s_service
 
     for name in set(names) - {"-"}:
         _register("p4perf.targets", name, stand_in(plugins.load_plugin("p4perf.targets", name)))
     _register("p4perf.load_generators", "native", FakeGenerator)
     _hurry()
-    learning._Runner.measure = _case  # type: ignore[method-assign]
-    learning._Runner.chase = _chase  # type: ignore[method-assign]
+    operations._Runner.measure = _case  # type: ignore[method-assign]
+    operations._Runner.chase = _chase  # type: ignore[method-assign]
     if sysfs := os.environ.get("P4PERF_TEST_SYSFS"):
         t4p4s_service.ServedT4P4S.sysfs = sysfs
         t4p4s_service.PERF_S = 0.1

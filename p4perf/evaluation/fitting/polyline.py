@@ -9,7 +9,7 @@ logarithmic axes of both it is relative. At the standard deviations ``w`` of the
 and ``l`` of the straight there,
 
 * a measured point is known to ``z sqrt((1 - a)^2 l^2 + a s^2)``, with the share ``a = w^2 / (w^2 + s^2)`` of its own;
-  one that is ``d > z s`` from its straight has a wiggle of at least ``d^2 - (z s)^2``,
+  one that is ``d > c s`` from its straight has a wiggle of at least ``d^2 - (c s)^2``,
 * a place between points of a straight to ``z sqrt(l^2 + w^2)``,
 * a place between two straights lies on one of them: half of their distance is added. A straight of two points is no
   evidence: half of their distance is added there;
@@ -30,8 +30,11 @@ from statistics import median
 import numpy as np
 from numpy.typing import NDArray
 
-Z = 2.2
-"""Standard deviations of a bound: 90 % for the largest of several places."""
+Z = 2.8
+"""Standard deviations of a bound: the largest error of nine in ten recorded sweeps is within."""
+
+APART = 2.2
+"""A point that many standard deviations from its straight wiggles by itself."""
 
 NOISE, NOISE_WEIGHT = 0.01, 2.0
 """Relative standard deviation of starts before anything is known of it, and the degrees of freedom this counts for."""
@@ -234,7 +237,8 @@ def _bounded(points: _Points, segments: _Segments, axes: _Axes, values: Array, b
     scatter = excess * float(np.mean(noise + WIGGLE**2))
     wiggle = max(scatter - float(np.mean(noise)), LEAST_WIGGLE * WIGGLE**2)
     noise = points.start_variances(max(NOISE**2, scatter)) / points.counts
-    z = Z * math.sqrt(1 + 2 / freedom)
+    widened = math.sqrt(1 + 2 / freedom)
+    z, odd = Z * widened, APART * widened
     straights = [_Straight.of(u[known[b:e]], v[b:e], segments.weights[b:e]) for b, e in ranges]
 
     def on(straight: _Straight, places: Array | NDArray[np.int_]) -> tuple[Array, Array]:
@@ -252,7 +256,7 @@ def _bounded(points: _Points, segments: _Segments, axes: _Axes, values: Array, b
         here = known[begin:end]
         beside = (points.medians[begin:end] - values[here]) / points.scale(values[here])
         own = points.wiggle(wiggle, axes, points.medians[begin:end])
-        own = np.maximum(own, beside**2 - z**2 * noise[begin:end])
+        own = np.maximum(own, beside**2 - odd**2 * noise[begin:end])
         share = own / (own + noise[begin:end])
         variance = variance[here - known[begin]]
         values[here] += share * (points.medians[begin:end] - values[here])
