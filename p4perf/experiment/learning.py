@@ -237,7 +237,7 @@ def measure_fixtures(
         begun = _begun(parent, experiment, device.label, place.label, quick=quick) if resume else None
         if begun is not None:
             told(f"{name}: continuing {begun}")
-            run, outcome = resume_run(begun, listener, limit=limit)
+            run, _ = resume_run(begun, listener, limit=limit)
         else:
             run, plan = new_run(experiment, device, place, parent, notes=notes)
             told(f"{name}: {counted(len(plan.points), 'program')}, run directory {run.path}")
