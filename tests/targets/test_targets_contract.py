@@ -12,6 +12,7 @@ from p4perf.experiment import open_target, open_testbed, point_workload
 from p4perf.experiment.load import without_load
 from p4perf.plugins import load_plugin, plugin_names
 from p4perf.programs.capabilities import CONSTRUCTS, OF_OWN_PROGRAMS, Capabilities, Quantity
+from p4perf.programs.component import OWN
 from p4perf.specs import METRICS, list_catalogue, load_experiment
 from p4perf.targets import roles
 from p4perf.targets.base import JobResult, NodeFacts, Problem, Target, TrialOptions
@@ -85,8 +86,8 @@ def test_problems_run_nothing_and_say_what_to_do(label, facts):
 def workloads(points):
     """Experiment, values of the point, workload and traffic of that many points of every experiment on components."""
     experiments = [load_experiment(entry.name, points=points) for entry in list_catalogue()]
-    found = [(e.spec.name, dict(point.values), *point_workload(e, point)) for e in experiments for point in e.points]
-    return [each for each in found if each[2].source is None]
+    of_components = [(e, p) for e in experiments for p in e.points if OWN not in dict(p.components)]
+    return [(e.spec.name, dict(p.values), *point_workload(e, p)) for e, p in of_components]
 
 
 @pytest.mark.parametrize("points", sampled([2, 4, 12], 2))
