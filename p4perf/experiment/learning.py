@@ -132,6 +132,7 @@ def read_rows(run: Run) -> list[PriceRow]:
                 baseline=baselines.get(key, 0.0),
                 whole=own or experiment.spec.name in COMPOSED,
                 components=() if own else _components(manifest.target, point, traffic),
+                source="" if workload.source is None else workload.source.text,
             )
         )
     if not found:

@@ -177,11 +177,21 @@ class Experience:
         found: FloatArray = self.noise**2 + near @ scatter**2 / near.sum(axis=1)
         return found
 
-    def left_out(self) -> tuple[FloatArray, FloatArray]:
-        """What is predicted of every known program without itself, and the standard deviation (equation 5.12)."""
-        spread = 1 / np.sum(self._root**2, axis=0)
+    def left_out(self, sources: Sequence[str] = ()) -> tuple[FloatArray, FloatArray]:
+        """What is predicted of every known program without itself, and the standard deviation (equation 5.12).
+
+        Args:
+            sources: programs of one source are left out together.
+        """
         ratios = np.array([program.ratio for program in self.programs])
-        return ratios - self._ratios @ self._root * spread, np.sqrt(spread)
+        weights = self._ratios @ self._root
+        spread = 1 / np.sum(self._root**2, axis=0)
+        mean = ratios - weights * spread
+        for several in (places for places in _places(sources) if len(places) > 1):
+            own = self._root[:, several]
+            variance = np.linalg.inv(own.T @ own)
+            mean[several], spread[several] = ratios[several] - variance @ weights[several], np.diag(variance)
+        return mean, np.sqrt(spread)
 
     @classmethod
     def learn(
@@ -192,6 +202,7 @@ class Experience:
         *,
         beyond: float = 0.0,
         farthest: float = FARTHEST,
+        sources: Sequence[str] = (),
     ) -> Self | None:
         """The process that predicts known programs best, each without itself; None if there are too few.
 
@@ -201,6 +212,7 @@ class Experience:
             noises: that are tried out.
             beyond: amplitude of what depends on memory alone.
             farthest: larger errors count as this.
+            sources: programs of one source are left out together; empty: each by itself.
         """
         if len(programs) < FEWEST:
             return None
@@ -210,12 +222,12 @@ class Experience:
         tried = (cls(tuple(programs), *each, beyond=beyond) for each in grid)
 
         def likelihood(found: Self) -> float:
-            mean, spread = found.left_out()
+            mean, spread = found.left_out(sources)
             errors = (ratios - mean) / spread
             return float(np.sum(-np.log(spread) - (FREEDOM + 1) / 2 * np.log1p(errors**2 / FREEDOM)))
 
         best = max(tried, key=likelihood)
-        mean, spread = best.left_out()
+        mean, spread = best.left_out(sources)
         judged = slice(-local if local >= FEWEST else None, None)
         errors = (np.abs(ratios - mean) / spread / NORMAL_90)[judged]
         tables = np.array([program.has_tables for program in programs])[judged]
@@ -252,6 +264,14 @@ class Experience:
         if min(found.beyond, *(program.scatter for program in programs)) < 0:
             reader.fail("beyond", "beyond and the scatter of programs are not below zero")
         return found
+
+
+def _places(sources: Sequence[str]) -> list[list[int]]:
+    """Where the programs of each source are."""
+    found: dict[str, list[int]] = {}
+    for place, source in enumerate(sources):
+        found.setdefault(source, []).append(place)
+    return [*found.values()]
 
 
 def _inverse_triangle(lower: FloatArray) -> FloatArray:

@@ -71,35 +71,36 @@ class ActionReader:
 
     def action(self, name: str, tree: Tree) -> ir.Action:
         parameters = tuple(ir.Field(identifier(p.text("name")), p.whole("bitwidth")) for p in tree.each("runtime_data"))
-        body = list(self.body(list(tree.each("primitives")), ValueReader(self.names, parameters)))
+        calls = list(tree.each("primitives"))
+        body = list(self.body(calls, 0, len(calls), ValueReader(self.names, parameters)))
         places = tuple(where for where, _ in body)
         first = place(tree) or next(filter(None, places), "")
         statements = tuple(statement for _, statement in body)
         return ir.Action(name, parameters, statements, places, place=first, label=tree.text("name"))
 
-    def body(self, calls: Sequence[Tree], values: ValueReader) -> Iterator[tuple[str, ir.Statement]]:
-        """Statements of primitives, with their places; jumps, those of conditional statements, become branches."""
-        at = 0
-        while at < len(calls):
-            if calls[at].text("op") != "_jump_if_zero":
-                where = place(calls[at])
-                yield from ((where, statement) for statement in self.statements(calls[at], values))
+    def body(self, calls: Sequence[Tree], at: int, end: int, values: ValueReader) -> Iterator[tuple[str, ir.Statement]]:
+        """Statements of the primitives from ``at`` to ``end``, with their places.
+
+        Jumps, those of conditional statements, become branches; they name a primitive by its number in the action.
+        """
+        while at < end:
+            call, where = calls[at], place(calls[at])
+            if call.text("op") != "_jump_if_zero":
+                yield from ((where, statement) for statement in self.statements(call, values))
                 at += 1
                 continue
-            given = list(calls[at].each("parameters"))
-            target, end = unwrapped(given[1])[1].number(), 0
-            then, otherwise = list(calls[at + 1 : target]), []
-            end = target
-            if then and then[-1].text("op") == "_jump":
-                end = unwrapped(then.pop().at("parameters").item(0))[1].number()
-                otherwise = list(calls[target:end])
-            if not at < target <= end <= len(calls):
-                raise calls[at].error("jumps out of a conditional statement")
-            sides = (list(self.body(side, values)) for side in (then, otherwise))
-            inner, other = (tuple(statement for _, statement in side) for side in sides)
-            where = place(calls[at]) or next((place(call) for call in (*then, *otherwise) if place(call)), "")
-            yield where, ir.Branch(values.condition(given[0]), inner, other)
-            at = end
+            given = list(call.each("parameters"))
+            other = after = last = unwrapped(given[1])[1].number()
+            if at + 1 < other <= end and calls[other - 1].text("op") == "_jump":
+                last, after = other - 1, unwrapped(calls[other - 1].at("parameters").item(0))[1].number()
+            if not at < other <= after <= end:
+                raise call.error("jumps out of a conditional statement")
+            sides = [list(self.body(calls, *side, values)) for side in ((at + 1, last), (other, after))]
+            if not where:
+                where = next((place(each) for each in calls[at + 1 : after] if place(each)), "")
+            then, otherwise = (tuple(statement for _, statement in side) for side in sides)
+            yield where, ir.Branch(values.condition(given[0]), then, otherwise)
+            at = after
 
     def statements(self, call: Tree, values: ValueReader) -> Iterator[ir.Statement]:
         """What one primitive does."""

@@ -204,7 +204,8 @@ class PsaReader(JsonReader):
     def _deparsed(self, name: str) -> ir.Nodes:
         """What a deparser computes."""
         deparser = self.root.named("deparsers", name) or self.root
-        body = self.convert.body(list(deparser.each("primitives")), ValueReader(self.names))
+        calls = list(deparser.each("primitives"))
+        body = self.convert.body(calls, 0, len(calls), ValueReader(self.names))
         return self._run(f"own_{name}", *(statement for _, statement in body))
 
     def _check_egress(self, *, empty: bool) -> None:

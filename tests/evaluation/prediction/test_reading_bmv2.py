@@ -203,6 +203,28 @@ def test_jumps_in_actions() -> None:
         graph_of(document)
 
 
+def test_conditionals_within_conditionals_of_actions() -> None:
+    document = chain_of_tables(1, actions=1)
+    (action,) = document["actions"]
+    (write,) = action["primitives"]
+
+    def jump(to: int, *fields: int) -> dict[str, object]:
+        conditions = [{"op": "==", "left": {"type": "local", "value": 0}, "right": _hexadecimal(n)} for n in fields]
+        asked = [{"type": "expression", "value": {"type": "expression", "value": each}} for each in conditions]
+        return {"op": "_jump_if_zero" if fields else "_jump", "parameters": [*asked, _hexadecimal(to)]}
+
+    drop = {"op": "drop", "parameters": []}
+    action["primitives"] = [jump(8, 1), write, jump(5, 2), write, jump(7), write, write, jump(9), drop]
+    graph = graph_of(document)
+    found = analyse(graph, lambda node, _edge: float(len(node.constructs)), k=100)
+    met = [kinds_on(graph, path) for path in found.most_expensive]
+    assert {(kinds["write"], kinds["drop"]) for kinds in met} >= {(3, 0), (2, 0), (0, 1)}
+
+
+def _hexadecimal(number: int) -> dict[str, str]:
+    return {"type": "hexstr", "value": hex(number)}
+
+
 def test_a_program_for_psa() -> None:
     graph = read_program(Path(__file__).parents[2] / "data/psa_parts.json")
     found = analyse(graph, lambda _node, _edge: 0.0, k=1000)

@@ -43,6 +43,7 @@ class PriceRow:
         cycles: what they cost together, median over the starts, per packet.
         whole: it is a whole program, and not a point of an experiment on one construct.
         components: the names of its components, and what a packet meets in each alone; empty: a program of others.
+        source: which program of others it is, whatever its tables and packets are.
     """
 
     experiment: str
@@ -53,6 +54,7 @@ class PriceRow:
     baseline: float = 0.0
     whole: bool = False
     components: tuple[tuple[str, tuple[tuple[Construct, float], ...]], ...] = ()
+    source: str = ""
 
     @property
     def noise(self) -> float:

@@ -57,9 +57,8 @@ CONSTRUCTS, SINGLE = "composition/constructs", 0.5
 FEWEST = 5
 """Fewest points that say how much faster or slower a machine is."""
 
-WIDER = 1.8
-"""Intervals of a moved model are wider by this over the root of the number of points of this machine: the fewer, the
-more they leave out. With the 50 points of ``learn --quick`` they held 85 to 92 % of 160 programs on each target."""
+FOLDS = 4
+"""Parts of the programs of a machine; what prices say of each part is learnt from the others."""
 
 GUESS, GUESSES = "write header", {TURN: MISPREDICTION}
 """Keys of the prices that others are taken to have at first, of which the reference knows nothing."""
@@ -102,7 +101,7 @@ OUTLIER = 0.5
 """Residuals count as this share of the whole packet at most, where shapes are told."""
 
 Part = tuple[str, bool]
-"""A price, and whether it is the part that more entries cost than fit into the caches."""
+"""A price, and whether it is the part that more entries cost than fit into the caches, or more of them in a row."""
 
 
 def transferred(reference: PrimitiveCosts, rows: Sequence[PriceRow], baseline: float) -> PrimitiveCosts:
@@ -114,33 +113,54 @@ def transferred(reference: PrimitiveCosts, rows: Sequence[PriceRow], baseline: f
     Raises:
         NoVerdictError: there are too few points with a construct that the reference has a price of.
     """
-    reference = _guessed(reference, rows)
-    fit = _fitted(reference, rows)
-    if sum(row.whole for row in rows) >= ENOUGH:
-        reference = _shaped(reference, fit)
-        fit = _fitted(reference, rows)
+    guessed = _guessed(reference, rows)
+    reference, fit = _moved(guessed, rows)
     prices, cycles = fit.scaled(reference.prices), fit.cycles
-    whole = np.maximum(cycles + fit.base, 1.0)
     sums = fit.matrix @ fit.found
     experience = reference.experience
-    told = [each for each in zip(fit.rows, sums, strict=True) if each[0].whole]
-    told.sort(key=lambda each: reference.waited(each[0].met) == 0)  # those that wait for memory first
-    local = [known_program(row, charged) for row, charged in told]
-    if experience is not None and len(local) >= FEWEST_PROGRAMS:
+    told = [row for row in fit.rows if row.whole]
+    if experience is not None and len(told) >= FEWEST_PROGRAMS:
+        at_once = [row for row in told if reference.waited(row.met) == 0]
+        of_others = [row for row in at_once if row.source]
+        judged = next((group for group in (of_others, at_once) if len(group) >= FEWEST_PROGRAMS), told)
+        last = {id(row) for row in judged}
+        told.sort(key=lambda row: id(row) in last)
+        local = [known_program(row, charged) for row, charged in zip(told, _unseen(guessed, rows, told), strict=True)]
         far = [replace(p, features={**p.features, "elsewhere": ELSEWHERE}) for p in experience.programs]
-        near = sum(reference.waited(row.met) == 0 for row, _ in told)
-        judged = near if near >= FEWEST_PROGRAMS else len(local)
-        experience = Experience.learn([*far, *local], judged) or experience
-        wider = 1 + WIDER / math.sqrt(len(local))
-        widths = [max(wider * width, 1.0) for width in experience.widths]
-        experience = replace(experience, widths=(widths[0], widths[1]))
+        sources = [*map(str, range(len(far))), *(_source(row) for row in told)]
+        experience = Experience.learn([*far, *local], len(judged), sources=sources) or experience
     elif experience is not None:
+        whole = np.maximum(cycles + fit.base, 1.0)
         off = np.abs(np.log(np.maximum(whole + sums - cycles, 1.0) / whole))
         noise = float(np.quantile(off, LEVEL)) / NORMAL_90
         experience = replace(experience, noise=math.hypot(experience.noise, noise))
     agreement = agreement_of(fit.rows, (fit.base + sums) * fit.beyond - fit.base)
     moved = replace(reference, baseline=baseline, prices=prices, agreement=agreement, experience=experience)
     return scattering(moved, rows)
+
+
+def _moved(reference: PrimitiveCosts, rows: Sequence[PriceRow]) -> tuple[PrimitiveCosts, _Fit]:
+    """The reference, with the shapes that the rows tell if they are enough, and the factors of its prices."""
+    fit = _fitted(reference, rows)
+    if sum(row.whole for row in rows) < ENOUGH:
+        return reference, fit
+    reference = _shaped(reference, fit)
+    return reference, _fitted(reference, rows)
+
+
+def _unseen(reference: PrimitiveCosts, rows: Sequence[PriceRow], told: Sequence[PriceRow]) -> list[float]:
+    """What prices charge each of some rows that were moved without it, and without others of the same program."""
+    number = {source: n % FOLDS for n, source in enumerate(dict.fromkeys(map(_source, told)))}
+    charged: dict[int, float] = {}
+    for fold in range(FOLDS):
+        known, fit = _moved(reference, [row for row in rows if number.get(_source(row)) != fold])
+        prices = replace(known, prices=fit.scaled(known.prices))
+        charged |= {id(row): sum(_charged(prices, row).values()) for row in told if number[_source(row)] == fold}
+    return [charged[id(row)] for row in told]
+
+
+def _source(row: PriceRow) -> str:
+    return row.source or f"{row.experiment} {row.point}"
 
 
 @dataclass(frozen=True)
@@ -292,8 +312,8 @@ def _charged(reference: PrimitiveCosts, row: PriceRow) -> dict[Part, float]:
             found[key, False] = found.get((key, False), 0.0) + item.times * near
             if cycles > near:
                 found[key, True] = found.get((key, True), 0.0) + item.times * (cycles - near)
-        if key in many:
-            found[key, False] += price.more * sum(surplus(row.met, {key: many[key]}))
+        if key in many and (more := price.more * sum(surplus(row.met, {key: many[key]}))):
+            found[key, True] = found.get((key, True), 0.0) + more
     return found
 
 
@@ -303,7 +323,7 @@ def _near(key: str, sizes: Mapping[str, float]) -> Mapping[str, float]:
 
 
 def scaled(price: Price, near: float, far: float) -> Price:
-    """A price with other cycles: ``near`` times those of tables in the caches, ``far`` times what more entries cost."""
+    """A price with other cycles: ``near`` times those in the caches and of few in a row, ``far`` times those of more."""
     curves = tuple(_scaled(curve, near, far, price.key == LIST) for curve in price.curves)
     limit = None if price.limit is None else near * price.limit
     return replace(
@@ -312,7 +332,7 @@ def scaled(price: Price, near: float, far: float) -> Price:
         curves=curves,
         spread=near * price.spread,
         limit=limit,
-        more=near * price.more,
+        more=far * price.more,
     )
 
 
