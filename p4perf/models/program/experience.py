@@ -36,6 +36,9 @@ UNIT_BYTES = 16.0
 FEWEST = 20
 """With fewer known programs nothing is said, and fewer of a group have the width of all."""
 
+JUDGES = 12
+"""Fewest programs of a machine by whose errors intervals are as wide as they are."""
+
 LENGTHS, AMPLITUDES, NOISES = (1.0, 2.0, 4.0, 8.0), (0.02, 0.05, 0.1, 0.2), (0.03, 0.05, 0.1, 0.2)
 """Values of l, of a and of the noise that are tried out."""
 
@@ -207,8 +210,7 @@ class Experience:
         """The process that predicts known programs best, each without itself; None if there are too few.
 
         Args:
-            local: how many, at the end, were measured on the machine that it is for; 0: all. They say how wide
-                intervals are, if they are enough.
+            local: how many, at the end, say how wide intervals are, if they are enough; 0: all.
             noises: that are tried out.
             beyond: amplitude of what depends on memory alone.
             farthest: larger errors count as this.
@@ -228,7 +230,7 @@ class Experience:
 
         best = max(tried, key=likelihood)
         mean, spread = best.left_out(sources)
-        judged = slice(-local if local >= FEWEST else None, None)
+        judged = slice(-local if local >= JUDGES else None, None)
         errors = (np.abs(ratios - mean) / spread / NORMAL_90)[judged]
         tables = np.array([program.has_tables for program in programs])[judged]
         groups = [errors[~tables], errors[tables]]

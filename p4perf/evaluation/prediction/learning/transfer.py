@@ -12,10 +12,11 @@ points tell each price by itself. Whole programs cost more or less than the sum 
 too, and ``y`` is without that (:mod:`~p4perf.models.program.experience`).
 
 What whole programs say of sums on the other machine is kept: with those of this machine among them, to which they are
-less alike by :data:`ELSEWHERE`, or with wider intervals, by what nine of ten points are off. How wide intervals are is
-judged by programs of this machine that do not wait for memory, which scatters; they are never narrower than the process
-says. Many programs of this machine tell the shape of the prices of lookups anew: what those with few keys and with
-wider keys cost beside others.
+less alike by :data:`ELSEWHERE`, or with wider intervals, by what nine of ten points are off. How far each of this
+machine is off is found with prices that were moved without it. How wide intervals are is judged by programs that people
+wrote and that do not wait for memory, which scatters; if there are too few, by composed ones, too. Many programs of
+this machine tell the shape of the prices of lookups anew: what those with few keys and with wider keys cost beside
+others.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from p4perf.errors import NoVerdictError
 from p4perf.evaluation.prediction.learning.design import PriceRow, parts_of
 from p4perf.evaluation.prediction.learning.primitives import agreement_of, known_program, scattering
 from p4perf.models.program.experience import FEWEST as FEWEST_PROGRAMS
-from p4perf.models.program.experience import NORMAL_90, Experience, features
+from p4perf.models.program.experience import JUDGES, NORMAL_90, Experience, features
 from p4perf.models.program.prices import (
     CACHED,
     MISPREDICTION,
@@ -115,28 +116,33 @@ def transferred(reference: PrimitiveCosts, rows: Sequence[PriceRow], baseline: f
     """
     guessed = _guessed(reference, rows)
     reference, fit = _moved(guessed, rows)
-    prices, cycles = fit.scaled(reference.prices), fit.cycles
-    sums = fit.matrix @ fit.found
+    agreement = agreement_of(fit.rows, (fit.base + fit.sums) * fit.beyond - fit.base)
+    prices, experience = fit.scaled(reference.prices), _known(guessed, fit, rows)
+    return scattering(
+        replace(reference, baseline=baseline, prices=prices, agreement=agreement, experience=experience), rows
+    )
+
+
+def _known(reference: PrimitiveCosts, fit: _Fit, rows: Sequence[PriceRow]) -> Experience | None:
+    """What whole programs say, of the other machine and of this one."""
     experience = reference.experience
+    if experience is None:
+        return None
     told = [row for row in fit.rows if row.whole]
-    if experience is not None and len(told) >= FEWEST_PROGRAMS:
-        at_once = [row for row in told if reference.waited(row.met) == 0]
-        of_others = [row for row in at_once if row.source]
-        judged = next((group for group in (of_others, at_once) if len(group) >= FEWEST_PROGRAMS), told)
-        last = {id(row) for row in judged}
-        told.sort(key=lambda row: id(row) in last)
-        local = [known_program(row, charged) for row, charged in zip(told, _unseen(guessed, rows, told), strict=True)]
-        far = [replace(p, features={**p.features, "elsewhere": ELSEWHERE}) for p in experience.programs]
-        sources = [*map(str, range(len(far))), *(_source(row) for row in told)]
-        experience = Experience.learn([*far, *local], len(judged), sources=sources) or experience
-    elif experience is not None:
-        whole = np.maximum(cycles + fit.base, 1.0)
-        off = np.abs(np.log(np.maximum(whole + sums - cycles, 1.0) / whole))
+    if len(told) < FEWEST_PROGRAMS:
+        whole = np.maximum(fit.cycles + fit.base, 1.0)
+        off = np.abs(np.log(np.maximum(whole + fit.sums - fit.cycles, 1.0) / whole))
         noise = float(np.quantile(off, LEVEL)) / NORMAL_90
-        experience = replace(experience, noise=math.hypot(experience.noise, noise))
-    agreement = agreement_of(fit.rows, (fit.base + sums) * fit.beyond - fit.base)
-    moved = replace(reference, baseline=baseline, prices=prices, agreement=agreement, experience=experience)
-    return scattering(moved, rows)
+        return replace(experience, noise=math.hypot(experience.noise, noise))
+    at_once = [row for row in told if reference.waited(row.met) == 0]
+    written = [row for row in at_once if row.source]
+    judges = next((group for group in (written, at_once) if len(group) >= JUDGES), told)
+    last = {id(row) for row in judges}
+    told.sort(key=lambda row: id(row) in last)
+    local = [known_program(row, charged) for row, charged in zip(told, _unseen(reference, rows, told), strict=True)]
+    far = [replace(p, features={**p.features, "elsewhere": ELSEWHERE}) for p in experience.programs]
+    sources = [*map(str, range(len(far))), *map(_source, told)]
+    return Experience.learn([*far, *local], len(judges), sources=sources) or experience
 
 
 def _moved(reference: PrimitiveCosts, rows: Sequence[PriceRow]) -> tuple[PrimitiveCosts, _Fit]:
@@ -183,6 +189,11 @@ class _Fit:
     base: FloatArray
     beyond: FloatArray
     shared: Mapping[str, float]
+
+    @property
+    def sums(self) -> FloatArray:
+        """The sum of its prices for each point."""
+        return np.asarray(self.matrix @ self.found)
 
     @property
     def cycles(self) -> FloatArray:
@@ -244,7 +255,7 @@ def _shaped(reference: PrimitiveCosts, fit: _Fit) -> PrimitiveCosts:
                     step = sum(item.sizes[size] > knot for knot in STEPS[size][:-1:2])
                     charged[at, steps.index((key, size, step))] += cycles
     weights = 1.0 / np.maximum(fit.cycles + fit.base, 1.0)
-    left = np.clip(weights * (fit.cycles - fit.matrix @ fit.found), -OUTLIER, OUTLIER)
+    left = np.clip(weights * (fit.cycles - fit.sums), -OUTLIER, OUTLIER)
     system = weights[:, None] * charged
     stiff = np.eye(len(steps))
     for at, (key, size, step) in enumerate(steps):
@@ -323,7 +334,7 @@ def _near(key: str, sizes: Mapping[str, float]) -> Mapping[str, float]:
 
 
 def scaled(price: Price, near: float, far: float) -> Price:
-    """A price with other cycles: ``near`` times those in the caches and of few in a row, ``far`` times those of more."""
+    """A price with other cycles: ``near`` times those in the caches and of few in a row, ``far`` times the others."""
     curves = tuple(_scaled(curve, near, far, price.key == LIST) for curve in price.curves)
     limit = None if price.limit is None else near * price.limit
     return replace(
