@@ -295,6 +295,7 @@ def learn(
     resume: bool = False,
     catalogue: PathLike | None = None,
     quick: bool = False,
+    budget: Duration | None = None,
     set: Changes = (),
     output: PathLike | None = None,
     told: Callable[[str], object] = lambda text: None,
@@ -307,19 +308,24 @@ def learn(
         folder: gets the runs of the fixtures; with ``resume``, the newest ones there are continued.
         catalogue: folder with runs of the catalogue on that target, to learn prices anew.
         quick: measure few fixtures, and take the rest from the model that ships.
+        budget: the same in this time for measuring, in seconds or such as ``"1m"``.
         output: file for the model.
 
     Raises:
         UsageError: there are neither runs nor a target, or no such target.
         NoVerdictError: the runs say too little.
     """
+    from p4perf.experiment.learning import QUICK_S
     from p4perf.experiment.learning import learn as learn_model
 
+    limit_s = given.seconds(budget)
+    if limit_s is None:
+        limit_s = QUICK_S if quick else math.inf
     paths = [find_run(path, Path(folder)) for path in given.listed(runs)]
     model = LearntModel.of(
         learn_model(
-            paths, target, testbed, Path(folder), resume=resume, catalogue=given.path(catalogue), quick=quick,
-            overrides=given.pairs(set), told=told, reached=reached,
+            paths, target, testbed, Path(folder), resume=resume, catalogue=given.path(catalogue),
+            limit_s=limit_s, overrides=given.pairs(set), told=told, reached=reached,
         )
     )  # fmt: skip
     if output is not None:

@@ -462,6 +462,7 @@ def learn(
     quick: Annotated[
         bool, Option("--quick", help="Measure few fixtures, and take the rest from the shipped model.")
     ] = False,
+    budget: Annotated[str | None, Option(help="The same in this time for measuring, such as 1m.")] = None,
     operations: Annotated[
         bool, Option("--operations", help="Measure elementary operations, and describe the machine in YAML.")
     ] = False,
@@ -493,6 +494,7 @@ def learn(
                 "--resume": resume,
                 "--catalogue": catalogue,
                 "--quick": quick,
+                "--budget": budget,
                 "--set": sets,
             },
             "for programs; --operations measures elementary operations",
@@ -513,12 +515,13 @@ def learn(
         with WholeProgress(quiet=quiet) as bar:
             model = api.learn(
                 runs or (), target, testbed=testbed, folder=folder, resume=resume, catalogue=catalogue, quick=quick,
-                set=sets or (), output=output, told=bar.told, reached=bar.reached,
+                budget=budget, set=sets or (), output=output, told=bar.told, reached=bar.reached,
             )  # fmt: skip
     except KeyboardInterrupt:
         if target is not None:
             say("\nstopped; everything finished is on disk")
-            say(f"continue with: p4perf learn --target {target} --runs {folder} --resume")
+            told = f" --budget {budget}" if budget else " --quick" if quick else ""
+            say(f"continue with: p4perf learn{told} --target {target} --runs {folder} --resume")
         raise
     if output is None:
         sys.stdout.write(model.to_json())

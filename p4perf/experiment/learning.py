@@ -163,13 +163,14 @@ LARGE = "composition/large-functions"
 """The same with large tables."""
 
 FIXTURES = (
-    *(FORWARD, FUNCTIONS, COMPOSED[0], "composition/constructs"),
+    *(FORWARD, FUNCTIONS, "composition/constructs", COMPOSED[0]),
     *("composition/components", "composition/context", COMPOSED[1], LARGE),
 )
 """Experiments that a cost model is made of, in the order in which they are measured."""
 
-QUICK = 4
-"""How many of these are measured if time is short: whole programs, and single constructs that they have none of."""
+QUICK, SHORT = 4, 3
+"""How many of these are measured if time is short: programs that people wrote, single constructs that they have none
+of, and composed programs; and how many if there is less than that."""
 
 READ = (FORWARD, FUNCTIONS, LARGE)
 """Those with programs that were read: some targets take none, and their frames have another size."""
@@ -196,7 +197,7 @@ def measure_fixtures(
     testbed: str,
     parent: Path,
     *,
-    quick: bool = False,
+    limit_s: float = math.inf,
     resume: bool = False,
     overrides: Sequence[tuple[str, str]] = (),
     told: Callable[[str], object],
@@ -204,13 +205,14 @@ def measure_fixtures(
 ) -> list[Run]:
     """Measure fixtures, each in a run directory of its own.
 
-    If ``quick``, the first ones, to :data:`QUICK_ACCURACY` or as far as :data:`QUICK_S` allow.
+    With a limit, the first ones, to :data:`QUICK_ACCURACY` or as far as that allows.
     """
-    ends_s = time.monotonic() + (QUICK_S if quick else math.inf)
+    quick, ends_s = limit_s < math.inf, time.monotonic() + limit_s
+    many = len(FIXTURES) if not quick else QUICK if limit_s >= QUICK_S else SHORT
     device, place, pace = open_target(target), open_testbed(testbed), Pace()
     facts = require_usable(device, place)
     todo: dict[str, tuple[Experiment, SweepPlan]] = {}
-    for name in FIXTURES[: QUICK if quick else None]:
+    for name in FIXTURES[:many]:
         if name in READ and todo and FORWARD not in todo:  # who takes not even that takes none
             continue
         experiment = _fixture(name, overrides)
@@ -315,12 +317,15 @@ def learn(
     *,
     resume: bool = False,
     catalogue: Path | None = None,
-    quick: bool = False,
+    limit_s: float = math.inf,
     overrides: Sequence[tuple[str, str]] = (),
     told: Callable[[str], object] = lambda text: None,
     reached: Reached = lambda what, left_s: None,
 ) -> CostModel:
     """The cost model of runs, or of a target whose fixtures are measured first.
+
+    Args:
+        limit_s: time for measuring; if there is one, the rest comes from the model that ships.
 
     Raises:
         UsageError: options that do not go together, or no such target.
@@ -332,19 +337,25 @@ def learn(
         raise errors.UsageError("name either run directories, or --target to measure fixtures", hint=hint)
     if paths and (resume or overrides):
         raise errors.UsageError("--resume and --set are for --target: the runs are measured already")
+    quick = limit_s < math.inf
     if quick and catalogue is not None:
-        raise errors.UsageError("--quick and --catalogue both say where prices come from", hint="give one of them")
+        message = "--quick or --budget, and --catalogue, both say where prices come from"
+        raise errors.UsageError(message, hint="give one of them")
+    if quick and paths:
+        raise errors.UsageError("--quick and --budget are for --target: the runs are measured already")
     runs = [Run.open(path) for path in paths]
     chosen = target or runs[0].manifest.target
     if target is not None:
         open_target(target)
     reference = reference_model(chosen)
     if quick and reference is None:
-        raise errors.TargetUnavailableError(f"no cost model for target {chosen} ships", hint="leave out --quick")
+        raise errors.TargetUnavailableError(
+            f"no cost model for target {chosen} ships", hint="leave out --quick and --budget"
+        )
     batches = None
     if not runs:
         runs = measure_fixtures(
-            chosen, testbed, parent, quick=quick, resume=resume, overrides=overrides, told=told, reached=reached
+            chosen, testbed, parent, limit_s=limit_s, resume=resume, overrides=overrides, told=told, reached=reached
         )
         try:
             batches = measure_batches(chosen, testbed)

@@ -170,6 +170,15 @@ def assumed(condition: ir.Condition, known: PathState) -> tuple[PathState, PathS
             return known, known
 
 
+def _takes(statement: ir.ParserStatement) -> bool:
+    """Whether a packet may be too short for a statement of the parser."""
+    return not isinstance(statement, ir.Assign) or _looks_ahead(operands(statement))
+
+
+def _looks_ahead(expressions: Iterable[ir.Expression]) -> bool:
+    return any(isinstance(inner, ir.Lookahead) for each in expressions for inner in subexpressions(each))
+
+
 class _Walk:
     def __init__(self, program: ir.Program, drop_ends: Callable[[str], bool], *, short: bool = True) -> None:
         self._program = program
@@ -208,9 +217,11 @@ class _Walk:
                 continue
             state, known = self._program.state(name), arrivals[name]
             for statement in state.body:
-                if isinstance(statement, ir.Verify) or (self._short and not isinstance(statement, ir.Assign)):
+                if isinstance(statement, ir.Verify) or (self._short and _takes(statement)):
                     failed.append(known)
                 known = self._parsed(statement, known)
+            if self._short and _looks_ahead(state.selected):
+                failed.append(known)
             for successor in successors(state):
                 self._found.edges[name, successor] = known
                 before = arrivals.get(successor)

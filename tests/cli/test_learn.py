@@ -44,7 +44,7 @@ def test_fixtures_are_measured_and_a_model_is_written(session):
     title, head, row = done.out.splitlines()[:3]
     assert title.startswith("error of the predicted cycles of a packet, for the programs that the model")
     assert head.split("  ")[0] == "learnt from"
-    assert re.search(r" 32 +\d+\.\d % +\d+\.\d % +[+-]\d+\.\d %$", row)
+    assert re.search(r" 17 +\d+\.\d % +\d+\.\d % +[+-]\d+\.\d %$", row)
 
 
 def test_runs_that_are_there_are_read(session, tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 from support.parser_states import extracting
@@ -78,6 +79,23 @@ def test_metadata_that_is_written_before_it_is_read_needs_no_beginning():
     sometimes = ir.If(ir.IsValid("late"), (ir.CallAction("act"),), ())
     assert early(sometimes, ir.CallAction("use"), act=(write,), use=(read,)) == {"m"}
     assert early(ir.CallAction("act"), act=(write, ir.Recirculate((M,)))) == {"m"}, "kept for the next pass"
+
+
+def test_metadata_behind_a_look_at_what_follows_begins_with_zero():
+    """A packet may be too short for that, and go on without what the parser would have written."""
+    ahead = ir.Assign(M, ir.Lookahead(0, 8))
+    write, chosen = ir.Assign(M, ir.Const(1)), (ir.SelectCase.of_value(1, "more"),)
+    read = {"use": (ir.Assign(A, M),)}
+
+    def early(*parser: ir.ParserState, noted: bool = True) -> frozenset[str]:
+        small = program(ir.CallAction("use"), parser=parser, **read)
+        return read_early(replace(small, parser_error=X if noted else None))
+
+    assert early(ir.ParserState("start", (ahead, ir.Extract("h")))) == {"m"}
+    assert early(ir.ParserState("start", (ahead, ir.Extract("h"))), noted=False) == frozenset()
+    assert early(ir.ParserState("start", (write, ir.Extract("h")))) == frozenset()
+    peeking = ir.ParserState("start", (), (ir.Lookahead(0, 8),), chosen, "more")
+    assert early(peeking, ir.ParserState("more", (write,))) == {"m"}
 
 
 def test_what_actions_do_to_headers():

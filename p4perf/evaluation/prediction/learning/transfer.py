@@ -32,7 +32,6 @@ from scipy.optimize import nnls
 from p4perf.errors import NoVerdictError
 from p4perf.evaluation.prediction.learning.design import PriceRow, parts_of
 from p4perf.evaluation.prediction.learning.primitives import agreement_of, known_program, scattering
-from p4perf.models.program.experience import FEWEST as FEWEST_PROGRAMS
 from p4perf.models.program.experience import JUDGES, NORMAL_90, Experience, features
 from p4perf.models.program.prices import (
     CACHED,
@@ -129,7 +128,7 @@ def _known(reference: PrimitiveCosts, fit: _Fit, rows: Sequence[PriceRow]) -> Ex
     if experience is None:
         return None
     told = [row for row in fit.rows if row.whole]
-    if len(told) < FEWEST_PROGRAMS:
+    if len(told) < JUDGES:
         whole = np.maximum(fit.cycles + fit.base, 1.0)
         off = np.abs(np.log(np.maximum(whole + fit.sums - fit.cycles, 1.0) / whole))
         noise = float(np.quantile(off, LEVEL)) / NORMAL_90
