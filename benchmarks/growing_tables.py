@@ -3,7 +3,8 @@
 Every kind of table gets sizes that a seed draws, evenly on a logarithmic axis, on every ``--target`` that has it. All
 predictions are written to ``predictions.json`` before anything is measured. Then every size is measured, and both
 stand beside one another: the error of each size, and the error of what two neighbouring sizes differ by, where that is
-more than ten cycles. A size counts if it is within 20 %, a difference as well.
+more than ten cycles. A size counts if it is within 20 %, a difference as well. Programs of the catalogue are compared
+over their baselines: the packet source draws a key for every table beside the baseline, too, which no program pays for.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from p4perf.evaluation.prediction.library import open_models
 from p4perf.evaluation.prediction.programs import ProgramSubject, Wanted, open_subjects
 from p4perf.evaluation.prediction.reading.swx_packets import UnknownDecisionError
 from p4perf.experiment.planning import point_workload
+from p4perf.models.program.costs import CostModel
 from p4perf.programs.component import TrafficPlan
 from p4perf.programs.ir import Workload
 
@@ -97,15 +99,16 @@ def predictions(models: Sequence[TargetModel], number: int, seed: int) -> Iterat
                     yield {**row, "error": str(error)}
 
 
-def measured(row: dict[str, Any], repetitions: int, seed: int) -> dict[str, Any]:
-    """A row with what was measured, or what went wrong."""
+def measured(row: dict[str, Any], repetitions: int, seed: int, baseline: float) -> dict[str, Any]:
+    """A row with what was measured, or what went wrong; ``baseline`` is that of the model [cycles/packet]."""
     (table,) = (t for t in TABLES if t.name == row["name"])
     workload, traffic = table.workload(row["entries"], seed)
     try:
         medians, accepted, tried = measured_program(workload, row["target"], repetitions, traffic)
     except P4PerfError as error:
         return {**row, "error": error.message}
-    return beside(row, medians, f"{accepted} of {tried}")
+    drawn = 0.0 if table.table else medians["baseline_cycles_per_packet"] - baseline
+    return beside(row, {**medians, "cycles_per_packet": medians["cycles_per_packet"] - drawn}, f"{accepted} of {tried}")
 
 
 def summary(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
@@ -142,9 +145,11 @@ def main() -> int:
         place.mkdir(parents=True, exist_ok=True)
         rows = list(predictions(models, options.sizes, options.seed))
         (place / "predictions.json").write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
-        told = []
+        told, baselines = [], {m.name: m.pricing.baseline for m in models if isinstance(m.pricing, CostModel)}
         for row in rows:
-            told.append(measured(row, options.repetitions, options.seed) if "predicted" in row else row)
+            if "predicted" in row:
+                row = measured(row, options.repetitions, options.seed, baselines[row["model"]])
+            told.append(row)
             print(line(told[-1]), flush=True)
             (place / "measured.json").write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
         print("\n".join(summary(told)))

@@ -7,11 +7,11 @@ from threading import Lock
 import pytest
 from support.campaigns import measure, new_campaign
 
+from p4perf.cli.measure import chosen_experiments
 from p4perf.experiment import bench, campaign, conductor, recorder
 from p4perf.experiment.evaluate import evaluate_run
 from p4perf.experiment.sizing import MEASURED
 from p4perf.results import Run
-from p4perf.specs.loader import BASE, catalogue_names
 from p4perf.targets.base import BuildPlan, JobResult, PointPlan
 from p4perf.testbeds.local import LocalTestbed
 
@@ -92,7 +92,7 @@ def test_no_cell_is_without_a_first_model(tmp_path, machine, targets, budget_s):
         machine.pass_time(CELL_S)
         return evaluate_run(run, plots=plots, changes={"resamples": 0})
 
-    names = [name for name in catalogue_names() if not name.startswith(BASE)]
+    names = chosen_experiments((), every=True, only=())
     made = new_campaign(tmp_path, names, targets, budget_s=budget_s)
     begun_s = machine.now
     cells = measure(made, conclude=conclude).values()
