@@ -86,6 +86,7 @@ def test_a_cost_model_does_not_fill_a_terminal(tmp_path):
         ((), "name either run directories"),
         (("--target", "fake-adding", "run"), "name either run directories"),
         (("run", "--resume"), "measured already"),
+        (("run", "--budget", "1m"), "measured already"),
         (("run", "--quick", "--catalogue", "runs"), "both say where prices come from"),
     ],
 )
