@@ -83,7 +83,7 @@ OPERATORS = {"operator/accuracy", "operator/all", "operator/pairs", "operator/pa
 VIRTUAL_IO = {f"vio/{name}" for name in ("base", "batch", "descriptor-size", "factors", "header-size", "queue")}
 
 COMPOSED = {
-    "composition/components": 50,
+    "composition/components": 52,
     "composition/constructs": 17,
     "composition/context": 14,
     "composition/more-programs": 60,
