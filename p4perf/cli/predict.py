@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -462,7 +463,7 @@ def learn(
     quick: Annotated[
         bool, Option("--quick", help="Measure few fixtures, and take the rest from the shipped model.")
     ] = False,
-    budget: Annotated[str | None, Option(help="The same in this time for measuring, such as 1m.")] = None,
+    budget: Annotated[str | None, Option(help="The same, and measure for this time only, such as 1m.")] = None,
     operations: Annotated[
         bool, Option("--operations", help="Measure elementary operations, and describe the machine in YAML.")
     ] = False,
@@ -508,6 +509,8 @@ def learn(
             say(f"{output} describes {machine.name}: p4perf estimate eo switch/basic --hardware {output}")
         return
     refuse({"--name": name, "--starts": starts, "--plain": plain}, "for --operations only")
+    if output is not None and output.is_dir():
+        raise UsageError(f"--output: {output} is a folder", hint=f"name a file in it: -o {output / 'model.json'}")
     if output is None and sys.stdout.isatty():
         file = f"models/{(target or 'model').replace(':', '-')}.json"
         raise UsageError("a cost model has thousands of lines", hint=f"write it to a file: -o {file}")
@@ -520,8 +523,10 @@ def learn(
     except KeyboardInterrupt:
         if target is not None:
             say("\nstopped; everything finished is on disk")
-            told = f" --budget {budget}" if budget else " --quick" if quick else ""
-            say(f"continue with: p4perf learn{told} --target {target} --runs {folder} --resume")
+            options = {"--budget": budget, "--target": target, "--runs": folder, "--output": output}
+            again = [f"{name}={value}" for name, value in (options | {"--catalogue": catalogue}).items() if value]
+            again += [f"--set={each}" for each in sets or ()] + ["--quick"] * (quick and not budget)
+            say(f"continue with: {shlex.join(['p4perf', 'learn', *again, '--resume'])}")
         raise
     if output is None:
         sys.stdout.write(model.to_json())

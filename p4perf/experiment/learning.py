@@ -175,6 +175,9 @@ of, and composed programs; and how many if there is less than that."""
 READ = (FORWARD, FUNCTIONS, LARGE)
 """Those with programs that were read: some targets take none, and their frames have another size."""
 
+LEAST_S = 20.0
+"""With less time, hardly a program is measured."""
+
 QUICK_ACCURACY, QUICK_STARTS, QUICK_S = 0.02, 4, 160.0
 """Relative error to which each program is measured then, about how many starts it takes, and seconds for all of them.
 
@@ -228,7 +231,8 @@ def measure_fixtures(
 
     programs = counted(sum(len(plan.points) for _, plan in todo.values()), "program")
     told(
-        f"{programs} in {counted(len(todo), 'run')} on {target} ({place.label}): about {duration_text(left_s([*todo]))}"
+        f"{programs} in {counted(len(todo), 'run')} on {target} ({place.label}): "
+        f"about {duration_text(min(left_s([*todo]), limit_s))}"
     )
     runs = []
     notes = {"design": {"accuracy": QUICK_ACCURACY}} if quick else None
@@ -342,7 +346,11 @@ def learn(
         message = "--quick or --budget, and --catalogue, both say where prices come from"
         raise errors.UsageError(message, hint="give one of them")
     if quick and paths:
-        raise errors.UsageError("--quick and --budget are for --target: the runs are measured already")
+        message = "--quick and --budget are for --target: the runs are measured already"
+        raise errors.UsageError(message, hint="leave them out")
+    if limit_s < LEAST_S:
+        hint = f"give {LEAST_S:g}s or more; with {QUICK_S:g}s or more, composed programs are measured, too"
+        raise errors.UsageError(f"--budget: {limit_s:g} s are too few to measure programs", hint=hint)
     runs = [Run.open(path) for path in paths]
     chosen = target or runs[0].manifest.target
     if target is not None:

@@ -3,12 +3,16 @@
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from support.command import p4perf
 
+from p4perf import api
+from p4perf.cli.predict import learn
 from p4perf.models.program.costs_storage import read_cost_model
 from p4perf.models.program.primitives import PrimitiveCosts
 
@@ -80,6 +84,20 @@ def test_a_cost_model_does_not_fill_a_terminal(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def test_after_an_interruption_the_same_command_goes_on(tmp_path, monkeypatch, capfd):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(api, "learn", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        learn(target="dpdk-c", budget="1 m", folder=tmp_path, output=Path("my model.json"), sets=["a=b c"])
+    (line,) = (line for line in capfd.readouterr().err.splitlines() if "continue with" in line)
+    assert shlex.split(line.partition(": ")[2]) == [
+        *("p4perf", "learn", "--budget=1 m", "--target=dpdk-c", f"--runs={tmp_path}", "--output=my model.json"),
+        *("--set=a=b c", "--resume"),
+    ]
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -88,6 +106,8 @@ def test_a_cost_model_does_not_fill_a_terminal(tmp_path):
         (("run", "--resume"), "measured already"),
         (("run", "--budget", "1m"), "measured already"),
         (("run", "--quick", "--catalogue", "runs"), "both say where prices come from"),
+        (("--target", "dpdk-c", "--budget", "1s", "-o", "m.json"), "give 20s or more"),
+        (("--target", "dpdk-c", "-o", "."), "a folder"),
     ],
 )
 def test_what_does_not_go_together(arguments, words):

@@ -237,6 +237,9 @@ PathName = Literal["expected", "lowest-cost", "highest-cost"]
 PATHS: tuple[PathName, ...] = ("expected", "lowest-cost", "highest-cost")
 DEFAULT_FRAME_BYTES = 64
 
+SHIPPED = "-shipped"
+"""Behind the name of the machine of a model that ships, where another model has that name."""
+
 
 @dataclass(frozen=True)
 class TargetModel:
@@ -263,7 +266,7 @@ class TargetModel:
     @property
     def elsewhere(self) -> bool:
         """Whether it is known to be of another machine than this one."""
-        return bool(self.here) and self.machine != self.here
+        return bool(self.here) and self.machine.removesuffix(SHIPPED) != self.here
 
     @property
     def name(self) -> str:

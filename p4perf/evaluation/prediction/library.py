@@ -13,7 +13,7 @@ from pathlib import Path
 from typing_extensions import override
 
 from p4perf.errors import DataError, Location, P4PerfError, SpecError, TargetUnavailableError, UsageError
-from p4perf.evaluation.prediction.answer import TargetModel
+from p4perf.evaluation.prediction.answer import SHIPPED, TargetModel
 from p4perf.evaluation.prediction.learning.constructs import PacketPath, workload_increment
 from p4perf.evaluation.prediction.memory import MemoryModel
 from p4perf.evaluation.prediction.reading.swx_packets import UnknownDecisionError
@@ -213,7 +213,7 @@ def _available(targets: Sequence[str] = ()) -> tuple[TargetModel, ...]:
     for model in own:
         found.setdefault(model.name, model)
     for model in _shipped(targets):
-        other = replace(model, machine=f"{model.machine}-shipped") if model.name in found else model
+        other = replace(model, machine=f"{model.machine}{SHIPPED}") if model.name in found else model
         found[other.name] = other
     return tuple(found.values())
 

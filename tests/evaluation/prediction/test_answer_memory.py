@@ -175,3 +175,4 @@ def test_a_model_of_this_machine_hides_none_that_ships_from_the_next_session(tmp
     assert reference_model("dpdk-c") == known
     (shipped,) = open_models(["dpdk-c@turin-shipped"])
     assert (shipped.origin, shipped.pricing.baseline) == ("reference", known.baseline)
+    assert (shipped.here, shipped.elsewhere, mine.elsewhere) == ("turin", False, False)
