@@ -178,7 +178,7 @@ READ = (FORWARD, FUNCTIONS, LARGE)
 LEAST_S = 20.0
 """With less time, hardly a program is measured."""
 
-QUICK_ACCURACY, QUICK_STARTS, QUICK_S = 0.02, 4, 160.0
+QUICK_ACCURACY, QUICK_STARTS, QUICK_S = 0.02, 4, 150.0
 """Relative error to which each program is measured then, about how many starts it takes, and seconds for all of them.
 
 Where these are too few, single programs are less accurate; all have a start before any has its second.
