@@ -125,6 +125,7 @@ class _CostModel(Record):
     processor: str = doc("processor of its machine; empty if unknown")
     made: str = doc("when it was made; empty if unknown")
     file: str = doc("its file; `reference` if it ships with p4perf")
+    here: bool = doc("whether it is of a machine like this one")
     used: bool = doc("whether `predict` uses it here for that target without `--model`")
 
 
@@ -263,7 +264,9 @@ def _cost_models() -> Iterator[_CostModel]:
         costs = model.pricing
         assert isinstance(costs, CostModel)  # noqa: S101 - it was read from a file
         facts = {"processor": costs.machine.get("cpu_model", ""), "made": str(costs.provenance.get("made", ""))}
-        yield _CostModel(name=model.name, target=model.target, file=model.origin, used=used, **facts)
+        yield _CostModel(
+            name=model.name, target=model.target, file=model.origin, here=not model.elsewhere, used=used, **facts
+        )
 
 
 def _published(model: ComponentModel) -> _PublishedModel:

@@ -178,8 +178,12 @@ def measure(
         worst = max(worst, code)
     table = [_text_row(row) for row in rows] if fmt is Format.TABLE else None
     emit(fmt, MeasureDocument(program=str(program), rows=tuple(rows)), rows=table)
-    if not quiet and sum(row.run is not None for row in rows) > 1:
-        say(f"compare them: p4perf compare {shlex.join(row.run for row in rows if row.run)}")
+    runs = [row.run for row in rows if row.run is not None]
+    if runs and not quiet:
+        predicted = f"p4perf predict {shlex.quote(str(program))} --traffic"
+        say(f"prediction for the same packets: {predicted}, with the same options for entries and packets")
+    if len(runs) > 1 and not quiet:
+        say(f"compare them: p4perf compare {shlex.join(runs)}")
     return int(worst)
 
 

@@ -55,7 +55,10 @@ def print_answers(found: Answers, path: PathName, *, quiet: bool = False, verbos
         sent = [f"packets as p4perf measure sends them; {each.graph.packets}" for each in shown if each.graph.packets]
         for text in dict.fromkeys((*map(_premise, shown), *sent)):
             say(text)
-    print_table([_answer_row(each, changed=changed, verbose=verbose) for each in found.predictions], title="the answer")
+    print_table(
+        [_answer_row(each, changed=changed, verbose=verbose) for each in found.predictions],
+        title="the answer (in brackets, 90 % intervals)",
+    )
     warnings = _warnings(shown, verbose=verbose)
     if _paths_differ(shown, path):
         warnings.insert(0, "the targets are priced on different paths; --traffic sends the same packets to all")

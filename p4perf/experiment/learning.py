@@ -69,21 +69,25 @@ def learn_primitives(runs: Iterable[Run], target: str, baseline: float) -> Primi
     Raises:
         NoVerdictError: no run of the target says anything of prices.
     """
-    rows: list[PriceRow] = []
-    remarks = []
-    for run in runs:
-        if run.identity.target != target:
-            continue
-        try:
-            rows += read_rows(run)
-        except (errors.NoVerdictError, errors.CapabilityError, UnknownDecisionError) as error:
-            remarks.append(f"{run.identity.experiment} says nothing of prices: {error}")
+    rows, remarks = _rows(run for run in runs if run.identity.target == target)
     if not rows:
         raise errors.NoVerdictError(
             f"no run of {target} says what primitives cost",
             hint="measure the catalogue: p4perf run --all --target " + target,
         )
     return composing(learn_prices(rows, target, remarks=remarks), rows, baseline)
+
+
+def _rows(runs: Iterable[Run]) -> tuple[list[PriceRow], list[str]]:
+    """The measured points of runs, and why some of these have none."""
+    rows: list[PriceRow] = []
+    remarks = []
+    for run in runs:
+        try:
+            rows += read_rows(run)
+        except (errors.NoVerdictError, errors.CapabilityError, UnknownDecisionError) as error:
+            remarks.append(f"{run.identity.experiment} says nothing of prices: {error}")
+    return rows, remarks
 
 
 MERGED = {"dpdk-c": "parser/select-branches"}
@@ -184,6 +188,9 @@ QUICK_ACCURACY, QUICK_STARTS, QUICK_S = 0.02, 4, 150.0
 Where these are too few, single programs are less accurate; all have a start before any has its second.
 """
 
+SET_UP_S = 15.0
+"""Least time of a set: the first one of a machine builds the baseline, and finds out when samples are undisturbed."""
+
 MEMORY = "memory_bytes"
 CLOCK = "core_frequency"
 """Metric that says how fast the core was; its median is a fact of the machine, with its unit."""
@@ -240,7 +247,8 @@ def measure_fixtures(
         rest_s, started = left_s([*todo][number:]), time.monotonic()
         listener = PartOfWork(name, reached, rest_s, told)
         own_s = left_s([name])
-        limit = TimeLimit(started + (ends_s - started) * own_s / (own_s + rest_s))
+        open_s = ends_s - started
+        limit = TimeLimit(started + max(open_s * own_s / (own_s + rest_s), min(open_s, SET_UP_S)))
         begun = _begun(parent, experiment, device.label, place.label, quick=quick) if resume else None
         if begun is not None:
             told(f"{name}: continuing {begun}")
@@ -358,7 +366,8 @@ def learn(
     reference = reference_model(chosen)
     if quick and reference is None:
         raise errors.TargetUnavailableError(
-            f"no cost model for target {chosen} ships", hint="leave out --quick and --budget"
+            f"no cost model for target {chosen} ships, whose prices could be moved to this machine",
+            hint="p4perf list models names those that do",
         )
     batches = None
     if not runs:
@@ -413,7 +422,7 @@ def learn_from_runs(
     if moved is None or not moved.primitives:
         prices = learn_primitives([*runs, *more], target, baseline)
     else:
-        rows = [row for run in runs for row in read_rows(run)]
+        rows, _ = _rows(runs)
         known = PrimitiveCosts.from_record(dict(moved.primitives))
         copied = [row.baseline for row in rows if row.experiment == PROGRAMS]
         dearer = max(known.baseline + baseline - moved.baseline, 1.0)

@@ -15,11 +15,10 @@ itself; those with tables and those without for themselves, and of the machine a
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -39,8 +38,8 @@ FEWEST = 20
 JUDGES = 12
 """Fewest programs of a machine by whose errors intervals are as wide as they are."""
 
-LENGTHS, AMPLITUDES, NOISES = (1.0, 2.0, 4.0, 8.0), (0.02, 0.05, 0.1, 0.2), (0.03, 0.05, 0.1, 0.2)
-"""Values of l, of a and of the noise that are tried out."""
+LENGTHS, SLOPES, NOISES = (1.0, 2.0, 4.0, 8.0), (0.0125, 0.025, 0.05, 0.1), (0.03, 0.05, 0.1, 0.2)
+"""Values of l, of a / sqrt(l), by which nearby programs differ, and of the noise that are tried out."""
 
 FARTHEST = 0.4
 """Larger errors of known programs count as this: what they have is no matter of nearby programs."""
@@ -84,11 +83,15 @@ class KnownProgram:
     Args:
         ratio: the logarithm of measured over predicted cycles, by prices without it.
         scatter: standard deviation of the logarithm of its cycles, from start to start.
+        source: where it is from: programs of one source are left out together; empty: it is alone.
+        judges: whether it says how wide intervals are.
     """
 
     features: Features
     ratio: float
     scatter: float = 0.0
+    source: str = field(default="", compare=False)
+    judges: bool = field(default=True, compare=False)
 
     @property
     def has_tables(self) -> bool:
@@ -180,57 +183,52 @@ class Experience:
         found: FloatArray = self.noise**2 + near @ scatter**2 / near.sum(axis=1)
         return found
 
-    def left_out(self, sources: Sequence[str] = ()) -> tuple[FloatArray, FloatArray]:
-        """What is predicted of every known program without itself, and the standard deviation (equation 5.12).
-
-        Args:
-            sources: programs of one source are left out together.
-        """
+    def left_out(self) -> tuple[FloatArray, FloatArray]:
+        """What is predicted of every known program without its source, and the standard deviation (equation 5.12)."""
         ratios = np.array([program.ratio for program in self.programs])
         weights = self._ratios @ self._root
         spread = 1 / np.sum(self._root**2, axis=0)
         mean = ratios - weights * spread
-        for several in (places for places in _places(sources) if len(places) > 1):
+        for several in _places(self.programs):
             own = self._root[:, several]
             variance = np.linalg.inv(own.T @ own)
             mean[several], spread[several] = ratios[several] - variance @ weights[several], np.diag(variance)
         return mean, np.sqrt(spread)
 
-    @classmethod
+    @staticmethod
     def learn(
-        cls,
         programs: Sequence[KnownProgram],
-        local: int = 0,
         noises: Sequence[float] = NOISES,
         *,
         beyond: float = 0.0,
         farthest: float = FARTHEST,
-        sources: Sequence[str] = (),
-    ) -> Self | None:
-        """The process that predicts known programs best, each without itself; None if there are too few.
+    ) -> Experience | None:
+        """The process that predicts known programs best, each without its source; None if there are too few.
 
         Args:
-            local: how many, at the end, say how wide intervals are, if they are enough; 0: all.
             noises: that are tried out.
             beyond: amplitude of what depends on memory alone.
             farthest: larger errors count as this.
-            sources: programs of one source are left out together; empty: each by itself.
         """
         if len(programs) < FEWEST:
             return None
-        programs = [replace(p, ratio=min(max(p.ratio, -farthest), farthest)) for p in programs]
+        programs = tuple(replace(p, ratio=min(max(p.ratio, -farthest), farthest)) for p in programs)
         ratios = np.array([program.ratio for program in programs])
-        grid = itertools.product(LENGTHS, AMPLITUDES, noises)
-        tried = (cls(tuple(programs), *each, beyond=beyond) for each in grid)
 
-        def likelihood(found: Self) -> float:
-            mean, spread = found.left_out(sources)
+        def process(numbers: tuple[float, ...]) -> Experience:
+            length, slope, noise = numbers
+            return Experience(programs, length, slope * math.sqrt(length), noise, beyond=beyond)
+
+        @cache
+        def likelihood(numbers: tuple[float, ...]) -> float:
+            mean, spread = process(numbers).left_out()
             errors = (ratios - mean) / spread
             return float(np.sum(-np.log(spread) - (FREEDOM + 1) / 2 * np.log1p(errors**2 / FREEDOM)))
 
-        best = max(tried, key=likelihood)
-        mean, spread = best.left_out(sources)
-        judged = slice(-local if local >= JUDGES else None, None)
+        best = process(_highest((LENGTHS, SLOPES, noises), likelihood))
+        mean, spread = best.left_out()
+        judges = np.array([program.judges for program in programs])
+        judged = judges if judges.sum() >= JUDGES else np.ones_like(judges)
         errors = (np.abs(ratios - mean) / spread / NORMAL_90)[judged]
         tables = np.array([program.has_tables for program in programs])[judged]
         groups = [errors[~tables], errors[tables]]
@@ -257,7 +255,7 @@ class Experience:
             DataError: it is damaged.
         """
         programs = tuple(
-            each.read(KnownProgram, "scatter", features=each.child("features").numbers())
+            each.read(KnownProgram, "scatter", features=each.child("features").numbers(), source="", judges=True)
             for each in reader.children("programs")
         )
         found = reader.read(cls, "beyond", programs=programs)
@@ -268,12 +266,24 @@ class Experience:
         return found
 
 
-def _places(sources: Sequence[str]) -> list[list[int]]:
-    """Where the programs of each source are."""
+def _places(programs: Sequence[KnownProgram]) -> list[list[int]]:
+    """Where the programs of each source are that has several."""
     found: dict[str, list[int]] = {}
-    for place, source in enumerate(sources):
-        found.setdefault(source, []).append(place)
-    return [*found.values()]
+    for place, program in enumerate(programs):
+        if program.source:
+            found.setdefault(program.source, []).append(place)
+    return [places for places in found.values() if len(places) > 1]
+
+
+def _highest(grid: Sequence[Sequence[float]], height: Callable[[tuple[float, ...]], float]) -> tuple[float, ...]:
+    """Where a grid is highest, looked for along one axis after the other from its middle; not all of it is tried."""
+    here = tuple(axis[len(axis) // 2] for axis in grid)
+    while True:
+        before = here
+        for n, axis in enumerate(grid):
+            here = max(((*here[:n], value, *here[n + 1 :]) for value in axis), key=height)
+        if here == before:
+            return here
 
 
 def _inverse_triangle(lower: FloatArray) -> FloatArray:

@@ -303,9 +303,10 @@ def test_programs_of_this_machine_say_more_of_others_than_those_of_another_machi
     like = rows(additive, ["mat/entries", "parser/headers", "action/writes"])
     elsewhere = [KnownProgram(features(r.met, 20.0 + r.cycles), math.log(1.5)) for r in like]
     here = [KnownProgram(p.features, math.log(1.1)) for p in elsewhere[::2]]
+    elsewhere = [replace(p, judges=False) for p in elsewhere]
     far = [replace(p, features={**p.features, "elsewhere": ELSEWHERE}) for p in elsewhere]
     asked = elsewhere[1].features
-    found = [Experience.learn([*known, *here], len(here)) for known in (elsewhere, far)]
+    found = [Experience.learn([*known, *here]) for known in (elsewhere, far)]
     alike, apart = (math.exp(each.error(asked)[0]) for each in found if each is not None)
     assert 1.0 < apart < alike < 1.5
     assert apart == pytest.approx(1.1, rel=0.1)
@@ -369,15 +370,15 @@ def test_intervals_are_as_wide_as_programs_that_people_wrote_need() -> None:
 
 def test_a_program_is_judged_without_itself_and_others_of_its_source() -> None:
     rng = random.Random(2)
-    known = [KnownProgram({"extract": n % 5, "select": n / 7}, rng.gauss(0, 0.1)) for n in range(24)]
-    sources = [str(n // 3 if n < 12 else n) for n in range(24)]
+    alone = [KnownProgram({"extract": n % 5, "select": n / 7}, rng.gauss(0, 0.1)) for n in range(24)]
+    known = [replace(p, source=str(n // 3) if n < 12 else "") for n, p in enumerate(alone)]
     whole = Experience(tuple(known), length=2.0, amplitude=0.1, noise=0.05)
-    mean, spread = whole.left_out(sources)
+    mean, spread = whole.left_out()
     for place, program in enumerate(known):
-        kept = tuple(p for p, source in zip(known, sources, strict=True) if source != sources[place])
+        kept = tuple(p for p in known if p is not program and (not p.source or p.source != program.source))
         error, half = replace(whole, programs=kept).error(program.features)
         assert (mean[place], NORMAL_90 * spread[place]) == (pytest.approx(error), pytest.approx(half))
-    assert not np.allclose(mean, whole.left_out()[0])
+    assert not np.allclose(mean, replace(whole, programs=tuple(alone)).left_out()[0])
 
 
 def test_what_many_in_a_row_cost_is_another_thing_here() -> None:
@@ -474,11 +475,12 @@ def test_intervals_are_as_wide_as_programs_of_this_machine_need() -> None:
         KnownProgram({"extract": math.log1p(n % 7), "write header": n / 60}, rng.gauss(0, 0.01)) for n in range(60)
     ]
     local = [replace(p, ratio=rng.gauss(0, 0.1)) for p in known[:40]]
-    whole, here = (Experience.learn([*known, *local], n) for n in (0, 40))
+    others = [replace(p, judges=False) for p in known]
+    whole, here = (Experience.learn([*known, *local]), Experience.learn([*others, *local]))
     assert whole is not None
     assert here is not None
     assert here.widths[0] > 1.3 * whole.widths[0]
-    assert Experience.learn([*known, *local[:5]], 5) == Experience.learn([*known, *local[:5]]), "five say nothing"
+    assert Experience.learn([*others, *local[:5]]) == Experience.learn([*known, *local[:5]]), "five say nothing"
 
 
 def test_wider_keys_than_were_measured_cost_more_where_the_last_two_widths_did_not() -> None:

@@ -136,12 +136,13 @@ def _known(reference: PrimitiveCosts, fit: _Fit, rows: Sequence[PriceRow]) -> Ex
     at_once = [row for row in told if reference.waited(row.met) == 0]
     written = [row for row in at_once if row.source]
     judges = next((group for group in (written, at_once) if len(group) >= JUDGES), told)
-    last = {id(row) for row in judges}
-    told.sort(key=lambda row: id(row) in last)
-    local = [known_program(row, charged) for row, charged in zip(told, _unseen(reference, rows, told), strict=True)]
-    far = [replace(p, features={**p.features, "elsewhere": ELSEWHERE}) for p in experience.programs]
-    sources = [*map(str, range(len(far))), *map(_source, told)]
-    return Experience.learn([*far, *local], len(judges), sources=sources) or experience
+    judging = {id(row) for row in judges}
+    local = [
+        replace(known_program(row, charged), source=_source(row), judges=id(row) in judging)
+        for row, charged in zip(told, _unseen(reference, rows, told), strict=True)
+    ]
+    far = [replace(p, features={**p.features, "elsewhere": ELSEWHERE}, judges=False) for p in experience.programs]
+    return Experience.learn([*far, *local]) or experience
 
 
 def _moved(reference: PrimitiveCosts, rows: Sequence[PriceRow]) -> tuple[PrimitiveCosts, _Fit]:
