@@ -1,6 +1,7 @@
 """The fixtures of ``p4perf learn``, measured on a fake target."""
 
 import math
+import time
 
 import pytest
 
@@ -53,6 +54,29 @@ def test_a_quick_session_ends_in_time_and_can_be_continued(measured):
     assert again.path == late.path
     assert again.directory.state().complete
     assert "its time was over" not in told
+
+
+def test_a_set_without_a_trial_does_not_end_a_session(measured):
+    """The time of the first set may be over before its first trial, where everything has to be built."""
+    empty, _ = measured(limit_s=0.0)
+    full, _ = measured()
+    assert empty.table.empty
+    reference = learning.learn_from_runs([full])
+    assert (
+        learning.learn_from_runs([empty, full], reference=reference).primitives
+        == learning.learn_from_runs([full], reference=reference).primitives
+    )
+
+
+def test_the_first_set_has_time_to_be_built(measured, monkeypatch):
+    """Its share would be less: another set has more programs."""
+    limits = []
+    monkeypatch.setattr(learning, "FIXTURES", (FIXTURE, "composition/components"))
+    monkeypatch.setattr(learning, "measure_run", lambda *_, limit, **__: limits.append(limit.until_s) or BROKEN)
+    began_s = time.monotonic()
+    with pytest.raises(AttributeError):
+        measured(limit_s=2 * learning.SET_UP_S)
+    assert limits[0] >= began_s + learning.SET_UP_S
 
 
 def test_less_time_leaves_out_composed_programs(measured, monkeypatch):
