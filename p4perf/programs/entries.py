@@ -6,6 +6,7 @@ millions of entries is written at the speed of memory.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -109,17 +110,26 @@ class Row:
     entry: int
 
 
+MOST_ROWS = 1 << 17
+"""Most rows of a table with ranges: one of a 16-bit port has up to 30 prefixes, two of an entry up to 900."""
+
+
 def rows_of(program: Program, table: Table, align_bits: int = 1) -> tuple[Row, ...]:
     """The entries of a list, the first first; a range takes one row for each of its prefixes.
 
     The width of each key is rounded up to ``align_bits``; the bits before it are zeros that are compared.
+
+    Raises:
+        CapabilityError: ranges take more than :data:`MOST_ROWS` rows.
     """
     fields = [program.width_bits(key.field) for key in table.keys]
     widths = [-(-width // align_bits) * align_bits for width in fields]
     rest = -sum(widths) % 8
-    found = []
+    found: list[Row] = []
     for number, entry in enumerate(table.listing):
         parts = [list(masked_values(match, width)) for match, width in zip(entry.matches, fields, strict=True)]
+        if len(found) + math.prod(map(len, parts)) > max(MOST_ROWS, len(table.listing)):
+            raise CapabilityError(f"the ranges of table {table.label or table.name} take more than {MOST_ROWS} rows")
         for chosen in product(*parts):
             value = mask = 0
             for (v, m), used, width in zip(chosen, fields, widths, strict=True):

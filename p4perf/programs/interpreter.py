@@ -1,7 +1,8 @@
 """The reference interpreter: executes a :class:`~p4perf.programs.ir.Program` on bytes.
 
 It is the oracle of every generated program: slow, literal, and free of any target's tricks. The fields of a header that
-is not valid, which P4 leaves undefined, read as zero here. Whether a random number is in a field is tracked as well.
+is not valid, which P4 leaves undefined, read as zero here. Time stamps and random numbers are given; or they are
+not, and it is tracked in which fields they are.
 """
 
 from __future__ import annotations
@@ -10,9 +11,10 @@ import contextlib
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TypeVar
 
-from p4perf.programs import ir
+from p4perf.programs import analysis, ir
 from p4perf.programs.entries import EntryIndex
 from p4perf.programs.operators import OPERATORS, STANDARD_HASHES, HashFunctions
 from p4perf.programs.packet_state import NO_ARGUMENTS, Kept, PacketState, ParserError, twos_complement
@@ -27,6 +29,35 @@ class Sent:
     port: int
     data: bytes
     known: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What a packet finds if it asks for the time, or for 64 random bits."""
+
+    clock: int
+    drawn: int
+
+
+def scattered(number: int) -> int:
+    """64 bits that look random, and of which any number of consecutive ones are evenly distributed; never zero."""
+    bits = (number + 1) * SCATTER & WORD
+    return bits ^ bits >> 32
+
+
+SCATTER, WORD = 0x9E3779B97F4A7C15, (1 << 64) - 1
+"""An odd number near 2^64 over the golden ratio; the harnesses have it, too."""
+
+NOW_US = 1 << 40
+
+
+def usual(number: int) -> Given:
+    """What packets find that come at once, by their number: the same time, and numbers of all sizes."""
+    return Given(NOW_US, scattered(number))
+
+
+def unknown(number: int) -> None:
+    """Nothing is given: no decision may depend on the time or on a random number."""
 
 
 class _ExitError(Exception):
@@ -102,14 +133,20 @@ class Interpreter:
         watch: called with every case of a select that a packet takes, then the parser state, and with every node of the
             control flow, action and statement that it meets, and with what came of it: the name of the next state
             (empty: a parser error), whether a table was hit or a condition held, else None.
+        given: what a packet finds that asks for the time or for random bits, by how many came before; None: unknown.
     """
 
     def __init__(
-        self, program: ir.Program, hashes: HashFunctions = STANDARD_HASHES, watch: Watch = lambda met, outcome: None
+        self,
+        program: ir.Program,
+        hashes: HashFunctions = STANDARD_HASHES,
+        watch: Watch = lambda met, outcome: None,
+        given: Callable[[int], Given | None] = usual,
     ) -> None:
         self._program = program
         self._hashes = hashes
         self._watch = watch
+        self._given_by, self._given, self._ran = given, given(0), 0
         self._state: dict[str, dict[int, int]] = {name: {} for name in program.states}
         self._indexes: dict[str, EntryIndex] = {}
         self._sent: list[Sent] = []
@@ -117,10 +154,12 @@ class Interpreter:
         self._misses: list[str] = []
         self._errors: list[int] = []
 
-    @property
+    @cached_property
     def stateful(self) -> bool:
-        """Whether the outcome of a packet may depend on those before it."""
-        return bool(self._state)
+        """Whether the outcome of a packet may depend on those before it, or on how many these are."""
+        asks = ir.Intrinsic("unknown") in set(analysis.expressions(self._program))
+        draws = any(isinstance(statement, ir.Random) for statement in analysis.statements(self._program))
+        return bool(self._state) or asks or draws
 
     def state(self, name: str) -> Mapping[int, int]:
         """The cells of a counter or register that are not zero; :data:`RANDOM`: it depends on a random number."""
@@ -141,8 +180,10 @@ class Interpreter:
 
         Raises:
             RecursionError: the program sends it round more than :data:`MAX_PASSES` times, or its parser does not end.
-            ValueError: a decision depends on a random number.
+            ValueError: a decision depends on the time or a random number, and these are not known.
         """
+        self._given = self._given_by(self._ran)
+        self._ran += 1
         self._sent, self._hits, self._misses, self._errors = [], [], [], []
         port = self._program.port if port is None else port
         waiting = deque([_Arrival(frame)])
@@ -157,6 +198,7 @@ class Interpreter:
         """The packet behind the parser, None if that drops it."""
         program = self._program
         known = {"ingress_port": port, "packet_length": len(arrival.frame), "instance_type": arrival.instance_type}
+        known |= {} if self._given is None else {"unknown": self._given.clock}
         packet = PacketState(program, arrival.frame, arrival.number, known, mask=arrival.mask)
         packet.keep(arrival.kept)
         for statement in program.initial:
@@ -265,7 +307,7 @@ class Interpreter:
             case _:
                 self._execute(statement, NO_ARGUMENTS, packet)
 
-    def _decided(self, found: tuple[V, bool], what: str = "decides by a random number") -> V:
+    def _decided(self, found: tuple[V, bool], what: str = "decides by a time stamp or a random number") -> V:
         """A value that must not be random, since a decision depends on it or else what a message says."""
         value, random = found
         if random:
@@ -294,7 +336,9 @@ class Interpreter:
         refs = [key.field for key in table.keys]
         if packet.random.intersection(refs):
             if table.entries.count:
-                raise ValueError(f"{self._program.name} looks up a random number in {table.label or table.name}")
+                raise ValueError(
+                    f"{self._program.name} looks up a time stamp or a random number in {table.label or table.name}"
+                )
             refs = []  # whatever it is, nothing is there
         values = [packet.read(ref) & ((1 << self._program.width_bits(ref)) - 1) for ref in refs]
         action, arguments, hit = self._looked_up(table, values, packet)
@@ -373,7 +417,9 @@ class Interpreter:
                 data = packet.joined(fields) + (packet.frame[packet.parsed_bytes :] if payload else b"")
                 packet.write(ref, self._hashes[algorithm](data), random=bool(packet.random.intersection(fields)))
             case ir.Random(ref):
-                packet.write(ref, 0, random=True)
+                drawn = 0 if self._given is None else self._given.drawn
+                words = range(-(-self._program.width_bits(ref) // 64))
+                packet.write(ref, sum(drawn << 64 * n for n in words), random=self._given is None)
             case ir.MeterPacket(ref):
                 packet.write(ref, ir.METER_GREEN)
             case ir.Recirculate() | ir.Resubmit():
@@ -423,7 +469,7 @@ class Interpreter:
 
     def _cell(self, index: ir.Expression, size: int, arguments: Mapping[str, int], packet: PacketState) -> int:
         """Which cell of an array is meant."""
-        at = self._decided(packet.evaluate(index, arguments), "has a random number as an index")
+        at = self._decided(packet.evaluate(index, arguments), "has a time stamp or a random number as an index")
         return at & ((1 << (size - 1).bit_length()) - 1)
 
 

@@ -179,7 +179,7 @@ class PacketState:
                 value, unknown = self.bits_ahead(offset_bits, width_bits)
                 return value, unknown != 0
             case ir.Intrinsic(name):
-                return self.known.get(name, 0), name == "unknown"
+                return self.known.get(name, 0), name == "unknown" and name not in self.known
             case ir.PassNumber():
                 return self.pass_number, False
 

@@ -23,7 +23,7 @@ from p4perf.targets.base import BuildPlan, NodeFacts, PointPlan
 from p4perf.targets.builds import NATIVE, dpdk_c_plan
 from p4perf.targets.dpdk import HARNESS_VERSION, POOL_BYTES, LinkedDpdkTarget
 from p4perf.targets.link import check_frame_size
-from p4perf.targets.oracle import PACKETS, frame_files, verification_file
+from p4perf.targets.oracle import PACKETS, frame_files, given_to, verification_file
 
 TBL24_BYTES = 4 << 24
 """First stage of rte_lpm, rte_lpm6, rte_fib and rte_fib6: four bytes for every value of 24 bits."""
@@ -158,7 +158,7 @@ class DpdkCTarget(LinkedDpdkTarget):
     @override
     def job_files(self, workload: Workload) -> dict[str, bytes]:
         packets = OPERATOR_PACKETS if operators(workload.program) else PACKETS
-        return {"verify.bin": verification_file(workload, packets=packets), **frame_files(workload)}
+        return {"verify.bin": verification_file(workload, packets=packets, given=given_to), **frame_files(workload)}
 
     @override
     def warmup_packets(self, program: Program) -> int:

@@ -22,7 +22,7 @@ from functools import cache, lru_cache, partial
 from p4perf.errors import CapabilityError
 from p4perf.programs.component import TrafficPlan
 from p4perf.programs.exercise import frames
-from p4perf.programs.interpreter import RANDOM, Interpreter, PacketOutcome
+from p4perf.programs.interpreter import RANDOM, Given, Interpreter, PacketOutcome, scattered, unknown
 from p4perf.programs.ir import PACKET_TOO_SHORT, HashAlgorithm, Workload
 from p4perf.programs.operators import STANDARD_HASHES
 from p4perf.programs.packets import field_offset_bits, frame, headers_size_bytes
@@ -33,6 +33,16 @@ SHORT_SHARE = 16
 
 ROUNDS = 16
 """As often packets of a program that was read are drawn anew where the target takes few of them."""
+
+GIVEN = 32
+"""As many packets, one after the other, find the same time and the same random bits: a burst."""
+
+
+def given_to(number: int) -> Given:
+    """What a packet of the file finds that asks for the time or for random bits, in harnesses that can say so."""
+    bits = scattered(number // GIVEN)
+    return Given(bits, bits)
+
 
 Hashes = tuple[tuple[HashAlgorithm, Callable[[bytes], int]], ...]
 
@@ -66,11 +76,12 @@ def drawn_packets(
     shortest: int = 0,
     hashes: Hashes = STANDARD,
     kind: type[Interpreter] = Interpreter,
+    given: Callable[[int], Given | None] = unknown,
 ) -> list[bytes]:
     """Packets that hit, miss, end too early or carry other headers than the program knows, in the order of the file."""
     if workload.frames:
         found: list[bytes] = []
-        interpreter = kind(workload.program, dict(hashes))
+        interpreter = kind(workload.program, dict(hashes), given=given)
 
         def is_kept(data: bytes) -> bool:
             if len(data) < shortest or (short_packets and kind is Interpreter):
@@ -85,8 +96,8 @@ def drawn_packets(
             return kept
 
         for more in range(ROUNDS):
-            given = () if more else workload.frames
-            found += filter(is_kept, (*given, *frames(workload.program, packets, seed + more)))
+            own = () if more else workload.frames
+            found += filter(is_kept, (*own, *frames(workload.program, packets, seed + more)))
             if len(found) >= packets:
                 break
         return found[:packets]
@@ -123,6 +134,7 @@ def verification_file(
     counted: bool = True,
     shortest: int = 0,
     kind: type[Interpreter] = Interpreter,
+    given: Callable[[int], Given | None] = unknown,
 ) -> bytes:
     """Packets with expected outcomes, table hits and states, as the harnesses read them.
 
@@ -133,17 +145,18 @@ def verification_file(
         counted: whether table hits and states are in it; not for targets that show nothing but packets.
         shortest: bytes of a frame below which it is left out.
         kind: the interpreter; what it says nothing of is left out.
+        given: what each packet finds that asks for the time or for random bits.
 
     Raises:
-        CapabilityError: a packet comes back without end.
+        CapabilityError: a packet comes back without end, or is sent where a time decides that is not given.
     """
     program = workload.program
-    interpreter = kind(program, dict(hashes))
+    interpreter = kind(program, dict(hashes), given=given)
     # Equal packets have equal outcomes unless something remembers, and many programs see few different packets.
     run: Callable[[bytes], PacketOutcome] = interpreter.run if interpreter.stateful else cache(interpreter.run)
     hits = dict.fromkeys((t.name for t in program.tables), 0)
     shown, names = (hits, program.states) if counted else ({}, ())
-    drawn = drawn_packets(workload, packets, seed, short_packets, foreign_packets, shortest, hashes, kind)
+    drawn = drawn_packets(workload, packets, seed, short_packets, foreign_packets, shortest, hashes, kind, given)
     packets = len(drawn)
     try:
         outcomes = [run(data) for data in drawn]

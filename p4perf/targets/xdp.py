@@ -26,7 +26,7 @@ from p4perf.targets.base import BuildPlan, Job, MetricValue, NodeFacts, PointPla
 from p4perf.targets.bmv2_program import OnBmv2
 from p4perf.targets.builds import GENERATOR, context_of, generator_plan, harness_text, shell
 from p4perf.targets.link import PAGE_MTU, LinkPlan, check_frame_size, check_link, link_files, load_arguments
-from p4perf.targets.oracle import source_arguments, traffic_arguments, verification_file
+from p4perf.targets.oracle import given_to, source_arguments, traffic_arguments, verification_file
 from p4perf.targets.process import HarnessTarget
 from p4perf.targets.roles import Connects, SizesMemory
 from p4perf.targets.windows import COST_METRICS, WindowStatistics, core_frequency, cost_metrics, packet_rate
@@ -199,7 +199,8 @@ class XdpTarget(HarnessTarget, Connects, SizesMemory):
         """The verification file; of a program that was read without frames that the kernel refuses."""
         if self.chosen:  # a filter counts no hits, and headers that are not there hold anything
             return verification_file(workload, shortest=MIN_FRAME_BYTES, counted=False, kind=OnBmv2)
-        return verification_file(workload, shortest=MIN_FRAME_BYTES if workload.frames else 0)
+        shortest = MIN_FRAME_BYTES if workload.frames else 0
+        return verification_file(workload, shortest=shortest, given=given_to)
 
     def _point_arguments(self, plan: PointPlan) -> list[str]:
         """The harness with the point: its program, packets and tables."""

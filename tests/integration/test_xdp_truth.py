@@ -262,6 +262,12 @@ BODIES = {
     ),
     "checksum of odd bytes": (ir.Hash(ref("b.sum"), "checksum16", (ref("a.z"), ref("b.s"), ref("a.w"))),),
     "random": (ir.Random(ref("b.q")), ir.Random(ref("a.x"))),
+    "decided by random bits and by the time": (
+        ir.Random(ref("a.x")),
+        ir.Branch(ir.Compare("<", ref("a.x"), ir.Const(4)), (ir.Assign(ref("b.p"), ir.Const(1)),), (ir.Drop(),)),
+        ir.Assign(ref("b.q"), ir.Intrinsic("unknown")),
+        ir.Branch(ir.Compare("<", ref("b.q"), ir.Const(1 << 63)), (ir.Assign(ref("b.r"), ir.Const(1)),)),
+    ),
     "counted": (ir.CountPacket("count", op("+", ref("a.z"), ir.Const(1))),),
     "registers": (
         ir.ReadRegister(ref("a.y"), "cells", ref("a.z")),

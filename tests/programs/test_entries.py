@@ -12,7 +12,7 @@ from support.parser_states import extracting
 
 from p4perf.errors import CapabilityError
 from p4perf.programs import ir
-from p4perf.programs.entries import RowTemplate, check_entries, entry_rows, key_masks
+from p4perf.programs.entries import MOST_ROWS, RowTemplate, check_entries, entry_rows, key_masks, rows_of
 from p4perf.programs.interpreter import entry_parameters
 
 
@@ -134,3 +134,17 @@ def test_more_entries_than_the_bits_that_are_not_free_are_refused() -> None:
     table = replace(program.tables[0], entries=replace(program.tables[0].entries, free_bits=8))
     with pytest.raises(CapabilityError, match="257 entries do not fit a key of 16 bit of which 8 are free"):
         check_entries(program, table)
+
+
+def test_ranges_that_take_too_many_rows_are_refused() -> None:
+    """A range from 1 to 2^16 - 2 has 30 prefixes: an entry with three takes 27,000 rows."""
+    whole = program_with((16, 16, 16), (), 0)
+    entry = ir.Entry((ir.Match(0xFFFF, 1, 0xFFFE),) * 3, "act", ())
+
+    def rows(entries: int) -> int:
+        listed = replace(whole.tables[0], entries=ir.EntryList((entry,) * entries))
+        return len(rows_of(replace(whole, tables=(listed,)), listed))
+
+    assert rows(4) == 4 * 30**3 <= MOST_ROWS
+    with pytest.raises(CapabilityError, match=f"the ranges of table t take more than {MOST_ROWS} rows"):
+        rows(1000)

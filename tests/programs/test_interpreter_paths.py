@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from support.parser_states import extracting
 
 from p4perf.programs import ir
-from p4perf.programs.interpreter import MAX_PASSES, RANDOM, Interpreter, PacketOutcome
+from p4perf.programs.interpreter import MAX_PASSES, RANDOM, Given, Interpreter, PacketOutcome, scattered, unknown, usual
 from p4perf.targets.oracle import UNKNOWN_SUM, state_sum
 
 H = ir.Header("h", (ir.Field("a", 8), ir.Field("b", 8)))
@@ -50,6 +50,11 @@ def program(*control: object, actions: dict[str, tuple[ir.Statement, ...]] | Non
 
 def run(whole: ir.Program, data: str) -> PacketOutcome:
     return Interpreter(whole).run(bytes.fromhex(data))
+
+
+def tracked(whole: ir.Program, data: str) -> PacketOutcome:
+    """The same where nobody says what random numbers are."""
+    return Interpreter(whole, given=unknown).run(bytes.fromhex(data))
 
 
 def sent(outcome: PacketOutcome) -> list[tuple[int, str]]:
@@ -151,10 +156,10 @@ def test_hashes_take_the_bytes_of_their_fields_in_order() -> None:
 
 def test_random_bits_are_masked_wherever_they_go() -> None:
     whole = program(SEND, ir.Random(M), ir.Assign(B, ir.BinaryOp("+", M, A)))
-    outcome = run(whole, "0700ff")
+    outcome = tracked(whole, "0700ff")
     assert [s.known for s in outcome.sent] == [bytes.fromhex("ff00ff")]
-    assert run(program(SEND, ir.Random(M), ir.Assign(B, M), ir.Assign(B, A)), "0700").sent[0].known is None
-    hashed = run(program(SEND, ir.Random(M), ir.Hash(B, "crc16", (M,))), "0700")
+    assert tracked(program(SEND, ir.Random(M), ir.Assign(B, M), ir.Assign(B, A)), "0700").sent[0].known is None
+    hashed = tracked(program(SEND, ir.Random(M), ir.Hash(B, "crc16", (M,))), "0700")
     assert hashed.sent[0].known == bytes.fromhex("ff00")
 
 
@@ -173,7 +178,7 @@ def test_nothing_may_be_decided_by_a_random_number(node: object) -> None:
         SEND, ir.Random(M), node, tables=(table,), counters=(ir.Counter("c", 1),), registers=(ir.Register("r", 1, 8),)
     )
     with pytest.raises(ValueError, match="random"):
-        run(whole, "0700")
+        tracked(whole, "0700")
 
 
 def test_registers_remember_that_a_number_is_random() -> None:
@@ -189,10 +194,10 @@ def test_registers_remember_that_a_number_is_random() -> None:
         },
         registers=(ir.Register("r", 2, 8),),
     )
-    interpreter = Interpreter(whole)
+    interpreter = Interpreter(whole, given=unknown)
     found = [interpreter.run(bytes([kind, 0])).sent[0] for kind in (0, 2, 0, 3, 0)]
-    unknown = bytes.fromhex("ff00")
-    assert [sent.known for sent in found] == [None, None, unknown, unknown, None]
+    first = bytes.fromhex("ff00")
+    assert [sent.known for sent in found] == [None, None, first, first, None]
     assert found[-1].data == bytes([0, 9])
     assert interpreter.state("r") == {1: 9}
     interpreter.run(bytes([2, 0]))
@@ -202,7 +207,7 @@ def test_registers_remember_that_a_number_is_random() -> None:
 
 def test_a_random_number_is_looked_up_only_where_nothing_can_be_found() -> None:
     table = ir.Table("t", (ir.Key(M),), ("do_0",), "do_0", ir.EntryList(()))
-    assert run(program(SEND, ir.Random(M), ir.ApplyTable("t"), tables=(table,)), "0700").misses == ("t",)
+    assert tracked(program(SEND, ir.Random(M), ir.ApplyTable("t"), tables=(table,)), "0700").misses == ("t",)
 
 
 def test_checksums_are_verified_after_parsing_and_updated_before_sending() -> None:
@@ -256,12 +261,35 @@ def test_recirculation_takes_the_deparsed_packet_and_metadata_starts_anew() -> N
 def test_random_bits_stay_random_when_a_packet_goes_round() -> None:
     again = ir.If(FIRST_PASS, (ir.CallAction("first"),))
     actions = {"first": (ir.Random(B), ir.Random(M), ir.Recirculate(keep=(M,))), "second": (ir.Assign(A, M),)}
-    assert run(program(SEND, again, actions=actions), "0700ff").sent[0].known == bytes.fromhex("ff00ff")
+    assert tracked(program(SEND, again, actions=actions), "0700ff").sent[0].known == bytes.fromhex("ff00ff")
     kept = ir.If(FIRST_PASS, (ir.CallAction("first"),), (ir.CallAction("second"),))
-    assert run(program(SEND, kept, actions=actions), "0700ff").sent[0].known == bytes.fromhex("0000ff")
+    assert tracked(program(SEND, kept, actions=actions), "0700ff").sent[0].known == bytes.fromhex("0000ff")
     decided = ir.If(ir.Compare("==", B, ir.Const(0)), ())
     with pytest.raises(ValueError, match="random"):
-        run(program(SEND, again, ir.If(ir.Not(FIRST_PASS), (decided,)), actions=actions), "0700ff")
+        tracked(program(SEND, again, ir.If(ir.Not(FIRST_PASS), (decided,)), actions=actions), "0700ff")
+
+
+def test_what_is_given_decides() -> None:
+    """A clock, and the bits of a number of any width; both stay the same when a packet goes round."""
+    late = ir.If(ir.Compare(">", ir.Intrinsic("unknown"), ir.Const(99)), (ir.CallAction("late"),))
+    again = ir.If(FIRST_PASS, (ir.CallAction("again"),))
+    actions = {"late": (ir.Assign(A, ir.Const(3)),), "again": (ir.Random(B), ir.Recirculate(keep=(B,)))}
+    whole = program(SEND, again, late, actions=actions)
+    for clock, first in ((99, "07"), (100, "03")):
+        interpreter = Interpreter(whole, given=lambda number, clock=clock: Given(clock, 0x1234 + number))
+        assert interpreter.stateful
+        found = [interpreter.run(bytes.fromhex("0700")) for _ in range(2)]
+        assert [sent(outcome) for outcome in found] == [[(1, f"{first}34")], [(1, f"{first}35")]]
+        assert all(outcome.sent[0].known is None for outcome in found)
+
+
+def test_usually_packets_come_at_once_and_numbers_are_evenly_distributed() -> None:
+    found = [usual(number) for number in range(1000)]
+    assert len({each.clock for each in found}) == 1
+    for shift in (0, 8, 32, 60):
+        counts = [sum(each.drawn >> shift & 3 == n for each in found) for n in range(4)]
+        assert min(counts) > 200
+    assert 0 not in map(scattered, range(10_000))
 
 
 def test_resubmission_takes_the_packet_as_it_came_and_wins() -> None:

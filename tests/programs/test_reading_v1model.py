@@ -15,7 +15,7 @@ from p4perf.programs import ir
 from p4perf.programs.dataflow import follow
 from p4perf.programs.exercise import frames
 from p4perf.programs.fill import filled
-from p4perf.programs.interpreter import Interpreter
+from p4perf.programs.interpreter import Interpreter, unknown
 from p4perf.programs.reading.tree import parse_json
 from p4perf.programs.reading.v1model import read_v1model
 
@@ -50,7 +50,7 @@ def test_a_sample_is_read_or_refused_for_a_known_reason(path):
         with pytest.raises(DataError, match=REFUSED[path.stem]):
             read(path.stem)
         return
-    interpreter = Interpreter(read(path.stem))
+    interpreter = Interpreter(read(path.stem), given=unknown)
     for frame in [bytes(range(n)) for n in (1, 20, 60, 100)]:
         if path.stem in (BY_CHANCE, ENDLESS):
             with pytest.raises((ValueError, RecursionError)):

@@ -170,7 +170,10 @@ class Author:
             emit.append("dice")
             roll = tuple(ir.Random(ir.FieldRef("dice", f)) for f in ("low", "high"))
             actions.append(ir.Action("roll", (), (ir.AddHeader("dice"), *roll)))
-            control = (*control, ir.CallAction("roll"))
+            low = ir.Compare("<", ir.FieldRef("dice", "low"), ir.Const(1 << 12))
+            early = ir.Compare("<", ir.Intrinsic("unknown"), ir.Const(1 << 63))
+            decided = (ir.If(low, (ir.CallAction("do0"),)), ir.If(early, (ir.CallAction("do1"),)))
+            control = (*control, ir.CallAction("roll"), *decided)
         sums = rng.sample(self.headers, 2)
         return ir.Program(
             name="drawn",

@@ -112,7 +112,7 @@ class DpdkCWriter(CWriter):
     intrinsics: ClassVar[Mapping[str, str]] = {
         "packet_length": "(uint64_t)p->came",
         "egress_port": "(uint64_t)p->egress",
-        "unknown": "rte_rdtsc()",
+        "unknown": "time_now()",
         "ingress_port": "port_in()",
     }
     rejected: ClassVar[str] = "return false;"
@@ -168,7 +168,7 @@ class DpdkCWriter(CWriter):
 
     @override
     def random_word(self, width: int) -> str:
-        return "rte_rand()"
+        return "random_bits()"
 
     @override
     def bits_at(self, base: str, offset: int, width: int) -> str:

@@ -195,7 +195,7 @@ class XdpWriter(CWriter):
     intrinsics: ClassVar[Mapping[str, str]] = {
         "packet_length": "(__u64)p->length",
         "egress_port": "(__u64)p->port",
-        "unknown": "bpf_ktime_get_ns()",
+        "unknown": "time_now()",
         "ingress_port": "hidden({port})",
     }
     rejected: ClassVar[str] = "return XDP_DROP;"
@@ -247,8 +247,7 @@ class XdpWriter(CWriter):
 
     @override
     def random_word(self, width: int) -> str:
-        word = "bpf_get_prandom_u32()"
-        return f"((__u64){word} << 32 | {word})" if width > 32 else f"(__u64){word}"
+        return "random_64_bits()" if width > 32 else "random_32_bits()"
 
     @override
     def bits_at(self, base: str, offset: int, width: int) -> str:

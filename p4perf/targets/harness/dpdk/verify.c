@@ -14,6 +14,8 @@
 #include "harness.h"
 #include "words.h"
 
+uint64_t given;
+
 #define MAX_PACKET (2048 + PACKET_HEADROOM)
 
 struct expectation {
@@ -128,7 +130,9 @@ verify_burst(const struct program *program, struct rte_mbuf **mbufs, unsigned in
 			}
 		}
 	}
+	given = given_to(done);
 	program->run(mbufs, n);
+	given = 0;
 	for (i = 0; i < n; i++) {
 		const unsigned int sent = outputs_of(mbufs, i, outputs);
 

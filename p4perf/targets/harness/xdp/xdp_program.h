@@ -111,6 +111,25 @@ hidden(__u64 number)
 	return number;
 }
 
+/* The time in units of 1024 ns. */
+static __always_inline __attribute__((unused)) __u64
+time_now(void)
+{
+	return p4perf.given ? p4perf.given : bpf_ktime_get_ns() >> 10;
+}
+
+static __always_inline __attribute__((unused)) __u64
+random_32_bits(void)
+{
+	return p4perf.given ? p4perf.given : bpf_get_prandom_u32();
+}
+
+static __always_inline __attribute__((unused)) __u64
+random_64_bits(void)
+{
+	return p4perf.given ? p4perf.given : (__u64)bpf_get_prandom_u32() << 32 | bpf_get_prandom_u32();
+}
+
 /* Copy or clear a constant number of bytes. */
 static __always_inline void
 copy_bytes(__u8 *to, const __u8 *from, const int bytes)

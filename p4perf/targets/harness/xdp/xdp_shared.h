@@ -50,6 +50,7 @@ struct p4perf_shared {
 	__u64 state;          /* of the generator of random numbers */
 	__u64 window_packets;
 	__u64 sink;
+	__u64 given;          /* stands for the time and for random bits while results are compared; else 0 */
 	__u32 next[P4PERF_MAX_DRAWS]; /* keys, for sequential keys */
 	struct p4perf_edge edge[P4PERF_MAX_EDGES];
 	__u64 hits[P4PERF_MAX_TABLES];

@@ -116,11 +116,13 @@ verify(const struct loaded *loaded, const char *path, uint64_t *too_short)
 		read_all(file, packet, head[0]);
 		if (head[1] != 0)
 			read_expectation(file, &expected, counts[3] != 0);
+		loaded->shared->given = given_to(n);
 		if (head[0] < MIN_FRAME && head[1] == 0)
 			++*too_short;
 		else
 			check_packet(loaded, packet, head[0], head[1] != 0, &expected, n);
 	}
+	loaded->shared->given = 0;
 	check_sums(loaded, file);
 	fclose(file);
 	return counts[0] - *too_short;
