@@ -257,3 +257,25 @@ def test_a_hash_over_nothing_is_a_constant():
     program = read(document)
     assert not any(isinstance(s, ir.Hash) and s.algorithm == "crc32" for s in statements(program))
     Pipeline(program, "program", 124).specification()  # SWX has no hash of nothing
+
+
+def drawn_types(low: dict[str, Any], high: dict[str, Any]) -> list[int]:
+    """What is drawn between bounds into the type of 200 packets, from addresses 3 and 7."""
+    to = {"type": "field", "value": ["ethernet", "type"]}
+    call = {"op": "modify_field_rng_uniform", "parameters": [to, low, high]}
+    document = whole(actions=[{"name": "a", "id": 0, "runtime_data": [], "primitives": [call]}])
+    document["pipelines"][1] |= {"init_table": "c", "action_calls": [{"name": "c", "action_id": 0, "next_node": None}]}
+    interpreter = Interpreter(read(document))
+    packet = (3).to_bytes(6, "big") + (7).to_bytes(6, "big") + bytes(2)
+    return [int.from_bytes(interpreter.run(packet).sent[0].data[12:14], "big") for _ in range(200)]
+
+
+def test_random_numbers_are_within_bounds_which_may_be_fields():
+    dst, src = ({"type": "field", "value": ["ethernet", name]} for name in ("dst", "src"))
+    three, five = ({"type": "hexstr", "value": value} for value in ("0x3", "0x5"))
+    assert set(drawn_types(three, five)) == {3, 4, 5}
+    assert set(drawn_types(dst, src)) == {3, 4, 5, 6, 7}
+    assert set(drawn_types(five, src)) == {5, 6, 7}
+    assert set(drawn_types(src, src)) == {7}
+    with pytest.raises(DataError, match="no random number from 5 to 3"):
+        drawn_types(five, three)

@@ -34,6 +34,9 @@ CLONE, CLONE_LIST, EGRESS_CLONE, EGRESS_CLONE_LIST = "clone", "clone_list", "egr
 RESUBMIT, RECIRCULATE = "resubmit", "recirculate"
 """Fields with the number of the list of the metadata that is kept, plus one; 0: the packet is not parsed again."""
 
+RANDOM_BITS = 32
+"""Bits of which a random number within bounds is made."""
+
 _NOTHING = ("log_msg", "no_op", "assert", "assume", "assert_", "assume_")
 _HASHES: Mapping[str, ir.HashAlgorithm] = {
     "crc16": "crc16",
@@ -289,12 +292,18 @@ class ActionReader:
                 yield ir.RemoveHeader(elements[n])
 
     def _random(self, call: Tree, target: Tree, low: Tree, high: Tree, values: ValueReader) -> Iterator[ir.Statement]:
+        """``low + random % (high - low + 1)``; 0 choices are taken for one."""
         first, last = values.value(low), values.value(high)
-        if not (isinstance(first, ir.Const) and isinstance(last, ir.Const) and last.value >= first.value):
-            raise call.error("a random number between bounds that are not constant is not supported")
-        drawn = self.names.scratch("random", 32)
+        choices: ir.Expression
+        if isinstance(first, ir.Const) and isinstance(last, ir.Const):
+            if last.value < first.value:
+                raise call.error(f"there is no random number from {first.value} to {last.value}")
+            choices = ir.Const(last.value - first.value + 1)
+        else:
+            choices = ir.Cast(ir.BinaryOp("+", ir.BinaryOp("-", last, first), ir.Const(1)), RANDOM_BITS)
+        drawn = self.names.scratch("random", RANDOM_BITS)
         yield ir.Random(drawn)
-        among = ir.BinaryOp("%", drawn, ir.Const(last.value - first.value + 1))
+        among = ir.BinaryOp("%", drawn, choices)
         yield from self.stored(values.places(target), ir.BinaryOp("+", first, among))
 
     def _hash(
