@@ -270,6 +270,19 @@ def test_the_whole_harness_agrees_too(verify):
     assert verify(special()) == PACKETS
 
 
+def test_a_checksum_goes_over_what_was_not_parsed(verify):
+    """Over a field of two bytes and the payload, of which packets that were cut short have an odd number of bytes."""
+    whole, fields = special(), (ir.FieldRef("b", "left"), ir.FieldRef("b", "right"))
+    body = (ir.SetEgress(ir.Const(3)), ir.Hash(ir.FieldRef("a", "wide"), "checksum16", fields, payload=True))
+    program = replace(
+        whole.program,
+        actions=(*whole.program.actions, ir.Action("sum", body=body)),
+        control=(*whole.program.control, ir.CallAction("sum")),
+    )
+    packets = replace(whole.packets, payload=b"\x12\x34\x56")
+    assert verify(replace(whole, program=program, packets=packets)) == PACKETS
+
+
 @pytest.mark.thorough
 def test_as_many_tables_as_the_harness_takes(trial, target):
     """Entries of 1024 tables on the command line."""

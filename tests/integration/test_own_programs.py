@@ -47,7 +47,7 @@ def workload(path: Path, packets: int = PACKETS) -> ir.Workload | None:
 
 
 def verification(each: ir.Workload, seed: int) -> bytes:
-    return oracle.verification_file.__wrapped__(each, packets=len(each.frames))
+    return oracle.verification_file.__wrapped__(each, packets=len(each.frames), given=oracle.given_to)
 
 
 def differences(workloads: list[ir.Workload], folder: Path, packets: int = PACKETS) -> list[str]:

@@ -48,7 +48,7 @@ oracle_packets = oracle.drawn_packets
 
 def verification(workload, seed):
     with patch.object(oracle, "drawn_packets", spoilt_packets):
-        return oracle.verification_file.__wrapped__(workload, packets=PACKETS, seed=seed)
+        return oracle.verification_file.__wrapped__(workload, packets=PACKETS, seed=seed, given=oracle.given_to)
 
 
 def check_many(workloads, folder, variants=(), seed=1):

@@ -160,7 +160,7 @@ def capabilities(variants: Collection[str] = ()) -> Capabilities:
     acl, fib = ACL in variants, FIB in variants
     return Capabilities(
         "dpdk-c",
-        offers=OFFERED | {"operator", "fence"},
+        offers=OFFERED | {"hash of the payload", "operator", "fence"},
         limits={
             "frame bytes": Limit(MAX_FRAME_BYTES, "one mbuf a packet"),
             "bytes of added headers": Limit(MAX_ADDED_BYTES, "room before the packet in its mbuf"),

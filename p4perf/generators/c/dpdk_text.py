@@ -11,6 +11,7 @@ from typing import ClassVar
 
 from typing_extensions import override
 
+from p4perf.errors import CapabilityError
 from p4perf.generators.c.writer import WORD_BITS, CWriter, indented, mask
 from p4perf.programs import ir
 from p4perf.programs.analysis import changes_layout, destination, flattened, parser_statements, statements
@@ -348,6 +349,17 @@ class DpdkCWriter(CWriter):
     @override
     def hash_fields(self, statement: ir.Hash) -> Iterator[str]:
         size = self.bits(statement.fields) // 8
+        if statement.payload:
+            if statement.algorithm != "checksum16" or size % 2:
+                raise CapabilityError("dpdk-c hashes a payload only for checksums, behind fields of whole words")
+            yield "{"
+            yield f"\tuint8_t bytes[{max(size, 1)}] = {{0}};"
+            yield ""
+            yield from indented(self.gather(statement.fields, "bytes"))
+            total = f"__rte_raw_cksum(p->data + p->parsed, p->length - p->parsed, __rte_raw_cksum(bytes, {size}, 0))"
+            yield from indented(self.store(statement.destination, f"checksum16_of({total})"))
+            yield "}"
+            return
         if pointer := self.together(statement.fields):
             yield from self.store(statement.destination, f"hash_{statement.algorithm}({pointer}, {size})")
             return
