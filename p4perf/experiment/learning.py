@@ -241,7 +241,7 @@ def measure_fixtures(
         f"{programs} in {counted(len(todo), 'run')} on {target} ({place.label}): "
         f"about {duration_text(min(left_s([*todo]), limit_s))}"
     )
-    runs = []
+    runs, since = [], ""
     notes = {"design": {"accuracy": QUICK_ACCURACY}} if quick else None
     for number, (name, (experiment, plan)) in enumerate(todo.items(), 1):
         rest_s, started = left_s([*todo][number:]), time.monotonic()
@@ -249,11 +249,13 @@ def measure_fixtures(
         own_s = left_s([name])
         open_s = ends_s - started
         limit = TimeLimit(started + max(open_s * own_s / (own_s + rest_s), min(open_s, SET_UP_S)))
-        begun = _begun(parent, experiment, device.label, place.label, quick=quick) if resume else None
+        begun = _begun(parent, experiment, device.label, place.label, quick=quick, since=since) if resume else None
         if begun is not None:
-            told(f"{name}: continuing {begun}")
-            run, _ = resume_run(begun, listener, limit=limit)
+            since, path = since or begun[0], begun[1]
+            told(f"{name}: continuing {path}")
+            run, _ = resume_run(path, listener, limit=limit)
         else:
+            resume = resume and number > 1
             run, plan = new_run(experiment, device, place, parent, notes=notes)
             told(f"{name}: {counted(len(plan.points), 'program')}, run directory {run.path}")
             outcome = measure_run(experiment, plan.points, device, place, run, listener, limit=limit)
@@ -313,12 +315,17 @@ def measure_batches(target: str, testbed: str) -> BatchCost | None:
     return BatchCost.of([few.raw, full.raw])
 
 
-def _begun(parent: Path, experiment: Experiment, target: str, testbed: str, *, quick: bool) -> Path | None:
-    """The newest run of an experiment in a folder, as it would be measured now; None if there is none."""
+def _begun(
+    parent: Path, experiment: Experiment, target: str, testbed: str, *, quick: bool, since: str
+) -> tuple[str, Path] | None:
+    """When the newest run of an experiment in a folder began, as it would be measured now, and its path.
+
+    None if there is none, or it began before the session that is continued.
+    """
     wanted = (experiment.spec_hash, target, testbed)
     known = ((run.identity, run.path) for run in readable_runs(parent) if quick or not run.manifest.design)
     found = [(i.created, path) for i, path in known if (i.spec_hash, i.target, i.testbed) == wanted]
-    return max(found)[1] if found else None
+    return max(found) if found and max(found)[0] >= since else None
 
 
 def learn(

@@ -56,6 +56,20 @@ def test_a_quick_session_ends_in_time_and_can_be_continued(measured):
     assert "its time was over" not in told
 
 
+def test_what_an_earlier_session_measured_is_not_continued(tmp_path, monkeypatch, fakes):
+    """Both sets were measured, then the first one again: the second is not of that session."""
+    fakes("fake-adding")
+    told = []
+    for sets in ((FIXTURE, "composition/components"), (FIXTURE,), (FIXTURE, "composition/components")):
+        monkeypatch.setattr(learning, "FIXTURES", sets)
+        runs = learning.measure_fixtures("fake-adding", "local", tmp_path, resume=len(told) == 2, told=lambda text: None)
+        told.append([run.path for run in runs])
+    (first, second), (again,), found = told
+    assert again != first
+    assert found[0] == again
+    assert found[1] not in (first, second)
+
+
 def test_a_set_without_a_trial_does_not_end_a_session(measured):
     """The time of the first set may be over before its first trial, where everything has to be built."""
     empty, _ = measured(limit_s=0.0)
