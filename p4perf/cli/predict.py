@@ -459,7 +459,7 @@ def learn(
         Option("--output", "-o", help="File for the cost model (JSON), or the description (YAML); default: stdout."),
     ] = None,
     folder: Annotated[Path, Option("--runs", help="Folder for the runs of the fixtures.")] = Path("runs"),
-    resume: Annotated[bool, Option("--resume", help="Continue the newest runs in that folder.")] = False,
+    resume: Annotated[bool, Option("--resume", help="Continue the newest session in that folder.")] = False,
     catalogue: Annotated[
         Path | None, Option(help="Relearn prices from this folder of catalogue runs on that target.")
     ] = None,

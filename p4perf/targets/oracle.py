@@ -6,7 +6,7 @@ errors are checked too, and some are of another kind, so that no header after th
 Layout, in host byte order: ``P4PVRFY2``; u32 packets, u32 tables, u32 states, u32 masks (0 or 1). Per packet: u16
 length, u16 outputs and its bytes; per output, by ascending port: u16 port, u16 length, its bytes and, if ``masks`` is
 1, as many bytes whose zero bits are random. At the end u64 hits of each table and u64 :func:`state_sum` of each counter
-and register.
+and register. For harnesses that say what :func:`given_to` says, nothing is random.
 
 The packet source of the harness: the options that describe what it sends.
 """
