@@ -62,7 +62,9 @@ def test_what_an_earlier_session_measured_is_not_continued(tmp_path, monkeypatch
     told = []
     for sets in ((FIXTURE, "composition/components"), (FIXTURE,), (FIXTURE, "composition/components")):
         monkeypatch.setattr(learning, "FIXTURES", sets)
-        runs = learning.measure_fixtures("fake-adding", "local", tmp_path, resume=len(told) == 2, told=lambda text: None)
+        runs = learning.measure_fixtures(
+            "fake-adding", "local", tmp_path, resume=len(told) == 2, told=lambda text: None
+        )
         told.append([run.path for run in runs])
     (first, second), (again,), found = told
     assert again != first

@@ -38,6 +38,9 @@ FEWEST = 20
 JUDGES = 12
 """Fewest programs of a machine by whose errors intervals are as wide as they are."""
 
+MANY = 60
+"""Fewer may be more alike than others are: by them, intervals become wider than the process says, but not narrower."""
+
 LENGTHS, SLOPES, NOISES = (1.0, 2.0, 4.0, 8.0), (0.0125, 0.025, 0.05, 0.1), (0.03, 0.05, 0.1, 0.2)
 """Values of l, of a / sqrt(l), by which nearby programs differ, and of the noise that are tried out."""
 
@@ -232,7 +235,8 @@ class Experience:
         errors = (np.abs(ratios - mean) / spread / NORMAL_90)[judged]
         tables = np.array([program.has_tables for program in programs])[judged]
         groups = [errors[~tables], errors[tables]]
-        widths = tuple(_covering(group if len(group) >= FEWEST else errors) for group in groups)
+        least = 1.0 if JUDGES <= judges.sum() < min(MANY, len(judges)) else 0.0
+        widths = tuple(max(_covering(group if len(group) >= FEWEST else errors), least) for group in groups)
         return replace(best, widths=(widths[0], widths[1]))
 
     def record(self) -> dict[str, Any]:

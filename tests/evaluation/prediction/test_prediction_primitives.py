@@ -19,7 +19,7 @@ from p4perf.evaluation.prediction.learning.design import PriceRow
 from p4perf.evaluation.prediction.learning.primitives import learn_prices
 from p4perf.evaluation.prediction.learning.transfer import ELSEWHERE, transferred
 from p4perf.models.program import Construct, construct
-from p4perf.models.program.experience import JUDGES, NORMAL_90, Experience, KnownProgram, features
+from p4perf.models.program.experience import JUDGES, MANY, NORMAL_90, Experience, KnownProgram, features
 from p4perf.models.program.graph import mispredicted_branch
 from p4perf.models.program.prices import Curve, Domain, Price
 from p4perf.models.program.primitives import PrimitiveCosts
@@ -330,9 +330,9 @@ def test_programs_that_wait_for_memory_do_not_say_how_wide_intervals_are() -> No
     costs, like = learnt(additive), rows(additive, ["mat/entries", "parser/headers", "action/writes"])
     known = [KnownProgram(features(r.met, 20.0 + r.cycles), 0.01 * (n % 3)) for n, r in enumerate(like)]
     reference = replace(costs, experience=Experience(tuple(known), length=4.0, amplitude=0.2, noise=0.03))
-    here = [replace(r, whole=True, baseline=20.0) for r in like * 2]
+    here = [replace(r, whole=True, baseline=20.0) for r in like * 4]
     waiting = [n for n, r in enumerate(here) if reference.waited(r.met)]
-    assert 0 < len(waiting) < len(here) - 20
+    assert 0 < len(waiting) < len(here) - MANY
 
     def widest(rows_here: list[PriceRow]) -> float:
         experience = transferred(reference, rows_here, 20.0).experience
@@ -340,6 +340,7 @@ def test_programs_that_wait_for_memory_do_not_say_how_wide_intervals_are() -> No
         return max(experience.widths)
 
     assert widest(here) < 1, "they cost what their prices say"
+    assert widest(here[: len(like)]) == 1, "so few may be more alike than others are"
     off = [replace(r, cycles=r.cycles * (0.6 if n % 2 else 1.5)) if n in waiting else r for n, r in enumerate(here)]
     assert widest(off) < 1
     near = [n for n in range(len(here)) if n not in waiting]
