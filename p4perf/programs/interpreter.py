@@ -39,6 +39,10 @@ class Given:
     drawn: int
 
 
+GivenBy = Callable[[int], Given | None]
+"""What a packet finds, by how many came before; None: it is not known."""
+
+
 def scattered(number: int) -> int:
     """64 bits that look random, and of which any number of consecutive ones are evenly distributed; never zero."""
     bits = (number + 1) * SCATTER & WORD
@@ -133,7 +137,7 @@ class Interpreter:
         watch: called with every case of a select that a packet takes, then the parser state, and with every node of the
             control flow, action and statement that it meets, and with what came of it: the name of the next state
             (empty: a parser error), whether a table was hit or a condition held, else None.
-        given: what a packet finds that asks for the time or for random bits, by how many came before; None: unknown.
+        given: what a packet finds that asks for the time or for random bits.
     """
 
     def __init__(
@@ -141,7 +145,7 @@ class Interpreter:
         program: ir.Program,
         hashes: HashFunctions = STANDARD_HASHES,
         watch: Watch = lambda met, outcome: None,
-        given: Callable[[int], Given | None] = usual,
+        given: GivenBy = usual,
     ) -> None:
         self._program = program
         self._hashes = hashes

@@ -7,13 +7,13 @@ the switch is verified with.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from typing_extensions import override
 
 from p4perf.errors import CapabilityError
 from p4perf.programs import ir
-from p4perf.programs.interpreter import Given, Interpreter, unknown
+from p4perf.programs.interpreter import GivenBy, Interpreter, unknown
 from p4perf.programs.operators import STANDARD_HASHES, HashFunctions
 from p4perf.programs.packet_state import PacketState
 from p4perf.programs.reading.commands import entry_commands
@@ -49,12 +49,7 @@ class OnBmv2(Interpreter):
     array nothing is said. ``run`` raises a ValueError where the outcome depends on that.
     """
 
-    def __init__(
-        self,
-        program: ir.Program,
-        hashes: HashFunctions = STANDARD_HASHES,
-        given: Callable[[int], Given | None] = unknown,
-    ) -> None:
+    def __init__(self, program: ir.Program, hashes: HashFunctions = STANDARD_HASHES, given: GivenBy = unknown) -> None:
         super().__init__(settled_headers(program), hashes, given=given)
 
     @override

@@ -6,7 +6,7 @@ the pipeline is verified with.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
@@ -16,7 +16,7 @@ from p4perf.errors import CapabilityError
 from p4perf.formats.swx_spec import number, read_specification, words_of
 from p4perf.programs import ir
 from p4perf.programs.analysis import destination, written_fields
-from p4perf.programs.interpreter import Given, Interpreter, unknown
+from p4perf.programs.interpreter import GivenBy, Interpreter, unknown
 from p4perf.programs.operators import STANDARD_HASHES, HashFunctions
 from p4perf.programs.packet_state import PacketState
 from p4perf.programs.reading.swx import entries_text
@@ -117,12 +117,7 @@ class OnSwx(Interpreter):
     the outcome depends on that, and where a packet leaves by a port that is not there.
     """
 
-    def __init__(
-        self,
-        program: ir.Program,
-        hashes: HashFunctions = STANDARD_HASHES,
-        given: Callable[[int], Given | None] = unknown,
-    ) -> None:
+    def __init__(self, program: ir.Program, hashes: HashFunctions = STANDARD_HASHES, given: GivenBy = unknown) -> None:
         super().__init__(_unsettled(program), hashes, given=given)
 
     @override

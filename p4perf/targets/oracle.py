@@ -22,7 +22,7 @@ from functools import cache, lru_cache, partial
 from p4perf.errors import CapabilityError
 from p4perf.programs.component import TrafficPlan
 from p4perf.programs.exercise import frames
-from p4perf.programs.interpreter import RANDOM, Given, Interpreter, PacketOutcome, scattered, unknown
+from p4perf.programs.interpreter import RANDOM, Given, GivenBy, Interpreter, PacketOutcome, scattered, unknown
 from p4perf.programs.ir import PACKET_TOO_SHORT, HashAlgorithm, Workload
 from p4perf.programs.operators import STANDARD_HASHES
 from p4perf.programs.packets import field_offset_bits, frame, headers_size_bytes
@@ -76,7 +76,7 @@ def drawn_packets(
     shortest: int = 0,
     hashes: Hashes = STANDARD,
     kind: type[Interpreter] = Interpreter,
-    given: Callable[[int], Given | None] = unknown,
+    given: GivenBy = unknown,
 ) -> list[bytes]:
     """Packets that hit, miss, end too early or carry other headers than the program knows, in the order of the file."""
     if workload.frames:
@@ -134,7 +134,7 @@ def verification_file(
     counted: bool = True,
     shortest: int = 0,
     kind: type[Interpreter] = Interpreter,
-    given: Callable[[int], Given | None] = unknown,
+    given: GivenBy = unknown,
 ) -> bytes:
     """Packets with expected outcomes, table hits and states, as the harnesses read them.
 
