@@ -92,6 +92,10 @@ _BLOCK = re.compile(r"apply@\d|L_[A-Z]+_\d")
 """Steps of the pipeline of SWX that have no name in the program."""
 
 
+FAR_APART = 3.0
+"""How many times as much as the cheapest path the most expensive one costs, where people should know that."""
+
+
 def _premise(each: Prediction) -> str:
     """The premises of the answer: the model, the path of packets where shares are unknown, and the size of tables."""
     from p4perf.evaluation.prediction.library import REFERENCE
@@ -102,6 +106,9 @@ def _premise(each: Prediction) -> str:
     said = [f"{model}, cores at {each.clock_hz / 1e9:.4g} GHz"]
     if each.graph.assumed and not each.graph.packets:
         said.append("assuming that tables hit and packets are sent (change with --traffic, --probabilities)")
+        low, high = each.cycles("lowest-cost"), each.cycles("highest-cost")
+        if high.value > FAR_APART * low.value:
+            said.append(f"paths cost {low.alike(low.value)} to {high.alike(high.value)} cycles")
     if FULL in each.graph.remarks:
         said.append("tables are full (change with --fill, --entries)")
     return f"{each.model.target}: {'; '.join(said)}"

@@ -255,7 +255,9 @@ def measure_fixtures(
             told(f"{name}: continuing {path}")
             run, _ = resume_run(path, listener, limit=limit)
         else:
-            resume = resume and number > 1
+            if resume and number == 1:
+                told(f"note: no session in {parent} to continue: a new one begins")
+                resume = False
             run, plan = new_run(experiment, device, place, parent, notes=notes)
             told(f"{name}: {counted(len(plan.points), 'program')}, run directory {run.path}")
             outcome = measure_run(experiment, plan.points, device, place, run, listener, limit=limit)

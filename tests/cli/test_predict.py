@@ -96,6 +96,13 @@ def test_a_specification_is_priced_by_primitives(here):
 CONDITIONS = ("--cores", "4", "--line-rate", "25Gbit/s", "--frame-size", "128")
 
 
+def test_that_paths_cost_far_more_than_others_is_said(here):
+    router = Path(__file__).parents[2] / "examples" / "swx" / "router.spec"
+    assumed, sent = (p4perf("predict", router, "-t", "dpdk-swx", *more, cwd=here) for more in ((), ("--traffic",)))
+    assert re.search(r"; paths cost \d+ to \d+ cycles", assumed.err)
+    assert "paths cost " not in sent.err
+
+
 def test_the_answer_is_short(here):
     write_model(here / "models" / "other.json", target="fake-small")
     done = p4perf("predict", "fib.spec", cwd=here)
@@ -106,6 +113,7 @@ def test_the_answer_is_short(here):
     assert "lookup" not in done.out
     assert done.err.count("warning: ") <= 3
     assert "assuming that tables hit and packets are sent" in done.err
+    assert "paths cost " not in done.err, "they cost about the same"
     assert "p4perf learn --quick" in done.err, "the model is of a machine called test"
 
 

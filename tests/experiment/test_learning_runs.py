@@ -39,6 +39,7 @@ def test_a_session_does_not_continue_a_quick_one(measured):
     quick, _ = measured(limit_s=learning.QUICK_S)
     full, told = measured(resume=True)
     assert "continuing" not in told
+    assert "to continue: a new one begins" in told
     assert full.path != quick.path
     assert full.directory.state().trials == STARTS * PROGRAMS
     again, told = measured(limit_s=learning.QUICK_S, resume=True)
