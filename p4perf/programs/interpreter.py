@@ -1,8 +1,8 @@
 """The reference interpreter: executes a :class:`~p4perf.programs.ir.Program` on bytes.
 
 It is the oracle of every generated program: slow, literal, and free of any target's tricks. The fields of a header that
-is not valid, which P4 leaves undefined, read as zero here. Time stamps and random numbers are given; or they are
-not, and it is tracked in which fields they are.
+is not valid, which P4 leaves undefined, read as zero here. Timestamps and random numbers are given, or it is
+tracked which fields depend on them.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What a packet finds if it asks for the time, or for 64 random bits."""
+    """The timestamp of a packet, and the 64 random bits that it draws."""
 
     clock: int
     drawn: int
 
 
 GivenBy = Callable[[int], Given | None]
-"""What a packet finds, by how many came before; None: it is not known."""
+"""These of a packet, by how many came before; None: unknown."""
 
 
 def scattered(number: int) -> int:
-    """64 bits that look random, and of which any number of consecutive ones are evenly distributed; never zero."""
+    """64 pseudo-random bits, never zero; those of consecutive numbers are evenly distributed."""
     bits = (number + 1) * SCATTER & WORD
     return bits ^ bits >> 32
 
@@ -53,15 +53,16 @@ SCATTER, WORD = 0x9E3779B97F4A7C15, (1 << 64) - 1
 """An odd number near 2^64 over the golden ratio; the harnesses have it, too."""
 
 NOW_US = 1 << 40
+"""A timestamp that differs from the zero in registers by more than any timeout."""
 
 
 def usual(number: int) -> Given:
-    """What packets find that come at once, by their number: the same time, and numbers of all sizes."""
+    """For packets that arrive at the same time: equal timestamps, evenly distributed random bits."""
     return Given(NOW_US, scattered(number))
 
 
 def unknown(number: int) -> None:
-    """Nothing is given: no decision may depend on the time or on a random number."""
+    """For targets with clocks and random numbers of their own: no decision may depend on these."""
 
 
 class _ExitError(Exception):
@@ -123,7 +124,7 @@ class _Arrival:
 
 
 RANDOM = -1
-"""Value of a cell of a register that depends on a random number, such as a time stamp."""
+"""Value of a cell of a register that depends on a random number, such as a timestamp."""
 
 INGRESS_CLONE, EGRESS_CLONE, RECIRCULATED, MULTICAST, RESUBMITTED = 1, 2, 4, 5, 6
 """Instance types of v1model, beside 0 of a packet that came from outside."""
@@ -137,7 +138,7 @@ class Interpreter:
         watch: called with every case of a select that a packet takes, then the parser state, and with every node of the
             control flow, action and statement that it meets, and with what came of it: the name of the next state
             (empty: a parser error), whether a table was hit or a condition held, else None.
-        given: what a packet finds that asks for the time or for random bits.
+        given: timestamps and random bits.
     """
 
     def __init__(
@@ -311,7 +312,7 @@ class Interpreter:
             case _:
                 self._execute(statement, NO_ARGUMENTS, packet)
 
-    def _decided(self, found: tuple[V, bool], what: str = "decides by a time stamp or a random number") -> V:
+    def _decided(self, found: tuple[V, bool], what: str = "decides by a timestamp or a random number") -> V:
         """A value that must not be random, since a decision depends on it or else what a message says."""
         value, random = found
         if random:
@@ -341,7 +342,7 @@ class Interpreter:
         if packet.random.intersection(refs):
             if table.entries.count:
                 raise ValueError(
-                    f"{self._program.name} looks up a time stamp or a random number in {table.label or table.name}"
+                    f"{self._program.name} looks up a timestamp or a random number in {table.label or table.name}"
                 )
             refs = []  # whatever it is, nothing is there
         values = [packet.read(ref) & ((1 << self._program.width_bits(ref)) - 1) for ref in refs]
@@ -473,7 +474,7 @@ class Interpreter:
 
     def _cell(self, index: ir.Expression, size: int, arguments: Mapping[str, int], packet: PacketState) -> int:
         """Which cell of an array is meant."""
-        at = self._decided(packet.evaluate(index, arguments), "has a time stamp or a random number as an index")
+        at = self._decided(packet.evaluate(index, arguments), "has a timestamp or a random number as an index")
         return at & ((1 << (size - 1).bit_length()) - 1)
 
 

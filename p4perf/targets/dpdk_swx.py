@@ -300,7 +300,7 @@ class DpdkSwxTarget(LinkedDpdkTarget):
 
 
 def _never(number: int) -> Given:
-    """What any packet finds that asks for the time, which SWX has not."""
+    """Timestamps of SWX, which has no clock."""
     return Given(0, 0)
 
 

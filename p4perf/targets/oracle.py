@@ -6,7 +6,8 @@ errors are checked too, and some are of another kind, so that no header after th
 Layout, in host byte order: ``P4PVRFY2``; u32 packets, u32 tables, u32 states, u32 masks (0 or 1). Per packet: u16
 length, u16 outputs and its bytes; per output, by ascending port: u16 port, u16 length, its bytes and, if ``masks`` is
 1, as many bytes whose zero bits are random. At the end u64 hits of each table and u64 :func:`state_sum` of each counter
-and register. For harnesses that say what :func:`given_to` says, nothing is random.
+and register. Nothing is random in files for harnesses that set what
+:func:`given_to` returns.
 
 The packet source of the harness: the options that describe what it sends.
 """
@@ -35,11 +36,11 @@ ROUNDS = 16
 """As often packets of a program that was read are drawn anew where the target takes few of them."""
 
 GIVEN = 32
-"""As many packets, one after the other, find the same time and the same random bits: a burst."""
+"""Packets of a burst, which have the same timestamp and random bits."""
 
 
 def given_to(number: int) -> Given:
-    """What a packet of the file finds that asks for the time or for random bits, in harnesses that can say so."""
+    """Timestamp and random bits of a packet of the file, where the harness sets them, by its number."""
     bits = scattered(number // GIVEN)
     return Given(bits, bits)
 
@@ -145,10 +146,10 @@ def verification_file(
         counted: whether table hits and states are in it; not for targets that show nothing but packets.
         shortest: bytes of a frame below which it is left out.
         kind: the interpreter; what it says nothing of is left out.
-        given: what each packet finds that asks for the time or for random bits.
+        given: timestamps and random bits.
 
     Raises:
-        CapabilityError: a packet comes back without end, or is sent where a time decides that is not given.
+        CapabilityError: a packet comes back without end, or its path depends on an unknown timestamp or random number.
     """
     program = workload.program
     interpreter = kind(program, dict(hashes), given=given)

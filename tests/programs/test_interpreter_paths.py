@@ -53,7 +53,7 @@ def run(whole: ir.Program, data: str) -> PacketOutcome:
 
 
 def tracked(whole: ir.Program, data: str) -> PacketOutcome:
-    """The same where nobody says what random numbers are."""
+    """The same with unknown random numbers."""
     return Interpreter(whole, given=unknown).run(bytes.fromhex(data))
 
 

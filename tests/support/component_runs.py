@@ -25,7 +25,7 @@ def program_of(component: str, /, **parameters: Any) -> Program:
 
 
 def through(component: str, headers: bytes, /, **parameters: Any) -> PacketOutcome:
-    """What becomes of a packet with these bytes after Ethernet; nobody says what random numbers are."""
+    """What becomes of a packet with these bytes after Ethernet; random numbers are unknown."""
     return Interpreter(program_of(component, **parameters), given=unknown).run(ETHERNET + headers)
 
 

@@ -10,10 +10,10 @@
 #define UNKNOWN_SUM UINT64_MAX
 
 /*
- * While results are compared, programs that ask for the time or for random bits find these instead, by the number of the
- * packet; the reference interpreter has the same. Never zero.
+ * Timestamp and random bits of a packet while results are compared, by its number: those of the reference interpreter.
+ * Never zero.
  */
-#define GIVEN_PACKETS 32 /* as many find the same */
+#define GIVEN_PACKETS 32 /* of a burst, which have the same */
 
 static inline uint64_t
 given_to(uint64_t packet)
