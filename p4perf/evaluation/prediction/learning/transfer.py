@@ -6,8 +6,8 @@ the baseline, and ``w`` one over the cost of the whole packet, the factors are t
 
     sum over the points of (w (A f - y))^2  +  RIDGE^2 (sum over the prices of (f - c)^2  +  sum of (c - 1)^2),
 
-where single constructs count half (:data:`SINGLE`). Prices of one group (lookups, what more entries cost, all others)
-have the ``c`` in common, which is found with them. So a price that no point has changes as those like it do, and many
+where single constructs count half (:data:`SINGLE`). Prices of one group (lookups, what more entries cost, mispredicted
+branches, all others) have the ``c`` in common, which is found with them. So a price that no point has changes as those like it do, and many
 points tell each price by itself. Whole programs cost more or less than the sum of their prices on the other machine,
 too, and ``y`` is without that (:mod:`~p4perf.models.program.experience`).
 
@@ -36,6 +36,7 @@ from p4perf.models.program.experience import JUDGES, NORMAL_90, Experience, feat
 from p4perf.models.program.prices import (
     CACHED,
     MISPREDICTION,
+    MISPREDICTIONS,
     REUSE,
     REUSE_BYTES,
     TURN,
@@ -60,7 +61,7 @@ FEWEST = 5
 FOLDS = 4
 """Parts of the programs of a machine; what prices say of each part is learnt from the others."""
 
-GUESS, GUESSES = "write header", {TURN: MISPREDICTION}
+GUESS, GUESSES = "write header", {TURN: MISPREDICTION, "condition": "select"}
 """Keys of the prices that others are taken to have at first, of which the reference knows nothing."""
 
 ENOUGH = 60
@@ -300,6 +301,8 @@ def _guessed(reference: PrimitiveCosts, rows: Sequence[PriceRow]) -> PrimitiveCo
 def _group(part: Part) -> str:
     """The prices that a part is like."""
     key, more = part
+    if key in MISPREDICTIONS:
+        return "mispredicted branches"
     return "more entries" if more else "lookups" if key.startswith("lookup ") else "statements"
 
 
