@@ -7,9 +7,9 @@ the baseline, and ``w`` one over the cost of the whole packet, the factors are t
     sum over the points of (w (A f - y))^2  +  RIDGE^2 (sum over the prices of (f - c)^2  +  sum of (c - 1)^2),
 
 where single constructs count half (:data:`SINGLE`). Prices of one group (lookups, what more entries cost, mispredicted
-branches, all others) have the ``c`` in common, which is found with them. So a price that no point has changes as those like it do, and many
-points tell each price by itself. Whole programs cost more or less than the sum of their prices on the other machine,
-too, and ``y`` is without that (:mod:`~p4perf.models.program.experience`).
+branches, all others) have the ``c`` in common, which is found with them. So a price that no point has changes as those
+like it do, and many points tell each price by itself. Whole programs cost more or less than the sum of their prices on
+the other machine, too, and ``y`` is without that (:mod:`~p4perf.models.program.experience`).
 
 What whole programs say of sums on the other machine is kept: with those of this machine among them, to which they are
 less alike by :data:`ELSEWHERE`, or with wider intervals, by what nine of ten points are off. How far each of this
