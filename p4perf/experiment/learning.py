@@ -15,7 +15,7 @@ import numpy as np
 
 from p4perf import errors
 from p4perf.evaluation.load.batches import BatchCost
-from p4perf.evaluation.prediction.learning.composition import composing
+from p4perf.evaluation.prediction.learning.composition import DRAWN, composing
 from p4perf.evaluation.prediction.learning.constructs import PacketPath, workload_increment
 from p4perf.evaluation.prediction.learning.design import PriceRow
 from p4perf.evaluation.prediction.learning.primitives import learn_prices
@@ -168,7 +168,7 @@ LARGE = "composition/large-functions"
 
 FIXTURES = (
     *(FORWARD, FUNCTIONS, "composition/constructs", COMPOSED[0]),
-    *("composition/components", "composition/context", COMPOSED[1], LARGE),
+    *("composition/components", DRAWN, "composition/context", COMPOSED[1], LARGE),
 )
 """Experiments that a cost model is made of, in the order in which they are measured."""
 
@@ -413,7 +413,8 @@ def learn_from_runs(
     if not runs:
         raise errors.UsageError("a cost model is made of runs", hint="name run directories, or --target to measure")
     _same_place(runs)
-    made = [run for run in runs if run.identity.experiment not in READ]
+    written = [run for run in runs if run.identity.experiment not in READ]
+    made = [run for run in written if run.identity.experiment in FIXTURES] or written
     frames = sorted({point.frame_size_bytes for run in made for point in run.experiment.points})
     if len(frames) > 1:
         raise errors.DataError(
@@ -435,8 +436,10 @@ def learn_from_runs(
         known = PrimitiveCosts.from_record(dict(moved.primitives))
         copied = [row.baseline for row in rows if row.experiment == PROGRAMS]
         dearer = max(known.baseline + baseline - moved.baseline, 1.0)
-        moved_prices = transferred(known, rows, statistics.median(copied) if copied else dearer)
-        prices = composing(moved_prices, rows, baseline)
+        # Sweeps and drawn components say what others of them cost, not what constructs do in whole programs.
+        told = [row for row in rows if row.whole or (row.experiment in FIXTURES and row.experiment != DRAWN)]
+        moved_prices = transferred(known, told, statistics.median(copied) if copied else dearer)
+        prices = composing(moved_prices, rows, baseline, known.composition)
     machine = {key: facts.text(key) for key in _TOLD if facts.text(key)}
     held = None if reference is None else reference.batches
     if clocks:

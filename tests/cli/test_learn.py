@@ -16,6 +16,10 @@ from p4perf.cli.predict import learn
 from p4perf.models.program.costs_storage import read_cost_model
 from p4perf.models.program.primitives import PrimitiveCosts
 
+SETS = [
+    f"composition/{name}"
+    for name in ("constructs", "programs", "components", "more-components", "context", "more-programs")
+]
 FEW = ("--set", "trials.repetitions=1")
 
 
@@ -29,10 +33,11 @@ def session(tmp_path_factory):
 
 def test_fixtures_are_measured_and_a_model_is_written(session):
     folder, done = session
-    for count, name in ((52, "components"), (32, "programs"), (14, "context"), (60, "more-programs")):
+    counts = ((52, "components"), (88, "more-components"), (32, "programs"), (14, "context"))
+    for count, name in (*counts, (60, "more-programs")):
         assert f"composition/{name}: {count} programs, run directory " in done.err
-    total = re.search(r"^(\d+) programs in 5 runs on fake-adding \(local\): about \d", done.err, re.MULTILINE)
-    assert int(total[1]) > 52 + 32 + 14 + 60
+    total = re.search(r"^(\d+) programs in 6 runs on fake-adding \(local\): about \d", done.err, re.MULTILINE)
+    assert int(total[1]) > 52 + 88 + 32 + 14 + 60
     assert done.err.index(total[0]) < done.err.index("run directory"), "the estimate comes first"
     model = read_cost_model((folder / "model.json").read_text())
     assert model.target == "fake-adding"
@@ -41,10 +46,8 @@ def test_fixtures_are_measured_and_a_model_is_written(session):
     assert {"lookup exact", "lookup lpm", "write header", "extract", "hash crc32"} <= set(prices.prices)
     assert prices.experience is not None
     assert prices.composition is not None
-    assert {a.experiment for a in prices.agreement} == {
-        f"composition/{n}" for n in ("components", "constructs", "context", "more-programs", "programs")
-    }
-    assert len(model.provenance["runs"]) == 5
+    assert [a.experiment for a in prices.agreement] == SETS
+    assert len(model.provenance["runs"]) == 6
     title, head, row = done.out.splitlines()[:3]
     assert title.startswith("error of the predicted cycles of a packet, for the programs that the model")
     assert head.split("  ")[0] == "learnt from"
@@ -57,11 +60,22 @@ def test_runs_that_are_there_are_read(session, tmp_path):
     done = p4perf("learn", *runs, "-o", tmp_path / "again.json", "--format", "json")
     assert done.code == 0, done.err
     rows = json.loads(done.out)["rows"]
-    assert [row["what"] for row in rows] == [
-        f"composition/{name}" for name in ("components", "constructs", "context", "more-programs", "programs")
-    ]
+    assert [row["what"] for row in rows] == sorted(SETS)
     assert all(0 <= row["median_error"] <= row["p90_error"] for row in rows)
     assert read_cost_model((tmp_path / "again.json").read_text()).baseline == pytest.approx(20, abs=0.1)
+
+
+def test_sweeps_of_the_catalogue_say_what_components_cost_whatever_their_frames_are(session, tmp_path):
+    folder, _ = session
+    sweep = p4perf("run", "parser/parsed-fields", "--target", "fake-adding", *FEW, "--output", tmp_path / "sweep")
+    assert sweep.code == 0, sweep.err
+    runs = [*(folder / "runs").iterdir(), *(tmp_path / "sweep").iterdir()]
+    done = p4perf("learn", *runs, "-o", tmp_path / "more.json")
+    assert done.code == 0, done.err
+    known = [read_cost_model(file.read_text()) for file in (folder / "model.json", tmp_path / "more.json")]
+    components = [len(model.primitives["composition"]["alone"]["programs"]) for model in known]
+    assert components[1] == components[0] + 25
+    assert known[1].frame_bytes == known[0].frame_bytes == 1024
 
 
 @pytest.mark.thorough
@@ -70,8 +84,8 @@ def test_a_session_goes_on(session, tmp_path):
     again = ("learn", "--target", "fake-adding", *FEW, "--runs", folder / "runs", "--resume", "-o", tmp_path / "m.json")
     done = p4perf(*again)
     assert done.code == 0, done.err
-    assert done.err.count("continuing") == 5
-    assert len(list((folder / "runs").iterdir())) == 5
+    assert done.err.count("continuing") == 6
+    assert len(list((folder / "runs").iterdir())) == 6
 
 
 def test_a_cost_model_does_not_fill_a_terminal(tmp_path):

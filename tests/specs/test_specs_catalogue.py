@@ -86,6 +86,7 @@ COMPOSED = {
     "composition/components": 52,
     "composition/constructs": 17,
     "composition/context": 14,
+    "composition/more-components": 88,
     "composition/more-programs": 60,
     "composition/programs": 32,
 }

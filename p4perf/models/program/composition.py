@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from p4perf.models.component import Reader
-from p4perf.models.program.experience import MEMORY, Experience, Features, features
+from p4perf.models.estimate import Estimate
+from p4perf.models.program.experience import MEMORY, NORMAL_90, Experience, Features, features
 from p4perf.models.program.graph import Construct
 from p4perf.models.program.prices import TABLE_BYTES, numeric_sizes
 
@@ -42,6 +43,18 @@ class Composition:
     baseline: float
     alone: Experience
     together: Experience
+
+    def unlike(self, path: Sequence[tuple[Construct, float]], cycles: Estimate) -> tuple[float, float]:
+        """How far the ends of the interval of a component are away, without what those of measured ones are, too.
+
+        Args:
+            path: what a packet meets in it.
+            cycles: what it costs alone, beyond the baseline.
+        """
+        width = self.alone.widths[any(what.kind == "lookup" for what, _ in path)]
+        measured = NORMAL_90 * width * self.alone.noise * (self.baseline + cycles.value)
+        less, more = cycles.value - cycles.low, cycles.high - cycles.value
+        return math.sqrt(max(less**2 - measured**2, 0.0)), math.sqrt(max(more**2 - measured**2, 0.0))
 
     def record(self) -> dict[str, Any]:
         """As JSON values."""

@@ -54,6 +54,10 @@ NEARBY, FAR_AWAY = 0.3, 4.0
 """How far the scatter of starts, and errors by memory alone, reach: in the logarithm of memory."""
 
 SUM, MEMORY = "sum", "memory"
+
+ELSEWHERE, UNLIKE = "elsewhere", 1.0
+"""Feature of programs of another machine, and its value: how unlike those of this one they are."""
+
 Features = Mapping[str, float]
 
 
@@ -185,6 +189,11 @@ class Experience:
         near = np.exp(-self._apart(programs, self._known) / NEARBY)
         found: FloatArray = self.noise**2 + near @ scatter**2 / near.sum(axis=1)
         return found
+
+    def elsewhere(self) -> tuple[KnownProgram, ...]:
+        """The known programs, for a machine that is not theirs."""
+        far = {ELSEWHERE: UNLIKE}
+        return tuple(replace(p, features={**p.features, **far}, judges=False) for p in self.programs)
 
     def left_out(self) -> tuple[FloatArray, FloatArray]:
         """What is predicted of every known program without its source, and the standard deviation (equation 5.12)."""

@@ -276,11 +276,17 @@ class PrimitiveCosts:
     ) -> CostBreakdown:
         """The price of a program of components.
 
+        Its interval has those of components that are unlike measured ones.
+
         Args:
             components: their names, and what a packet meets in each alone.
             whole: what it meets in all of them together.
             charges: what each costs alone.
         """
+        if len(components) == 1:
+            cycles = charges[0].cycles.map(lambda x: composition.baseline + x)
+            warnings = _warnings(charges)
+            return CostBreakdown(composition.baseline, charges, 0.0, cycles.low, cycles.high, LEVEL, warnings=warnings)
         names, paths = zip(*components, strict=True)
         saved = sum(self.added(path).value for path in paths) - self.added(whole).value
         top = composition.baseline + sum(charge.cycles.value for charge in charges) - saved
@@ -289,7 +295,12 @@ class PrimitiveCosts:
         def described(cycles: float) -> Features:  # what costs less has smaller tables
             return composed_features(names, whole, max(1 - (top - cycles) / waited, 0.0), cycles)
 
-        return self._experienced(whole, charges, composition.baseline, composition.together, described, saved)
+        found = self._experienced(whole, charges, composition.baseline, composition.together, described, saved)
+        unlike = [composition.unlike(path, c.cycles) for path, c in zip(paths, charges, strict=True)]
+        cycles = found.cycles
+        low = cycles.value - math.hypot(cycles.value - cycles.low, *(less for less, _ in unlike))
+        high = cycles.value + math.hypot(cycles.high - cycles.value, *(more for _, more in unlike))
+        return replace(found, low=max(0.0, low), high=high)
 
     def _quote(self, key: str, what: Construct) -> Quote:
         price = self.prices.get(key)

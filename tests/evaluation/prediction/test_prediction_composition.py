@@ -17,6 +17,7 @@ from p4perf.evaluation.prediction.learning.constructs import workload_increment
 from p4perf.evaluation.prediction.learning.design import PriceRow
 from p4perf.evaluation.prediction.library import ProgramParts
 from p4perf.models.component import Reader
+from p4perf.models.estimate import Estimate
 from p4perf.models.program.experience import MEMORY, Experience, KnownProgram
 from p4perf.models.program.graph import Construct, construct
 from p4perf.models.program.prices import Curve, Price
@@ -100,6 +101,39 @@ def test_more_entries_never_cost_less(learnt):
     sizes = (1, 5, 10, 100, 500, 1000, 3000, 10_000, 30_000, 100_000, 300_000)
     costs = [price(learnt, [SINGLES[2], ("match_action_table", {"entries": n})]) for n in sizes]
     assert all(after > 0.995 * before for before, after in pairwise(costs)), costs
+
+
+def asked(model: ProgramParts, parts: Parts) -> Estimate:
+    return model.composed(
+        [(construct("component", "", name=name, **sizes), 1.0) for name, sizes in parts], BASELINE
+    ).cycles
+
+
+def test_a_program_of_one_component_costs_what_this_costs_alone(learnt):
+    for one in (*SINGLES[::4], ("counter", {"updates": 4})):
+        alone = learnt.alone(path([one]))
+        assert asked(learnt, [one]) == alone.map(lambda x: BASELINE + x)
+
+
+def test_intervals_have_those_of_components_that_no_known_program_has(learnt):
+    new = ("arithmetic", {"operations": 40})
+    half = (learnt.alone(path([new])).high - learnt.alone(path([new])).low) / 2
+    for parts in ([SINGLES[2], SINGLES[20]], [SINGLES[9], SINGLES[21]]):
+        known, more = asked(learnt, parts), asked(learnt, [*parts, new])
+        assert more.high - more.low > known.high - known.low
+        assert more.high - more.low > 1.9 * half
+
+
+def test_components_of_another_machine_say_what_those_of_this_one_do_not(learnt):
+    assert learnt.composition is not None
+    moved = composing(guessed(), [], BASELINE, learnt.composition)
+    few = composing(guessed(), [row([one]) for one in SINGLES[::3]], BASELINE, learnt.composition)
+    unseen = SINGLES[4]
+    for model in (moved, few):
+        assert asked(model, [unseen]).value == pytest.approx(BASELINE + truth([unseen]), rel=0.15)
+    width = [asked(model, [unseen]).high - asked(model, [unseen]).low for model in (learnt, few, moved)]
+    assert width == sorted(width)
+    assert width[0] < width[2]
 
 
 def test_the_record_says_all(learnt):

@@ -17,7 +17,7 @@ from p4perf.errors import NoVerdictError
 from p4perf.evaluation.prediction.learning.constructs import PacketPath, workload_increment
 from p4perf.evaluation.prediction.learning.design import PriceRow
 from p4perf.evaluation.prediction.learning.primitives import learn_prices
-from p4perf.evaluation.prediction.learning.transfer import ELSEWHERE, transferred
+from p4perf.evaluation.prediction.learning.transfer import transferred
 from p4perf.models.program import Construct, construct
 from p4perf.models.program.experience import JUDGES, MANY, NORMAL_90, Experience, KnownProgram, features
 from p4perf.models.program.graph import mispredicted_branch
@@ -304,7 +304,7 @@ def test_programs_of_this_machine_say_more_of_others_than_those_of_another_machi
     elsewhere = [KnownProgram(features(r.met, 20.0 + r.cycles), math.log(1.5)) for r in like]
     here = [KnownProgram(p.features, math.log(1.1)) for p in elsewhere[::2]]
     elsewhere = [replace(p, judges=False) for p in elsewhere]
-    far = [replace(p, features={**p.features, "elsewhere": ELSEWHERE}) for p in elsewhere]
+    far = [replace(p, features={**p.features, "elsewhere": 1.0}) for p in elsewhere]
     asked = elsewhere[1].features
     found = [Experience.learn([*known, *here]) for known in (elsewhere, far)]
     alike, apart = (math.exp(each.error(asked)[0]) for each in found if each is not None)

@@ -23,28 +23,39 @@ ALONE = 0.02
 """That of components that were measured alone."""
 
 
-def composing(prices: PrimitiveCosts, rows: Sequence[PriceRow], baseline: float) -> PrimitiveCosts:
+DRAWN = "composition/more-components"
+"""Components of all kinds with parameters that were drawn: how well others are known, which sweeps of one parameter do
+not say."""
+
+
+def composing(
+    prices: PrimitiveCosts, rows: Sequence[PriceRow], baseline: float, elsewhere: Composition | None = None
+) -> PrimitiveCosts:
     """The same prices, with what components cost alone and beside one another; without if too few were measured.
 
     Args:
         baseline: cycles per packet of the program to which components are added.
+        elsewhere: what they cost on another machine.
     """
-    prices = replace(prices, composition=None)  # that of a reference is of another machine
+    prices = replace(prices, composition=None)
+    single = [row for row in rows if len(row.components) == 1]
     programs = [row for row in rows if len(row.components) > 1]
-    kinds = {name for row in programs for name, _ in row.components}
-    single = [row for row in rows if len(row.components) == 1 and row.components[0][0] in kinds]
-    alone = Experience.learn([_single(prices, row, baseline) for row in single], noises=(ALONE,))
+    far = (elsewhere.alone.elsewhere(), elsewhere.together.elsewhere()) if elsewhere is not None else ((), ())
+    alone = Experience.learn(
+        [*far[0], *(_single(prices, row, baseline) for row in single)], noises=(ALONE,), farthest=math.inf
+    )
     if alone is None:
         return prices
     known = replace(prices, composition=Composition(baseline, alone, alone))
-    told = [_program(known, row, baseline) for row in programs]
+    told = [*far[1], *(_program(known, row, baseline) for row in programs)]
     together = Experience.learn(told, noises=NOISES, beyond=BEYOND, farthest=math.inf)
     return prices if together is None else replace(prices, composition=Composition(baseline, alone, together))
 
 
 def _single(prices: PrimitiveCosts, row: PriceRow, baseline: float) -> KnownProgram:
     predicted = baseline + prices.alone(row.components[0][1]).value
-    return KnownProgram(features(row.met, predicted), _ratio(row, predicted, baseline))
+    ratio = _ratio(row, predicted, baseline)
+    return KnownProgram(features(row.met, predicted), ratio, judges=row.experiment == DRAWN)
 
 
 def _program(prices: PrimitiveCosts, row: PriceRow, baseline: float) -> KnownProgram:

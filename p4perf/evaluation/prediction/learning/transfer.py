@@ -12,11 +12,11 @@ like it do, and many points tell each price by itself. Whole programs cost more 
 the other machine, too, and ``y`` is without that (:mod:`~p4perf.models.program.experience`).
 
 What whole programs say of sums on the other machine is kept: with those of this machine among them, to which they are
-less alike by :data:`ELSEWHERE`, or with wider intervals, by what nine of ten points are off. How far each of this
-machine is off is found with prices that were moved without it. How wide intervals are is judged by programs that people
-wrote and that do not wait for memory, which scatters; if there are too few, by composed ones, too. Many programs of
-this machine tell the shape of the prices of lookups anew: what those with few keys and with wider keys cost beside
-others.
+less alike by :data:`~p4perf.models.program.experience.UNLIKE`, or with wider intervals, by what nine of ten points are
+off. How far each of this machine is off is found with prices that were moved without it. How wide intervals are is
+judged by programs that people wrote and that do not wait for memory, which scatters; if there are too few, by composed
+ones, too. Many programs of this machine tell the shape of the prices of lookups anew: what those with few keys and with
+wider keys cost beside others.
 """
 
 from __future__ import annotations
@@ -66,9 +66,6 @@ GUESS, GUESSES = "write header", {TURN: MISPREDICTION, "condition": "select"}
 
 ENOUGH = 60
 """Whole programs of this machine which tell the shape of prices."""
-
-ELSEWHERE = 1.0
-"""Value of the feature of that name, which programs of another machine have: how unlike those of this one they are."""
 
 FEWEST_OF_ONE = 8
 """Fewest points that say what such a price is."""
@@ -142,8 +139,7 @@ def _known(reference: PrimitiveCosts, fit: _Fit, rows: Sequence[PriceRow]) -> Ex
         replace(known_program(row, charged), source=_source(row), judges=id(row) in judging)
         for row, charged in zip(told, _unseen(reference, rows, told), strict=True)
     ]
-    far = [replace(p, features={**p.features, "elsewhere": ELSEWHERE}, judges=False) for p in experience.programs]
-    return Experience.learn([*far, *local]) or experience
+    return Experience.learn([*experience.elsewhere(), *local]) or experience
 
 
 def _moved(reference: PrimitiveCosts, rows: Sequence[PriceRow]) -> tuple[PrimitiveCosts, _Fit]:
