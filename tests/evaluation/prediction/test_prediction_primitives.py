@@ -251,6 +251,21 @@ def test_repeated_lookups_of_one_key_are_left_out() -> None:
     assert any("mat/same-table" in remark for remark in costs.remarks)
 
 
+def test_mispredicted_branches_move_by_a_factor_of_their_own() -> None:
+    kinds = ("mispredicted branch lookup", "mispredicted branch start")
+    costs = learnt(additive)
+    costs = replace(costs, prices={**costs.prices, **{key: Price(key, 20.0, points=9) for key in kinds}})
+    points = rows(lambda what: 2 * additive(what), ["mat/entries", "parser/headers", "action/writes"])
+    wrong = mispredicted_branch("lookup")
+    there = [replace(p, met=(*p.met, (wrong, 1.0)), cycles=p.cycles + 10.0, whole=True) for p in points * 3]
+    moved = transferred(costs, there, costs.baseline)
+    measured, like_it = (moved.prices[key].constant for key in kinds)
+    assert measured == pytest.approx(10.0, rel=0.35)
+    assert measured < like_it < 18
+    header = construct("extract", bytes=20)
+    assert moved.charge(header).cycles.value > costs.charge(header).cycles.value
+
+
 def test_prices_move_to_a_machine_where_a_few_points_were_measured() -> None:
     costs = learnt(additive)
     points = rows(lambda what: 2 * additive(what), ["mat/entries", "parser/headers", "action/writes"])
