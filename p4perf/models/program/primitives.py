@@ -43,6 +43,9 @@ LARGE = 1.5
 """A lookup waits for memory if it costs this factor more than in a table that is in the caches. Searches of ternary
 tables are left out, whose time may be that of a list."""
 
+FAR: tuple[Basis, ...] = ("extrapolated", "bounded")
+"""Bases of prices whose intervals are added to those of whole programs."""
+
 FINER = 1.05
 """Steps in which smaller tables are looked at."""
 
@@ -234,8 +237,14 @@ class PrimitiveCosts:
         experience: Experience,
         described: Callable[[float], Features] | None = None,
         saved: float = 0.0,
+        apart: Sequence[tuple[float, float]] = (),
     ) -> CostBreakdown:
-        """The sum, and how far it is off; ``described``: the features of such a program with another sum."""
+        """The sum, and how far it is off.
+
+        Args:
+            described: the features of such a program with another sum.
+            apart: how far the ends of further intervals are away, which are no matter of known programs.
+        """
         told = described or (lambda cycles: features(increment, cycles))
         total = baseline + sum(charge.cycles.value for charge in charges)
         whole = max(total - saved, total / 2)
@@ -243,11 +252,12 @@ class PrimitiveCosts:
         means, halves = experience.errors([told(each) for each in sums.tolist()])
         # Programs with smaller tables cost no more.
         low, value, high = (float(np.max(sums * np.exp(each))) for each in (means - halves, means, means + halves))
-        far = [charge.cycles for charge in charges if charge.basis in ("extrapolated", "bounded")]
+        far = [charge.cycles for charge in charges if charge.basis in FAR]
         shares = (0.0, 0.0) if experience.scatters else self.scatter
         less, more = (share * self.waited(increment) for share in shares)
-        low = value - math.hypot(value - low, less, *(c.value - c.low for c in far))
-        high = value + math.hypot(high - value, more, *(c.high - c.value for c in far))
+        ends = [*apart, (less, more), *((c.value - c.low, c.high - c.value) for c in far)]
+        low = value - math.hypot(value - low, *(end for end, _ in ends))
+        high = value + math.hypot(high - value, *(end for _, end in ends))
         warnings = _warnings(charges)
         return CostBreakdown(baseline, charges, value - total, max(0.0, low), high, LEVEL, warnings=warnings)
 
@@ -295,12 +305,12 @@ class PrimitiveCosts:
         def described(cycles: float) -> Features:  # what costs less has smaller tables
             return composed_features(names, whole, max(1 - (top - cycles) / waited, 0.0), cycles)
 
-        found = self._experienced(whole, charges, composition.baseline, composition.together, described, saved)
-        unlike = [composition.unlike(path, c.cycles) for path, c in zip(paths, charges, strict=True)]
-        cycles = found.cycles
-        low = cycles.value - math.hypot(cycles.value - cycles.low, *(less for less, _ in unlike))
-        high = cycles.value + math.hypot(cycles.high - cycles.value, *(more for _, more in unlike))
-        return replace(found, low=max(0.0, low), high=high)
+        apart = [
+            composition.unlike(path, charge.cycles)
+            for path, charge in zip(paths, charges, strict=True)
+            if charge.basis not in FAR  # those are apart anyway
+        ]
+        return self._experienced(whole, charges, composition.baseline, composition.together, described, saved, apart)
 
     def _quote(self, key: str, what: Construct) -> Quote:
         price = self.prices.get(key)

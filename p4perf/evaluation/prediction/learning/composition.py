@@ -22,7 +22,6 @@ again as alone, where the next packet is already under way while the memory answ
 ALONE = 0.02
 """That of components that were measured alone."""
 
-
 DRAWN = "composition/more-components"
 """Components of all kinds with parameters that were drawn: how well others are known, which sweeps of one parameter do
 not say."""
