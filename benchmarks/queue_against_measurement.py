@@ -21,6 +21,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
 from _common import Bench
 
 from p4perf.errors import NoVerdictError, UsageError
@@ -152,7 +153,7 @@ def _histogram(account: Account) -> LatencyHistogram:
 
 
 def _table(rows: Sequence[Row]) -> None:
-    """Rows of docs/estimates.md; medians over the repetitions."""
+    """Rows of docs/estimates.md; medians over the repetitions, and the middle half of what was measured."""
     print("| load | repetitions | predicted p50 | measured p50 | error | predicted p99 | measured p99 | error |")
     print("|---|---|---|---|---|---|---|---|")
     for load in SHARES:
@@ -161,11 +162,10 @@ def _table(rows: Sequence[Row]) -> None:
             continue
         cells = [f"{load:.0%}", str(len(chosen))]
         for n in (0, 1):
-            p, m = (
-                statistics.median(values)
-                for values in zip(*((r.predicted[n], r.measured[n]) for r in chosen), strict=True)
-            )
-            cells += [f"{p:.2f} us", f"{m:.2f} us", f"{p / m - 1:+.1%}"]
+            predicted = statistics.median(row.predicted[n] for row in chosen)
+            low, measured, high = np.quantile([row.measured[n] for row in chosen], (0.25, 0.5, 0.75))
+            cells += [f"{predicted:.2f} us", f"{measured:.2f} us ({low:.2f} .. {high:.2f})"]
+            cells += [f"{predicted / measured - 1:+.1%}"]
         print(f"| {' | '.join(cells)} |")
 
 

@@ -173,7 +173,7 @@ def measure(
             reason = f"{error.location}: {error.message}" if error.location else error.message
             say(f"{'refused' if refused else 'warning'}: {chosen.label}: {reason}")
             row = _row(chosen.label, said={"refused" if refused else "failed": reason})
-            code = errors.ExitCode.UNAVAILABLE if refused else error.exit_code
+            code = error.exit_code
         rows.append(row)
         worst = max(worst, code)
     table = [_text_row(row) for row in rows] if fmt is Format.TABLE else None

@@ -20,7 +20,7 @@ from p4perf.evaluation.prediction.learning.constructs import PacketPath, workloa
 from p4perf.evaluation.prediction.learning.design import PriceRow
 from p4perf.evaluation.prediction.learning.primitives import learn_prices
 from p4perf.evaluation.prediction.learning.transfer import transferred
-from p4perf.evaluation.prediction.library import reference_model
+from p4perf.evaluation.prediction.library import FOLDER, is_of_this_machine, reference_model
 from p4perf.evaluation.prediction.reading.swx_packets import UnknownDecisionError
 from p4perf.experiment.bench import check_capability, open_target, open_testbed
 from p4perf.experiment.conductor import TimeLimit
@@ -380,6 +380,10 @@ def learn(
         )
     batches = None
     if not runs:
+        if reference is not None and is_of_this_machine(reference):
+            told(
+                f"note: a model of {chosen} for this processor ships; a new one in the folder {FOLDER} takes its place"
+            )
         runs = measure_fixtures(
             chosen, testbed, parent, limit_s=limit_s, resume=resume, overrides=overrides, told=told, reached=reached
         )

@@ -56,7 +56,7 @@ def _figures(found: Answers, path: PathName, now: datetime) -> Iterator[tuple[st
         yield name, flame_figure(each, path, info=info)
 
 
-METRIC = "cycles_per_packet"
+TOTAL, COST = "cycles_per_packet", "cost_cycles_per_packet"
 
 
 def sent(wanted: Wanted, fills: Sequence[str], frame_size_bytes: int | None) -> ProgramSubject:
@@ -101,6 +101,9 @@ def measure(
 ) -> tuple[MeasuredPrediction, ...]:
     """Measure the points of an experiment in one run for each target.
 
+    A program of your own is compared as it is. Of an experiment, the cost beyond the baseline of the same start is
+    added to the baseline of the model: beside the baseline, the packet source draws keys and indices for components.
+
     Args:
         subjects: the points, with what was said of them.
 
@@ -133,7 +136,8 @@ def _points(
     outcome = measure_run(experiment, plan.points, target, place, run)
     if outcome.waiting:
         raise UsageError(f"testbed {testbed} measures later: {outcome.waiting}", hint=f"p4perf resume {run.path}")
-    rows, _, _ = point_rows(Run(run), METRIC)
+    own = bool(subjects[0][0].graph.packets)
+    rows, _, _ = point_rows(Run(run), TOTAL if own else COST)
     found = []
     for subject, prediction in subjects:
         row = next((r for r in rows if all(r.get(name) == value for name, value in subject.values.items())), None)
@@ -141,17 +145,17 @@ def _points(
             values = ", ".join(f"{name}={value}" for name, value in subject.values.items())
             told(f"warning: {subject.graph.name}{f' at {values}' if values else ''} has no accepted start")
             continue
-        found.append(_measured(prediction, row, run.path))
+        baseline = 0.0 if own else prediction.expected.breakdown.baseline
+        found.append(_measured(prediction, row, baseline, run.path))
     if not found:
         raise MeasurementError(f"no start of {experiment.spec.name} was accepted", hint=f"p4perf show {run.path}")
     return found
 
 
-def _measured(prediction: Prediction, row: Mapping[str, Any], folder: Path) -> MeasuredPrediction:
+def _measured(prediction: Prediction, row: Mapping[str, Any], baseline: float, folder: Path) -> MeasuredPrediction:
     flags = tuple(flag for flag in str(row["flags"]).split(",") if flag)
-    return MeasuredPrediction(
-        prediction, Estimate(row["median"], row["low"], row["high"]), int(row["n"]), flags, folder
-    )
+    cycles = Estimate(*(baseline + row[name] for name in ("median", "low", "high")))
+    return MeasuredPrediction(prediction, cycles, int(row["n"]), flags, folder)
 
 
 RENAMED_KEYS = {

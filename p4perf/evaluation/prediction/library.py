@@ -176,6 +176,11 @@ def _here(model: CostModel) -> str:
     return f"{called} with {own_mib} of L3 cache, not {known_mib}"
 
 
+def is_of_this_machine(model: CostModel) -> bool:
+    """Whether the processor of a model is the one here, as far as both are known."""
+    return _here(model) == machine_name(model.machine.get("cpu_model", ""))
+
+
 def machine_name(cpu_model: str) -> str:
     """A word for a machine: ``xeon-gold-6142`` for ``Intel(R) Xeon(R) Gold 6142 CPU @ 2.60GHz``."""
     words = re.findall(r"[a-z0-9.]+", _NOISE.sub(" ", cpu_model).lower())

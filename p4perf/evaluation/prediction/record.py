@@ -312,7 +312,11 @@ class _Measured(Record):
     predicted_cycles: float = doc("prediction", "cycles/packet")
     predicted_low: float = doc("lower end of its interval", "cycles/packet")
     predicted_high: float = doc("upper end", "cycles/packet")
-    measured_cycles: float = doc("median of the accepted starts", "cycles/packet", of="cycles.value")
+    measured_cycles: float = doc(
+        "median of the accepted starts; of an experiment, what is beyond the baseline, and the baseline of the model",
+        "cycles/packet",
+        of="cycles.value",
+    )
     measured_low: float = doc("lower end of its 95 % interval", "cycles/packet", of="cycles.low")
     measured_high: float = doc("upper end", "cycles/packet", of="cycles.high")
     error: float = doc("predicted less measured, over measured", "ratio")
