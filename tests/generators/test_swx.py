@@ -244,6 +244,21 @@ def test_limits_name_their_source(components, reason):
         Swx().generate(workload(*components, frame_size=1518), TrafficPlan(1518))
 
 
+@pytest.mark.parametrize(("port", "refused"), [(511, False), (512, True)])
+def test_ports_of_listed_entries_are_known(port, refused):
+    """A parameter of 32 bit may hold ports that SWX has not; what counts is those of the entries."""
+    to = ir.Action("to", (ir.Field("out", 32),), (ir.SetEgress(ir.ParameterRef("out")),))
+    entries = ir.EntryList(
+        tuple(ir.Entry((ir.Match.masked(n, 0xFFFF),), "to", (out,)) for n, out in ((1, 3), (2, port)))
+    )
+    p = program((ir.ApplyTable("t"),), (to,), tables=(ir.Table("t", (ir.Key(KIND),), ("to",), "send", entries),))
+    if refused:
+        with pytest.raises(CapabilityError, match="ports up to 511"):
+            text_of(p)
+    else:
+        assert "t.out" in text_of(p)
+
+
 def test_long_arithmetic_is_refused():
     p = body(ir.Assign(ir.FieldRef("option", "long"), ir.BinaryOp("+", ir.FieldRef("option", "long"), ir.Const(1))))
     with pytest.raises(CapabilityError, match="computes with up to 64 bit"):

@@ -158,6 +158,7 @@ CATALOGUE = {
         {"match_kind": "ternary", "entries": 300, "key_bits": 32, "free_bits": 8},
         {"match_kind": "ternary", "entries": 300, "key_bits": 64},
         {"match_kind": "ternary", "entries": 100, "key_bits": 128, "tables": 3},
+        {"match_kind": "ternary", "entries": 200, "distribution": "classbench"},
         {"match_kind": "ternary", "entries": 100, "key_bits": 8, "keys": 50, "free_bits": 0},
     ],
     "l2fwd": [{}],

@@ -38,6 +38,7 @@ COMPONENTS = {
         {"entries": 3},
         {"entries": 100, "match_kind": "lpm"},
         {"entries": 50, "match_kind": "ternary"},
+        {"entries": 60, "match_kind": "ternary", "distribution": "classbench"},
         {"entries": 20, "tables": 3, "applications": 2},
     ],
     "header_field_writes": [{"writes": 4}, {"writes": 3, "field_bits": 8, "operation": "set"}],

@@ -150,6 +150,18 @@ class Statements(Expressions):
         unsafe = (self._action, ref) in findings.unsafe_writes
         return ref.header if unsafe and (self._model.general or ref in findings.read_again) else None
 
+    def _ports(self, port: ir.Expression) -> Range:
+        """The values of a port; where action data have it, those of the entries, if these are listed."""
+        program = self._model.program
+        tables = [table for table in program.tables if self._action in table.taken]
+        if not isinstance(port, ir.ParameterRef) or not all(isinstance(t.entries, ir.EntryList) for t in tables):
+            return self._range(port)
+        n = [p.name for p in program.action(self._action).parameters].index(port.name)
+        taken = [(t.default_action, t.default_data) for t in tables]
+        taken += [each for t in tables for e in t.listing for each in ((e.action, e.data), *e.choices)]
+        found = [data[n] for action, data in taken if action == self._action]
+        return Range(min(found), max(found)) if found else self._range(port)
+
     def _statement(self, statement: ir.Statement) -> None:
         model, code = self._model, self._code
         self._temporaries = 0
@@ -159,7 +171,7 @@ class Statements(Expressions):
             case ir.Assign(ref, value):
                 self.assign(ref, value)
             case ir.SetEgress(port):
-                if model.general and not self._range(port).within(Range(0, MAX_PORT)):
+                if model.general and not self._ports(port).within(Range(0, MAX_PORT)):
                     raise CapabilityError(f"dpdk-swx has ports up to {MAX_PORT}, and an action calculates others")
                 self._assign(FieldPlace(model.layout.port_out, 32, 32), port)
             case ir.AddHeader():

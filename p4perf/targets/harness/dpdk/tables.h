@@ -156,25 +156,32 @@ lookup_list64(const struct table *table, uint64_t key)
 	return -1;
 }
 
-/* Keys of several words, padded with zeros; an entry is that many pairs of value and mask. */
+/* Keys of several words, padded with zeros; an entry is that many pairs of value and mask. Few entries have the first
+ * word of a key and not the rest. */
 LOOKUP_INLINE int64_t
 lookup_list(const struct table *table, const uint8_t *key, unsigned int words)
 {
 	const struct list64_entry *list = table->lookup;
 	const uint32_t count = table->count;
-	uint32_t i, w;
+	uint64_t first, word;
+	uint32_t i = 0, w;
 
-	for (i = 0; i < count; i++, list += words) {
-		for (w = 0; w < words; w++) {
-			uint64_t word;
-
-			memcpy(&word, key + 8 * w, 8);
-			if ((word & list[w].mask) != list[w].value)
-				break;
+	if (count == 0)
+		return -1;
+	memcpy(&first, key, 8);
+	ALIGNED_LOOP();
+	do {
+		if (unlikely((first & list->mask) == list->value)) {
+			for (w = 1; w < words; w++) {
+				memcpy(&word, key + 8 * w, 8);
+				if ((word & list[w].mask) != list[w].value)
+					break;
+			}
+			if (w == words)
+				return i;
 		}
-		if (w == words)
-			return i;
-	}
+		list += words;
+	} while (++i < count);
 	return -1;
 }
 
