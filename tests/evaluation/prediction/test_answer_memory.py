@@ -8,7 +8,7 @@ from support.cost_models import TABLE, small_model
 from support.pricing import lookup, router
 
 from p4perf.evaluation.prediction.answer import Conditions, predict
-from p4perf.evaluation.prediction.library import open_models, parse_cost_model, reference_model
+from p4perf.evaluation.prediction.library import is_of_this_machine, open_models, parse_cost_model, reference_model
 from p4perf.evaluation.prediction.memory import MemoryModel
 from p4perf.evaluation.prediction.record import memory_records, record, summary
 from p4perf.models.program import Edge, Node, ProgramGraph, construct
@@ -160,6 +160,7 @@ def test_another_machine_is_called_as_people_do(monkeypatch, ours, called):
     known = {**model.machine, "cpu_id": "6-1-2", "cache_l3_bytes": "1048576"}
     found = parse_cost_model(cost_model_json(replace(model, machine=known)), "there.json")
     assert (found.machine, found.here, found.elsewhere) == ("test", called, called != "test")
+    assert is_of_this_machine(replace(model, machine=known)) is not found.elsewhere
 
 
 def test_a_model_of_this_machine_hides_none_that_ships_from_the_next_session(tmp_path, monkeypatch):
