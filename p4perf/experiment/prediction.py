@@ -13,7 +13,7 @@ from p4perf.evaluation.prediction.answer import MeasuredPrediction, PathName, Pr
 from p4perf.evaluation.prediction.programs import UNIFORM, ProgramSubject, Wanted, sent_program
 from p4perf.evaluation.prediction.record import Answers, predict_document
 from p4perf.experiment.bench import open_target, open_testbed
-from p4perf.experiment.evaluate import point_rows
+from p4perf.experiment.evaluate import COST, point_rows
 from p4perf.experiment.own import FRAME_SIZE_BYTES, own_experiment
 from p4perf.experiment.planning import point_workload
 from p4perf.experiment.session import measure_run, new_run
@@ -56,7 +56,7 @@ def _figures(found: Answers, path: PathName, now: datetime) -> Iterator[tuple[st
         yield name, flame_figure(each, path, info=info)
 
 
-TOTAL, COST = "cycles_per_packet", "cost_cycles_per_packet"
+TOTAL = "cycles_per_packet"
 
 
 def sent(wanted: Wanted, fills: Sequence[str], frame_size_bytes: int | None) -> ProgramSubject:
