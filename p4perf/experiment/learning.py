@@ -36,6 +36,7 @@ from p4perf.models.program.memory import TABLE, MeasuredTable
 from p4perf.models.program.primitives import PrimitiveCosts
 from p4perf.plugins import load_plugin
 from p4perf.programs.component import TrafficPlan, build_workload, component_parameters
+from p4perf.programs.exercise import spread
 from p4perf.records import counted, duration_text
 from p4perf.results import Run, readable_runs, run_folders
 from p4perf.results.campaign import RUNS
@@ -149,6 +150,7 @@ def _components(target: str, point: Point, traffic: TrafficPlan) -> tuple[tuple[
     found = []
     for name, parameters in point.components:
         alone = build_workload([(name, parameters)], frame_size_bytes=point.frame_size_bytes)
+        alone = replace(alone, frames=spread(alone.program, alone.packets, traffic))
         found.append((name, workload_increment(target, alone, traffic)))
     return tuple(found)
 

@@ -16,7 +16,7 @@ from p4perf.plugins import plugin_names
 from p4perf.programs.capabilities import Capabilities
 from p4perf.programs.component import TrafficPlan, build_workload, component_parameters
 from p4perf.programs.exercise import spread
-from p4perf.programs.ir import PacketSpec, Program, Workload
+from p4perf.programs.ir import Workload
 from p4perf.programs.packets import check_frame_size, with_contents
 from p4perf.specs import Experiment, Point, load_experiment
 from p4perf.specs.metrics import LOAD_METRICS, METRICS
@@ -120,19 +120,8 @@ def _workload(experiment: Experiment, point: Point) -> tuple[Workload, TrafficPl
         workload.program, workload.packets, point.traffic.fields, bytes.fromhex(point.traffic.payload)
     )
     traffic = traffic_plan(point)
-    if not workload.frames and any(table.listing for table in workload.program.tables):
-        workload = replace(workload, frames=_spread(workload.program, contents, traffic))
-    return replace(workload, packets=contents), traffic
-
-
-def _spread(program: Program, packets: PacketSpec, traffic: TrafficPlan) -> tuple[bytes, ...]:
-    """The frames of a program whose entries follow no rule."""
-    if traffic.distribution not in ("uniform", "zipf"):
-        raise CapabilityError(
-            f"packets for entries of a distribution are uniform or zipf, not {traffic.distribution}",
-            key="traffic.flows.distribution",
-        )
-    return spread(program, packets, traffic.hit_ratio, traffic.zipf_s if traffic.distribution == "zipf" else 0.0)
+    frames = workload.frames or spread(workload.program, contents, traffic)
+    return replace(workload, packets=contents, frames=frames), traffic
 
 
 Possible = tuple[Point, Workload, TrafficPlan]

@@ -16,22 +16,19 @@ from p4perf.errors import DataError, Location, P4PerfError, SpecError, TargetUna
 from p4perf.evaluation.prediction.answer import SHIPPED, TargetModel
 from p4perf.evaluation.prediction.learning.constructs import PacketPath, workload_increment
 from p4perf.evaluation.prediction.memory import MemoryModel
+from p4perf.evaluation.prediction.reading.points import components_workload
 from p4perf.evaluation.prediction.reading.swx_packets import UnknownDecisionError
 from p4perf.models.program import Charge, Construct, CostBreakdown
 from p4perf.models.program.costs import NOTHING, Basis, CostModel
 from p4perf.models.program.costs_storage import SCHEMA, read_cost_model
 from p4perf.models.program.prices import weaker
 from p4perf.models.program.primitives import PrimitiveCosts
-from p4perf.programs.component import TrafficPlan, build_workload
 from p4perf.results.files import read_text
 from p4perf.specs.messages import nearest
 from p4perf.specs.units import parse_quantity
 
 CLOCK = "core_frequency"
 """Fact of a machine: how fast its cores are, such as ``2.9 GHz``."""
-
-FRAME_BYTES = 1518
-"""Frame in which a component is looked at that was not measured: the largest of Ethernet."""
 
 _NOISE = re.compile(r"\((?:r|tm)\)|@.*|\b(?:cpu|processor|intel|amd|\d+-core)\b", re.IGNORECASE)
 
@@ -74,11 +71,8 @@ class ProgramParts(PrimitiveCosts):
         """What an average packet meets in components beyond the baseline, or why that cannot be said."""
         key = tuple(what.sizes for what in components)
         if key not in self._paths:
-            named = [dict(sizes) for sizes in key]
             try:
-                parts = [(str(sizes.pop("name")), sizes) for sizes in named]
-                workload = build_workload(parts, frame_size_bytes=FRAME_BYTES)
-                found: PacketPath | str = workload_increment(self.target, workload, TrafficPlan(FRAME_BYTES))
+                found: PacketPath | str = workload_increment(self.target, *components_workload(components))
             except P4PerfError as error:
                 found = error.message
             except UnknownDecisionError as error:

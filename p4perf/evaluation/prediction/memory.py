@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from p4perf.errors import P4PerfError, UsageError
+from p4perf.evaluation.prediction.reading.points import parameters_of
 from p4perf.models.program import Construct, ProgramGraph
 from p4perf.models.program.costs import CostModel
 from p4perf.models.program.graph import Size
@@ -56,7 +57,7 @@ class MemoryModel:
     def __call__(self, graph: ProgramGraph) -> ProgramMemory:
         """Memory of a program: all of its tables and arrays, whichever path a packet takes, and its code."""
         whats = [(node.name, what) for node in graph.nodes.values() for what in node.constructs]
-        components = [(str(what.size("name")), _parameters(what)) for _, what in whats if what.kind == "component"]
+        components = [parameters_of(what) for _, what in whats if what.kind == "component"]
         return ProgramMemory(self._built(components) if components else self._constructs(whats))
 
     def _built(self, components: Sequence[tuple[str, Mapping[str, Size]]]) -> tuple[MemoryItem, ...]:
@@ -86,6 +87,7 @@ class MemoryModel:
         tables = self.model.tables
         if self.target is not None and program.match_kind(table) in self.target.half_measured:
             tables = ()
+        table = _by_rule(program, table)
         sizes: dict[str, Size] = {
             "match_kind": program.match_kind(table),
             "entries": table.entries.count,
@@ -108,8 +110,14 @@ class MemoryModel:
         return replace(item, size_bytes=scale * item.size_bytes, basis="interpolated", source=f"{TABLE}, {item.source}")
 
 
-def _parameters(what: Construct) -> dict[str, Size]:
-    return {name: value for name, value in what.sizes if name != "name"}
+def _by_rule(program: ir.Program, table: ir.Table) -> ir.Table:
+    """A table with as many entries that follow a rule: layouts are known for such."""
+    if not table.listing:
+        return table
+    action = max(table.listed, key=lambda name: program.action(name).data_bits)
+    masks = [sum(match.mask.bit_count() for match in entry.matches) for entry in table.listing]
+    free = program.key_bits(table) - max(masks) if program.match_kind(table) == "lpm" else 0
+    return replace(table, entries=ir.EntrySet(table.entries.count, action, free_bits=free))
 
 
 def _array(what: Construct) -> str:

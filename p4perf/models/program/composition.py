@@ -83,6 +83,6 @@ def composed_features(
         cycles: what they cost alone, with the baseline.
     """
     found = {f"component {name}": EACH * number for name, number in Counter(names).items()}
-    touched = sum(numeric_sizes(what)[TABLE_BYTES] for what, _ in whole if what.kind == "lookup")
+    touched = sum(min(times, 1.0) * numeric_sizes(what)[TABLE_BYTES] for what, times in whole if what.kind == "lookup")
     memory = {MEMORY: math.log1p(tables * touched / MEMORY_BYTES)} if touched else {}
     return {**features(whole, cycles), **found, **memory, "components": math.log(len(names))}

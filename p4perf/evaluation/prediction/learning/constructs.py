@@ -29,6 +29,7 @@ import numpy.typing as npt
 
 from p4perf.errors import CapabilityError
 from p4perf.evaluation.prediction.operations import drawn_packets
+from p4perf.evaluation.prediction.reading.locality import spread_lookups
 from p4perf.evaluation.prediction.reading.names import SENT, SWX
 from p4perf.evaluation.prediction.reading.own import read_own
 from p4perf.evaluation.prediction.reading.packets import (
@@ -157,8 +158,10 @@ def workload_path(target: str, workload: Workload, traffic: TrafficPlan, *, base
     """
     program = workload.baseline if baseline else workload.program
     if target.partition(":")[0] != SWX:
-        return packet_path(program, workload, traffic, apart=target == XDP and header_layout(program).whole)
-    return tuple((what, times) for what, times in swx_path(program, workload, traffic) if is_run(what, target))
+        path = packet_path(program, workload, traffic, apart=target == XDP and header_layout(program).whole)
+    else:
+        path = tuple((what, times) for what, times in swx_path(program, workload, traffic) if is_run(what, target))
+    return path if workload.frames else spread_lookups(path, traffic)
 
 
 def workload_increment(target: str, workload: Workload, traffic: TrafficPlan) -> PacketPath:

@@ -231,7 +231,7 @@ FIRST_LEVEL_BITS = 24
 """Prefixes up to that length are found at the first level of rte_lpm, longer ones a level of 8 bits each further."""
 
 
-def _resized(what: Construct, **sizes: float) -> Construct:
+def resized(what: Construct, **sizes: float) -> Construct:
     return replace(what, sizes=tuple((name, sizes.get(name, size)) for name, size in what.sizes))
 
 
@@ -361,8 +361,8 @@ class Lookups(Interpreter):
         usual = share * (1 - 1 / ends) + (1 - share) * (1 - 1 / max(2 * count, 1.0))
         wrong = 1 - max(ended.values()) / ended.total() - usual
         parts: tuple[tuple[Construct, float], ...] = (
-            (_resized(what, entries=ends, hit=1.0), share * times),
-            (_resized(what, entries=count, hit=0.0), (1 - share) * times),
+            (resized(what, entries=ends, hit=1.0), share * times),
+            (resized(what, entries=count, hit=0.0), (1 - share) * times),
             (mispredicted_branch("lookup"), wrong * times),
         )
         return tuple(part for part in parts if part[1])
@@ -377,7 +377,7 @@ class Lookups(Interpreter):
             return what
         entries = what.number("entries")
         touched = min(entries, float(len(self._keys.get(table_of(what), ())) or 1))
-        return _resized(
+        return resized(
             what, entries=round(math.sqrt(entries * touched)) if what.size("match_kind") == "lpm" else touched
         )
 

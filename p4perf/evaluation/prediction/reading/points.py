@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from p4perf.errors import SpecError
 from p4perf.evaluation.prediction.reading.names import SENT
-from p4perf.models.program.graph import Edge, Node, ProgramGraph, construct
+from p4perf.models.program.graph import Construct, Edge, Node, ProgramGraph, Size, construct
 from p4perf.programs import ir
-from p4perf.programs.component import build_workload, component_parameters
+from p4perf.programs.component import TrafficPlan, build_workload, component_parameters
+from p4perf.programs.exercise import spread
+from p4perf.programs.packets import FCS_BYTES, headers_size_bytes
 from p4perf.specs import Experiment, Point, load_experiment
+
+FLOWS, EXPONENT = "flows", "zipf_s"
+"""Sizes of a component of a point whose packets do not look up all entries equally often."""
+
+
+SMALLEST_FRAME_BYTES, LARGEST_FRAME_BYTES = 64, 1518
+"""Of Ethernet, with the FCS."""
 
 
 def load_point(source: str, wanted: Mapping[str, str] | None) -> tuple[Experiment, Point]:
@@ -37,13 +47,47 @@ def component_graph(experiment: Experiment, point: Point) -> ProgramGraph:
     nodes: dict[str, Node] = {}
     names = [name for name, _ in point.components]
     keys = [name if names.count(name) == 1 else f"{name}@{n}" for n, name in enumerate(names)]
+    flows = point.traffic.flows
+    packets: dict[str, Size] = {}
+    if flows.distribution in ("zipf", "single"):
+        packets[FLOWS] = str(flows.distribution)
+    if flows.distribution == "zipf":
+        packets[EXPONENT] = 1.0 if flows.zipf_s is None else float(flows.zipf_s)
     for n, (name, parameters) in enumerate(point.components):
-        what = construct("component", f"component {keys[n]}", **{"name": name, **parameters})
+        sizes = {"name": name, **parameters, **(packets if "entries" in parameters else {})}
+        what = construct("component", f"component {keys[n]}", **sizes)
         to = keys[n + 1] if n + 1 < len(keys) else SENT
         nodes[keys[n]] = Node(keys[n], "block", (what,), (Edge("", to),), f"component {keys[n]}")
     nodes[SENT] = Node(SENT, "end")
     start = keys[0] if keys else SENT
     return ProgramGraph(experiment.spec.name, nodes, start, "p4perf", (), point.frame_size_bytes)
+
+
+def parameters_of(what: Construct) -> tuple[str, dict[str, Size]]:
+    """Name and parameters of a component."""
+    sizes = {name: size for name, size in what.sizes if name not in (FLOWS, EXPONENT)}
+    return str(sizes.pop("name")), sizes
+
+
+def components_workload(components: Sequence[Construct]) -> tuple[ir.Workload, TrafficPlan]:
+    """The program of some components with its packets, as it is measured in the smallest frames.
+
+    Raises:
+        P4PerfError: no such program exists.
+    """
+    parts = [parameters_of(what) for what in components]
+    flows = {name: size for what in components for name, size in what.sizes if name in (FLOWS, EXPONENT)}
+    traffic = TrafficPlan(
+        LARGEST_FRAME_BYTES,
+        distribution=str(flows.get(FLOWS, "uniform")),
+        zipf_s=float(flows.get(EXPONENT, 1.0)),
+        hit_ratio=min((float(sizes["hit_ratio"]) for _, sizes in parts if "hit_ratio" in sizes), default=1.0),
+    )
+    workload = build_workload(parts, frame_size_bytes=traffic.frame_size_bytes)
+    size = max(SMALLEST_FRAME_BYTES, headers_size_bytes(workload.program, workload.packets) + FCS_BYTES)
+    packets = replace(workload.packets, frame_size_bytes=size)
+    frames = spread(workload.program, packets, traffic)
+    return replace(workload, packets=packets, frames=frames), replace(traffic, frame_size_bytes=size)
 
 
 def point_program(experiment: Experiment, point: Point) -> ir.Program:

@@ -1,0 +1,109 @@
+"""Predictions of experiments follow their packets: how many hit, how unequally often, and which entries there are."""
+
+import numpy as np
+import pytest
+
+from p4perf.evaluation.prediction.answer import Conditions, predict
+from p4perf.evaluation.prediction.library import open_models
+from p4perf.evaluation.prediction.programs import Wanted, open_subjects
+from p4perf.evaluation.prediction.reading.locality import spread_lookups, working_sets, zipf_groups
+from p4perf.models.program.graph import construct
+from p4perf.programs.component import TrafficPlan
+
+TARGETS = ("dpdk-c", "dpdk-swx", "xdp")
+
+
+def answers(name, target, *sets):
+    (model,) = open_models([f"{target}@genoa"], [target])
+    return [predict(pair.subject.graph, model, Conditions()) for pair in open_subjects(Wanted(name, sets=sets))]
+
+
+def cycles(name, target, *sets):
+    return [found.cycles().value for found in answers(name, target, *sets)]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_misses_are_priced_as_misses(target):
+    none, few, most, every = cycles("mat/hit-ratio", target, "sweep.hit_ratio=[0,0.1,0.9,1]")
+    (table,) = cycles("mat/exact-entries", target, "sweep.entries=[100000]")
+    assert none < few < most < every
+    assert every == pytest.approx(table, rel=0.01)
+    assert none < 0.7 * every
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_popular_entries_are_cheap(target):
+    even, much, most = cycles("mat/locality", target, "sweep.zipf_s=[0.0001,1.2,4]")
+    (large,) = cycles("mat/exact-entries", target, "sweep.entries=[1000000]")
+    (small,) = cycles("mat/exact-entries", target, "sweep.entries=[4]")
+    assert even == pytest.approx(large, rel=0.02)
+    assert 0.6 * small < most < 1.1 * small
+    assert most < 0.9 * much < 0.8 * even
+
+
+def test_one_flow_looks_up_one_entry():
+    single = ("traffic.flows.distribution=single", "sweep.entries=[1000000]")
+    (one,) = cycles("mat/exact-entries", "dpdk-c", *single)
+    (small,) = cycles("mat/exact-entries", "dpdk-c", "sweep.entries=[1]")
+    assert one == pytest.approx(small, rel=0.05)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(
+    ("name", "distribution"), [("mat/lpm-entries", "bgp"), ("mat/ternary-entries", "classbench")], ids=["bgp", "acl"]
+)
+def test_entries_that_are_listed_are_priced_and_sized(target, name, distribution):
+    bits = {"bgp": 32, "classbench": 104}[distribution]
+    sets = (f"program.parameters.key_bits={bits}", "sweep.entries=[500]")
+    (plain,) = cycles(name, target, *sets)
+    (found,) = answers(name, target, f"program.parameters.distribution={distribution}", *sets)
+    assert 0.6 * plain < found.cycles().value < 1.8 * plain
+    assert found.cycles().high < 4 * found.cycles().low
+    assert found.memory.size_bytes > 500
+
+
+def zipf(count, exponent):
+    weights = np.arange(1.0, count + 1) ** -exponent
+    return weights / weights.sum()
+
+
+@pytest.mark.parametrize("exponent", [0.3, 1.0, 1.7])
+def test_groups_have_the_shares_of_their_keys(exponent):
+    first, shares = zipf_groups(5000, exponent)
+    exact = np.add.reduceat(zipf(5000, exponent), first.astype(int) - 1)
+    assert shares.sum() == pytest.approx(1)
+    assert np.abs(shares - exact).max() < 0.01
+
+
+@pytest.mark.parametrize("exponent", [0.7, 1.3])
+def test_working_sets_are_those_of_drawn_packets(exponent):
+    count, rng = 2000, np.random.default_rng(8)
+    keys = rng.choice(count, size=60_000, p=zipf(count, exponent))
+    first, shares = zipf_groups(count, exponent)
+    said = working_sets(first, shares, count)
+    # As many packets as pass on average until a key comes again look up so many of n keys that are equally likely.
+    for rank in (5, 12):
+        window = round(1 / zipf(count, exponent)[rank - 1])
+        found = np.mean([len(set(keys[at : at + window])) for at in range(0, len(keys) - window, window)])
+        assert found / (1 - np.exp(-1)) == pytest.approx(said[first.astype(int) == rank][0], rel=0.05)
+
+
+def test_keys_that_are_equally_likely_are_looked_up_in_the_whole_table():
+    first, shares = zipf_groups(10_000, 1e-6)
+    assert working_sets(first, shares, 10_000) == pytest.approx(10_000, rel=0.001)
+
+
+@pytest.mark.parametrize(("kind", "least", "most"), [("exact", 1, 4096), ("lpm", 64, 4096), ("ternary", 300, 4096)])
+def test_lookups_are_spread(kind, least, most):
+    what = construct("lookup", match_kind=kind, entries=4096, key_bits=32, action_data_bytes=4, hit=0.75)
+    other = construct("set egress")
+    plan = TrafficPlan(64, distribution="zipf", zipf_s=1.0, hit_ratio=0.75)
+    found = spread_lookups(((what, 2.0), (other, 1.0)), plan)
+    hits = {part.number("entries"): times for part, times in found if part.kind == "lookup" and part.number("hit")}
+    assert sum(hits.values()) == pytest.approx(1.5)
+    assert all(least <= entries <= most for entries in hits)
+    assert min(hits) < 1000
+    (missed,) = [(part, times) for part, times in found if part.kind == "lookup" and not part.number("hit")]
+    assert (missed[0].number("entries"), missed[1]) == (4096, pytest.approx(0.5))
+    assert (other, 1.0) in found
+    assert spread_lookups(((what, 2.0),), TrafficPlan(64)) == ((what, 2.0),)
