@@ -97,6 +97,11 @@ class Construct:
         return float(value)
 
 
+OPTIONAL: Mapping[Kind, tuple[str, ...]] = MappingProxyType({"lookup": ("masks",)})
+"""Sizes that a construct may have. ``masks``: as how many combinations of masks, equally frequent, its entries have are
+as diverse: ``n^2 / sum n_m^2`` of n entries, n_m of which have the combination m (Simpson, Nature 163, 1949)."""
+
+
 def construct(kind: Kind, where: str = "", /, **sizes: Size) -> Construct:
     """A construct, checked.
 
@@ -105,7 +110,7 @@ def construct(kind: Kind, where: str = "", /, **sizes: Size) -> Construct:
     """
     if kind not in get_args(Kind):
         raise UsageError(f"there is no construct {kind!r}")
-    names = KINDS[kind]
+    names = (*KINDS[kind], *(n for n in OPTIONAL.get(kind, ()) if n in sizes))
     if kind == "component":
         names = (*names, *(n for n in sizes if n not in names))
     if set(sizes) != set(names):

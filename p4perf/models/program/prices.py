@@ -40,6 +40,10 @@ TABLE_BYTES = "table_bytes"
 COMPARED = "compared_words"
 """What a search of a list compares, of ternary tables: see :func:`compared_words`."""
 
+MASKS = "masks"
+"""How diverse the masks of a ternary table are, see :data:`~p4perf.models.program.graph.OPTIONAL`. A trie of too many
+becomes too large, so rte_acl searches several tries, one after another."""
+
 WORD_BITS = 64
 
 SLOT_BYTES = 64
@@ -138,6 +142,7 @@ def numeric_sizes(what: Construct) -> dict[str, float]:
         found[TABLE_BYTES] = found["entries"] * entry_bytes
         if what.size("match_kind") == "ternary":
             found[COMPARED] = compared_words(found["entries"], found["key_bits"])
+            found[MASKS] = float(dict(what.sizes).get(MASKS, 1.0))
     return found
 
 
@@ -292,7 +297,7 @@ def read_price(reader: Reader) -> Price:
 
 def _sizes_of(key: str) -> tuple[str, ...]:
     kinds = [kind for kind in KINDS if key == kind or key.startswith(f"{kind} ")]
-    return (*KINDS[max(kinds, key=len)], TABLE_BYTES, COMPARED) if kinds else ()
+    return (*KINDS[max(kinds, key=len)], TABLE_BYTES, COMPARED, MASKS) if kinds else ()
 
 
 TAIL = 8.0

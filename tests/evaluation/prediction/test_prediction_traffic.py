@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 
 from p4perf.evaluation.prediction.answer import Conditions, predict
+from p4perf.evaluation.prediction.learning.constructs import workload_increment
 from p4perf.evaluation.prediction.library import open_models
 from p4perf.evaluation.prediction.programs import Wanted, open_subjects
 from p4perf.evaluation.prediction.reading.locality import spread_lookups, working_sets, zipf_groups
+from p4perf.evaluation.prediction.reading.points import components_workload
 from p4perf.models.program.graph import construct
 from p4perf.programs.component import TrafficPlan
 
@@ -107,3 +109,20 @@ def test_lookups_are_spread(kind, least, most):
     assert (missed[0].number("entries"), missed[1]) == (4096, pytest.approx(0.5))
     assert (other, 1.0) in found
     assert spread_lookups(((what, 2.0),), TrafficPlan(64)) == ((what, 2.0),)
+
+
+def test_diverse_masks_cost_more_where_tries_are_searched():
+    (model,) = open_models(["dpdk-swx@genoa"], ["dpdk-swx"])
+    sizes = {"match_kind": "ternary", "entries": 600, "key_bits": 104, "action_data_bytes": 4, "hit": 1.0}
+    costs = [model.pricing.charge(construct("lookup", **sizes, masks=m)).cycles.value for m in (1, 50, 120, 250)]
+    assert costs[0] == costs[1] == model.pricing.charge(construct("lookup", **sizes)).cycles.value
+    assert costs[1] < costs[2] < costs[3] < 3 * costs[0]
+
+
+@pytest.mark.parametrize(("target", "least", "most"), [("dpdk-swx", 20, 200), ("dpdk-c", None, None)])
+def test_masks_of_listed_entries_are_counted(target, least, most):
+    parameters = {"match_kind": "ternary", "entries": 600, "key_bits": 104, "distribution": "classbench"}
+    what = construct("component", name="match_action_table", **parameters)
+    path = workload_increment(target, *components_workload([what]))
+    (found,) = [dict(part.sizes).get("masks") for part, _ in path if part.kind == "lookup"]
+    assert found is None if least is None else least < found < most

@@ -386,7 +386,9 @@ def choose_axes(design: Design, problem: PriceProblem, *, lists: bool = False) -
     Args:
         lists: ternary tables are searched entry by entry, so that they cost in proportion between two sizes.
     """
-    found = {(k, s): values for (k, s), values in _sizes_of_axes(design).items() if len(values) > 1 and s != "cells"}
+    # Of an entry in a list, it does not matter what the others mask.
+    left_out = ("cells", pricing.MASKS) if lists else ("cells",)
+    found = {(k, s): vs for (k, s), vs in _sizes_of_axes(design).items() if len(vs) > 1 and s not in left_out}
     sizes = {
         place: values for place, values in found.items() if place[1] not in (pricing.TABLE_BYTES, pricing.COMPARED)
     }

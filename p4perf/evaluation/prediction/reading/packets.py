@@ -374,12 +374,21 @@ class Lookups(Interpreter):
         logarithmic scale.
         """
         if what.kind != "lookup" or what.size("match_kind") not in ("exact", "lpm"):
-            return what
+            return self._masked(what)
         entries = what.number("entries")
         touched = min(entries, float(len(self._keys.get(table_of(what), ())) or 1))
         return resized(
             what, entries=round(math.sqrt(entries * touched)) if what.size("match_kind") == "lpm" else touched
         )
+
+    def _masked(self, what: Construct) -> Construct:
+        """A lookup with the masks of the entries that are listed."""
+        table = self._table(what) if what.kind == "lookup" else None
+        if table is None or not table.listing:
+            return what
+        counts = Counter(tuple(match.mask for match in entry.matches) for entry in table.listing)
+        masks = len(table.listing) ** 2 / sum(count**2 for count in counts.values())
+        return construct("lookup", what.where, **dict(what.sizes) | {"masks": masks})
 
     def next(self, name: str, pipeline: Pipeline | None) -> Found:
         """Action and data of the next lookup in a table, None if it finds nothing."""
