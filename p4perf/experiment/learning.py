@@ -150,7 +150,7 @@ def _components(target: str, point: Point, traffic: TrafficPlan) -> tuple[tuple[
     found = []
     for name, parameters in point.components:
         alone = build_workload([(name, parameters)], frame_size_bytes=point.frame_size_bytes)
-        alone = replace(alone, frames=spread(alone.program, alone.packets, traffic))
+        alone = replace(alone, frames=spread(alone.program, alone.packets, *traffic.flows))
         found.append((name, workload_increment(target, alone, traffic)))
     return tuple(found)
 

@@ -120,7 +120,7 @@ def _workload(experiment: Experiment, point: Point) -> tuple[Workload, TrafficPl
         workload.program, workload.packets, point.traffic.fields, bytes.fromhex(point.traffic.payload)
     )
     traffic = traffic_plan(point)
-    frames = workload.frames or spread(workload.program, contents, traffic)
+    frames = workload.frames or spread(workload.program, contents, *traffic.flows)
     return replace(workload, packets=contents, frames=frames), traffic
 
 

@@ -85,6 +85,11 @@ class TrafficPlan:
     burst_gap_us: float | None = None
     """Pause after a burst; None is what the offered load leaves."""
 
+    @property
+    def flows(self) -> tuple[str, float, float]:
+        """How the keys of packets are spread: the distribution, its exponent, and the share of hits."""
+        return self.distribution, self.zipf_s, self.hit_ratio
+
 
 def build_workload(
     components: Sequence[tuple[str, Mapping[str, Any]]],

@@ -19,7 +19,6 @@ from itertools import accumulate
 
 from p4perf.errors import CapabilityError, UsageError
 from p4perf.programs import ir
-from p4perf.programs.component import TrafficPlan
 from p4perf.programs.crafting import CraftedPacket
 from p4perf.programs.decisions import Branches, Decision, Decisions
 from p4perf.programs.entries import EntryIndex
@@ -71,22 +70,33 @@ def frames(program: ir.Program, count: int, seed: int = 1) -> tuple[bytes, ...]:
     return tuple(found)
 
 
-def spread(program: ir.Program, packets: ir.PacketSpec, plan: TrafficPlan, seed: int = 1) -> tuple[bytes, ...]:
+def spread(
+    program: ir.Program,
+    packets: ir.PacketSpec,
+    distribution: str = "uniform",
+    zipf_s: float = 1.0,
+    hit_ratio: float = 1.0,
+    seed: int = 1,
+) -> tuple[bytes, ...]:
     """Frames of a program of components that differ in the keys of its tables whose entries are one by one.
 
     None if it has no such table.
+
+    Args:
+        distribution: of the entries that they find, with its exponent ``zipf_s``.
+        hit_ratio: share of the frames that find an entry.
 
     Raises:
         CapabilityError: there are no such frames of that distribution.
     """
     if not any(table.listing for table in program.tables):
         return ()
-    if plan.distribution not in ("uniform", "zipf"):
+    if distribution not in ("uniform", "zipf"):
         raise CapabilityError(
-            f"packets for entries of a distribution are uniform or zipf, not {plan.distribution}",
+            f"packets for entries of a distribution are uniform or zipf, not {distribution}",
             key="traffic.flows.distribution",
         )
-    zipf = plan.zipf_s if plan.distribution == "zipf" else 0.0
+    zipf = zipf_s if distribution == "zipf" else 0.0
     rng = random.Random(seed)  # noqa: S311
     base = frame(program, packets)
     places, at = {}, 0
@@ -99,7 +109,7 @@ def spread(program: ir.Program, packets: ir.PacketSpec, plan: TrafficPlan, seed:
     found = []
     for _ in range(SPREAD):
         packet = CraftedPacket(program, rng, int.from_bytes(base, "big"), 8 * len(base), True, places)
-        missed = rng.random() >= plan.hit_ratio
+        missed = rng.random() >= hit_ratio
         for table, entries, index in drawn:
             packet.hit(table, entries.draw(packet, table, ()))
             for _ in range(_CHOICES if missed else 0):

@@ -13,7 +13,7 @@ from support.parser_states import extracting
 
 from p4perf.errors import CapabilityError, UsageError
 from p4perf.programs import ir
-from p4perf.programs.component import TrafficPlan, build_workload
+from p4perf.programs.component import build_workload
 from p4perf.programs.decisions import Decisions
 from p4perf.programs.distributions import IPV4_LENGTHS, IPV6_LENGTHS, Shape, prefixes, rows
 from p4perf.programs.entries import EntryIndex
@@ -246,7 +246,7 @@ def test_components_have_entries_of_a_distribution(distribution, kind, keys):
     (table,) = workload.program.tables
     assert len({entry.matches for entry in table.listing}) == 300
     assert [entry.data[:2] for entry in table.listing[:2]] == [(1, ir.entry_data_word(n, 1)) for n in range(2)]
-    frames = spread(workload.program, workload.packets, TrafficPlan(128, distribution="zipf", hit_ratio=0.75))
+    frames = spread(workload.program, workload.packets, "zipf", hit_ratio=0.75)
     assert {len(frame) for frame in frames} == {124}
     found = shares(workload.program, frames[:600])
     # Most keys hit an entry of a filter set, however they are drawn.

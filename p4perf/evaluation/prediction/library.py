@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache, cached_property
 from importlib.resources import files
+from itertools import accumulate, pairwise
 from pathlib import Path
 
 from typing_extensions import override
@@ -16,7 +17,8 @@ from p4perf.errors import DataError, Location, P4PerfError, SpecError, TargetUna
 from p4perf.evaluation.prediction.answer import SHIPPED, TargetModel
 from p4perf.evaluation.prediction.learning.constructs import PacketPath, workload_increment
 from p4perf.evaluation.prediction.memory import MemoryModel
-from p4perf.evaluation.prediction.reading.points import components_workload
+from p4perf.evaluation.prediction.reading.names import SWX
+from p4perf.evaluation.prediction.reading.points import components_workload, tables_for
 from p4perf.evaluation.prediction.reading.swx_packets import UnknownDecisionError
 from p4perf.models.program import Charge, Construct, CostBreakdown
 from p4perf.models.program.costs import NOTHING, Basis, CostModel
@@ -29,6 +31,10 @@ from p4perf.specs.units import parse_quantity
 
 CLOCK = "core_frequency"
 """Fact of a machine: how fast its cores are, such as ``2.9 GHz``."""
+
+UNDER_WAY = 2
+"""How many packets are under way at a time: lookups of 100 to 200 instructions in a processor with room for 300 to 500.
+SWX divides each packet among its threads, which wait by turns."""
 
 _NOISE = re.compile(r"\((?:r|tm)\)|@.*|\b(?:cpu|processor|intel|amd|\d+-core)\b", re.IGNORECASE)
 
@@ -82,6 +88,8 @@ class ProgramParts(PrimitiveCosts):
 
     def _component(self, what: Construct, times: float) -> Charge:
         """The price of a component as the sum of its primitives; of basis ``unknown`` if one of them has none."""
+        if like := tables_for(what):
+            return self._mixed(what, times, [(self.charge(one), share) for one, share in like])
         path = self._path(what)
         if isinstance(path, str):
             return Charge(what, times, NOTHING, basis="unknown", remark=path)
@@ -92,6 +100,20 @@ class ProgramParts(PrimitiveCosts):
         sources = ", ".join(dict.fromkeys(s for c in charges for s in c.source.split(", ") if s))
         remarks = [c.remark for c in charges if c.remark and c.basis in ("extrapolated", "bounded", "unknown")]
         return Charge(what, times, cycles * times, sources, basis, "; ".join(dict.fromkeys(remarks)))
+
+    def _mixed(self, what: Construct, times: float, each: Sequence[tuple[Charge, float]]) -> Charge:
+        """The price of a component whose packets are as different as these, in their shares.
+
+        A processor is at several packets at a time, and those that wait for memory decide how long these take. Equally
+        slow ones wait together, which is in their price; so a mixture costs the mean of the slowest of as many.
+        """
+        together = 1 if self.target.partition(":")[0] == SWX else UNDER_WAY
+        each = sorted(each, key=lambda part: part[0].cycles.value)
+        reached = [0.0, *(share**together for share in accumulate(share for _, share in each))]
+        cycles = sum(
+            (charge.cycles * (b - a) for (charge, _), (a, b) in zip(each, pairwise(reached), strict=True)), NOTHING
+        )
+        return replace(each[-1][0], what=what, times=times, cycles=cycles * times)
 
 
 def is_cost_model(text: str) -> bool:

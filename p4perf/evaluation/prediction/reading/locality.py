@@ -37,16 +37,15 @@ def spread_lookups(
         if not hit:
             found.append((what, times))
             continue
-        for entries, share in _tables(what, traffic).items():
+        for entries, share in tables_like(str(what.size("match_kind")), what.number("entries"), traffic).items():
             found.append((resized(what, entries=entries, hit=1.0), times * hit * share))
         if hit < 1:
             found.append((resized(what, hit=0.0), times * (1 - hit)))
     return tuple(found)
 
 
-def _tables(what: Construct, traffic: TrafficPlan) -> dict[float, float]:
-    """Numbers of entries of the tables that a lookup is like, with the share of packets of each."""
-    count, kind = what.number("entries"), what.size("match_kind")
+def tables_like(kind: str, count: float, traffic: TrafficPlan) -> dict[float, float]:
+    """Numbers of entries of the tables that one with so many is like, with the share of packets of each."""
     if traffic.distribution == "single":
         return {1.0: 1.0}
     ranks, shares = zipf_groups(int(count), traffic.zipf_s)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from p4perf.errors import SpecError
+from p4perf.evaluation.prediction.reading.locality import tables_like
 from p4perf.evaluation.prediction.reading.names import SENT
 from p4perf.models.program.graph import Construct, Edge, Node, ProgramGraph, Size, construct
 from p4perf.programs import ir
@@ -69,6 +70,30 @@ def parameters_of(what: Construct) -> tuple[str, dict[str, Size]]:
     return str(sizes.pop("name")), sizes
 
 
+def traffic_of(components: Sequence[Construct]) -> TrafficPlan:
+    """The packets of some components of a point, in frames of any size."""
+    sizes = [(name, size) for what in components for name, size in what.sizes]
+    flows = dict(sizes)
+    return TrafficPlan(
+        LARGEST_FRAME_BYTES,
+        distribution=str(flows.get(FLOWS, "uniform")),
+        zipf_s=float(flows.get(EXPONENT, 1.0)),
+        hit_ratio=min((float(size) for name, size in sizes if name == "hit_ratio"), default=1.0),
+    )
+
+
+def tables_for(what: Construct) -> tuple[tuple[Construct, float], ...]:
+    """Components whose entries are looked up equally often, as which one costs, with the share of packets of each."""
+    name, sizes = parameters_of(what)
+    if FLOWS not in dict(what.sizes) or ("distribution" in sizes and sizes["distribution"] != "uniform"):
+        return ()
+    like = tables_like(str(sizes.get("match_kind", "exact")), float(sizes["entries"]), traffic_of([what]))
+    return tuple(
+        (construct("component", what.where, name=name, **sizes | {"entries": int(entries)}), share)
+        for entries, share in like.items()
+    )
+
+
 def components_workload(components: Sequence[Construct]) -> tuple[ir.Workload, TrafficPlan]:
     """The program of some components with its packets, as it is measured in the smallest frames.
 
@@ -76,17 +101,11 @@ def components_workload(components: Sequence[Construct]) -> tuple[ir.Workload, T
         P4PerfError: no such program exists.
     """
     parts = [parameters_of(what) for what in components]
-    flows = {name: size for what in components for name, size in what.sizes if name in (FLOWS, EXPONENT)}
-    traffic = TrafficPlan(
-        LARGEST_FRAME_BYTES,
-        distribution=str(flows.get(FLOWS, "uniform")),
-        zipf_s=float(flows.get(EXPONENT, 1.0)),
-        hit_ratio=min((float(sizes["hit_ratio"]) for _, sizes in parts if "hit_ratio" in sizes), default=1.0),
-    )
+    traffic = traffic_of(components)
     workload = build_workload(parts, frame_size_bytes=traffic.frame_size_bytes)
     size = max(SMALLEST_FRAME_BYTES, headers_size_bytes(workload.program, workload.packets) + FCS_BYTES)
     packets = replace(workload.packets, frame_size_bytes=size)
-    frames = spread(workload.program, packets, traffic)
+    frames = spread(workload.program, packets, *traffic.flows)
     return replace(workload, packets=packets, frames=frames), replace(traffic, frame_size_bytes=size)
 
 
