@@ -1,4 +1,4 @@
-"""What do points of the catalogue cost that nobody swept, and what was predicted?
+"""What do drawn points of the catalogue cost, and what was predicted?
 
 In every experiment that sweeps one number of one component, a seed draws a value, evenly on a logarithmic axis. All
 predictions are written to ``predictions.json`` before anything is measured. Then every point is measured on every

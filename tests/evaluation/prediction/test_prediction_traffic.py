@@ -7,7 +7,7 @@ from p4perf.evaluation.prediction.answer import Conditions, predict
 from p4perf.evaluation.prediction.learning.constructs import workload_increment
 from p4perf.evaluation.prediction.library import open_models
 from p4perf.evaluation.prediction.programs import Wanted, open_subjects
-from p4perf.evaluation.prediction.reading.locality import spread_lookups, working_sets, zipf_groups
+from p4perf.evaluation.prediction.reading.locality import spread_lookups, tables_like, working_sets, zipf_groups
 from p4perf.evaluation.prediction.reading.points import components_workload
 from p4perf.models.program.graph import construct
 from p4perf.programs.component import TrafficPlan
@@ -41,6 +41,18 @@ def test_popular_entries_are_cheap(target):
     assert even == pytest.approx(large, rel=0.02)
     assert 0.6 * small < most < 1.1 * small
     assert most < 0.9 * much < 0.8 * even
+
+
+@pytest.mark.parametrize(("target", "together"), [("dpdk-c", True), ("dpdk-swx", False)])
+def test_packets_that_wait_for_memory_delay_others(target, together):
+    (model,) = open_models([f"{target}@genoa"], [target])
+    (found,) = cycles("mat/locality", target, "sweep.zipf_s=[1.0]")
+    like = tables_like("exact", 1_000_000, TrafficPlan(64, distribution="zipf", zipf_s=1.0))
+    parts = {"name": "match_action_table", "match_kind": "exact", "key_bits": 128, "action_data_bytes": 64}
+    costs = {n: model.pricing.charge(construct("component", entries=int(n), **parts)).cycles.value for n in like}
+    mean = model.pricing.baseline + sum(costs[n] * share for n, share in like.items())
+    assert sum(like.values()) == pytest.approx(1)
+    assert (found > 1.2 * mean) if together else (found == pytest.approx(mean, rel=0.01))
 
 
 def test_one_flow_looks_up_one_entry():
@@ -83,7 +95,7 @@ def test_working_sets_are_those_of_drawn_packets(exponent):
     keys = rng.choice(count, size=60_000, p=zipf(count, exponent))
     first, shares = zipf_groups(count, exponent)
     said = working_sets(first, shares, count)
-    # As many packets as pass on average until a key comes again look up so many of n keys that are equally likely.
+    # The packets that pass on average until a key comes again look up as many keys as of n equally likely ones.
     for rank in (5, 12):
         window = round(1 / zipf(count, exponent)[rank - 1])
         found = np.mean([len(set(keys[at : at + window])) for at in range(0, len(keys) - window, window)])

@@ -13,7 +13,7 @@ from p4perf.models.templates import FloatArray
 from p4perf.programs.component import TrafficPlan
 
 STEP = 1.1
-"""Groups of ranks reach up to so many times their first rank."""
+"""Ratio of the first rank of a group to that of the group before."""
 
 FEWER = 1 - math.exp(-1)
 """Share of the entries of a table that as many lookups meet, all of them equally likely."""
@@ -45,7 +45,7 @@ def spread_lookups(
 
 
 def tables_like(kind: str, count: float, traffic: TrafficPlan) -> dict[float, float]:
-    """Numbers of entries of the tables that one with so many is like, with the share of packets of each."""
+    """The numbers of equally likely entries of which tables cost as much, with the share of packets of each."""
     if traffic.distribution == "single":
         return {1.0: 1.0}
     ranks, shares = zipf_groups(int(count), traffic.zipf_s)
