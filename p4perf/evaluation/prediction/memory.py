@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from p4perf.errors import P4PerfError, UsageError
+from p4perf.evaluation.prediction.reading.names import SWX
 from p4perf.evaluation.prediction.reading.points import parameters_of
 from p4perf.models.program import Construct, ProgramGraph
 from p4perf.models.program.costs import CostModel
@@ -26,6 +27,9 @@ from p4perf.programs.reading.flow import base_name
 from p4perf.targets.roles import SizesMemory
 
 ARRAYS = ("counter", "meter", "register read", "register write")
+TRIES = (SWX, "xdp")
+"""Targets whose tables that are not exact are tries: what listed entries take depends on what they have in common."""
+
 FRAME_BYTES = 9000
 """Frames in which the headers of any program fit: what is built here is never sent."""
 
@@ -87,6 +91,8 @@ class MemoryModel:
         tables = self.model.tables
         if self.target is not None and program.match_kind(table) in self.target.half_measured:
             tables = ()
+        if table.listing and self.model.target.partition(":")[0] in TRIES and program.match_kind(table) != "exact":
+            return MemoryItem(name, None, "unknown")
         table = _by_rule(program, table)
         sizes: dict[str, Size] = {
             "match_kind": program.match_kind(table),

@@ -271,12 +271,12 @@ def difference(before: Prediction, after: Prediction, path: PathName = "expected
     down = math.sqrt(sum((b.value - b.low) ** 2 for b in bands))
     up = math.sqrt(sum((b.high - b.value) ** 2 for b in bands))
     cycles = Estimate(value, value - down, value + up)
-    rates = _rates(before, cycles, path, max(new.breakdown.baseline, 1e-9))
+    rates = _rates(before, cycles, path, max(new.breakdown.baseline, new.breakdown.low, 1e-9))
     return CostDifference(before, after, cycles, rates, lines, interaction)
 
 
 def _rates(before: Prediction, cycles: Estimate, path: PathName, least: float) -> Estimate:
-    """The difference of the rate of one core [Mpps]; the unchanged cost is taken as it is, and no cost is below one."""
+    """The difference of the rate of one core [Mpps], from the unchanged cost to a changed one of ``least`` or more."""
     old, mhz = before.cycles(path).value, before.clock_hz / 1e6
     ends = [mhz / max(old + d, least) - mhz / old for d in (cycles.value, cycles.high, cycles.low)]
     return Estimate(*ends)

@@ -73,7 +73,7 @@ def test_entries_that_are_listed_are_priced_and_sized(target, name, distribution
     (found,) = answers(name, target, f"program.parameters.distribution={distribution}", *sets)
     assert 0.6 * plain < found.cycles().value < 1.8 * plain
     assert found.cycles().high < 4 * found.cycles().low
-    assert found.memory.size_bytes > 500
+    assert (found.memory.size_bytes is None) == (target != "dpdk-c"), "tries depend on what entries have in common"
 
 
 def zipf(count, exponent):
