@@ -80,7 +80,7 @@ def spread(
 ) -> tuple[bytes, ...]:
     """Frames of a program of components that differ in the keys of its tables whose entries are one by one.
 
-    None if it has no such table.
+    There are no frames if it has no such table.
 
     Args:
         distribution: of the entries that they find, with its exponent ``zipf_s``.

@@ -6,7 +6,7 @@ import pytest
 from p4perf.evaluation.prediction.answer import Conditions, predict
 from p4perf.evaluation.prediction.learning.constructs import workload_increment
 from p4perf.evaluation.prediction.library import open_models
-from p4perf.evaluation.prediction.programs import Wanted, open_subjects
+from p4perf.evaluation.prediction.programs import Wanted, difference, open_subjects
 from p4perf.evaluation.prediction.reading.locality import spread_lookups, tables_like, working_sets, zipf_groups
 from p4perf.evaluation.prediction.reading.points import components_workload
 from p4perf.models.program.graph import construct
@@ -53,6 +53,18 @@ def test_packets_that_wait_for_memory_delay_others(target, together):
     mean = model.pricing.baseline + sum(costs[n] * share for n, share in like.items())
     assert sum(like.values()) == pytest.approx(1)
     assert (found > 1.2 * mean) if together else (found == pytest.approx(mean, rel=0.01))
+
+
+def test_a_rate_rises_to_what_the_changed_program_can_do():
+    (model,) = open_models(["dpdk-c@genoa"], ["dpdk-c"])
+    sets = ("sweep.entries=[200000]", "traffic.flows.distribution=zipf", "traffic.flows.zipf_s=1.1")
+    plain, changed = (
+        predict(next(iter(open_subjects(Wanted("mat/exact-entries", sets=some)))).subject.graph, model, Conditions())
+        for some in (sets[:1], sets)
+    )
+    rates = difference(plain, changed).mpps
+    assert 0 < rates.low < rates.value < rates.high
+    assert plain.core_mpps.value + rates.high <= changed.core_mpps.high * 1.001
 
 
 def test_one_flow_looks_up_one_entry():

@@ -18,7 +18,6 @@ from p4perf.specs import Experiment, Point, load_experiment
 FLOWS, EXPONENT = "flows", "zipf_s"
 """Sizes of a component of a point whose packets do not look up all entries equally often."""
 
-
 SMALLEST_FRAME_BYTES, LARGEST_FRAME_BYTES = 64, 1518
 """Of Ethernet, with the FCS."""
 
