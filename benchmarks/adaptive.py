@@ -2,6 +2,10 @@
 
     p4perf run mat/hit-ratio -t dpdk-c -o dense         # each run is a sweep: all points, several starts
     python benchmarks/adaptive.py dense [--half tune]
+    python benchmarks/adaptive.py dense --against campaigns/catalogue-*/runs thinned
+
+With ``--against``, nothing is replayed: for every dense sweep stand the errors of other runs of the same experiment,
+from these folders, and how many seconds their trials and builds took.
 
 Every start of a place of the replay is one that was recorded there, in an order drawn from the seed. The truth is the
 median of all recorded starts. All methods get the same estimate between measured points, and their error is the
@@ -312,6 +316,41 @@ def judged(sweep: Sweep, accuracy: float, seeds: range) -> Row:
     )
 
 
+def other_runs(sweep: Sweep, folder: Path) -> Iterator[tuple[float, float, int]]:
+    """Error of each run of the same sweep in a folder, its seconds, and how many of its points were measured."""
+    design = Chooser([GridPoint(f"{x:g}", x) for x in sweep.x], accuracy=0.0)
+    for path in sorted(folder.glob("*--*")):
+        run = Run.open(path)
+        if run.variable is None or f"{run.spec.name} {run.manifest.target}" != sweep.name:
+            continue
+        table = run.table
+        table = table[(table["metric"] == run.headline) & table["accepted"].astype(bool)]
+        place = {f"{x:g}" for x in sweep.x}
+        found = [Start(f"{x:g}", float(v), 1.0) for x, v in zip(table[run.variable], table["value"], strict=True)]
+        found = [start for start in found if start.key in place]
+        sessions = run.directory.manifest().get("sessions", [])
+        tried = [t for point in run.directory.points() for t in run.directory.trials(point)]
+        spent = sum(float(t.get("duration_s", 0.0)) for t in tried) + sum(float(s["built_s"]) for s in sessions)
+        values = np.array(design.judge(found).values)
+        yield error(values, sweep), spent, len({start.key for start in found})
+
+
+def compare(sweeps: Sequence[Sweep], folders: Sequence[Path]) -> None:
+    """Print the errors of other runs beside each sweep, and what they come to."""
+    errors: dict[Path, list[float]] = {folder: [] for folder in folders}
+    for sweep in sweeps:
+        cells = []
+        for folder, of_folder in errors.items():
+            rows = list(other_runs(sweep, folder))
+            of_folder += [e for e, _, _ in rows]
+            cells += [f"{e:7.1%} {points:3d} of {len(sweep.x)} in {spent:4.0f} s" for e, spent, points in rows]
+        print(f"{sweep.name:36s} " + " | ".join(cells or ["no other run"]), flush=True)
+    for folder, of_folder in errors.items():
+        if of_folder:
+            print(f"{folder}: median error {statistics.median(of_folder):.1%}, ", end="")
+            print(f"90th percentile {np.percentile(of_folder, 90):.1%}, {len(of_folder)} runs")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("runs", type=Path, nargs="?", default=Path("dense"), help="folder of run directories")
@@ -319,10 +358,14 @@ def main() -> None:
     parser.add_argument("--accuracy", type=float, default=0.03)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--first-seed", type=int, default=0)
+    parser.add_argument("--against", type=Path, nargs="+", default=[], help="folders of other runs of these sweeps")
     options = parser.parse_args()
     sweeps = [s for s in recorded(options.runs) if options.half in ("both", half_of(s.name))]
     if not sweeps:
         print(f"skipped: {options.runs} has no dense sweeps")
+        return
+    if options.against:
+        compare(sweeps, options.against)
         return
     print(HEAD)
     rows, seeds = [], range(options.first_seed, options.first_seed + options.seeds)
