@@ -242,16 +242,19 @@ class Campaign:
             found = [key for key, c in self._cells.items() if c.run and not c.complete and c.target in devices]
             return [key for key in found if self._cells[key].state in (MEASURED, OPEN)]
 
+        def error(key: tuple[str, str]) -> float:
+            known = self._cells[key].error
+            return UNKNOWN if known is None else known
+
         def urgency(key: tuple[str, str]) -> tuple[bool, float]:
             cell = self._cells[key]
-            error = UNKNOWN if cell.error is None else cell.error
-            return cell.accepted < min(ENDS, cell.points) and cell.turns < IN_VAIN, error / (1 + cell.turns)
+            return cell.accepted < min(ENDS, cell.points) and cell.turns < IN_VAIN, error(key) / (1 + cell.turns)
 
         while (waiting := open_cells()) and (left_s := self._deadline_s - time.monotonic()) >= LEAST_S:
             key = max(waiting, key=urgency)
             until_s = time.monotonic() + min(left_s, max(SLICE_S, left_s / (4 * len(waiting))))
-            others = [e for other in waiting if other != key and (e := self._cells[other].error) is not None]
-            limit = TimeLimit(until_s, BETTER * max(others, default=0.0), ends=urgency(key)[0])
+            others = max((error(other) for other in waiting if other != key), default=0.0)
+            limit = TimeLimit(until_s, BETTER * others, ends=urgency(key)[0])
             self._cells[key] = replace(self._cells[key], turns=self._cells[key].turns + 1)
             self._cell(key[0], devices[key[1]], limit)
 
