@@ -246,9 +246,10 @@ class Campaign:
             known = self._cells[key].error
             return UNKNOWN if known is None else known
 
-        def urgency(key: tuple[str, str]) -> tuple[bool, float]:
-            cell = self._cells[key]
-            return cell.accepted < min(ENDS, cell.points) and cell.turns < IN_VAIN, error(key) / (1 + cell.turns)
+        def urgency(key: tuple[str, str]) -> tuple[bool, float, float]:
+            cell = self._cells[key]  # of those that are known as little, the cheapest one comes first
+            without_ends = cell.accepted < min(ENDS, cell.points) and cell.turns < IN_VAIN
+            return without_ends, error(key) / (1 + cell.turns), -cell.wall_s
 
         while (waiting := open_cells()) and (left_s := self._deadline_s - time.monotonic()) >= LEAST_S:
             key = max(waiting, key=urgency)
