@@ -37,6 +37,9 @@ HIT = "hit"
 TABLE_BYTES = "table_bytes"
 """Memory that the lookups in a table touch: its entries with key, action data and :data:`SLOT_BYTES`."""
 
+DATA_BYTES = "data_bytes"
+"""Memory of the action data of a table, which fewer packets find in a cache than what leads to them."""
+
 COMPARED = "compared_words"
 """What a search of a list compares, of ternary tables: see :func:`compared_words`."""
 
@@ -55,6 +58,7 @@ REUSE_BYTES = "reuse_bytes"
 CACHED: Mapping[str, float] = {
     "entries": 1000.0,
     TABLE_BYTES: float(1 << 17),
+    DATA_BYTES: float(1 << 16),
     COMPARED: 2000.0,
     REUSE_BYTES: float(1 << 18),
 }
@@ -140,6 +144,7 @@ def numeric_sizes(what: Construct) -> dict[str, float]:
     if what.kind == "lookup":
         entry_bytes = math.ceil(found["key_bits"] / 8) + found["action_data_bytes"] + SLOT_BYTES
         found[TABLE_BYTES] = found["entries"] * entry_bytes
+        found[DATA_BYTES] = found["entries"] * found["action_data_bytes"]
         if what.size("match_kind") == "ternary":
             found[COMPARED] = compared_words(found["entries"], found["key_bits"])
             found[MASKS] = float(dict(what.sizes).get(MASKS, 1.0))
@@ -297,7 +302,7 @@ def read_price(reader: Reader) -> Price:
 
 def _sizes_of(key: str) -> tuple[str, ...]:
     kinds = [kind for kind in KINDS if key == kind or key.startswith(f"{kind} ")]
-    return (*KINDS[max(kinds, key=len)], TABLE_BYTES, COMPARED, MASKS) if kinds else ()
+    return (*KINDS[max(kinds, key=len)], TABLE_BYTES, DATA_BYTES, COMPARED, MASKS) if kinds else ()
 
 
 TAIL = 8.0
@@ -407,7 +412,7 @@ def _searched(quote: Quote, domains: Sequence[Domain], sizes: Mapping[str, float
         return quote.within(0.0, quote.cycles.high).noted("bounded", remark)
     if domain.low == domain.high:
         return quote.noted("unknown", f"{remark}: it costs at least that")
-    larger, reach = sizes[domain.size] / domain.high, min(TAIL, domain.high / domain.low)
+    larger, reach = sizes[domain.size] / domain.high, min(TAIL, domain.high / max(domain.low, 1.0))
 
     def smaller(factor: float) -> float:
         """The price of a table that is smaller by a factor: its entries, and with them its bytes."""
@@ -443,7 +448,7 @@ def _cells(quote: Quote, domain: Domain, x: float, prices: Mapping[str, Price]) 
     table = prices.get("lookup exact")
     growth = 0.0
     if table is not None and (axis := next((c for c in table.curves if c.size in CACHED), None)) is not None:
-        others = {d.size: d.low for d in table.domains}
+        others = {c.size: 0.0 for c in table.curves} | {d.size: d.low for d in table.domains}
         unit = 1.0 if axis.size == "entries" else SLOT_BYTES
         growth = max(0.0, table.at(others | {axis.size: unit * x}) - table.at(others | {axis.size: unit * domain.high}))
     remark = f"at least what {_text(domain)} cost, at most with the memory of a table of as many entries"

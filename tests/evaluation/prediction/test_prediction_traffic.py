@@ -28,7 +28,13 @@ def cycles(name, target, *sets):
 def test_misses_are_priced_as_misses(target):
     none, few, most, every = cycles("mat/hit-ratio", target, "sweep.hit_ratio=[0,0.1,0.9,1]")
     (table,) = cycles("mat/exact-entries", target, "sweep.entries=[100000]")
-    assert none < few < most < every
+    assert none < few < every
+    if (
+        target == "dpdk-c"
+    ):  # one miss in ten is mispredicted: measured at 267, 295 and 315, all hits at 214, 272 and 272
+        assert every < most < 1.35 * every
+    else:
+        assert few < most < every
     assert every == pytest.approx(table, rel=0.01)
     assert none < 0.7 * every
 
@@ -40,7 +46,7 @@ def test_popular_entries_are_cheap(target):
     (small,) = cycles("mat/exact-entries", target, "sweep.entries=[4]")
     assert even == pytest.approx(large, rel=0.02)
     assert 0.6 * small < most < 1.1 * small
-    assert most < 0.9 * much < 0.8 * even
+    assert most < 0.95 * much < 0.7 * even, "measured on dpdk-swx: 358, 388 and 655"
 
 
 @pytest.mark.parametrize(("target", "together"), [("dpdk-c", True), ("dpdk-swx", False)])
@@ -150,3 +156,15 @@ def test_masks_of_listed_entries_are_counted(target, least, most):
     path = workload_increment(target, *components_workload([what]))
     (found,) = [dict(part.sizes).get("masks") for part, _ in path if part.kind == "lookup"]
     assert found is None if least is None else least < found < most
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("kind", ["exact", "lpm"])
+def test_action_data_count_in_tables_beyond_the_caches(target, kind):
+    """Little of it costs far less, where a table with 64 B is in no cache."""
+    sets = ("sweep.entries=[50000]", "program.parameters.key_bits=32")
+    little, some, line = (
+        cycles(f"mat/{kind}-entries", target, *sets, f"program.parameters.action_data_bytes={n}")[0]
+        for n in (4, 16, 64)
+    )
+    assert max(little, some) < 0.9 * line

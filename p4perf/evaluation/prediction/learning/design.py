@@ -389,9 +389,8 @@ def choose_axes(design: Design, problem: PriceProblem, *, lists: bool = False) -
     # Of an entry in a list, it does not matter what the others mask.
     left_out = ("cells", pricing.MASKS) if lists else ("cells",)
     found = {(k, s): vs for (k, s), vs in _sizes_of_axes(design).items() if len(vs) > 1 and s not in left_out}
-    sizes = {
-        place: values for place, values in found.items() if place[1] not in (pricing.TABLE_BYTES, pricing.COMPARED)
-    }
+    bulks = (pricing.TABLE_BYTES, pricing.DATA_BYTES, pricing.COMPARED)
+    sizes = {place: values for place, values in found.items() if place[1] not in bulks}
     room = {key: _points(design, key) for key in design.points}
     axes: dict[tuple[str, str], PriceAxis] = {}
     for place in sorted(sizes, key=lambda p: -len(sizes[p])):
