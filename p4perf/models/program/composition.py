@@ -44,21 +44,17 @@ class Composition:
     alone: Experience
     together: Experience
 
-    def unlike(
-        self, path: Sequence[tuple[Construct, float]], cycles: Estimate, scatter: tuple[float, float]
-    ) -> tuple[float, float]:
-        """How far the ends of the interval of a component are away, without what those of measured programs hold, too.
+    def unlike(self, path: Sequence[tuple[Construct, float]], cycles: Estimate) -> tuple[float, float]:
+        """How far the ends of the interval of a component are away, without what those of measured ones are, too.
 
         Args:
             path: what a packet meets in it.
             cycles: what it costs alone, beyond the baseline.
-            scatter: how far the ends are away because of what scatters from start to start.
         """
         width = self.alone.widths[any(what.kind == "lookup" for what, _ in path)]
         measured = NORMAL_90 * width * self.alone.noise * (self.baseline + cycles.value)
-        ends = zip((cycles.value - cycles.low, cycles.high - cycles.value), scatter, strict=True)
-        less, more = (math.sqrt(max(end**2 - measured**2 - apart**2, 0.0)) for end, apart in ends)
-        return less, more
+        less, more = cycles.value - cycles.low, cycles.high - cycles.value
+        return math.sqrt(max(less**2 - measured**2, 0.0)), math.sqrt(max(more**2 - measured**2, 0.0))
 
     def record(self) -> dict[str, Any]:
         """As JSON values."""

@@ -253,8 +253,9 @@ class PrimitiveCosts:
         # Programs with smaller tables cost no more.
         low, value, high = (float(np.max(sums * np.exp(each))) for each in (means - halves, means, means + halves))
         far = [charge.cycles for charge in charges if charge.basis in FAR]
-        scattered = (0.0, 0.0) if experience.scatters else self.scattered(increment)
-        ends = [*apart, scattered, *((c.value - c.low, c.high - c.value) for c in far)]
+        shares = (0.0, 0.0) if experience.scatters else self.scatter
+        less, more = (share * self.waited(increment) for share in shares)
+        ends = [*apart, (less, more), *((c.value - c.low, c.high - c.value) for c in far)]
         low = value - math.hypot(value - low, *(end for end, _ in ends))
         high = value + math.hypot(high - value, *(end for _, end in ends))
         warnings = _warnings(charges)
@@ -305,7 +306,7 @@ class PrimitiveCosts:
             return composed_features(names, whole, max(1 - (top - cycles) / waited, 0.0), cycles)
 
         apart = [
-            composition.unlike(path, charge.cycles, self.scattered(path))
+            composition.unlike(path, charge.cycles)
             for path, charge in zip(paths, charges, strict=True)
             if charge.basis not in FAR  # those are apart anyway
         ]
@@ -337,11 +338,6 @@ class PrimitiveCosts:
         if price is None or what.size("match_kind") == "ternary":
             return False
         return cycles > LARGE * price.at(pricing.cached_sizes(pricing.numeric_sizes(what)))
-
-    def scattered(self, met: Path) -> tuple[float, float]:
-        """How far the ends of an interval are away because of what scatters from start to start [cycles/packet]."""
-        waited = self.waited(met)
-        return self.scatter[0] * waited, self.scatter[1] * waited
 
     def waited(self, met: Sequence[tuple[Construct, float]]) -> float:
         """What lookups in tables beyond the caches cost more than in others [cycles/packet]."""

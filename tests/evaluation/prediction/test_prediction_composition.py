@@ -207,19 +207,3 @@ def test_the_record_of_programs_that_scatter():
     record["programs"][3]["scatter"] = -0.1
     with pytest.raises(DataError, match="scatter of programs"):
         Experience.from_reader(Reader(record, "model.json"))
-
-
-def test_what_scatters_from_start_to_start_widens_an_interval_once(learnt):
-    """The components of a program have it in their own intervals, too."""
-    parts = [SINGLES[2], SINGLES[21], ("match_action_table", {"entries": 50_000})]
-    loose = replace(learnt, scatter=(0.5, 0.9))
-    less, more = loose.scattered(path(parts))
-    assert more > 20
-    narrow, wide = asked(learnt, parts), asked(loose, parts)
-    assert wide.value - wide.low == pytest.approx(math.hypot(narrow.value - narrow.low, less), rel=1e-3)
-    assert wide.high - wide.value == pytest.approx(math.hypot(narrow.high - narrow.value, more), rel=1e-3)
-    starts = tuple(truth(parts) * share for share in (0.8, 1.0, 1.2))
-    programs = [replace(row(p), starts=starts) for p in (*TWOS, *THREES)]
-    known = composing(guessed(), [*(row([one]) for one in SINGLES), *programs], BASELINE)
-    here, also = asked(known, parts), asked(replace(known, scatter=(0.5, 0.9)), parts)
-    assert (also.low, also.high) == pytest.approx((here.low, here.high)), "programs say it themselves"
