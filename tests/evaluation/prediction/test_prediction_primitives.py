@@ -544,3 +544,14 @@ def test_many_programs_tell_that_lookups_with_few_keys_cost_less_here() -> None:
     assert few.charge(lookup(1)).cycles.value > 30, "18 programs tell no shape"
     again = transferred(moved, here, 50.0)
     assert len(again.prices["lookup exact"].factors) == len(moved.prices["lookup exact"].factors)
+
+
+def test_a_table_without_action_data_is_no_smaller_one() -> None:
+    """Its entries were measured, with some; that none are left to read is no matter of how large a table is."""
+    parts = {"match_kind": "exact", "entries": 1000, "key_bits": 128, "hit": 1.0}
+    (without, some) = (
+        learnt(additive).priced([(construct("lookup", action_data_bytes=n, **parts), 1.0)])[0] for n in (0, 4)
+    )
+    assert without.cycles.value == some.cycles.value
+    assert without.cycles.low == pytest.approx(some.cycles.low, rel=0.05)
+    assert without.cycles.low > 0.5 * some.cycles.value

@@ -369,11 +369,16 @@ SPANS = 100.0
 
 
 def measured_sizes(design: Design) -> dict[tuple[str, str], tuple[float, ...]]:
-    """The values of every size at which each price was measured, ascending."""
+    """The values of every size at which each price was measured, ascending.
+
+    Action data count by entry, not by table: what their memory costs is not learnt, and a table without any is no
+    smaller one than was measured.
+    """
     return {
         (key, size): tuple(np.unique(values).tolist())
         for key, points in design.points.items()
         for size, values in points.sizes.items()
+        if size != pricing.DATA_BYTES
     }
 
 
@@ -389,8 +394,9 @@ def choose_axes(design: Design, problem: PriceProblem, *, lists: bool = False) -
     # Of an entry in a list, it does not matter what the others mask.
     left_out = ("cells", pricing.MASKS) if lists else ("cells",)
     found = {(k, s): vs for (k, s), vs in _sizes_of_axes(design).items() if len(vs) > 1 and s not in left_out}
-    bulks = (pricing.TABLE_BYTES, pricing.DATA_BYTES, pricing.COMPARED)
-    sizes = {place: values for place, values in found.items() if place[1] not in bulks}
+    sizes = {
+        place: values for place, values in found.items() if place[1] not in (pricing.TABLE_BYTES, pricing.COMPARED)
+    }
     room = {key: _points(design, key) for key in design.points}
     axes: dict[tuple[str, str], PriceAxis] = {}
     for place in sorted(sizes, key=lambda p: -len(sizes[p])):
