@@ -199,11 +199,12 @@ class Chooser:
         twice = {n for n in (0, len(places) - 1) if costs.of_place(places[n]) <= EXPENSIVE * costs.trial_s}
         wanted = {n: 2 if n in twice and len(places) > 1 else 1 for n in first}
         if missing := [n for n in sorted(first) if len(starts[n]) < wanted[n]]:
-            # A place that was tried waits until all others have their first trial; the ends come first.
-            due = [(places[n], len(found.get(places[n].key, ()))) for n in missing]
+            # A place that was tried waits until all others have their first trial. The ends come first; with their
+            # values there is a model, so that they are tried again at once.
+            due = [(places[n], len(found.get(places[n].key, ())), not starts[n]) for n in missing]
             options = [
-                Option(place.key, math.inf, (2 if place.key in ends else 1) / 4**tried, costs.of_place(place), 1)
-                for place, tried in due
+                Option(p.key, math.inf, 4 / 2**tried if p.key in ends and new else 1 / 4**tried, costs.of_place(p), 1)
+                for p, tried, new in due
             ]
             return line.values, np.full(len(places), np.inf), options
         options = [

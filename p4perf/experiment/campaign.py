@@ -68,6 +68,12 @@ LOAD_WEIGHT = 10.0
 SHORT_SEARCH = (("load.trials_per_load", "3"), ("load.trial_ms", "100"), ("load.width", "0.03"))
 """A throughput search within a budget: fewer and shorter trials of each load, and bounds that are further apart."""
 
+SHORTER_SEARCH = (("load.trials_per_load", "3"), ("load.trial_ms", "50"), ("load.width", "0.05"))
+"""The same with less than :data:`LITTLE_S` for each run."""
+
+LITTLE_S = 3.0
+"""Little time for each experiment on each target, in seconds."""
+
 
 def new_campaign(
     sources: Sequence[str],
@@ -147,6 +153,8 @@ class Campaign:
         self._overrides = [(str(key), str(value)) for key, value in content["overrides"]]
         self._points: int | None = content["points"]
         self._budget = content["budget_s"] is not None
+        little = self._budget and content["budget_s"] < LITTLE_S * len(self._sources) * len(content["targets"])
+        self._search = (SHORTER_SEARCH if little else SHORT_SEARCH) if self._budget else ()
         accuracy = content.get("accuracy")
         chooses = self._budget or accuracy is not None
         self._notes = {"design": {"accuracy": accuracy or 0.0}} if chooses else {}
@@ -372,15 +380,15 @@ class Campaign:
         return PlannedCells(experiment, plans, refusals, len(whole.points))
 
     def _load(self, name: str) -> Experiment:
-        """The experiment; within a budget, throughput is searched with fewer trials of each load."""
+        """The experiment; within a budget, throughput is searched with fewer and shorter trials of each load."""
         overrides, source = list(self._overrides), self._sources[name]
 
         def load(overrides: Sequence[tuple[str, str]]) -> Experiment:
             return load_experiment(source, overrides=overrides, points=self._points, parameters_of=component_parameters)
 
         found = load(overrides)
-        if self._budget and found.spec.asks_load:
-            found = load([*SHORT_SEARCH, *overrides])
+        if self._search and found.spec.asks_load:
+            found = load([*self._search, *overrides])
         return found
 
     def _record(self, cell: Cell) -> None:

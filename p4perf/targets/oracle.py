@@ -24,11 +24,15 @@ from p4perf.errors import CapabilityError
 from p4perf.programs.component import TrafficPlan
 from p4perf.programs.exercise import frames
 from p4perf.programs.interpreter import RANDOM, Given, GivenBy, Interpreter, PacketOutcome, scattered, unknown
-from p4perf.programs.ir import PACKET_TOO_SHORT, HashAlgorithm, Workload
+from p4perf.programs.ir import PACKET_TOO_SHORT, ApplyTable, HashAlgorithm, Workload
 from p4perf.programs.operators import STANDARD_HASHES
 from p4perf.programs.packets import field_offset_bits, frame, headers_size_bytes
 
 PACKETS = 2048
+
+LOOKUPS = 1 << 19
+"""Lookups after which a file of packets ends: programs with very many tables get fewer of them."""
+
 SHORT_SHARE = 16
 """Every so-many-th packet is cut short."""
 
@@ -157,6 +161,8 @@ def verification_file(
     run: Callable[[bytes], PacketOutcome] = interpreter.run if interpreter.stateful else cache(interpreter.run)
     hits = dict.fromkeys((t.name for t in program.tables), 0)
     shown, names = (hits, program.states) if counted else ({}, ())
+    lookups = sum(isinstance(node, ApplyTable) for node in program.control)
+    packets = min(packets, LOOKUPS // max(lookups, 1))
     drawn = drawn_packets(workload, packets, seed, short_packets, foreign_packets, shortest, hashes, kind, given)
     packets = len(drawn)
     try:

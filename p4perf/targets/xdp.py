@@ -74,8 +74,8 @@ MAX_FRAME_BYTES = PAGE_MTU + 18
 MIN_FRAME_BYTES = 14
 """Without FCS; the kernel hands no shorter frame to an XDP program."""
 
-ENTRY_S = 1e-6
-"""What an entry of a map takes to be added, in seconds, roughly."""
+ENTRY_S, PREFIX_S = 1e-6, 6e-6
+"""What an entry of a hash map and of a trie takes to be added, in seconds, roughly."""
 
 HASH_ELEMENT_BYTES = 48
 """``struct htab_elem`` of the kernel before its key."""
@@ -165,7 +165,8 @@ class XdpTarget(HarnessTarget, Connects, SizesMemory):
 
     @override
     def setup_s(self, program: Program) -> float:
-        return ENTRY_S * sum(t.entries.count for t in program.tables)
+        kinds = ((table.entries.count, program.match_kind(table)) for table in program.tables)
+        return sum(count * (PREFIX_S if kind == "lpm" else ENTRY_S) for count, kind in kinds)
 
     @override
     def trial(self, plan: PointPlan, options: TrialOptions, facts: NodeFacts) -> Job:

@@ -1,4 +1,6 @@
 # Facts of this machine, one "key=value" per line. Reads only; a fact that cannot be had is left out.
+# With "now" only those that may change at any time, without the tools that are installed.
+asked=${1:-}
 say() { [ -n "$2" ] && printf '%s=%s\n' "$1" "$2"; }
 # Most facts are read by the shell itself: a process for each of them would take most of the time of a short run.
 first() { { IFS= read -r line <"$1"; } 2>/dev/null && printf '%s\n' "$line"; }
@@ -85,6 +87,7 @@ say load_average "$1"
 set -- $(first /proc/stat)
 say steal_ticks "$9"
 say total_ticks "$(($2 + $3 + $4 + $5 + $6 + $7 + $8 + $9))"
+[ "$asked" = now ] && exit 0
 say user "$(id -u)"
 if command -v chrt >/dev/null 2>&1 && chrt -f 1 true 2>/dev/null; then say realtime yes; else say realtime no; fi
 limit=$(command -v timeout) && limit="$limit 10"

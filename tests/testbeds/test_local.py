@@ -81,7 +81,18 @@ class TestFacts:
         assert facts.text("user") == str(os.geteuid())
 
     def test_facts_are_as_they_are_now(self, testbed):
-        assert testbed.facts().number("total_ticks") <= testbed.facts().number("total_ticks")
+        before = testbed.facts()
+        used = [b"x" * (1 << 20) for _ in range(64)]
+        after = testbed.facts()
+        assert before.number("total_ticks") < after.number("total_ticks")
+        assert after.text("memory_available_bytes") != before.text("memory_available_bytes")
+        assert len(used) == 64
+
+    def test_tools_are_looked_for_once(self, testbed, tmp_path, monkeypatch):
+        before = testbed.facts()
+        monkeypatch.setenv("CC", str(tmp_path / "none"))
+        assert testbed.facts().text("cc_version") == before.text("cc_version") != ""
+        assert LocalTestbed(tmp_path / "cache").facts().text("cc_version") == ""
 
     def test_a_probe_that_cannot_run_is_told(self, testbed, monkeypatch, tmp_path):
         monkeypatch.setenv("PATH", str(tmp_path))

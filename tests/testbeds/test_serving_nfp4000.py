@@ -274,7 +274,7 @@ def test_the_fake_compiler_refuses_what_the_real_one_does(card, tmp_path):
     assert run(good[:-40]).returncode == 1
 
 
-def test_the_probe_finds_tools_and_card(card, testbed, monkeypatch):
+def test_the_probe_finds_tools_and_card(card, testbed, tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", f"{card.tools}:{os.environ['PATH']}")
     facts = testbed.facts()
     assert facts.text("tool_nfp4build") == str(card.tools / "nfp4build")
@@ -283,7 +283,7 @@ def test_the_probe_finds_tools_and_card(card, testbed, monkeypatch):
     assert facts.text("nfp4build_checksum")
     assert TARGET.problems(facts) == ()
     card.behave(model="")
-    assert testbed.facts().text("nfp_model") == ""
+    assert LocalTestbed(tmp_path / "cache").facts().text("nfp_model") == ""
 
 
 def test_doctor_tells_what_is_there(card):

@@ -9,7 +9,8 @@ and with the packets. Within :data:`NEAREST_BYTES` lines are in the nearest cach
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from p4perf.models.program.graph import Construct, construct
 
@@ -19,8 +20,32 @@ NEAREST_BYTES = 1 << 15
 ROW_BYTES = 16
 """An entry of a list, value and mask."""
 
-EXACT_LINES, PREFIX_LINES = 3, 2
-"""What a lookup uses: of a bucket or of the first level of prefixes, of a key, and of its action data."""
+PREFIX_LINES = 2
+"""What a prefix that is looked up uses: of the first level, and of its action data."""
+
+BUCKET_BYTES, KEY_BYTES, POINTER_BYTES, ELEMENT_BYTES = 8, 16, 8, 48
+"""Of an exact table: of a bucket for each entry; what keys are rounded up to; what is kept with a key and with action
+data; and what stands before a key in a hash map of the kernel."""
+
+
+def lines_of(keys: float, entries: float, entry_bytes: float) -> float:
+    """Lines of an array in which that many of its entries are, drawn at random.
+
+    The smaller entries are, the more share a line: ``L (1 - (1 - k/n)^m)`` of ``L`` lines with ``m`` of ``n`` entries.
+    """
+    together = max(1.0, LINE_BYTES / entry_bytes)
+    used = 1 - (1 - min(1.0, keys / entries)) ** together
+    return math.ceil(entry_bytes / LINE_BYTES) * max(1.0, entries / together) * used
+
+
+def exact_lines(what: Construct, keys: float, *, maps: bool) -> float:
+    """Lines of an exact table which that many keys use; ``maps``: in a hash map of the kernel."""
+    key_bytes, data_bytes = math.ceil(what.number("key_bits") / 8), what.number("action_data_bytes")
+    arrays = [BUCKET_BYTES, ELEMENT_BYTES + key_bytes + data_bytes]
+    if not maps:
+        rounded = KEY_BYTES * math.ceil((POINTER_BYTES + key_bytes) / KEY_BYTES)
+        arrays = [BUCKET_BYTES, rounded, POINTER_BYTES + data_bytes]
+    return sum(lines_of(keys, max(keys, what.number("entries")), size) for size in arrays)
 
 
 def reuse(
@@ -40,20 +65,27 @@ def reuse(
         levels: beyond the first at which they search.
         wrong: how many branches are predicted wrong in a lookup.
         packets: how many there are that differ, and their size [bytes].
-        tries: tables that are not exact are tries with a node for each byte of the key, else lists and rte_lpm.
+        tries: of maps of the kernel, those that are not exact are tries with a node for each byte of the key; else
+            tables are hash tables, lists and rte_lpm.
     """
-    used: list[tuple[float, float, int]] = [(1.0, math.ceil(packets[1] / LINE_BYTES), packets[0])]
+
+    def several(lines: float) -> Callable[[float], float]:
+        return lambda keys: lines * keys
+
+    used: list[tuple[float, Callable[[float], float], int]] = []
+    used.append((1.0, several(math.ceil(packets[1] / LINE_BYTES)), packets[0]))
     lookups, streamed_bytes = [], 0.0
+    lines: Callable[[float], float]
     for what, times in met:
         if what.kind != "lookup" or times <= 0:
             continue
         kind, level = what.size("match_kind"), levels.get(what.where, 0.0)
         if kind == "exact":
-            lines = float(EXACT_LINES)
+            lines = partial(exact_lines, what, maps=tries)
         elif tries:
-            lines = math.ceil(what.number("key_bits") / 8)
+            lines = several(math.ceil(what.number("key_bits") / 8))
         elif kind == "lpm":
-            lines = PREFIX_LINES + level
+            lines = several(PREFIX_LINES + level)
         else:
             streamed_bytes += min(times, 1.0) * what.number("entries") * ROW_BYTES
             continue
@@ -62,8 +94,8 @@ def reuse(
     found: list[tuple[Construct, float]] = []
     for what, times, different, steps in lookups:
         between = different / times
-        lines = sum(n * min(others, often * between) for often, n, others in used)
-        distance = float(round(LINE_BYTES * lines + streamed_bytes))
+        touched = sum(lines(min(others, often * between)) for often, lines, others in used)
+        distance = float(round(LINE_BYTES * touched + streamed_bytes))
         if distance <= NEAREST_BYTES:
             continue
         kind = what.size("match_kind")
