@@ -95,6 +95,17 @@ def test_ends_and_marks_come_first():
     assert [t.key for t in trials].count("1") >= 2, "nothing else shows that the first start of an end is bad"
 
 
+def test_an_end_without_a_value_is_tried_again_at_once_but_not_for_ever():
+    design, among = Chooser(places(), accuracy=0.03), {p.key for p in places()}
+    trials = [Start("1", 100.0, 0.5)]
+    tried = []
+    for _ in range(5):
+        tried.append(design.judge(trials).choose(among))
+        trials.append(Start(tried[-1], None, 0.5))
+    assert tried[:2] == ["32", "32"], "with it there is a model"
+    assert set(tried) > {"32"}, "it may never have one"
+
+
 def test_two_starts_that_are_apart_ask_for_a_third():
     design = Chooser(places(), accuracy=0.03)
     trials = [Start(f"{x:g}", 100.0, 0.5) for x in GRID for _ in range(2)]

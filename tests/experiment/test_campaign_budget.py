@@ -193,3 +193,10 @@ def test_without_a_budget_nothing_is_left_out(tmp_path, world):
 def test_points_of_the_command_line_are_the_whole_sweep(tmp_path, world):
     (cell,) = measure(new_campaign(tmp_path, ["mat/exact-entries"], ["fake"], points=5)).values()
     assert (cell.points, cell.full_points, cell.thinned) == (5, 5, False)
+
+
+@pytest.mark.parametrize(("budget_s", "trial_ms"), [(None, 200.0), (5.0, 50.0), (600.0, 100.0)])
+def test_with_little_time_throughput_is_searched_with_shorter_trials(tmp_path, budget_s, trial_ms):
+    names = ["load/rate", "baseline/l2fwd"]
+    campaign = Campaign(new_campaign(tmp_path, names, ["fake"], budget_s=budget_s), Listener())
+    assert campaign._load("load/rate").spec.load.trial_ms == trial_ms
