@@ -34,8 +34,8 @@ def lines_of(keys: float, entries: float, entry_bytes: float) -> float:
     The smaller entries are, the more share a line: ``L (1 - (1 - k/n)^m)`` of ``L`` lines with ``m`` of ``n`` entries.
     """
     together = max(1.0, LINE_BYTES / entry_bytes)
-    used = 1 - (1 - min(1.0, keys / entries)) ** together
-    return math.ceil(entry_bytes / LINE_BYTES) * max(1.0, entries / together) * used
+    unused: float = (1 - min(1.0, keys / entries)) ** together
+    return math.ceil(entry_bytes / LINE_BYTES) * max(1.0, entries / together) * (1 - unused)
 
 
 def exact_lines(what: Construct, keys: float, *, maps: bool) -> float:
