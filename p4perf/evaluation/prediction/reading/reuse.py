@@ -9,8 +9,7 @@ and with the packets. Within :data:`NEAREST_BYTES` lines are in the nearest cach
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 
 from p4perf.models.program.graph import Construct, construct
 
@@ -68,38 +67,32 @@ def reuse(
         tries: of maps of the kernel, those that are not exact are tries with a node for each byte of the key; else
             tables are hash tables, lists and rte_lpm.
     """
-
-    def several(lines: float) -> Callable[[float], float]:
-        return lambda keys: lines * keys
-
-    used: list[tuple[float, Callable[[float], float], int]] = []
-    used.append((1.0, several(math.ceil(packets[1] / LINE_BYTES)), packets[0]))
     lookups, streamed_bytes = [], 0.0
-    lines: Callable[[float], float]
     for what, times in met:
         if what.kind != "lookup" or times <= 0:
             continue
-        kind, level = what.size("match_kind"), levels.get(what.where, 0.0)
-        if kind == "exact":
-            lines = partial(exact_lines, what, maps=tries)
-        elif tries:
-            lines = several(math.ceil(what.number("key_bits") / 8))
-        elif kind == "lpm":
-            lines = several(PREFIX_LINES + level)
+        if tries or what.size("match_kind") in ("exact", "lpm"):
+            lookups.append((what, times, keys.get(what.where, 1)))
         else:
             streamed_bytes += min(times, 1.0) * what.number("entries") * ROW_BYTES
-            continue
-        used.append((times, lines, keys.get(what.where, 1)))
-        lookups.append((what, times, keys.get(what.where, 1), 1.0 + level))
+
+    def lines(what: Construct, used: float) -> float:
+        if what.size("match_kind") == "exact":
+            return exact_lines(what, used, maps=tries)
+        if tries:
+            return used * math.ceil(what.number("key_bits") / 8)
+        return used * (PREFIX_LINES + levels.get(what.where, 0.0))
+
     found: list[tuple[Construct, float]] = []
-    for what, times, different, steps in lookups:
+    for what, times, different in lookups:
         between = different / times
-        touched = sum(lines(min(others, often * between)) for often, lines, others in used)
+        touched = math.ceil(packets[1] / LINE_BYTES) * min(packets[0], between)
+        touched += sum(lines(other, min(others, often * between)) for other, often, others in lookups)
         distance = float(round(LINE_BYTES * touched + streamed_bytes))
         if distance <= NEAREST_BYTES:
             continue
-        kind = what.size("match_kind")
-        found.append((construct("reuse", what.where, of=kind, reuse_bytes=distance), times * steps))
+        steps = 1.0 + levels.get(what.where, 0.0)
+        found.append((construct("reuse", what.where, of=what.size("match_kind"), reuse_bytes=distance), times * steps))
         if wrong.get(what.where):
             found.append((construct("reuse", what.where, of="branch", reuse_bytes=distance), wrong[what.where]))
     return tuple(found)
