@@ -307,9 +307,10 @@ class RunDirectory:
             )
         data = files.read_bytes(path)
         try:
-            # Without threads: Arrow's, still running when the interpreter ends, now and then abort the process.
+            # Without threads: Arrow's, still running when the interpreter ends, now and then abort the process. The
+            # function read_table starts one in any case.
             with files.bounded(where):  # a small file can hold a table of any size
-                table = pq.read_table(io.BytesIO(data), use_threads=False, pre_buffer=False)
+                table = pq.ParquetFile(io.BytesIO(data), pre_buffer=False).read(use_threads=False)
                 table.validate(full=True)  # a text of damaged UTF-8 would only be met where it is used
                 frame: pd.DataFrame = table.to_pandas(use_threads=False)
                 return frame

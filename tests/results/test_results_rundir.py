@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import stat
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta, timezone
@@ -326,6 +328,26 @@ def test_measurements_come_back_as_they_were(run: RunDirectory) -> None:
     pd.testing.assert_frame_equal(RunDirectory.open(run.path).read_measurements(), table)
     run.write_measurements(table.iloc[1:])
     pd.testing.assert_frame_equal(run.read_measurements(), table.iloc[1:].reset_index(drop=True))
+
+
+THREADS = """
+import os, sys
+from pathlib import Path
+import pyarrow.parquet
+from p4perf.results import RunDirectory
+
+before = len(os.listdir("/proc/self/task"))
+run = RunDirectory.open(Path(sys.argv[1]))
+run.write_measurements(run.read_measurements())
+assert len(os.listdir("/proc/self/task")) == before
+"""
+
+
+def test_no_thread_is_left_to_abort_the_process_at_its_end(run: RunDirectory) -> None:
+    rows = range(10_000)
+    run.write_measurements(pd.DataFrame({"value": rows, "metric": [f"{n % 7}" for n in rows]}))
+    done = subprocess.run([sys.executable, "-c", THREADS, run.path], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_mixed_columns_are_refused_and_the_old_table_stays(run: RunDirectory) -> None:
