@@ -82,6 +82,7 @@ say thread_siblings "$(cat /sys/devices/system/cpu/cpu*/topology/thread_siblings
 if grep -qw tmpfs /proc/filesystems 2>/dev/null || [ -w /dev/shm ]; then say shared_memory yes; else say shared_memory no; fi
 say autogroup "$(setting kernel/sched_autogroup_enabled)"
 say realtime_runtime_us "$(setting kernel/sched_rt_runtime_us)"
+say bpf_jit "$(setting net/core/bpf_jit_enable)"
 set -- $(first /proc/loadavg)
 say load_average "$1"
 set -- $(first /proc/stat)
@@ -96,7 +97,6 @@ command -v pkg-config >/dev/null 2>&1 && say pkg_config_version "$(pkg-config --
 	dpdk=$(pkg-config --modversion libdpdk 2>/dev/null) && say dpdk_version "$dpdk"
 clang=$(command -v clang) && say clang_version "$("$clang" --version 2>/dev/null | head -n 1)"
 say libbpf_version "$(pkg-config --modversion libbpf 2>/dev/null)"
-say bpf_jit "$(setting net/core/bpf_jit_enable)"
 # CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN, or CAP_SYS_ADMIN, which has them all.
 capabilities=$(sed -n 's/^CapEff:[[:space:]]*//p' /proc/self/status)
 if [ $((0x${capabilities:-0} >> 21 & 1)) = 1 ] || [ $((0x${capabilities:-0} >> 38 & 0x${capabilities:-0} >> 39 & 0x${capabilities:-0} >> 12 & 1)) = 1 ]; then
