@@ -23,7 +23,7 @@ from typing_extensions import override
 from p4perf.errors import CapabilityError, SpecError, UsageError
 from p4perf.evaluation.prediction.answer import PathName, Prediction
 from p4perf.evaluation.prediction.breakdown import CostLine
-from p4perf.evaluation.prediction.learning.constructs import XDP, PacketPath, workload_graph, workload_path
+from p4perf.evaluation.prediction.learning.constructs import PacketPath, workload_graph, workload_path
 from p4perf.evaluation.prediction.reading import (
     ReadOptions,
     read_instructions,
@@ -31,7 +31,7 @@ from p4perf.evaluation.prediction.reading import (
     read_shares,
     shares_of_trace,
 )
-from p4perf.evaluation.prediction.reading.names import LOST, SWX
+from p4perf.evaluation.prediction.reading.names import LOST, SWX, XDP
 from p4perf.evaluation.prediction.reading.points import component_graph
 from p4perf.evaluation.prediction.reading.swx_packets import UnknownDecisionError
 from p4perf.models.estimate import Estimate

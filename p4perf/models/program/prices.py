@@ -14,6 +14,7 @@ from p4perf.models.component import Reader, Scale
 from p4perf.models.estimate import Estimate
 from p4perf.models.program.costs import NOTHING, Basis
 from p4perf.models.program.graph import KINDS, Construct, Kind, construct
+from p4perf.models.program.hashes import astray
 
 LABELS: Mapping[Kind, str] = {
     "lookup": "match_kind",
@@ -46,6 +47,16 @@ COMPARED = "compared_words"
 MASKS = "masks"
 """How diverse the masks of a ternary table are, see :data:`~p4perf.models.program.graph.OPTIONAL`. A trie of too many
 becomes too large, so rte_acl searches several tries, one after another."""
+
+NODES = "nodes"
+"""How many nodes of a trie the search of a longest prefix visits; if unknown, as with prefixes of one length."""
+
+ASTRAY = "astray"
+"""Share of the packets for which a processor mispredicts where an entry is, see
+:data:`~p4perf.models.program.graph.OPTIONAL`; if unknown, as many as with random keys."""
+
+OF_PREFIXES = 0.5
+"""That share with prefixes of different lengths."""
 
 WORD_BITS = 64
 
@@ -148,6 +159,11 @@ def numeric_sizes(what: Construct) -> dict[str, float]:
         if what.size("match_kind") == "ternary":
             found[COMPARED] = compared_words(found["entries"], found["key_bits"])
             found[MASKS] = float(dict(what.sizes).get(MASKS, 1.0))
+        if what.size("match_kind") == "lpm":
+            found[NODES] = float(dict(what.sizes).get(NODES, 1 + math.log2(max(found["entries"], 1.0))))
+            found[ASTRAY] = float(dict(what.sizes).get(ASTRAY, OF_PREFIXES if found["entries"] > 1 else 0.0))
+        if what.size("match_kind") == "exact":
+            found[ASTRAY] = float(dict(what.sizes).get(ASTRAY, astray(found["entries"])))
     return found
 
 
@@ -167,7 +183,8 @@ def cached_sizes(sizes: Mapping[str, float]) -> dict[str, float]:
 
 def smallest_sizes(sizes: Mapping[str, float]) -> dict[str, float]:
     """The same sizes, of a table with one entry."""
-    return {name: min(size, 1.0) if name in CACHED else size for name, size in sizes.items()}
+    smallest = dict.fromkeys((*CACHED, NODES), 1.0) | {ASTRAY: 0.0}
+    return {name: min(size, smallest.get(name, size)) for name, size in sizes.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,7 +319,7 @@ def read_price(reader: Reader) -> Price:
 
 def _sizes_of(key: str) -> tuple[str, ...]:
     kinds = [kind for kind in KINDS if key == kind or key.startswith(f"{kind} ")]
-    return (*KINDS[max(kinds, key=len)], TABLE_BYTES, DATA_BYTES, COMPARED, MASKS) if kinds else ()
+    return (*KINDS[max(kinds, key=len)], TABLE_BYTES, DATA_BYTES, COMPARED, MASKS, NODES, ASTRAY) if kinds else ()
 
 
 TAIL = 8.0

@@ -30,18 +30,18 @@ def distances(found: tuple[tuple[Construct, float], ...]) -> dict[tuple[str, str
 
 def test_a_table_competes_with_the_packets_and_with_what_else_is_in_use() -> None:
     met = [(lookup("large"), 1.0), (lookup("half"), 0.5), (lookup("small"), 1.0)]
-    keys = {"large": 4096, "half": 1000, "small": 32}
-    found = distances(reuse(met, keys, {}, {}, (4096, FRAME_BYTES), tries=False))
+    keys = {"large": 4096, "half": 1000, "small": 16}
+    found = distances(reuse(met, keys, {}, {}, (4096, FRAME_BYTES), "dpdk"))
     # Frames of two lines; nearly three lines for each of few keys of a large table: of a bucket, the key, its data.
-    large = 2 * 4096 + 3 * (4096 + 1000 + 32)
+    large = 2 * 4096 + 3 * (4096 + 1000 + 16)
     # An entry of the second comes again after 2000 packets, half of which look it up.
-    half = 2 * 2000 + 3 * (2000 + 1000 + 32)
+    half = 2 * 2000 + 3 * (2000 + 1000 + 16)
     assert found == {
         ("large", "exact"): (pytest.approx(large, rel=0.05), 1.0),
         ("half", "exact"): (pytest.approx(half, rel=0.05), 0.5),
     }
     assert found["large", "exact"][0] < large
-    assert NEAREST_BYTES / LINE_BYTES > 2 * 32 + 3 * (32 + 16 + 32), "the small one stays in the nearest cache"
+    assert NEAREST_BYTES / LINE_BYTES > 2 * 16 + 3 * (16 + 8 + 16), "the small one stays in the nearest cache"
 
 
 def test_small_entries_share_lines() -> None:
@@ -52,21 +52,25 @@ def test_small_entries_share_lines() -> None:
     assert lines_of(256, 1024, 64) == 256
     assert lines_of(256, 1024, 100) == 512
     # 4096 keys of 4 bytes with data of 8: of buckets of 8 bytes, keys of 16, and data of 16.
-    in_use = exact_lines(lookup("full", entries=4096), 4096, maps=False)
+    in_use = exact_lines(lookup("full", entries=4096), 4096, "dpdk")
     assert in_use == 4096 * (8 + 16 + 16) / LINE_BYTES
     # In maps of the kernel, of places of 8 bytes and elements of 60.
-    assert exact_lines(lookup("full", entries=4096), 4096, maps=True) == pytest.approx(4096 * (8 + 60) / LINE_BYTES)
+    assert exact_lines(lookup("full", entries=4096), 4096, "kernel") == pytest.approx(4096 * (8 + 60) / LINE_BYTES)
     # Four thousand of a million entries are apart from each other.
-    assert exact_lines(lookup("large", entries=1_000_000), 4096, maps=False) == pytest.approx(3 * 4096, rel=0.02)
+    assert exact_lines(lookup("large", entries=1_000_000), 4096, "dpdk") == pytest.approx(3 * 4096, rel=0.02)
 
 
 def test_prefixes_take_steps_and_lists_pass_through_the_caches() -> None:
     met = [(lookup("routes", "lpm"), 1.0), (lookup("list", "ternary", 1000), 1.0)]
-    found = distances(reuse(met, {"routes": 2000}, {"routes": 0.5}, {"routes": 0.4}, (256, 128), tries=False))
+    found = distances(reuse(met, {"routes": 2000}, {"routes": 0.5}, {"routes": 0.4}, (256, 128), "dpdk"))
     lines = 2 * 256 + 2.5 * 2000 + 1000 * 16 / LINE_BYTES
     assert found == {("routes", "lpm"): (lines, 1.5), ("routes", "branch"): (lines, 0.4)}
-    tries = distances(reuse(met, {"routes": 2000, "list": 300}, {}, {}, (256, 128), tries=True))
+    tries = distances(reuse(met, {"routes": 2000, "list": 300}, {}, {}, (256, 128), "swx"))
     assert tries["list", "ternary"] == (2 * 256 + 4 * 300 + 4 * 300, 1.0), "a node for each byte of the key"
+    nodes = [w.number(REUSE_BYTES) for w, _ in reuse(met[:1], {"routes": 2000}, {}, {}, (256, 128), "kernel")]
+    assert nodes[0] / LINE_BYTES == 2 * 256 + 2 * 2000, "two nodes of one line for each prefix"
+    assert nodes == [nodes[0] / 2**n for n in range(5)], "each level is used twice as often as the next"
+    assert nodes[-1] > NEAREST_BYTES > nodes[-1] / 2
 
 
 def router(routes: int, packets: int) -> Workload:
@@ -78,7 +82,7 @@ def router(routes: int, packets: int) -> Workload:
 @pytest.mark.parametrize("target", ["dpdk-c", "dpdk-swx"])
 def test_a_router_costs_more_the_more_of_its_routes_are_in_use(target: str) -> None:
     (model,) = open_models([f"{target}@turin"])  # which has no price of its own
-    for packets in (64, 1024):
+    for packets in (32, 1024):
         path = workload_path(target, router(2000, packets), TrafficPlan(FRAME_BYTES))
         far = [what for what, _ in path if what.kind == "reuse"]
         assert bool(far) == (packets == 1024)

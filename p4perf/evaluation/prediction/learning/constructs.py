@@ -30,7 +30,7 @@ import numpy.typing as npt
 from p4perf.errors import CapabilityError
 from p4perf.evaluation.prediction.operations import drawn_packets
 from p4perf.evaluation.prediction.reading.locality import spread_lookups
-from p4perf.evaluation.prediction.reading.names import SENT, SWX
+from p4perf.evaluation.prediction.reading.names import SENT, SWX, XDP
 from p4perf.evaluation.prediction.reading.own import read_own
 from p4perf.evaluation.prediction.reading.packets import (
     Lookups,
@@ -40,6 +40,7 @@ from p4perf.evaluation.prediction.reading.packets import (
     own_runner,
     passed_steps,
 )
+from p4perf.evaluation.prediction.reading.reuse import Tables
 from p4perf.evaluation.prediction.reading.swx import is_run, renamed, swx_flow
 from p4perf.evaluation.prediction.reading.swx_packets import SwxMachine, UnknownDecisionError
 from p4perf.formats.swx_spec import read_specification
@@ -57,18 +58,18 @@ from p4perf.programs.ir import Program, Workload
 from p4perf.programs.packets import FCS_BYTES, frame
 from p4perf.programs.reading.flow import FULL, Flow, oversized_tables, resolve
 
-XDP = "xdp"
-"""The target whose programs that were read work on a copy of their headers."""
-
 PacketPath = tuple[tuple[Construct, float], ...]
 """What an average packet meets: constructs in the order in which they are met first, and how often."""
 
 
-def packet_path(program: Program, workload: Workload, traffic: TrafficPlan, *, apart: bool = False) -> PacketPath:
+def packet_path(
+    program: Program, workload: Workload, traffic: TrafficPlan, *, apart: bool = False, tables: Tables = "dpdk"
+) -> PacketPath:
     """What an average packet of a workload meets in its program, or in its baseline.
 
     Args:
         apart: whether headers are kept apart from the packet, in memory.
+        tables: whose tables are looked up.
 
     Raises:
         CapabilityError: a packet cannot be followed to its end.
@@ -78,6 +79,7 @@ def packet_path(program: Program, workload: Workload, traffic: TrafficPlan, *, a
     packets = Decisions(program, Lookups)
     lookups = packets.interpreter
     assert isinstance(lookups, Lookups)  # noqa: S101 - it was made here
+    lookups.tables, lookups.drawn = tables, traffic.distribution not in ("sequential", "single")
     frames = packets_of(workload, traffic)
     _settle(program, frames, packets.run, lookups)
     lookups.forget()
@@ -98,11 +100,12 @@ def packet_path(program: Program, workload: Workload, traffic: TrafficPlan, *, a
     if not kept and not apart:  # compilers leave out all that is done for packets that are dropped in any case
         return ()
     if not workload.frames:
-        return tally.met()
+        return tuple((lookups.walked(what), times) for what, times in tally.met())
     copies = any(isinstance(statement, ir.Clone) for statement in statements(program))  # none: no session is there
     found = [(what, times) for what, times in tally.met() if copies or what.kind != "clone"]
     far = lookups.reused(found, (len(frames), workload.packets.frame_size_bytes))
-    return (*(part for each in found for part in (*lookups.searched(*each), *lookups.within(*each))), *far)
+    searched = [part for each in found for part in (*lookups.searched(*each), *lookups.within(*each))]
+    return (*((lookups.walked(what), times) for what, times in searched), *far)
 
 
 PASSES = 2
@@ -158,7 +161,10 @@ def workload_path(target: str, workload: Workload, traffic: TrafficPlan, *, base
     """
     program = workload.baseline if baseline else workload.program
     if target.partition(":")[0] != SWX:
-        path = packet_path(program, workload, traffic, apart=target == XDP and header_layout(program).whole)
+        if target == XDP:
+            path = packet_path(program, workload, traffic, apart=header_layout(program).whole, tables="kernel")
+        else:
+            path = packet_path(program, workload, traffic)
     else:
         path = tuple((what, times) for what, times in swx_path(program, workload, traffic) if is_run(what, target))
     return path if workload.frames else spread_lookups(path, traffic)
@@ -307,7 +313,7 @@ def swx_path(program: Program, workload: Workload, traffic: TrafficPlan) -> Pack
     if not workload.frames:
         return tally.met()
     met = tally.met()
-    far = reference.reused(met, (len(frames), workload.packets.frame_size_bytes), tries=True)
+    far = reference.reused(met, (len(frames), workload.packets.frame_size_bytes))
     return (*((reference.seen(what), times) for what, times in met), *far)
 
 
@@ -325,6 +331,7 @@ def _on_swx(program: Program, workload: Workload) -> tuple[Flow, SwxMachine, Loo
     if pipeline is not None:
         flow = renamed(flow, {table.name: called(table) for table in program.tables})
     reference = Lookups(program)
+    reference.tables = "swx"
     return flow, SwxMachine(spec, flow, lookup=lambda table: reference.next(table, pipeline)), reference
 
 

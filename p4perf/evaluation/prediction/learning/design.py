@@ -382,7 +382,7 @@ def measured_sizes(design: Design) -> dict[tuple[str, str], tuple[float, ...]]:
     }
 
 
-def choose_axes(design: Design, problem: PriceProblem, *, lists: bool = False) -> Design:
+def choose_axes(design: Design, problem: PriceProblem, *, lists: bool = False, walked: Sequence[str] = ()) -> Design:
     """Find the axes of all curves, one after another, beginning with the plainest.
 
     A lookup grows with the entries of its table, with the bytes of it, or with both, whatever has least error; one in
@@ -390,9 +390,10 @@ def choose_axes(design: Design, problem: PriceProblem, *, lists: bool = False) -
 
     Args:
         lists: ternary tables are searched entry by entry, so that they cost in proportion between two sizes.
+        walked: sizes of lookups that are not known by their entries alone, where they matter.
     """
     # Of an entry in a list, it does not matter what the others mask.
-    left_out = ("cells", pricing.MASKS) if lists else ("cells",)
+    left_out = {"cells", *((pricing.MASKS,) if lists else ()), *({pricing.NODES, pricing.ASTRAY} - {*walked})}
     found = {(k, s): vs for (k, s), vs in _sizes_of_axes(design).items() if len(vs) > 1 and s not in left_out}
     sizes = {
         place: values for place, values in found.items() if place[1] not in (pricing.TABLE_BYTES, pricing.COMPARED)

@@ -1,0 +1,130 @@
+"""Where lookups find entries: nodes of tries of the kernel, and places in buckets of rte_hash."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from dataclasses import dataclass, field
+
+import pytest
+
+from p4perf.evaluation.prediction.learning.constructs import workload_path
+from p4perf.evaluation.prediction.library import open_models
+from p4perf.evaluation.prediction.reading.tries import PrefixTrie, visited_of_rule
+from p4perf.models.program.hashes import (
+    BUCKET_ENTRIES,
+    astray,
+    buckets_for,
+    crc32c,
+    positions,
+    positions_of_rule,
+)
+from p4perf.models.program.prices import ASTRAY, NODES, numeric_sizes
+from p4perf.programs.component import TrafficPlan, build_workload
+
+WIDTH_BITS = 16
+
+
+@dataclass
+class Node:
+    value: int
+    length: int
+    children: list[Node | None] = field(default_factory=lambda: [None, None])
+
+
+def shared_bits(node: Node, value: int, length: int) -> int:
+    return min(node.length, length, WIDTH_BITS - (node.value ^ value).bit_length())
+
+
+def bit(value: int, place: int) -> int:
+    return value >> (WIDTH_BITS - 1 - place) & 1
+
+
+def inserted(root: Node | None, value: int, length: int) -> Node:
+    """A trie with a prefix more, as the map of the kernel has it: nodes with one child only where prefixes end."""
+    if root is None:
+        return Node(value, length)
+    shared = shared_bits(root, value, length)
+    if shared == root.length == length:
+        return root
+    if shared == root.length:
+        side = bit(value, shared)
+        root.children[side] = inserted(root.children[side], value, length)
+        return root
+    above = Node(value, shared)
+    above.children[bit(root.value, shared)] = root
+    if shared < length:
+        above.children[bit(value, shared)] = Node(value, length)
+    return above
+
+
+def visited(root: Node | None, key: int) -> int:
+    number = 0
+    while root is not None:
+        number += 1
+        shared = shared_bits(root, key, WIDTH_BITS)
+        if shared == WIDTH_BITS or shared < root.length:
+            break
+        root = root.children[bit(key, root.length)]
+    return number
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_lookups_visit_the_nodes_that_a_trie_has_on_their_way(seed: int) -> None:
+    drawn = random.Random(seed)
+    lengths = [drawn.randint(0, WIDTH_BITS) for _ in range(drawn.randint(1, 60))]
+    prefixes = [(drawn.getrandbits(WIDTH_BITS) >> WIDTH_BITS - n << WIDTH_BITS - n, n) for n in lengths]
+    root: Node | None = None
+    for value, length in prefixes:
+        root = inserted(root, value, length)
+    trie = PrefixTrie(prefixes, WIDTH_BITS)
+    keys = [drawn.getrandbits(WIDTH_BITS) for _ in range(100)] + [value for value, _ in prefixes]
+    assert [trie.visited(key) for key in keys] == [visited(root, key) for key in keys]
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 37, 100, 256])
+def test_prefixes_of_a_rule_are_found_where_a_trie_of_them_has_them(count: int) -> None:
+    trie = PrefixTrie([(n << 4, 12) for n in range(count)], WIDTH_BITS)
+    assert visited_of_rule(count) == Counter(trie.visited((n << 4) + 3) for n in range(count))
+
+
+def test_the_hash_is_that_of_the_instruction() -> None:
+    # RFC 3720, B.4: of 32 bytes of zeroes, with a start value of ones and inverted; the start is one of four bytes.
+    assert crc32c(b"\x00" * 32) == 0, "without a start value"
+    assert crc32c(bytes([*b"\xff" * 4, *b"\x00" * 28])) ^ 0xFFFFFFFF == 0x8A9136AA
+
+
+def test_keys_fill_buckets_one_place_after_another() -> None:
+    # Few keys that follow each other are in four of eight buckets (CRC is linear): the fifth is behind another one.
+    assert positions_of_rule(4, 16) == {0: 4}
+    assert positions_of_rule(5, 16) == {0: 4, 1: 1}
+    assert positions_of_rule(32, 6) == dict.fromkeys(range(8), 4)
+    many = positions_of_rule(100_000, 16)
+    assert sum(many.values()) == 100_000
+    assert max(many.values()) == buckets_for(100_000)
+    # Where a bucket is full, keys go to another one, behind its eight.
+    drawn = random.Random(1)
+    places = Counter(positions([drawn.randbytes(6) for _ in range(410)]))
+    assert sum(places.values()) == 410
+    assert 0 < sum(n for place, n in places.items() if place >= BUCKET_ENTRIES) < 82
+    assert astray(410) == pytest.approx(1 - places[0] / 410, abs=0.03)
+
+
+@pytest.mark.parametrize(
+    ("target", "kind", "size", "few", "many"),
+    [("dpdk-c", "exact", ASTRAY, (4, 0.0), (32, 0.875)), ("xdp", "lpm", NODES, (1, 1.0), (256, 9.0))],
+)
+def test_lookups_know_where_their_entries_are(
+    target: str, kind: str, size: str, few: tuple[int, float], many: tuple[int, float]
+) -> None:
+    (model,) = open_models([f"{target}@genoa"])
+    costs = []
+    for entries, expected in (few, many):
+        given = {"match_kind": kind, "entries": entries, "key_bits": 32}
+        workload = build_workload([("match_action_table", given)], frame_size_bytes=64)
+        (what,) = (w for w, _ in workload_path(target, workload, TrafficPlan(64)) if w.kind == "lookup")
+        assert numeric_sizes(what)[size] == expected
+        costs.append(model.pricing.charge(what).cycles.value)
+        foreseen = workload_path(target, workload, TrafficPlan(64, distribution="sequential"))
+        assert [numeric_sizes(w)[ASTRAY] for w, _ in foreseen if w.kind == "lookup"] == [0.0]
+    assert costs[1] > 1.5 * costs[0]
