@@ -1,10 +1,11 @@
 """What will a table cost as it grows, and what does it cost? In the catalogue's programs and in examples.
 
 Every kind of table gets sizes that a seed draws, evenly on a logarithmic axis, on every ``--target`` that has it. All
-predictions are written to ``predictions.json`` before anything is measured. Then every size is measured, and both
-stand beside one another: the error of each size, and the error of what two neighbouring sizes differ by, where that is
-more than ten cycles. A size counts if it is within 20 %, a difference as well. Programs of the catalogue are compared
-over their baselines: the packet source draws a key for every table beside the baseline, too, which no program pays for.
+predictions are written to ``predictions.json`` before anything is measured. Then the sizes of a table are measured,
+start by start in turn, so that what the machine does next to them concerns all of them, and both stand beside one
+another: the error of each size, and the error of what two neighbouring sizes differ by, where that is more than ten
+cycles. A size counts if it is within 20 %, a difference as well. Programs of the catalogue are compared over their
+baselines: the packet source draws a key for every table beside the baseline, too, which no program pays for.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from real_programs import EXAMPLES, TARGETS, TRAFFIC, beside, line, measured_program, own_program, predicted
+from real_programs import EXAMPLES, TARGETS, TRAFFIC, beside, line, measured_in_turn, own_program, predicted
 
 from p4perf.errors import P4PerfError
 from p4perf.evaluation.prediction.answer import Conditions, TargetModel, predict
@@ -89,8 +90,9 @@ def predictions(models: Sequence[TargetModel], number: int, seed: int) -> Iterat
     """A row for each size and model, or why there is none."""
     rng = np.random.default_rng(seed)
     for table in TABLES:
-        for entries in sizes(table.most, number, rng):
-            for model in models:
+        drawn = sizes(table.most, number, rng)
+        for model in models:
+            for entries in drawn:
                 row = {"program": f"{table.name} {entries}", "target": model.target, "model": model.name}
                 row |= {"name": table.name, "entries": entries}
                 try:
@@ -99,16 +101,24 @@ def predictions(models: Sequence[TargetModel], number: int, seed: int) -> Iterat
                     yield {**row, "error": str(error)}
 
 
-def measured(row: dict[str, Any], repetitions: int, seed: int, baseline: float) -> dict[str, Any]:
-    """A row with what was measured, or what went wrong; ``baseline`` is that of the model [cycles/packet]."""
-    (table,) = (t for t in TABLES if t.name == row["name"])
-    workload, traffic = table.workload(row["entries"], seed)
+def measured(rows: Sequence[dict[str, Any]], repetitions: int, seed: int, baseline: float) -> list[dict[str, Any]]:
+    """Rows of one table with what was measured, or what went wrong.
+
+    Args:
+        baseline: that of the model [cycles/packet].
+    """
+    (table,) = (t for t in TABLES if t.name == rows[0]["name"])
     try:
-        medians, accepted, tried = measured_program(workload, row["target"], repetitions, traffic)
+        workloads = [table.workload(row["entries"], seed) for row in rows]
+        measurements = measured_in_turn(workloads, rows[0]["target"], repetitions)
     except P4PerfError as error:
-        return {**row, "error": error.message}
-    drawn = 0.0 if table.table else medians["baseline_cycles_per_packet"] - baseline
-    return beside(row, {**medians, "cycles_per_packet": medians["cycles_per_packet"] - drawn}, f"{accepted} of {tried}")
+        return [{**row, "error": error.message} for row in rows]
+    found = []
+    for row, (medians, accepted, tried) in zip(rows, measurements, strict=True):
+        drawn = 0.0 if table.table else medians["baseline_cycles_per_packet"] - baseline
+        cycles = medians["cycles_per_packet"] - drawn
+        found.append(beside(row, {**medians, "cycles_per_packet": cycles}, f"{accepted} of {tried}"))
+    return found
 
 
 def summary(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
@@ -135,7 +145,7 @@ def main() -> int:
     parser.add_argument("--target", action="append", help="default: dpdk-c, dpdk-swx and xdp")
     parser.add_argument("--model", action="append", help="a cost model; default: those of p4perf predict")
     parser.add_argument("--sizes", type=int, default=4, help="of each table")
-    parser.add_argument("--repetitions", type=int, default=3, help="accepted starts of each")
+    parser.add_argument("--repetitions", type=int, default=5, help="accepted starts of each")
     parser.add_argument("--seed", type=int, default=1, help="of sizes, entries and packets")
     parser.add_argument("--output", type=Path, help="keep predictions and what was measured in this folder")
     options = parser.parse_args()
@@ -146,11 +156,12 @@ def main() -> int:
         rows = list(predictions(models, options.sizes, options.seed))
         (place / "predictions.json").write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
         told, baselines = [], {m.name: m.pricing.baseline for m in models if isinstance(m.pricing, CostModel)}
-        for row in rows:
-            if "predicted" in row:
-                row = measured(row, options.repetitions, options.seed, baselines[row["model"]])
-            told.append(row)
-            print(line(told[-1]), flush=True)
+        told += [row for row in rows if "predicted" not in row]
+        known = [row for row in rows if "predicted" in row]
+        for _, group in groupby(known, key=lambda row: (row["name"], row["target"])):
+            together = list(group)
+            told += measured(together, options.repetitions, options.seed, baselines[together[0]["model"]])
+            print("\n".join(line(row) for row in told[-len(together) :]), flush=True)
             (place / "measured.json").write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
         print("\n".join(summary(told)))
     return 0

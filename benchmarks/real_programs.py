@@ -101,32 +101,47 @@ def beside(row: dict[str, Any], medians: dict[str, float], starts: str) -> dict[
     }
 
 
-def measured_program(
-    workload: Workload, label: str, repetitions: int, traffic: TrafficPlan = TRAFFIC
-) -> tuple[dict[str, float], int, int]:
-    """Median metrics of a program, accepted starts, and all starts."""
+Measured = tuple[dict[str, float], int, int]
+"""Median metrics of a program, accepted starts, and all starts."""
+
+
+def measured_program(workload: Workload, label: str, repetitions: int, traffic: TrafficPlan = TRAFFIC) -> Measured:
+    """What a program costs."""
+    (found,) = measured_in_turn([(workload, traffic)], label, repetitions)
+    return found
+
+
+def measured_in_turn(workloads: Sequence[tuple[Workload, TrafficPlan]], label: str, repetitions: int) -> list[Measured]:
+    """What programs cost that take turns, a start of each: whatever the machine does next to them, it does to all."""
     place = open_testbed("local")
     target = measuring(open_target(label))
     facts = require_usable(target, place)
-    plan = target.plan(workload, traffic, facts)
-    accepted: list[TrialSummary] = []
-    place.build(plan.build)
+    plans = [target.plan(workload, traffic, facts) for workload, traffic in workloads]
+    for plan in plans:
+        place.build(plan.build)
+    accepted: list[list[TrialSummary]] = [[] for _ in plans]
+    tried = [0] * len(plans)
     with tempfile.TemporaryDirectory() as folder:
         ratio = measured_gate_ratios(target, place, Path(folder)).at()
         for attempt in range(repetitions * ATTEMPTS):
-            hugepages = target.use_hugepages(plan.memory_bytes, facts)
-            options = TrialOptions(seed=1000 + attempt, gate_ratio=ratio, hugepages=hugepages)
-            summary = target.summarise(target.parse(place.run(target.trial(plan, options, facts), Path(folder))), ratio)
-            accepted += [summary] if summary.accepted else []
-            if len(accepted) == repetitions:
-                break
-    if not accepted:
+            for number, plan in enumerate(plans):
+                if len(accepted[number]) == repetitions:
+                    continue
+                tried[number] += 1
+                hugepages = target.use_hugepages(plan.memory_bytes, facts)
+                options = TrialOptions(seed=1000 + attempt, gate_ratio=ratio, hugepages=hugepages)
+                output = target.parse(place.run(target.trial(plan, options, facts), Path(folder)))
+                summary = target.summarise(output, ratio)
+                accepted[number] += [summary] if summary.accepted else []
+    if not all(accepted):
         raise MeasurementError("no start was accepted: the machine was disturbed")
-    values: dict[str, list[float]] = {}
-    for each in accepted:
-        for metric in each.metrics:
+    found = []
+    for starts, number in zip(accepted, tried, strict=True):
+        values: dict[str, list[float]] = {}
+        for metric in (metric for each in starts for metric in each.metrics):
             values.setdefault(metric.metric, []).append(metric.value)
-    return {name: float(np.median(found)) for name, found in values.items()}, len(accepted), attempt + 1
+        found.append(({name: float(np.median(each)) for name, each in values.items()}, len(starts), number))
+    return found
 
 
 def summary(rows: Sequence[dict[str, Any]]) -> list[str]:
