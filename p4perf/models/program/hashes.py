@@ -21,7 +21,7 @@ MOST_KEYS = 4096
 
 
 def buckets_for(count: int) -> int:
-    """Buckets of a table with so many entries."""
+    """How many buckets rte_hash has for a number of entries."""
     return (1 << (max(count + count // SPARE, LEAST_ENTRIES) - 1).bit_length()) // BUCKET_ENTRIES
 
 

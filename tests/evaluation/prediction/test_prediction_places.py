@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 
@@ -20,7 +21,10 @@ from p4perf.models.program.hashes import (
     positions_of_rule,
 )
 from p4perf.models.program.prices import ASTRAY, NODES, numeric_sizes
-from p4perf.programs.component import TrafficPlan, build_workload
+from p4perf.programs.component import OWN, TrafficPlan, build_workload
+from p4perf.programs.own import packed
+
+EXAMPLES = Path(__file__).resolve().parents[3] / "examples" / "programs"
 
 WIDTH_BITS = 16
 
@@ -128,3 +132,15 @@ def test_lookups_know_where_their_entries_are(
         foreseen = workload_path(target, workload, TrafficPlan(64, distribution="sequential"))
         assert [numeric_sizes(w)[ASTRAY] for w, _ in foreseen if w.kind == "lookup"] == [0.0]
     assert costs[1] > 1.5 * costs[0]
+
+
+@pytest.mark.parametrize("target", ["dpdk-c", "xdp"])
+def test_tables_without_entries_are_looked_up_in_vain(target: str) -> None:
+    file = EXAMPLES / "ipv4_router" / "ipv4_router.json"
+    given = {"program": packed(file.read_text(), str(file)), "fill": "routes=0", "packets": 16, "seed": 1}
+    workload = build_workload([(OWN, given)], frame_size_bytes=128)
+    (model,) = open_models([f"{target}@genoa"])
+    path = workload_path(target, workload, TrafficPlan(128))
+    (routes,) = (what for what, _ in path if what.kind == "lookup" and "routes" in what.where)
+    assert routes.number("hit") == 0
+    assert model.pricing.breakdown(path).cycles.value > 0

@@ -267,6 +267,7 @@ class Lookups(Interpreter):
     """Runs packets, and keeps what their lookups find."""
 
     tables: Tables = "dpdk"
+    """Whose tables are looked up."""
     drawn = True
     """Whether it is a matter of chance which key comes next: else a processor foresees what tables decide for it."""
 
@@ -350,19 +351,18 @@ class Lookups(Interpreter):
         table = self._table(what) if what.kind == "lookup" else None
         if table is None or not (self._in_trie(table) or self._in_hash(table)):
             return what
-        met, count, share = self._levels.get(table_of(what)), table.entries.count, what.number("hit")
+        met, count = self._levels.get(table_of(what)), max(table.entries.count, 1)
         if self._in_trie(table):
-            places: Mapping[int, float] = met or visited_of_rule(count)
-            usual, some = max(places.values()) / sum(places.values()), 1.0
-            mean = sum(nodes * packets for nodes, packets in places.items()) / sum(places.values())
-            what = construct("lookup", what.where, **dict(what.sizes) | {"nodes": mean})
-        else:
-            places = met or positions_of_rule(max(count, 1), math.ceil(sum(self._widths(table)) / 8))
-            # Whether there is an entry is a branch of its own.
-            some = max(share, 1 - share)
-            usual = max(share * max(places.values()) / sum(places.values()), 1 - share)
-            usual, some = usual / max(share, 1e-9), some / max(share, 1e-9)
-        return construct("lookup", what.where, **dict(what.sizes) | {"astray": self.drawn * max(some - usual, 0.0)})
+            visited = met or visited_of_rule(count)
+            mean = sum(nodes * packets for nodes, packets in visited.items()) / sum(visited.values())
+            astray = 1 - max(visited.values()) / sum(visited.values())
+            return construct("lookup", what.where, **dict(what.sizes) | {"nodes": mean, "astray": self.drawn * astray})
+        places = met or positions_of_rule(count, math.ceil(sum(self._widths(table)) / 8))
+        hit, first = what.number("hit"), max(places.values()) / sum(places.values())
+        # Whether there is an entry is a branch of its own; of packets that find one, these go otherwise besides.
+        others = max(hit, 1 - hit) - max(hit * first, 1 - hit)
+        astray = self.drawn * others / hit if hit else 0.0
+        return construct("lookup", what.where, **dict(what.sizes) | {"astray": astray})
 
     def within(self, what: Construct, times: float) -> tuple[tuple[Construct, float], ...]:
         """What lookups in a table do beyond a lookup: levels of its longest prefixes, and branches mispredicted in it.

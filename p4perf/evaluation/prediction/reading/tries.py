@@ -43,9 +43,9 @@ class PrefixTrie:
 
 
 def visited_of_rule(count: int) -> Mapping[int, int]:
-    """By numbers of nodes, how many of the prefixes 0, 1, ..., ``count - 1`` of one length are found after so many."""
-    if count <= 1:
-        return {1: count}
+    """How many of the prefixes 0, 1, ..., ``count - 1`` of one length are found after each number of nodes."""
+    if count == 1:
+        return {1: 1}
     half = 1 << (count - 1).bit_length() - 1
     found = Counter({nodes + 1: number for nodes, number in visited_of_rule(half).items()})
     found.update({nodes + 1: number for nodes, number in visited_of_rule(count - half).items()})
