@@ -97,11 +97,12 @@ class Construct:
         return float(value)
 
 
-OPTIONAL: Mapping[Kind, tuple[str, ...]] = MappingProxyType({"lookup": ("masks", "nodes", "astray")})
+OPTIONAL: Mapping[Kind, tuple[str, ...]] = MappingProxyType({"lookup": ("masks", "nodes", "astray", "extended")})
 """Sizes that a construct may have. ``masks``: as how many combinations of masks, equally frequent, its entries have are
 as diverse: ``n^2 / sum n_m^2`` of n entries, n_m of which have the combination m (Simpson, Nature 163, 1949).
 ``nodes``: of a trie of the kernel, that the search of a longest prefix visits. ``astray``: share of the packets whose
-entry is found at another place, of a bucket or a trie, than that of most."""
+entry is found at another place, of a bucket or a trie, than that of most. ``extended``: extensions of a bucket of SWX
+that the search of an entry goes through, on average."""
 
 
 def construct(kind: Kind, where: str = "", /, **sizes: Size) -> Construct:

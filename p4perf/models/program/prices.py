@@ -14,7 +14,7 @@ from p4perf.models.component import Reader, Scale
 from p4perf.models.estimate import Estimate
 from p4perf.models.program.costs import NOTHING, Basis
 from p4perf.models.program.graph import KINDS, Construct, Kind, construct
-from p4perf.models.program.hashes import astray
+from p4perf.models.program.hashes import astray, extended
 
 LABELS: Mapping[Kind, str] = {
     "lookup": "match_kind",
@@ -41,6 +41,9 @@ TABLE_BYTES = "table_bytes"
 DATA_BYTES = "data_bytes"
 """Memory of the action data of a table, which fewer packets find in a cache than what leads to them."""
 
+FURTHER_BYTES = "further_bytes"
+"""Memory of the lines of action data that are not the first of their entry: SWX prefetches no others."""
+
 COMPARED = "compared_words"
 """What a search of a list compares, of ternary tables: see :func:`compared_words`."""
 
@@ -58,7 +61,16 @@ ASTRAY = "astray"
 OF_PREFIXES = 0.5
 """That share with prefixes of different lengths."""
 
+EXTENDED = "extended"
+"""Extensions of buckets that a lookup on SWX goes through; if unknown, as many as with random keys."""
+
+PLACES = frozenset({NODES, ASTRAY, EXTENDED, FURTHER_BYTES})
+"""Sizes that lookups of some targets grow with: where their entries are."""
+
 WORD_BITS = 64
+
+LINE_BYTES, ACTION_BYTES = 64, 8
+"""Of a line of a cache, and of what stands before the action data of an entry on SWX: the number of its action."""
 
 SLOT_BYTES = 64
 """What a hash table keeps of an entry besides key and data (signature, index, pointer)."""
@@ -70,6 +82,7 @@ CACHED: Mapping[str, float] = {
     "entries": 1000.0,
     TABLE_BYTES: float(1 << 17),
     DATA_BYTES: float(1 << 16),
+    FURTHER_BYTES: float(1 << 16),
     COMPARED: 2000.0,
     REUSE_BYTES: float(1 << 18),
 }
@@ -163,7 +176,10 @@ def numeric_sizes(what: Construct) -> dict[str, float]:
             found[NODES] = float(dict(what.sizes).get(NODES, 1 + math.log2(max(found["entries"], 1.0))))
             found[ASTRAY] = float(dict(what.sizes).get(ASTRAY, OF_PREFIXES if found["entries"] > 1 else 0.0))
         if what.size("match_kind") == "exact":
+            lines = math.ceil((ACTION_BYTES + found["action_data_bytes"]) / LINE_BYTES)
+            found[FURTHER_BYTES] = found["entries"] * (lines - 1) * LINE_BYTES
             found[ASTRAY] = float(dict(what.sizes).get(ASTRAY, astray(found["entries"])))
+            found[EXTENDED] = float(dict(what.sizes).get(EXTENDED, extended(found["entries"])))
     return found
 
 
@@ -183,7 +199,7 @@ def cached_sizes(sizes: Mapping[str, float]) -> dict[str, float]:
 
 def smallest_sizes(sizes: Mapping[str, float]) -> dict[str, float]:
     """The same sizes, of a table with one entry."""
-    smallest = dict.fromkeys((*CACHED, NODES), 1.0) | {ASTRAY: 0.0}
+    smallest = dict.fromkeys((*CACHED, NODES), 1.0) | {ASTRAY: 0.0, EXTENDED: 0.0}
     return {name: min(size, smallest.get(name, size)) for name, size in sizes.items()}
 
 
@@ -319,7 +335,7 @@ def read_price(reader: Reader) -> Price:
 
 def _sizes_of(key: str) -> tuple[str, ...]:
     kinds = [kind for kind in KINDS if key == kind or key.startswith(f"{kind} ")]
-    return (*KINDS[max(kinds, key=len)], TABLE_BYTES, DATA_BYTES, COMPARED, MASKS, NODES, ASTRAY) if kinds else ()
+    return (*KINDS[max(kinds, key=len)], TABLE_BYTES, DATA_BYTES, COMPARED, MASKS, *PLACES) if kinds else ()
 
 
 TAIL = 8.0

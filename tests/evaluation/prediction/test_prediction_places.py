@@ -11,16 +11,19 @@ import pytest
 
 from p4perf.evaluation.prediction.learning.constructs import workload_path
 from p4perf.evaluation.prediction.library import open_models
-from p4perf.evaluation.prediction.reading.tries import PrefixTrie, visited_of_rule
+from p4perf.evaluation.prediction.reading.places import PrefixTrie, visited_of_rule
 from p4perf.models.program.hashes import (
     BUCKET_ENTRIES,
     astray,
     buckets_for,
     crc32c,
+    extended,
+    extensions,
+    extensions_of_rule,
     positions,
     positions_of_rule,
 )
-from p4perf.models.program.prices import ASTRAY, NODES, numeric_sizes
+from p4perf.models.program.prices import ASTRAY, EXTENDED, FURTHER_BYTES, NODES, numeric_sizes
 from p4perf.programs.component import OWN, TrafficPlan, build_workload
 from p4perf.programs.own import packed
 
@@ -112,6 +115,36 @@ def test_keys_fill_buckets_one_place_after_another() -> None:
     assert sum(places.values()) == 410
     assert 0 < sum(n for place, n in places.items() if place >= BUCKET_ENTRIES) < 82
     assert astray(410) == pytest.approx(1 - places[0] / 410, abs=0.03)
+
+
+def test_buckets_of_swx_are_extended_after_four_keys() -> None:
+    # CRC is linear: 16 keys that follow each other are in two of four buckets, eight in each.
+    assert [extensions_of_rule(count, 16) for count in (1, 8, 16, 48, 100_000)] == [0.0, 0.0, 0.5, 0.0, 0.0]
+    # With one bucket, the tenth key is behind two.
+    assert extensions([bytes([n]) for n in range(10)], 4) == [0] * 4 + [1] * 4 + [2] * 2
+    # A table that is made for more entries than it has keeps them in more buckets.
+    assert extensions([bytes([n]) for n in range(16)], 1024) == [0] * 16
+
+
+@pytest.mark.parametrize("count", [100, 700, 1024, 2900])
+def test_random_keys_are_in_as_many_extensions_as_expected(count: int) -> None:
+    drawn, tables = random.Random(count), 20_000 // count
+    found = [sum(extensions([drawn.randbytes(6) for _ in range(count)], count)) for _ in range(tables)]
+    assert sum(found) / (count * tables) == pytest.approx(extended(count), abs=0.015)
+
+
+def test_a_table_of_swx_costs_more_where_its_buckets_are_extended() -> None:
+    (model,) = open_models(["dpdk-swx@genoa"])
+    costs, sizes = [], []
+    for entries, data in ((8, 4), (16, 4), (200_000, 16), (200_000, 64)):
+        given = {"match_kind": "exact", "entries": entries, "key_bits": 128, "action_data_bytes": data}
+        workload = build_workload([("match_action_table", given)], frame_size_bytes=64)
+        (what,) = (w for w, _ in workload_path("dpdk-swx", workload, TrafficPlan(64)) if w.kind == "lookup")
+        sizes.append((numeric_sizes(what)[EXTENDED], numeric_sizes(what)[FURTHER_BYTES]))
+        costs.append(model.pricing.charge(what).cycles.value)
+    assert sizes == [(0.0, 0.0), (0.5, 0.0), (0.0, 0.0), (0.0, 200_000 * 64.0)]
+    assert costs[1] > costs[0] + 40
+    assert costs[3] > costs[2] + 200
 
 
 @pytest.mark.parametrize(

@@ -144,8 +144,10 @@ def test_diverse_masks_cost_more_where_tries_are_searched():
     (model,) = open_models(["dpdk-swx@genoa"], ["dpdk-swx"])
     sizes = {"match_kind": "ternary", "entries": 600, "key_bits": 104, "action_data_bytes": 4, "hit": 1.0}
     costs = [model.pricing.charge(construct("lookup", **sizes, masks=m)).cycles.value for m in (1, 50, 120, 250)]
-    assert costs[0] == costs[1] == model.pricing.charge(construct("lookup", **sizes)).cycles.value
-    assert costs[1] < costs[2] < costs[3] < 3 * costs[0]
+    assert costs[0] == model.pricing.charge(construct("lookup", **sizes)).cycles.value
+    assert costs[0] < costs[1] < costs[2] < costs[3] < 3 * costs[0]
+    # Measured with 500 entries and 64 bytes of action data: 433 with one mask, 572 to 586 with 61.
+    assert 1.1 < costs[1] / costs[0] < 1.5
 
 
 @pytest.mark.parametrize(("target", "least", "most"), [("dpdk-swx", 20, 200), ("dpdk-c", None, None)])

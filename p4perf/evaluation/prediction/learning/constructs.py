@@ -40,9 +40,10 @@ from p4perf.evaluation.prediction.reading.packets import (
     own_runner,
     passed_steps,
 )
+from p4perf.evaluation.prediction.reading.places import Places
 from p4perf.evaluation.prediction.reading.reuse import Tables
 from p4perf.evaluation.prediction.reading.swx import is_run, renamed, swx_flow
-from p4perf.evaluation.prediction.reading.swx_packets import SwxMachine, UnknownDecisionError
+from p4perf.evaluation.prediction.reading.swx_packets import SwxMachine, UnknownDecisionError, hashed_tables
 from p4perf.formats.swx_spec import read_specification
 from p4perf.generators.c.xdp_layout import header_layout
 from p4perf.generators.swx.spec import Pipeline
@@ -79,7 +80,7 @@ def packet_path(
     packets = Decisions(program, Lookups)
     lookups = packets.interpreter
     assert isinstance(lookups, Lookups)  # noqa: S101 - it was made here
-    lookups.tables, lookups.drawn = tables, traffic.distribution not in ("sequential", "single")
+    lookups.places = Places(program, tables, drawn=traffic.distribution not in ("sequential", "single"))
     frames = packets_of(workload, traffic)
     _settle(program, frames, packets.run, lookups)
     lookups.forget()
@@ -310,11 +311,11 @@ def swx_path(program: Program, workload: Workload, traffic: TrafficPlan) -> Pack
             tally.count(passed, f"{passed.step.name}, {visits[passed.step.name]}")
         short += weight if machine.short else 0
     _check_lengths(short)
-    if not workload.frames:
-        return tally.met()
     met = tally.met()
+    if not workload.frames:
+        return tuple((reference.walked(what), times) for what, times in met)
     far = reference.reused(met, (len(frames), workload.packets.frame_size_bytes))
-    return (*((reference.seen(what), times) for what, times in met), *far)
+    return (*((reference.walked(reference.seen(what)), times) for what, times in met), *far)
 
 
 def _on_swx(program: Program, workload: Workload) -> tuple[Flow, SwxMachine, Lookups]:
@@ -331,7 +332,9 @@ def _on_swx(program: Program, workload: Workload) -> tuple[Flow, SwxMachine, Loo
     if pipeline is not None:
         flow = renamed(flow, {table.name: called(table) for table in program.tables})
     reference = Lookups(program)
-    reference.tables = "swx"
+    called_there = {table.name: called(table) if pipeline is None else table.name for table in program.tables}
+    declared = {name: spec.tables[there] for name, there in called_there.items() if there in spec.tables}
+    reference.places = Places(program, "swx", hashed=hashed_tables(declared))
     return flow, SwxMachine(spec, flow, lookup=lambda table: reference.next(table, pipeline)), reference
 
 

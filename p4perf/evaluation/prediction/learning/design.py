@@ -393,7 +393,7 @@ def choose_axes(design: Design, problem: PriceProblem, *, lists: bool = False, w
         walked: sizes of lookups that are not known by their entries alone, where they matter.
     """
     # Of an entry in a list, it does not matter what the others mask.
-    left_out = {"cells", *((pricing.MASKS,) if lists else ()), *({pricing.NODES, pricing.ASTRAY} - {*walked})}
+    left_out = {"cells", *((pricing.MASKS,) if lists else ()), *(pricing.PLACES - {*walked})}
     found = {(k, s): vs for (k, s), vs in _sizes_of_axes(design).items() if len(vs) > 1 and s not in left_out}
     sizes = {
         place: values for place, values in found.items() if place[1] not in (pricing.TABLE_BYTES, pricing.COMPARED)
@@ -509,7 +509,7 @@ def choose_products(design: Design, problem: PriceProblem) -> Design:
     """
     best, error = design, None
     for key in design.points:
-        grows = next((size for size in design.sizes(key) if size in pricing.CACHED), None)
+        grows = next((size for size in design.sizes(key) if size in pricing.CACHED.keys() - pricing.PLACES), None)
         if not key.startswith("lookup ") or grows is None:
             continue
         others = [size for size in design.sizes(key) if size not in pricing.CACHED and _crossed(design, key, size)]

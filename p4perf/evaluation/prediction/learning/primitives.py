@@ -28,7 +28,7 @@ from p4perf.errors import NoVerdictError
 from p4perf.evaluation.prediction.learning import design as designs
 from p4perf.evaluation.prediction.reading.names import SWX, XDP
 from p4perf.models.program.experience import Experience, KnownProgram, features
-from p4perf.models.program.prices import ASTRAY, NODES, Domain, Price
+from p4perf.models.program.prices import ASTRAY, EXTENDED, FURTHER_BYTES, NODES, Domain, Price
 from p4perf.models.program.primitives import LEVEL, Agreement, PrimitiveCosts
 from p4perf.models.templates import FloatArray
 
@@ -42,8 +42,9 @@ WAITING, FEWEST_WAITING = 0.3, 5
 """Smallest share of its time that a program waits for memory, and fewest such programs, for starts to say how much
 this scatters."""
 
-WALKED = {"dpdk-c": (ASTRAY,), XDP: (NODES, ASTRAY)}
-"""Sizes by which lookups of a target grow beside their entries: places in buckets of rte_hash, and nodes of tries."""
+WALKED = {"dpdk-c": (ASTRAY,), XDP: (NODES, ASTRAY), SWX: (EXTENDED, FURTHER_BYTES)}
+"""Sizes by which lookups of a target grow beside their entries: where these are, in buckets and tries, and what of them
+is not prefetched."""
 
 FEWEST = 3.0
 """With fewer points that count, an interval is that of all prices together."""
@@ -66,7 +67,8 @@ def learn_prices(
     if not told:
         raise NoVerdictError(f"no measured point of {target} has a construct beyond the baseline")
     problem = designs.PriceProblem.of(told)
-    lists, walked = target.partition(":")[0] != SWX, WALKED.get(target, ())
+    name = target.partition(":")[0]
+    lists, walked = name != SWX, WALKED.get(name, ())
     design = designs.choose_products(
         designs.choose_many(designs.choose_axes(designs.Design.of(told), problem, lists=lists, walked=walked), problem),
         problem,

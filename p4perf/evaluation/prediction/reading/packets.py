@@ -14,16 +14,15 @@ from typing_extensions import override
 
 from p4perf.evaluation.prediction.reading.constructs import is_prefixes
 from p4perf.evaluation.prediction.reading.names import DROPPED, PORT, RESUBMITTED, STACK_FULL
-from p4perf.evaluation.prediction.reading.reuse import Tables, reuse
-from p4perf.evaluation.prediction.reading.tries import PrefixTrie, visited_of_rule
+from p4perf.evaluation.prediction.reading.places import Places, prefix_bits
+from p4perf.evaluation.prediction.reading.reuse import reuse
 from p4perf.generators.swx.spec import Pipeline
 from p4perf.models.program.graph import Construct, Node, ProgramGraph, construct, mispredicted_branch
-from p4perf.models.program.hashes import positions, positions_of_rule
 from p4perf.programs import ir
 from p4perf.programs.analysis import masked_values
 from p4perf.programs.decisions import FAILED, Decision, Decisions, called
 from p4perf.programs.interpreter import Interpreter, PacketOutcome
-from p4perf.programs.ir import Action, Entry, Program, Table
+from p4perf.programs.ir import Action, Program, Table
 from p4perf.programs.packet_state import PacketState
 from p4perf.programs.reading.flow import Assigned, Fact, Flow, Step, base_name
 from p4perf.programs.reading.shares import Shares
@@ -247,18 +246,6 @@ def _rows_before(program: Program, table: Table) -> list[float]:
     return [float(row) for row in accumulate(rows, initial=0)]
 
 
-def _joined(values: Sequence[int], widths_bits: Sequence[int]) -> int:
-    """Fields after one another as one number."""
-    found = 0
-    for value, bits in zip(values, widths_bits, strict=True):
-        found = found << bits | value
-    return found
-
-
-def _prefix_bits(entry: Entry) -> int:
-    return sum(match.mask.bit_count() for match in entry.matches)
-
-
 def table_of(what: Construct) -> str:
     return what.where.removeprefix("table ").partition(",")[0]
 
@@ -266,15 +253,9 @@ def table_of(what: Construct) -> str:
 class Lookups(Interpreter):
     """Runs packets, and keeps what their lookups find."""
 
-    tables: Tables = "dpdk"
-    """Whose tables are looked up."""
-    drawn = True
-    """Whether it is a matter of chance which key comes next: else a processor foresees what tables decide for it."""
-
     def __init__(self, program: Program, **given: Any) -> None:
         super().__init__(program, **given)
-        self._tries: dict[str, PrefixTrie] = {}
-        self._positions: dict[str, list[int]] = {}
+        self.places = Places(program)
         self._made: list[tuple[Table, Action, Mapping[str, int], bool]] = []
         self._rows: dict[str, list[float]] = {}
         self.forget()
@@ -307,62 +288,19 @@ class Lookups(Interpreter):
             if name not in self._rows:
                 self._rows[name] = _rows_before(self._program, table)
             self._ends.setdefault(name, Counter())[MISS if position is None else position] += 1
-        levels = None
-        if self._in_trie(table):
-            levels = self._visited(table, values)
-        elif position is not None and self._in_hash(table):
-            levels = self._position(table, position)
-        elif position is not None:
+        levels = self.places.passed(table, values, position)
+        if levels is None and position is not None:
             entry = table.listing[position]
-            levels = len(entry.choices) if table.selector else -(-max(_prefix_bits(entry) - FIRST_LEVEL_BITS, 0) // 8)
+            levels = len(entry.choices) if table.selector else -(-max(prefix_bits(entry) - FIRST_LEVEL_BITS, 0) // 8)
         if levels is not None:
             for name in {table.name, called(table)}:
                 self._levels.setdefault(name, Counter())[levels] += 1
         return position
 
-    def _in_trie(self, table: Table) -> bool:
-        return self.tables == "kernel" and not table.selector and is_prefixes(self._program, table)
-
-    def _in_hash(self, table: Table) -> bool:
-        return self.tables == "dpdk" and not table.selector and self._program.match_kind(table) == "exact"
-
-    def _visited(self, table: Table, values: Sequence[int]) -> int:
-        """How many nodes of its trie the lookup of a key visits."""
-        widths = self._widths(table)
-        if table.name not in self._tries:
-            prefixes = ((_joined([m.low for m in e.matches], widths), _prefix_bits(e)) for e in table.listing)
-            self._tries[table.name] = PrefixTrie(prefixes, sum(widths))
-        return self._tries[table.name].visited(_joined(values, widths))
-
-    def _position(self, table: Table, entry: int) -> int:
-        """In which place of its bucket an entry is: the last ones of a list are added first."""
-        if table.name not in self._positions:
-            widths = self._widths(table)
-            keys = [_joined([m.low for m in e.matches], widths) for e in reversed(table.listing)]
-            found = positions([key.to_bytes(math.ceil(sum(widths) / 8), "big") for key in keys])
-            self._positions[table.name] = found[::-1]
-        return self._positions[table.name][entry]
-
-    def _widths(self, table: Table) -> list[int]:
-        return [self._program.width_bits(key.field) for key in table.keys]
-
     def walked(self, what: Construct) -> Construct:
-        """A lookup with where its entries are: in buckets of rte_hash, or in a trie of the kernel."""
+        """A lookup with where its entries are."""
         table = self._table(what) if what.kind == "lookup" else None
-        if table is None or not (self._in_trie(table) or self._in_hash(table)):
-            return what
-        met, count = self._levels.get(table_of(what)), max(table.entries.count, 1)
-        if self._in_trie(table):
-            visited = met or visited_of_rule(count)
-            mean = sum(nodes * packets for nodes, packets in visited.items()) / sum(visited.values())
-            astray = 1 - max(visited.values()) / sum(visited.values())
-            return construct("lookup", what.where, **dict(what.sizes) | {"nodes": mean, "astray": self.drawn * astray})
-        places = met or positions_of_rule(count, math.ceil(sum(self._widths(table)) / 8))
-        hit, first = what.number("hit"), max(places.values()) / sum(places.values())
-        # Whether there is an entry is a branch of its own; of packets that find one, these go otherwise besides.
-        others = max(hit, 1 - hit) - max(hit * first, 1 - hit)
-        astray = self.drawn * others / hit if hit else 0.0
-        return construct("lookup", what.where, **dict(what.sizes) | {"astray": astray})
+        return what if table is None else self.places.walked(what, table, self._levels.get(table_of(what)))
 
     def within(self, what: Construct, times: float) -> tuple[tuple[Construct, float], ...]:
         """What lookups in a table do beyond a lookup: levels of its longest prefixes, and branches mispredicted in it.
@@ -378,7 +316,7 @@ class Lookups(Interpreter):
         parts: tuple[tuple[Construct, float], ...] = ()
         if table.selector:
             parts = ((mispredicted_branch("lookup"), others),)
-        elif self.tables != "kernel" and is_prefixes(self._program, table):
+        elif self.places.tables != "kernel" and is_prefixes(self._program, table):
             mean = sum(level * packets for level, packets in levels.items()) / levels.total()
             parts = ((mispredicted_branch("prefix"), others), (construct("level"), mean * times))
         return tuple(part for part in parts if part[1])
@@ -393,13 +331,15 @@ class Lookups(Interpreter):
         for what, times in met:
             if what.kind != "lookup":
                 continue
-            keys[what.where] = self._places(what, trie=self.tables == "swx" and what.size("match_kind") != "exact")
-            for part, number in () if self.tables == "swx" else self.within(what, times):
+            keys[what.where] = self._places(
+                what, trie=self.places.tables == "swx" and what.size("match_kind") != "exact"
+            )
+            for part, number in () if self.places.tables == "swx" else self.within(what, times):
                 if part.kind == "level":
                     levels[what.where] = number / times
                 else:
                     wrong[what.where] = number
-        return reuse(met, keys, levels, wrong, packets, self.tables)
+        return reuse(met, keys, levels, wrong, packets, self.places.tables)
 
     def _table(self, what: Construct) -> Table | None:
         name = table_of(what)
@@ -447,7 +387,7 @@ class Lookups(Interpreter):
             return self._masked(what)
         entries = what.number("entries")
         touched = min(entries, float(len(self._keys.get(table_of(what), ())) or 1))
-        if what.size("match_kind") == "lpm" and self.tables != "kernel":  # whose nodes are counted
+        if what.size("match_kind") == "lpm" and self.places.tables != "kernel":  # whose nodes are counted
             touched = round(math.sqrt(entries * touched))
         return resized(what, entries=touched)
 

@@ -194,6 +194,16 @@ class SwxMachine(Interpreter):
         return outcome if outcome in labels else labels[0]
 
 
+def hashed_tables(tables: Mapping[str, SpecLine]) -> dict[str, tuple[int, bool]]:
+    """For how many entries each table with keys is made at least, and whether its keys are metadata."""
+    found = {}
+    for name, table in tables.items():
+        size, keys = table.inner("size"), table.inner("key")
+        if size is not None and keys is not None and keys.lines:
+            found[name] = size.number_at(1), keys.lines[0].word(0).startswith("m.")
+    return found
+
+
 def generated_runner(spec: Specification, flow: Flow, program: ir.Program, pipeline: Pipeline) -> Runner:
     """Runs packets through the specification that is generated for a program; that says what lookups find."""
     reference = Lookups(program)

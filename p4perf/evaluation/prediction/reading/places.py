@@ -1,0 +1,161 @@
+"""Where lookups find entries: in buckets of hash tables of DPDK, and in tries of the kernel.
+
+A BPF_MAP_TYPE_LPM_TRIE is a binary trie with a node for each prefix, and one wherever two of them part (Morrison,
+PATRICIA, Journal of the ACM 15(4), 1968). A lookup goes down from the root, bit by bit of its key, and ends at a whole
+key, at a node that does not fit it any more, or where there is none.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+
+from p4perf.evaluation.prediction.reading.constructs import is_prefixes
+from p4perf.evaluation.prediction.reading.reuse import Tables
+from p4perf.models.program.graph import Construct, construct
+from p4perf.models.program.hashes import extensions, extensions_of_rule, positions, positions_of_rule
+from p4perf.programs.ir import Entry, Program, Table
+
+
+class Places:
+    """Where the lookups of a program find entries.
+
+    Args:
+        tables: whose tables are looked up.
+        drawn: whether it is a matter of chance which key comes next: else a processor foresees where it is found.
+        hashed: of tables of SWX, by name: for how many entries they are made at least, and whether their keys are
+            metadata, which are in the byte order of the processor.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        tables: Tables = "dpdk",
+        *,
+        drawn: bool = True,
+        hashed: Mapping[str, tuple[int, bool]] | None = None,
+    ) -> None:
+        self.tables, self._drawn, self._hashed = tables, drawn, hashed or {}
+        self._program = program
+        self._tries: dict[str, PrefixTrie] = {}
+        self._filled: dict[str, list[int]] = {}
+
+    def passed(self, table: Table, values: Sequence[int], entry: int | None) -> int | None:
+        """How many nodes of a trie, entries of a bucket or buckets a lookup passes; None if that is not known.
+
+        Args:
+            entry: the number of the entry that it finds, None if it finds none.
+        """
+        if self._in_trie(table):
+            if table.name not in self._tries:
+                prefixes = ((self._number([m.low for m in e.matches], table), prefix_bits(e)) for e in table.listing)
+                self._tries[table.name] = PrefixTrie(prefixes, sum(self._widths(table)))
+            return self._tries[table.name].visited(self._number(values, table))
+        if entry is None or not self._in_hash(table):
+            return None
+        if table.name not in self._filled:
+            self._filled[table.name] = self._fill(table)
+        return self._filled[table.name][entry]
+
+    def walked(self, what: Construct, table: Table, met: Mapping[int, int] | None) -> Construct:
+        """A lookup with where its entries are.
+
+        Args:
+            met: how many packets passed each number of what :meth:`passed` counts; None: as entries of a rule do.
+        """
+        count, sizes = max(table.entries.count, 1), dict[str, float]()
+        if self._in_trie(table):
+            visited = met or visited_of_rule(count)
+            sizes = {
+                "nodes": _mean(visited),
+                "astray": self._drawn * (1 - max(visited.values()) / sum(visited.values())),
+            }
+        elif self._in_hash(table) and self.tables == "swx":
+            key_bytes = math.ceil(sum(self._widths(table)) / 8)
+            sizes = {"extended": _mean(met) if met else extensions_of_rule(count, key_bytes)}
+        elif self._in_hash(table):
+            places = met or positions_of_rule(count, math.ceil(sum(self._widths(table)) / 8))
+            hit, first = what.number("hit"), max(places.values()) / sum(places.values())
+            # Whether there is an entry is a branch of its own; of packets that find one, these go otherwise besides.
+            others = max(hit, 1 - hit) - max(hit * first, 1 - hit)
+            sizes = {"astray": self._drawn * others / hit if hit else 0.0}
+        return construct("lookup", what.where, **dict(what.sizes) | sizes) if sizes else what
+
+    def _in_trie(self, table: Table) -> bool:
+        return self.tables == "kernel" and not table.selector and is_prefixes(self._program, table)
+
+    def _in_hash(self, table: Table) -> bool:
+        return self.tables != "kernel" and not table.selector and self._program.match_kind(table) == "exact"
+
+    def _fill(self, table: Table) -> list[int]:
+        """Of each entry, how many entries or buckets a lookup passes. The last ones of a list are added first."""
+        keys = [[match.low for match in entry.matches] for entry in table.listing]
+        size, host_order = self._hashed.get(table.name, (0, False))
+        widths = self._widths(table)
+        if host_order:
+            made = [
+                b"".join(v.to_bytes(-(-bits // 8), "little") for v, bits in zip(k, widths, strict=True)) for k in keys
+            ]
+        else:
+            made = [self._number(key, table).to_bytes(math.ceil(sum(widths) / 8), "big") for key in keys]
+        return extensions(made, max(size, len(keys))) if self.tables == "swx" else positions(made[::-1])[::-1]
+
+    def _number(self, values: Sequence[int], table: Table) -> int:
+        """The fields of a key after one another as one number."""
+        found = 0
+        for value, bits in zip(values, self._widths(table), strict=True):
+            found = found << bits | value
+        return found
+
+    def _widths(self, table: Table) -> list[int]:
+        return [self._program.width_bits(key.field) for key in table.keys]
+
+
+def prefix_bits(entry: Entry) -> int:
+    return sum(match.mask.bit_count() for match in entry.matches)
+
+
+def _mean(counts: Mapping[int, int]) -> float:
+    return sum(number * packets for number, packets in counts.items()) / sum(counts.values())
+
+
+class PrefixTrie:
+    """The nodes of prefixes of one width.
+
+    Args:
+        prefixes: their values, in as many bits as keys have, and their lengths [bit].
+    """
+
+    def __init__(self, prefixes: Iterable[tuple[int, int]], width_bits: int) -> None:
+        self._width = width_bits
+        self._prefixes = sorted(set(prefixes))
+        self._nodes = {(length, value >> width_bits - length) for value, length in self._prefixes}
+        for (one, first), (other, second) in pairwise(self._prefixes):
+            shared = min(first, second, width_bits - (one ^ other).bit_length())
+            self._nodes.add((shared, one >> width_bits - shared))
+        self._lengths = sorted({length for length, _ in self._nodes})
+
+    def visited(self, key: int) -> int:
+        """How many nodes the lookup of a key visits."""
+        fitting = [n for n in self._lengths if (n, key >> self._width - n) in self._nodes]
+        below = fitting[-1] + 1 if fitting else 0
+        return len(fitting) + (below <= self._width and self._continues(key, below))
+
+    def _continues(self, key: int, length: int) -> bool:
+        """Whether a prefix begins like a key."""
+        left = self._width - length
+        at = bisect_left(self._prefixes, (key >> left << left, length))
+        return at < len(self._prefixes) and self._prefixes[at][0] >> left == key >> left
+
+
+def visited_of_rule(count: int) -> Mapping[int, int]:
+    """How many of the prefixes 0, 1, ..., ``count - 1`` of one length are found after each number of nodes."""
+    if count == 1:
+        return {1: 1}
+    half = 1 << (count - 1).bit_length() - 1
+    found = Counter({nodes + 1: number for nodes, number in visited_of_rule(half).items()})
+    found.update({nodes + 1: number for nodes, number in visited_of_rule(count - half).items()})
+    return found
