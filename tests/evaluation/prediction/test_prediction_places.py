@@ -177,3 +177,13 @@ def test_tables_without_entries_are_looked_up_in_vain(target: str) -> None:
     (routes,) = (what for what, _ in path if what.kind == "lookup" and "routes" in what.where)
     assert routes.number("hit") == 0
     assert model.pricing.breakdown(path).cycles.value > 0
+
+
+def test_keys_in_metadata_are_hashed_in_the_byte_order_of_the_processor() -> None:
+    file = EXAMPLES / "ipv4_router" / "ipv4_router.json"
+    given = {"program": packed(file.read_text(), str(file)), "fill": "routes=64", "packets": 256, "seed": 1}
+    path = workload_path("dpdk-swx", build_workload([(OWN, given)], frame_size_bytes=128), TrafficPlan(128))
+    (hops,) = (numeric_sizes(what) for what, _ in path if what.kind == "lookup" and "next_hops" in what.where)
+    assert (hops["entries"], hops[EXTENDED]) == (15.0, 0.0), "of 16 next hops, routes lead to 15"
+    assert sum(extensions([n.to_bytes(4, "big") for n in range(16)], 16)) == 8
+    assert sum(extensions([n.to_bytes(4, "little") for n in range(16)], 16)) == 0

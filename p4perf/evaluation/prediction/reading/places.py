@@ -66,23 +66,22 @@ class Places:
         Args:
             met: how many packets passed each number of what :meth:`passed` counts; None: as entries of a rule do.
         """
-        count, sizes = max(table.entries.count, 1), dict[str, float]()
+        count, key_bytes = max(table.entries.count, 1), math.ceil(sum(self._widths(table)) / 8)
         if self._in_trie(table):
             visited = met or visited_of_rule(count)
-            sizes = {
-                "nodes": _mean(visited),
-                "astray": self._drawn * (1 - max(visited.values()) / sum(visited.values())),
-            }
-        elif self._in_hash(table) and self.tables == "swx":
-            key_bytes = math.ceil(sum(self._widths(table)) / 8)
+            astray = 1 - max(visited.values()) / sum(visited.values())
+            sizes = {"nodes": _mean(visited), "astray": self._drawn * astray}
+        elif not self._in_hash(table):
+            return what
+        elif self.tables == "swx":
             sizes = {"extended": _mean(met) if met else extensions_of_rule(count, key_bytes)}
-        elif self._in_hash(table):
-            places = met or positions_of_rule(count, math.ceil(sum(self._widths(table)) / 8))
+        else:
+            places = met or positions_of_rule(count, key_bytes)
             hit, first = what.number("hit"), max(places.values()) / sum(places.values())
             # Whether there is an entry is a branch of its own; of packets that find one, these go otherwise besides.
             others = max(hit, 1 - hit) - max(hit * first, 1 - hit)
             sizes = {"astray": self._drawn * others / hit if hit else 0.0}
-        return construct("lookup", what.where, **dict(what.sizes) | sizes) if sizes else what
+        return construct("lookup", what.where, **dict(what.sizes) | sizes)
 
     def _in_trie(self, table: Table) -> bool:
         return self.tables == "kernel" and not table.selector and is_prefixes(self._program, table)
@@ -92,16 +91,17 @@ class Places:
 
     def _fill(self, table: Table) -> list[int]:
         """Of each entry, how many entries or buckets a lookup passes. The last ones of a list are added first."""
-        keys = [[match.low for match in entry.matches] for entry in table.listing]
-        size, host_order = self._hashed.get(table.name, (0, False))
-        widths = self._widths(table)
-        if host_order:
-            made = [
-                b"".join(v.to_bytes(-(-bits // 8), "little") for v, bits in zip(k, widths, strict=True)) for k in keys
-            ]
-        else:
-            made = [self._number(key, table).to_bytes(math.ceil(sum(widths) / 8), "big") for key in keys]
-        return extensions(made, max(size, len(keys))) if self.tables == "swx" else positions(made[::-1])[::-1]
+        keys = [self._key(entry, table) for entry in table.listing]
+        if self.tables == "swx":
+            return extensions(keys, max(self._hashed.get(table.name, (0, False))[0], len(keys)))
+        return positions(keys[::-1])[::-1]
+
+    def _key(self, entry: Entry, table: Table) -> bytes:
+        """The key of an exact entry in memory."""
+        values, widths = [match.low for match in entry.matches], self._widths(table)
+        if self._hashed.get(table.name, (0, False))[1]:
+            return b"".join(v.to_bytes(math.ceil(bits / 8), "little") for v, bits in zip(values, widths, strict=True))
+        return self._number(values, table).to_bytes(math.ceil(sum(widths) / 8), "big")
 
     def _number(self, values: Sequence[int], table: Table) -> int:
         """The fields of a key after one another as one number."""
