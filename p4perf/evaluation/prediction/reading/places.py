@@ -11,13 +11,18 @@ import math
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from itertools import pairwise
 
 from p4perf.evaluation.prediction.reading.constructs import is_prefixes
 from p4perf.evaluation.prediction.reading.reuse import Tables
 from p4perf.models.program.graph import Construct, construct
-from p4perf.models.program.hashes import extensions, extensions_of_rule, positions, positions_of_rule
+from p4perf.models.program.hashes import BUCKET_ENTRIES, EXTENDED_ENTRIES, buckets_for, swx_buckets_for
 from p4perf.programs.ir import Entry, Program, Table
+from p4perf.programs.operators import crc32c_raw
+
+MOST_KEYS = 4096
+"""Of a rule; of more, positions are taken to be equally frequent."""
 
 
 class Places:
@@ -159,3 +164,49 @@ def visited_of_rule(count: int) -> Mapping[int, int]:
     found = Counter({nodes + 1: number for nodes, number in visited_of_rule(half).items()})
     found.update({nodes + 1: number for nodes, number in visited_of_rule(count - half).items()})
     return found
+
+
+def positions(keys: Sequence[bytes]) -> list[int]:
+    """In which place of its buckets each key is found, by the order in which they are added."""
+    count = buckets_for(len(keys))
+    filled, found = [0] * count, []
+    for key in keys:
+        hashed = crc32c_raw(key)
+        first = hashed & (count - 1)
+        second = (first ^ hashed >> 16) & (count - 1)
+        bucket = first if filled[first] < BUCKET_ENTRIES else second
+        found.append(filled[bucket] + (BUCKET_ENTRIES if bucket != first else 0))
+        filled[bucket] += 1
+    return found
+
+
+@cache
+def positions_of_rule(count: int, key_bytes: int) -> Mapping[int, float]:
+    """How many of the keys 0, 1, ..., ``count - 1`` are found in each place."""
+    if count <= MOST_KEYS:
+        return Counter(positions([key.to_bytes(key_bytes, "big") for key in range(count)]))
+    full, rest = divmod(count, buckets_for(count))
+    return {**dict.fromkeys(range(full), float(buckets_for(count))), **({full: float(rest)} if rest else {})}
+
+
+def extensions(keys: Sequence[bytes], size: int) -> list[int]:
+    """How many buckets a lookup in a table of SWX leaves behind it for each key, by the order in which they are added.
+
+    Args:
+        size: for how many entries the table is made.
+    """
+    count = swx_buckets_for(size)
+    filled, found = [0] * count, []
+    for key in keys:
+        bucket = crc32c_raw(key) & (count - 1)
+        found.append(filled[bucket] // EXTENDED_ENTRIES)
+        filled[bucket] += 1
+    return found
+
+
+@cache
+def extensions_of_rule(count: int, key_bytes: int) -> float:
+    """How many that are on average for the keys 0, 1, ..., ``count - 1``; of more, none leaves its bucket."""
+    if count > MOST_KEYS:
+        return 0.0
+    return sum(extensions([key.to_bytes(key_bytes, "big") for key in range(count)], count)) / max(count, 1)
