@@ -176,36 +176,38 @@ def _meeting_point(graph: ProgramGraph, name: str) -> str:
     """The first node behind a table and its actions that all paths come to on which a packet is not dropped.
 
     That is an immediate postdominator in the graph without the paths that can only end in a drop; empty if it is the
-    end.
+    end. Copies of a node are the same place: what an action has set may make some of them. Of these, the one behind no
+    action is meant.
     """
-    depth: dict[str, int] = {_END: 0}
     after: dict[str, str] = {_END: _END}
     lost: dict[str, bool] = {}
     for node in reversed(sorted_nodes(graph)):
         goals = [edge.to for edge in node.edges] or [_END]
         lost[node.name] = all(_drops(node) if goal == _END else lost[goal] for goal in goals)
         kept = [goal for goal in goals if goal == _END or not lost[goal]] or goals
-        common = kept[0]
-        for goal in kept[1:]:
-            common = _common(common, goal, depth, after)
-        after[node.name], depth[node.name] = common, depth[common] + 1
+        kept.sort(key=lambda goal: goal != _END and graph.nodes[goal].kind == "action")
+        first, *others = (_chain(goal, after) for goal in dict.fromkeys(kept))
+        shared = set(map(base_name, first)).intersection(*(map(base_name, chain) for chain in others))
+        after[node.name] = next(behind for behind in first if base_name(behind) in shared)
         if node.name == name:
             # Past the actions of the table, and what decides between them.
-            own = (f"{base_name(name)}:", f"{base_name(name)} ")
+            common, own = after[name], (f"{base_name(name)}:", f"{base_name(name)} ")
             while common != _END and (graph.nodes[common].kind == "action" or base_name(common).startswith(own)):
                 common = after[common]
             return common
     raise UsageError(f"packets never come to {name}")
 
 
+def _chain(name: str, after: Mapping[str, str]) -> list[str]:
+    """A node and all that every path from it comes to, in order, with the end."""
+    found = [name]
+    while found[-1] != _END:
+        found.append(after[found[-1]])
+    return found
+
+
 def _drops(node: Node) -> bool:
     return any(what.kind == "drop" for what in node.constructs) or base_name(node.name) == LOST
-
-
-def _common(a: str, b: str, depth: Mapping[str, int], after: Mapping[str, str]) -> str:
-    while a != b:
-        a, b = (after[a], b) if depth[a] >= depth[b] else (a, after[b])
-    return a
 
 
 @dataclass(frozen=True, slots=True)

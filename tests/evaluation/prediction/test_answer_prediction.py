@@ -149,6 +149,19 @@ def test_without_a_table_packets_go_on_where_its_ways_meet():
     assert predict(graph, model(), CALM).cycles().value == pytest.approx(24)
 
 
+def test_without_a_table_packets_still_come_to_the_next_one_if_an_action_had_led_to_a_copy_of_it():
+    nodes = {
+        "acl": Node("acl", "table", (lookup(),), (Edge("hit", "acl hit", 1.0), Edge("miss", "fib", 0.0))),
+        "acl hit": Node("acl hit", "block", (), (Edge("lose", "acl:lose", 1.0), Edge("NoAction", "fib", 0.0))),
+        "acl:lose": Node("acl:lose", "action", (construct("set egress"),), (Edge("", "fib #2"),)),
+        "fib": Node("fib", "table", (lookup(),), (Edge("", "out"),)),
+        "fib #2": Node("fib #2", "table", (lookup(),), (Edge("", "out"),)),
+        "out": Node("out", "deparser", (construct("emit", bytes=14),)),
+    }
+    graph = changed(ProgramGraph("p", nodes, "acl", "test"), [Change("acl")])
+    assert set(graph.nodes) == {"acl", "fib", "out"}
+
+
 def test_the_share_of_hits_moves_packets():
     graph = changed(router(), [parse_change("fib.hit=0.25")])
     assert predict(graph, model(), CALM).cycles().value == pytest.approx(0.25 * 92 + 0.75 * 82)
