@@ -12,6 +12,7 @@ import pytest
 from p4perf.evaluation.prediction.learning.constructs import workload_path
 from p4perf.evaluation.prediction.library import open_models
 from p4perf.evaluation.prediction.reading.places import (
+    MaskTrie,
     PrefixTrie,
     extensions,
     extensions_of_rule,
@@ -22,6 +23,7 @@ from p4perf.evaluation.prediction.reading.places import (
 from p4perf.models.program.hashes import BUCKET_ENTRIES, astray, buckets_for, extended
 from p4perf.models.program.prices import ASTRAY, EXTENDED, FURTHER_BYTES, NODES, numeric_sizes
 from p4perf.programs.component import OWN, TrafficPlan, build_workload
+from p4perf.programs.ir import Entry, Match
 from p4perf.programs.operators import crc32c_raw
 from p4perf.programs.own import packed
 
@@ -175,6 +177,34 @@ def test_tables_without_entries_are_looked_up_in_vain(target: str) -> None:
     (routes,) = (what for what, _ in path if what.kind == "lookup" and "routes" in what.where)
     assert routes.number("hit") == 0
     assert model.pricing.breakdown(path).cycles.value > 0
+
+
+def test_rte_acl_reads_a_key_until_no_entry_is_left() -> None:
+    def listed(*fields: tuple[int, int]) -> Entry:
+        return Entry(tuple(Match.masked(value, mask) for value, mask in fields), "a")
+
+    listing = [listed((0x0A010000, 0xFFFF0000), (80, 0xFFFF)), listed((0, 0), (443, 0xFFFF))]
+    big, little = (MaskTrie(listing, [32, 16], order) for order in ("big", "little"))
+    assert big.read_bits((0x0A010203, 80), found=True) == 48
+    assert big.read_bits((0x0B010203, 80), found=False) == 40, "entries with any address go on to the fifth byte"
+    assert MaskTrie(listing[:1], [32, 16], "big").read_bits((0x0B010203, 80), found=False) == 8
+    assert MaskTrie(listing[:1], [32, 16], "little").read_bits((0x0B010203, 80), found=False) == 40
+    assert little.read_bits((0x0A010203, 443), found=True) == 48
+
+
+def test_lookups_in_vain_cost_less_on_swx_where_they_end_early() -> None:
+    file = EXAMPLES / "acl_firewall" / "acl_firewall.json"
+    (model,) = open_models(["dpdk-swx@genoa"])
+    costs, bits = [], []
+    for missed in (0.0, 1.0):
+        given = {"program": packed(file.read_text(), str(file)), "fill": "access_list=16", "packets": 64, "seed": 1}
+        given["miss"] = f"access_list={missed:g}"
+        path = workload_path("dpdk-swx", build_workload([(OWN, given)], frame_size_bytes=128), TrafficPlan(128))
+        (acl,) = (what for what, _ in path if what.kind == "lookup" and "access_list" in what.where)
+        bits.append(acl.number("key_bits"))
+        costs.append(model.pricing.charge(acl).cycles.value)
+    assert bits[1] < 0.8 * bits[0]
+    assert costs[1] < costs[0]
 
 
 def test_keys_in_metadata_are_hashed_in_the_byte_order_of_the_processor() -> None:

@@ -232,6 +232,10 @@ FIRST_LEVEL_BITS = 24
 """Prefixes up to that length are found at the first level of rte_lpm, longer ones a level of 8 bits each further."""
 
 
+CELLS_OF_A_LINE = 16.0
+"""Cells of 32 bits of an array, in which it was measured what memory costs."""
+
+
 def resized(what: Construct, **sizes: float) -> Construct:
     return replace(what, sizes=tuple((name, sizes.get(name, size)) for name, size in what.sizes))
 
@@ -262,13 +266,15 @@ class Lookups(Interpreter):
 
     def forget(self) -> None:
         """Forget what the lookups so far have found."""
+        self._frames: set[bytes] = set()
         self._keys: dict[str, set[tuple[int, ...]]] = {}
         self._ends: dict[str, Counter[int]] = {}
-        self._levels: dict[str, Counter[int]] = {}
+        self._passed: dict[str, Counter[int]] = {}
 
     @override
     def run(self, frame: bytes, port: int | None = None) -> PacketOutcome:
         self._made = []
+        self._frames.add(frame)
         return super().run(frame, port)
 
     @override
@@ -294,13 +300,13 @@ class Lookups(Interpreter):
             levels = len(entry.choices) if table.selector else -(-max(prefix_bits(entry) - FIRST_LEVEL_BITS, 0) // 8)
         if levels is not None:
             for name in {table.name, called(table)}:
-                self._levels.setdefault(name, Counter())[levels] += 1
+                self._passed.setdefault(name, Counter())[levels] += 1
         return position
 
     def walked(self, what: Construct) -> Construct:
         """A lookup with where its entries are."""
         table = self._table(what) if what.kind == "lookup" else None
-        return what if table is None else self.places.walked(what, table, self._levels.get(table_of(what)))
+        return what if table is None else self.places.walked(what, table, self._passed.get(table_of(what)))
 
     def within(self, what: Construct, times: float) -> tuple[tuple[Construct, float], ...]:
         """What lookups in a table do beyond a lookup: levels of its longest prefixes, and branches mispredicted in it.
@@ -308,7 +314,7 @@ class Lookups(Interpreter):
         A branch is mispredicted where a prefix is found at another level than most are, or an entry of a table with a
         selector has another number of choices.
         """
-        levels = self._levels.get(table_of(what))
+        levels = self._passed.get(table_of(what))
         table = self._table(what)
         if what.kind != "lookup" or not levels or table is None:
             return ()
@@ -378,11 +384,13 @@ class Lookups(Interpreter):
         return tuple(part for part in parts if part[1])
 
     def seen(self, what: Construct) -> Construct:
-        """A lookup in the part of its table that the packets touch: a few keys, again and again, are as few entries.
+        """A lookup or an access in the part of its table or array that packets touch: a few keys are as few entries.
 
         More prefixes make a search longer whichever of them are found: for them it is the mean of both on a
-        logarithmic scale.
+        logarithmic scale. Of an array each packet touches a line, with the cells beside the one that it chooses.
         """
+        if (cells := dict(what.sizes).get("cells")) is not None:
+            return resized(what, cells=min(float(cells), CELLS_OF_A_LINE * max(len(self._frames), 1.0)))
         if what.kind != "lookup" or what.size("match_kind") not in ("exact", "lpm"):
             return self._masked(what)
         entries = what.number("entries")

@@ -1,8 +1,9 @@
-"""Where lookups find entries: in buckets of hash tables of DPDK, and in tries of the kernel.
+"""Where lookups find entries: in buckets of hash tables of DPDK, and in tries of the kernel and of rte_acl.
 
 A BPF_MAP_TYPE_LPM_TRIE is a binary trie with a node for each prefix, and one wherever two of them part (Morrison,
 PATRICIA, Journal of the ACM 15(4), 1968). A lookup goes down from the root, bit by bit of its key, and ends at a whole
-key, at a node that does not fit it any more, or where there is none.
+key, at a node that does not fit it any more, or where there is none. rte_acl, in which SWX looks up ternary keys, goes
+down byte by byte; after the first byte, it sees at every fourth one whether an entry is left.
 """
 
 from __future__ import annotations
@@ -13,16 +14,24 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from itertools import pairwise
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
 
 from p4perf.evaluation.prediction.reading.constructs import is_prefixes
 from p4perf.evaluation.prediction.reading.reuse import Tables
 from p4perf.models.program.graph import Construct, construct
 from p4perf.models.program.hashes import BUCKET_ENTRIES, EXTENDED_ENTRIES, buckets_for, swx_buckets_for
-from p4perf.programs.ir import Entry, Program, Table
+from p4perf.programs.ir import Entry, Match, Program, Table
 from p4perf.programs.operators import crc32c_raw
 
 MOST_KEYS = 4096
 """Of a rule; of more, positions are taken to be equally frequent."""
+
+
+READ_BYTES = 4
+"""rte_acl reads so many bytes of a key at once, after the first."""
 
 
 class Places:
@@ -46,10 +55,11 @@ class Places:
         self.tables, self._drawn, self._hashed = tables, drawn, hashed or {}
         self._program = program
         self._tries: dict[str, PrefixTrie] = {}
+        self._masked: dict[str, MaskTrie] = {}
         self._filled: dict[str, list[int]] = {}
 
     def passed(self, table: Table, values: Sequence[int], entry: int | None) -> int | None:
-        """How many nodes of a trie, entries of a bucket or buckets a lookup passes; None if that is not known.
+        """How many nodes of a trie, bits, entries of a bucket or buckets a lookup passes; None if that is not known.
 
         Args:
             entry: the number of the entry that it finds, None if it finds none.
@@ -59,6 +69,11 @@ class Places:
                 prefixes = ((self._number([m.low for m in e.matches], table), prefix_bits(e)) for e in table.listing)
                 self._tries[table.name] = PrefixTrie(prefixes, sum(self._widths(table)))
             return self._tries[table.name].visited(self._number(values, table))
+        if self._in_masks(table):
+            if table.name not in self._masked:
+                widths, order = self._widths(table), self._byte_order(table)
+                self._masked[table.name] = MaskTrie(table.listing, widths, order)
+            return self._masked[table.name].read_bits(values, found=entry is not None)
         if entry is None or not self._in_hash(table):
             return None
         if table.name not in self._filled:
@@ -76,6 +91,10 @@ class Places:
             visited = met or visited_of_rule(count)
             astray = 1 - max(visited.values()) / sum(visited.values())
             sizes = {"nodes": _mean(visited), "astray": self._drawn * astray}
+        elif self._in_masks(table):
+            if not met:
+                return what
+            sizes = {"key_bits": _mean(met)}
         elif not self._in_hash(table):
             return what
         elif self.tables == "swx":
@@ -91,6 +110,10 @@ class Places:
     def _in_trie(self, table: Table) -> bool:
         return self.tables == "kernel" and not table.selector and is_prefixes(self._program, table)
 
+    def _in_masks(self, table: Table) -> bool:
+        told = bool(table.listing) and not table.selector
+        return self.tables == "swx" and told and self._program.match_kind(table) != "exact"
+
     def _in_hash(self, table: Table) -> bool:
         return self.tables != "kernel" and not table.selector and self._program.match_kind(table) == "exact"
 
@@ -104,9 +127,12 @@ class Places:
     def _key(self, entry: Entry, table: Table) -> bytes:
         """The key of an exact entry in memory."""
         values, widths = [match.low for match in entry.matches], self._widths(table)
-        if self._hashed.get(table.name, (0, False))[1]:
-            return b"".join(v.to_bytes(math.ceil(bits / 8), "little") for v, bits in zip(values, widths, strict=True))
+        if self._byte_order(table) == "little":
+            return _in_memory(values, widths, "little")
         return self._number(values, table).to_bytes(math.ceil(sum(widths) / 8), "big")
+
+    def _byte_order(self, table: Table) -> Literal["little", "big"]:
+        return "little" if self._hashed.get(table.name, (0, False))[1] else "big"
 
     def _number(self, values: Sequence[int], table: Table) -> int:
         """The fields of a key after one another as one number."""
@@ -117,6 +143,10 @@ class Places:
 
     def _widths(self, table: Table) -> list[int]:
         return [self._program.width_bits(key.field) for key in table.keys]
+
+
+def _in_memory(values: Iterable[int], widths: Sequence[int], order: Literal["little", "big"]) -> bytes:
+    return b"".join(v.to_bytes(math.ceil(bits / 8), order) for v, bits in zip(values, widths, strict=True))
 
 
 def prefix_bits(entry: Entry) -> int:
@@ -154,6 +184,54 @@ class PrefixTrie:
         left = self._width - length
         at = bisect_left(self._prefixes, (key >> left << left, length))
         return at < len(self._prefixes) and self._prefixes[at][0] >> left == key >> left
+
+
+class MaskTrie:
+    """A trie of rte_acl, by the entries that are left after each byte of a key.
+
+    Args:
+        listing: the entries; of ranges, the bits count that both ends begin with.
+        order: of the bytes of each field in memory.
+    """
+
+    def __init__(self, listing: Sequence[Entry], widths: Sequence[int], order: Literal["little", "big"]) -> None:
+        masks = [[_shared_mask(m, bits) for m, bits in zip(e.matches, widths, strict=True)] for e in listing]
+        values = [
+            [m.low & mask for m, mask in zip(e.matches, own, strict=True)]
+            for e, own in zip(listing, masks, strict=True)
+        ]
+        self._widths, self._order = widths, order
+        self._masks, self._values = self._bytes(masks), self._bytes(values)
+        self._left = {b"": np.arange(len(listing))}
+
+    def read_bits(self, key: Sequence[int], *, found: bool) -> int:
+        """How many bits of a key a lookup reads, all of them if it finds an entry."""
+        data = _in_memory(key, self._widths, self._order)
+        read = (
+            len(data)
+            if found
+            else next((n for n in range(1, len(data)) if not self._entries(data[:n]).size), len(data))
+        )
+        return 8 * min(1 + READ_BYTES * math.ceil((read - 1) / READ_BYTES), len(data))
+
+    def _entries(self, data: bytes) -> npt.NDArray[np.intp]:
+        """Which entries fit the first bytes of a key."""
+        if data not in self._left:
+            before, at = self._entries(data[:-1]), len(data) - 1
+            fits = (data[at] & self._masks[before, at]) == self._values[before, at]
+            self._left[data] = before[fits]
+        return self._left[data]
+
+    def _bytes(self, rows: Sequence[Sequence[int]]) -> npt.NDArray[np.uint8]:
+        data = b"".join(_in_memory(row, self._widths, self._order) for row in rows)
+        return np.frombuffer(data, dtype=np.uint8).reshape(len(rows), -1)
+
+
+def _shared_mask(match: Match, width_bits: int) -> int:
+    """The bits that a match compares; of a range, those that both ends begin with."""
+    if match.low == match.high:
+        return match.mask
+    return (1 << width_bits) - (1 << (match.low ^ match.high).bit_length())
 
 
 def visited_of_rule(count: int) -> Mapping[int, int]:
