@@ -15,11 +15,11 @@ import numpy as np
 
 from p4perf import errors
 from p4perf.evaluation.load.batches import BatchCost
-from p4perf.evaluation.prediction.learning.composition import DRAWN, composing
+from p4perf.evaluation.prediction.learning.composition import DRAWN, composing, composing_as_before
 from p4perf.evaluation.prediction.learning.constructs import PacketPath, workload_increment
 from p4perf.evaluation.prediction.learning.design import PriceRow
 from p4perf.evaluation.prediction.learning.primitives import learn_prices
-from p4perf.evaluation.prediction.learning.transfer import transferred
+from p4perf.evaluation.prediction.learning.transfer import holds, joined, transferred
 from p4perf.evaluation.prediction.library import FOLDER, is_of_this_machine, reference_model
 from p4perf.evaluation.prediction.reading.swx_packets import UnknownDecisionError
 from p4perf.experiment.bench import check_capability, open_target, open_testbed
@@ -444,8 +444,11 @@ def learn_from_runs(
         dearer = max(known.baseline + baseline - moved.baseline, 1.0)
         # Sweeps and drawn components say what others of them cost, not what constructs do in whole programs.
         told = [row for row in rows if row.whole or (row.experiment in FIXTURES and row.experiment != DRAWN)]
-        moved_prices = transferred(known, told, statistics.median(copied) if copied else dearer)
-        prices = composing(moved_prices, rows, baseline, known.composition)
+        whole_baseline = statistics.median(copied) if copied else dearer
+        if facts.text("cpu_id") == moved.machine.get("cpu_id") and holds(known, told):
+            prices = composing_as_before(joined(known, told, whole_baseline), rows, baseline)
+        else:
+            prices = composing(transferred(known, told, whole_baseline), rows, baseline, known.composition)
     machine = {key: facts.text(key) for key in _TOLD if facts.text(key)}
     held = None if reference is None else reference.batches
     if clocks:

@@ -195,6 +195,10 @@ class Experience:
         far = {ELSEWHERE: UNLIKE}
         return tuple(replace(p, features={**p.features, **far}, judges=False) for p in self.programs)
 
+    def joined(self, programs: Sequence[KnownProgram]) -> Experience:
+        """The same, with more programs of the same processor."""
+        return replace(self, programs=(*self.programs, *programs))
+
     def left_out(self) -> tuple[FloatArray, FloatArray]:
         """What is predicted of every known program without its source, and the standard deviation (equation 5.12)."""
         ratios = np.array([program.ratio for program in self.programs])

@@ -51,6 +51,18 @@ def composing(
     return prices if together is None else replace(prices, composition=Composition(baseline, alone, together))
 
 
+def composing_as_before(prices: PrimitiveCosts, rows: Sequence[PriceRow], baseline: float) -> PrimitiveCosts:
+    """The same prices, with what components cost here, beside what they are known to cost on the same processor."""
+    before = prices.composition
+    if before is None:
+        return composing(prices, rows, baseline)
+    bare = replace(prices, composition=None)
+    alone = before.alone.joined([_single(bare, row, baseline) for row in rows if len(row.components) == 1])
+    known = replace(prices, composition=Composition(baseline, alone, alone))
+    together = before.together.joined([_program(known, row, baseline) for row in rows if len(row.components) > 1])
+    return replace(prices, composition=Composition(baseline, alone, together))
+
+
 def _single(prices: PrimitiveCosts, row: PriceRow, baseline: float) -> KnownProgram:
     predicted = baseline + prices.alone(row.components[0][1]).value
     ratio = _ratio(row, predicted, baseline)

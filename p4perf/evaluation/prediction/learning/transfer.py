@@ -67,6 +67,9 @@ GUESS, GUESSES = "write header", {TURN: MISPREDICTION, "condition": "select"}
 ENOUGH = 60
 """Whole programs of this machine which tell the shape of prices."""
 
+HOLDING = 0.8
+"""Share of the programs of a machine that a reference of the same processor holds, of whose prices all stay."""
+
 FEWEST_OF_ONE = 8
 """Fewest points that say what such a price is."""
 
@@ -102,8 +105,33 @@ Part = tuple[str, bool]
 """A price, and whether it is the part that more entries cost than fit into the caches, or more of them in a row."""
 
 
+def holds(reference: PrimitiveCosts, rows: Sequence[PriceRow]) -> bool:
+    """Whether the intervals of a reference hold the whole programs of a machine nearly as often as they should."""
+    inside = []
+    for row in rows:
+        if row.whole:
+            said = reference.summed(tuple(reference.priced(row.met)), row.met, row.baseline).cycles
+            inside.append(said.low <= row.baseline + row.cycles <= said.high)
+    return len(inside) >= JUDGES and float(np.mean(inside)) >= HOLDING
+
+
+def joined(reference: PrimitiveCosts, rows: Sequence[PriceRow], baseline: float) -> PrimitiveCosts:
+    """The prices of the same processor, with what whole programs say on this machine as well.
+
+    Args:
+        baseline: cycles of the baseline of a whole program there.
+    """
+    sums = [sum(_charged(reference, row).values()) for row in rows]
+    experience = reference.experience
+    if experience is not None:
+        told = [(row, charged) for row, charged in zip(rows, sums, strict=True) if row.whole]
+        experience = experience.joined([replace(known_program(*each), source=_source(each[0])) for each in told])
+    agreement = agreement_of(rows, np.array(sums))
+    return scattering(replace(reference, baseline=baseline, agreement=agreement, experience=experience), rows)
+
+
 def transferred(reference: PrimitiveCosts, rows: Sequence[PriceRow], baseline: float) -> PrimitiveCosts:
-    """The prices of the machine on which some points were measured.
+    """The prices of another processor, on which some points were measured.
 
     Args:
         baseline: cycles of the baseline of a whole program there.
@@ -120,7 +148,7 @@ def transferred(reference: PrimitiveCosts, rows: Sequence[PriceRow], baseline: f
     )
 
 
-def _known(reference: PrimitiveCosts, fit: _Fit, rows: Sequence[PriceRow]) -> Experience | None:
+def _known(reference: PrimitiveCosts, fit: _Fit, rows: Sequence[PriceRow], *, elsewhere: bool) -> Experience | None:
     """What whole programs say, of the other machine and of this one."""
     experience = reference.experience
     if experience is None:
