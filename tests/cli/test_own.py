@@ -3,6 +3,7 @@
 import json
 import random
 import re
+import shlex
 import shutil
 from pathlib import Path
 
@@ -139,6 +140,23 @@ def test_runs_of_several_targets_know_of_each_other(tmp_path):
     command = f"l2_switch.json --repetitions 1 --output {tmp_path / 'runs'} --target=xdp"
     assert "not begun, or refused: p4perf measure " in resumed.err
     assert f"{command}\n" in resumed.err
+
+
+def test_the_last_line_is_the_command_that_predicts_the_same_packets(tmp_path, entries):
+    given = ["--entries", entries, "--fill", "sources=70", "--miss", "0.25", "--zipf", "1.2", "--packets", "32"]
+    given += ["--port", "3", "--default-fill", "9"]
+    program = tmp_path / "a switch.json"
+    shutil.copyfile(SWITCH, program)
+    options = ["--repetitions", "1", "--output", tmp_path / "runs"]
+    done = p4perf("measure", program, *given, *options, P4PERF_TEST_STAND_INS="dpdk-c")
+    assert done.code == 0, done.err
+    words = shlex.split(done.err.splitlines()[-1].partition("packets: ")[2])
+    assert words[:4] == ["p4perf", "predict", str(program), "--traffic"]
+    assert len(words) == 4 + len(given) / 2
+    predicted = p4perf(*words[1:], "--target", "dpdk-c")
+    assert predicted.code == 0, predicted.err
+    (line,) = [line for line in done.err.splitlines() if line.startswith("tables: ")]
+    assert line in predicted.err
 
 
 def test_the_command_for_other_targets():
