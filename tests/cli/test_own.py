@@ -124,6 +124,14 @@ def test_entries_that_do_not_belong_to_the_program(tmp_path, entries):
     assert "nothing" in done.err
 
 
+def test_duplicate_entries_are_refused_by_measure_and_predict(tmp_path, entries):
+    entries.write_text(2 * entries.read_text())
+    for command in (["measure", "--output", tmp_path / "runs"], ["predict"], ["predict", "--traffic"]):
+        done = p4perf(*command, SWITCH, "--entries", entries)
+        assert done.code == 2
+        assert "rules.txt:2: duplicate entry of MainControl.destinations" in done.err
+
+
 def test_runs_of_several_targets_know_of_each_other(tmp_path):
     """What an interruption left unbegun is named with its command."""
     options = ["--target", "dpdk-c", "-t", "xdp", "--repetitions", "1", "--output", tmp_path / "runs"]
@@ -237,9 +245,9 @@ def test_a_routing_table_as_in_networks_is_measured(tmp_path):
 
 def test_many_entries_fit_into_a_spec(tmp_path):
     rng = random.Random(1)
-    lines = [f"table_add destinations forward {rng.getrandbits(47):#014x} => 2\n" for _ in range(20_000)]
+    lines = [f"table_add destinations forward {rng.getrandbits(47):#014x} => 2\n" for _ in range(40_000)]
     path = tmp_path / "rules.txt"
-    path.write_text("".join(lines * 2))
+    path.write_text("".join(lines))
     assert path.stat().st_size > 1 << 20
     (point,) = own_experiment(SWITCH, entries=path, packets=2).points
     ((_, parameters),) = point.components
