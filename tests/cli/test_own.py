@@ -132,6 +132,17 @@ def test_duplicate_entries_are_refused_by_measure_and_predict(tmp_path, entries)
         assert "rules.txt:2: duplicate entry of MainControl.destinations" in done.err
 
 
+def test_more_entries_than_a_key_has_values_are_refused_by_measure_and_predict(tmp_path):
+    text = (EXAMPLES.parent / "swx" / "router.spec").read_text()
+    spec = tmp_path / "small.spec"
+    spec.write_text(text.replace("\t\th.ipv4.src exact", "\t\th.ipv4.ttl exact"))
+    for command in (["measure", "-q", "--output", tmp_path / "runs"], ["predict", "-q"], ["predict", "--traffic"]):
+        done = p4perf(*command, spec, "--fill", "acl=257")
+        assert done.code == 2, done.err
+        assert "table acl cannot hold 257 entries: its key of 8 bit has only 256 different ones" in done.err
+    assert "acl 256 entries" in p4perf("predict", spec, "-t", "xdp", "--traffic", "--fill", "acl=256").err
+
+
 def test_runs_of_several_targets_know_of_each_other(tmp_path):
     """What an interruption left unbegun is named with its command."""
     options = ["--target", "dpdk-c", "-t", "xdp", "--repetitions", "1", "--output", tmp_path / "runs"]
