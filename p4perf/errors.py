@@ -93,6 +93,8 @@ class P4PerfError(Exception):
         self.location = location
         self.key = key
         self.hint = hint
+        self.component: int | None = None
+        """Number of the component of a program that refuses a parameter."""
         self.arguments: Sequence[str] = ()
         """Of the Python function that failed: options of its command are named so."""
 

@@ -147,7 +147,9 @@ def _argument(parameter: Any) -> Mapping[str, str]:
 def _option(parameter: Any, context: Any) -> Mapping[str, str]:
     flag = getattr(parameter, "is_flag", False)
     default = parameter.default
-    if default is None or default is False or callable(default) or default == ():
+    if default is None and isinstance(parameter.show_default, str):
+        default = parameter.show_default
+    elif default is None or default is False or callable(default) or default == ():
         default = ""
     names = ", ".join(f"`{name}`" for name in (*parameter.opts, *parameter.secondary_opts))
     value = "" if flag else _cell(_value(parameter, context))

@@ -168,9 +168,17 @@ def predict(
     capture: PathLike | None = None,
     traffic: bool = False,
     arch: str | None = None,
+    std: str | None = None,
+    includes: Paths = (),
     defines: Changes = (),
     entries: PathLike | None = None,
+    p4info: PathLike | None = None,
     fill: Changes = (),
+    default_fill: int | None = None,
+    miss: Changes = (),
+    zipf: float | None = None,
+    packets: Count | None = None,
+    port: int | None = None,
     set: Changes = (),
     without: Texts = (),
     points: Count | None = None,
@@ -200,8 +208,9 @@ def predict(
         probabilities: YAML file of branch probabilities and traffic shares, or ``uniform``.
         traffic: with the entries and packets that :func:`measure` gives the program.
         capture: pcap file; the paths that its packets take are counted.
-        arch, defines: of a .p4, as for :func:`measure`.
-        entries, fill: entries of the tables, as for :func:`measure`.
+        arch, std, includes, defines: of a .p4, as for :func:`measure`.
+        entries, p4info, fill: entries of the tables, as for :func:`measure`.
+        default_fill, miss, zipf, packets, port: with ``traffic``, as for :func:`measure`.
         set: what if, such as ``{"ipv4_lpm.entries": 1e6}``; of an experiment, changes of the spec.
         without: what if these tables or steps were not there.
         points: most values of every swept variable of an experiment.
@@ -222,7 +231,19 @@ def predict(
     from p4perf.evaluation.prediction.record import answer
 
     of_packets = traffic or (measure and Path(program).suffix in (".json", ".spec", ".p4"))
-    options = ReadOptions(commands=given.path(entries), arch=arch, defines=tuple(given.texts(defines)))
+    options = ReadOptions(
+        commands=given.path(entries), p4info=given.path(p4info), arch=arch, std=std,
+        defines=tuple(given.texts(defines)), includes=tuple(map(Path, given.listed(includes))),
+    )  # fmt: skip
+    shape = {
+        "default_fill": default_fill, "miss": given.texts(miss) or None, "zipf": zipf, "packets": packets, "port": port
+    }  # fmt: skip
+    shape = {name: value for name, value in shape.items() if value is not None}
+    if shape and not of_packets:
+        option = f"--{next(iter(shape)).replace('_', '-')}"
+        raise UsageError(
+            f"{option} is for --traffic: without it, no entries and packets are made", hint="add --traffic"
+        )
     counts = {} if of_packets else fill_counts(given.texts(fill))
     shares = None if probabilities is None else str(probabilities)
     for name, changes_of in (("--set", set), ("--fill", fill)):
@@ -241,7 +262,7 @@ def predict(
     if of_packets:
         from p4perf.experiment.prediction import sent
 
-        pairs: tuple[Pair, ...] = (Pair(sent(wanted, given.texts(fill), frame_size)),)
+        pairs: tuple[Pair, ...] = (Pair(sent(wanted, given.texts(fill), frame_size, **shape)),)
     else:
         pairs = open_subjects(wanted)
     found = answer(pairs, chosen, conditions, path=path, check=_check_capability)

@@ -446,6 +446,27 @@ RunArgument = Annotated[
     Path, Argument(metavar="RUN", parser=find_run, help="A run directory, or the folder of a campaign.")
 ]
 EntriesOption = Annotated[Path | None, Option(help="Entries: simple_switch_CLI commands, P4Runtime text, JSON, CSV.")]
+P4infoOption = Annotated[Path | None, Option(help="P4Info as text, for entries with numeric ids.")]
+IncludesOption = Annotated[
+    list[Path] | None, Option("--include", "-I", help="For a .p4: folder of include files. Repeatable.")
+]
+DefinesOption = Annotated[
+    list[str] | None, Option("--define", "-D", help="For a .p4: define NAME or NAME=VALUE. Repeatable.")
+]
+StdOption = Annotated[str | None, Option(help="For a .p4: p4-14 or p4-16; default: p4-16.")]
+DefaultFillOption = Annotated[
+    int | None, Option(min=0, max=100_000, show_default="64", help="Entries to generate in each table that has none.")
+]
+MissOption = Annotated[list[str] | None, Option(help="Share of packets that miss, or TABLE=SHARE. Repeatable.")]
+ZipfOption = Annotated[
+    float | None,
+    Option(min=0, max=10, show_default="0", help="Zipf exponent of the popularity of entries; 0: uniform."),
+]
+PacketsOption = Annotated[
+    int | None,
+    Option(min=1, max=65536, show_default="256", help="Number of different packets, sent in random order."),
+]
+PortOption = Annotated[int | None, Option(min=0, max=510, show_default="0", help="Ingress port of all packets.")]
 QuietOption = Annotated[bool, Option("--quiet", "-q", help="Do not show progress on stderr.")]
 
 TlsOption = Annotated[

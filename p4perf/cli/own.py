@@ -11,10 +11,19 @@ from typer import Argument, Option
 
 from p4perf import errors
 from p4perf.cli.app import (
+    DefaultFillOption,
+    DefinesOption,
     EntriesOption,
     Format,
     FormatOption,
+    IncludesOption,
+    MissOption,
+    P4infoOption,
+    PacketsOption,
+    PortOption,
     QuietOption,
+    StdOption,
+    ZipfOption,
     app,
     emit,
     measured_text,
@@ -101,31 +110,27 @@ def measure(
         list[str] | None, Option("--target", "-t", help="Target to measure on; repeatable. Default: dpdk-c.")
     ] = None,
     entries: EntriesOption = None,
-    p4info: Annotated[Path | None, Option(help="P4Info as text, for entries with numeric ids.")] = None,
-    includes: Annotated[
-        list[Path] | None, Option("--include", "-I", help="For a .p4: folder of include files. Repeatable.")
-    ] = None,
-    defines: Annotated[
-        list[str] | None, Option("--define", "-D", help="For a .p4: define NAME or NAME=VALUE. Repeatable.")
-    ] = None,
+    p4info: P4infoOption = None,
+    includes: IncludesOption = None,
+    defines: DefinesOption = None,
     arch: Annotated[
         str | None,
         Option(help="For a .p4: v1model (p4c-bm2-ss), psa or pna (p4c-dpdk), ebpf_model; default: from its include."),
     ] = None,
-    std: Annotated[str | None, Option(help="For a .p4: p4-14 or p4-16; default: p4-16.")] = None,
+    std: StdOption = None,
     fill: Annotated[
         list[str] | None, Option(help="Generate entries: TABLE=N or TABLE=N:bgp|classbench. Repeatable.")
     ] = None,
-    default_fill: Annotated[
-        int, Option(min=0, max=100_000, help="Entries to generate in each table that has none.")
-    ] = 64,
-    miss: Annotated[list[str] | None, Option(help="Share of packets that miss, or TABLE=SHARE. Repeatable.")] = None,
-    zipf: Annotated[float, Option(min=0, max=10, help="Zipf exponent of the popularity of entries; 0: uniform.")] = 0.0,
+    default_fill: DefaultFillOption = None,
+    miss: MissOption = None,
+    zipf: ZipfOption = None,
     probabilities: Annotated[Path | None, Option(help="YAML file of branch probabilities and traffic shares.")] = None,
-    frame_size: Annotated[int, Option(min=64, max=1518, help="Frame size in bytes, FCS included.")] = 128,
-    packets: Annotated[int, Option(min=1, max=65536, help="Number of different packets, sent in random order.")] = 256,
+    frame_size: Annotated[
+        int | None, Option(min=64, max=1518, show_default="128", help="Frame size in bytes, FCS included.")
+    ] = None,
+    packets: PacketsOption = None,
     capture: Annotated[Path | None, Option(help="Send the packets of this pcap file.")] = None,
-    port: Annotated[int, Option(min=0, max=510, help="Ingress port of all packets.")] = 0,
+    port: PortOption = None,
     sizes: Annotated[
         str | None, Option(help="For a .c: packet sizes in bytes. Default: 64,128,256,512,1024,1500.")
     ] = None,
@@ -180,8 +185,15 @@ def measure(
     emit(fmt, MeasureDocument(program=str(program), rows=tuple(rows)), rows=table)
     runs = [row.run for row in rows if row.run is not None]
     if runs and not quiet:
-        predicted = f"p4perf predict {shlex.quote(str(program))} --traffic"
-        say(f"prediction for the same packets: {predicted}, with the same options for entries and packets")
+        sent: dict[str, object] = {
+            "entries": entries, "p4info": p4info, "include": includes, "define": defines, "arch": arch, "std": std,
+            "fill": fill, "default-fill": default_fill, "miss": miss, "zipf": zipf, "probabilities": probabilities,
+            "frame-size": frame_size, "packets": packets, "capture": capture, "port": port,
+        }  # fmt: skip
+        several = {name: value if isinstance(value, list) else [value] for name, value in sent.items()}
+        words = [f"--{name}={each}" for name, values in several.items() for each in values if each is not None]
+        command = shlex.join(["p4perf", "predict", str(program), "--traffic", *words])
+        say(f"prediction for the same packets: {command}")
     if len(runs) > 1 and not quiet:
         say(f"compare them: p4perf compare {shlex.join(runs)}")
     return int(worst)

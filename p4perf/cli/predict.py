@@ -13,11 +13,20 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from typer import Argument, Option
 
 from p4perf.cli.app import (
+    DefaultFillOption,
+    DefinesOption,
     EntriesOption,
     Format,
     FormatOption,
+    IncludesOption,
+    MissOption,
+    P4infoOption,
+    PacketsOption,
+    PortOption,
     QuietOption,
     SetOption,
+    StdOption,
+    ZipfOption,
     app,
     emit,
     once,
@@ -342,7 +351,8 @@ def predict(
         list[str] | None, Option("--target", "-t", help="Only models of this target. Repeatable.")
     ] = None,
     frame_size: Annotated[
-        int | None, Option(help="Frame size in bytes, with FCS; default: that of the program, or 64.")
+        int | None,
+        Option(help="Frame size in bytes, with FCS; default: that of the program, or 64; with --traffic 128."),
     ] = None,
     cores: Annotated[int, Option(min=1, help="Cores that run the program.")] = 1,
     line_rate: Annotated[str, Option(help="Rate of the line.")] = "10Gbit/s",
@@ -357,15 +367,26 @@ def predict(
         str | None, Option(help="YAML file of branch probabilities and traffic shares; or uniform.")
     ] = None,
     capture: Annotated[Path | None, Option(help="Count the paths that the packets of this pcap file take.")] = None,
-    traffic: Annotated[bool, Option("--traffic", help="Use the entries and packets of p4perf measure.")] = False,
+    traffic: Annotated[
+        bool, Option("--traffic", help="Use the entries and packets of p4perf measure, with its options for them.")
+    ] = False,
     arch: Annotated[
         str | None, Option(help="For a .p4: v1model (p4c-bm2-ss), psa or pna (p4c-dpdk); default: from its include.")
     ] = None,
-    defines: Annotated[
-        list[str] | None, Option("--define", "-D", help="For a .p4: define NAME or NAME=VALUE. Repeatable.")
-    ] = None,
+    std: StdOption = None,
+    includes: IncludesOption = None,
+    defines: DefinesOption = None,
     entries: EntriesOption = None,
-    fill: Annotated[list[str] | None, Option(help="TABLE=N: how many entries a table holds. Repeatable.")] = None,
+    p4info: P4infoOption = None,
+    fill: Annotated[
+        list[str] | None,
+        Option(help="TABLE=N: how many entries a table holds; with --traffic as for p4perf measure. Repeatable."),
+    ] = None,
+    default_fill: DefaultFillOption = None,
+    miss: MissOption = None,
+    zipf: ZipfOption = None,
+    packets: PacketsOption = None,
+    port: PortOption = None,
     sets: Annotated[
         list[str] | None,
         Option(
@@ -402,8 +423,10 @@ def predict(
     found = api.predict(
         program, once(targets), models=models or (), frame_size=frame_size, cores=cores, line_rate=line_rate,
         frequency=frequency, load=load, rate=rate, probabilities=probabilities, capture=capture, traffic=traffic,
-        arch=arch, defines=defines or (), entries=entries, fill=fill or (), set=sets or (), without=without or (),
-        points=points, path=path, measure=measure, testbed=testbed, runs=runs, told=told_by(quiet=quiet),
+        arch=arch, std=std, includes=includes or (), defines=defines or (), entries=entries, p4info=p4info,
+        fill=fill or (), default_fill=default_fill, miss=miss or (), zipf=zipf, packets=packets, port=port,
+        set=sets or (), without=without or (), points=points, path=path, measure=measure, testbed=testbed, runs=runs,
+        told=told_by(quiet=quiet),
     )  # fmt: skip
     plots: tuple[Path, ...] = ()
     if output is not None:

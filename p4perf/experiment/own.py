@@ -17,7 +17,7 @@ from p4perf.formats.pcap import read_capture
 from p4perf.formats.plain import bounded
 from p4perf.programs.component import OWN, component_parameters
 from p4perf.programs.decisions import Branches
-from p4perf.programs.own import packed, read_own
+from p4perf.programs.own import OwnParameters, packed, read_own
 from p4perf.programs.reading.p4c import compile_p4
 from p4perf.programs.reading.shares import read_shares
 from p4perf.programs.reading.tree import read_text
@@ -29,8 +29,8 @@ from p4perf.targets.base import Target, TrialOptions
 from p4perf.targets.dpdk_swx import DpdkSwxTarget
 from p4perf.testbeds.base import Testbed
 
-DEFAULT_FILL, PACKETS, FRAME_SIZE_BYTES = 64, 256, 128
-"""Entries of a table that has none, different packets, and the size of their frames, FCS included."""
+FRAME_SIZE_BYTES = 128
+"""FCS included."""
 
 CAPTURE = "packets.pcap"
 """The capture in a run directory."""
@@ -52,20 +52,21 @@ def own_experiment(
     defines: Sequence[str] = (),
     includes: Sequence[Path] = (),
     fill: Sequence[str] = (),
-    default_fill: int = DEFAULT_FILL,
+    default_fill: int | None = None,
     miss: Sequence[str] = (),
-    zipf: float = 0.0,
+    zipf: float | None = None,
     shares: Path | None = None,
-    packets: int = PACKETS,
+    packets: int | None = None,
     capture: Path | None = None,
-    port: int = 0,
-    frame_size_bytes: int = FRAME_SIZE_BYTES,
+    port: int | None = None,
+    frame_size_bytes: int | None = None,
     repetitions: int = 3,
     sizes: Sequence[int] = (),
 ) -> Experiment:
     """The experiment that measures a program: JSON of p4c-bm2-ss, a specification of SWX, or P4 where p4c is installed.
 
-    Of an operator in C, ``sizes`` are those of packets [bytes]; by default some from 64 to 1500.
+    What is None is the default of :class:`~p4perf.programs.own.OwnParameters`. Of an operator in C, ``sizes`` are those
+    of packets [bytes]; by default some from 64 to 1500.
 
     Raises:
         DataError: a file cannot be read, or the program uses what is not supported; with the place.
@@ -90,16 +91,14 @@ def own_experiment(
     read, _ = read_own(program, str(path), (texts["entries"], str(entries)), (texts["p4info"], str(p4info)))
     if shares is not None:
         read_shares(shares, Branches(read).graph())
+    shape = {"default_fill": default_fill, "zipf": zipf, "packets": packets, "port": port}
     parameters: dict[str, object] = {
         "program": packed(program, str(path)),
         **{name: packed(text, str(files[name])) for name, text in texts.items() if text},
         **({"p4": packed(p4, str(path))} if p4 else {}),
         "fill": ",".join(fill),
-        "default_fill": default_fill,
         "miss": ",".join(miss),
-        "zipf": zipf,
-        "packets": packets,
-        "port": port,
+        **{name: OwnParameters.model_fields[name].default if n is None else n for name, n in shape.items()},
     }
     name = _NOT_OF_A_NAME.sub("-", path.stem.lower()).strip("-") or "program"
     spec = {
@@ -108,7 +107,7 @@ def own_experiment(
         "name": f"program/{name}",
         "title": f"The program {path.name}",
         "program": {"component": OWN, "parameters": parameters},
-        "traffic": {"frame_size": frame_size_bytes} | (_IN_TURN if capture else {}),
+        "traffic": {"frame_size": frame_size_bytes or FRAME_SIZE_BYTES} | (_IN_TURN if capture else {}),
         "metrics": {
             "collect": ["cycles_per_packet", "packet_rate", "cost_cycles_per_packet", "baseline_cycles_per_packet"]
         },

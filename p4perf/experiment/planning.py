@@ -340,6 +340,9 @@ def _check_load(experiment: Experiment, generator: str) -> None:
 
 def _at(error: P4PerfError, experiment: Experiment, point: Point) -> P4PerfError:
     """The same failure, naming the point and the place in the spec."""
+    program = experiment.spec.program
+    if error.key and error.component is not None and error.component < len(program.composed):
+        error.key = program.parameter_key(error.component, error.key.removeprefix("program.parameters."))
     error.location = error.location or experiment.locate(error.key)
     if point.values:
         error.message = f"{experiment.spec.name} at {point_label(point)}: {error.message}"

@@ -14,7 +14,7 @@ from p4perf.evaluation.prediction.programs import UNIFORM, ProgramSubject, Wante
 from p4perf.evaluation.prediction.record import Answers, predict_document
 from p4perf.experiment.bench import open_target, open_testbed
 from p4perf.experiment.evaluate import COST, point_rows
-from p4perf.experiment.own import FRAME_SIZE_BYTES, own_experiment
+from p4perf.experiment.own import own_experiment
 from p4perf.experiment.planning import point_workload
 from p4perf.experiment.session import measure_run, new_run
 from p4perf.models.estimate import Estimate
@@ -59,11 +59,12 @@ def _figures(found: Answers, path: PathName, now: datetime) -> Iterator[tuple[st
 TOTAL = "cycles_per_packet"
 
 
-def sent(wanted: Wanted, fills: Sequence[str], frame_size_bytes: int | None) -> ProgramSubject:
+def sent(wanted: Wanted, fills: Sequence[str], frame_size_bytes: int | None, **shape: Any) -> ProgramSubject:
     """A program of your own with the entries and the packets that ``p4perf measure`` gives it.
 
     Args:
         fills: how many entries tables get, as ``p4perf measure`` takes it.
+        shape: further arguments of :func:`~p4perf.experiment.own.own_experiment`.
 
     Raises:
         UsageError: it is an experiment, or is to be changed; shares are uniform.
@@ -85,12 +86,16 @@ def sent(wanted: Wanted, fills: Sequence[str], frame_size_bytes: int | None) -> 
     experiment = own_experiment(
         Path(wanted.program),
         entries=wanted.read.commands,
+        p4info=wanted.read.p4info,
         arch=wanted.read.arch,
+        std=wanted.read.std,
         defines=wanted.read.defines,
+        includes=wanted.read.includes,
         fill=fills,
         shares=None if shares is None else Path(shares),
         capture=wanted.capture,
-        frame_size_bytes=frame_size_bytes or FRAME_SIZE_BYTES,
+        frame_size_bytes=frame_size_bytes,
+        **shape,
     )
     workload, _ = point_workload(experiment, experiment.points[0])
     return sent_program(experiment, workload, Path(wanted.program))

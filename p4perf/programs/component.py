@@ -9,7 +9,7 @@ from typing import Any, ClassVar, TypeVar
 
 from pydantic import ValidationError
 
-from p4perf.errors import CapabilityError, SpecError
+from p4perf.errors import CapabilityError, P4PerfError, SpecError
 from p4perf.plugins import load_plugin
 from p4perf.programs.builder import ProgramBuilder
 from p4perf.programs.component_parameters import ComponentParameters as ComponentParameters
@@ -119,8 +119,12 @@ def build_workload(
 
         own = _validated(OWN, OwnParameters, components[0][1])
         return own_workload(own, base.program(), frame_size_bytes, tuple(captured))
-    for name, parameters in components:
-        _extend(whole, name, parameters)
+    for number, (name, parameters) in enumerate(components):
+        try:
+            _extend(whole, name, parameters)
+        except P4PerfError as error:
+            error.component = number
+            raise
     return Workload(whole.program(), base.program(), whole.packets(frame_size_bytes))
 
 

@@ -20,6 +20,7 @@ from p4perf.programs.distributions import DISTRIBUTIONS, MAX_ENTRIES, Distributi
 from p4perf.programs.exercise import frames
 from p4perf.programs.interpreter import Interpreter
 from p4perf.programs.packet_state import PacketState
+from p4perf.programs.reading.flow import too_many
 from p4perf.programs.reading.tree import match_name
 
 PACKETS = 512
@@ -128,7 +129,7 @@ def filled(
 
     Raises:
         DataError: there is no such table.
-        UsageError: a table has no key that a distribution is made for.
+        UsageError: a table has no key that a distribution is made for, or a key of fewer values than ``fills`` say.
     """
     asked = {named_table(program, name).name: fill for name, fill in fills.items()}
     rng = random.Random(seed)  # noqa: S311
@@ -148,7 +149,10 @@ def filled(
                 waiting.pop(name)
                 continue
             listed = _actions(program, program.table(name), (actions or {}).get(name, ()))
-            new[name] = _with_entries(program, program.table(name), waiting.pop(name), observer.keys[name], listed, rng)
+            table, fill = program.table(name), waiting.pop(name)
+            new[name] = _with_entries(program, table, fill, observer.keys[name], listed, rng)
+            if name in asked and (most := new[name].entries.count) < fill.count:
+                raise too_many(table.label or name, fill.count, program.key_bits(table), most)
         size = {t.counter: t.entries.count for t in new.values() if t.counter}
         counters = tuple(replace(c, size=size.get(c.name, c.size)) for c in program.counters)
         program = replace(program, tables=tuple(new.get(t.name, t) for t in program.tables), counters=counters)

@@ -225,6 +225,11 @@ class ProgramSpec(Strict):
             keys.append(shared | {p: f"program.component.{index}.{name}.{p}" for p in own})
         return tuple(keys)
 
+    def parameter_key(self, index: int, parameter: str) -> str:
+        """The key of a parameter of a component, whether it is given or not."""
+        above = "program.parameters" if isinstance(self.component, str) else self.component_keys()[index]
+        return self.parameter_keys()[index].get(parameter, f"{above}.{parameter}")
+
 
 def _items(component: str | tuple[str | dict[str, dict[str, Any]], ...]) -> list[tuple[str, Parameters]]:
     if isinstance(component, str):

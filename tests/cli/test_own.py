@@ -3,6 +3,7 @@
 import json
 import random
 import re
+import shlex
 import shutil
 from pathlib import Path
 
@@ -123,6 +124,25 @@ def test_entries_that_do_not_belong_to_the_program(tmp_path, entries):
     assert "nothing" in done.err
 
 
+def test_duplicate_entries_are_refused_by_measure_and_predict(tmp_path, entries):
+    entries.write_text(2 * entries.read_text())
+    for command in (["measure", "--output", tmp_path / "runs"], ["predict"], ["predict", "--traffic"]):
+        done = p4perf(*command, SWITCH, "--entries", entries)
+        assert done.code == 2
+        assert "rules.txt:2: duplicate entry of MainControl.destinations" in done.err
+
+
+def test_more_entries_than_a_key_has_values_are_refused_by_measure_and_predict(tmp_path):
+    text = (EXAMPLES.parent / "swx" / "router.spec").read_text()
+    spec = tmp_path / "small.spec"
+    spec.write_text(text.replace("\t\th.ipv4.src exact", "\t\th.ipv4.ttl exact"))
+    for command in (["measure", "-q", "--output", tmp_path / "runs"], ["predict", "-q"], ["predict", "--traffic"]):
+        done = p4perf(*command, spec, "--fill", "acl=257")
+        assert done.code == 2, done.err
+        assert "table acl cannot hold 257 entries: its key of 8 bit has only 256 different ones" in done.err
+    assert "acl 256 entries" in p4perf("predict", spec, "-t", "xdp", "--traffic", "--fill", "acl=256").err
+
+
 def test_runs_of_several_targets_know_of_each_other(tmp_path):
     """What an interruption left unbegun is named with its command."""
     options = ["--target", "dpdk-c", "-t", "xdp", "--repetitions", "1", "--output", tmp_path / "runs"]
@@ -139,6 +159,23 @@ def test_runs_of_several_targets_know_of_each_other(tmp_path):
     command = f"l2_switch.json --repetitions 1 --output {tmp_path / 'runs'} --target=xdp"
     assert "not begun, or refused: p4perf measure " in resumed.err
     assert f"{command}\n" in resumed.err
+
+
+def test_the_last_line_is_the_command_that_predicts_the_same_packets(tmp_path, entries):
+    given = ["--entries", entries, "--fill", "sources=70", "--miss", "0.25", "--zipf", "1.2", "--packets", "32"]
+    given += ["--port", "3", "--default-fill", "9"]
+    program = tmp_path / "a switch.json"
+    shutil.copyfile(SWITCH, program)
+    options = ["--repetitions", "1", "--output", tmp_path / "runs"]
+    done = p4perf("measure", program, *given, *options, P4PERF_TEST_STAND_INS="dpdk-c")
+    assert done.code == 0, done.err
+    words = shlex.split(done.err.splitlines()[-1].partition("packets: ")[2])
+    assert words[:4] == ["p4perf", "predict", str(program), "--traffic"]
+    assert len(words) == 4 + len(given) / 2
+    predicted = p4perf(*words[1:], "--target", "dpdk-c")
+    assert predicted.code == 0, predicted.err
+    (line,) = [line for line in done.err.splitlines() if line.startswith("tables: ")]
+    assert line in predicted.err
 
 
 def test_the_command_for_other_targets():
@@ -219,9 +256,9 @@ def test_a_routing_table_as_in_networks_is_measured(tmp_path):
 
 def test_many_entries_fit_into_a_spec(tmp_path):
     rng = random.Random(1)
-    lines = [f"table_add destinations forward {rng.getrandbits(47):#014x} => 2\n" for _ in range(20_000)]
+    lines = [f"table_add destinations forward {rng.getrandbits(47):#014x} => 2\n" for _ in range(40_000)]
     path = tmp_path / "rules.txt"
-    path.write_text("".join(lines * 2))
+    path.write_text("".join(lines))
     assert path.stat().st_size > 1 << 20
     (point,) = own_experiment(SWITCH, entries=path, packets=2).points
     ((_, parameters),) = point.components

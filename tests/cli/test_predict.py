@@ -407,6 +407,12 @@ def test_shares_may_be_written_with_a_percent_sign(here):
             "--set fib.entries=3 does not go with --traffic or --measure",
         ),
         (["fib.spec", "--traffic", "--fill", "fib=many"], 2, "TABLE=N"),
+        (["fib.spec", "--zipf", "1.2"], 2, "--zipf is for --traffic"),
+        (["fib.spec", "--miss", "fib=0.2"], 2, "--miss is for --traffic"),
+        (["fib.spec", "--packets", "256"], 2, "--packets is for --traffic"),
+        (["fib.spec", "--default-fill", "9"], 2, "--default-fill is for --traffic"),
+        (["fib.spec", "--port", "1"], 2, "--port is for --traffic"),
+        (["fib.spec", "--traffic", "--miss", "fob=0.2"], 2, "there is no table 'fob'\nhint: did you mean fib?"),
     ],
 )
 def test_mistakes_have_one_clear_sentence(here, arguments, code, said):

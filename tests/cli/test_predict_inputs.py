@@ -125,6 +125,30 @@ class TestCaptures:
         assert any("all tables are empty" in warning for warning in found["warnings"])
 
 
+def entries_in(prediction):
+    """How many entries the tables hold."""
+    lines = (line for line in prediction["paths"][0]["breakdown"] if line["construct"] == "lookup")
+    return {line["node"].partition(" #")[0].partition("@")[0]: line["sizes"]["entries"] for line in lines}
+
+
+@pytest.mark.parametrize(
+    ("program", "target", "command", "other"),
+    [
+        ("programs/l2_switch/l2_switch.json", "dpdk-swx", "destinations forward {} => 2", "MainControl.sources"),
+        ("swx/router.spec", "dpdk-c", "routes send {}/32 => 2 3", "acl"),
+    ],
+)
+def test_tables_that_a_file_of_entries_does_not_list_are_filled_as_without_it(here, program, target, command, other):
+    path = TESTS.parent / "examples" / program
+    (here / "two").write_text("".join(f"table_add {command.format(n)}\n" for n in (1, 2)))
+    plain = entries_in(predicted(here, path, "-t", target))
+    listed = entries_in(predicted(here, path, "-t", target, "--entries", "two"))
+    assert sorted(listed.values()) == [2, plain[other]]
+    assert listed[other] == plain[other]
+    sent = predicted(here, path, "-t", target, "--entries", "two", "--traffic")["packets"]
+    assert f"{other} 64 entries" in sent
+
+
 class TestP4:
     def test_without_a_compiler_its_name_is_told(self, here):
         err = refused(here, "router.p4", code=3, PATH=str(here))

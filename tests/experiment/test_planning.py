@@ -4,7 +4,7 @@ import pytest
 
 from p4perf.errors import CapabilityError, SpecError
 from p4perf.experiment import planning
-from p4perf.experiment.planning import plan_sweep, possible_points
+from p4perf.experiment.planning import plan_sweep, point_workload, possible_points
 from p4perf.specs import load_experiment
 from p4perf.targets.base import NodeFacts
 
@@ -88,6 +88,31 @@ class TestFrequency:
         path.write_text("{name: my/one, extends: baseline/l2fwd, device: {cpu_frequency: -1}}")
         with pytest.raises(SpecError, match="cpu_frequency"):
             load_experiment(str(path))
+
+
+@pytest.mark.parametrize(
+    ("program", "key", "line"),
+    [
+        (
+            "component: [hash: {size_bytes: 16}, register: {accesses: 2, size: 1000}]",
+            "program.component.1.register.size",
+            3,
+        ),
+        (
+            "component: [register]\n  parameters: {register: {accesses: 2, size: 1000}}",
+            "program.parameters.register.size",
+            4,
+        ),
+        ("component: register\n  parameters:\n    accesses: 2\n    size: 1000", "program.parameters.size", 6),
+    ],
+)
+def test_what_a_component_refuses_has_its_key_and_place(tmp_path, program, key, line):
+    path = tmp_path / "spec.yaml"
+    path.write_text(f"name: mine/cells\nprogram:\n  {program}\n")
+    experiment = load_experiment(str(path))
+    with pytest.raises(CapabilityError, match="an array of 1000 cells is not possible") as refused:
+        point_workload(experiment, experiment.points[0])
+    assert (refused.value.key, refused.value.location.line) == (key, line)
 
 
 def test_a_frame_without_room_for_the_headers_is_refused_without_a_target(tmp_path):

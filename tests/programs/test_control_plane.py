@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from p4perf.errors import DataError
+from p4perf.formats.swx_spec import read_specification
 from p4perf.programs.reading.commands import ControlPlane
 from p4perf.programs.reading.control_plane import parse_control_plane
 from p4perf.programs.reading.tree import parse_json
@@ -157,6 +158,18 @@ def test_every_format_gives_the_same_filters_in_the_same_order(kind):
         ('table_id: "r\\8"', ("rules:1", "no table 'r8'")),
         ("\nmc_node_associate 1 0", ("rules:2", "no such multicast group")),
         ("mirroring_add 1", ("rules:1", "needs 2 numbers")),
+        (
+            "table_add routes set_next_hop 10.0.0.0/8 => 7\n\ntable_add routes set_next_hop 10.1.0.0/8 => 8",
+            ("rules:3", "duplicate entry of MainControl.routes: line 1 has the same key"),
+        ),
+        (
+            "table,dst,action\nroutes,10.0.0.0/8,no_route\nroutes,10.0.0.0/9,no_route\nroutes,10.0.0.0/8,no_route",
+            ("rules:4", "line 2 has the same key"),
+        ),
+        (
+            '[{"table": "routes", "action_name": "no_route"}, {"table": "routes", "action_name": "no_route"}]',
+            ("rules: /1", "duplicate entry of MainControl.routes"),
+        ),
     ],
 )
 def test_what_is_wrong_is_refused_with_its_place(text, words):
@@ -191,6 +204,34 @@ def test_a_p4info_that_is_none_is_refused():
     for text, words in (("a: 1", "is not P4Info"), ("tables { preamble { id: 1 } }", "no name or id")):
         with pytest.raises(DataError, match=words):
             parse_control_plane("table_id: 1", "rules", ROUTER, (text, "info"))
+
+
+def test_entries_of_a_ternary_table_may_be_equal():
+    text = "table,meta.src,action,rule,priority\naccess_list,1,permit,3,1\naccess_list,1,deny,4,2\n"
+    program = read_v1model(FIREWALL, read(text, FIREWALL))
+    (table,) = (t for t in program.tables if t.label == "MainControl.access_list")
+    assert [entry.data for entry in table.listing] == [(4,), (3,)]
+
+
+SPECIFICATION = read_specification((EXAMPLES.parent / "swx" / "router.spec").read_text(), "router.spec")
+
+
+def test_an_entry_of_a_specification_has_an_action_of_its_table():
+    for action, code in (("pass", 0), ("send", 2), ("sned", 2)):
+        text = f"table acl\nmatch 10.0.0.1 action {action}\n"
+        if not code:
+            assert len(read(text, SPECIFICATION).tables["acl"]) == 1
+            continue
+        with pytest.raises(DataError, match=f"no action of acl '{action}'") as error:
+            read(text, SPECIFICATION)
+        assert str(error.value.location) == "rules:2"
+        assert "known: drop, pass" in str(error.value.hint)
+
+
+def test_equal_keys_of_a_specification_are_refused():
+    with pytest.raises(DataError, match="duplicate entry of acl: line 2 has the same key") as error:
+        read("table acl\nmatch 1 action pass\nmatch 2 action pass\nmatch 1 action drop\n", SPECIFICATION)
+    assert str(error.value.location) == "rules:4"
 
 
 def test_a_prefix_is_a_ternary_match():

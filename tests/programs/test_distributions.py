@@ -107,6 +107,24 @@ def test_a_distribution_needs_a_key_that_it_is_made_for():
     assert len(rows([Shape("x", "exact", 4)], 300, "uniform", 1)) == 16
 
 
+def test_entries_are_as_many_as_asked_for_or_as_the_key_allows_without_being_asked():
+    switch = program("l2_switch")
+    fields = {key.field for table in switch.tables for key in table.keys}
+    headers = tuple(
+        replace(
+            h,
+            fields=tuple(
+                replace(f, width_bits=8 if ir.FieldRef(h.name, f.name) in fields else f.width_bits) for f in h.fields
+            ),
+        )
+        for h in switch.headers
+    )
+    small = replace(switch, headers=headers)
+    assert [t.entries.count for t in filled(small, {}, default=300).tables if t.keys] == [256, 256]
+    with pytest.raises(UsageError, match="its key of 8 bit has only 256 different ones"):
+        filled(small, {"sources": Fill(257)})
+
+
 def test_a_filled_routing_table_has_few_next_hops_and_keeps_what_it_had():
     router = program("ipv4_router")
     routes = router.table("MainControl_routes")

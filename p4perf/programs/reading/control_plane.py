@@ -75,6 +75,8 @@ class PlaneBuilder:
     widths: Mapping[str, dict[str, int]]
     """Widths of parameters by their names, by the names of their actions."""
     plane: ControlPlane = field(default_factory=ControlPlane)
+    _places: dict[tuple[str, tuple[Match, ...]], Location] = field(default_factory=dict)
+    """Where the entries of tables without priorities stand."""
 
     @classmethod
     def of(cls, program: Tree | Specification) -> PlaneBuilder:
@@ -82,7 +84,7 @@ class PlaneBuilder:
         if isinstance(program, Specification):
             return cls(
                 {name: tuple(_spec_keys(program, table)) for name, table in program.tables.items()},
-                dict.fromkeys(program.tables, tuple(program.actions)),
+                {name: _spec_actions(table) for name, table in program.tables.items()},
                 {name: dict(program.structs.get(program.arguments(name), ())) for name in program.actions},
             )
         names = declared(program)
@@ -137,9 +139,19 @@ class PlaneBuilder:
             if not words[key.name]:
                 raise DataError(f"an entry of {table} needs its key {key.name}", location=where)
         matches = self.matches(table, [words[key.name] for key in self.keys[table]], where)
-        self.append(table, RuntimeEntry(matches, action, data, priority))
+        self.append(table, RuntimeEntry(matches, action, data, priority), where)
 
-    def append(self, table: str, entry: RuntimeEntry) -> None:
+    def append(self, table: str, entry: RuntimeEntry, where: Location) -> None:
+        """Add an entry.
+
+        Raises:
+            DataError: the table has one with the same key, and no priority decides between them.
+        """
+        if not any(key.kind in PRIORITISED for key in self.keys[table]):
+            first = self._places.setdefault((table, entry.keys), where)
+            if first is not where:
+                other = f"line {first.line}" if first.line else "an earlier entry"
+                raise DataError(f"duplicate entry of {table}: {other} has the same key", location=where)
         self.plane.tables.setdefault(table, []).append(entry)
 
     def matches(self, table: str, words: Sequence[str], where: Location) -> tuple[Match, ...]:
@@ -182,9 +194,19 @@ def _joined(wanted: str, known: Collection[str]) -> str:
     return wanted if wanted in known else next((name for name in shorter if name in known), wanted)
 
 
+def _inside(table: SpecLine, keyword: str) -> tuple[SpecLine, ...]:
+    inner = table.inner(keyword)
+    return () if inner is None else inner.lines
+
+
+def _spec_actions(table: SpecLine) -> list[str]:
+    default = table.inner("default_action")
+    named = [line.word(0) for line in _inside(table, "actions")]
+    return named if default is None else list(dict.fromkeys([*named, default.word(1)]))
+
+
 def _spec_keys(spec: Specification, table: SpecLine) -> Iterator[KeyField]:
-    inner = table.inner("key")
-    for line in inner.lines if inner is not None else ():
+    for line in _inside(table, "key"):
         kind = line.words[1] if len(line.words) > 1 else "exact"
         yield KeyField(line.word(0), "ternary" if kind == "wildcard" else kind, spec.bits(line.word(0), line))
 
@@ -283,7 +305,7 @@ def _command(words: list[str], builder: PlaneBuilder, where: Location) -> None:
     matches, priority = builder.matches(table, given, where), 0
     if len(data) == len(builder.parameters(action)) + 1 and any(key.kind in PRIORITISED for key in keys):
         priority, data = number_of(data[-1], 32, where), data[:-1]
-    builder.append(table, RuntimeEntry(matches, action, builder.data(action, data, where), priority))
+    builder.append(table, RuntimeEntry(matches, action, builder.data(action, data, where), priority), where)
 
 
 def _of_dpdk(table: str, words: list[str], builder: PlaneBuilder, where: Location) -> None:
@@ -307,7 +329,7 @@ def _of_dpdk(table: str, words: list[str], builder: PlaneBuilder, where: Locatio
         value, slash, mask = word.partition("/")
         kept = number_of(mask, key.bits, where) if slash else (1 << key.bits) - 1
         matches.append(Match.masked(number_of(value, key.bits, where), kept))
-    builder.append(table, RuntimeEntry(tuple(matches), action, builder.data(action, given, where), priority))
+    builder.append(table, RuntimeEntry(tuple(matches), action, builder.data(action, given, where), priority), where)
 
 
 def _replicate(

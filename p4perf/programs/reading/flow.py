@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from p4perf.errors import DataError, Location
+from p4perf.errors import DataError, Location, UsageError
 from p4perf.formats.swx_spec import SpecLine
 from p4perf.models.program.graph import Construct, Edge, LoopError, Node, NodeKind, NowhereError, ProgramGraph, in_order
 from p4perf.programs import ir
@@ -33,6 +33,14 @@ OVERSIZED = "exceed its declared size"
 
 def oversized(table: str, entries: float, size: float) -> str:
     return f"{table}: {entries:.0f} entries {OVERSIZED} of {size:.0f}; p4perf treats it as large enough"
+
+
+def too_many(table: str, entries: int, key_bits: int, most: int) -> UsageError:
+    """The error of a table that is to hold more entries than its key tells apart."""
+    return UsageError(
+        f"table {table} cannot hold {entries} entries: its key of {key_bits} bit has only {most} different ones",
+        hint=f"--fill {table}={most}",
+    )
 
 
 def oversized_tables(program: ir.Program) -> tuple[str, ...]:

@@ -54,6 +54,7 @@ from p4perf.programs.reading.flow import (
     Step,
     Valid,
     oversized,
+    too_many,
 )
 from p4perf.programs.reading.swx import OF_LINE
 from p4perf.programs.reading.tree import without_index
@@ -388,6 +389,9 @@ class _Reader:
     def _count(self, table: ir.Table) -> int | None:
         """How many entries a table holds; None: those of the program."""
         if (stated := self.entries.get(called(table))) is not None:
+            bits = self.program.key_bits(table)
+            if stated > 1 << bits and all(key.match_kind == "exact" for key in table.keys):
+                raise too_many(called(table), stated, bits, 1 << bits)
             if 0 < table.size < stated:
                 self._remark(oversized(called(table), stated, table.size))
             return stated

@@ -50,10 +50,12 @@ class ReadOptions:
     Args:
         form: what the file is; None: by its suffix and content.
         arch: architecture of a P4 program: ``v1model``, ``psa`` or ``pna``; None: by its ``#include``.
+        std: its version, ``p4-14`` or ``p4-16``; None: the latter.
         defines: of the preprocessor, ``NAME`` or ``NAME=VALUE``.
         entries: how many entries tables hold, by their names; of those not named it is how many they may hold.
-        commands: a file whose entries count, in any format of :mod:`~p4perf.programs.reading.control_plane`; of a
-            specification of SWX commands, or entries in the format of DPDK.
+        commands: a file whose entries count, in any format of :mod:`~p4perf.programs.reading.control_plane`; tables
+            that it does not list hold as many as without it.
+        p4info: of entries with numeric ids.
         point: of a p4perf spec with a sweep: swept variables and their values; None: its only point.
         constructs: of a p4perf spec: constructs of its components, or of the program that is generated for it.
         frame_bytes: frame size with FCS, which clones are counted with; None: that of the program, or 64.
@@ -62,10 +64,12 @@ class ReadOptions:
 
     form: Format | None = None
     arch: str | None = None
+    std: str | None = None
     defines: tuple[str, ...] = ()
     includes: tuple[Path, ...] = ()
     entries: Mapping[str, int] = field(default_factory=dict)
     commands: Path | None = None
+    p4info: Path | None = None
     point: Mapping[str, str] | None = None
     constructs: Literal["components", "primitives"] = "components"
     frame_bytes: int | None = None
@@ -137,7 +141,7 @@ def _opened(path: Path | str, form: Format, options: ReadOptions) -> _Opened:
         flow = read_own(program, experiment.spec.name, point.frame_size_bytes)
         return _Opened(flow, lambda: own_runner(program), program=program)
     if form == "p4":
-        form, text, _ = compile_p4(Path(path), options.arch, options.defines, options.includes)
+        form, text, _ = compile_p4(Path(path), options.arch, options.defines, options.includes, options.std)
     else:
         text = read_text(Path(path))
         if not text.strip():
@@ -150,8 +154,8 @@ def _opened_swx(text: str, path: Path, options: ReadOptions, frame_bytes: int | 
     spec = read_specification(text, str(path))
     plane, counts = ControlPlane(), dict[str, int]()
     if options.commands is not None:
-        plane = read_control_plane(options.commands, spec)
-        counts = {table: len(plane.tables.get(table, ())) for table in spec.tables}
+        plane = read_control_plane(options.commands, spec, options.p4info)
+        counts = {table: len(entries) for table, entries in plane.tables.items()}
     used = {table: frozenset(entry.action for entry in entries) for table, entries in plane.tables.items()}
     flow = swx_flow(spec, str(path), path.stem, {**counts, **options.entries}, packet_bytes, used)
     remarks = _left_out(plane)
@@ -165,14 +169,16 @@ def _opened_swx(text: str, path: Path, options: ReadOptions, frame_bytes: int | 
 def _opened_bmv2(text: str, path: Path, options: ReadOptions, frame_bytes: int | None) -> _Opened:
     root = parse_json(text, str(path))
     check_bmv2(root)
-    plane = ControlPlane() if options.commands is None else read_control_plane(options.commands, root)
+    plane = ControlPlane()
+    if options.commands is not None:
+        plane = read_control_plane(options.commands, root, options.p4info)
     program = read_text_program(root, replace(plane, sessions={}, unknown=True), path.stem)
     tables = {table.label: table for table in program.tables}
     keyed = [name for name, table in tables.items() if table.keys]
     given = {match_name(name, keyed, "table", Location(str(path))): n for name, n in options.entries.items()}
     counts = {}
     if options.commands is not None:
-        counts = {name: tables[name].entries.count for name in keyed}
+        counts = {name: count for name in keyed if (count := tables[name].entries.count)}
     entries = {**counts, **given}
     flow = read_own(program, path.stem, frame_bytes, source="bmv2", entries=entries, apart=options.apart)
     if is_psa(root):
@@ -216,7 +222,7 @@ def read_instructions(
         stated = {**stated, **given.entries, **options.entries}
     held = {t.name: stated.get(called(t), t.entries.count or t.size) for t in program.tables if t.keys}
     frames = () if capture is None else read_capture(capture).frames
-    if options.commands is None and not frames:
+    if not frames:
         program = _with_entries(program, taken_actions(program, branches, given) if shares else None)
     packet_bytes = PACKET_BYTES if options.frame_bytes is None else options.frame_bytes - FCS_BYTES
     if given.edges:

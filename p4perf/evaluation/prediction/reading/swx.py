@@ -24,7 +24,7 @@ from p4perf.evaluation.prediction.reading.swx_instructions import (
 )
 from p4perf.formats.swx_spec import JUMPS, Specification, SpecLine, labelled
 from p4perf.models.program.graph import Construct, Edge, construct
-from p4perf.programs.reading.flow import FULL, OTHERS, Assigned, Flow, Instruction, Step, oversized, steps_of
+from p4perf.programs.reading.flow import FULL, OTHERS, Assigned, Flow, Instruction, Step, oversized, steps_of, too_many
 from p4perf.programs.reading.tree import match_name
 
 CLONE_BYTES = 60
@@ -246,6 +246,8 @@ class _Reader:
         if 0 < declared < entries:
             self._remark(oversized(name, entries, declared))
         bits = sum(self.spec.bits(line.word(0), line) for line in keys)
+        if kind == "exact" and name in self.entries and entries > 1 << bits:
+            raise too_many(name, entries, bits, 1 << bits)
         data = max((self.spec.argument_bytes(a) for a in actions), default=0)
         sizes = {"entries": entries, "key_bits": bits, "action_data_bytes": data}
         return (construct("lookup", where, match_kind=kind, hit=0.5, **sizes),)
