@@ -117,6 +117,17 @@ def test_the_answer_is_short(here):
     assert "p4perf learn --quick" in done.err, "the model is of a machine called test"
 
 
+@pytest.mark.parametrize("program", ["examples/swx/router.spec", "examples/programs/ipv4_router/ipv4_router.json"])
+def test_breakdowns_name_what_is_in_the_program_of_the_user(tmp_path, program):
+    targets = ("-t", "dpdk-c", "-t", "dpdk-swx", "-t", "xdp")
+    done = p4perf("predict", Path(program).absolute(), *targets, "--traffic", cwd=tmp_path)
+    title, head, *lines = done.out.partition("cost breakdown")[2].splitlines()
+    assert not re.search(r"@|L_|line_\d| #", done.out)
+    assert title.endswith("path [cycles/packet]")
+    (routes,) = [line for line in lines if re.match(r"tables +\S*routes ", line)]
+    assert len(re.split(r"\s{2,}", routes)) == len(head.split()) == 5, "one row has all targets"
+
+
 def test_verbose_shows_ways_rates_and_breakdown(here):
     done = p4perf("predict", "fib.spec", *CONDITIONS, "--verbose", "--probabilities", "uniform", cwd=here)
     assert done.code == 0, done.err
