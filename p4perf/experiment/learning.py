@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import statistics
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -278,7 +279,7 @@ def learning_limit(target: str) -> str:
             try:
                 check_capability(experiment, point, target)
             except errors.CapabilityError as error:
-                return f"in {name}, {error.message}"
+                return f"in {name}, {re.split(r': | [(]', error.message)[0]}"  # without the reason of the limit
     return ""
 
 
