@@ -81,8 +81,11 @@ def print_answers(found: Answers, path: PathName, *, quiet: bool = False, verbos
     for refusal in found.refusals:
         at = ", ".join(f"{k}={v}" for k, v in refusal.values.items())
         say(f"refused: {refusal.program}{f' at {at}' if at else ''} on {refusal.model}: {refusal.reason}")
-    for measured in found.measured:
-        say(_verdict(measured))
+    if outside := sum(not each.holds for each in found.measured):
+        say(
+            f"{outside} of {counted(len(found.measured), 'measurement')} OUTSIDE the interval of the prediction; "
+            "p4perf learn makes a model of this machine"
+        )
 
 
 FAR_APART = 3.0
@@ -310,15 +313,6 @@ def _measured_row(each: MeasuredPrediction) -> dict[str, Any]:
         "starts": each.starts,
         "flags": list(each.flags),
     }
-
-
-def _verdict(each: MeasuredPrediction) -> str:
-    held = "inside the interval" if each.holds else "OUTSIDE the interval"
-    return (
-        f"{_name(each.prediction)}: predicted {each.prediction.cycles().value:.4g} cycles, measured "
-        f"{each.cycles.value:.4g}: {100 * each.error:+.1f} %, {held} ({each.folder})"
-        + ("" if each.holds else "; p4perf learn makes a model of this machine")
-    )
 
 
 @app.command()
