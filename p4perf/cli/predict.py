@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
@@ -50,8 +49,9 @@ if TYPE_CHECKING:
 MOST_STEPS = 12
 MOST_BREAKDOWNS = 4
 MOST_LINES = 60
-MOST_ROWS = 7
-"""Rows of a cost breakdown, without ``--verbose``."""
+MOST_ROWS = 10
+LEAST_SHARE = 0.01
+"""Rows of a cost breakdown without ``--verbose``, and the least share of the cost that has one of its own."""
 
 MOST_WARNINGS = 3
 
@@ -84,21 +84,17 @@ def print_answers(found: Answers, path: PathName, *, quiet: bool = False, verbos
         for each in shown:
             _print_one(each, path, several=len(shown) > 1)
     else:
-        rows = _short_breakdown(shown, path)
-        print_table(rows, title=f"cost breakdown of the {path} path [cycles/packet]")
-        if named := [step for row in rows if _BLOCK.match(step := row.get("step") or "")]:
-            say(f"{', '.join(named)}: instructions of SWX up to the next jump, by the number or label of the first")
+        print_table(_short_breakdown(shown, path), title=f"cost breakdown of the {path} path [cycles/packet]")
     if found.measured:
         print_table([_measured_row(each) for each in found.measured], title="prediction and measurement")
     for refusal in found.refusals:
         at = ", ".join(f"{k}={v}" for k, v in refusal.values.items())
         say(f"refused: {refusal.program}{f' at {at}' if at else ''} on {refusal.model}: {refusal.reason}")
-    for measured in found.measured:
-        say(_verdict(measured))
-
-
-_BLOCK = re.compile(r"apply@\d|L_[A-Z]+_\d")
-"""Steps of the pipeline of SWX that have no name in the program."""
+    if outside := sum(not each.holds for each in found.measured):
+        say(
+            f"{outside} of {counted(len(found.measured), 'measurement')} OUTSIDE the interval of the prediction; "
+            "p4perf learn makes a model of this machine"
+        )
 
 
 FAR_APART = 3.0
@@ -152,25 +148,31 @@ def _paths_differ(shown: Sequence[Prediction], path: PathName) -> bool:
 
 
 def _short_breakdown(shown: Sequence[Prediction], path: PathName) -> list[dict[str, Any]]:
-    """The largest parts of predictions side by side, and the rest of each in one row."""
+    """What costs most, side by side, and the rest of each prediction in one row."""
     from p4perf.models.estimate import exactly
 
     sums: dict[tuple[str, str], dict[str, Estimate]] = {}
+    shares: dict[tuple[str, str], float] = {}
     for each in shown:
         name = _name(each) if len({e.model.name for e in shown}) < len(shown) else each.model.target
-        for part in each.breakdowns[path].by_node():
-            sums.setdefault((part.part, part.node), {})[name] = part.cycles
-        for end in ("baseline", "interaction"):
-            sums.setdefault((end, ""), {})[name] = exactly(getattr(each.breakdowns[path].breakdown, end))
-    order = sorted(sums, key=lambda key: (key[0] != "baseline", -max(abs(e.value) for e in sums[key].values())))
-    kept, rest = (order, []) if len(order) <= MOST_ROWS else (order[: MOST_ROWS - 1], order[MOST_ROWS - 1 :])
-    rows = [{"part": part, "step": node, **_rounded(sums[part, node])} for part, node in kept]
+        found = each.breakdowns[path]
+        ends = {(end, ""): exactly(getattr(found.breakdown, end)) for end in ("baseline", "interaction")}
+        for item, cycles in (found.by_item() | ends).items():
+            sums.setdefault(item, {})[name] = cycles
+            share = abs(cycles.value) / (found.breakdown.cycles.value or 1.0)
+            shares[item] = max(share, shares.get(item, 0.0))
+    order = sorted(sums, key=lambda item: (item[0] != "baseline", -shares[item]))
+    kept = [item for item in order[: MOST_ROWS - 1] if shares[item] >= LEAST_SHARE]
+    rest = order[len(kept) :]
+    if len(rest) == 1:
+        kept, rest = order, []
+    rows = [{"part": part, "name": name, **_rounded(sums[part, name])} for part, name in kept]
     if rest:
         together: dict[str, Estimate] = {}
-        for key in rest:
-            for name, cycles in sums[key].items():
+        for item in rest:
+            for name, cycles in sums[item].items():
                 together[name] = together.get(name, exactly(0.0)) + cycles
-        rows.append({"part": "others", "step": counted(len(rest), "step"), **_rounded(together)})
+        rows.append({"part": "others", "name": ", ".join(dict(rest)), **_rounded(together)})
     return rows
 
 
@@ -320,15 +322,6 @@ def _measured_row(each: MeasuredPrediction) -> dict[str, Any]:
         "starts": each.starts,
         "flags": list(each.flags),
     }
-
-
-def _verdict(each: MeasuredPrediction) -> str:
-    held = "inside the interval" if each.holds else "OUTSIDE the interval"
-    return (
-        f"{_name(each.prediction)}: predicted {each.prediction.cycles().value:.4g} cycles, measured "
-        f"{each.cycles.value:.4g}: {100 * each.error:+.1f} %, {held} ({each.folder})"
-        + ("" if each.holds else "; p4perf learn makes a model of this machine")
-    )
 
 
 @app.command()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import statistics
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -239,15 +240,20 @@ def measure_fixtures(
         return sum(pace.cost_s(plan, min(starts, QUICK_STARTS) if quick else starts) for plan, starts in planned)
 
     programs = counted(sum(len(plan.points) for _, plan in todo.values()), "program")
-    told(
-        f"{programs} in {counted(len(todo), 'run')} on {target} ({place.label}): "
-        f"about {duration_text(min(left_s([*todo]), limit_s))}"
-    )
+    whole_s = min(left_s([*todo]), limit_s)
+    told(f"{programs} in {counted(len(todo), 'run')} on {target} ({place.label}): about {duration_text(whole_s)}")
+    due_s = time.monotonic() + whole_s
+
+    def heard(what: str, rest_s: float) -> None:
+        """Say what is left of the announced time: how many starts an accuracy takes is known late."""
+        planned_s = due_s - time.monotonic()
+        reached(what, planned_s if quick and planned_s > 0 else rest_s)
+
     runs, since = [], ""
     notes = {"design": {"accuracy": QUICK_ACCURACY}} if quick else None
     for number, (name, (experiment, plan)) in enumerate(todo.items(), 1):
         rest_s, started = left_s([*todo][number:]), time.monotonic()
-        listener = PartOfWork(name, reached, rest_s, told)
+        listener = PartOfWork(name, heard, rest_s, told)
         own_s = left_s([name])
         open_s = ends_s - started
         limit = TimeLimit(started + max(open_s * own_s / (own_s + rest_s), min(open_s, SET_UP_S)))
@@ -278,7 +284,7 @@ def learning_limit(target: str) -> str:
             try:
                 check_capability(experiment, point, target)
             except errors.CapabilityError as error:
-                return f"in {name}, {error.message}"
+                return f"in {name}, {re.split(r': | [(]', error.message)[0]}"  # without the reason of the limit
     return ""
 
 

@@ -117,6 +117,17 @@ def test_the_answer_is_short(here):
     assert "p4perf learn --quick" in done.err, "the model is of a machine called test"
 
 
+@pytest.mark.parametrize("program", ["examples/swx/router.spec", "examples/programs/ipv4_router/ipv4_router.json"])
+def test_breakdowns_name_what_is_in_the_program_of_the_user(tmp_path, program):
+    targets = ("-t", "dpdk-c", "-t", "dpdk-swx", "-t", "xdp")
+    done = p4perf("predict", Path(program).absolute(), *targets, "--traffic", cwd=tmp_path)
+    title, head, *lines = done.out.partition("cost breakdown")[2].splitlines()
+    assert not re.search(r"@|L_|line_\d| #", done.out)
+    assert title.endswith("path [cycles/packet]")
+    (routes,) = [line for line in lines if re.match(r"tables +\S*routes ", line)]
+    assert len(re.split(r"\s{2,}", routes)) == len(head.split()) == 5, "one row has all targets"
+
+
 def test_verbose_shows_ways_rates_and_breakdown(here):
     done = p4perf("predict", "fib.spec", *CONDITIONS, "--verbose", "--probabilities", "uniform", cwd=here)
     assert done.code == 0, done.err
@@ -266,6 +277,11 @@ def test_measuring_shows_both_and_whether_the_interval_holds(here):
     assert row["interval_holds"] is True
     done = p4perf("predict", ONE_TABLE[0], "--set", "entries=[10]", "--measure", cwd=here)
     assert "OUTSIDE the interval" in done.err
+    assert "1 of 1 measurement OUTSIDE the interval of the prediction; p4perf learn makes a model of" in done.err
+    _, head, row = done.out.partition("prediction and measurement")[2].splitlines()
+    assert head.split()[-6:] == ["measured", "error", "inside", "interval", "starts", "flags"]
+    assert " no " in row
+    assert "predicted" not in done.err, "the table says it all"
 
 
 def test_all_packets_miss_an_empty_table(here):
@@ -372,6 +388,8 @@ def test_shares_may_be_written_with_a_percent_sign(here):
     [
         (["fib.spec", "--target", "xdp:generic"], 3, "p4perf learn --target xdp:generic measures one"),
         (["fib.spec", "--target", "bmv2"], 3, "p4perf learn cannot make one: in composition/components, 200,000 exact"),
+        (["fib.spec", "--target", "bmv2"], 3, "more than the 100,000 that bmv2 takes\n"),
+        (["fib.spec", "--target", "t4p4s"], 3, "in composition/constructs, t4p4s has no ternary\n"),
         (["fib.spec", "--model", "nothing@there"], 2, "there is no model"),
         (["fib.spec", "--model", "models/fake.json", "--target", "xdp"], 2, "--model is for fake, and --target asks"),
         (["fib.spec", "--model", "fib.spec"], 2, "not a cost model"),

@@ -35,6 +35,14 @@ def test_a_quick_session_starts_a_program_until_its_cost_is_known(measured):
     assert quick.directory.state().trials == 2 * PROGRAMS, "all starts agree to a hundredth of a cycle"
 
 
+def test_the_time_that_is_left_of_a_quick_session_falls(measured):
+    left_s = []
+    measured(limit_s=learning.QUICK_S, reached=lambda what, s: left_s.append(s))
+    assert len(left_s) >= 2 * PROGRAMS
+    assert left_s[0] < learning.QUICK_S
+    assert left_s == sorted(left_s, reverse=True)
+
+
 def test_a_session_does_not_continue_a_quick_one(measured):
     quick, _ = measured(limit_s=learning.QUICK_S)
     full, told = measured(resume=True)

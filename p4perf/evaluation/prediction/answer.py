@@ -40,7 +40,7 @@ from p4perf.models.program.costs import Basis, BatchCycles
 from p4perf.models.program.graph import mispredicted_branch, out_of_step
 from p4perf.models.program.memory import ProgramMemory
 from p4perf.models.program.paths import Analysis, ProgramPath, analyse, constructs_on, sorted_nodes, taken
-from p4perf.programs.reading.flow import OVERSIZED, base_name
+from p4perf.programs.reading.flow import OVERSIZED
 
 FRAME_SIZES_BYTES = (64, 128, 256, 512, 1024, 1280, 1518)
 """Frame sizes of Ethernet with FCS (RFC 2544, section 9.1)."""
@@ -427,7 +427,7 @@ class Prediction:
             width = sum(line.charge.cycles.high - line.charge.cycles.low for line in lines)
             if lines and (basis == "unknown" or width > NOTABLE * self.cycles().value):
                 largest = sorted(lines, key=lambda line: line.charge.cycles.low - line.charge.cycles.high)
-                named = dict.fromkeys(f"{line.label} at {base_name(line.node)}" for line in largest)
+                named = dict.fromkeys(f"{line.label} at {line.item[1] or line.item[0]}" for line in largest)
                 found.append(f"{text}: {_listed(list(named), 2)}; p4perf measure says what the program costs here")
         if self.overloaded:
             found.append(OVERLOADED)

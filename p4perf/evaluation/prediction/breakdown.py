@@ -80,6 +80,19 @@ class CostLine:
         """The construct for people: ``lookup exact, 1000 entries, 32 bit key``."""
         return describe(self.charge.what)
 
+    @property
+    def item(self) -> tuple[str, str]:
+        """Part and name of what a user knows of it: a table, the actions of one, a component, or a part as a whole."""
+        name = base_name(self.node)
+        table, of_table, _ = name.partition(":")
+        if self.charge.what.kind == "component":
+            return "components", name
+        if self.charge.what.kind == "mispredicted branch":
+            return "mispredictions", ""
+        if of_table or self.part == "tables":
+            return "actions" if of_table else self.part, table.partition("@")[0]
+        return "control" if self.part in ("actions", "conditions", "blocks") else self.part, ""
+
 
 @dataclass(frozen=True)
 class Itemised:
@@ -100,6 +113,13 @@ class Itemised:
                 met[line.node] = max(met.get(line.node, 0.0), line.charge.times)
             sums.append(NodeSum(part, node, sum(met.values()), sum((line.charge.cycles for line in lines), NOTHING)))
         return tuple(sorted(sums, key=lambda s: (ORDER.index(s.part), -s.cycles.value)))
+
+    def by_item(self) -> dict[tuple[str, str], Estimate]:
+        """Sums of what a user knows, which have the same names on all targets."""
+        found: dict[tuple[str, str], Estimate] = {}
+        for line in self.lines:
+            found[line.item] = found.get(line.item, NOTHING) + line.charge.cycles
+        return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -287,7 +287,7 @@ def open_models(
                 raise UsageError(f"--model is for {others}, and --target asks for {target}", hint=hint)
             hint = _LEARN.replace("TARGET", target)
             if why := limit(target):
-                hint = f"p4perf learn cannot make one: {why}"
+                hint = f"choose another target; p4perf learn cannot make one: {why}"
             raise TargetUnavailableError(f"there is no cost model for target {target}, only for {others}", hint=hint)
         found |= {m.name: _priced(m) for m in matching}
     return tuple(found.values())

@@ -7,7 +7,7 @@ from support.pricing import PRICES, FlatPricing, lookup, router
 
 from p4perf.errors import CapabilityError, UsageError
 from p4perf.evaluation.prediction.answer import Conditions, TargetModel, predict
-from p4perf.evaluation.prediction.breakdown import base_name, describe
+from p4perf.evaluation.prediction.breakdown import CostLine, base_name, describe
 from p4perf.evaluation.prediction.programs import (
     Change,
     Pair,
@@ -19,7 +19,8 @@ from p4perf.evaluation.prediction.programs import (
     usual,
 )
 from p4perf.evaluation.prediction.record import answer, breakdown_rows, node_rows, record, summary
-from p4perf.models.program import Edge, Node, ProgramGraph, construct
+from p4perf.models.program import Charge, Construct, Edge, Node, ProgramGraph, construct
+from p4perf.models.program.costs import NOTHING
 
 CALM = Conditions(offered=None)
 
@@ -52,6 +53,31 @@ def test_rows_of_a_breakdown_add_up():
     assert sum(row["share"] for row in node_rows(found.expected)) == pytest.approx(1)
     nodes = [row["node"] for row in node_rows(found.expected)]
     assert nodes == ["", "start", "ingress.fib", "forward", "drop", "deparser", ""]
+
+
+def test_items_of_a_breakdown_add_up():
+    found = predict(router(), model(), CALM)
+    items = found.expected.by_item()
+    assert sum(cycles.value for cycles in items.values()) == pytest.approx(found.cycles().value - 20)
+    assert [*items] == [("parser", ""), ("tables", "ingress.fib"), ("control", ""), ("deparser", "")]
+
+
+@pytest.mark.parametrize(
+    ("node", "part", "kind", "item"),
+    [
+        ("acl@2 #3", "tables", "lookup", ("tables", "acl")),
+        ("ingress.acl:deny_2 #2", "actions", "drop", ("actions", "ingress.acl")),
+        ("acl@2:deny@4", "conditions", "condition", ("actions", "acl")),
+        ("line_139@2", "actions", "write", ("control", "")),
+        ("apply@12", "conditions", "condition", ("control", "")),
+        ("L_OTHER_7", "blocks", "compute", ("control", "")),
+        ("L_PARSE_PARSE_IPV4_2", "parser", "extract", ("parser", "")),
+        ("all decisions", "conditions", "mispredicted branch", ("mispredictions", "")),
+        ("match_action_table@1", "blocks", "component", ("components", "match_action_table@1")),
+    ],
+)
+def test_what_a_line_of_a_breakdown_belongs_to(node, part, kind, item):
+    assert CostLine(node, part, Charge(Construct(kind), 1.0, NOTHING)).item == item
 
 
 def test_what_has_only_a_bound_widens_the_interval_and_is_named():
