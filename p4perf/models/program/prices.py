@@ -88,6 +88,9 @@ CACHED: Mapping[str, float] = {
 }
 """A table with so many entries, bytes or words is in the second-level cache of any processor."""
 
+NEAR: Mapping[str, float] = {**CACHED, "cells": float(1 << 14)}
+"""The same of a table or an array."""
+
 SIMPLE_OPERATORS = ("+", "-", "&", "|", "^", "~", "<<", ">>", "==", "!=", "<", ">", "<=", ">=")
 """Operators that a processor has an instruction of one cycle for."""
 
@@ -193,13 +196,13 @@ def compared_words(entries: float, key_bits: float) -> float:
 
 
 def cached_sizes(sizes: Mapping[str, float]) -> dict[str, float]:
-    """The same sizes, of a table that is in the caches."""
-    return {name: min(size, CACHED.get(name, math.inf)) for name, size in sizes.items()}
+    """The same sizes, of a table or array that is in the caches."""
+    return {name: min(size, NEAR.get(name, math.inf)) for name, size in sizes.items()}
 
 
 def smallest_sizes(sizes: Mapping[str, float]) -> dict[str, float]:
-    """The same sizes, of a table with one entry."""
-    smallest = dict.fromkeys((*CACHED, NODES), 1.0) | {ASTRAY: 0.0, EXTENDED: 0.0}
+    """The same sizes, of a table with one entry, or an array of one cell."""
+    smallest = dict.fromkeys((*NEAR, NODES), 1.0) | {ASTRAY: 0.0, EXTENDED: 0.0}
     return {name: min(size, smallest.get(name, size)) for name, size in sizes.items()}
 
 

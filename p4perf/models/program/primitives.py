@@ -340,7 +340,7 @@ class PrimitiveCosts:
         return cycles > LARGE * price.at(pricing.cached_sizes(pricing.numeric_sizes(what)))
 
     def waited(self, met: Sequence[tuple[Construct, float]]) -> float:
-        """What lookups in tables beyond the caches cost more than in others [cycles/packet]."""
+        """What lookups in tables, and arrays, beyond the caches cost more than in others [cycles/packet]."""
         searched = [
             (what, times) for what, times in met if what.kind != "lookup" or what.size("match_kind") != "ternary"
         ]
@@ -348,18 +348,19 @@ class PrimitiveCosts:
         return sum(times * (cycles - near) for times, cycles, near in found if cycles > LARGE * near)
 
     def _grown(self, met: Sequence[tuple[Construct, float]]) -> float:
-        """What lookups cost more than in tables of one entry [cycles/packet]."""
+        """What lookups and arrays cost more than in tables of one entry, of one cell [cycles/packet]."""
         return sum(times * (cycles - one) for times, cycles, one in self._lookups(met, pricing.smallest_sizes))
 
     def _lookups(
         self, met: Sequence[tuple[Construct, float]], resized: Callable[[Mapping[str, float]], Mapping[str, float]]
     ) -> Iterator[tuple[float, float, float]]:
-        """How often each lookup with a price hits, what it costs then, and what it would cost with other sizes."""
+        """How often each lookup with a price hits, what it costs then, and would cost with other sizes; arrays, too."""
         for what, times in met:
-            price = self.prices.get(pricing.price_key(what)) if what.kind == "lookup" else None
+            known = dict(what.sizes)
+            price = self.prices.get(pricing.price_key(what)) if known.keys() & {pricing.HIT, "cells"} else None
             if price is not None:
                 sizes = pricing.numeric_sizes(what)
-                yield times * what.number(pricing.HIT), price.at(sizes), price.at(resized(sizes))
+                yield times * float(known.get(pricing.HIT, 1.0)), price.at(sizes), price.at(resized(sizes))
 
     def _missed(self, what: Construct, found: Quote) -> Quote:
         """A lookup that finds nothing.

@@ -20,6 +20,7 @@ from p4perf.evaluation.prediction.reading.places import (
     positions_of_rule,
     visited_of_rule,
 )
+from p4perf.models.program.graph import Kind, construct
 from p4perf.models.program.hashes import BUCKET_ENTRIES, astray, buckets_for, extended
 from p4perf.models.program.prices import ASTRAY, EXTENDED, FURTHER_BYTES, NODES, numeric_sizes
 from p4perf.programs.component import OWN, TrafficPlan, build_workload
@@ -205,6 +206,28 @@ def test_lookups_in_vain_cost_less_on_swx_where_they_end_early() -> None:
         costs.append(model.pricing.charge(acl).cycles.value)
     assert bits[1] < 0.8 * bits[0]
     assert costs[1] < costs[0]
+
+
+@pytest.mark.parametrize("target", ["dpdk-c", "dpdk-swx"])
+def test_few_packets_touch_few_cells_of_an_array(target: str) -> None:
+    file = EXAMPLES / "count_min_sketch" / "count_min_sketch.json"
+    cells = []
+    for packets in (16, 64):
+        given = {"program": packed(file.read_text(), str(file)), "packets": packets, "seed": 1}
+        path = workload_path(target, build_workload([(OWN, given)], frame_size_bytes=128), TrafficPlan(128))
+        cells += [what.number("cells") for what, _ in path if what.kind == "register read"][:1]
+    assert cells == [16 * 16, 16 * 64], "of 16,384 cells"
+
+
+@pytest.mark.parametrize("target", ["dpdk-c", "dpdk-swx", "xdp"])
+@pytest.mark.parametrize("kind", ["register read", "register write", "counter", "meter"])
+def test_arrays_beyond_the_caches_cost_more(target: str, kind: Kind) -> None:
+    (model,) = open_models([f"{target}@genoa"])
+    sizes = {"bits": 32} if kind.startswith("register") else {}
+    near, far = (construct(kind, cells=cells, **sizes) for cells in (1024, 1 << 20))
+    assert model.pricing.charge(far).cycles.value > model.pricing.charge(near).cycles.value + 5
+    assert model.pricing.parts.waited([(near, 1.0)]) == 0
+    assert model.pricing.parts.waited([(far, 2.0)]) > 10
 
 
 def test_keys_in_metadata_are_hashed_in_the_byte_order_of_the_processor() -> None:

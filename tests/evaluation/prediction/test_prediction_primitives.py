@@ -17,7 +17,7 @@ from p4perf.errors import NoVerdictError
 from p4perf.evaluation.prediction.learning.constructs import PacketPath, workload_increment
 from p4perf.evaluation.prediction.learning.design import PriceRow
 from p4perf.evaluation.prediction.learning.primitives import learn_prices
-from p4perf.evaluation.prediction.learning.transfer import transferred
+from p4perf.evaluation.prediction.learning.transfer import holds, joined, transferred
 from p4perf.models.program import Construct, construct
 from p4perf.models.program.experience import JUDGES, MANY, NORMAL_90, Experience, KnownProgram, features
 from p4perf.models.program.graph import mispredicted_branch
@@ -382,6 +382,21 @@ def test_intervals_are_as_wide_as_programs_that_people_wrote_need() -> None:
         return max(experience.widths)
 
     assert widest(JUDGES) < 0.7 * widest(JUDGES - 1)
+
+
+def test_on_the_same_processor_prices_stay_and_programs_are_added_while_its_intervals_hold() -> None:
+    costs, like = learnt(additive), rows(additive, ["parser/headers", "action/writes"])
+    known = [KnownProgram(features(r.met, 20.0 + r.cycles), 0.01 * (n % 3)) for n, r in enumerate(like)]
+    reference = replace(costs, experience=Experience(tuple(known), length=4.0, amplitude=0.2, noise=0.03))
+    here = [replace(r, whole=True, baseline=20.0) for r in like]
+    assert holds(reference, here)
+    assert not holds(reference, [replace(r, cycles=2 * r.cycles + 20.0) for r in here])
+    assert not holds(reference, here[: JUDGES - 1])
+    more = joined(reference, here, 21.0)
+    assert (more.prices, more.baseline) == (reference.prices, 21.0)
+    assert more.experience is not None
+    assert len(more.experience.programs) == len(known) + len(here)
+    assert more.experience.widths == reference.experience.widths
 
 
 def test_a_program_is_judged_without_itself_and_others_of_its_source() -> None:

@@ -34,9 +34,9 @@ from p4perf.evaluation.prediction.learning.design import PriceRow, parts_of
 from p4perf.evaluation.prediction.learning.primitives import agreement_of, known_program, scattering
 from p4perf.models.program.experience import JUDGES, NORMAL_90, Experience, features
 from p4perf.models.program.prices import (
-    CACHED,
     MISPREDICTION,
     MISPREDICTIONS,
+    NEAR,
     REUSE,
     REUSE_BYTES,
     TURN,
@@ -148,7 +148,7 @@ def transferred(reference: PrimitiveCosts, rows: Sequence[PriceRow], baseline: f
     )
 
 
-def _known(reference: PrimitiveCosts, fit: _Fit, rows: Sequence[PriceRow], *, elsewhere: bool) -> Experience | None:
+def _known(reference: PrimitiveCosts, fit: _Fit, rows: Sequence[PriceRow]) -> Experience | None:
     """What whole programs say, of the other machine and of this one."""
     experience = reference.experience
     if experience is None:
@@ -375,9 +375,9 @@ def scaled(price: Price, near: float, far: float) -> Price:
 
 
 def _scaled(curve: Curve, near: float, far: float, of_list: bool) -> Curve:
-    if curve.size not in CACHED:
+    if curve.size not in NEAR:
         return replace(curve, values=tuple(near * value for value in curve.values))
-    last = curve.knots[0] if of_list else CACHED[curve.size]
+    last = curve.knots[0] if of_list else NEAR[curve.size]
     known = [*curve.knots]
     if curve.knots[0] < last < curve.knots[-1]:
         known = sorted({*known, last})
