@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 MOST_STEPS = 12
 MOST_BREAKDOWNS = 4
 MOST_LINES = 60
-MOST_ROWS = 10
+MOST_ROWS = 7
 LEAST_SHARE = 0.01
 """Rows of a cost breakdown without ``--verbose``, and the least share of the cost that has one of its own."""
 

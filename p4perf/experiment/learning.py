@@ -390,7 +390,8 @@ def learn(
     if not runs:
         if reference is not None and is_of_this_machine(reference):
             told(
-                f"note: a model of {chosen} for this processor ships; a new one in the folder {FOLDER} takes its place"
+                f"note: a model of {chosen} for this processor ships; what is measured is added to it if it holds here; "
+                f"what comes out takes its place in the folder {FOLDER}"
             )
         runs = measure_fixtures(
             chosen, testbed, parent, limit_s=limit_s, resume=resume, overrides=overrides, told=told, reached=reached
