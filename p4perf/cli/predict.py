@@ -561,6 +561,8 @@ def learn(
         say(f"baseline {model.baseline:.1f} cycles/packet, {len(model.primitives['prices'])} prices")
         if moved := model.provenance.get("transferred"):
             say(f"prices are those of the model of {moved} that ships, moved to this machine")
+        if joined := model.provenance.get("joined"):
+            say(f"prices are those of the model of {joined} that ships, which holds here; the programs are added to it")
     document = CostModelDocument.read(None, file=output, rows=model.rows_of_table())
     table = [
         {

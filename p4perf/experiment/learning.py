@@ -390,8 +390,8 @@ def learn(
     if not runs:
         if reference is not None and is_of_this_machine(reference):
             told(
-                f"note: a model of {chosen} for this processor ships; what is measured is added to it if it holds here; "
-                f"what comes out takes its place in the folder {FOLDER}"
+                f"note: a model of {chosen} for this processor ships; what is measured is added to it if it holds "
+                f"here, and the model that comes out takes its place in the folder {FOLDER}"
             )
         runs = measure_fixtures(
             chosen, testbed, parent, limit_s=limit_s, resume=resume, overrides=overrides, told=told, reached=reached
@@ -442,6 +442,7 @@ def learn_from_runs(
         raise errors.NoVerdictError("no run has an accepted baseline", hint="measure composition/components")
     target, facts, baseline = runs[0].manifest.target, runs[0].node, statistics.median(baselines)
 
+    kept = False
     if moved is None or not moved.primitives:
         prices = learn_primitives([*runs, *more], target, baseline)
     else:
@@ -452,7 +453,8 @@ def learn_from_runs(
         # Sweeps and drawn components say what others of them cost, not what constructs do in whole programs.
         told = [row for row in rows if row.whole or (row.experiment in FIXTURES and row.experiment != DRAWN)]
         whole_baseline = statistics.median(copied) if copied else dearer
-        if facts.text("cpu_id") == moved.machine.get("cpu_id") and holds(known, told):
+        kept = facts.text("cpu_id") == moved.machine.get("cpu_id") and holds(known, told)
+        if kept:
             prices = composing_as_before(joined(known, told, whole_baseline), rows, baseline)
         else:
             prices = composing(transferred(known, told, whole_baseline), rows, baseline, known.composition)
@@ -473,7 +475,7 @@ def learn_from_runs(
     if more:
         provenance["catalogue"] = [run.name for run in more]
     if moved is not None:
-        provenance["transferred"] = moved.machine.get("cpu_model", "")
+        provenance["joined" if kept else "transferred"] = moved.machine.get("cpu_model", "")
     return CostModel(
         target,
         baseline,

@@ -126,7 +126,11 @@ def joined(reference: PrimitiveCosts, rows: Sequence[PriceRow], baseline: float)
     if experience is not None:
         told = [(row, charged) for row, charged in zip(rows, sums, strict=True) if row.whole]
         experience = experience.joined([replace(known_program(*each), source=_source(each[0])) for each in told])
-    agreement = agreement_of(rows, np.array(sums))
+    said = [
+        (row.baseline + charged) * _beyond(reference, row, charged) - row.baseline
+        for row, charged in zip(rows, sums, strict=True)
+    ]
+    agreement = agreement_of(rows, np.array(said))
     return scattering(replace(reference, baseline=baseline, agreement=agreement, experience=experience), rows)
 
 
