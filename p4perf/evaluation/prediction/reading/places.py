@@ -31,7 +31,7 @@ MOST_KEYS = 4096
 
 
 READ_BYTES = 4
-"""rte_acl reads so many bytes of a key at once, after the first."""
+"""How many bytes of a key rte_acl reads at once, after the first."""
 
 
 class Places:
