@@ -29,6 +29,20 @@ MEMORY_BYTES = float(1 << 19)
 """The memory of tables counts by the logarithm of one more than the multiple of this: about half of a nearest cache
 that has room for tables."""
 
+FAR_BYTES = 8 * MEMORY_BYTES
+"""A larger table is beyond the second-level cache."""
+
+NEXT, APART, SPACED = 17.0, 20.0, 3.0
+"""On dpdk-c, the misses of two such tables overlap if one is looked up right after the other: fully with up to so many
+constructs in between, those of an action with 64 B of data, and a third as much after so many more. The feature is
+``SPACED`` for each pair of neighbours that do not overlap, and minus that for one that does."""
+
+FEW_ENTRIES, EASED = 32, 0.5
+"""On dpdk-swx, a table of 100,000 entries costs 100 cycles less if one with more than so few entries is looked up
+before it, or if the last one of the program has no more: so it was on an AMD EPYC 9004, in programs of two to four
+tables in any order. With eight buckets or fewer something is foreseen; what it is, is not known. The feature is
+``EASED`` times the logarithm of memory, of one minus the other tables."""
+
 
 @dataclass(frozen=True)
 class Composition:
@@ -72,17 +86,49 @@ class Composition:
 
 
 def composed_features(
-    names: Sequence[str], whole: Sequence[tuple[Construct, float]], tables: float, cycles: float
+    names: Sequence[str], whole: Sequence[tuple[Construct, float]], tables: float, cycles: float, target: str
 ) -> Features:
     """The features of a program of components.
 
     Args:
         names: kinds of the components.
-        whole: what a packet meets in all of them together.
+        whole: what a packet meets in all of them together, in order.
         tables: share of the memory of the tables that counts.
         cycles: what they cost alone, with the baseline.
     """
     found = {f"component {name}": EACH * number for name, number in Counter(names).items()}
-    touched = sum(min(times, 1.0) * numeric_sizes(what)[TABLE_BYTES] for what, times in whole if what.kind == "lookup")
-    memory = {MEMORY: math.log1p(tables * touched / MEMORY_BYTES)} if touched else {}
-    return {**features(whole, cycles), **found, **memory, "components": math.log(len(names))}
+    lookups = [(what, min(times, 1.0)) for what, times in whole if what.kind == "lookup"]
+    touched = [times * numeric_sizes(what)[TABLE_BYTES] for what, times in lookups]
+    if touched:
+        found[MEMORY] = math.log1p(tables * sum(touched) / MEMORY_BYTES)
+    match target.partition(":")[0]:
+        case "dpdk-c":
+            found["order"] = SPACED * _spaced(whole)
+        case "dpdk-swx":
+            few = [what.number("entries") <= FEW_ENTRIES for what, _ in lookups]
+            memory = [math.log1p(tables * size / MEMORY_BYTES) for size in touched]
+            found["order"] = EASED * _eased(few, memory)
+    return {**features(whole, cycles), **found, "components": math.log(len(names))}
+
+
+def _spaced(whole: Sequence[tuple[Construct, float]]) -> float:
+    """How many neighbours among the tables beyond the caches are looked up far from one another, minus those nearby."""
+    found, between = 0.0, math.inf
+    for what, times in whole:
+        if what.kind != "lookup":
+            between += times * (what.number("bytes") / 8 if what.kind == "hash" else 1)
+        elif numeric_sizes(what)[TABLE_BYTES] > FAR_BYTES:
+            found += 0.0 if math.isinf(between) else 1 - 2 * math.exp(-max(between - NEXT, 0.0) / APART)
+            between = 0.0
+    return found
+
+
+def _eased(few: Sequence[bool], memory: Sequence[float]) -> float:
+    """The memory of tables that cost less for the others, minus that of the rest.
+
+    Args:
+        few: whether each has few entries, in order.
+        memory: how much each counts.
+    """
+    eased = [not all(few[:n]) or (few[-1] and n + 1 < len(few)) for n in range(len(few))]
+    return sum(size if ease else -size for size, ease in zip(memory, eased, strict=True))

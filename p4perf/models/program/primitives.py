@@ -303,7 +303,7 @@ class PrimitiveCosts:
         waited = max(self.waited(whole), 1.0)
 
         def described(cycles: float) -> Features:  # what costs less has smaller tables
-            return composed_features(names, whole, max(1 - (top - cycles) / waited, 0.0), cycles)
+            return composed_features(names, whole, max(1 - (top - cycles) / waited, 0.0), cycles, self.target)
 
         apart = [
             composition.unlike(path, charge.cycles)

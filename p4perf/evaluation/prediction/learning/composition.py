@@ -74,7 +74,8 @@ def _program(prices: PrimitiveCosts, row: PriceRow, baseline: float) -> KnownPro
     learnt = sum(prices.alone(path).value - prices.added(path).value for path in paths)
     predicted = baseline + prices.added(row.met).value + learnt
     scatter = statistics.stdev(math.log(max(baseline + start, 1.0)) for start in row.starts) if row.starts[1:] else 0.0
-    return KnownProgram(composed_features(names, row.met, 1.0, predicted), _ratio(row, predicted, baseline), scatter)
+    described = composed_features(names, row.met, 1.0, predicted, prices.target)
+    return KnownProgram(described, _ratio(row, predicted, baseline), scatter)
 
 
 def _ratio(row: PriceRow, predicted: float, baseline: float) -> float:
