@@ -18,6 +18,7 @@ from p4perf.evaluation.prediction.learning.design import PriceRow
 from p4perf.evaluation.prediction.library import ProgramParts
 from p4perf.models.component import Reader
 from p4perf.models.estimate import Estimate
+from p4perf.models.program.composition import composed_features
 from p4perf.models.program.experience import MEMORY, Experience, KnownProgram
 from p4perf.models.program.graph import Construct, construct
 from p4perf.models.program.prices import Curve, Price
@@ -207,3 +208,42 @@ def test_the_record_of_programs_that_scatter():
     record["programs"][3]["scatter"] = -0.1
     with pytest.raises(DataError, match="scatter of programs"):
         Experience.from_reader(Reader(record, "model.json"))
+
+
+def order(target: str, *parts: tuple[str, dict[str, int]]) -> float:
+    """The feature of the order of tables; zero: it says nothing."""
+    found = composed_features([name for name, _ in parts], path(parts), 1.0, 1000.0, target)
+    return found.get("order", 0.0)
+
+
+def test_large_tables_are_alike_if_their_misses_overlap_on_dpdk_c():
+    large, small, work = (
+        ("match_action_table", {"entries": 100_000}),
+        ("match_action_table", {"entries": 100}),
+        ("hash", {"size_bytes": 128}),
+    )
+    nearby, one_between, far = (
+        order("dpdk-c", *parts)
+        for parts in ((large, large, small, work), (large, small, large, work), (large, small, work, large))
+    )
+    assert nearby < 0
+    assert nearby < one_between < far
+    assert order("dpdk-c", large, small, work) == 0
+    assert order("dpdk-c", small, small) == 0
+    assert order("xdp", large, large, small, work) == 0
+
+
+def test_a_large_table_is_eased_by_others_on_dpdk_swx():
+    large, many, few = (("match_action_table", {"entries": n}) for n in (100_000, 33, 32))
+    eased = [
+        (many, large),
+        (large, few),
+        (few, many, large),
+        (large, many, few),
+        (many, large, many),
+        (few, large, few),
+    ]
+    others = [(few, large), (large, many), (few, few, large), (large, few, many), (few, large, many)]
+    assert min(order("dpdk-swx", *parts) for parts in eased) > 1
+    assert max(order("dpdk-swx", *parts) for parts in others) < -1
+    assert order("dpdk-swx:interpreter", many, large) == order("dpdk-swx", many, large)
