@@ -33,15 +33,15 @@ FAR_BYTES = 8 * MEMORY_BYTES
 """A larger table is beyond the second-level cache."""
 
 NEXT, APART, SPACED = 17.0, 20.0, 3.0
-"""On dpdk-c, the misses of two such tables overlap if one is looked up right after the other: fully with up to so many
-constructs in between, those of an action with 64 B of data, and a third as much after so many more. The feature is
-``SPACED`` for each pair of neighbours that do not overlap, and minus that for one that does."""
+"""On dpdk-c, the misses of two such tables overlap if one is looked up right after the other: fully with up to
+``NEXT`` constructs in between, those of an action with 64 B of data, and a third as much with ``APART`` more. The
+feature is ``SPACED`` for each pair of neighbours that do not overlap, and minus that for one that does."""
 
 FEW_ENTRIES, EASED = 32, 0.5
-"""On dpdk-swx, a table of 100,000 entries costs 100 cycles less if one with more than so few entries is looked up
-before it, or if the last one of the program has no more: so it was on an AMD EPYC 9004, in programs of two to four
-tables in any order. With eight buckets or fewer something is foreseen; what it is, is not known. The feature is
-``EASED`` times the logarithm of memory, of one minus the other tables."""
+"""On dpdk-swx, a table of 100,000 entries costs 100 cycles less if one with more than ``FEW_ENTRIES`` is looked up
+before it, or if the last table of the program has no more: so it was on an AMD EPYC 9004, in programs of two to four
+tables in any order. Why is not known. The feature is ``EASED`` times the logarithm of the memory of tables that cost
+less, minus that of the others."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +95,7 @@ def composed_features(
         whole: what a packet meets in all of them together, in order.
         tables: share of the memory of the tables that counts.
         cycles: what they cost alone, with the baseline.
+        target: the order of large tables matters on some.
     """
     found = {f"component {name}": EACH * number for name, number in Counter(names).items()}
     lookups = [(what, min(times, 1.0)) for what, times in whole if what.kind == "lookup"]
