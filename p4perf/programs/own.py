@@ -94,7 +94,7 @@ class OwnParameters(ComponentParameters):
     seed: int = Bounds(1, ge=0, le=2**31, description="of entries and packets")
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=32)
 def own_workload(
     parameters: OwnParameters, baseline: ir.Program, frame_size_bytes: int, captured: tuple[bytes, ...] = ()
 ) -> ir.Workload:

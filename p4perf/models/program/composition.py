@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from p4perf.models.component import Reader
@@ -30,18 +30,80 @@ MEMORY_BYTES = float(1 << 19)
 that has room for tables."""
 
 FAR_BYTES = 8 * MEMORY_BYTES
-"""A larger table is beyond the second-level cache."""
+"""A larger table is beyond the second-level cache: its misses are the long ones."""
 
-NEXT, APART, SPACED = 17.0, 20.0, 3.0
-"""On dpdk-c, the misses of two such tables overlap if one is looked up right after the other: fully with up to
-``NEXT`` constructs in between, those of an action with 64 B of data, and a third as much with ``APART`` more. The
-feature is ``SPACED`` for each pair of neighbours that do not overlap, and minus that for one that does."""
+NEARBY_ENTRIES = 1000
+"""Entries of a table that is in the caches."""
 
 FEW_ENTRIES, EASED = 32, 0.5
 """On dpdk-swx, a table of 100,000 entries costs 100 cycles less if one with more than ``FEW_ENTRIES`` is looked up
 before it, or if the last table of the program has no more: so it was on an AMD EPYC 9004, in programs of two to four
 tables in any order. Why is not known. The feature is ``EASED`` times the logarithm of the memory of tables that cost
 less, minus that of the others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A component of a program [cycles/packet].
+
+    Args:
+        cycles: what it costs alone beyond the baseline, if all of its tables are in the caches.
+        waits: what it costs more, since some are beyond them.
+        misses: how many.
+    """
+
+    cycles: float
+    waits: float = 0.0
+    misses: int = 0
+
+
+def side_by_side(baseline: float, parts: Sequence[Part], saved: float, window: float) -> float:
+    """What components cost together, before programs of them say more [cycles/packet].
+
+    A processor that waits for memory works ahead until it holds all that it can: as much as it does in the window, in
+    cycles. Misses that begin within a window overlap, also with those of the next packets (Karkhanis and Smith 2004,
+    section 4.3). So a table beyond the caches is waited for in the share (work since the last such table) / window,
+    at most one, of the wait for a lone miss; the same holds for the component alone, of which the wait is known.
+
+    Args:
+        parts: in the order of the program.
+        saved: what they cost less together.
+        window: zero: waits add up.
+    """
+    total = baseline - saved + sum(part.cycles + part.waits for part in parts)
+    work = max(baseline - saved + sum(part.cycles for part in parts), baseline)
+    if not window or not any(part.misses for part in parts):
+        return total
+
+    waited, here, places = 0.0, baseline, []
+    for part in parts:
+        if part.misses:
+            lone = part.waits / _exposed((baseline + part.cycles) / part.misses, window) / part.misses
+            places += [(here + part.cycles * (n + 0.5) / part.misses, lone) for n in range(part.misses)]
+        here += part.cycles
+    before = places[-1][0] - here
+    for place, lone in places:
+        waited += lone * _exposed((place - before) * work / here, window)
+        before = place
+    return work + waited
+
+
+def _exposed(work: float, window: float) -> float:
+    return min(1.0, work / window)
+
+
+def nearby(path: Sequence[tuple[Construct, float]]) -> tuple[tuple[tuple[Construct, float], ...], int]:
+    """The same path with tables that are in the caches, and how many were beyond them."""
+    found, misses = [], 0
+    for what, times in path:
+        is_table = what.kind == "lookup" and what.size("match_kind") != "ternary"
+        if is_table and numeric_sizes(what)[TABLE_BYTES] > FAR_BYTES:
+            misses += 1
+            sizes = {**dict(what.sizes), "entries": min(what.number("entries"), NEARBY_ENTRIES)}
+            found.append((replace(what, sizes=tuple(sizes.items())), times))
+        else:
+            found.append((what, times))
+    return tuple(found), misses
 
 
 @dataclass(frozen=True)
@@ -52,11 +114,13 @@ class Composition:
         baseline: cycles per packet of the program to which components are added.
         alone: how far sums of prices are off for single components.
         together: how far sums of components are off for programs of them.
+        window: of :func:`side_by_side` [cycles].
     """
 
     baseline: float
     alone: Experience
     together: Experience
+    window: float = 0.0
 
     def unlike(self, path: Sequence[tuple[Construct, float]], cycles: Estimate) -> tuple[float, float]:
         """How far the ends of the interval of a component are away, without what those of measured ones are, too.
@@ -72,7 +136,8 @@ class Composition:
 
     def record(self) -> dict[str, Any]:
         """As JSON values."""
-        return {"baseline": self.baseline, "alone": self.alone.record(), "together": self.together.record()}
+        known = {"alone": self.alone.record(), "together": self.together.record()}
+        return {"baseline": self.baseline, **known, **({"window": self.window} if self.window else {})}
 
     @classmethod
     def from_reader(cls, reader: Reader) -> Self:
@@ -82,7 +147,10 @@ class Composition:
             DataError: it is damaged.
         """
         alone, together = (Experience.from_reader(reader.child(key)) for key in ("alone", "together"))
-        return cls(reader.number("baseline"), alone, together)
+        found = reader.read(cls, "window", alone=alone, together=together)
+        if found.window < 0:
+            reader.fail("window", f"must not be below 0, not {found.window}")
+        return found
 
 
 def composed_features(
@@ -102,26 +170,11 @@ def composed_features(
     touched = [times * numeric_sizes(what)[TABLE_BYTES] for what, times in lookups]
     if touched:
         found[MEMORY] = math.log1p(tables * sum(touched) / MEMORY_BYTES)
-    match target.partition(":")[0]:
-        case "dpdk-c":
-            found["order"] = SPACED * _spaced(whole)
-        case "dpdk-swx":
-            few = [what.number("entries") <= FEW_ENTRIES for what, _ in lookups]
-            memory = [math.log1p(tables * size / MEMORY_BYTES) for size in touched]
-            found["order"] = EASED * _eased(few, memory)
+    if target.partition(":")[0] == "dpdk-swx":
+        few = [what.number("entries") <= FEW_ENTRIES for what, _ in lookups]
+        memory = [math.log1p(tables * size / MEMORY_BYTES) for size in touched]
+        found["order"] = EASED * _eased(few, memory)
     return {**features(whole, cycles), **found, "components": math.log(len(names))}
-
-
-def _spaced(whole: Sequence[tuple[Construct, float]]) -> float:
-    """How many neighbours among the tables beyond the caches are looked up far from one another, minus those nearby."""
-    found, between = 0.0, math.inf
-    for what, times in whole:
-        if what.kind != "lookup":
-            between += times * (what.number("bytes") / 8 if what.kind == "hash" else 1)
-        elif numeric_sizes(what)[TABLE_BYTES] > FAR_BYTES:
-            found += 0.0 if math.isinf(between) else 1 - 2 * math.exp(-max(between - NEXT, 0.0) / APART)
-            between = 0.0
-    return found
 
 
 def _eased(few: Sequence[bool], memory: Sequence[float]) -> float:

@@ -211,38 +211,41 @@ class Experience:
             mean[several], spread[several] = ratios[several] - variance @ weights[several], np.diag(variance)
         return mean, np.sqrt(spread)
 
+    def likelihood(self) -> float:
+        """The logarithm of how likely the known programs are, each one predicted without its source."""
+        mean, spread = self.left_out()
+        errors = (np.array([program.ratio for program in self.programs]) - mean) / spread
+        return float(np.sum(-np.log(spread) - (FREEDOM + 1) / 2 * np.log1p(errors**2 / FREEDOM)))
+
     @staticmethod
     def learn(
         programs: Sequence[KnownProgram],
         noises: Sequence[float] = NOISES,
         *,
-        beyond: float = 0.0,
+        beyonds: Sequence[float] = (0.0,),
         farthest: float = FARTHEST,
     ) -> Experience | None:
         """The process that predicts known programs best, each without its source; None if there are too few.
 
         Args:
-            noises: that are tried out.
-            beyond: amplitude of what depends on memory alone.
+            noises: that are tried out, as ``beyonds``, amplitudes of what depends on memory alone.
             farthest: larger errors count as this.
         """
         if len(programs) < FEWEST:
             return None
         programs = tuple(replace(p, ratio=min(max(p.ratio, -farthest), farthest)) for p in programs)
-        ratios = np.array([program.ratio for program in programs])
 
         def process(numbers: tuple[float, ...]) -> Experience:
-            length, slope, noise = numbers
+            length, slope, noise, beyond = numbers
             return Experience(programs, length, slope * math.sqrt(length), noise, beyond=beyond)
 
         @cache
         def likelihood(numbers: tuple[float, ...]) -> float:
-            mean, spread = process(numbers).left_out()
-            errors = (ratios - mean) / spread
-            return float(np.sum(-np.log(spread) - (FREEDOM + 1) / 2 * np.log1p(errors**2 / FREEDOM)))
+            return process(numbers).likelihood()
 
-        best = process(_highest((LENGTHS, SLOPES, noises), likelihood))
+        best = process(_highest((LENGTHS, SLOPES, noises, beyonds), likelihood))
         mean, spread = best.left_out()
+        ratios = np.array([program.ratio for program in programs])
         judges = np.array([program.judges for program in programs])
         judged = judges if judges.sum() >= JUDGES else np.ones_like(judges)
         errors = (np.abs(ratios - mean) / spread / NORMAL_90)[judged]

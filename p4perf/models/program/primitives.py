@@ -20,7 +20,7 @@ from p4perf.errors import UsageError
 from p4perf.models.component import Reader
 from p4perf.models.estimate import Estimate
 from p4perf.models.program import prices as pricing
-from p4perf.models.program.composition import Composition, composed_features
+from p4perf.models.program.composition import Composition, Part, composed_features, nearby, side_by_side
 from p4perf.models.program.costs import NOTHING, Basis, Charge, CostBreakdown
 from p4perf.models.program.experience import Experience, Features, features
 from p4perf.models.program.graph import Construct, construct
@@ -298,8 +298,8 @@ class PrimitiveCosts:
             warnings = _warnings(charges)
             return CostBreakdown(composition.baseline, charges, 0.0, cycles.low, cycles.high, LEVEL, warnings=warnings)
         names, paths = zip(*components, strict=True)
-        saved = sum(self.added(path).value for path in paths) - self.added(whole).value
-        top = composition.baseline + sum(charge.cycles.value for charge in charges) - saved
+        top = side_by_side(composition.baseline, *self.apart(paths, whole), composition.window)
+        saved = composition.baseline + sum(charge.cycles.value for charge in charges) - top
         waited = max(self.waited(whole), 1.0)
 
         def described(cycles: float) -> Features:  # what costs less has smaller tables
@@ -311,6 +311,21 @@ class PrimitiveCosts:
             if charge.basis not in FAR  # those are apart anyway
         ]
         return self._experienced(whole, charges, composition.baseline, composition.together, described, saved, apart)
+
+    def apart(self, paths: Sequence[Path], whole: Path) -> tuple[list[Part], float]:
+        """What components cost alone, how much of it the wait for large tables is, and what they cost less together.
+
+        Args:
+            paths: what a packet meets in each alone.
+            whole: what it meets in all of them together.
+        """
+        parts = []
+        for path in paths:
+            near, misses = nearby(path)
+            cycles = self.alone(path).value
+            less = min(self.alone(near).value, cycles) if misses else cycles
+            parts.append(Part(less, cycles - less, misses))
+        return parts, sum(self.added(path).value for path in paths) - self.added(whole).value
 
     def _quote(self, key: str, what: Construct) -> Quote:
         price = self.prices.get(key)

@@ -18,7 +18,7 @@ from p4perf.evaluation.prediction.learning.design import PriceRow
 from p4perf.evaluation.prediction.library import ProgramParts
 from p4perf.models.component import Reader
 from p4perf.models.estimate import Estimate
-from p4perf.models.program.composition import composed_features
+from p4perf.models.program.composition import Part, composed_features, side_by_side
 from p4perf.models.program.experience import MEMORY, Experience, KnownProgram
 from p4perf.models.program.graph import Construct, construct
 from p4perf.models.program.prices import Curve, Price
@@ -145,6 +145,10 @@ def test_the_record_says_all(learnt):
     with pytest.raises(DataError, match="above zero"):
         ProgramParts.from_record(record)
     assert ProgramParts.from_record({k: v for k, v in record.items() if k != "composition"}).composition is None
+    wrong = json.loads(json.dumps(learnt.record()))
+    wrong["composition"]["window"] = -1.0
+    with pytest.raises(DataError, match="must not be below 0"):
+        ProgramParts.from_record(wrong)
 
 
 @pytest.mark.parametrize("kept", [[[one] for one in SINGLES], TWOS, [[one] for one in SINGLES[:9]] + TWOS])
@@ -162,8 +166,8 @@ def test_noises_that_are_tried_out():
 
 def test_what_tables_cost_beside_others_is_learnt_however_far_from_alone(learnt):
     def beside(parts: Parts) -> PriceRow:
-        """A large table costs thrice as much beside others."""
-        more = 2 * sum(truth([one]) for one in parts if one[1].get("entries", 0) > 1000)
+        """What a large table costs more than one in the caches is thrice as much beside others."""
+        more = 2 * sum(0.001 * one[1].get("entries", 0) for one in parts)
         return replace(row(parts), cycles=truth(parts) + more)
 
     large = [[*parts, SINGLES[20 + n % 2]] for n, parts in enumerate(TWOS[::2])]
@@ -183,7 +187,7 @@ def scattering() -> Experience:
         memory, scatter = (0.2, 0.005) if n % 2 else (4.0, 0.15)
         several = {"sum": 5 + n / 40, MEMORY: memory + 0.01 * n}
         known.append(KnownProgram(several, (0.5 if memory > 1 else 0.0) + draw.gauss(0, scatter), scatter))
-    found = Experience.learn(known, noises=(0.005, 0.01), beyond=0.3, farthest=math.inf)
+    found = Experience.learn(known, noises=(0.005, 0.01), beyonds=(0.3,), farthest=math.inf)
     assert found is not None
     return found
 
@@ -216,21 +220,72 @@ def order(target: str, *parts: tuple[str, dict[str, int]]) -> float:
     return found.get("order", 0.0)
 
 
-def test_large_tables_are_alike_if_their_misses_overlap_on_dpdk_c():
-    large, small, work = (
-        ("match_action_table", {"entries": 100_000}),
-        ("match_action_table", {"entries": 100}),
-        ("hash", {"size_bytes": 128}),
-    )
-    nearby, one_between, far = (
-        order("dpdk-c", *parts)
-        for parts in ((large, large, small, work), (large, small, large, work), (large, small, work, large))
-    )
-    assert nearby < 0
-    assert nearby < one_between < far
-    assert order("dpdk-c", large, small, work) == 0
-    assert order("dpdk-c", small, small) == 0
-    assert order("xdp", large, large, small, work) == 0
+WINDOW = 200.0
+
+LONE = Part(40.0, 100.0, 1)
+"""Half a window of work with the baseline: a lone miss is waited for in 200 cycles."""
+
+WORK = Part(150.0)
+
+
+@pytest.mark.parametrize(
+    ("parts", "waits"),
+    [
+        ([LONE], 100.0),
+        ([LONE, Part(50.0)], 150.0),
+        ([LONE, Part(100.0)], 200.0),
+        ([LONE, Part(500.0)], 200.0),
+        ([Part(500.0), LONE, Part(500.0)], 200.0),
+        ([LONE, LONE], 140.0),
+        ([LONE, LONE, WORK, WORK], 240.0),
+        ([LONE, WORK, WORK, LONE, WORK], 400.0),
+        ([Part(140.0, 200.0, 2)], 200.0),
+    ],
+)
+def test_misses_within_a_window_of_work_overlap(parts, waits):
+    baseline, work = 60.0, sum(part.cycles for part in parts)
+    assert side_by_side(baseline, parts, 0.0, WINDOW) == pytest.approx(baseline + work + waits)
+    added = sum(part.waits for part in parts)
+    assert side_by_side(baseline, parts, 0.0, 0.0) == pytest.approx(baseline + work + added)
+
+
+def test_without_large_tables_there_is_nothing_to_overlap():
+    for window in (0.0, WINDOW):
+        assert side_by_side(60.0, [WORK, Part(10.0)], 15.0, window) == pytest.approx(205.0)
+
+
+def test_what_is_saved_is_no_work_between_misses():
+    assert side_by_side(60.0, [LONE, Part(100.0)], 100.0, WINDOW) == pytest.approx(100.0 + 100.0)
+
+
+@pytest.mark.parametrize("window", [0.0, 110.0, 250.0])
+def test_the_window_is_learnt_from_programs_with_large_tables(window):
+    large = ("match_action_table", {"entries": 100_000})
+
+    def measured(parts: Parts) -> PriceRow:
+        near = [
+            (name, {**sizes, "entries": min(sizes["entries"], 1000)} if "entries" in sizes else sizes)
+            for name, sizes in parts
+        ]
+        each = [
+            Part(truth([one]) - waits, waits, int(waits > 0))
+            for one, waits in ((one, truth([one]) - truth([other])) for one, other in zip(parts, near, strict=True))
+        ]
+        saved = sum(truth([one]) for one in parts) - truth(parts)
+        return replace(row(parts), cycles=side_by_side(BASELINE, each, saved, window) - BASELINE)
+
+    programs = [[large, *parts] for parts in TWOS[::2]] + [[*parts, large, SINGLES[2], large] for parts in TWOS[1::3]]
+    known = [row([one]) for one in SINGLES] + [measured(parts) for parts in programs]
+    model = composing(guessed(), known, BASELINE)
+    assert model.composition is not None
+    assert model.composition.window == pytest.approx(window, abs=60.0)
+    record = json.loads(json.dumps(model.record()))
+    assert ProgramParts.from_record(record).record() == model.record()
+    unseen = [measured([*parts, large]) for parts in TWOS[::5]]
+    errors = [
+        price(model, [*parts, large]) / (BASELINE + r.cycles) - 1 for parts, r in zip(TWOS[::5], unseen, strict=True)
+    ]
+    assert sum(map(abs, errors)) / len(errors) < 0.1, errors
 
 
 def test_a_large_table_is_eased_by_others_on_dpdk_swx():

@@ -8,19 +8,24 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from p4perf.evaluation.prediction.learning.design import PriceRow
-from p4perf.models.program.composition import Composition, composed_features
-from p4perf.models.program.experience import Experience, KnownProgram, features
+from p4perf.models.program.composition import Composition, Part, composed_features, side_by_side
+from p4perf.models.program.experience import FEWEST, Experience, KnownProgram, features
 from p4perf.models.program.primitives import PrimitiveCosts
 
 NOISES = (0.005, 0.01, 0.02, 0.03, 0.05, 0.1)
 """Standard deviations that are tried out of what is left: the same components come again and again."""
 
-BEYOND = 0.3
-"""Amplitude of what depends on the memory of tables alone. Next to others, a table beyond the caches costs half as much
-again as alone, where the next packet is already under way while the memory answers."""
+BEYONDS = (0.0, 0.3)
+"""Amplitudes that are tried out of what depends on the memory of tables alone."""
 
 ALONE = 0.02
 """That of components that were measured alone."""
+
+WINDOWS = (0.0, 100.0, 150.0, 200.0, 250.0, 300.0, 400.0)
+"""Cycles that are tried out of how far a processor works ahead of a miss."""
+
+SEVERAL = 3
+"""Runs of which one is left out to see how well the others know it."""
 
 DRAWN = "composition/more-components"
 """Components of all kinds with parameters that were drawn: how well others are known, which sweeps of one parameter do
@@ -38,17 +43,22 @@ def composing(
     """
     prices = replace(prices, composition=None)
     single = [row for row in rows if len(row.components) == 1]
-    programs = [row for row in rows if len(row.components) > 1]
-    far = (elsewhere.alone.elsewhere(), elsewhere.together.elsewhere()) if elsewhere is not None else ((), ())
+    far = () if elsewhere is None else elsewhere.alone.elsewhere()
     alone = Experience.learn(
-        [*far[0], *(_single(prices, row, baseline) for row in single)], noises=(ALONE,), farthest=math.inf
+        [*far, *(_single(prices, row, baseline) for row in single)], noises=(ALONE,), farthest=math.inf
     )
     if alone is None:
         return prices
-    known = replace(prices, composition=Composition(baseline, alone, alone))
-    told = [*far[1], *(_program(known, row, baseline) for row in programs)]
-    together = Experience.learn(told, noises=NOISES, beyond=BEYOND, farthest=math.inf)
-    return prices if together is None else replace(prices, composition=Composition(baseline, alone, together))
+    composition = Composition(baseline, alone, alone, 0.0 if elsewhere is None else elsewhere.window)
+    programs = _apart(prices, composition, rows)
+    composition = _windowed(prices.target, composition, programs)
+    far = () if elsewhere is None else elsewhere.together.elsewhere()
+    together = _together([*far, *_programs(prices.target, composition, programs)])
+    return prices if together is None else replace(prices, composition=replace(composition, together=together))
+
+
+def _together(programs: Sequence[KnownProgram]) -> Experience | None:
+    return Experience.learn(programs, noises=NOISES, beyonds=BEYONDS, farthest=math.inf)
 
 
 def composing_as_before(prices: PrimitiveCosts, rows: Sequence[PriceRow], baseline: float) -> PrimitiveCosts:
@@ -58,9 +68,9 @@ def composing_as_before(prices: PrimitiveCosts, rows: Sequence[PriceRow], baseli
         return composing(prices, rows, baseline)
     bare = replace(prices, composition=None)
     alone = before.alone.joined([_single(bare, row, baseline) for row in rows if len(row.components) == 1])
-    known = replace(prices, composition=Composition(baseline, alone, alone))
-    together = before.together.joined([_program(known, row, baseline) for row in rows if len(row.components) > 1])
-    return replace(prices, composition=Composition(baseline, alone, together))
+    composition = Composition(baseline, alone, alone, before.window)
+    more = _programs(prices.target, composition, _apart(prices, composition, rows))
+    return replace(prices, composition=replace(composition, together=before.together.joined(more)))
 
 
 def _single(prices: PrimitiveCosts, row: PriceRow, baseline: float) -> KnownProgram:
@@ -69,13 +79,40 @@ def _single(prices: PrimitiveCosts, row: PriceRow, baseline: float) -> KnownProg
     return KnownProgram(features(row.met, predicted), ratio, judges=row.experiment == DRAWN)
 
 
-def _program(prices: PrimitiveCosts, row: PriceRow, baseline: float) -> KnownProgram:
-    names, paths = zip(*row.components, strict=True)
-    learnt = sum(prices.alone(path).value - prices.added(path).value for path in paths)
-    predicted = baseline + prices.added(row.met).value + learnt
-    scatter = statistics.stdev(math.log(max(baseline + start, 1.0)) for start in row.starts) if row.starts[1:] else 0.0
-    described = composed_features(names, row.met, 1.0, predicted, prices.target)
-    return KnownProgram(described, _ratio(row, predicted, baseline), scatter)
+Apart = tuple[PriceRow, list[Part], float]
+"""A measured program, its components, and what they cost less together."""
+
+
+def _apart(prices: PrimitiveCosts, composition: Composition, rows: Sequence[PriceRow]) -> list[Apart]:
+    known = replace(prices, composition=composition)
+    several = [row for row in rows if len(row.components) > 1]
+    return [(row, *known.apart([path for _, path in row.components], row.met)) for row in several]
+
+
+def _programs(target: str, composition: Composition, programs: Sequence[Apart]) -> list[KnownProgram]:
+    """What is known of programs. What neighbours leave of the caches is the same for all large tables of a run."""
+    baseline, found = composition.baseline, []
+    runs = {row.experiment for row, parts, _ in programs if any(part.misses for part in parts)}
+    for row, parts, saved in programs:
+        predicted = side_by_side(baseline, parts, saved, composition.window)
+        starts = [math.log(max(baseline + start, 1.0)) for start in row.starts]
+        scatter = statistics.stdev(starts) if starts[1:] else 0.0
+        described = composed_features([name for name, _ in row.components], row.met, 1.0, predicted, target)
+        source = row.experiment if len(runs) >= SEVERAL and any(part.misses for part in parts) else ""
+        found.append(KnownProgram(described, _ratio(row, predicted, baseline), scatter, source))
+    return found
+
+
+def _windowed(target: str, composition: Composition, programs: Sequence[Apart]) -> Composition:
+    """The same with the window that makes the programs most likely, if there are enough with large tables."""
+    if sum(any(part.misses for part in parts) for _, parts, _ in programs) < FEWEST:
+        return composition
+    found = []
+    for window in WINDOWS:
+        tried = replace(composition, window=window)
+        if (together := _together(_programs(target, tried, programs))) is not None:
+            found.append((together.likelihood(), tried))
+    return max(found, key=lambda each: each[0], default=(0.0, composition))[1]
 
 
 def _ratio(row: PriceRow, predicted: float, baseline: float) -> float:
