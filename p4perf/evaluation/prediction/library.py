@@ -178,11 +178,18 @@ GENERATIONS = {
 """What people call processors of servers, by family and model: their own names may say less, as in virtual machines."""
 
 
+ALIKE = 1.5
+"""Last-level caches are alike up to this factor: neighbours leave an unknown share of them anyway."""
+
+
 def _here(model: CostModel) -> str:
     """What this machine is called beside that of a model: processors of several generations have the same name."""
     name, *ours = this_machine()
     theirs = [model.machine.get(key, "") for key in ("cpu_id", "cache_l3_bytes")]
     other = [bool(known and own and known != own) for known, own in zip(theirs, ours, strict=True)]
+    if other[1]:
+        sizes = sorted((int(theirs[1]), int(ours[1])))
+        other[1] = sizes[1] > ALIKE * sizes[0]
     if not any(other):
         return name
     called = GENERATIONS.get(ours[0].rpartition("-")[0], f"{name}, family, model and stepping {ours[0]}")

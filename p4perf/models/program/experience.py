@@ -55,6 +55,10 @@ NEARBY, FAR_AWAY = 0.3, 4.0
 
 SUM, MEMORY = "sum", "memory"
 
+TAIL, VECTOR_BYTES = "hash crc32 tail", 16.0
+"""Feature of a CRC-32 over bytes that are no multiple of ``VECTOR_BYTES``: on dpdk-c, its last part waits for what was
+written just before. A process whose programs do not have it is not told of it."""
+
 ELSEWHERE, UNLIKE = "elsewhere", 1.0
 """Feature of programs of another machine, and its value: how unlike those of this one they are."""
 
@@ -77,6 +81,8 @@ def features(met: Sequence[tuple[Construct, float]], cycles: float) -> dict[str,
             add(f"{key} miss", number * (1 - what.number(HIT)))
         else:
             add(key, number)
+        if key == "hash crc32" and what.number("bytes") % VECTOR_BYTES:
+            add(TAIL, number)
         if what.kind in ("extract", "emit", "add header", "remove header"):
             add(f"{key} bytes", number * what.number("bytes") / UNIT_BYTES)
     found = {name: math.copysign(math.log1p(abs(n)), n) for name, n in times.items() if n}
@@ -163,7 +169,8 @@ class Experience:
         """Features as rows; what no known program has counts as one feature more."""
         rows = []
         for program in programs:
-            strange = math.hypot(*(value for name, value in program.items() if name not in self._names), 0.0)
+            unknown = program.keys() - {TAIL, *self._names}
+            strange = math.hypot(*(program[name] for name in unknown), 0.0)
             rows.append([*(program.get(name, 0.0) for name in self._names), strange])
         return np.array(rows)
 

@@ -147,6 +147,10 @@ def test_components_cost_what_they_are_made_of():
     ("ours", "called"),
     [
         (("test", "6-1-2", "1048576"), "test"),
+        (("test", "6-1-2", "1572864"), "test"),
+        (("test", "6-1-2", "700000"), "test"),
+        (("test", "6-1-2", "1600000"), "test, family, model and stepping 6-1-2 with 1.53 MiB of L3 cache, not 1 MiB"),
+        (("test", "6-1-2", "600000"), "test, family, model and stepping 6-1-2 with 0.572 MiB of L3 cache, not 1 MiB"),
         (("test", "6-207-2", "1048576"), "emerald-rapids"),
         (("test", "6-999-1", "1048576"), "test, family, model and stepping 6-999-1"),
         (("test", "6-207-2", "2097152"), "emerald-rapids with 2 MiB of L3 cache, not 1 MiB"),

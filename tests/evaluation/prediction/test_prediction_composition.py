@@ -19,7 +19,7 @@ from p4perf.evaluation.prediction.library import ProgramParts
 from p4perf.models.component import Reader
 from p4perf.models.estimate import Estimate
 from p4perf.models.program.composition import Part, composed_features, side_by_side
-from p4perf.models.program.experience import MEMORY, Experience, KnownProgram
+from p4perf.models.program.experience import MEMORY, TAIL, Experience, KnownProgram
 from p4perf.models.program.graph import Construct, construct
 from p4perf.models.program.prices import Curve, Price
 from p4perf.programs.component import TrafficPlan, build_workload
@@ -177,6 +177,23 @@ def test_what_tables_cost_beside_others_is_learnt_however_far_from_alone(learnt)
     errors = [price(model, parts) / (BASELINE + beside(parts).cycles) - 1 for parts in unseen]
     assert max(map(abs, errors)) < 0.15, errors
     assert abs(sum(errors)) / len(errors) < 0.04, "neither too low nor too high"
+
+
+def test_a_crc_over_no_whole_vectors_is_unlike_others():
+    sizes = [8, 12, 24, 28, 32, 48, 52, 60, 64, 80, 96, 100, 112, 116, 128, 132, 144, 152, 160, 172, 176, 180, 192, 200]
+    hashes = [("hash", {"size_bytes": n}) for n in sizes]
+    rows = [replace(row([one]), cycles=10.0 + (40.0 if one[1]["size_bytes"] % 16 else 0.0)) for one in hashes]
+    others = [row([one]) for one in SINGLES if one[0] != "hash"]
+    model = composing(guessed(), [*rows, *others, *map(row, TWOS)], BASELINE)
+    assert asked(model, [("hash", {"size_bytes": 208})]).value == pytest.approx(BASELINE + 10.0, rel=0.25)
+    assert asked(model, [("hash", {"size_bytes": 204})]).value == pytest.approx(BASELINE + 50.0, rel=0.25)
+
+
+def test_a_process_that_knows_no_tail_is_not_told_of_one():
+    known = Experience.learn([KnownProgram({"sum": n / 10}, 0.1 * (n % 2)) for n in range(30)])
+    assert known is not None
+    assert known.error({"sum": 1.0, TAIL: 0.7}) == known.error({"sum": 1.0})
+    assert known.error({"sum": 1.0, "other": 0.7}) != known.error({"sum": 1.0})
 
 
 def scattering() -> Experience:
