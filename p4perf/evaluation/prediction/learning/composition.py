@@ -24,6 +24,9 @@ ALONE = 0.02
 WINDOWS = (0.0, 100.0, 150.0, 200.0, 250.0, 300.0, 400.0)
 """Cycles that are tried out of how far a processor works ahead of a miss."""
 
+SURE = 5.0
+"""By how much the logarithm of their likelihood has to be higher than without a window."""
+
 SEVERAL = 3
 """Runs of which one is left out to see how well the others know it."""
 
@@ -111,7 +114,7 @@ def _windowed(target: str, composition: Composition, programs: Sequence[Apart]) 
     for window in WINDOWS:
         tried = replace(composition, window=window)
         if (together := _together(_programs(target, tried, programs))) is not None:
-            found.append((together.likelihood(), tried))
+            found.append((together.likelihood() - (SURE if window else 0.0), tried))
     return max(found, key=lambda each: each[0], default=(0.0, composition))[1]
 
 
