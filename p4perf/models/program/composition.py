@@ -43,7 +43,7 @@ less, minus that of the others."""
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class LoneCost:
     """A component of a program [cycles/packet].
 
     Args:
@@ -57,7 +57,7 @@ class Part:
     misses: int = 0
 
 
-def side_by_side(baseline: float, parts: Sequence[Part], saved: float, window: float) -> float:
+def side_by_side(baseline: float, parts: Sequence[LoneCost], saved: float, window: float) -> float:
     """What components cost together, before programs of them say more [cycles/packet].
 
     A processor that waits for memory works ahead until it holds all that it can: as much as it does in the window, in

@@ -20,7 +20,7 @@ from p4perf.errors import UsageError
 from p4perf.models.component import Reader
 from p4perf.models.estimate import Estimate
 from p4perf.models.program import prices as pricing
-from p4perf.models.program.composition import Composition, Part, composed_features, nearby, side_by_side
+from p4perf.models.program.composition import Composition, LoneCost, composed_features, nearby, side_by_side
 from p4perf.models.program.costs import NOTHING, Basis, Charge, CostBreakdown
 from p4perf.models.program.experience import Experience, Features, features
 from p4perf.models.program.graph import Construct, construct
@@ -312,7 +312,7 @@ class PrimitiveCosts:
         ]
         return self._experienced(whole, charges, composition.baseline, composition.together, described, saved, apart)
 
-    def apart(self, paths: Sequence[Path], whole: Path) -> tuple[list[Part], float]:
+    def apart(self, paths: Sequence[Path], whole: Path) -> tuple[list[LoneCost], float]:
         """What components cost alone, how much of it the wait for large tables is, and what they cost less together.
 
         Args:
@@ -324,7 +324,7 @@ class PrimitiveCosts:
             near, misses = nearby(path)
             cycles = self.alone(path).value
             less = min(self.alone(near).value, cycles) if misses else cycles
-            parts.append(Part(less, cycles - less, misses))
+            parts.append(LoneCost(less, cycles - less, misses))
         return parts, sum(self.added(path).value for path in paths) - self.added(whole).value
 
     def _quote(self, key: str, what: Construct) -> Quote:

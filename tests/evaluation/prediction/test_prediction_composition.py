@@ -18,7 +18,7 @@ from p4perf.evaluation.prediction.learning.design import PriceRow
 from p4perf.evaluation.prediction.library import ProgramParts
 from p4perf.models.component import Reader
 from p4perf.models.estimate import Estimate
-from p4perf.models.program.composition import Part, composed_features, side_by_side
+from p4perf.models.program.composition import LoneCost, composed_features, side_by_side
 from p4perf.models.program.experience import MEMORY, TAIL, Experience, KnownProgram
 from p4perf.models.program.graph import Construct, construct
 from p4perf.models.program.prices import Curve, Price
@@ -239,24 +239,24 @@ def order(target: str, *parts: tuple[str, dict[str, int]]) -> float:
 
 WINDOW = 200.0
 
-LONE = Part(40.0, 100.0, 1)
+LONE = LoneCost(40.0, 100.0, 1)
 """Half a window of work with the baseline: a lone miss is waited for in 200 cycles."""
 
-WORK = Part(150.0)
+WORK = LoneCost(150.0)
 
 
 @pytest.mark.parametrize(
     ("parts", "waits"),
     [
         ([LONE], 100.0),
-        ([LONE, Part(50.0)], 150.0),
-        ([LONE, Part(100.0)], 200.0),
-        ([LONE, Part(500.0)], 200.0),
-        ([Part(500.0), LONE, Part(500.0)], 200.0),
+        ([LONE, LoneCost(50.0)], 150.0),
+        ([LONE, LoneCost(100.0)], 200.0),
+        ([LONE, LoneCost(500.0)], 200.0),
+        ([LoneCost(500.0), LONE, LoneCost(500.0)], 200.0),
         ([LONE, LONE], 140.0),
         ([LONE, LONE, WORK, WORK], 240.0),
         ([LONE, WORK, WORK, LONE, WORK], 400.0),
-        ([Part(140.0, 200.0, 2)], 200.0),
+        ([LoneCost(140.0, 200.0, 2)], 200.0),
     ],
 )
 def test_misses_within_a_window_of_work_overlap(parts, waits):
@@ -268,11 +268,11 @@ def test_misses_within_a_window_of_work_overlap(parts, waits):
 
 def test_without_large_tables_there_is_nothing_to_overlap():
     for window in (0.0, WINDOW):
-        assert side_by_side(60.0, [WORK, Part(10.0)], 15.0, window) == pytest.approx(205.0)
+        assert side_by_side(60.0, [WORK, LoneCost(10.0)], 15.0, window) == pytest.approx(205.0)
 
 
 def test_what_is_saved_is_no_work_between_misses():
-    assert side_by_side(60.0, [LONE, Part(100.0)], 100.0, WINDOW) == pytest.approx(100.0 + 100.0)
+    assert side_by_side(60.0, [LONE, LoneCost(100.0)], 100.0, WINDOW) == pytest.approx(100.0 + 100.0)
 
 
 @pytest.mark.parametrize("window", [0.0, 110.0, 250.0])
@@ -285,7 +285,7 @@ def test_the_window_is_learnt_from_programs_with_large_tables(window):
             for name, sizes in parts
         ]
         each = [
-            Part(truth([one]) - waits, waits, int(waits > 0))
+            LoneCost(truth([one]) - waits, waits, int(waits > 0))
             for one, waits in ((one, truth([one]) - truth([other])) for one, other in zip(parts, near, strict=True))
         ]
         saved = sum(truth([one]) for one in parts) - truth(parts)

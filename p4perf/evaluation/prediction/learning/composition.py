@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from p4perf.evaluation.prediction.learning.design import PriceRow
-from p4perf.models.program.composition import Composition, Part, composed_features, side_by_side
+from p4perf.models.program.composition import Composition, LoneCost, composed_features, side_by_side
 from p4perf.models.program.experience import FEWEST, Experience, KnownProgram, features
 from p4perf.models.program.primitives import PrimitiveCosts
 
@@ -82,7 +82,7 @@ def _single(prices: PrimitiveCosts, row: PriceRow, baseline: float) -> KnownProg
     return KnownProgram(features(row.met, predicted), ratio, judges=row.experiment == DRAWN)
 
 
-Apart = tuple[PriceRow, list[Part], float]
+Apart = tuple[PriceRow, list[LoneCost], float]
 """A measured program, its components, and what they cost less together."""
 
 
