@@ -1,17 +1,18 @@
 """From timed windows to numbers: which windows count, and the summary of a trial.
 
-A window counts if no involuntary context switch fell into it, the ratio of the two calibrators stayed below the ratio
-of an undisturbed core times ``1 + gate_tolerance`` before and after it, and the core clock moved by less than
-``drift_tolerance``. Core cycles are TSC cycles times 12 over the TSC cycles of one iteration of the 12-cycle latency
-chain. A trial is accepted if :data:`MIN_WINDOWS` windows and :data:`MIN_SHARE` of all count, for every program, and
-their spread stays below :data:`MAX_SPREAD`. The spread is the interquartile range in units of a standard deviation
-over the median: every window uses other packet buffers, about one placement in ten of these is slow, and such windows,
-which the median does not see, must not spoil a trial.
+A window counts if no involuntary context switch fell into it, the ratio of the two calibrators stayed near that of an
+undisturbed core before and after it (below it times ``1 + gate_tolerance``, above it times ``1 - GATE_TOLERANCE``), and
+the core clock moved by less than ``drift_tolerance``. Core cycles are TSC cycles times 12 over the TSC cycles of one
+iteration of the 12-cycle latency chain. A trial is accepted if :data:`MIN_WINDOWS` windows and :data:`MIN_SHARE` of all
+count, for every program, and their spread stays below :data:`MAX_SPREAD`. The spread is the interquartile range in
+units of a standard deviation over the median: every window uses other packet buffers, about one placement in ten of
+these is slow, and such windows, which the median does not see, must not spoil a trial.
 """
 
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -32,7 +33,15 @@ SAME_CLOCK_PERCENT = 5
 """A gate ratio counts for trials whose clock is no further away from that at which it was seen."""
 
 GATE_TOLERANCE = 0.05
-"""A window counts if its calibration ratio is less than this share above that of an undisturbed core."""
+"""A window counts if its calibration ratio is less than this share above that of an undisturbed core, or below it: then
+the latency chain was disturbed, and core cycles would be too few."""
+
+COMPACT, AROUND = 0.6, 1.03
+"""This share of the ratios within a factor of 1.03 of an undisturbed core's are within half a percent above it."""
+
+LEVEL, POPULATED = 1.01, 0.2
+"""Ratios within this factor are one level of a machine; the lowest counts that was seen at least this often, compared
+with the level that was seen most."""
 
 IQR_PER_SIGMA = 1.349
 """Interquartile range of the normal distribution in standard deviations."""
@@ -105,19 +114,29 @@ def cost_error(program: WindowStatistics, baseline: WindowStatistics) -> float:
     return math.hypot(program.standard_error, baseline.standard_error)
 
 
+def undisturbed(
+    mix_tsc: NDArray[np.float64], chain_tsc: NDArray[np.float64], gate_ratio: float, tolerance: float = GATE_TOLERANCE
+) -> NDArray[np.bool_]:
+    """Whether calibrators are those of an undisturbed core, of shape (windows,)."""
+    least: NDArray[np.bool_] = mix_tsc > gate_ratio * (1 - GATE_TOLERANCE) * chain_tsc
+    return least & (mix_tsc < gate_ratio * (1 + tolerance) * chain_tsc)
+
+
 def lower_mode(ratios: Sequence[float]) -> float:
     """Calibration ratio of an undisturbed core: the lowest of the ratios that many others are next to.
 
-    What lies below comes from disturbed latency chains, which spread widely; an undisturbed core repeats itself to a
-    few parts in a thousand. Without any such cluster it is the tenth percentile.
+    What lies below comes from disturbed latency chains, which spread, by a few percent at least; an undisturbed core
+    repeats itself to a few parts in a thousand. Without any such cluster it is the tenth percentile.
 
     Args:
         ratios: of the two calibrators, in ascending order; or quantiles of these at even distances.
     """
     others = max(len(ratios) // 20, 3)
-    for lowest, other in zip(ratios, ratios[others:], strict=False):
+    for n, (lowest, other) in enumerate(zip(ratios, ratios[others:], strict=False)):
         if other <= 1.005 * lowest:
-            return float(lowest)
+            around = bisect_right(ratios, AROUND * lowest) - bisect_left(ratios, lowest / AROUND)
+            if bisect_right(ratios, 1.005 * lowest) - n >= COMPACT * around:
+                return float(lowest)
     return float(ratios[len(ratios) // 10])
 
 
@@ -148,32 +167,33 @@ def undisturbed_core(record: Mapping[str, Any]) -> Undisturbed | None:
 
 
 class GateRatios:
-    """The lowest gate ratios that a machine has shown, each for the clock at which it was seen.
+    """The gate ratios that a machine has shown, each for the clock at which it was seen.
 
     At another clock the same undisturbed core can have another ratio: a machine that was slower for a second had one
-    that no window reached when it was as fast as before.
+    that no window reached when it was as fast as before. At one clock it is the lowest level that is seen again and
+    again: a trial whose latency chains were disturbed all along has a lower one.
     """
 
     def __init__(self) -> None:
-        self._lowest: dict[int, float] = {}
+        self._seen: dict[int, list[float]] = {}
         self._last = 0
 
     def observe(self, seen: Undisturbed) -> bool:
         """Learn what a trial or a calibration saw; whether trials that were judged before have to be judged anew.
 
-        Below a tenth of a percent nothing changes, and every trial would be judged again and again.
+        Within a tenth of a percent nothing changes, and every trial would be judged again and again.
         """
         self._last = _percent(seen.chain_tsc)
         known = self.at(seen.chain_tsc)
-        if known is not None and seen.gate_ratio >= known:
-            return False
-        self._lowest[self._last] = seen.gate_ratio
-        return known is not None and seen.gate_ratio < 0.999 * known
+        insort(self._seen.setdefault(self._last, []), seen.gate_ratio)
+        return known is not None and abs((self.at(seen.chain_tsc) or known) / known - 1) > 0.001
 
     def at(self, chain_tsc: float | None = None) -> float | None:
         """The gate ratio at a clock, by default that of what was seen last; None if it is not known."""
         clock = self._last if chain_tsc is None else _percent(chain_tsc)
-        return min((ratio for c, ratio in self._lowest.items() if abs(c - clock) <= SAME_CLOCK_PERCENT), default=None)
+        near = sorted(r for c, ratios in self._seen.items() if abs(c - clock) <= SAME_CLOCK_PERCENT for r in ratios)
+        levels = [bisect_right(near, LEVEL * ratio) - n for n, ratio in enumerate(near)]
+        return next((r for r, level in zip(near, levels, strict=True) if level >= POPULATED * max(levels)), None)
 
 
 def _percent(chain_tsc: float) -> int:
@@ -181,7 +201,7 @@ def _percent(chain_tsc: float) -> int:
 
 
 def window_statistics(record: Mapping[str, Any], gate_ratio: float | None = None) -> dict[str, WindowStatistics]:
-    """Statistics by program name, by the lower of the gate ratio and the record's own one."""
+    """Statistics by program name, by the gate ratio of the machine, or the record's own one if that is not known."""
     try:
         names = list(record["programs"])
         known_keys = (*_ARRAYS, *(_PEER if _PEER[0] in record["windows"] else ()))
@@ -195,20 +215,20 @@ def window_statistics(record: Mapping[str, Any], gate_ratio: float | None = None
     shapes = {values.shape for values in w.values()}
     if len(shapes) != 1 or len(w["program"].shape) != 1 or not len(w["program"]):
         raise MeasurementError("the record of a trial has no windows or arrays of different lengths")
-    highest = min((ratio for ratio in (own, gate_ratio) if ratio), default=0.0) * (1 + gate_tolerance)
 
-    def undisturbed(of: str) -> NDArray[np.bool_]:
+    def calm(of: str) -> NDArray[np.bool_]:
         """Which windows count as far as one process knows: the measuring one, or its peer (``of`` is ``peer_``)."""
         counts: NDArray[np.bool_] = w[f"{of}preemptions"] == 0
         if gated:
-            counts &= w[f"{of}mix_before_tsc"] < highest * w[f"{of}chain_before_tsc"]
-            counts &= w[f"{of}mix_after_tsc"] < highest * w[f"{of}chain_after_tsc"]
+            for when in ("before", "after"):
+                mix, chain = w[f"{of}mix_{when}_tsc"], w[f"{of}chain_{when}_tsc"]
+                counts &= undisturbed(mix, chain, gate_ratio or own, gate_tolerance)
             counts &= np.abs(w[f"{of}chain_after_tsc"] / w[f"{of}chain_before_tsc"] - 1) < drift_tolerance
         return counts
 
-    counts = undisturbed("")
+    counts = calm("")
     if _PEER[0] in w:
-        counts &= undisturbed("peer_")
+        counts &= calm("peer_")
     counters = {key: np.asarray(record["windows"][key], dtype=float) for key in _COUNTERS if key in record["windows"]}
     if any(values.shape != w["program"].shape for values in counters.values()):
         raise MeasurementError("the record of a trial has counters of some windows only")

@@ -178,12 +178,22 @@ def test_a_less_disturbed_core_makes_earlier_trials_be_judged_again():
     assert made.status("b").accepted == 1
 
 
-def test_the_gate_ratio_never_rises():
+def test_the_gate_ratio_is_the_lowest_level():
     made = ledger()
     for ratio in (0.3, 0.5, 0.28):
         made.observe(Undisturbed(ratio, CHAIN))
     made.observe(None)
     assert made.gate_ratio() == 0.28
+
+
+def test_a_trial_whose_chains_were_disturbed_is_no_level():
+    made = ledger()
+    made.load("a", [trial(seen=0.264 + n * 1e-4, ratio=0.264) for n in range(8)])
+    made.add("a", trial(seen=0.238, ratio=0.238))
+    assert made.gate_ratio() == 0.264
+    assert made.status("a").accepted == 9
+    made.add("a", trial(seen=0.2385, ratio=0.238))
+    assert made.gate_ratio() == 0.238, "seen again and again"
 
 
 def test_a_gate_ratio_counts_at_the_clock_at_which_it_was_seen():

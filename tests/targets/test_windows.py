@@ -80,14 +80,23 @@ def test_the_raw_median_is_over_all_windows(make_record):
     assert statistics.counted == 25
 
 
-def test_a_lower_gate_ratio_from_elsewhere_decides(make_record):
+def test_the_gate_ratio_of_the_machine_decides(make_record):
     """A trial that never saw an undisturbed core takes its own slow ratio for the best there is."""
     record = make_record(gate_ratio=0.45)
     for when in ("before", "after"):
         record["windows"][f"mix_{when}_tsc"] = [0.45 * 12] * 80
     assert program_of(record).counted == 40
     assert program_of(record, 0.25).counted == 0
-    assert program_of(record, 0.60).counted == 40, "a higher one changes nothing"
+    assert program_of(record, 0.46).counted == 40
+    assert program_of(record, 0.50).counted == 0, "chains that were disturbed all along make cycles too few"
+
+
+def test_windows_with_disturbed_chains_do_not_count(make_record):
+    def slower(n, window):
+        window.update({f"chain_{when}_tsc": 12 if n % 4 < 2 else 13.3 for when in ("before", "after")})
+
+    statistics = program_of(make_record(change=slower))
+    assert (statistics.counted, statistics.tried, statistics.core_cycles) == (20, 40, 100)
 
 
 def test_without_a_ratio_of_its_own_the_one_from_elsewhere_counts(make_record):
@@ -238,6 +247,11 @@ class TestLowerMode:
         assert ratios[10] < 0.11
         assert lower_mode(ratios) == pytest.approx(0.2717, rel=1e-3)
 
+    def test_disturbed_chains_that_are_much_alike_do_not_count(self):
+        chains = [0.2385 * (0.98 + 0.04 * n / 60) for n in range(60)]
+        ratios = sorted(chains + [0.2639 + 1e-5 * (n % 7) for n in range(41)])
+        assert lower_mode(ratios) == pytest.approx(0.2639, rel=1e-3)
+
     def test_of_two_states_it_is_the_lower_one(self):
         ratios = sorted([0.2717] * 20 + [0.45 + 1e-4 * n for n in range(81)])
         assert lower_mode(ratios) == 0.2717
@@ -251,6 +265,7 @@ def test_the_clock_around_windows(make_record):
     def slower(n, window):
         clock = 14.8 if n % 2 else 99.0
         window.update(chain_before_tsc=clock, chain_after_tsc=clock + 0.4, preemptions=(n + 1) % 2)
+        window.update(mix_before_tsc=clock / 4, mix_after_tsc=clock / 4)
 
     assert program_of(make_record(change=slower)).chain_tsc == pytest.approx(15)
     assert program_of(make_record()).chain_tsc == 12

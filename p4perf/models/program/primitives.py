@@ -46,8 +46,8 @@ tables are left out, whose time may be that of a list."""
 FAR: tuple[Basis, ...] = ("extrapolated", "bounded")
 """Bases of prices whose intervals are added to those of whole programs."""
 
-FINER = 1.05
-"""Steps in which smaller tables are looked at."""
+FINER, FURTHER = 1.05, 3.0
+"""Steps in which smaller and larger tables are looked at, and how much more these cost at most."""
 
 PAID = "the baseline pays for one"
 
@@ -248,10 +248,10 @@ class PrimitiveCosts:
         told = described or (lambda cycles: features(increment, cycles))
         total = baseline + sum(charge.cycles.value for charge in charges)
         whole = max(total - saved, total / 2)
-        sums = _sums_to(whole, whole - self._grown(increment))
+        grown = [times * (cycles - one) for times, cycles, one in self._lookups(increment, pricing.smallest_sizes)]
+        sums, here = _sums_around(whole, whole - sum(grown)) if grown else (np.array([whole]), 0)
         means, halves = experience.errors([told(each) for each in sums.tolist()])
-        # Programs with smaller tables cost no more.
-        low, value, high = (float(np.max(sums * np.exp(each))) for each in (means - halves, means, means + halves))
+        low, value, high = (_rising(sums * np.exp(each), here) for each in (means - halves, means, means + halves))
         far = [charge.cycles for charge in charges if charge.basis in FAR]
         shares = (0.0, 0.0) if experience.scatters else self.scatter
         less, more = (share * self.waited(increment) for share in shares)
@@ -362,10 +362,6 @@ class PrimitiveCosts:
         found = self._lookups(searched, pricing.cached_sizes)
         return sum(times * (cycles - near) for times, cycles, near in found if cycles > LARGE * near)
 
-    def _grown(self, met: Sequence[tuple[Construct, float]]) -> float:
-        """What lookups and arrays cost more than in tables of one entry, of one cell [cycles/packet]."""
-        return sum(times * (cycles - one) for times, cycles, one in self._lookups(met, pricing.smallest_sizes))
-
     def _lookups(
         self, met: Sequence[tuple[Construct, float]], resized: Callable[[Mapping[str, float]], Mapping[str, float]]
     ) -> Iterator[tuple[float, float, float]]:
@@ -431,10 +427,21 @@ class PrimitiveCosts:
         return root.read(cls, "scatter", prices=prices, experience=experience, composition=composition)
 
 
-def _sums_to(largest: float, least: float) -> FloatArray:
-    """Sums of prices up to one, each :data:`FINER` times the one before it."""
-    steps = math.log(max(largest, 1.0) / max(least, 1.0)) / math.log(FINER)
-    return np.array([*(max(least, 1.0) * FINER ** np.arange(math.ceil(steps))), largest])
+def _sums_around(whole: float, least: float) -> tuple[FloatArray, int]:
+    """Sums of prices, each :data:`FINER` times the one before it, from the least one on; where the whole one is."""
+    steps = np.arange(math.ceil(math.log(FURTHER * whole / max(least, 1.0)) / math.log(FINER)))
+    sums = max(least, 1.0) * FINER**steps
+    here = int(np.searchsorted(sums, whole))
+    return np.insert(sums, here, whole), here
+
+
+def _rising(costs: FloatArray, here: int) -> float:
+    """One of the costs of a program with tables of rising size, such that more entries never cost less.
+
+    It is halfway between the most that smaller tables cost and the least that larger ones do: neither alone, which
+    would be too high, or too low, wherever known programs disagree a little.
+    """
+    return float(np.max(costs[: here + 1]) + np.min(costs[here:])) / 2
 
 
 def _warnings(charges: Sequence[Charge]) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ from p4perf.models.estimate import Estimate
 from p4perf.records import counted
 from p4perf.targets.base import NodeFacts
 from p4perf.targets.eo_bench import CURVE_BYTES, LIST_ENTRIES, MANY_ENTRIES, Case
-from p4perf.targets.windows import GATE_TOLERANCE, lower_mode
+from p4perf.targets.windows import lower_mode, undisturbed
 
 
 def median_and_range(values: Sequence[float]) -> Estimate:
@@ -207,17 +207,17 @@ def read_chase(lines: Sequence[Mapping[str, Any]]) -> tuple[Chase, ...]:
         ratios = sorted(
             float(m) / float(c) for line in lines for m, c in zip(line["mix_after"], line["chain_after"], strict=True)
         )
-        limit = lower_mode(ratios) * (1 + GATE_TOLERANCE)
-        return tuple(_chase(line, limit) for line in lines)
+        gate_ratio = lower_mode(ratios)
+        return tuple(_chase(line, gate_ratio) for line in lines)
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise MeasurementError(f"the pointer chase printed something else than it should: {error}") from error
 
 
-def _chase(line: Mapping[str, Any], limit: float) -> Chase:
+def _chase(line: Mapping[str, Any], gate_ratio: float) -> Chase:
     keys = ("tsc", "chain_before", "mix_before", "chain_after", "mix_after")
     tsc, chain0, mix0, chain1, mix1 = (np.asarray(line[key], dtype=float) for key in keys)
     cycles = tsc * float(line["chain_core_cycles"]) * 2 / (chain0 + chain1)
-    calm = (mix0 / chain0 < limit) & (mix1 / chain1 < limit)
+    calm = undisturbed(mix0, chain0, gate_ratio) & undisturbed(mix1, chain1, gate_ratio)
     chosen = cycles[calm] if calm.sum() >= 5 else cycles
     low, value, high = np.percentile(chosen, [10, 50, 90])
     return Chase(int(line["size_bytes"]), int(line["chains"]), Estimate(float(value), float(low), float(high)))

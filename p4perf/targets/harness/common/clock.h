@@ -15,6 +15,7 @@
 #ifndef P4PERF_CLOCK_H
 #define P4PERF_CLOCK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Core cycles of one iteration of the latency chain: 4 multiplications of 3 cycles (Intel since 2008, AMD since Zen). */
@@ -28,19 +29,36 @@ struct calibration {
 };
 
 /*
- * Lower mode of ratios of mix and chain in ascending order: the lowest one that many others are next to. What lies below
- * comes from disturbed chains, which spread widely; an undisturbed core repeats itself to a few parts in a thousand.
+ * Lower mode of ratios of mix and chain in ascending order: the lowest one that many others are next to, and most of
+ * those around it. What lies below comes from disturbed chains, which spread, by a few percent at least; an undisturbed
+ * core repeats itself to a few parts in a thousand.
  */
 static inline double
 lower_mode(const float *ratios, unsigned int n)
 {
 	const unsigned int others = n / 20 > 3 ? n / 20 : 3;
-	unsigned int i;
+	unsigned int i, from = 0, next = 0, to = 0;
 
-	for (i = 0; i + others < n; i++)
-		if (ratios[i + others] <= 1.005f * ratios[i])
+	for (i = 0; i + others < n; i++) {
+		if (ratios[i + others] > 1.005f * ratios[i])
+			continue;
+		while (ratios[from] * 1.03f < ratios[i])
+			from++;
+		while (next < n && ratios[next] <= 1.005f * ratios[i])
+			next++;
+		while (to < n && ratios[to] <= 1.03f * ratios[i])
+			to++;
+		if (next - i >= 0.6f * (to - from))
 			return ratios[i];
+	}
 	return ratios[n / 10];
+}
+
+/* Whether mix over chain is that of an undisturbed core; below it the chain was disturbed. */
+static inline bool
+undisturbed_ratio(double ratio, double gate_ratio, double tolerance)
+{
+	return ratio > gate_ratio * 0.95 && ratio < gate_ratio * (1 + tolerance);
 }
 
 #if defined(__x86_64__)

@@ -136,16 +136,16 @@ own_gate_ratio(const struct measurement *result)
 static bool
 accepted(const struct window *w, const struct measure_options *options, double gate_ratio)
 {
-	const double limit = gate_ratio * (1 + options->gate_tolerance);
+	const double tolerance = options->gate_tolerance;
 	const double drift = w->calibration.chain_after / w->calibration.chain_before - 1;
 
 	if (w->preemptions != 0)
 		return false;
 	if (!options->gated)
 		return true;
-	return w->calibration.mix_before / w->calibration.chain_before < limit &&
-	       w->calibration.mix_after / w->calibration.chain_after < limit && drift < options->drift_tolerance &&
-	       -drift < options->drift_tolerance;
+	return undisturbed_ratio(w->calibration.mix_before / w->calibration.chain_before, gate_ratio, tolerance) &&
+	       undisturbed_ratio(w->calibration.mix_after / w->calibration.chain_after, gate_ratio, tolerance) &&
+	       drift < options->drift_tolerance && -drift < options->drift_tolerance;
 }
 
 /* Count the accepted windows of each program under the gate ratio known by now; the lowest count. */

@@ -51,12 +51,13 @@ own_gate_ratio(const struct measurement *result)
 static bool
 undisturbed(const struct condition side[2], const struct measure_options *options, double gate_ratio)
 {
-	const double limit = gate_ratio * (1 + options->gate_tolerance);
+	const double tolerance = options->gate_tolerance;
 	const double drift = side[1].calibration.chain_tsc / side[0].calibration.chain_tsc - 1;
 
 	if (side[1].preemptions != side[0].preemptions)
 		return false;
-	return !options->gated || (ratio(&side[0]) < limit && ratio(&side[1]) < limit &&
+	return !options->gated || (undisturbed_ratio(ratio(&side[0]), gate_ratio, tolerance) &&
+				   undisturbed_ratio(ratio(&side[1]), gate_ratio, tolerance) &&
 				   drift < options->drift_tolerance && -drift < options->drift_tolerance);
 }
 

@@ -16,6 +16,7 @@
 
 #include <bpf/bpf.h>
 
+#include "clock.h"
 #include "quantiles.h"
 #include "thread.h"
 #include "xdp.h"
@@ -148,9 +149,9 @@ burst(const struct loaded *program, uint8_t number, uint32_t packets, int cpu, c
 }
 
 static int
-compare_double(const void *a, const void *b)
+compare_float(const void *a, const void *b)
 {
-	const double x = *(const double *)a, y = *(const double *)b;
+	const float x = *(const float *)a, y = *(const float *)b;
 
 	return (x > y) - (x < y);
 }
@@ -161,33 +162,31 @@ steady(const struct window *w, const struct options *options)
 	return w->preemptions == 0 && fabs(w->chain_after / w->chain_before - 1) < options->drift_tolerance;
 }
 
-/*
- * Lower mode of mix/chain in this process: its tenth percentile, of windows whose chains agree. Something of half a
- * microsecond, which falls into a chain now and then, would make the ratio of an undisturbed core too low otherwise.
- */
+/* Lower mode of mix/chain in this process, of windows whose chains agree. */
 static double
 own_gate_ratio(const struct measurement *result, const struct options *options)
 {
-	static double ratios[MAX_WINDOWS];
+	static float ratios[MAX_WINDOWS];
 	unsigned int i, n = 0;
 
 	for (i = 0; i < result->n_windows; i++)
 		if (steady(&result->windows[i], options))
-			ratios[n++] = result->windows[i].mix_after / result->windows[i].chain_after;
+			ratios[n++] = (float)(result->windows[i].mix_after / result->windows[i].chain_after);
 	if (n < 10)
 		return 0;
-	qsort(ratios, n, sizeof(ratios[0]), compare_double);
-	return ratios[n / 10];
+	qsort(ratios, n, sizeof(ratios[0]), compare_float);
+	return lower_mode(ratios, n);
 }
 
 static bool
 accepted(const struct window *w, const struct options *options, double gate_ratio)
 {
-	const double limit = gate_ratio * (1 + options->gate_tolerance);
+	const double tolerance = options->gate_tolerance;
 
 	if (!options->gated)
 		return w->preemptions == 0;
-	return steady(w, options) && w->mix_before / w->chain_before < limit && w->mix_after / w->chain_after < limit;
+	return steady(w, options) && undisturbed_ratio(w->mix_before / w->chain_before, gate_ratio, tolerance) &&
+	       undisturbed_ratio(w->mix_after / w->chain_after, gate_ratio, tolerance);
 }
 
 /* Count the accepted windows of each program under the gate ratio known by now; the lowest count. */
