@@ -458,6 +458,31 @@ def test_more_entries_never_cost_less() -> None:
         assert all(more > 0.995 * less for less, more in pairwise(cycles)), ends
 
 
+def resized(path: PacketPath, entries: float) -> PacketPath:
+    """The same path, with that number of entries in its tables."""
+    return tuple(
+        (replace(what, sizes=tuple({**dict(what.sizes), "entries": entries}.items())), times)
+        if what.kind == "lookup"
+        else (what, times)
+        for what, times in path
+    )
+
+
+def test_programs_that_disagree_a_little_make_others_cost_neither_more_nor_less() -> None:
+    """Known programs cost more and less than their prices, by turns; what is right on average is asked for."""
+    costs, (first, *_) = learnt(additive), rows(additive, ["mat/entries"])
+    paths = [resized(first.met, 10 * 1.2**n) for n in range(60)]
+    sums = [50.0 + sum(charge.cycles.value for charge in costs.priced(path)) for path in paths]
+    assert sums[-1] > 1.2 * sums[0]
+    ratios = [0.15 * math.sin(n / 3) for n in range(len(paths))]
+    known = [KnownProgram(features(path, x), ratio) for path, x, ratio in zip(paths, sums, ratios, strict=True)]
+    doubtful = replace(costs, experience=Experience(tuple(known), length=1.0, amplitude=0.3, noise=0.02))
+    found = [doubtful.summed(tuple(costs.priced(path)), path, 50.0).cycles.value for path in paths]
+    errors = [math.log(each / x) for each, x in zip(found, sums, strict=True)]
+    assert abs(sum(errors) / len(errors)) < 0.02
+    assert max(map(abs, errors)) > 0.03
+
+
 def test_tables_beyond_the_caches_have_intervals_as_wide_as_starts_scatter() -> None:
     """Every third start waits twice as long for memory as others: what others do in a shared cache."""
     costs = replace(learnt(additive), scatter=(0.0, 0.0))
