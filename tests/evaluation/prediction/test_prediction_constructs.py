@@ -309,6 +309,29 @@ apply {""",
 )
 
 
+CHOOSING = SPEC.replace(
+    "apply {",
+    """selector paths {
+	group_id m.drop
+	selector {
+		h.ethernet.dst
+		h.ethernet.src
+	}
+	member_id m.spare
+	n_groups_max 0x100
+	n_members_per_group_max 0x10
+}
+apply {""",
+)
+
+
+def test_a_selector_is_looked_up_among_the_groups_that_it_has() -> None:
+    met = path_of_spec("mov m.drop 0x1\ntable paths", target="dpdk-swx", text=CHOOSING)
+    (found,) = [what for what, times in met if what.kind == "lookup" and times]
+    assert 0 < found.number("entries") < 0x100
+    assert [what.number("bytes") for what, times in met if what.kind == "hash" and times] == [12]
+
+
 def test_packets_that_take_more_turns_than_others_are_out_of_step_on_swx() -> None:
     """About half of the packets look up a table, or one more."""
 

@@ -52,7 +52,7 @@ def swx_flow(
     used: Mapping[str, frozenset[str]] | None = None,
 ) -> Flow:
     """The steps of a specification."""
-    known = [*spec.tables, *spec.learners]
+    known = [*spec.tables, *spec.learners, *spec.selectors]
     entries = {match_name(table, known, "table", Location(file)): count for table, count in entries.items()}
     return _Reader(spec, name, entries, clone_bytes or CLONE_BYTES, used or {}).read()
 
@@ -256,7 +256,8 @@ class _Reader:
         fields = _block(selector, "selector")
         bits = sum(self.spec.bits(line.word(0), line) for line in fields)
         groups = selector.inner("n_groups_max")
-        sizes = {"entries": groups.number_at(1) if groups is not None else 0, "key_bits": GROUP_BITS}
+        most = groups.number_at(1) if groups is not None else 0
+        sizes = {"entries": self.entries.get(name, most), "key_bits": GROUP_BITS}
         lookup = construct("lookup", where, match_kind="exact", action_data_bytes=4, hit=1.0, **sizes)
         # rte_swx_table_selector hashes the fields with a signature of its own (rte_swx_table_selector.c).
         return construct("hash", where, algorithm="crc32", bytes=-(-bits // 8)), lookup
