@@ -634,6 +634,25 @@ def own_program():
     )  # fmt: skip
 
 
+def test_a_program_that_meters_packets_of_which_it_reads_nothing(agrees):
+    colour = ir.FieldRef(ir.METADATA, "colour")
+    program = ir.Program(
+        name="metered",
+        headers=(ir.Header("eth", (ir.Field("dst", 48), ir.Field("src", 48), ir.Field("type", 16))),),
+        metadata=(ir.Field("colour", 32),),
+        parser=(ir.ParserState("start", ()),),
+        actions=(
+            ir.Action("meter", body=(ir.MeterPacket(colour, "meter", ir.Const(0)),)),
+            ir.Action("out", body=(ir.SetEgress(ir.Const(1)),)),
+        ),
+        tables=(ir.Table("metered", (ir.Key(colour, "exact"),), ("meter",), "meter", ir.EntryList()),),
+        control=(ir.ApplyTable("metered"), ir.CallAction("out")),
+        emit=("eth",),
+        meters=(ir.Meter("meter", 4),),
+    )
+    agrees(ir.Workload(program, program, ir.PacketSpec((), (), 64), frames=tuple(bytes(60) for _ in range(PACKETS))))
+
+
 def test_a_program_that_was_read(agrees):
     program = own_program()
     frames = tuple(data[:60].ljust(60, b"\1") for data in exercise.frames(program, PACKETS))

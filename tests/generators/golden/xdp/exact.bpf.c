@@ -78,7 +78,11 @@ static __always_inline int
 one_pass(struct xdp_md *ctx, const __u32 pass)
 {
 	__u8 *cursor = (__u8 *)(long)ctx->data, *end = (__u8 *)(long)ctx->data_end;
-	struct packet packet = {.egress = -1, .pass = pass, .length = (__u32)((long)ctx->data_end - (long)ctx->data)}, *p = &packet;
+	__u64 length = end - cursor;
+	struct packet packet = {.egress = -1, .pass = pass}, *p = &packet;
+	/* clang would subtract halves of the pointers, and the verifier lets it keep only whole ones on the stack. */
+	asm("" : "+r"(length));
+	p->length = (__u32)length;
 
 	/* Parser: one label per state. */
 	goto state_start;
