@@ -12,9 +12,11 @@ these is slow, and such windows, which the median does not see, must not spoil a
 from __future__ import annotations
 
 import math
-from bisect import bisect_left, bisect_right, insort
+from bisect import bisect_left, bisect_right
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -175,24 +177,29 @@ class GateRatios:
     """
 
     def __init__(self) -> None:
-        self._seen: dict[int, list[float]] = {}
+        self._seen: dict[int, Counter[float]] = defaultdict(Counter)
         self._last = 0
 
     def observe(self, seen: Undisturbed) -> bool:
         """Learn what a trial or a calibration saw; whether trials that were judged before have to be judged anew.
 
-        Within a tenth of a percent nothing changes, and every trial would be judged again and again.
+        Within half a percent nothing changes, and every trial would be judged again and again.
         """
         self._last = _percent(seen.chain_tsc)
         known = self.at(seen.chain_tsc)
-        insort(self._seen.setdefault(self._last, []), seen.gate_ratio)
-        return known is not None and abs((self.at(seen.chain_tsc) or known) / known - 1) > 0.001
+        self._seen[self._last][round(seen.gate_ratio, 4)] += 1
+        return known is not None and abs((self.at(seen.chain_tsc) or known) / known - 1) > 0.005
 
     def at(self, chain_tsc: float | None = None) -> float | None:
         """The gate ratio at a clock, by default that of what was seen last; None if it is not known."""
         clock = self._last if chain_tsc is None else _percent(chain_tsc)
-        near = sorted(r for c, ratios in self._seen.items() if abs(c - clock) <= SAME_CLOCK_PERCENT for r in ratios)
-        levels = [bisect_right(near, LEVEL * ratio) - n for n, ratio in enumerate(near)]
+        seen: Counter[float] = Counter()
+        for other, ratios in self._seen.items():
+            if abs(other - clock) <= SAME_CLOCK_PERCENT:
+                seen.update(ratios)
+        near = sorted(seen)
+        below = [0, *accumulate(seen[ratio] for ratio in near)]
+        levels = [below[bisect_right(near, LEVEL * ratio)] - less for ratio, less in zip(near, below, strict=False)]
         return next((r for r, level in zip(near, levels, strict=True) if level >= POPULATED * max(levels)), None)
 
 

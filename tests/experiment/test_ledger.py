@@ -186,6 +186,13 @@ def test_the_gate_ratio_is_the_lowest_level():
     assert made.gate_ratio() == 0.28
 
 
+def test_an_undisturbed_core_is_not_forgotten_beside_a_neighbour():
+    made = ledger()
+    for n in range(400):
+        made.observe(Undisturbed(0.264 if n < 20 else 0.29 * 1.002**n, CHAIN))
+    assert made.gate_ratio() == 0.264
+
+
 def test_a_trial_whose_chains_were_disturbed_is_no_level():
     made = ledger()
     made.load("a", [trial(seen=0.264 + n * 1e-4, ratio=0.264) for n in range(8)])
